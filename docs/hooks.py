@@ -1,0 +1,250 @@
+"""MkDocs hook: tables made from the package, and the navigation of folders of pages.
+
+A page writes ``{{ table: models }}`` where a table belongs. Nothing generated is kept in the
+repository, and a table that cannot be made stops the build.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+PARTS = ("energies", "rules", "penalties", "solvers", "methods")
+MARK = re.compile(r"^\{\{ table: (?P<name>[\w-]+) \}\}$", re.M)
+
+
+def on_config(config: Any) -> Any:
+    """Fill the folders of pages into the navigation."""
+    config.nav = _fill(config.nav, Path(config.docs_dir))
+    return config
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Put the generated tables in their places."""
+    return MARK.sub(lambda match: make(match["name"]), markdown)
+
+
+def make(name: str) -> str:
+    """Return one generated table as Markdown."""
+    if name not in TABLES:
+        raise ValueError(f"a page asks for the table {name!r}; there are: {', '.join(TABLES)}")
+    return TABLES[name]()
+
+
+def model_pages(docs: Path) -> list[str]:
+    """Return the pages of docs/models, the index first."""
+    pages = sorted((docs / "models").glob("*.md"), key=lambda p: (p.stem != "index", p.stem))
+    return [f"models/{page.name}" for page in pages]
+
+
+def _fill(nav: list[Any], docs: Path) -> list[Any]:
+    written = set(re.findall(r"[\w/-]+\.md", yaml.safe_dump(nav)))
+    folders = {
+        "MODELS": model_pages(docs),
+        "DECISIONS": [f"decisions/{p.name}" for p in sorted((docs / "decisions").glob("*.md"))],
+        "CONCEPTS": [
+            f"concepts/{p.name}"
+            for p in sorted((docs / "concepts").glob("*.md"))
+            if f"concepts/{p.name}" not in written
+        ],
+    }
+
+    def walk(items: Iterable[Any]) -> list[Any]:
+        filled: list[Any] = []
+        for item in items:
+            if isinstance(item, str):
+                filled += folders.get(item, [item])
+            else:
+                ((title, value),) = item.items()
+                inner = walk(value) if isinstance(value, list) else folders.get(value, value)
+                filled.append({title: inner})
+        return filled
+
+    return walk(nav)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> str:
+    """Return a Markdown table, or a sentence when there is no row."""
+    body = ["| " + " | ".join(_cell(value) for value in row) + " |" for row in rows]
+    if not body:
+        return f"*{empty}*"
+    return "\n".join(["| " + " | ".join(header) + " |", "|" + " --- |" * len(header), *body])
+
+
+def _cell(value: object) -> str:
+    return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+def models_table() -> str:
+    """Return every estimator: family, task, one line."""
+    from groundstate.registry import models
+
+    here = ROOT / "docs" / "models"
+
+    def title(name: str) -> str:
+        return f"[{name}]({name}.md)" if (here / f"{name}.md").is_file() else name
+
+    rows = sorted(models, key=lambda row: (row.family, row.name))
+    cells = [(title(row.name), row.family, row.task, row.role, row.summary) for row in rows]
+    return table(
+        ("model", "family", "task", "role", "in one line"), cells, "No model is registered yet."
+    )
+
+
+def parts_table(kind: str) -> Callable[[], str]:
+    """Return a maker of the table of one kind of part."""
+
+    def made() -> str:
+        from groundstate import registry
+
+        rows = [
+            (f"`{row.name}`", f"${row.formula}$" if row.formula else "", row.summary)
+            for row in getattr(registry, kind)
+        ]
+        return table(("name", "formula", "in one line"), rows, f"No {kind} are registered yet.")
+
+    return made
+
+
+def experiments_table() -> str:
+    """Return every experiment with the claim it checks."""
+    from groundstate.registry import experiments
+
+    rows = [(f"`{row.name}`", row.theme, row.title) for row in experiments]
+    return table(("id", "theme", "claim"), rows, "No experiment is registered yet.")
+
+
+def coverage_table() -> str:
+    """Return the ledger: which object, test and run answers each specification id."""
+    ledger = tomllib.loads((ROOT / "docs" / "coverage.toml").read_text())
+
+    def code(value: str | list[str]) -> str:
+        return "<br>".join(f"`{v}`" for v in ([value] if isinstance(value, str) else value))
+
+    rows = [
+        (
+            f"`{key}`",
+            code(row.get("object", [])),
+            code(row.get("test", [])),
+            code(row.get("run", [])),
+        )
+        for key, row in sorted(ledger.items())
+    ]
+    return table(("id", "object", "test", "run"), rows, "The ledger is empty.")
+
+
+def benchmarks_table() -> str:
+    """Return the committed results, one table per benchmark and machine."""
+    from groundstate.bench import discover, read_csv
+    from groundstate.bench.table import show_seconds
+
+    declared = discover(ROOT / "bench")
+    parts: list[str] = []
+    for path in sorted((ROOT / "bench" / "results").glob("*.csv")):
+        rows = read_csv(path)
+        for machine in dict.fromkeys(row["machine"] for row in rows):
+            own = [row for row in rows if row["machine"] == machine]
+            first = own[0]
+            title = declared[first["benchmark"]].title if first["benchmark"] in declared else ""
+            body = table(
+                ("size", "contestant", "median time", "speed", "peak MiB", first["score_name"]),
+                [
+                    (
+                        row["size"],
+                        f"**{row['contestant']}**" if row["ours"] == "True" else row["contestant"],
+                        show_seconds(float(row["median_s"])),
+                        f"{float(row['speed']):.2f}x" if row["speed"] else "",
+                        f"{float(row['peak_mib']) + float(row['device_mib']):.1f}",
+                        row["score"],
+                    )
+                    for row in own
+                ],
+                "",
+            )
+            note = f"{machine}, {first['threads']} threads. {first['versions']}. {first['date']}"
+            parts.append(f"### {first['benchmark']}\n\n{title}\n\n{body}\n\n{note}.")
+    return "\n\n".join(parts) or "*No result is committed yet.*"
+
+
+def cross_table() -> str:
+    """Return energies × rules: exact, approximate or refused, asked from the parts themselves."""
+    import torch
+
+    from groundstate.registry import energies, rules
+
+    rows = []
+    columns = [rule for rule in rules if rule.make is not None]
+    for energy in energies:
+        if energy.make is None or energy.batch is None:
+            continue
+        cells = [
+            _meet(energy.make(), rule.make, energy.batch(8, torch.Generator().manual_seed(0)))
+            for rule in columns
+        ]
+        rows.append((f"`{energy.name}`", *cells))
+    return table(("energy", *(f"`{rule.name}`" for rule in columns)), rows, "No pair yet.")
+
+
+def _meet(energy: Any, make_rule: Any, batch: Any) -> str:
+    from groundstate.errors import Unsupported
+
+    try:
+        rule = make_rule(energy)
+        if rule.reason_against(energy, batch) is not None:
+            return "–"
+    except Unsupported:
+        return "–"
+    return "●" if rule.is_exact(energy, batch) else "○"
+
+
+def inference_table() -> str:
+    """Return energies × inference methods: the operations each method can do."""
+    import torch
+
+    from groundstate.registry import energies, methods
+
+    columns = [method for method in methods if method.make is not None]
+    rows = []
+    for row in energies:
+        if row.make is None or row.batch is None:
+            continue
+        energy, batch = row.make(), row.batch(8, torch.Generator().manual_seed(0))
+        rows.append((f"`{row.name}`", *(_does(energy, batch, column.make) for column in columns)))
+    return table(("energy", *(f"`{column.name}`" for column in columns)), rows, "No pair yet.")
+
+
+def _does(energy: Any, batch: Any, make_method: Any) -> str:
+    from groundstate.errors import Unsupported
+
+    try:
+        method = make_method(energy)
+    except Unsupported:
+        return "–"
+    done = set()
+    for free in energy.spaces:
+        given = {name: value for name, value in batch.items() if name != free}
+        done |= {
+            operation
+            for operation in method.operations
+            if method.reason_against(energy, operation, free, given) is None
+        }
+    return "<br>".join(sorted(done)) or "–"
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "models": models_table,
+    "experiments": experiments_table,
+    "coverage": coverage_table,
+    "benchmarks": benchmarks_table,
+    "cross": cross_table,
+    "inference": inference_table,
+    **{
+        kind: parts_table(kind) for kind in ("energies", "rules", "penalties", "solvers", "methods")
+    },
+}

@@ -1,0 +1,86 @@
+r"""groundstate: all of machine learning as one energy and three operations on it.
+
+An energy $e(x, y, z; \theta)$ says how badly an observation x, an outcome y and a hidden z fit
+together under the parameters θ; low is good. Choosing its form is *parametrise*, choosing θ is
+*learn*, and filling in what is not observed is *infer*.
+
+Estimators are imported from here and loaded on first use, so that ``import groundstate`` is quick
+and does not import torch; tools are imported from their room (``groundstate.infer``, ...).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from groundstate.models.clusters.kmeans import KMeans as KMeans
+    from groundstate.models.explain import explain as explain
+    from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
+    from groundstate.models.linear.linear_regression import LinearRegression as LinearRegression
+    from groundstate.models.linear.logistic_regression import (
+        LogisticRegression as LogisticRegression,
+    )
+    from groundstate.models.linear.perceptron import Perceptron as Perceptron
+    from groundstate.models.linear.ridge import Ridge as Ridge
+    from groundstate.models.mixtures.gaussian_mixture import GaussianMixture as GaussianMixture
+    from groundstate.models.svm.linear_svc import LinearSVC as LinearSVC
+    from groundstate.models.undirected.bernoulli_rbm import BernoulliRBM as BernoulliRBM
+    from groundstate.store import load as load
+
+__version__ = "0.1.0.dev0"
+
+_EXPORTS = {
+    "BernoulliRBM": "groundstate.models.undirected.bernoulli_rbm",
+    "GaussianMixture": "groundstate.models.mixtures.gaussian_mixture",
+    "KMeans": "groundstate.models.clusters.kmeans",
+    "LinearRegression": "groundstate.models.linear.linear_regression",
+    "LinearSVC": "groundstate.models.svm.linear_svc",
+    "LogisticRegression": "groundstate.models.linear.logistic_regression",
+    "Perceptron": "groundstate.models.linear.perceptron",
+    "ProbabilisticPCA": "groundstate.models.factors.probabilistic_pca",
+    "Ridge": "groundstate.models.linear.ridge",
+    "explain": "groundstate.models.explain",
+    "load": "groundstate.store",
+}
+
+_ROOMS = (
+    "bench",
+    "cli",
+    "compute",
+    "data",
+    "energy",
+    "errors",
+    "evaluate",
+    "experiments",
+    "infer",
+    "learn",
+    "math",
+    "models",
+    "nn",
+    "registry",
+    "report",
+    "store",
+    "tune",
+)
+
+__all__ = ["__version__", *_EXPORTS, *_ROOMS]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        value = getattr(import_module(_EXPORTS[name]), name)
+    elif name in _ROOMS:
+        value = import_module(f"{__name__}.{name}")
+    else:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, [*_EXPORTS, *_ROOMS], n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise AttributeError(f"module 'groundstate' has no attribute {name!r}{hint}")
+    globals()[name] = value  # later reads do not come through here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

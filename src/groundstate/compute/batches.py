@@ -1,0 +1,97 @@
+"""Batches of rows as one index tensor and the places where it is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    r"""The batches of one epoch.
+
+    Iterating gives ``(rows, weights)`` per batch; ``weights`` is None where every row counts one.
+
+    Parameters
+    ----------
+    rows : Tensor of int64, (M,)
+        Row numbers of all batches, one batch after the other.
+    weights : Tensor of float64, (M,), or None
+    sizes : list of int
+        Entries per batch.
+
+    Examples
+    --------
+    >>> import torch
+    >>> for rows, weights in Batches.slices(torch.tensor([3, 1, 0, 2, 4]), 2):
+    ...     print(rows.tolist(), weights)
+    [3, 1] None
+    [0, 2] None
+    [4] None
+    """
+
+    rows: Tensor
+    weights: Tensor | None
+    sizes: list[int]
+
+    @classmethod
+    def slices(cls, rows: Tensor, batch_size: int) -> Batches:
+        """Equal slices of a permutation."""
+        full, rest = divmod(len(rows), batch_size)
+        return cls(rows, None, [batch_size] * full + [rest] * (rest > 0))
+
+    @classmethod
+    def ragged(
+        cls,
+        rows: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        offsets: NDArray[np.int64],
+        device: torch.device,
+    ) -> Batches:
+        """Batches that begin at the offsets."""
+        plain = bool((weights == 1.0).all())
+        return cls(
+            torch.from_numpy(rows).to(device),
+            None if plain else torch.from_numpy(weights).to(device),
+            np.diff(offsets).tolist(),
+        )
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
+        rows = self.rows.split(self.sizes)
+        if self.weights is None:
+            return ((r, None) for r in rows)
+        return zip(rows, self.weights.split(self.sizes), strict=True)
+
+    def from_batch(self, start: int) -> Batches:
+        """The batches from number ``start`` on: where an interrupted epoch resumes."""
+        skip = sum(self.sizes[:start])
+        weights = None if self.weights is None else self.weights[skip:]
+        return Batches(self.rows[skip:], weights, self.sizes[start:])
+
+
+def stack_batches(members: Sequence[Batches]) -> tuple[Tensor, Tensor]:
+    """Batches of P members as rows (K, P, B) and weights (K, P, B), padded with weight zero.
+
+    Step k of member p sees what it would see alone; members with fewer batches see no weight in
+    the last steps.
+    """
+    steps = max(len(m) for m in members)
+    width = max(max(m.sizes, default=0) for m in members)
+    device = members[0].rows.device
+    rows = torch.zeros(steps, len(members), width, dtype=torch.int64, device=device)
+    weights = torch.zeros(steps, len(members), width, dtype=torch.float64, device=device)
+    for p, member in enumerate(members):
+        sizes = torch.tensor(member.sizes, device=device)
+        k = torch.repeat_interleave(torch.arange(len(member), device=device), sizes)
+        b = torch.arange(len(member.rows), device=device) - (sizes.cumsum(0) - sizes)[k]
+        rows[k, p, b] = member.rows
+        weights[k, p, b] = 1.0 if member.weights is None else member.weights
+    return rows, weights

@@ -1,0 +1,187 @@
+r"""SGD, Adam and AdamW for a population, with hyperparameters and a stop of each member's own.
+
+The parameters of P members are one matrix :math:`\Theta` (P, D), so a step is a few elementwise
+operations on it, with the hyperparameters as columns (P, 1). Members that are not active keep
+their parameters bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from groundstate.errors import ShapeError
+
+PerMember: TypeAlias = float | Sequence[float] | Tensor
+
+
+class StackedOptimizer:
+    """What the optimisers share: columns of hyperparameters and the mask of active members.
+
+    Parameters
+    ----------
+    flat : Tensor, (P, D)
+        Parameters, changed in place.
+    lr, weight_decay : float or (P,)
+
+    Attributes
+    ----------
+    active : Tensor of bool, (P, 1)
+    """
+
+    def __init__(self, flat: Tensor, lr: PerMember, weight_decay: PerMember = 0.0) -> None:
+        self.flat = flat
+        self.lr = self._column(lr, "lr")
+        self.decays = weight_decay != 0.0 if isinstance(weight_decay, float) else True
+        self.weight_decay = self._column(weight_decay, "weight_decay")
+        self.active = torch.ones(len(flat), 1, dtype=torch.bool, device=flat.device)
+        self.masked = False
+        self.steps = torch.zeros(len(flat), 1, dtype=flat.dtype, device=flat.device)
+
+    def _column(self, value: PerMember, name: str) -> Tensor:
+        column = torch.as_tensor(value, dtype=self.flat.dtype, device=self.flat.device)
+        if column.ndim > 1 or (column.ndim == 1 and len(column) != len(self.flat)):
+            raise ShapeError(
+                f"{name} has shape {tuple(column.shape)}; pass one number, or one for each of the "
+                f"{len(self.flat)} members."
+            )
+        return column.reshape(-1, 1).expand(len(self.flat), 1).clone()
+
+    def stop(self, members: Tensor) -> None:
+        """Freeze members (a mask of P) from now on."""
+        self.active &= ~members.reshape(-1, 1).to(self.active.device)
+        self.masked = True
+
+    def state(self) -> list[Tensor]:
+        """Everything a step changes, for checkpoints and for undoing one."""
+        return [self.flat, self.steps]
+
+    @torch.no_grad()
+    def step(self, grad: Tensor) -> None:
+        """One step along a gradient (P, D)."""
+        self.steps += 1
+        if self.masked:
+            before = self.flat.clone()
+            self._step(grad)
+            torch.where(self.active, self.flat, before, out=self.flat)
+        else:
+            self._step(grad)
+
+    def _step(self, grad: Tensor) -> None:
+        raise TypeError(f"{type(self).__name__} has no rule; use SGD, Adam or AdamW.")
+
+
+class SGD(StackedOptimizer):
+    r"""Gradient descent with momentum: :math:`v ← μ v + g`, :math:`θ ← θ - η v`.
+
+    Parameters
+    ----------
+    flat : Tensor, (P, D)
+    lr, momentum, weight_decay : float or (P,)
+    nesterov : bool, default False
+
+    Examples
+    --------
+    >>> import torch
+    >>> theta = torch.ones(2, 3)
+    >>> SGD(theta, lr=[0.1, 0.5]).step(torch.ones(2, 3))
+    >>> theta[:, 0].tolist()
+    [0.8999999761581421, 0.5]
+    """
+
+    def __init__(
+        self,
+        flat: Tensor,
+        lr: PerMember,
+        momentum: PerMember = 0.0,
+        weight_decay: PerMember = 0.0,
+        nesterov: bool = False,
+    ) -> None:
+        super().__init__(flat, lr, weight_decay)
+        self.momentum = self._column(momentum, "momentum")
+        self.nesterov = nesterov
+        still = isinstance(momentum, float | int) and momentum == 0
+        self.velocity = None if still else torch.zeros_like(flat)
+
+    def state(self) -> list[Tensor]:
+        return [*super().state(), *([] if self.velocity is None else [self.velocity])]
+
+    def _step(self, grad: Tensor) -> None:
+        if self.decays:
+            grad = torch.addcmul(grad, self.flat, self.weight_decay)
+        if self.velocity is not None:
+            self.velocity.mul_(self.momentum).add_(grad)
+            grad = (
+                torch.addcmul(grad, self.velocity, self.momentum)
+                if self.nesterov
+                else self.velocity
+            )
+        self.flat.addcmul_(grad, self.lr, value=-1.0)
+
+
+class Adam(StackedOptimizer):
+    r"""Adam: :math:`θ ← θ - η\, \hat m / (\sqrt{\hat v} + ε)`.
+
+    Parameters
+    ----------
+    flat : Tensor, (P, D)
+    lr, beta1, beta2, eps, weight_decay : float or (P,)
+        The decay is added to the gradient.
+    """
+
+    decoupled = False
+
+    def __init__(
+        self,
+        flat: Tensor,
+        lr: PerMember = 1e-3,
+        beta1: PerMember = 0.9,
+        beta2: PerMember = 0.999,
+        eps: PerMember = 1e-8,
+        weight_decay: PerMember = 0.0,
+    ) -> None:
+        super().__init__(flat, lr, weight_decay)
+        self.beta1, self.beta2 = self._column(beta1, "beta1"), self._column(beta2, "beta2")
+        self.eps = self._column(eps, "eps")
+        self.mean, self.square = torch.zeros_like(flat), torch.zeros_like(flat)
+        self._work = torch.empty_like(flat)
+
+    def state(self) -> list[Tensor]:
+        return [*super().state(), self.mean, self.square]
+
+    def _step(self, grad: Tensor) -> None:
+        work = self._work
+        if self.decays and self.decoupled:
+            self.flat.mul_(1.0 - self.lr * self.weight_decay)
+        elif self.decays:
+            grad = torch.addcmul(grad, self.flat, self.weight_decay)
+        self.mean.lerp_(grad, 1.0 - self.beta1)
+        torch.mul(grad, grad, out=work)
+        self.square.lerp_(work, 1.0 - self.beta2)
+        correction1 = 1.0 - self.beta1**self.steps  # (P, 1)
+        correction2 = 1.0 - self.beta2**self.steps
+        # θ - η/c₁ · m / (√v/√c₂ + ε) with the columns gathered: fewer passes over (P, D).
+        root = correction2.sqrt()
+        torch.sqrt(self.square, out=work).add_(self.eps * root)
+        torch.div(self.mean, work, out=work)
+        self.flat.addcmul_(work, self.lr * root / correction1, value=-1.0)
+
+
+class AdamW(Adam):
+    r"""Adam with decoupled decay: :math:`θ ← (1 - η λ)\, θ` before each step."""
+
+    decoupled = True
+
+    def __init__(
+        self,
+        flat: Tensor,
+        lr: PerMember = 1e-3,
+        beta1: PerMember = 0.9,
+        beta2: PerMember = 0.999,
+        eps: PerMember = 1e-8,
+        weight_decay: PerMember = 1e-2,
+    ) -> None:
+        super().__init__(flat, lr, beta1, beta2, eps, weight_decay)

@@ -1,0 +1,91 @@
+"""Numbers as people write them: plain, decimal comma, thousands, percent, currency."""
+
+from __future__ import annotations
+
+import polars as pl
+
+MAX_OFFENDERS = 5
+"""A numeric (or date) column may hold this many distinct other words, read as missing."""
+
+MIN_SHARE = 0.95
+"""... as long as at least this share of its values parse."""
+
+_THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"
+_COMMA = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][+-]?\d+)?$"
+_PERCENT = r"^[+-]?\d*[.,]?\d+\s?%$"
+_CURRENCY = r"^[+-]?[$€£¥]\s?[+-]?\d[\d,]*(\.\d+)?$"
+
+
+def parse_numbers(text: pl.Series, form: str) -> pl.Series:
+    """Numbers written in `form`, null where a value does not parse.
+
+    >>> parse_numbers(pl.Series(["1.234,5", "7"]), "comma").to_list()
+    [1234.5, 7.0]
+    """
+    if form == "comma":
+        # a dot is a thousands mark only where a decimal comma follows
+        dotted = text.str.contains(_COMMA)
+        bare = text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+        text = bare.zip_with(dotted.fill_null(False), text)
+    elif form == "thousands":
+        text = text.str.replace_all(",", "", literal=True)
+    elif form == "percent":
+        text = text.str.replace(r"\s?%$", "").str.replace(",", ".", literal=True)
+    elif form == "currency":
+        text = text.str.replace_all(r"[$€£¥,\s]", "")
+    return text.cast(pl.Float64, strict=False)
+
+
+def number_form(text: pl.Series, separator: str) -> tuple[str, pl.Series] | None:
+    """The first form in which (nearly) all values parse, with the parsed values.
+
+    `separator` is the file's field separator: in a semicolon file ``1,234`` is a decimal
+    comma, in a comma file it can only be a thousands mark.
+    """
+    plain = text.cast(pl.Float64, strict=False)
+    if offenders(text, plain) is not None:
+        return "", plain
+    filled = text.drop_nulls()
+    if not len(filled) or not filled.head(50).str.contains(r"\d").any():
+        return None
+    for form in _candidates(filled, separator):
+        values = parse_numbers(text, form)
+        if offenders(text, values) is not None:
+            return form, values
+    return None
+
+
+def _candidates(filled: pl.Series, separator: str) -> list[str]:
+    sample = filled.head(1000)
+    forms = []
+    comma = bool(sample.str.contains(_COMMA).any())
+    grouped = sample.filter(sample.str.contains(",", literal=True))
+    thousands = len(grouped) > 0 and bool(grouped.str.contains(_THOUSANDS).all())
+    if separator == ";":
+        forms += ["comma"] if comma else []
+        forms += ["thousands"] if thousands else []
+    else:
+        forms += ["thousands"] if thousands else []
+        forms += ["comma"] if comma and separator != "," else []
+    forms += ["percent"] if sample.str.contains(_PERCENT).any() else []
+    forms += ["currency"] if sample.str.contains(_CURRENCY).any() else []
+    return forms
+
+
+def offenders(text: pl.Series, parsed: pl.Series) -> list[str] | None:
+    """Distinct words that did not parse when they are few enough to be markers, else None.
+
+    >>> words = pl.Series(["1"] * 98 + ["2", "oops"])
+    >>> offenders(words, words.cast(pl.Float64, strict=False))
+    ['oops']
+    """
+    present = len(text) - text.null_count()
+    good = len(parsed) - parsed.null_count()
+    if good == 0:
+        return None
+    if good >= present:
+        return []
+    if good < MIN_SHARE * present:
+        return None
+    bad = text.filter(parsed.is_null() & text.is_not_null()).unique()
+    return sorted(bad.to_list()) if len(bad) <= MAX_OFFENDERS else None

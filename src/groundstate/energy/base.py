@@ -1,0 +1,253 @@
+r"""The one contract: an energy :math:`e(x, y, z; \theta)`, low where values fit together.
+
+Conventions, stated once: :math:`p \propto e^{-e/T}`; score = logit = :math:`-e`; point inference
+is argmin; learning lowers ``e`` on data; ``e`` returns one real per row, shape ``(B,)``;
+``+inf`` forbids a value; ties go to the lowest index of ``space.enumerate()``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from groundstate.energy.offers import MARK, Offer
+from groundstate.energy.spaces import Space
+from groundstate.errors import ShapeError, Unsupported
+
+if TYPE_CHECKING:
+    from groundstate.energy.compose import Given, Marginal, Minimal, Scaled, Sum
+
+TABLE_CHUNK = 2**24  # elements of one generic table evaluation
+
+
+@dataclass(frozen=True)
+class Capability:
+    """One row of ``energy.capabilities()``."""
+
+    kind: str
+    variables: tuple[str, ...]
+    declared: bool  # False: derived from the spaces or by composition
+
+
+class Energy(nn.Module):
+    r"""An energy function :math:`e(x, y, z; \theta)`; subclasses write ``forward``.
+
+    Which arguments are observed is the caller's choice, not the energy's. ``forward`` is the only
+    required method; abilities (``groundstate.energy.offers``) make inference exact and fast.
+
+    Attributes
+    ----------
+    spaces : Mapping[str, Space]
+        Where each variable lives; ``"x"``, ``"y"``, ``"z"`` by convention, others allowed.
+    normalised : frozenset[str]
+        Variables over which :math:`e^{-e}` integrates to one.
+    context : tuple[str, ...]
+        Further optional given arguments that are no variables, such as ``"lengths"``.
+    gaussian : frozenset[str]
+        Variables in which e is quadratic given the others, so that sums of such energies have a
+        Gaussian conditional.
+    rows : int or None
+        Batch size that values given from outside (``energy.given``) have fixed.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from groundstate.energy import Energy, Real
+    >>> class Quartic(Energy):
+    ...     def __init__(self):
+    ...         super().__init__(x=Real(1))
+    ...     def forward(self, x):
+    ...         return (x**2 - 1).square().sum(-1)
+    >>> Quartic()(x=torch.tensor([[1.0], [2.0]])).tolist()
+    [0.0, 9.0]
+    """
+
+    normalised: frozenset[str] = frozenset()
+    context: tuple[str, ...] = ()
+    gaussian: frozenset[str] = frozenset()
+    rows: int | None = None
+    _declared: ClassVar[dict[tuple[str, frozenset[str]], tuple[str, Offer]]] = {}
+
+    def __init__(self, **spaces: Space) -> None:
+        super().__init__()
+        self.spaces: Mapping[str, Space] = dict(spaces)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        declared = dict(cls._declared)
+        for name, method in vars(cls).items():
+            for offer in getattr(method, MARK, ()):
+                declared[(offer.kind, offer.variables)] = (name, offer)
+        cls._declared = declared
+
+    def __call__(self, **values: Tensor) -> Tensor:
+        rows = -1
+        for value in values.values():
+            if rows < 0:
+                rows = value.shape[0] if value.ndim else -2
+            elif value.ndim == 0 or value.shape[0] != rows:
+                rows = -2
+                break
+        if rows == -2:
+            raise ShapeError(
+                f"every argument of {type(self).__name__} needs the same leading batch size, got "
+                + shapes_of(values)
+            )
+        e: Tensor = super().__call__(**values)
+        if e.ndim != 1 or (rows >= 0 and e.shape[0] != rows):
+            raise ShapeError(
+                f"{type(self).__name__} must return one energy per row, shape ({rows},), "
+                f"but returned {tuple(e.shape)} for {shapes_of(values)}; sum over event axes and "
+                "check for broadcasting over the batch"
+            )
+        return e
+
+    # --- abilities -----------------------------------------------------------------------
+
+    def ability(self, kind: str, *variables: str) -> Callable[..., Any] | None:
+        """The method that offers ``kind`` for exactly these variables, or None."""
+        key = (kind, frozenset(variables))
+        found = self._declared.get(key)
+        if found is not None:
+            name, offer = found
+            if offer.when is None or offer.when(self):
+                method: Callable[..., Any] = getattr(self, name)
+                return method
+        return self._derived(kind, key[1])
+
+    def offer(self, kind: str, *variables: str) -> Offer | None:
+        """The declaration behind ``ability``, e.g. to see whether it is ``partial``."""
+        found = self._declared.get((kind, frozenset(variables)))
+        if found is not None and (found[1].when is None or found[1].when(self)):
+            return found[1]
+        if self._derived(kind, frozenset(variables)) is not None:
+            return Offer(kind, frozenset(variables))
+        return None
+
+    def _derived(self, kind: str, variables: frozenset[str]) -> Callable[..., Any] | None:
+        """Abilities that follow from parts; composed energies fill this in."""
+        return None
+
+    def _derived_keys(self) -> Iterable[tuple[str, frozenset[str]]]:
+        """Which derived abilities to list in ``capabilities``."""
+        return ()
+
+    def capabilities(self) -> tuple[Capability, ...]:
+        """Declared and derived abilities, as data for dispatch, docs and menus."""
+        rows = [
+            Capability(kind, self.ordered(names), True)
+            for (kind, names), (_, offer) in self._declared.items()
+            if offer.when is None or offer.when(self)
+        ]
+        seen = {(row.kind, frozenset(row.variables)) for row in rows}
+        derived = [
+            (kind, names)
+            for kind, names in self._derived_keys()
+            if (kind, names) not in seen and self._derived(kind, names) is not None
+        ]
+        derived += [
+            ("table", frozenset({name}))
+            for name, space in self.spaces.items()
+            if space.is_finite and ("table", frozenset({name})) not in seen
+        ]
+        rows += [Capability(k, self.ordered(names), False) for k, names in dict.fromkeys(derived)]
+        return tuple(rows)
+
+    def ordered(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Names in the order of ``spaces``."""
+        wanted = set(names)
+        return tuple(name for name in self.spaces if name in wanted)
+
+    # --- tables --------------------------------------------------------------------------
+
+    def table(self, variable: str, **given: Tensor) -> Tensor:
+        r"""All energies :math:`e(\cdot, v)` of a finite variable in one pass, ``(B, K)``.
+
+        Uses the declared table; otherwise evaluates ``e`` on every value in chunks. When nothing
+        is given, ``B`` is 1.
+        """
+        declared = self.ability("table", variable)
+        if declared is not None:
+            result: Tensor = declared(**given)
+            return result
+        space = self.spaces[variable]
+        if not space.is_finite:
+            raise Unsupported(
+                f"{type(self).__name__} cannot list the energies of {variable!r}: {space!r} is "
+                "infinite; use minimise, marginalise or sample instead"
+            )
+        device, dtype = self.placement(given)
+        values = space.enumerate(device, dtype)  # (K, *event)
+        rows, k = batch_size(given) if given else self.rows or 1, len(values)
+        per_row = max([1, *(v[0].numel() for v in given.values()), values[0].numel()])
+        step = max(1, TABLE_CHUNK // (rows * per_row))
+        columns = []
+        for chunk in torch.split(values, step):
+            c = len(chunk)
+            repeated = {n: v.repeat_interleave(c, 0) for n, v in given.items()}  # (B*c, ...)
+            repeated[variable] = chunk.repeat(rows, *(1,) * (chunk.ndim - 1))
+            columns.append(self(**repeated).view(rows, c))
+        return columns[0] if len(columns) == 1 else torch.cat(columns, 1).view(rows, k)
+
+    # --- placement -----------------------------------------------------------------------
+
+    def placement(self, values: Mapping[str, Tensor] | None = None) -> tuple[torch.device, torch.dtype]:
+        """Device and floating dtype of the energy: its parameters', else the values', else default."""
+        for tensor in (*self.parameters(), *self.buffers(), *(values or {}).values()):
+            if tensor.is_floating_point():
+                return tensor.device, tensor.dtype
+        for tensor in (values or {}).values():
+            return tensor.device, torch.get_default_dtype()
+        return torch.device("cpu"), torch.get_default_dtype()
+
+    # --- composition (groundstate.energy.compose) ----------------------------------------
+
+    def __add__(self, other: Energy) -> Sum:
+        from groundstate.energy.compose import Sum
+
+        return Sum(self, other)
+
+    def __mul__(self, c: float) -> Scaled:
+        from groundstate.energy.compose import Scaled
+
+        return Scaled(self, c)
+
+    __rmul__ = __mul__
+
+    def given(self, **values: Tensor) -> Given:
+        """Fix some variables from outside; the rest stay variables."""
+        from groundstate.energy.compose import Given
+
+        return Given(self, values)
+
+    def marginal(self, *variables: str, T: float = 1.0, method: Any = None) -> Marginal:
+        r"""The free energy :math:`-T\log\sum_z e^{-e/T}` as an energy of the other variables."""
+        from groundstate.energy.compose import Marginal
+
+        return Marginal(self, variables, T, method)
+
+    def minimal(self, *variables: str, method: Any = None) -> Minimal:
+        r"""The minimum :math:`\min_z e` as an energy of the others; :math:`z^*` is detached."""
+        from groundstate.energy.compose import Minimal
+
+        return Minimal(self, variables, method)
+
+    def tempered(self, T: float) -> Scaled:
+        """``e / T``: the energy whose law at temperature one is this one's at ``T``."""
+        return self * (1.0 / T)
+
+
+def batch_size(values: Mapping[str, Tensor]) -> int:
+    """Shared leading size of the values, 1 when there are none."""
+    sizes = {v.shape[0] if v.ndim else 0 for v in values.values()}
+    if len(sizes) > 1 or 0 in {v.ndim for v in values.values()}:
+        raise ShapeError(f"arguments need the same leading batch size, got {shapes_of(values)}")
+    return sizes.pop() if sizes else 1
+
+
+def shapes_of(values: Mapping[str, Tensor]) -> str:
+    return ", ".join(f"{name} {tuple(v.shape)}" for name, v in values.items())

@@ -1,0 +1,299 @@
+r"""Where a variable lives: :math:`\mathcal X, \mathcal Y, \mathcal Z`.
+
+A space is frozen, hashable and holds no tensors. It knows its event shape, how many values it
+has, how to list them, how to check membership and how to draw start points.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from groundstate.errors import Unsupported
+
+
+class Space(ABC):
+    """A set of values; see the concrete spaces below."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Event shape of one value."""
+
+    @property
+    @abstractmethod
+    def size(self) -> float:
+        """Number of values, ``math.inf`` for a continuum."""
+
+    @property
+    def is_finite(self) -> bool:
+        return not math.isinf(self.size)
+
+    @property
+    def is_real(self) -> bool:
+        """True when values are floats in which an energy can be differentiated."""
+        return False
+
+    def dtype(self, floating: torch.dtype) -> torch.dtype:
+        """Dtype of a value, given the floating dtype of the energy."""
+        return floating
+
+    @abstractmethod
+    def enumerate(
+        self, device: torch.device | None = None, dtype: torch.dtype | None = None
+    ) -> Tensor:
+        """All values, ``(size, *shape)``; raises ``Unsupported`` on a continuum."""
+
+    @abstractmethod
+    def contains(self, v: Tensor) -> Tensor:
+        """Which rows of ``v`` are values of this space, ``(B,)`` bool."""
+
+    @abstractmethod
+    def draw(
+        self,
+        n: int,
+        *,
+        generator: torch.Generator | None = None,
+        device: torch.device | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> Tensor:
+        """``n`` start points, ``(n, *shape)``: uniform where that exists, else standard normal."""
+
+    def _not_listable(self) -> Unsupported:
+        return Unsupported(
+            f"{self!r} has infinitely many values and cannot be enumerated; "
+            "use gradient, closed-form or sampling inference for it"
+        )
+
+
+@dataclass(frozen=True)
+class Finite(Space):
+    """The integers ``0..n-1`` as int64 scalars: classes, cluster indices.
+
+    >>> Finite(3).enumerate()
+    tensor([0, 1, 2])
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise ValueError(f"Finite needs at least one value, got n={self.n}")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return ()
+
+    @property
+    def size(self) -> float:
+        return self.n
+
+    def dtype(self, floating: torch.dtype) -> torch.dtype:
+        return torch.int64
+
+    def enumerate(
+        self, device: torch.device | None = None, dtype: torch.dtype | None = None
+    ) -> Tensor:
+        return torch.arange(self.n, device=device)
+
+    def contains(self, v: Tensor) -> Tensor:
+        return (v >= 0) & (v < self.n) & (v == v.round())
+
+    def draw(self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None) -> Tensor:
+        return torch.randint(self.n, (n,), generator=generator, device=device)
+
+
+class _Shaped(Space):
+    _shape: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Binary(_Shaped):
+    """Arrays of zeros and ones, stored as floats so that they enter matrix products.
+
+    ``enumerate`` is lexicographic, the first coordinate most significant.
+
+    >>> Binary(2).enumerate().tolist()
+    [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
+    """
+
+    _shape: tuple[int, ...]
+
+    def __init__(self, *shape: int) -> None:
+        object.__setattr__(self, "_shape", tuple(shape))
+
+    def __repr__(self) -> str:
+        return f"Binary({', '.join(map(str, self._shape))})"
+
+    @property
+    def size(self) -> float:
+        return float(2 ** math.prod(self._shape))
+
+    def enumerate(
+        self, device: torch.device | None = None, dtype: torch.dtype | None = None
+    ) -> Tensor:
+        d = math.prod(self._shape)
+        codes = torch.arange(2**d, device=device)
+        shifts = torch.arange(d - 1, -1, -1, device=device)
+        bits = (codes[:, None] >> shifts) & 1  # (2^d, d)
+        return bits.to(dtype or torch.get_default_dtype()).reshape(-1, *self._shape)
+
+    def contains(self, v: Tensor) -> Tensor:
+        return ((v == 0) | (v == 1)).flatten(1).all(1) if v.ndim > 1 else (v == 0) | (v == 1)
+
+    def draw(self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None) -> Tensor:
+        bits = torch.randint(2, (n, *self._shape), generator=generator, device=device)
+        return bits.to(dtype or torch.get_default_dtype())
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Real(_Shaped):
+    """Real arrays of a shape, optionally in a box ``[low, high]``.
+
+    >>> Real(2, low=0.0).contains(torch.tensor([[1.0, 2.0], [-1.0, 0.0]])).tolist()
+    [True, False]
+    """
+
+    _shape: tuple[int, ...]
+    low: float | None
+    high: float | None
+
+    def __init__(self, *shape: int, low: float | None = None, high: float | None = None) -> None:
+        if low is not None and high is not None and not low < high:
+            raise ValueError(f"Real needs low < high, got low={low}, high={high}")
+        object.__setattr__(self, "_shape", tuple(shape))
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    def __repr__(self) -> str:
+        parts = [*map(str, self._shape)]
+        parts += [f"{k}={v}" for k, v in (("low", self.low), ("high", self.high)) if v is not None]
+        return f"Real({', '.join(parts)})"
+
+    @property
+    def size(self) -> float:
+        return math.inf
+
+    @property
+    def is_real(self) -> bool:
+        return True
+
+    @property
+    def bounded(self) -> bool:
+        return self.low is not None and self.high is not None
+
+    def enumerate(
+        self, device: torch.device | None = None, dtype: torch.dtype | None = None
+    ) -> Tensor:
+        raise self._not_listable()
+
+    def contains(self, v: Tensor) -> Tensor:
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        inside = torch.isfinite(v) & (v >= low) & (v <= high)
+        return inside.flatten(1).all(1) if v.ndim > 1 else inside
+
+    def draw(self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None) -> Tensor:
+        dtype = dtype or torch.get_default_dtype()
+        size = (n, *self._shape)
+        if self.low is not None and self.high is not None:
+            u = torch.rand(size, generator=generator, device=device, dtype=dtype)
+            return self.low + (self.high - self.low) * u
+        normal = torch.randn(size, generator=generator, device=device, dtype=dtype)
+        if self.low is not None:
+            return self.low + normal.abs()
+        if self.high is not None:
+            return self.high - normal.abs()
+        return normal
+
+
+@dataclass(frozen=True)
+class Simplex(Space):
+    """Probability vectors of length ``n``."""
+
+    n: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.n,)
+
+    @property
+    def size(self) -> float:
+        return math.inf
+
+    @property
+    def is_real(self) -> bool:
+        return True
+
+    def enumerate(
+        self, device: torch.device | None = None, dtype: torch.dtype | None = None
+    ) -> Tensor:
+        raise self._not_listable()
+
+    def contains(self, v: Tensor) -> Tensor:
+        total = v.sum(-1)
+        return (v >= 0).all(-1) & torch.isclose(total, torch.ones_like(total), atol=1e-6)
+
+    def draw(self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None) -> Tensor:
+        u = torch.rand(n, self.n, generator=generator, device=device, dtype=dtype)
+        gaps = -torch.log1p(-u)  # exponential gaps: uniform on the simplex once normalised
+        return gaps / gaps.sum(-1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class Sequence(Space):
+    """Sequences of up to ``max_length`` items, padded to ``max_length``.
+
+    Shorter rows carry their length in the energy's ``lengths`` argument; what stands behind the
+    length is ignored. Enumeration lists full-length sequences, first item most significant.
+
+    >>> int(Sequence(Finite(2), 3).size)
+    8
+    """
+
+    item: Space
+    max_length: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.max_length, *self.item.shape)
+
+    @property
+    def size(self) -> float:
+        return self.item.size**self.max_length
+
+    @property
+    def is_real(self) -> bool:
+        return self.item.is_real
+
+    def dtype(self, floating: torch.dtype) -> torch.dtype:
+        return self.item.dtype(floating)
+
+    def enumerate(
+        self, device: torch.device | None = None, dtype: torch.dtype | None = None
+    ) -> Tensor:
+        if not self.is_finite:
+            raise self._not_listable()
+        items = self.item.enumerate(device, dtype)  # (K, *item)
+        index = torch.tensor(
+            list(itertools.product(range(len(items)), repeat=self.max_length)), device=device
+        )
+        return items[index]  # (K^L, L, *item)
+
+    def contains(self, v: Tensor) -> Tensor:
+        flat = v.reshape(-1, *self.item.shape)
+        return self.item.contains(flat).reshape(len(v), -1).all(1)
+
+    def draw(self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None) -> Tensor:
+        flat = self.item.draw(n * self.max_length, generator=generator, device=device, dtype=dtype)
+        return flat.reshape(n, self.max_length, *self.item.shape)

@@ -1,0 +1,31 @@
+"""The errors groundstate raises on purpose; each message names what was passed and what to do."""
+
+from __future__ import annotations
+
+
+class GroundstateError(Exception):
+    """Base of every error that groundstate raises on purpose."""
+
+
+class Unsupported(GroundstateError, TypeError):
+    """An energy, rule, solver or method cannot be combined as asked; the message says what would."""
+
+
+class ShapeError(GroundstateError, ValueError):
+    """Arguments whose leading batch axis or event shape do not agree."""
+
+
+class DataError(GroundstateError, ValueError):
+    """A table or array that cannot be read or used as asked."""
+
+
+class StoreError(GroundstateError, ValueError):
+    """A stored file that is truncated, foreign, from the future, or altered."""
+
+
+class NotConverged(UserWarning):
+    """An iteration stopped at its limit before it reached its tolerance."""
+
+
+class Unreliable(UserWarning):
+    """An estimate whose own diagnostics say that it cannot be trusted."""

@@ -1,0 +1,439 @@
+r"""The three questions: which method answers, and what to say when none does.
+
+``method=None`` takes the first of a fixed list that can run. For ``marginalise`` the list holds
+exact methods only, so nothing approximate is ever chosen silently.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+from torch.distributions import Categorical, Distribution
+
+from groundstate.energy.base import Energy
+from groundstate.energy.spaces import Finite
+from groundstate.errors import Unsupported
+from groundstate.infer import limits
+from groundstate.infer.base import (
+    OPERATIONS,
+    Draws,
+    Free,
+    FreeEnergy,
+    Method,
+    Minimum,
+    Operation,
+    Query,
+    ask,
+    check_possible,
+    split_free,
+)
+
+Given = Mapping[str, Tensor]
+
+# "module:class" of groundstate.infer, in the order in which they are tried
+CHOSEN: dict[str, tuple[str, ...]] = {
+    "minimise": (
+        "closed:ClosedForm",
+        "chain:Chain",
+        "enumerate:Enumerate",
+        "coordinate:Coordinate",
+        "gradient:Gradient",
+        "beam:Beam",
+    ),
+    "marginalise": (
+        "closed:ClosedForm",
+        "chain:Chain",
+        "eliminate:Eliminate",
+        "enumerate:Enumerate",
+    ),
+    "sample": (
+        "closed:ClosedForm",
+        "ancestral:Ancestral",
+        "chain:Chain",
+        "enumerate:Enumerate",
+        "gibbs:Gibbs",
+        "hmc:HMC",
+        "metropolis:Metropolis",
+    ),
+}
+# methods that run only when they are named
+NAMED: dict[str, tuple[str, ...]] = {
+    "minimise": (),
+    "marginalise": (
+        "quadrature:Quadrature",
+        "variational:Variational",
+        "importance:Importance",
+        "annealed:Annealed",
+    ),
+    "sample": (
+        "langevin:Langevin",
+        "importance:Importance",
+        "annealed:Annealed",
+        "variational:Variational",
+    ),
+}
+
+
+def _made(paths: tuple[str, ...]) -> Iterator[Method]:
+    for path in paths:
+        module, name = path.split(":")
+        method: Method = getattr(import_module(f"groundstate.infer.{module}"), name)()
+        yield method
+
+
+def methods_for(operation: str) -> Iterator[Method]:
+    """Every method of an operation with its default settings, in dispatch order."""
+    if operation not in OPERATIONS:
+        raise ValueError(f"operation must be one of {', '.join(OPERATIONS)}, got {operation!r}")
+    yield from _made(CHOSEN[operation])
+    yield from _made(NAMED[operation])
+
+
+def explain(
+    energy: Energy, op: str, free: Free, given: Given | None = None
+) -> list[tuple[str, str]]:
+    """What every method says to a question, without computing anything.
+
+    Parameters
+    ----------
+    energy : Energy
+    op : "minimise", "marginalise" or "sample"
+    free : the free variables, as in ``minimise``
+    given : values of the others; only needed for masks
+
+    Returns
+    -------
+    list of ``(method, verdict)`` in dispatch order; a verdict is "runs, exact",
+    "runs, approximate" or "cannot: " and the reason
+
+    Examples
+    --------
+    >>> import torch
+    >>> from groundstate.energy import Energy, Finite
+    >>> class Table(Energy):
+    ...     def __init__(self):
+    ...         super().__init__(y=Finite(3))
+    ...     def forward(self, y):
+    ...         return torch.tensor([1.0, 2.0, 3.0])[y]
+    >>> for row in explain(Table(), "marginalise", "y")[:2]:
+    ...     print(*row, sep=" | ")
+    ClosedForm | cannot: no log_partition or conditional is declared for 'y'
+    Chain | cannot: no chain is declared for 'y'
+    >>> dict(explain(Table(), "marginalise", "y"))["Enumerate"]
+    'runs, exact'
+    """
+    energy, given = unwrap(energy, given)
+    verdicts = []
+    for method in methods_for(op):
+        reason = method.reason_against(energy, op, free, given)
+        runs = "runs, exact" if method.exact else "runs, approximate"
+        verdicts.append((type(method).__name__, runs if reason is None else f"cannot: {reason}"))
+    return verdicts
+
+
+def unwrap(energy: Energy, given: Given | None) -> tuple[Energy, dict[str, Tensor]]:
+    """Move values that ``energy.given(...)`` fixed into the question's own given."""
+    given = dict(given or {})
+    while type(energy).__name__ == "Given" and hasattr(energy, "values"):
+        rows = {v.shape[0] for v in given.values() if v.ndim}
+        values: dict[str, Tensor] = dict(energy.values)
+        if len(rows) == 1:  # one fixed row stands for every row of the question
+            b = rows.pop()
+            values = {n: v.expand(b, *v.shape[1:]) if len(v) == 1 else v for n, v in values.items()}
+        given = {**values, **given}
+        energy = energy.energy
+    return energy, given
+
+
+def choose(energy: Energy, operation: Operation, free: Free, given: Given | None = None) -> Method:
+    """The method that ``method=None`` stands for; ``Unsupported`` when there is none."""
+    reasons = []
+    for method in _made(CHOSEN[operation]):
+        reason = method.reason_against(energy, operation, free, given)
+        if reason is None:
+            return method
+        reasons.append(f"{type(method).__name__}: {reason}")
+    names = ", ".join(split_free(free)[0])
+    would = [
+        type(method).__name__
+        for method in _made(NAMED[operation])
+        if method.reason_against(energy, operation, free, given) is None
+    ]
+    advice = (
+        f"methods that would run if named with method=: {', '.join(would)}"
+        if would
+        else "declare an ability with groundstate.energy.offers, or free fewer variables"
+    )
+    exactly = " exactly" if operation == "marginalise" else ""
+    raise Unsupported(
+        f"no method can {operation} {names} of {type(energy).__name__}{exactly} "
+        f"({'; '.join(reasons)}); {advice}"
+    )
+
+
+def _pick(query: Query, operation: Operation, free: Free, method: Method | None) -> Method:
+    if method is None:
+        return choose(query.energy, operation, free, query.given)
+    reason = method.reason_against(query.energy, operation, free, query.given)
+    if reason is not None:
+        runs = [
+            type(m).__name__
+            for m in methods_for(operation)
+            if m.reason_against(query.energy, operation, free, query.given) is None
+        ]
+        would = f"methods that would run: {', '.join(runs)}" if runs else "no other method would run"
+        raise Unsupported(
+            f"{type(method).__name__} cannot {operation} {', '.join(query.free)} of "
+            f"{type(query.energy).__name__}: {reason}; {would}"
+        )
+    return method
+
+
+def minimise(
+    energy: Energy,
+    free: Free,
+    given: Given | None = None,
+    *,
+    method: Method | None = None,
+    init: Given | None = None,
+    generator: torch.Generator | None = None,
+) -> Minimum:
+    r"""Fill in the missing part: :math:`v^* = \arg\min_v e(\text{given}, v)`.
+
+    Parameters
+    ----------
+    energy : Energy
+    free : a name, names, or a mapping from a name to the bool mask of its unknown coordinates
+    given : values ``(B, *event)`` of the other variables
+    method : which method; None takes the first that can run of ClosedForm, Chain, Enumerate,
+        Coordinate (all blocks exact), Gradient, Beam
+    init : start values of local methods
+    generator : randomness of restarts
+
+    Returns
+    -------
+    Minimum : detached values and energies, and whether they are exact and converged
+
+    Examples
+    --------
+    >>> from groundstate.energy import Energy, Real
+    >>> class Bowl(Energy):
+    ...     def __init__(self):
+    ...         super().__init__(x=Real(2))
+    ...     def forward(self, x):
+    ...         return (x - 1).square().sum(-1)
+    >>> minimise(Bowl(), "x")["x"].round(decimals=4)
+    tensor([[1., 1.]])
+    """
+    energy, given = unwrap(energy, given)
+    query = ask(energy, free, given, init=init, generator=generator)
+    found = _pick(query, "minimise", free, method).minimise(query)
+    values = {name: v.detach() for name, v in found.values.items()}
+    return replace(found, values=values, energy=found.energy.detach())
+
+
+def marginalise(
+    energy: Energy,
+    free: Free,
+    given: Given | None = None,
+    *,
+    T: float = 1.0,
+    method: Method | None = None,
+    generator: torch.Generator | None = None,
+) -> FreeEnergy:
+    r"""Sum out the rest: :math:`F = -T\log\int e^{-e(\text{given}, v)/T}\,dv`.
+
+    Differentiable in θ and the given. At ``T=0`` it is the minimum, with the envelope gradient;
+    at ``T=inf`` the mean over the values, that is :math:`\lim F + T\log K`.
+
+    Parameters
+    ----------
+    energy, free, given : as in ``minimise``
+    T : temperature in ``[0, inf]``
+    method : which method; None takes the first that can run of ClosedForm, Chain, Eliminate,
+        Enumerate, all exact. Name Quadrature, Importance, Annealed or Variational to approximate
+    generator : randomness of the estimators
+
+    Returns
+    -------
+    FreeEnergy : ``value`` ``(B,)``, its ``kind`` and, for estimates, ``stderr``
+    """
+    energy, given = unwrap(energy, given)
+    query = ask(energy, free, given, T=T, generator=generator)
+    if T == 0:
+        named = method is not None and "minimise" in method.operations
+        return limits.coldest(query, _pick(query, "minimise", free, method if named else None))
+    if math.isinf(T):
+        return limits.hottest(query, free, method)
+    return _pick(query, "marginalise", free, method).marginalise(query)
+
+
+def sample(
+    energy: Energy,
+    free: Free,
+    given: Given | None = None,
+    n: int = 1,
+    *,
+    T: float = 1.0,
+    method: Method | None = None,
+    init: Given | None = None,
+    generator: torch.Generator | None = None,
+) -> Draws:
+    r"""Draw from the Boltzmann law :math:`v \sim e^{-e(\text{given}, v)/T}/Z`.
+
+    Parameters
+    ----------
+    energy, free, given : as in ``minimise``
+    n : number of draws for every row
+    T : temperature; ``T=0`` gives the minimiser, ``T=inf`` the uniform law of a bounded space
+    method : which method; None takes the first that can run of ClosedForm, Ancestral, Chain,
+        Enumerate (exact), Gibbs, HMC, Metropolis (asymptotic)
+    init : start values, or the ``state`` of earlier draws, for chains
+    generator : source of randomness; None stands for fresh entropy
+
+    Returns
+    -------
+    Draws : detached values ``(n, B, *event)`` with their energies and how exact they are
+    """
+    if n < 1:
+        raise ValueError(f"n must be at least 1, got n={n}")
+    energy, given = unwrap(energy, given)
+    query = ask(energy, free, given, T=T, init=init, generator=generator)
+    if T == 0 and (method is None or "minimise" in method.operations):
+        return limits.frozen(query, _pick(query, "minimise", free, method), n)
+    if math.isinf(T) and method is None:
+        return limits.uniform(query, n)
+    found = _pick(query, "sample", free, method).sample(query, n)
+    values = {name: v.detach() for name, v in found.values.items()}
+    return replace(found, values=values, energy=found.energy.detach())
+
+
+def posterior(
+    energy: Energy,
+    free: Free,
+    given: Given | None = None,
+    *,
+    T: float = 1.0,
+    method: Method | None = None,
+) -> Distribution:
+    r"""The Boltzmann law :math:`p(v\mid\text{given}) = e^{-e/T}/Z` as a torch distribution.
+
+    A declared conditional is returned as it is; a chain gives a ``ChainLaw``; a ``Finite``
+    variable gives a ``Categorical``; other finite variables, alone or together, give a
+    ``ListedLaw``. Differentiable in θ and the given. ``method`` may name ClosedForm, Chain,
+    Enumerate or Variational.
+
+    Examples
+    --------
+    Bayes' rule, with prior (.5, .3, .2) and likelihood (.10, .40, .05) as energies:
+
+    >>> from groundstate.energy import Energy, Finite
+    >>> class Bayes(Energy):
+    ...     def __init__(self):
+    ...         super().__init__(z=Finite(3))
+    ...     def forward(self, z):
+    ...         joint = torch.tensor([0.5, 0.3, 0.2]) * torch.tensor([0.10, 0.40, 0.05])
+    ...         return -joint.log()[z]
+    >>> posterior(Bayes(), "z").probs
+    tensor([[0.2778, 0.6667, 0.0556]])
+    """
+    from groundstate.infer.chain import Chain
+    from groundstate.infer.closed import ClosedForm, law_of
+    from groundstate.infer.enumerate import Enumerate
+    from groundstate.infer.laws import ListedLaw
+    from groundstate.infer.variational import Variational
+
+    energy, given = unwrap(energy, given)
+    query = ask(energy, free, given, T=T)
+    if isinstance(method, Variational):
+        return _named(method, query, free).law(query)
+    tried = (ClosedForm(), Chain(), Enumerate()) if method is None else (method,)
+    reasons = []
+    for option in tried:
+        if T == 0 or math.isinf(T) or not isinstance(option, (ClosedForm, Chain, Enumerate)):
+            if not isinstance(option, Enumerate):
+                reasons.append(f"{type(option).__name__} gives no law at T={T:g}")
+                continue
+        reason = option.reason_against(energy, "sample", free, given)
+        if reason is None and isinstance(option, Enumerate) and query.masks:
+            reason = "a law of partly known variables is not listed; sample it instead"
+        if reason is not None:
+            reasons.append(f"{type(option).__name__}: {reason}")
+        elif isinstance(option, ClosedForm):
+            return law_of(query)
+        elif isinstance(option, Chain):
+            return option.law(query)
+        else:
+            table = check_possible(option.table(query), energy)
+            logits = limits.logits(table, T)
+            if len(query.free) == 1 and isinstance(query.space(query.free[0]), Finite):
+                return Categorical(logits=logits, validate_args=False)
+            return ListedLaw({name: query.space(name) for name in query.free}, logits)
+    raise Unsupported(
+        f"the law of {', '.join(query.free)} of {type(energy).__name__} is not known "
+        f"({'; '.join(reasons)}); declare a conditional, sample it, or name method=Variational()"
+    )
+
+
+def _named(method: Any, query: Query, free: Free) -> Any:
+    _pick(query, "sample", free, method)
+    return method
+
+
+def log_partition(
+    energy: Energy,
+    free: Free,
+    given: Given | None = None,
+    *,
+    T: float = 1.0,
+    method: Method | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    r""":math:`\log Z = -F/T`, ``(B,)``; exact unless ``method`` names an estimator.
+
+    The standard error of an estimate is that of ``marginalise``, divided by ``T``.
+
+    Examples
+    --------
+    >>> from groundstate.energy import Energy, Binary
+    >>> class Coin(Energy):
+    ...     def __init__(self):
+    ...         super().__init__(x=Binary(3))
+    ...     def forward(self, x):
+    ...         return 0 * x.sum(-1)
+    >>> log_partition(Coin(), "x").exp()
+    tensor([8.0000])
+    """
+    if T == 0 or math.isinf(T):
+        raise ValueError(f"log Z = -F/T needs a temperature in (0, inf), got T={T:g}")
+    found = marginalise(energy, free, given, T=T, method=method, generator=generator)
+    return -found.value / T
+
+
+Mode = Literal["min", "marginal", "sample"]
+
+
+def infer(
+    energy: Energy,
+    observed: Given | None,
+    free: Free,
+    mode: Mode = "min",
+    **options: Any,
+) -> Minimum | FreeEnergy | Draws:
+    """Hold what is observed and minimise, marginalise or sample the rest: one door to all three.
+
+    ``options`` are those of ``minimise``, ``marginalise`` or ``sample``.
+    """
+    if mode == "min":
+        return minimise(energy, free, observed, **options)
+    if mode == "marginal":
+        return marginalise(energy, free, observed, **options)
+    if mode == "sample":
+        return sample(energy, free, observed, **options)
+    raise ValueError(f"mode must be one of {', '.join(get_args(Mode))}, got {mode!r}")

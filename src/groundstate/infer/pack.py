@@ -1,0 +1,105 @@
+r"""Real variables as one vector per row, with their boxes, simplices and known coordinates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from groundstate.compute.random import Key
+from groundstate.energy.spaces import Real, Sequence, Simplex, Space
+from groundstate.infer.base import Query
+
+
+def bounds(space: Space) -> tuple[float, float]:
+    """The box of a real space, infinite where it has none."""
+    if isinstance(space, Sequence):
+        return bounds(space.item)
+    if isinstance(space, Real):
+        low = -math.inf if space.low is None else space.low
+        return low, math.inf if space.high is None else space.high
+    return -math.inf, math.inf
+
+
+def is_simplex(space: Space) -> bool:
+    """Whether values are probability vectors."""
+    return isinstance(space, Simplex) or (isinstance(space, Sequence) and is_simplex(space.item))
+
+
+class Pack:
+    """The free real variables of a question as columns of ``(B, D)``.
+
+    Simplices are packed as logits and unpacked by softmax, so a box is the only constraint left.
+    """
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        self.sizes = {n: math.prod(query.space(n).shape) for n in query.free}
+        self.dim = sum(self.sizes.values())
+        edges = [(bounds(query.space(n)), k) for n, k in self.sizes.items()]
+        low = [b[0] for b, k in edges for _ in range(k)]
+        high = [b[1] for b, k in edges for _ in range(k)]
+        self.low = torch.tensor(low, device=query.device, dtype=query.dtype)  # (D,)
+        self.high = torch.tensor(high, device=query.device, dtype=query.dtype)
+        self.unknown: Tensor | None = None  # (B, D) when some coordinates are known
+        if query.masks:
+            parts = [
+                query.masks[n].reshape(query.rows, -1)
+                if n in query.masks
+                else torch.ones(query.rows, k, dtype=torch.bool, device=query.device)
+                for n, k in self.sizes.items()
+            ]
+            self.unknown = torch.cat(parts, 1)
+
+    def pack(self, values: Mapping[str, Tensor]) -> Tensor:
+        """``(R, *event)`` values to ``(R, D)``."""
+        columns = []
+        for name in self.sizes:
+            v = values[name]
+            if is_simplex(self.query.space(name)):
+                v = v.clamp_min(torch.finfo(v.dtype).tiny).log()
+            columns.append(v.reshape(len(v), -1))
+        return torch.cat(columns, 1)
+
+    def unpack(self, u: Tensor) -> dict[str, Tensor]:
+        """``(R, D)`` to values ``(R, *event)``."""
+        values = {}
+        for (name, _), part in zip(
+            self.sizes.items(), torch.split(u, list(self.sizes.values()), 1), strict=True
+        ):
+            v = part.reshape(len(u), *self.query.space(name).shape)
+            values[name] = v.softmax(-1) if is_simplex(self.query.space(name)) else v
+        return values
+
+    def starts(self, n: int) -> Tensor:
+        """``n`` start points for every row, ``(n, B, D)``: the same for each row but for ``init``.
+
+        Shared starts make a row's answer independent of the rows it is asked with.
+        """
+        query = self.query
+        generator = query.generator or Key.of(0).torch(query.device)
+        drawn = {
+            name: query.space(name).draw(
+                n, generator=generator, device=query.device, dtype=query.dtype
+            )
+            for name in self.sizes
+        }
+        u = self.pack(drawn)[:, None].repeat(1, query.rows, 1)  # (n, B, D)
+        at = 0
+        for name, k in self.sizes.items():
+            if query.init is not None and name in query.init:
+                first = self.pack_one(name, query.init[name])
+                u[0, :, at : at + k] = first.expand(query.rows, -1)
+            if name in query.masks:
+                known = query.given[name].reshape(query.rows, -1)
+                hidden = query.masks[name].reshape(query.rows, -1)
+                u[:, :, at : at + k] = torch.where(hidden, u[:, :, at : at + k], known)
+            at += k
+        return u
+
+    def pack_one(self, name: str, v: Tensor) -> Tensor:
+        if is_simplex(self.query.space(name)):
+            v = v.clamp_min(torch.finfo(v.dtype).tiny).log()
+        return v.reshape(len(v), -1)

@@ -1,0 +1,61 @@
+"""LEARN: rules (loss = e − R), penalties, solvers, the stochastic trainer and its callbacks."""
+
+from groundstate.learn.base import History, Penalty, Problem, Rule, Solver, Terms
+from groundstate.learn.callbacks import Callback, EarlyStopping, Progress, Run
+from groundstate.learn.checkpoint import Checkpoint
+from groundstate.learn.closed import Closed
+from groundstate.learn.fit import fit, solver_for
+from groundstate.learn.hinge import HingeDual, SquaredHingeNewton
+from groundstate.learn.lbfgs import LBFGS
+from groundstate.learn.least_squares import LeastSquares
+from groundstate.learn.newton import Newton
+from groundstate.learn.online_perceptron import OnlinePerceptron
+from groundstate.learn.penalties import (
+    L1,
+    L2,
+    ElasticNet,
+    GaussianPrior,
+    LaplacePrior,
+    SumPenalty,
+)
+from groundstate.learn.rules import (
+    NLL,
+    Margin,
+    Naive,
+    OneVsRest,
+    Perceptron,
+    SoftMin,
+    ZeroOne,
+    drop_missing,
+    margin_loss,
+    perceptron_loss,
+    random_search,
+    softmin_loss,
+    zero_one,
+)
+from groundstate.learn.trainer import Stochastic, adam, sgd
+
+__all__ = [
+    "Callback", "Checkpoint", "Closed", "EarlyStopping", "HingeDual", "History", "LBFGS",
+    "LeastSquares", "Newton", "OneVsRest", "OnlinePerceptron", "Penalty", "Problem", "Progress",
+    "Rule", "Run", "Solver", "SquaredHingeNewton", "Stochastic", "Terms", "adam", "fit", "sgd",
+    "solver_for",
+    "ElasticNet",
+    "GaussianPrior",
+    "L1",
+    "L2",
+    "LaplacePrior",
+    "Margin",
+    "NLL",
+    "Naive",
+    "Perceptron",
+    "SoftMin",
+    "SumPenalty",
+    "ZeroOne",
+    "drop_missing",
+    "margin_loss",
+    "perceptron_loss",
+    "random_search",
+    "softmin_loss",
+    "zero_one",
+]

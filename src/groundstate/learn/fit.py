@@ -1,0 +1,163 @@
+"""The one door to learning: check the pieces, pick a solver, run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from groundstate.compute.random import Key
+from groundstate.energy.base import Energy, batch_size
+from groundstate.errors import DataError, Unsupported
+from groundstate.infer.base import check_values
+from groundstate.learn.base import Batch, History, Penalty, Problem, Rule, Solver
+from groundstate.learn.callbacks import Callback
+
+S = TypeVar("S", bound=Callable[[], Any])
+_REGISTERED: dict[tuple[type[Energy], type[Rule]], list[Callable[[], Any]]] = {}
+
+
+def solver_for(energy: type[Energy], rule: type[Rule]) -> Callable[[S], S]:
+    """Register a solver (a class that needs no arguments) for a pair of energy and rule types.
+
+    The most specific pair wins; among solvers of one pair the last registered is asked first.
+    """
+
+    def decorate(solver: S) -> S:
+        _REGISTERED.setdefault((energy, rule), []).insert(0, solver)
+        return solver
+
+    return decorate
+
+
+def candidates(energy: Energy, rule: Rule) -> list[Solver]:
+    """All solvers in the order in which they are tried."""
+    from groundstate.learn.closed import Closed
+    from groundstate.learn.em import EM
+    from groundstate.learn.lbfgs import LBFGS
+    from groundstate.learn.trainer import Stochastic
+
+    pairs = [
+        (type(energy).__mro__.index(e) + type(rule).__mro__.index(r), makers)
+        for (e, r), makers in _REGISTERED.items()
+        if isinstance(energy, e) and isinstance(rule, r)
+    ]
+    special = [make() for _, makers in sorted(pairs, key=lambda p: p[0]) for make in makers]
+    return [*special, Closed(), EM(), LBFGS(), Stochastic()]
+
+
+def choose(problem: Problem) -> Solver:
+    """The first solver with no reason against; ``Stochastic`` always exists."""
+    for solver in candidates(problem.energy, problem.rule):
+        too_large = getattr(solver, "fits", None)
+        if solver.reason_against(problem) is None and (too_large is None or too_large(problem)):
+            return solver
+    raise Unsupported(
+        f"no solver runs {type(problem.rule).__name__} on {type(problem.energy).__name__}"
+    )
+
+
+def fit(
+    energy: Energy,
+    data: Mapping[str, Tensor] | Iterable[Batch],
+    rule: Rule,
+    solver: Solver | None = None,
+    *,
+    sample_weight: Tensor | None = None,
+    penalty: Penalty | None = None,
+    callbacks: Sequence[Callback] = (),
+    random_state: Any = None,
+    device: str | torch.device | None = None,
+) -> History:
+    r"""Choose θ: lower :math:`J(\theta) = (\sum_i w_i L_i + \Omega(\theta))/\sum_i w_i`.
+
+    Parameters
+    ----------
+    energy : the energy whose parameters are learned, in place
+    data : tensors by variable name, ``(N, *event)`` each, or a sized iterable of such batches
+        (which may hold a ``"weight"``)
+    rule : the learning rule, :math:`L = e - R`
+    solver : None picks the first that fits: one registered for the pair, closed form, EM, L-BFGS,
+        stochastic
+    sample_weight : ``(N,)``; a weight of 2 is the row twice
+    penalty : prior on θ
+    callbacks : see ``groundstate.learn.callbacks``
+    random_state : int, key or None
+    device : where to train; None leaves everything where it is
+
+    Returns
+    -------
+    History
+
+    Examples
+    --------
+    >>> import torch
+    >>> from groundstate.energy import LinearEnergy
+    >>> from groundstate.learn import L2, SoftMin, fit
+    >>> x = torch.tensor([[-1.0], [-2.0], [1.0], [2.0]])
+    >>> energy = LinearEnergy(1, 2)
+    >>> history = fit(energy, {"x": x, "y": torch.tensor([0, 0, 1, 1])}, SoftMin(), penalty=L2(1.0))
+    >>> energy.table("y", x=x).argmin(1).tolist()
+    [0, 0, 1, 1]
+    """
+    if device is not None:
+        energy.to(device)
+        rule.to(device)
+    placed = energy.placement(data if isinstance(data, Mapping) else None)[0]
+    if isinstance(data, Mapping):
+        if device is not None:
+            data = {k: v.to(placed) for k, v in data.items()}
+        _check_resident(energy, data, sample_weight)
+        rule.require(energy, data)
+    elif sample_weight is not None:
+        raise ValueError("with a stream of batches, put the weights into each batch as 'weight'")
+    if sample_weight is not None:
+        sample_weight = sample_weight.to(placed)
+    key = Key.of(random_state)
+    problem = Problem(energy, rule, data, sample_weight, penalty, tuple(callbacks), key)
+    if solver is None:
+        solver = choose(problem)
+    else:
+        reason = solver.reason_against(problem)
+        if reason is not None:
+            raise Unsupported(
+                f"{type(solver).__name__} cannot run {type(rule).__name__} on "
+                f"{type(energy).__name__}: {reason}; {_alternatives(problem)}"
+            )
+    return solver.run(problem)
+
+
+def _alternatives(problem: Problem) -> str:
+    names = [
+        type(s).__name__
+        for s in candidates(problem.energy, problem.rule)
+        if s.reason_against(problem) is None
+    ]
+    return f"what would run: {', '.join(names)}"
+
+
+def _check_resident(energy: Energy, data: Mapping[str, Tensor], weight: Tensor | None) -> None:
+    unknown = [k for k in data if k not in energy.spaces and k not in energy.context]
+    if unknown:
+        raise ValueError(
+            f"data holds {', '.join(map(repr, unknown))}, which {type(energy).__name__} does not "
+            f"know; its variables are {', '.join(energy.spaces)}"
+        )
+    if not data or batch_size(data) == 0:
+        raise DataError("there are no rows to learn from")
+    check_values(energy, data)
+    for name, v in data.items():
+        if v.is_floating_point() and name != "y" and not bool(torch.isfinite(v).all()):
+            row = int((~torch.isfinite(v)).reshape(len(v), -1).any(1).nonzero()[0])
+            raise FloatingPointError(
+                f"{name!r} holds NaN or infinity, first in row {row}; impute or drop such rows"
+            )
+    if weight is not None:
+        if weight.shape != (batch_size(data),):
+            raise ValueError(
+                f"sample_weight must have shape ({batch_size(data)},), got {tuple(weight.shape)}"
+            )
+        if not bool((weight >= 0).all()) or not bool(weight.sum() > 0):
+            raise ValueError("sample_weight must be non-negative with a positive sum")

@@ -1,0 +1,285 @@
+r"""The façade: an energy, a rule and a solver behind scikit-learn's estimator contract.
+
+A public estimator is ``__init__`` plus ``_build``, which names the three pieces, and ``_learned``,
+which reads the fitted attributes off the energy. Everything else is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin, FitCallback
+from sklearn.callback._callback_support import callback_management_context
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from torch import Tensor
+
+from groundstate.compute.device import resolve_device
+from groundstate.energy.base import Energy
+from groundstate.infer import infer as infer_energy
+from groundstate.learn import fit as learn
+from groundstate.learn.base import History, Penalty, Rule, Solver
+from groundstate.models.arrays import Home, tensor, unwrap
+from groundstate.models.bridge import SklearnBridge
+
+
+@dataclass
+class Plan:
+    """What an estimator is made of; ``data`` defaults to x (and y where there is one)."""
+
+    energy: Energy
+    rule: Rule
+    solver: Solver | None = None
+    penalty: Penalty | None = None
+    data: Mapping[str, Tensor] | None = None
+
+
+class EnergyEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of all estimators; see the roles in ``groundstate.models.roles``.
+
+    Attributes
+    ----------
+    energy_ : Energy
+        The learned energy.
+    history_ : History
+        What the solver did.
+    n_iter_ : int
+        Iterations or epochs of the solver.
+    n_features_in_ : int
+    feature_names_in_ : (n_features_in_,) array, when X was a frame with string names
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+    _accept_sparse: ClassVar[bool] = False
+    _takes_target: ClassVar[bool] = False
+    energy_: Energy
+    history_: History
+    n_iter_: int
+    n_features_in_: int
+
+    # --- what a preset fills in ----------------------------------------------------------
+
+    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
+        """Name the energy, the rule, the solver and the penalty for this data."""
+        raise TypeError(f"{type(self).__name__} must define _build(X, y, weight)")
+
+    def _learned(self, energy: Energy) -> dict[str, Any]:
+        """The fitted attributes, by name, read off the energy."""
+        return {}
+
+    def _target(self, y: Any) -> tuple[NDArray[Any] | None, dict[str, Any]]:
+        """Check and encode y; also the attributes that belong to it, such as ``classes_``."""
+        return None, {}
+
+    def _row_weight(
+        self, y: NDArray[Any] | None, weight: NDArray[Any] | None
+    ) -> NDArray[Any] | None:
+        """Weights of the rows; classifiers multiply those of their classes in."""
+        return weight
+
+    # --- learning ------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows ``X`` (n_samples, n_features), targets ``y`` and weights.
+
+        A weight of 2 is the row twice.
+        """
+        self._validate_params()
+        with callback_management_context(self):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        X_, y_, encoded = self._checked(X, y)
+        weight = self._checked_weight(sample_weight, X_)
+        device = resolve_device(getattr(self, "device", None))
+        xt = tensor(X_, device)
+        yt = None if y_ is None else tensor(y_, device)
+        for name, value in encoded.items():
+            setattr(self, name, value)
+        weight = self._row_weight(y_, weight)
+        wt = None if weight is None else tensor(weight, device)
+        plan = self._build(xt, yt, wt)
+        data = plan.data
+        if data is None:
+            data = {"x": xt} if yt is None else {"x": xt, "y": yt}
+        plan.energy.to(device, xt.dtype)
+        mine, theirs = self._callbacks(plan.energy, X, y, sample_weight)
+        history = learn(
+            plan.energy,
+            data,
+            plan.rule,
+            plan.solver,
+            sample_weight=wt,
+            penalty=plan.penalty,
+            callbacks=mine,
+            random_state=getattr(self, "random_state", None),
+        )
+        self.energy_ = plan.energy
+        self.history_ = history
+        self.n_iter_ = max(1, history.n_iter)
+        for name, value in self._learned(plan.energy).items():
+            setattr(self, name, value)
+        if theirs is not None:
+            theirs.context.call_on_fit_task_end(
+                estimator=self,
+                reconstruction_attributes=lambda: self._learned(plan.energy),
+                **theirs.metadata,
+            )
+        return self
+
+    def _callbacks(
+        self, energy: Energy, X: Any, y: Any, weight: Any
+    ) -> tuple[list[Any], SklearnBridge | None]:
+        given = list(getattr(self, "callbacks", None) or ())
+        foreign = [c for c in given if isinstance(c, FitCallback)]
+        mine = [c for c in given if not isinstance(c, FitCallback)]
+        if foreign:
+            self.set_callbacks(*foreign)
+        if not getattr(self, "_skl_callbacks", ()) and not hasattr(self, "_parent_callback_ctx"):
+            return mine, None
+        context = self._init_callback_context(max_subtasks=None)
+        metadata = None if weight is None else {"sample_weight": weight}
+        bridge = SklearnBridge(
+            self,
+            context,
+            {"X": X, "y": y, "metadata": metadata},
+            lambda: {"energy_": energy, "n_iter_": 1, **self._learned(energy)},
+        )
+        return [*mine, bridge], bridge
+
+    # --- validation ----------------------------------------------------------------------
+
+    def _checked(
+        self, X: Any, y: Any
+    ) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
+        X, _ = unwrap(X)
+        kind = {"dtype": [np.float64, np.float32], "order": "C", "accept_sparse": self._accept_sparse}
+        if not self._takes_target:
+            return validate_data(self, X, ensure_min_samples=self._min_rows(), **kind), None, {}
+        y, _ = unwrap(y)
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=False, **kind)
+        encoded, attributes = self._target(y)
+        return X, encoded, attributes
+
+    def _min_rows(self) -> int:
+        return 1
+
+    def _checked_weight(self, weight: Any, X: NDArray[Any]) -> NDArray[Any] | None:
+        if weight is None:
+            return None
+        weight, _ = unwrap(weight)
+        checked: NDArray[Any] = _check_sample_weight(
+            weight, X, dtype=X.dtype, ensure_non_negative=True
+        )
+        return checked
+
+    def _rows(self, X: Any) -> tuple[Tensor, Home]:
+        """New rows as a tensor on the energy's device, and where answers go."""
+        check_is_fitted(self, "energy_")
+        X, home = unwrap(X)
+        device, dtype = self.energy_.placement()
+        kept = np.float64 if dtype == torch.float64 else np.float32
+        X = validate_data(
+            self, X, reset=False, dtype=kept, order="C", accept_sparse=self._accept_sparse
+        )
+        return tensor(X, device), home
+
+    # --- questions -----------------------------------------------------------------------
+
+    def energy(self, X: Any, y: Any = None, z: Any = None) -> Any:
+        """Energy of each row, low where the values fit together, ``(n_samples,)``.
+
+        Variables of the energy that are not passed are marginalised (free energy).
+        """
+        x, home = self._rows(X)
+        values = {"x": x, **self._observed({"y": y, "z": z})}
+        hidden = [name for name in self.energy_.spaces if name not in values]
+        with torch.no_grad():
+            e = self.energy_.marginal(*hidden)(**values) if hidden else self.energy_(**values)
+        return home.give(e)
+
+    def infer(
+        self,
+        observed: Mapping[str, Any],
+        free: str | tuple[str, ...],
+        mode: str = "min",
+        *,
+        n: int = 1,
+        T: float = 1.0,
+        random_state: Any = None,
+    ) -> Any:
+        """Fix what is observed and minimise, marginalise or sample the rest.
+
+        Parameters
+        ----------
+        observed : values by variable name: ``"x"`` rows, ``"y"`` labels or targets, ``"z"`` codes
+        free : the variables asked for
+        mode : ``"min"`` (best values), ``"marginal"`` (free energy) or ``"sample"``
+        n : draws, for ``mode="sample"``
+        T : temperature
+
+        Returns
+        -------
+        One array for a single free variable (a dict for several): best values ``(B, ...)``, free
+        energies ``(B,)`` or draws ``(n, B, ...)``.
+        """
+        from groundstate.compute.random import Key
+
+        check_is_fitted(self, "energy_")
+        values = self._observed(observed)
+        _, home = unwrap(next(iter(observed.values()))) if observed else (None, Home())
+        generator = Key.of(random_state).torch(self.energy_.placement()[0])
+        answer = infer_energy(
+            self.energy_, values, free, mode, n=n, T=T, generator=generator
+        )
+        if mode == "marginal":
+            return home.give(answer.value)
+        found = {name: self._decoded(name, v, home) for name, v in answer.values.items()}
+        return found[free] if isinstance(free, str) else found
+
+    def _observed(self, values: Mapping[str, Any]) -> dict[str, Tensor]:
+        device, dtype = self.energy_.placement()
+        out = {}
+        for name, value in values.items():
+            if value is None:
+                continue
+            if name == "x":
+                out[name] = self._rows(value)[0]
+                continue
+            array, _ = unwrap(value)
+            space = self.energy_.spaces.get(name)
+            if space is None:
+                raise ValueError(
+                    f"{type(self).__name__} has no variable {name!r}; it knows "
+                    f"{', '.join(self.energy_.spaces)}"
+                )
+            encoded = np.asarray(self._encoded(name, np.asarray(array)))
+            t = torch.from_numpy(np.ascontiguousarray(encoded)).to(device, space.dtype(dtype))
+            out[name] = t.reshape(len(t), *space.shape)
+        return out
+
+    def _encoded(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        """Users' values of a variable as the core's, e.g. labels as class numbers."""
+        return values
+
+    def _decoded(self, name: str, values: Tensor, home: Home) -> Any:
+        """The core's values of a variable as users know them."""
+        return home.give(values)
+
+    # --- storage -------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> Path:
+        """Write the fitted estimator to one file (JSON and safetensors, atomically)."""
+        from groundstate.store import save
+
+        check_is_fitted(self, "energy_")
+        return save(self, path)
+
+
+__all__ = ["EnergyEstimator", "Plan"]

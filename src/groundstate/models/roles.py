@@ -1,0 +1,204 @@
+"""What an estimator is for: classify, regress, cluster, encode, judge density."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, ClusterMixin, RegressorMixin
+from sklearn.base import TransformerMixin as SklearnTransformerMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+from torch import Tensor
+
+from groundstate.compute.random import Key
+from groundstate.infer import infer as infer_energy
+from groundstate.infer import minimise, posterior
+from groundstate.models.arrays import Home
+from groundstate.models.base import EnergyEstimator
+
+
+class EnergyClassifier(ClassifierMixin, EnergyEstimator):  # type: ignore[misc]
+    r"""Free discrete y: :math:`\hat y(x) = \arg\min_y e(x, y)`.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array of labels
+    """
+
+    _takes_target: ClassVar[bool] = True
+    classes_: NDArray[Any]
+
+    def _target(self, y: Any) -> tuple[NDArray[Any], dict[str, Any]]:
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        classes, index = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least 2 classes in y, got one class: "
+                f"{classes[0]!r}"
+            )
+        return index.astype(np.int64), {"classes_": classes}
+
+    def _row_weight(
+        self, y: NDArray[Any] | None, weight: NDArray[Any] | None
+    ) -> NDArray[Any] | None:
+        balance = getattr(self, "class_weight", None)
+        if balance is None:
+            return weight
+        assert y is not None
+        labels = self.classes_[y]
+        per_class = compute_class_weight(
+            balance, classes=self.classes_, y=labels, sample_weight=weight
+        )
+        return per_class[y] if weight is None else per_class[y].astype(weight.dtype) * weight
+
+    def predict(self, X: Any) -> Any:
+        """Labels of lowest energy, ``(n_samples,)``."""
+        x, home = self._rows(X)
+        with torch.no_grad():
+            best = self._class_table(x).argmin(1)
+        return home.give(self.classes_[best.cpu().numpy()])
+
+    def _class_table(self, x: Tensor) -> Tensor:
+        """Energies of all classes, ``(B, K)``."""
+        return self.energy_.table("y", x=x)
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores −e, ``(n_samples, n_classes)``; for two classes their difference, ``(n_samples,)``."""
+        x, home = self._rows(X)
+        with torch.no_grad():
+            score = -self._class_table(x)
+        return home.give(score[:, 1] - score[:, 0] if score.shape[1] == 2 else score)
+
+    def _encoded(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        if name != "y":
+            return values
+        unknown = np.setdiff1d(values, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y holds labels not seen in fit: {unknown[:5].tolist()}")
+        return np.searchsorted(self.classes_, values)
+
+    def _decoded(self, name: str, values: Tensor, home: Home) -> Any:
+        if name != "y":
+            return home.give(values)
+        return home.give(self.classes_[values.cpu().numpy()])
+
+
+class ProbabilisticClassifier(EnergyClassifier):
+    r"""A classifier whose energies are calibrated: :math:`p(y\mid x) = \mathrm{softmax}(-e)`."""
+
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities, ``(n_samples, n_classes)``."""
+        x, home = self._rows(X)
+        with torch.no_grad():
+            return home.give(torch.softmax(-self._class_table(x), 1))
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of the class probabilities, ``(n_samples, n_classes)``."""
+        x, home = self._rows(X)
+        with torch.no_grad():
+            return home.give(torch.log_softmax(-self._class_table(x), 1))
+
+
+class EnergyRegressor(RegressorMixin, EnergyEstimator):  # type: ignore[misc]
+    r"""Free real y: :math:`\hat y(x) = \arg\min_y e(x, y)`."""
+
+    _takes_target: ClassVar[bool] = True
+    _flat_target: bool
+
+    def _target(self, y: Any) -> tuple[NDArray[Any], dict[str, Any]]:
+        y = np.asarray(y)
+        if y.dtype.kind not in "fiub":
+            y = y.astype(np.float64)
+        y = y.astype(np.float32 if y.dtype == np.float32 else np.float64, copy=False)
+        if not np.isfinite(y).all():
+            raise ValueError("Input y contains NaN or infinity.")
+        flat = y.ndim == 1
+        return (y[:, None] if flat else y), {"_flat_target": flat}
+
+    def predict(self, X: Any) -> Any:
+        """Values of lowest energy, ``(n_samples,)`` or ``(n_samples, n_targets)``."""
+        x, home = self._rows(X)
+        with torch.no_grad():
+            y = minimise(self.energy_, "y", {"x": x})["y"]
+        return home.give(y[:, 0] if self._flat_target else y)
+
+    def _decoded(self, name: str, values: Tensor, home: Home) -> Any:
+        if name == "y" and self._flat_target:
+            values = values[..., 0]
+        return home.give(values)
+
+
+class EnergyClusterer(ClusterMixin, EnergyEstimator):  # type: ignore[misc]
+    r"""Free discrete z: :math:`\hat z(x) = \arg\min_z e(x, z)`."""
+
+    def predict(self, X: Any) -> Any:
+        """Index of the cluster of lowest energy, ``(n_samples,)``."""
+        x, home = self._rows(X)
+        with torch.no_grad():
+            return home.give(self.energy_.table("z", x=x).argmin(1))
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Learn, then the cluster of each row."""
+        return self.fit(X, sample_weight=sample_weight).predict(X)
+
+
+class EnergyTransformer(SklearnTransformerMixin, EnergyEstimator):  # type: ignore[misc]
+    r"""Free z as a code: the mean of :math:`p(z \mid x)`."""
+
+    def transform(self, X: Any) -> Any:
+        """Codes, ``(n_samples, n_components)``."""
+        x, home = self._rows(X)
+        with torch.no_grad():
+            return home.give(posterior(self.energy_, "z", {"x": x}).mean)
+
+
+def _can_sample(estimator: Any) -> bool:
+    check_is_fitted(estimator, "energy_")
+    return "x" in estimator.energy_.spaces
+
+
+class DensityMixin:
+    r"""Free x: :math:`\log p(x) = -F(x) - \log Z` and draws of x."""
+
+    energy_: Any
+    _rows: Any
+    _decoded: Any
+
+    def _log_density(self, x: Tensor) -> Tensor:
+        hidden = [name for name in self.energy_.spaces if name != "x"]
+        free_energy = self.energy_.marginal(*hidden)(x=x) if hidden else self.energy_(x=x)
+        if self.energy_.normalised >= set(self.energy_.spaces):
+            return -free_energy
+        from groundstate.infer import log_partition
+
+        return -free_energy - log_partition(self.energy_, tuple(self.energy_.spaces))
+
+    def score_samples(self, X: Any) -> Any:
+        """Log density of each row, ``(n_samples,)``."""
+        x, home = self._rows(X)
+        with torch.no_grad():
+            return home.give(self._log_density(x))
+
+    @available_if(_can_sample)
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
+        """Draw rows from the learned law, ``(n_samples, n_features)``."""
+        generator = Key.of(random_state).torch(self.energy_.placement()[0])
+        free = tuple(self.energy_.spaces)
+        draws = infer_energy(self.energy_, {}, free, "sample", n=n_samples, generator=generator)
+        return self._decoded("x", draws["x"][:, 0], Home())
+
+
+__all__ = [
+    "DensityMixin",
+    "EnergyClassifier",
+    "EnergyClusterer",
+    "EnergyRegressor",
+    "EnergyTransformer",
+    "ProbabilisticClassifier",
+]

@@ -1,0 +1,168 @@
+"""Registries: what exists, as rows of data that lists, docs tables, checks and tests are made from.
+
+A part registers itself with a decorator in its own file; nobody keeps a central list. A registry
+imports the modules of its package when it is first read: a new file is found by being there.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, Generic, Literal, TypeVar
+
+from groundstate.errors import Unsupported
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One registered object: its name, where it lives, the object, and one line about it."""
+
+    name: str
+    path: str  # "module:qualified name"
+    obj: Any = field(repr=False, compare=False)
+    summary: str = ""
+
+
+R = TypeVar("R", bound=Row)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRow(Row):
+    """A public estimator: its family, what it is for, and its scikit-learn role."""
+
+    family: str
+    task: Literal["classification", "regression", "clustering", "representation", "density"]
+    role: str  # classifier, regressor, clusterer, transformer, density
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartRow(Row):
+    """An energy, rule, penalty, solver or inference method.
+
+    ``make`` builds an instance for contract tests and docs tables: of an energy ``make()``, of the
+    other parts ``make(energy)``. ``batch(n, generator)`` gives an energy's example rows.
+    """
+
+    formula: str = ""
+    make: Callable[..., Any] | None = field(default=None, repr=False, compare=False)
+    batch: Callable[..., Mapping[str, Any]] | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentRow(Row):
+    """A seeded run that ends in a verdict and a picture; ``name`` is its id."""
+
+    theme: str
+    title: str
+
+
+class Registry(Generic[R]):
+    """Rows of one kind by name, filled by decorator and discovered on first read.
+
+    Parameters
+    ----------
+    kind : what one row is, in words; used in error messages
+    row : dataclass of the rows
+    package : package whose modules are imported on first read
+
+    Examples
+    --------
+    >>> tools = Registry("tool", Row, package=None)
+    >>> @tools.register(summary="adds one")
+    ... def increment(x):
+    ...     return x + 1
+    >>> tools["increment"].obj(1), [row.summary for row in tools]
+    (2, ['adds one'])
+    """
+
+    def __init__(self, kind: str, row: type[R], package: str | None) -> None:
+        self.kind = kind
+        self.row = row
+        self.package = package
+        self._rows: dict[str, R] = {}
+        self._discovered = package is None
+
+    def register(self, name: str | None = None, /, **meta: Any) -> Callable[[T], T]:
+        """Return a decorator that adds the object under ``name`` (its own name unless given)."""
+
+        def add(obj: T) -> T:
+            target: Any = obj
+            key = name or target.__name__
+            path = f"{target.__module__}:{target.__qualname__}"
+            if key in self._rows and self._rows[key].path != path:
+                raise ValueError(
+                    f"the {self.kind} name {key!r} of {path} is taken by {self._rows[key].path};"
+                    " names are unique, choose another"
+                )
+            fields = {"summary": first_line(target), **meta}
+            self._rows[key] = self.row(name=key, path=path, obj=obj, **fields)
+            return obj
+
+        return add
+
+    def __getitem__(self, name: str) -> R:
+        self._discover()
+        if name not in self._rows:
+            near = get_close_matches(name, self._rows, n=1, cutoff=0.5)
+            known = ", ".join(self.names()) or "none yet"
+            hint = f"did you mean {near[0]!r}?" if near else f"there are: {known}."
+            raise Unsupported(f"there is no {self.kind} named {name!r}; {hint}")
+        return self._rows[name]
+
+    def __contains__(self, name: object) -> bool:
+        self._discover()
+        return name in self._rows
+
+    def __iter__(self) -> Iterator[R]:
+        self._discover()
+        return iter(sorted(self._rows.values(), key=lambda row: row.name))
+
+    def __len__(self) -> int:
+        self._discover()
+        return len(self._rows)
+
+    def names(self) -> list[str]:
+        """Return the sorted names."""
+        return [row.name for row in self]
+
+    def _discover(self) -> None:
+        if not self._discovered:
+            self._discovered = True  # before importing: a module being found may read the registry
+            try:
+                import_all(self.package or "")
+            except BaseException:
+                self._discovered = False
+                raise
+
+
+def import_all(package: str) -> None:
+    """Import every module under ``package``, in name order."""
+    root = import_module(package)
+    for found in sorted(pkgutil.iter_modules(root.__path__), key=lambda m: m.name):
+        if found.name == "__main__":
+            continue
+        name = f"{package}.{found.name}"
+        if found.ispkg:
+            import_all(name)
+        else:
+            import_module(name)
+
+
+def first_line(obj: object) -> str:
+    """Return the first line of an object's docstring, without its full stop."""
+    doc = (obj.__doc__ or "").strip()
+    return doc.splitlines()[0].rstrip(".") if doc else ""
+
+
+models = Registry("model", ModelRow, "groundstate.models")
+energies = Registry("energy", PartRow, "groundstate.energy")
+rules = Registry("learning rule", PartRow, "groundstate.learn")
+penalties = Registry("penalty", PartRow, "groundstate.learn")
+solvers = Registry("solver", PartRow, "groundstate.learn")
+methods = Registry("inference method", PartRow, "groundstate.infer")
+experiments = Registry("experiment", ExperimentRow, "groundstate.experiments")
