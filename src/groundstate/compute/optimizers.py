@@ -34,21 +34,26 @@ class StackedOptimizer:
 
     def __init__(self, flat: Tensor, lr: PerMember, weight_decay: PerMember = 0.0) -> None:
         self.flat = flat
+        # 1 - 0.999 has lost three digits in float32, so the columns are float64 where they can be.
+        self._wide = flat.dtype if flat.device.type == "mps" else torch.float64
         self.lr = self._column(lr, "lr")
         self.decays = weight_decay != 0.0 if isinstance(weight_decay, float) else True
         self.weight_decay = self._column(weight_decay, "weight_decay")
         self.active = torch.ones(len(flat), 1, dtype=torch.bool, device=flat.device)
         self.masked = False
-        self.steps = torch.zeros(len(flat), 1, dtype=flat.dtype, device=flat.device)
+        self.steps = torch.zeros(len(flat), 1, dtype=self._wide, device=flat.device)
 
     def _column(self, value: PerMember, name: str) -> Tensor:
-        column = torch.as_tensor(value, dtype=self.flat.dtype, device=self.flat.device)
+        column = torch.as_tensor(value, dtype=self._wide, device=self.flat.device)
         if column.ndim > 1 or (column.ndim == 1 and len(column) != len(self.flat)):
             raise ShapeError(
                 f"{name} has shape {tuple(column.shape)}; pass one number, or one for each of the "
                 f"{len(self.flat)} members."
             )
         return column.reshape(-1, 1).expand(len(self.flat), 1).clone()
+
+    def _cast(self, column: Tensor) -> Tensor:
+        return column.to(self.flat.dtype)
 
     def stop(self, members: Tensor) -> None:
         """Freeze members (a mask of P) from now on."""
@@ -111,15 +116,13 @@ class SGD(StackedOptimizer):
 
     def _step(self, grad: Tensor) -> None:
         if self.decays:
-            grad = torch.addcmul(grad, self.flat, self.weight_decay)
+            grad = torch.addcmul(grad, self.flat, self._cast(self.weight_decay))
         if self.velocity is not None:
-            self.velocity.mul_(self.momentum).add_(grad)
-            grad = (
-                torch.addcmul(grad, self.velocity, self.momentum)
-                if self.nesterov
-                else self.velocity
-            )
-        self.flat.addcmul_(grad, self.lr, value=-1.0)
+            momentum = self._cast(self.momentum)
+            self.velocity.mul_(momentum).add_(grad)
+            ahead = self.nesterov
+            grad = torch.addcmul(grad, self.velocity, momentum) if ahead else self.velocity
+        self.flat.addcmul_(grad, self._cast(self.lr), value=-1.0)
 
 
 class Adam(StackedOptimizer):
@@ -153,21 +156,20 @@ class Adam(StackedOptimizer):
         return [*super().state(), self.mean, self.square]
 
     def _step(self, grad: Tensor) -> None:
-        work = self._work
+        work, cast = self._work, self._cast
         if self.decays and self.decoupled:
-            self.flat.mul_(1.0 - self.lr * self.weight_decay)
+            self.flat.mul_(cast(1.0 - self.lr * self.weight_decay))
         elif self.decays:
-            grad = torch.addcmul(grad, self.flat, self.weight_decay)
-        self.mean.lerp_(grad, 1.0 - self.beta1)
+            grad = torch.addcmul(grad, self.flat, cast(self.weight_decay))
+        self.mean.lerp_(grad, cast(1.0 - self.beta1))
         torch.mul(grad, grad, out=work)
-        self.square.lerp_(work, 1.0 - self.beta2)
-        correction1 = 1.0 - self.beta1**self.steps  # (P, 1)
-        correction2 = 1.0 - self.beta2**self.steps
+        self.square.lerp_(work, cast(1.0 - self.beta2))
         # θ - η/c₁ · m / (√v/√c₂ + ε) with the columns gathered: fewer passes over (P, D).
-        root = correction2.sqrt()
-        torch.sqrt(self.square, out=work).add_(self.eps * root)
+        root = (1.0 - self.beta2**self.steps).sqrt()  # (P, 1)
+        torch.sqrt(self.square, out=work).add_(cast(self.eps * root))
         torch.div(self.mean, work, out=work)
-        self.flat.addcmul_(work, self.lr * root / correction1, value=-1.0)
+        rate = self.lr * root / (1.0 - self.beta1**self.steps)
+        self.flat.addcmul_(work, cast(rate), value=-1.0)
 
 
 class AdamW(Adam):

@@ -34,7 +34,7 @@ def stack(modules: Sequence[nn.Module]) -> tuple[Tensors, Tensors]:
 
     def stacked(parts: list[Mapping[str, Tensor]]) -> Tensors:
         for p, part in enumerate(parts):
-            for name in parts[0].keys() | part.keys():
+            for name in {**parts[0], **part}:
                 a, b = parts[0].get(name), part.get(name)
                 if a is None or b is None or a.shape != b.shape or a.dtype != b.dtype:
                     shapes = [None if t is None else tuple(t.shape) for t in (a, b)]

@@ -92,12 +92,12 @@ _ALL = (
     ),
     Builtin("swiss_roll", "a rolled-up sheet in space", _sklearn("swiss_roll", "noise"), 1000, 0.0),
     Builtin("s_curve", "an S-shaped sheet in space", _sklearn("s_curve", "noise"), 1000, 0.0),
-    Builtin("friedman1", "a sine, a square and two lines", _sklearn("friedman1", "noise"), 500, 1.0),
+    Builtin(
+        "friedman1", "a sine, a square and two lines", _sklearn("friedman1", "noise"), 500, 1.0
+    ),
     Builtin("friedman2", "impedance of a circuit", _sklearn("friedman2", "noise"), 500, 1.0),
     Builtin("friedman3", "phase of a circuit", _sklearn("friedman3", "noise"), 500, 0.1),
-    Builtin(
-        "gaussian_quantiles", "shells of one Gaussian", _sklearn("gaussian_quantiles"), 500
-    ),
+    Builtin("gaussian_quantiles", "shells of one Gaussian", _sklearn("gaussian_quantiles"), 500),
     Builtin("hastie", "ten Gaussians, is their length large", _sklearn("hastie_10_2"), 2000),
     Builtin(
         "sparse_uncorrelated", "four of ten columns count", _sklearn("sparse_uncorrelated"), 500
@@ -109,7 +109,11 @@ _ALL = (
     Builtin("spirals", "two interleaved spirals", _own(own.spirals), 500, 0.05),
     Builtin("pinwheel", "five bent blades", _own(own.pinwheel), 500, 0.05),
     Builtin(
-        "bars_and_stripes", "binary pictures of bars or stripes", _own(own.bars_and_stripes), 14, 0.0
+        "bars_and_stripes",
+        "binary pictures of bars or stripes",
+        _own(own.bars_and_stripes),
+        14,
+        0.0,
     ),
     Builtin("sine", "one period of a sine with noise", _own(own.sine), 200, 0.2),
     Builtin("line", "a straight line with noise", _own(own.line), 200, 0.3),

@@ -134,8 +134,12 @@ def _rows(
     raw: bytes, layout: Layout, name: str, first_line: int, *, quoted: bool
 ) -> Iterator[list[str]]:
     text = io.StringIO(raw.decode("utf-8"), newline="")
-    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
-    reader = csv.reader(text, delimiter=layout.separator, strict=quoted, quoting=quoting)
+    reader = csv.reader(
+        text,
+        delimiter=layout.separator,
+        strict=quoted,
+        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+    )
     width, skip = len(layout.names), layout.header
     try:
         for row in reader:
@@ -161,6 +165,8 @@ def parse_fast(raw: bytes, layout: Layout) -> pl.DataFrame | None:
     """The same with polars; None where the reference has to decide."""
     separator, width = ord(layout.separator), len(layout.names)
     if width == 1:  # a blank line and a missing value look the same
+        return None
+    if raw.count(b"\r") != raw.count(b"\r\n"):  # a lone carriage return ends a row too
         return None
     if b'"' not in raw and re.search(rb"\n\r?\n", raw):
         raw = re.sub(rb"(?:\r?\n){2,}", b"\n", raw)

@@ -59,9 +59,7 @@ class Numeric:
             return cls(0.0, 0.0, 1.0, False)
         middle = median(distinct, totals)
         if gap:
-            distinct, totals = tally(
-                np.append(distinct, middle), np.append(totals, gap)
-            )
+            distinct, totals = tally(np.append(distinct, middle), np.append(totals, gap))
         mean, scale = mean_and_scale(distinct, totals)
         return cls(middle, mean, scale, gap > 0)
 

@@ -7,6 +7,7 @@ import gzip
 import lzma
 import os
 from pathlib import Path
+from typing import Any
 
 from groundstate.data.binary import read_binary
 from groundstate.data.guard import guarded
@@ -20,6 +21,7 @@ MAX_BYTES = 8 << 30
 
 _BINARY = ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"\xff\xff\xff\xff", "arrow stream"))
 _PACKED = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\xfd7zXZ\0", "xz"))
+_OPEN: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
 _ZST = b"\x28\xb5\x2f\xfd"
 _FOREIGN = (
     (b"PK\x03\x04", "an Excel workbook or a zip archive; save the sheet as CSV or unpack it"),
@@ -98,8 +100,7 @@ def content(path: Path) -> bytes:
 
 def _unpack(path: Path, packing: str) -> bytes:
     with guarded() as attempt:
-        opened = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}[packing](path, "rb")
-        with opened as file:
+        with _OPEN[packing](path, "rb") as file:
             raw: bytes = file.read(MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
             raise DataError(f"{path.name!r} unpacks to more than {MAX_BYTES >> 30} GiB; use stream")

@@ -70,11 +70,11 @@ def audit(table: Any, target: str | int | None = None) -> list[Finding]:
 
     Examples
     --------
-    >>> rows = {"a": [1, 2, 3, 4] * 5, "b": [7] * 20, "y": ["u", "v", "u", "v"] * 5}
+    >>> rows = {"a": [1, 2, 3, 4] * 20, "b": [7] * 80, "y": ["u", "v", "u", "v"] * 20}
     >>> for finding in audit(rows, "y"):
     ...     print(finding.severity, finding.code, finding.columns)
-    warning leak ('a',)
     warning duplicate_rows ()
+    warning leak ('a',)
     info constant ('b',)
     """
     chosen = read(table, target=target)
@@ -142,16 +142,16 @@ def _one_column(table: Table, column: Column) -> Iterator[Finding]:
             float(column.n_unique),
             name,
         )
-    if column.kind in ("numeric", "category") and column.n_unique < n and n >= 20:
-        if names_an_id(column.name) and column.n_unique > n / 20:
-            yield Finding(
-                "repeated_id",
-                "warning",
-                f"{column.name!r} looks like an identifier that repeats ({column.n_unique:,} of "
-                f"{n:,}); rows that share it should stay on one side of a split",
-                float(column.n_unique),
-                name,
-            )
+    repeats = column.kind in ("numeric", "category") and n / 20 < column.n_unique < n
+    if n >= 20 and repeats and names_an_id(column.name):
+        yield Finding(
+            "repeated_id",
+            "warning",
+            f"{column.name!r} looks like an identifier that repeats ({column.n_unique:,} of "
+            f"{n:,}); rows that share it should stay on one side of a split",
+            float(column.n_unique),
+            name,
+        )
     if column.kind != "numeric":
         return
     if column.integer and column.n_unique == n and n >= 20:

@@ -109,7 +109,7 @@ def column_of(name: str, values: Any) -> pl.Series:
     if torch is not None and isinstance(values, torch.Tensor):
         values = values.detach().cpu().numpy()
     if isinstance(values, np.ma.MaskedArray):
-        values = values.astype(object).filled(None)
+        values = np.ma.filled(values.astype(object), None)
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "biufMU":
         if values.dtype == np.float16:
             values = values.astype(np.float32)

@@ -27,7 +27,9 @@ def xor(rng: Rng, n: int, noise: float) -> tuple[Floats, Labels]:
     return signs + noise * rng.standard_normal((n, 2)), y
 
 
-def rings(rng: Rng, n: int, noise: float, modes: int = 8, radius: float = 2.0) -> tuple[Floats, Labels]:
+def rings(
+    rng: Rng, n: int, noise: float, modes: int = 8, radius: float = 2.0
+) -> tuple[Floats, Labels]:
     """A mixture of `modes` Gaussians on a ring; the target is the component."""
     y = np.arange(n, dtype=np.int64) % modes
     angle = 2 * np.pi * y / modes
@@ -43,7 +45,9 @@ def checkerboard(rng: Rng, n: int, noise: float, squares: int = 4) -> tuple[Floa
     return x - squares / 2, np.where(flip, 1 - y, y)
 
 
-def spirals(rng: Rng, n: int, noise: float, arms: int = 2, turns: float = 1.5) -> tuple[Floats, Labels]:
+def spirals(
+    rng: Rng, n: int, noise: float, arms: int = 2, turns: float = 1.5
+) -> tuple[Floats, Labels]:
     """Interleaved spiral arms, one class each."""
     y = np.arange(n, dtype=np.int64) % arms
     t = np.sqrt(rng.random(n))
@@ -88,7 +92,9 @@ def sine(rng: Rng, n: int, noise: float) -> tuple[Floats, Floats]:
     return x, np.sin(2 * np.pi * x[:, 0]) + noise * rng.standard_normal(n)
 
 
-def line(rng: Rng, n: int, noise: float, slope: float = 2.0, offset: float = 1.0) -> tuple[Floats, Floats]:
+def line(
+    rng: Rng, n: int, noise: float, slope: float = 2.0, offset: float = 1.0
+) -> tuple[Floats, Floats]:
     r"""A straight line: :math:`y = a x + b + \text{noise}\,\varepsilon`, x uniform on (-1, 1)."""
     x = rng.uniform(-1.0, 1.0, size=(n, 1))
     return x, slope * x[:, 0] + offset + noise * rng.standard_normal(n)

@@ -46,7 +46,7 @@ def parse_lines(raw: bytes, name: str, first_line: int = 1) -> pl.DataFrame:
     if len(raw) >= FAST_FROM:
         with guarded():
             return pl.read_ndjson(io.BytesIO(raw), infer_schema_length=None)
-    rows = []
+    rows: list[Any] = []
     lines = raw.splitlines()
     for number, line in enumerate(lines, start=first_line):
         if not line.strip():

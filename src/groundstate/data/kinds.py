@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import cast
 
 import polars as pl
 
@@ -121,7 +120,7 @@ def parse_override(name: str, wanted: str) -> tuple[Kind, str]:
             f"schema gives column {name!r} the kind {wanted!r}; kinds are {listing(KINDS)}, "
             "and a date may carry its form as 'date:%d/%m/%Y'"
         )
-    return cast(Kind, kind), form
+    return kind, form
 
 
 def _column(

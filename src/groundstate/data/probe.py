@@ -8,6 +8,7 @@ memory limit, answers each path with one line, and is started again after it die
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import select
@@ -49,7 +50,9 @@ class Probe:
             return "the file is damaged: decoding it needs too much memory or time"
 
     def _alive(self) -> subprocess.Popen[bytes] | None:
-        if self._child is not None and (self._owner != os.getpid() or self._child.poll() is not None):
+        if self._child is not None and (
+            self._owner != os.getpid() or self._child.poll() is not None
+        ):
             if self._owner == os.getpid():
                 self.close()
             self._child = None
@@ -79,10 +82,8 @@ class Probe:
         child.kill()
         for pipe in (child.stdin, child.stdout):
             if pipe is not None:
-                try:
+                with contextlib.suppress(OSError):
                     pipe.close()
-                except OSError:
-                    pass
         child.wait()
 
 

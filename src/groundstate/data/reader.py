@@ -93,8 +93,10 @@ def read(
     with guarded() as attempt:
         frame, name, notes, used = _frame(source, header, separator, markers, encoding)
         if isinstance(frame, Table):
-            return frame if target is None and schema is None else read(
-                frame, target=target, schema=schema
+            return (
+                frame
+                if target is None and schema is None
+                else read(frame, target=target, schema=schema)
             )
         if isinstance(source, tuple) and target is None and "target" in frame.columns:
             target = "target"
@@ -117,7 +119,11 @@ def build(
     if frame.height == 0:
         raise DataError(f"{name!r} is empty: it has {listing(frame.columns)} but no row")
     if isinstance(schema, Schema):
-        return _conform(frame, name, notes, target, schema, missing)
+        table = conform(frame, name, notes, schema, missing)
+        chosen = target if target is not None else schema.target
+        if chosen is None or (chosen == schema.target and chosen not in table.schema):
+            return table
+        return choose_target(table, chosen)
     found = infer(frame, overrides=schema, missing=missing, separator=separator)
     if not found.columns:
         raise DataError(f"{name!r} has no column of plain values")
@@ -125,15 +131,14 @@ def build(
     return choose_target(table, target)
 
 
-def _conform(
+def conform(
     frame: pl.DataFrame,
     name: str,
     notes: Iterable[str],
-    target: str | int | None,
     schema: Schema,
     missing: tuple[str, ...],
 ) -> Table:
-    """A table whose columns are those of a known schema, the target possibly absent."""
+    """A table, no target chosen, with the columns of a known schema; its target may be absent."""
     needed = [c for c in schema.names if c in frame.columns or c != schema.target]
     absent = [c for c in needed if c not in frame.columns and schema[c].kind not in _UNUSED]
     if absent:
@@ -153,11 +158,7 @@ def _conform(
         values, lost = convert(raw, schema[raw.name])
         columns.append(values)
         said.extend(lost)
-    chosen = target if target is not None else schema.target
-    table = Table(pl.DataFrame(columns), schema.select(needed).with_target(None), tuple(said), name)
-    if chosen is None or (chosen == schema.target and chosen not in needed):
-        return table
-    return choose_target(table, chosen)
+    return Table(pl.DataFrame(columns), schema.select(needed).with_target(None), tuple(said), name)
 
 
 _UNUSED = ("id", "constant")

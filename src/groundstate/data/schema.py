@@ -85,7 +85,9 @@ class Column:
                 f"column {values['name']!r} has the kind {values.get('kind')!r}; "
                 f"kinds are {listing(KINDS)}"
             )
-        kept = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if k in known}
+        kept: dict[str, Any] = {k: v for k, v in values.items() if k in known}
+        for name in ("categories", "markers"):
+            kept[name] = tuple(str(v) for v in kept.get(name, ()))
         return cls(**kept)
 
     def __repr__(self) -> str:

@@ -11,22 +11,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import polars as pl
 
 from groundstate.data.delimited import Layout, find_layout, parse, tidy
-from groundstate.data.files import content, format_of, head, is_json, resolve
+from groundstate.data.files import format_of, head, is_json, resolve
 from groundstate.data.guard import guarded
 from groundstate.data.jsontext import parse_lines
 from groundstate.data.kinds import MISSING
 from groundstate.data.probe import check
-from groundstate.data.reader import build, read
+from groundstate.data.reader import build, conform, read
 from groundstate.data.schema import Schema
 from groundstate.data.sniff import to_utf8
 from groundstate.data.table import Table
+from groundstate.data.target import choose_target, target_name
 from groundstate.errors import DataError
 
 _BLOCK = 1 << 22
-_OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}
+_OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7z": lzma.open}
+_WHOLE = (b"\x28\xb5\x2f\xfd", b"\xff\xfe", b"\xfe\xff")
+"""Zstandard and UTF-16 are read at once: their records cannot be cut by looking for a newline."""
 
 
 def stream(
@@ -71,29 +75,34 @@ def stream(
         return
     path = resolve(source)
     frames = _frames(path, chunk_rows, header, separator, markers, encoding)
-    fixed: Schema | None = schema if isinstance(schema, Schema) else None
-    while True:
+    fixed = schema if isinstance(schema, Schema) else None
+    done = False
+    while not done:
+        table: Table | None = None
         with guarded() as attempt:
             found = next(frames, None)
             if found is None:
-                break
-            raw, used = found
-            if fixed is None:
-                table = build(raw, path.name, (), target, schema, markers, used)
+                done = True
+            elif fixed is None:
+                table = build(found[0], path.name, (), target, schema, markers, found[1])
                 fixed = table.schema
             else:
-                goal = target if target is not None else fixed.target
-                try:
-                    table = build(raw, path.name, (), goal, fixed, markers)
-                except _NoTarget:
-                    continue
+                table = _next(found[0], path.name, target, fixed, markers)
         if attempt.problem:
             raise DataError(f"{path.name!r} cannot be read: {attempt.problem}")
-        yield table
+        if table is not None:
+            yield table
 
 
-class _NoTarget(Exception):
-    """No row of a chunk has a target."""
+def _next(
+    raw: pl.DataFrame, name: str, target: str | int | None, schema: Schema, missing: tuple[str, ...]
+) -> Table | None:
+    """A later chunk in the fixed schema, or None if none of its rows has a target."""
+    table = conform(raw, name, (), schema, missing)
+    goal = schema.target if target is None else target_name(target, table.columns)
+    if goal is None or goal not in table.schema:
+        return table
+    return None if table.frame[goal].null_count() == table.n_rows else choose_target(table, goal)
 
 
 def _frames(
@@ -104,33 +113,84 @@ def _frames(
     missing: tuple[str, ...],
     encoding: str,
 ) -> Iterator[tuple[pl.DataFrame, str]]:
+    """Raw chunks of a file with the field separator."""
     form = format_of(path)
+    start = head(path)
     if form in ("parquet", "arrow"):
         check(str(path), form)
         lazy = pl.scan_parquet(path, glob=False) if form == "parquet" else pl.scan_ipc(path)
         total = lazy.select(pl.len()).collect().item()
-        for start in range(0, max(total, 1), rows):
-            yield lazy.slice(start, rows).collect(), ","
-        return
-    if form != "text":
-        frame = read(path).frame
-        for start in range(0, frame.height, rows):
-            yield frame[start : start + rows], ","
-        return
+        for first in range(0, max(total, 1), rows):
+            yield lazy.slice(first, rows).collect(), ","
+    elif form != "text" or start.startswith(_WHOLE) or start.lstrip()[:1] == b"[":
+        table = read(path, header=header, separator=separator, encoding=encoding)
+        for first in range(0, table.n_rows, rows):
+            yield table.frame[first : first + rows], ","
+    elif is_json(path, start):
+        done = 1
+        for raw in _blocks(path, rows, quotes=False):
+            text, _ = to_utf8(raw, encoding, path.name)
+            yield parse_lines(text, path.name, done), ","
+            done += raw.count(b"\n")
+    else:
+        yield from _text_frames(path, rows, header, separator, missing, encoding)
+
+
+def _text_frames(
+    path: Path,
+    rows: int,
+    header: bool | str,
+    separator: str,
+    missing: tuple[str, ...],
+    encoding: str,
+) -> Iterator[tuple[pl.DataFrame, str]]:
     layout: Layout | None = None
-    lines = 1
-    for raw in _blocks(path, rows):
+    done = 1
+    for raw in _blocks(path, rows, quotes=True):
         text, _ = to_utf8(raw, encoding, path.name)
-        if layout is None and is_json(path, text):
-            yield from _json_frames(path, rows, text, encoding)
-            return
+        tidied, used = tidy(text, separator)
+        if not tidied:
+            continue
         if layout is None:
-            text, separator = tidy(text, separator)
-            layout = find_layout(text, separator, header, frozenset(missing), path.name)
-        else:
-            text, _ = tidy(text, layout.separator)
-        frame = parse(text, layout, path.name, lines)
-        lines += raw.count(b"\n")
+            layout = find_layout(tidied, used, header, frozenset(missing), path.name)
+            blanks = used == "\t" and b"\t" not in text
+            separator = " " if blanks else used
+        frame = parse(tidied, layout, path.name, done)
+        done += raw.count(b"\n")
         layout = replace(layout, header=False)
         if frame.height:
-            yield frame, layout.separator
+            yield frame, used
+
+
+def _open(path: Path) -> IO[bytes]:
+    start = head(path, 4)
+    for magic, opener in _OPENERS.items():
+        if start.startswith(magic):
+            opened: IO[bytes] = opener(path, "rb")
+            return opened
+    return path.open("rb")
+
+
+def _blocks(path: Path, rows: int, *, quotes: bool) -> Iterator[bytes]:
+    """Pieces of `rows` whole records; a newline inside quotes does not end a record."""
+    kept, ends, seen, odd = bytearray(), list[int](), 0, 0
+    with _open(path) as file:
+        while piece := file.read(_BLOCK):
+            kept += piece
+            fresh = np.frombuffer(bytes(kept[seen:]), dtype=np.uint8)
+            found = np.flatnonzero(fresh == 10)
+            if quotes:
+                marks = np.flatnonzero(fresh == 34)
+                found = found[(np.searchsorted(marks, found) + odd) % 2 == 0]
+                odd += len(marks)
+            ends.extend((found + seen + 1).tolist())
+            first = 0
+            while len(ends) >= rows:
+                yield bytes(kept[first : ends[rows - 1]])
+                first = ends[rows - 1]
+                ends = ends[rows:]
+            del kept[:first]
+            ends = [end - first for end in ends]
+            seen = len(kept)
+    if kept:
+        yield bytes(kept)

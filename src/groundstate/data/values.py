@@ -33,8 +33,8 @@ def canonical(s: pl.Series) -> tuple[pl.Series, list[str]]:
     (shape: (2,)
     Series: 'v' [f64]
     [
-    	1.0
-    	null
+        1.0
+        null
     ], ["column 'v' holds 1 infinite value, read as missing"])
     """
     dtype = s.dtype
@@ -42,10 +42,10 @@ def canonical(s: pl.Series) -> tuple[pl.Series, list[str]]:
         words = {True: "True", False: "False"}
         return s.replace_strict(words, return_dtype=pl.String), []
     if dtype.is_integer():
-        wide = dtype.base_type() in (pl.UInt64, pl.Int128, pl.UInt128)
-        if wide and len(s) > s.null_count() and max(abs(s.max()), abs(s.min())) >= 2**63:  # type: ignore[arg-type,operator]
+        whole = s.cast(pl.Int64, strict=False)
+        if whole.null_count() > s.null_count():  # beyond 64 bits
             return s.cast(pl.Float64), []
-        return s.cast(pl.Int64), []
+        return whole, []
     if dtype.is_float() or dtype.is_decimal():
         real = s.cast(pl.Float64)
         if real.is_finite().all() and not real.null_count():
@@ -64,7 +64,8 @@ def _null_where(s: pl.Series, mask: pl.Series) -> pl.Series:
 
 def _temporal(s: pl.Series) -> tuple[pl.Series, list[str]]:
     if s.dtype.base_type() in (pl.Duration, pl.Time):
-        unit = {"ms": 1e3, "us": 1e6, "ns": 1e9}[getattr(s.dtype, "time_unit", "ns")]
+        ticks = s.dtype.time_unit if isinstance(s.dtype, pl.Duration) else "ns"
+        unit = {"ms": 1e3, "us": 1e6, "ns": 1e9}[ticks]
         return s.to_physical().cast(pl.Float64) / unit, []
     if s.dtype == pl.Date:
         micros = s.to_physical().cast(pl.Int64) * 86_400_000_000

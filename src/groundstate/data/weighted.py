@@ -36,7 +36,9 @@ def tally(values: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
         distinct, counts = np.unique(kept, return_counts=True)
         return distinct, counts.astype(np.float64)
     distinct, where = np.unique(kept, return_inverse=True)
-    totals = np.bincount(where.ravel(), weights=weights[present], minlength=len(distinct))
+    totals: Floats = np.bincount(
+        where.ravel(), weights=weights[present], minlength=len(distinct)
+    ).astype(np.float64)
     seen = totals > 0
     return distinct[seen], totals[seen]
 

@@ -1,8 +1,13 @@
 """PARAMETRISE: the energy contract, spaces, abilities, and energies by form."""
 
 from groundstate.energy.base import Capability, Energy, batch_size, shapes_of
+from groundstate.energy.check import gradcheck
 from groundstate.energy.compose import Given, Marginal, Minimal, Mixture, Scaled, Sum, mixture
+from groundstate.energy.density import DensityEnergy, space_of
+from groundstate.energy.directed import DirectedEnergy
 from groundstate.energy.exact import exact_free_energy, exact_minimum, marginal_way, minimum_way
+from groundstate.energy.head import DistributionHead
+from groundstate.energy.likelihood import BernoulliOf, CategoricalOf, LinearNormal, PoissonOf
 from groundstate.energy.local import ChainRuleEnergy
 from groundstate.energy.offers import Offer, offers
 from groundstate.energy.reference import (
@@ -18,46 +23,59 @@ from groundstate.energy.reference import (
     SquaredEnergy,
     TableEnergy,
 )
-from groundstate.energy.spaces import Binary, Finite, Real, Sequence, Simplex, Space
+from groundstate.energy.spaces import Binary, Count, Finite, Real, Sequence, Simplex, Space
 from groundstate.energy.step import StepState
+from groundstate.energy.targets import StackedEnergies, TargetEnergy
 from groundstate.math.free import free_energy
 
 __all__ = [
+    "BernoulliOf",
     "BilinearEnergy",
     "Binary",
     "Capability",
+    "CategoricalOf",
     "CentroidEnergy",
     "ChainEnergy",
     "ChainRuleEnergy",
+    "Count",
     "DecoderEnergy",
+    "DensityEnergy",
+    "DirectedEnergy",
+    "DistributionHead",
     "Energy",
     "Finite",
     "Given",
     "LatentClassEnergy",
     "LinearEnergy",
     "LinearGaussianEnergy",
+    "LinearNormal",
     "Marginal",
     "Minimal",
     "Mixture",
     "NetClassEnergy",
     "NetEnergy",
     "Offer",
+    "PoissonOf",
     "Real",
     "Scaled",
     "Sequence",
     "Simplex",
     "Space",
     "SquaredEnergy",
+    "StackedEnergies",
     "StepState",
     "Sum",
     "TableEnergy",
+    "TargetEnergy",
     "batch_size",
     "exact_free_energy",
     "exact_minimum",
     "free_energy",
+    "gradcheck",
     "marginal_way",
     "minimum_way",
     "mixture",
     "offers",
     "shapes_of",
+    "space_of",
 ]

@@ -70,6 +70,7 @@ class Energy(nn.Module):
     context: tuple[str, ...] = ()
     gaussian: frozenset[str] = frozenset()
     rows: int | None = None
+    mixes: ClassVar[bool] = False  # conditionals of real variables are mixtures, without a mode
     _declared: ClassVar[dict[tuple[str, frozenset[str]], tuple[str, Offer]]] = {}
 
     def __init__(self, **spaces: Space) -> None:
@@ -110,14 +111,16 @@ class Energy(nn.Module):
 
     def ability(self, kind: str, *variables: str) -> Callable[..., Any] | None:
         """The method that offers ``kind`` for exactly these variables, or None."""
-        key = (kind, frozenset(variables))
-        found = self._declared.get(key)
-        if found is not None:
-            name, offer = found
-            if offer.when is None or offer.when(self):
-                method: Callable[..., Any] = getattr(self, name)
-                return method
-        return self._derived(kind, key[1])
+        declared = self.declared(kind, *variables)
+        return self._derived(kind, frozenset(variables)) if declared is None else declared
+
+    def declared(self, kind: str, *variables: str) -> Callable[..., Any] | None:
+        """Like ``ability``, but only what the class itself declares."""
+        name, offer = self._declared.get((kind, frozenset(variables)), ("", None))
+        if offer is None or not (offer.when is None or offer.when(self)):
+            return None
+        method: Callable[..., Any] = getattr(self, name)
+        return method
 
     def offer(self, kind: str, *variables: str) -> Offer | None:
         """The declaration behind ``ability``, e.g. to see whether it is ``partial``."""
@@ -125,7 +128,13 @@ class Energy(nn.Module):
         if found is not None and (found[1].when is None or found[1].when(self)):
             return found[1]
         if self._derived(kind, frozenset(variables)) is not None:
-            return Offer(kind, frozenset(variables))
+            mixed = kind == "conditional" and any(
+                part.mixes and name in part.spaces and part.spaces[name].is_real
+                for part in self.modules()
+                if isinstance(part, Energy)
+                for name in variables
+            )
+            return Offer(kind, frozenset(variables), mode=not mixed)
         return None
 
     def _derived(self, kind: str, variables: frozenset[str]) -> Callable[..., Any] | None:
@@ -195,8 +204,10 @@ class Energy(nn.Module):
 
     # --- placement -----------------------------------------------------------------------
 
-    def placement(self, values: Mapping[str, Tensor] | None = None) -> tuple[torch.device, torch.dtype]:
-        """Device and floating dtype of the energy: its parameters', else the values', else default."""
+    def placement(
+        self, values: Mapping[str, Tensor] | None = None
+    ) -> tuple[torch.device, torch.dtype]:
+        """Device and floating dtype: the parameters', else the values', else torch's default."""
         for tensor in (*self.parameters(), *self.buffers(), *(values or {}).values()):
             if tensor.is_floating_point():
                 return tensor.device, tensor.dtype

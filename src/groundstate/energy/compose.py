@@ -14,7 +14,6 @@ from torch.distributions import Categorical, Distribution
 from groundstate.energy.base import Energy
 from groundstate.energy.exact import FALLBACK, exact_free_energy, exact_minimum, minimum_way
 from groundstate.energy.mixture import Mixture, mixture
-from groundstate.energy.offers import ABILITIES
 from groundstate.energy.parts import Key, Sum
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.math.laws import MixtureLaw
@@ -121,7 +120,9 @@ class Given(Energy):
 
     def _all(self, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
         rows = next((v.shape[0] for v in values.values()), self.rows or 1)
-        fixed = {n: v.expand(rows, *v.shape[1:]) if len(v) == 1 else v for n, v in self.fixed.items()}
+        fixed = {
+            n: v.expand(rows, *v.shape[1:]) if len(v) == 1 else v for n, v in self.fixed.items()
+        }
         for name, v in fixed.items():
             if v.shape[0] != rows:
                 raise ShapeError(
@@ -181,6 +182,8 @@ class Marginal(Energy):
     >>> list(e.spaces), e.ability("conditional", "x")().batch_shape
     (['x'], torch.Size([1]))
     """
+
+    mixes = True
 
     def __init__(
         self, energy: Energy, variables: Iterable[str], T: float = 1.0, method: Any = None
@@ -329,6 +332,4 @@ def _fallback(operation: str) -> Callable[..., Any]:
     return FALLBACK[operation]
 
 
-__all__ = [
-    "ABILITIES", "Given", "Marginal", "Minimal", "Mixture", "Scaled", "Sum", "mixture",
-]  # fmt: skip
+__all__ = ["Given", "Marginal", "Minimal", "Mixture", "Scaled", "Sum", "mixture"]

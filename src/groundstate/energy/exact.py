@@ -14,20 +14,22 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
+from torch.distributions import Distribution
 
 from groundstate.energy.base import Energy, batch_size
 from groundstate.errors import Unsupported
 from groundstate.math.chain import ChainLaw
 from groundstate.math.free import free_energy
-from groundstate.math.laws import mode
+from groundstate.math.laws import draw, mode
 
 LIMIT = 2**20  # values of a space that is still enumerated
 
 Given = Mapping[str, Tensor]
 
-# Filled in by the room above (infer), so that marginal(..., method=...) and minimal(..., method=...)
-# reach approximate methods without an upward import: name of the operation -> function.
+# Filled in by the room above (infer), so that marginal and minimal with method=... reach
+# approximate methods without an upward import: name of the operation -> function.
 FALLBACK: dict[str, Callable[..., Any]] = {}
 
 
@@ -59,7 +61,8 @@ def minimum_way(energy: Energy, names: Iterable[str]) -> str | None:
     names = energy.ordered(names)
     if len(names) == 1:
         for kind in ("argmin", "conditional", "chain"):
-            if energy.ability(kind, *names) is not None:
+            offer = energy.offer(kind, *names)
+            if offer is not None and offer.mode:
                 return kind
         return "table" if _listable(energy, names[0]) else None
     return None if elimination_order(energy, names, 0.0) is None else "eliminate"
@@ -116,9 +119,7 @@ def exact_free_energy(
     if T == 1 and names and frozenset(names) == energy.normalised:
         device, dtype = energy.placement(given)
         rows = batch_size(given) if given else energy.rows or 1
-        from torch import zeros
-
-        return zeros(rows, device=device, dtype=dtype)
+        return torch.zeros(rows, device=device, dtype=dtype)
     if math.isinf(T):
         return _eliminated(energy, names, given, T)
     log_partition = energy.ability("log_partition", *names)
@@ -135,13 +136,21 @@ def exact_free_energy(
     conditional = energy.ability("conditional", name)
     if conditional is not None:
         law = conditional(**given, T=T)
-        value = mode(law).detach()
+        value = _somewhere(law).detach()
         result: Tensor = energy(**given, **{name: value}) + T * law.log_prob(value)
         return result
     chain = energy.ability("chain", name)
     if chain is not None:
         return -T * ChainLaw(chain(**given), T).log_partition
     return _by_table(energy, name, given, T)
+
+
+def _somewhere(law: Distribution) -> Tensor:
+    """Any value of positive probability will do; the mode where it is known."""
+    try:
+        return mode(law)
+    except NotImplementedError:
+        return draw(law, 1, torch.Generator().manual_seed(0))[0]
 
 
 def _by_table(energy: Energy, name: str, given: Given, T: float) -> Tensor:

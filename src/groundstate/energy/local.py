@@ -13,6 +13,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.exact import LIMIT
 from groundstate.energy.offers import offers
 from groundstate.energy.reference.chain import pad_increments
+from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Sequence
 from groundstate.energy.step import StepState
 from groundstate.errors import ShapeError, Unsupported
@@ -106,6 +107,7 @@ class Tables(nn.Module):
         return torch.stack(rows, 1)
 
 
+@registered(r"e(x) = -\sum_i \log p(x_i \mid x_{<i})", lambda: ChainRuleEnergy(3, 4, net=8))
 class ChainRuleEnergy(Energy):
     r"""A sequence as a product of next-symbol laws,
     :math:`e(x) = -\sum_i\log p(x_{\pi(i)}\mid x_{\pi(1)},\dots,x_{\pi(i-1)})`.

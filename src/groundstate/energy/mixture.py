@@ -7,14 +7,23 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Categorical, Distribution
+from torch.distributions import Categorical, Distribution, Normal
 
 from groundstate.energy.base import Energy, batch_size
 from groundstate.energy.exact import exact_free_energy, marginal_way
+from groundstate.energy.registering import registered
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.math.laws import draw
 
 
+def _example() -> Mixture:
+    from groundstate.energy.density import DensityEnergy
+
+    means = torch.tensor([-1.0]), torch.tensor([2.0])
+    return Mixture([DensityEnergy(Normal(m, torch.ones(1))) for m in means], [0.3, 0.7])
+
+
+@registered(r"e = -\log\sum_k w_k\,e^{-e_k}/Z_k", _example)
 class Mixture(Energy):
     r"""One of several energies holds, :math:`e = -\log\sum_k w_k\,p_k`,
     :math:`p_k = e^{-e_k}/Z_k`.
@@ -39,7 +48,11 @@ class Mixture(Energy):
     [[0.625, 0.125, 0.125, 0.125]]
     """
 
-    def __init__(self, parts: Sequence[Energy], weights: Sequence[float] | Tensor | None = None) -> None:
+    mixes = True
+
+    def __init__(
+        self, parts: Sequence[Energy], weights: Sequence[float] | Tensor | None = None
+    ) -> None:
         if not parts:
             raise ValueError("a mixture needs at least one part")
         first = parts[0]
@@ -60,7 +73,9 @@ class Mixture(Energy):
         w = torch.ones(len(parts)) if weights is None else torch.as_tensor(weights)
         w = w.to(first.placement()[1])
         if w.shape != (len(parts),) or not bool((w > 0).all()):
-            raise ShapeError(f"a mixture of {len(parts)} parts needs as many positive weights, got {w}")
+            raise ShapeError(
+                f"a mixture of {len(parts)} parts needs as many positive weights, got {w}"
+            )
         self.log_weights = nn.Parameter((w / w.sum()).log())
 
     def config(self) -> dict[str, Any]:

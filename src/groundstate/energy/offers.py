@@ -7,6 +7,7 @@ arguments are the variables that are *not* listed (plus ``T`` where the table sa
 ability            contract
 =================  ==========================================================================
 ``table(v)``       ``(*, given) -> (B, K)``: the energies of all K values of ``v``
+``scores(v)``      ``(*, given) -> (B, K)``: −table, where that saves a pass over it
 ``argmin(v)``      ``(*, given) -> (B, *event)``: the exact minimiser over ``v``
 ``conditional(v)`` ``(*, given, T=1.0) -> Distribution`` with batch shape ``(B,)``: the exact law
                    :math:`e^{-e/T}/Z` of ``v``. ``partial=True``: the method also takes
@@ -40,6 +41,7 @@ class Offer:
     variables: frozenset[str]
     partial: bool = False
     when: Callable[[Any], bool] | None = None  # None: always; else asked of the instance
+    mode: bool = True  # False: a conditional whose most probable value is not known
 
 
 class _Offers:
@@ -50,10 +52,19 @@ class _Offers:
 
         return decorate
 
-    def table(self, variable: str, *, when: Callable[[Any], bool] | None = None) -> Callable[[F], F]:
+    def table(
+        self, variable: str, *, when: Callable[[Any], bool] | None = None
+    ) -> Callable[[F], F]:
         return self._mark(Offer("table", frozenset({variable}), when=when))
 
-    def argmin(self, variable: str, *, when: Callable[[Any], bool] | None = None) -> Callable[[F], F]:
+    def scores(
+        self, variable: str, *, when: Callable[[Any], bool] | None = None
+    ) -> Callable[[F], F]:
+        return self._mark(Offer("scores", frozenset({variable}), when=when))
+
+    def argmin(
+        self, variable: str, *, when: Callable[[Any], bool] | None = None
+    ) -> Callable[[F], F]:
         return self._mark(Offer("argmin", frozenset({variable}), when=when))
 
     def conditional(
@@ -66,7 +77,9 @@ class _Offers:
     ) -> Callable[[F], F]:
         return self._mark(Offer("log_partition", frozenset(variables), when=when))
 
-    def chain(self, variable: str, *, when: Callable[[Any], bool] | None = None) -> Callable[[F], F]:
+    def chain(
+        self, variable: str, *, when: Callable[[Any], bool] | None = None
+    ) -> Callable[[F], F]:
         return self._mark(Offer("chain", frozenset({variable}), when=when))
 
     def step(self, variable: str, *, when: Callable[[Any], bool] | None = None) -> Callable[[F], F]:

@@ -105,7 +105,9 @@ class Finite(Space):
     def contains(self, v: Tensor) -> Tensor:
         return (v >= 0) & (v < self.n) & (v == v.round())
 
-    def draw(self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None) -> Tensor:
+    def draw(
+        self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None
+    ) -> Tensor:
         return torch.randint(self.n, (n,), generator=generator, device=device)
 
 
@@ -151,7 +153,9 @@ class Binary(_Shaped):
     def contains(self, v: Tensor) -> Tensor:
         return ((v == 0) | (v == 1)).flatten(1).all(1) if v.ndim > 1 else (v == 0) | (v == 1)
 
-    def draw(self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None) -> Tensor:
+    def draw(
+        self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None
+    ) -> Tensor:
         bits = torch.randint(2, (n, *self._shape), generator=generator, device=device)
         return bits.to(dtype or torch.get_default_dtype())
 
@@ -203,7 +207,9 @@ class Real(_Shaped):
         inside = torch.isfinite(v) & (v >= low) & (v <= high)
         return inside.flatten(1).all(1) if v.ndim > 1 else inside
 
-    def draw(self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None) -> Tensor:
+    def draw(
+        self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None
+    ) -> Tensor:
         dtype = dtype or torch.get_default_dtype()
         size = (n, *self._shape)
         if self.low is not None and self.high is not None:
@@ -215,6 +221,42 @@ class Real(_Shaped):
         if self.high is not None:
             return self.high - normal.abs()
         return normal
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Count(_Shaped):
+    """Arrays of the integers 0, 1, 2, ... without end, stored as floats.
+
+    >>> Count(2).contains(torch.tensor([[0.0, 3.0], [0.5, 1.0]])).tolist()
+    [True, False]
+    """
+
+    _shape: tuple[int, ...]
+
+    def __init__(self, *shape: int) -> None:
+        object.__setattr__(self, "_shape", tuple(shape))
+
+    def __repr__(self) -> str:
+        return f"Count({', '.join(map(str, self._shape))})"
+
+    @property
+    def size(self) -> float:
+        return math.inf
+
+    def enumerate(
+        self, device: torch.device | None = None, dtype: torch.dtype | None = None
+    ) -> Tensor:
+        raise self._not_listable()
+
+    def contains(self, v: Tensor) -> Tensor:
+        whole = torch.isfinite(v) & (v >= 0) & (v == v.round())
+        return whole.flatten(1).all(1) if v.ndim > 1 else whole
+
+    def draw(
+        self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None
+    ) -> Tensor:
+        u = torch.rand(n, *self._shape, generator=generator, device=device, dtype=dtype)
+        return torch.floor(-torch.log1p(-u) / math.log(2))  # geometric with mean 1
 
 
 @dataclass(frozen=True)
@@ -244,7 +286,9 @@ class Simplex(Space):
         total = v.sum(-1)
         return (v >= 0).all(-1) & torch.isclose(total, torch.ones_like(total), atol=1e-6)
 
-    def draw(self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None) -> Tensor:
+    def draw(
+        self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None
+    ) -> Tensor:
         u = torch.rand(n, self.n, generator=generator, device=device, dtype=dtype)
         gaps = -torch.log1p(-u)  # exponential gaps: uniform on the simplex once normalised
         return gaps / gaps.sum(-1, keepdim=True)
@@ -294,6 +338,8 @@ class Sequence(Space):
         flat = v.reshape(-1, *self.item.shape)
         return self.item.contains(flat).reshape(len(v), -1).all(1)
 
-    def draw(self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None) -> Tensor:
+    def draw(
+        self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None
+    ) -> Tensor:
         flat = self.item.draw(n * self.max_length, generator=generator, device=device, dtype=dtype)
         return flat.reshape(n, self.max_length, *self.item.shape)

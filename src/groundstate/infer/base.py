@@ -55,7 +55,9 @@ class Query:
             return batch_size(self.given)
         if self.energy.rows is not None:
             return self.energy.rows
-        return batch_size(self.init) if self.init else 1
+        if self.init:
+            return batch_size(self.init)
+        return self.energy.rows or 1
 
     @property
     def device(self) -> torch.device:

@@ -85,7 +85,7 @@ def run_chains(
     >>> run_chains(kernel, start, 10, burn_in=3, thin=2).n_kept
     3
     """
-    if n_steps < 0 or not 0 <= burn_in or thin < 1:
+    if n_steps < 0 or not burn_in >= 0 or thin < 1:
         raise ValueError(
             f"run_chains needs n_steps >= 0, burn_in >= 0 and thin >= 1, got n_steps={n_steps}, "
             f"burn_in={burn_in}, thin={thin}"
@@ -98,7 +98,8 @@ def run_chains(
     device, dtype = kernel.target.energy.placement(state.values)
     total = torch.zeros(state.chains, device=device, dtype=dtype)
     always = 0
-    for t, state in _walk(kernel, state, n_steps, generator):  # noqa: PLR1704
+    for t, now in walk(kernel, state, n_steps, generator):
+        state = now
         if t < burn_in:
             continue
         if state.accept is None:
@@ -123,7 +124,7 @@ def run_chains(
     return Chains(values, e, mean, variance, accept, state, moments.n)
 
 
-def _walk(
+def walk(
     kernel: Kernel, state: State, n_steps: int, generator: torch.Generator
 ) -> Iterator[tuple[int, State]]:
     """States after each step. Noise comes in blocks; energies are looked at once per block."""
@@ -133,7 +134,8 @@ def _walk(
         count = min(block, n_steps - first)
         seen = []
         for i, noise in enumerate(kernel.noise(count, state, generator)):
-            state = kernel.step(state, noise)
+            with torch.no_grad():
+                state = kernel.step(state, noise)
             suspect = state.memory.get("suspect", state.energy)
             if suspect is not None:
                 seen.append(suspect)

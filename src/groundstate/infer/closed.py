@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from groundstate.energy.base import Energy
+from groundstate.energy.compose import Marginal, Mixture
 from groundstate.errors import Unsupported
 from groundstate.infer.base import Draws, FreeEnergy, Method, Minimum, Query, check_energies
 from groundstate.math.laws import draw, mode
@@ -59,9 +60,11 @@ class ClosedForm(Method):
             if conditional is not None and conditional.partial:
                 return None
             return f"no conditional(partial=True) is declared for {what}, which is known in part"
-        if conditional is not None:
-            return None
         if operation == "minimise" and energy.ability("argmin", *free) is not None:
+            return None
+        if operation == "minimise" and conditional is not None and is_mixture(energy, free[0]):
+            return f"the law of {what} is a mixture, whose mode has no closed form"
+        if conditional is not None:
             return None
         if operation == "marginalise" and energy.ability("log_partition", *free) is not None:
             return None
@@ -103,6 +106,13 @@ class ClosedForm(Method):
         value = draw(law_of(query), n, query.generator)  # (n, B, *event)
         value = value.expand(n, query.rows, *value.shape[2:])
         return Draws({query.free[0]: value}, energies_of(query, {query.free[0]: value}), "exact")
+
+
+def is_mixture(energy: Energy, name: str) -> bool:
+    """Whether the law of a real variable is a sum over something that was summed out."""
+    return energy.spaces[name].is_real and any(
+        isinstance(part, (Marginal, Mixture)) and name in part.spaces for part in energy.modules()
+    )
 
 
 def law_of(query: Query, T: float | None = None) -> Distribution:

@@ -17,6 +17,8 @@ from torch import Tensor
 from torch.distributions import Categorical, Distribution
 
 from groundstate.energy.base import Energy
+from groundstate.energy.compose import Given as Fixed
+from groundstate.energy.exact import FALLBACK
 from groundstate.energy.spaces import Finite
 from groundstate.errors import Unsupported
 from groundstate.infer import limits
@@ -140,13 +142,11 @@ def explain(
 def unwrap(energy: Energy, given: Given | None) -> tuple[Energy, dict[str, Tensor]]:
     """Move values that ``energy.given(...)`` fixed into the question's own given."""
     given = dict(given or {})
-    while type(energy).__name__ == "Given" and hasattr(energy, "values"):
-        rows = {v.shape[0] for v in given.values() if v.ndim}
-        values: dict[str, Tensor] = dict(energy.values)
-        if len(rows) == 1:  # one fixed row stands for every row of the question
-            b = rows.pop()
-            values = {n: v.expand(b, *v.shape[1:]) if len(v) == 1 else v for n, v in values.items()}
-        given = {**values, **given}
+    while isinstance(energy, Fixed):
+        values = {n: v for n, v in energy.fixed.items() if n not in given}
+        rows = max((v.shape[0] for v in (*given.values(), *values.values())), default=1)
+        for name, v in values.items():  # one fixed row stands for every row of the question
+            given[name] = v.expand(rows, *v.shape[1:]) if len(v) == 1 else v
         energy = energy.energy
     return energy, given
 
@@ -437,3 +437,6 @@ def infer(
     if mode == "sample":
         return sample(energy, free, observed, **options)
     raise ValueError(f"mode must be one of {', '.join(get_args(Mode))}, got {mode!r}")
+
+
+FALLBACK.update(minimise=minimise, marginalise=marginalise)

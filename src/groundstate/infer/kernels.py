@@ -38,6 +38,7 @@ class Target:
     fixed: Mapping[str, Tensor] = field(default_factory=dict)
     T: float = 1.0
     masks: Mapping[str, Tensor] = field(default_factory=dict)
+    partly: frozenset[str] = field(init=False, default=frozenset())  # known in part
 
     def __post_init__(self) -> None:
         if not self.T > 0:
@@ -45,10 +46,10 @@ class Target:
                 f"Markov chains need a temperature above 0, got T={self.T}; T=0 is the minimum, "
                 "use minimise"
             )
+        object.__setattr__(self, "partly", frozenset(self.masks))
         spaces = {n: s for n, s in self.energy.spaces.items() if n not in self.fixed}
-        object.__setattr__(
-            self, "masks", unknown_of(spaces, self.masks, self.fixed.get("lengths"))
-        )
+        masks = unknown_of(spaces, self.masks, self.fixed.get("lengths"))
+        object.__setattr__(self, "masks", masks)
 
     @property
     def free(self) -> tuple[str, ...]:
@@ -95,6 +96,12 @@ class State:
     energy: Tensor | None = None
     accept: Tensor | None = None
     memory: dict[str, Any] = field(default_factory=dict)
+    parts: tuple[Tensor | None, ...] = ()  # acceptance of every move, when there are several
+
+    @property
+    def accepts(self) -> tuple[Tensor | None, ...]:
+        """Acceptance of every move of the last step."""
+        return self.parts or (self.accept,)
 
     @property
     def chains(self) -> int:
@@ -147,6 +154,8 @@ class Kernel:
 
     def noise(self, n: int, state: State, generator: torch.Generator) -> Iterator[Any]:
         """Randomness for ``n`` steps."""
+        if not self.moves:
+            return iter([()] * n)
         if len(self.moves) == 1:
             return iter(self.moves[0].noise(n, state, generator))
         if self.scan == "random":
@@ -170,6 +179,7 @@ class Kernel:
         known = [a for a in accepts if a is not None]
         if known:  # moves that always accept count one
             state.accept = (sum(known) + len(accepts) - len(known)) / len(accepts)
+        state.parts = tuple(accepts)
         return state
 
     def run(
@@ -227,7 +237,7 @@ def kernel_matrix(kernel: Kernel, on: str | None = None) -> Tensor:
         if v.shape[0] != 1:
             raise ValueError(f"kernel_matrix takes one row of held values, got {v.shape[0]}")
         fixed[name] = v.expand(grid.size, *v.shape[1:])
-    masks = {n: m.expand(grid.size, *m.shape[1:]) for n, m in target.masks.items()}
+    masks = {n: target.masks[n].expand(grid.size, *spaces[n].shape) for n in target.partly}
     wide = Target(target.energy, fixed, target.T, masks)
     moves = [_rebound(move, wide) for move in kernel.moves]
     total = torch.zeros(grid.size, grid.size, device=device, dtype=dtype)

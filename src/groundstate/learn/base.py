@@ -77,6 +77,24 @@ class Rule(nn.Module):
         """Whether the loss on such a batch is computed without sampling or search."""
         return True
 
+    def mean(
+        self,
+        energy: Energy,
+        batch: Batch,
+        weight: Tensor | None = None,
+        total: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Callable[[], Terms]]:
+        r"""The batch objective :math:`\sum_i w_i L_i / \text{total}` and the terms behind it.
+
+        Without weights it is the plain mean. A rule may override this where the mean is one fused
+        operation; the terms are then computed only when asked for.
+        """
+        terms: Terms = self(energy, batch, generator=generator)
+        if weight is None:
+            return terms.loss.mean(), lambda: terms
+        return torch.dot(terms.loss, weight) / total, lambda: terms
+
     def contrast_is_constant(self, energy: Energy) -> bool:
         """Whether the contrast term does not depend on θ, so that lowering e is enough."""
         return False

@@ -14,6 +14,7 @@ from groundstate.errors import DataError, Unsupported
 from groundstate.infer.base import check_values
 from groundstate.learn.base import Batch, History, Penalty, Problem, Rule, Solver
 from groundstate.learn.callbacks import Callback
+from groundstate.learn.rules.missing import drop_missing
 
 S = TypeVar("S", bound=Callable[[], Any])
 _REGISTERED: dict[tuple[type[Energy], type[Rule]], list[Callable[[], Any]]] = {}
@@ -111,6 +112,7 @@ def fit(
             data = {k: v.to(placed) for k, v in data.items()}
         _check_resident(energy, data, sample_weight)
         rule.require(energy, data)
+        data, sample_weight = drop_missing(rule, energy, data, sample_weight)
     elif sample_weight is not None:
         raise ValueError("with a stream of batches, put the weights into each batch as 'weight'")
     if sample_weight is not None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from scipy.linalg.lapack import dposv
+from torch.nn import functional
 
 from groundstate.compute.reduce import current
 from groundstate.energy.reference import LinearEnergy
@@ -73,21 +76,22 @@ class Newton:
         run = Run(problem, history, self.max_iter)
         system = _Softmax(problem)
         with Monitor(problem.callbacks, run) as monitor:
-            value, gradient, hessian = system.derivatives()
             while run.epoch < self.max_iter:
                 start = time.perf_counter()
-                small = float(gradient.abs().max()) <= self.tol
-                moved, value = system.step(value, gradient, hessian)
-                system.store()
-                history.objective.append(value)
-                history.seconds.append(time.perf_counter() - start)
-                if monitor.epoch(value):
-                    return history
+                gradient, hessian = system.derivatives()
+                small = float(abs(gradient).max()) <= self.tol
+                moved = system.step(gradient, hessian)
                 # the step taken from a gradient below tol squares its error: stop after it
-                if small or not moved:
-                    history.converged = True
+                history.converged = small or not moved
+                if problem.callbacks or history.converged:
+                    system.store()
+                history.objective.append(system.value)
+                history.seconds.append(time.perf_counter() - start)
+                if monitor.epoch(system.value):
+                    return history
+                if history.converged:
                     break
-                value, gradient, hessian = system.derivatives()
+        system.store()
         history.stop = "gradient" if history.converged else "max_iter"
         if not history.converged:
             warnings.warn(
@@ -100,127 +104,158 @@ class Newton:
 
 
 class _Softmax:
-    """The sums over rows that Newton needs, in float64."""
+    """The sums over rows that Newton needs, in float64.
+
+    Plain operators only, so that the arrays are NumPy's on the CPU, where a small problem is all
+    call overhead, and torch's on a GPU.
+    """
 
     def __init__(self, problem: Problem) -> None:
         energy = problem.energy
         assert isinstance(energy, LinearEnergy)
         self.energy = energy
-        x = problem.resident["x"].double()
+        on_host = energy.W.device.type == "cpu"
+        self.xp: Any = np if on_host else torch
+        self.array: Any = (lambda t: t.detach().numpy()) if on_host else (lambda t: t.detach())
+        x, y = problem.resident["x"].double(), problem.resident["y"]
         self.intercept = energy.b is not None
-        ones = x.new_ones(len(x), 1)
-        self.x = torch.cat([x, ones], 1) if self.intercept else x  # (N, D)
+        self.x = self.array(functional.pad(x, (0, 1), value=1.0) if self.intercept else x)  # (N, D)
         w = problem.sample_weight
-        self.w = None if w is None else w.double()
+        self.w = None if w is None else self.array(w.double())[:, None]  # (N, 1)
         self.total = problem.total_weight
         self.classes = energy.W.shape[0]
         self.binary = self.classes == 2
-        y = problem.resident["y"]
-        rows = 1 if self.binary else self.classes
-        self.target = (
-            y.double()[:, None]
-            if self.binary
-            else torch.zeros(len(y), rows, dtype=torch.float64, device=y.device).scatter_(
-                1, y[:, None], 1.0
-            )
-        )  # (N, R)
+        if self.binary:
+            target = y.double()[:, None]
+        else:
+            target = x.new_zeros(len(y), self.classes).scatter_(1, y[:, None], 1.0)
+        self.target = self.array(target)  # (N, R)
         strength = problem.penalty.strength if isinstance(problem.penalty, L2) else 0.0
-        d = self.x.shape[1]
-        ridge = self.x.new_full((d,), float(strength) / (2.0 if self.binary else 1.0))
+        ridge = x.new_full((self.x.shape[1],), float(strength))
+        if self.binary:
+            ridge *= 0.5  # W₀ = −W₁: λ(‖W₀‖² + ‖W₁‖²)/2 = (λ/2)‖W₁ − W₀‖²/2
         if self.intercept:
             ridge[-1] = 0.0
-        self.ridge = ridge  # (D,)
-        theta = energy.W.detach().double()
-        if self.intercept:
-            theta = torch.cat([theta, energy.b.detach().double()[:, None]], 1)
-        self.theta = theta[1:] - theta[:1] if self.binary else theta - theta.mean(0)  # (R, D)
+        theta = energy.W.double()
+        if energy.b is not None:
+            theta = torch.cat([theta, energy.b.double()[:, None]], 1)
+        theta = theta[1:] - theta[:1] if self.binary else theta - theta.mean(0)
+        self.theta, self.ridge = self.array(theta), self.array(ridge)  # (R, D), (D,)
+        self.ridges = self.array(ridge.repeat(len(theta)))  # (RD,)
+        self.score = self.x @ self.theta.T  # (N, R)
+        self.value = self.objective(self.score, self.theta)
 
     def store(self) -> None:
-        theta = torch.cat([-self.theta / 2, self.theta / 2]) if self.binary else self.theta
-        weights = theta[:, :-1] if self.intercept else theta
-        self.energy.W.copy_(weights)
-        if self.intercept:
+        theta = torch.as_tensor(self.theta)
+        if self.binary:
+            theta = torch.cat([-theta / 2, theta / 2])
+        self.energy.W.copy_(theta[:, :-1] if self.intercept else theta)
+        if self.energy.b is not None:
             self.energy.b.copy_(theta[:, -1])
 
-    def _value(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        """Sum of losses over local rows, and the scores."""
-        score = self.x @ theta.T  # (N, R)
+    def _over_shards(self, *sums: Any) -> tuple[Any, ...]:
+        reduce = current()
+        if reduce.world == 1:
+            return sums
+        named = {str(i): torch.as_tensor(v) for i, v in enumerate(sums)}
+        return tuple(self.array(v) for v in reduce.sum_dict(named).values())
+
+    def objective(self, score: Any, theta: Any) -> float:
+        """J at θ from its scores ``(N, R)``, over all shards."""
+        xp = self.xp
         if self.binary:
-            loss = torch.nn.functional.softplus(score, threshold=40.0) - self.target * score
-            loss = loss[:, 0]
+            log_sum = xp.logaddexp(score, xp.zeros_like(score))
         else:
-            loss = torch.logsumexp(score, 1) - (self.target * score).sum(1)
-        return loss.sum() if self.w is None else loss @ self.w, score
+            top = xp.amax(score, 1)[:, None]
+            log_sum = top + xp.log(xp.exp(score - top).sum(1))[:, None]
+        loss = log_sum.sum(1) - (self.target * score).sum(1)
+        local = loss.sum() if self.w is None else self.w[:, 0] @ loss
+        (total,) = self._over_shards(local)
+        return (float(total) + 0.5 * float((theta * theta * self.ridge).sum())) / self.total
 
-    def value(self, theta: Tensor) -> float:
-        total = current().sum(self._value(theta)[0]) + 0.5 * (self.ridge * theta**2).sum()
-        return float(total) / self.total
-
-    def derivatives(self) -> tuple[float, Tensor, Tensor]:
-        """J, its gradient ``(R, D)`` and Hessian ``(RD, RD)`` at θ, over all shards."""
-        value, score = self._value(self.theta)
-        p = torch.sigmoid(score) if self.binary else torch.softmax(score, 1)
+    def derivatives(self) -> tuple[Any, Any]:
+        """Gradient ``(R, D)`` and Hessian ``(RD, RD)`` of J at θ, over all shards."""
+        xp = self.xp
+        if self.binary:
+            p = 0.5 + 0.5 * xp.tanh(0.5 * self.score)
+        else:
+            odds = xp.exp(self.score - xp.amax(self.score, 1)[:, None])
+            p = odds / odds.sum(1)[:, None]
         residual = p - self.target
         if self.w is not None:
-            residual = residual * self.w[:, None]
-        gradient = residual.T @ self.x
-        hessian = self._hessian(p)
-        sums = current().sum_dict({"v": value.reshape(1), "g": gradient, "h": hessian})
-        value_, gradient, hessian = sums["v"], sums["g"], sums["h"]
-        penalty = 0.5 * (self.ridge * self.theta**2).sum()
-        gradient = (gradient + self.ridge * self.theta) / self.total
-        hessian.diagonal().add_(self.ridge.repeat(len(self.theta)))
+            residual = residual * self.w
+        gradient, hessian = self._over_shards(residual.T @ self.x, self._hessian(p))
+        gradient = (gradient + self.theta * self.ridge) / self.total
+        _diagonal(hessian)[...] += self.ridges
         if not self.binary:
             self._pin(hessian)
-        return float(value_ + penalty) / self.total, gradient, hessian / self.total
+        hessian /= self.total
+        return gradient, hessian
 
-    def _hessian(self, p: Tensor) -> Tensor:
+    def _hessian(self, p: Any) -> Any:
         r, d = self.theta.shape
-        w = self.w
+        x, w = self.x, self.w
         if self.binary:
-            c = (p * (1 - p))[:, 0]
-            return self.x.T @ (self.x * (c if w is None else c * w)[:, None])
-        out = self.x.new_zeros(r * d, r * d)
-        wp = p if w is None else p * w[:, None]
+            curvature = p * (1 - p)
+            return x.T @ (x * (curvature if w is None else curvature * w))
+        wp = p if w is None else p * w
+        out = self.xp.zeros_like(self.ridges[:, None] * self.ridges)
         for k in range(r):
             block = slice(k * d, (k + 1) * d)
-            out[block, block] = self.x.T @ (self.x * wp[:, k : k + 1])
+            out[block, block] = x.T @ (x * wp[:, k : k + 1])
         rows = max(1, MAX_CELLS // (r * d))
-        for at in range(0, len(self.x), rows):
+        for at in range(0, len(x), rows):
             piece = slice(at, at + rows)
-            m = (p[piece, :, None] * self.x[piece, None, :]).flatten(1)  # (n, RD)
-            weighted = m if w is None else m * w[piece, None]
-            out.addmm_(weighted.T, m, alpha=-1.0)
+            m = (p[piece, :, None] * x[piece, None, :]).reshape(-1, r * d)  # (n, RD)
+            out -= m.T @ (m if w is None else m * w[piece])
         return out
 
-    def _pin(self, hessian: Tensor) -> None:
+    def _pin(self, hessian: Any) -> None:
         """Give the null directions (all classes shifted alike, where unpenalised) curvature."""
         r, d = self.theta.shape
-        free = (self.ridge == 0).nonzero()[:, 0]
-        scale = hessian.diagonal().mean().clamp_min(1e-12)
-        view = hessian.view(r, d, r, d)
-        view[:, free, :, free] += scale / r
+        scale = max(float(_diagonal(hessian).mean()), 1e-12) / r
+        blocks = hessian.reshape(r, d, r, d)
+        for j in range(d):
+            if self.ridge[j] == 0:
+                blocks[:, j, :, j] += scale
 
-    def step(self, value: float, gradient: Tensor, hessian: Tensor) -> tuple[bool, float]:
+    def step(self, gradient: Any, hessian: Any) -> bool:
         """One damped Newton step; False when no descent is left."""
         flat = gradient.reshape(-1)
-        factor, failed = torch.linalg.cholesky_ex(hessian)
-        if int(failed):
-            floor = 1e-10 * float(hessian.diagonal().abs().max()) + 1e-300
-            values, vectors = torch.linalg.eigh(hessian)
-            direction = -(vectors @ ((vectors.T @ flat) / values.clamp_min(floor)))
-        else:
-            direction = -torch.cholesky_solve(flat[:, None], factor)[:, 0]
+        direction = _descent(hessian, flat)
         slope = float(direction @ flat)
         if slope >= 0.0:
-            return False, value
-        move = direction.view_as(self.theta)
+            return False
+        move = direction.reshape(self.theta.shape)
+        ahead = self.x @ move.T
         step = 1.0
         for _ in range(30):
-            candidate = self.theta + step * move
-            new = self.value(candidate)
-            if new <= value + 1e-4 * step * slope:
-                self.theta = candidate
-                return True, new
+            theta, score = self.theta + step * move, self.score + step * ahead
+            value = self.objective(score, theta)
+            if value <= self.value + 1e-4 * step * slope:
+                self.theta, self.score, self.value = theta, score, value
+                return True
             step *= 0.5
-        return False, value
+        return False
+
+
+def _diagonal(matrix: Any) -> Any:
+    """A writable view of the diagonal."""
+    return matrix.reshape(-1)[:: len(matrix) + 1]
+
+
+def _descent(hessian: Any, gradient: Any) -> Any:
+    """−H⁻¹g; where H is not positive definite, its small eigenvalues are raised."""
+    if isinstance(hessian, np.ndarray):
+        _, solution, failed = dposv(hessian, -gradient, lower=1)
+        if failed == 0:
+            return solution
+        values, vectors = np.linalg.eigh(hessian)
+        floor = 1e-10 * float(abs(_diagonal(hessian)).max()) + 1e-300
+        return -(vectors @ ((vectors.T @ gradient) / np.maximum(values, floor)))
+    factor, info = torch.linalg.cholesky_ex(hessian)
+    if int(info) == 0:
+        return torch.cholesky_solve(-gradient[:, None], factor)[:, 0]
+    values, vectors = torch.linalg.eigh(hessian)
+    floor = 1e-10 * float(_diagonal(hessian).abs().max()) + 1e-300
+    return -(vectors @ ((vectors.T @ gradient) / values.clamp_min(floor)))

@@ -162,11 +162,9 @@ class _Training:
         settings = self.settings
         if settings.schedule is not None:
             self._set_rate()
-        terms = self.rule(self.energy, batch, generator=self.generator)
-        loss = terms.loss.mean() if weight is None else torch.dot(terms.loss, weight) / total
-        objective = loss
+        objective, terms = self.rule.mean(self.energy, batch, weight, total, self.generator)
         if self.penalty is not None:
-            objective = loss + self.penalty(self.energy) / self.feed.total_weight
+            objective = objective + self.penalty(self.energy) / self.feed.total_weight
         self.optimizer.zero_grad(set_to_none=True)
         objective.backward()
         if self.feed.sharded:
@@ -231,8 +229,9 @@ class _Training:
         history.objective += losses
         history.seconds.append(seconds)
         if terms is not None:
-            history.positive.append(float(terms.positive.detach().mean()))
-            history.contrast.append(float(terms.contrast.detach().mean()))
+            last = terms()
+            history.positive.append(float(last.positive.detach().mean()))
+            history.contrast.append(float(last.contrast.detach().mean()))
         return math.fsum(v * w for v, w in zip(losses, weights, strict=True)) / math.fsum(weights)
 
     # --- exact resume --------------------------------------------------------------------

@@ -1,7 +1,8 @@
 r"""Weighted least squares from sums over rows.
 
 :math:`\min_{W,b}\ \tfrac12\sum_i w_i\|y_i - Wx_i - b\|^2 + \tfrac\lambda2\|W\|^2` needs only
-:math:`\sum w,\ \sum wx,\ \sum wy,\ \sum wxx^\top,\ \sum wxy^\top`, which add over chunks and shards.
+:math:`\sum w,\ \sum wx,\ \sum wy,\ \sum wxx^\top,\ \sum wxy^\top`, which add over
+chunks and shards.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def regression_sums(
 def solve_regression(
     sums: dict[str, Tensor], l2: float = 0.0, intercept: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """``W`` ``(m, d)`` and ``b`` ``(m,)`` in float64; the minimum-norm ``W`` where many are best."""
+    """``W`` ``(m, d)`` and ``b`` ``(m,)`` in float64; of many best ``W`` the one of least norm."""
     n = sums["n"]
     if not float(n) > 0:
         raise DataError(f"the weights sum to {float(n)}; at least one row needs a positive weight")

@@ -56,8 +56,10 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+    _store_skip: ClassVar[tuple[str, ...]] = ("callbacks",)
     _accept_sparse: ClassVar[bool] = False
     _takes_target: ClassVar[bool] = False
+    _multi_output: ClassVar[bool] = False
     energy_: Energy
     history_: History
     n_iter_: int
@@ -163,8 +165,10 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
         if not self._takes_target:
             return validate_data(self, X, ensure_min_samples=self._min_rows(), **kind), None, {}
         y, _ = unwrap(y)
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=False, **kind)
+        X, y = validate_data(self, X, y, multi_output=self._multi_output, **kind)
         encoded, attributes = self._target(y)
+        if encoded is not None and encoded.dtype.kind == "f":
+            encoded = encoded.astype(X.dtype, copy=False)
         return X, encoded, attributes
 
     def _min_rows(self) -> int:

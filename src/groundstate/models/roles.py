@@ -9,10 +9,11 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, ClusterMixin, RegressorMixin
 from sklearn.base import TransformerMixin as SklearnTransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.compute.random import Key
@@ -34,7 +35,6 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):  # type: ignore[misc]
     classes_: NDArray[Any]
 
     def _target(self, y: Any) -> tuple[NDArray[Any], dict[str, Any]]:
-        y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         classes, index = np.unique(y, return_inverse=True)
         if len(classes) < 2:
@@ -109,15 +109,21 @@ class EnergyRegressor(RegressorMixin, EnergyEstimator):  # type: ignore[misc]
     r"""Free real y: :math:`\hat y(x) = \arg\min_y e(x, y)`."""
 
     _takes_target: ClassVar[bool] = True
+    _multi_output: ClassVar[bool] = True
+    _store_private: ClassVar[tuple[str, ...]] = ("_flat_target",)
     _flat_target: bool
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.single_output = True
+        tags.target_tags.multi_output = True
+        return tags
 
     def _target(self, y: Any) -> tuple[NDArray[Any], dict[str, Any]]:
         y = np.asarray(y)
         if y.dtype.kind not in "fiub":
             y = y.astype(np.float64)
-        y = y.astype(np.float32 if y.dtype == np.float32 else np.float64, copy=False)
-        if not np.isfinite(y).all():
-            raise ValueError("Input y contains NaN or infinity.")
+        y = y.astype(np.float64, copy=False)
         flat = y.ndim == 1
         return (y[:, None] if flat else y), {"_flat_target": flat}
 

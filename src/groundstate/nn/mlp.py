@@ -3,6 +3,7 @@ r"""A plain multilayer network, :math:`h_{l+1} = \sigma(W_l h_l + b_l)`, last la
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -51,7 +52,7 @@ class MLP(nn.Module):
         self.sizes, self.activation = tuple(sizes), activation
         generator = generator or torch.Generator().manual_seed(0)
         layers: list[nn.Module] = []
-        for fan_in, fan_out in zip(sizes[:-1], sizes[1:]):
+        for fan_in, fan_out in pairwise(sizes):
             layer = nn.utils.skip_init(nn.Linear, fan_in, fan_out)
             with torch.no_grad():
                 weight = torch.randn(fan_out, fan_in, generator=generator) / fan_in**0.5

@@ -12,14 +12,17 @@ from torch.nn.functional import softplus
 from groundstate.energy.base import Energy
 from groundstate.energy.offers import offers
 from groundstate.energy.reference._init import normal, seeded
+from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Binary
 
 _LAYER_LIMIT = 20  # bits of the smaller layer that are still enumerated
 _ROWS = 2**14  # states per chunk
 
 
+@registered(r"e(x, z) = -x^\top Wz - x^\top b - z^\top c", lambda: BilinearEnergy(3, 4, scale=1.0))
 class BilinearEnergy(Energy):
-    r"""Two layers of bits that interact only across, :math:`e(x, z) = -x^\top Wz - x^\top b - z^\top c`.
+    r"""Two layers of bits that interact only across,
+    :math:`e(x, z) = -x^\top Wz - x^\top b - z^\top c`.
 
     Given one layer, the bits of the other are independent, so both conditionals and both free
     energies are exact: :math:`F(x) = -x^\top b - T\sum_j\log(1 + e^{(x^\top W + c)_j/T})`.
@@ -43,6 +46,8 @@ class BilinearEnergy(Energy):
     >>> float(e.total().exp())  # all 2^5 states count one
     32.0
     """
+
+    unpenalised = ("c",)
 
     def __init__(
         self, d: int, l: int, *, scale: float = 0.1, generator: torch.Generator | None = None

@@ -13,11 +13,13 @@ from torch.nn.functional import one_hot
 from groundstate.energy.base import Energy
 from groundstate.energy.offers import offers
 from groundstate.energy.reference._init import normal, seeded
+from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
 from groundstate.math.free import boltzmann_logits
 from groundstate.math.laws import draw
 
 
+@registered(r"e(x, z) = \tfrac12\|x - \mu_z\|^2", lambda: CentroidEnergy(3, 2, scale=2.0))
 class CentroidEnergy(Energy):
     r"""Squared distance to one of k points, :math:`e(x, z) = \tfrac12\|x - \mu_z\|^2`.
 

@@ -11,11 +11,17 @@ from torch.nn.functional import linear
 
 from groundstate.energy.base import Energy
 from groundstate.energy.offers import offers
+from groundstate.energy.reference._init import normal, seeded
+from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real, Sequence
 from groundstate.energy.step import StepState
 from groundstate.math.chain import ChainFactors
 
 
+@registered(
+    r"e(x, y) = -\sum_t (Wx_t + b)_{y_t} + \sum_t A_{y_t y_{t+1}}",
+    lambda: ChainEnergy(2, 3, 4, scale=1.0),
+)
 class ChainEnergy(Energy):
     r"""Labels of a sequence with a linear fit per item and a table for neighbours,
     :math:`e(x, y) = -\sum_t (Wx_t + b)_{y_t} + \sum_t A_{y_t, y_{t+1}}`.
@@ -25,6 +31,8 @@ class ChainEnergy(Energy):
     d : features per item
     k : number of labels
     length : items of the longest sequence; shorter rows pass ``lengths`` ``(B,)``
+    scale : standard deviation of the initial W and A; 0 starts at zero
+    generator : source of the initial values
 
     Attributes
     ----------
@@ -43,11 +51,20 @@ class ChainEnergy(Energy):
 
     context = ("lengths",)
 
-    def __init__(self, d: int, k: int, length: int) -> None:
+    def __init__(
+        self,
+        d: int,
+        k: int,
+        length: int,
+        *,
+        scale: float = 0.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
         super().__init__(x=Sequence(Real(d), length), y=Sequence(Finite(k), length))
-        self.W = nn.Parameter(torch.zeros(k, d))
+        generator = seeded(generator)
+        self.W = nn.Parameter(normal(k, d, scale=scale, generator=generator))
         self.b = nn.Parameter(torch.zeros(k))
-        self.A = nn.Parameter(torch.zeros(k, k))
+        self.A = nn.Parameter(normal(k, k, scale=scale, generator=generator))
 
     def config(self) -> dict[str, Any]:
         k, d = self.W.shape

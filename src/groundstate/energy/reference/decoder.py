@@ -13,11 +13,16 @@ from torch.distributions import Distribution, Independent, Normal
 from groundstate.energy.base import Energy
 from groundstate.energy.offers import offers
 from groundstate.energy.reference._init import seeded
+from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
 from groundstate.math.laws import draw
 from groundstate.nn.mlp import network
 
 
+@registered(
+    r"e(x, z) = \|x - g_\theta(z)\|^2/(2\sigma^2) + \tfrac12\|z\|^2",
+    lambda: DecoderEnergy(2, 1, net=(8,), sigma=0.5),
+)
 class DecoderEnergy(Energy):
     r"""A network maps a Gaussian code to x,
     :math:`e(x, z) = \|x - g_\theta(z)\|^2/(2\sigma^2) + \tfrac12\|z\|^2`.

@@ -10,10 +10,15 @@ from torch import Tensor, nn
 from groundstate.energy.base import Energy
 from groundstate.energy.offers import offers
 from groundstate.energy.reference._init import normal, seeded
+from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
 from groundstate.math.free import boltzmann_logits
 
 
+@registered(
+    r"e(x, y, z) = -(w_{yz}^\top x + b_{yz})",
+    lambda: LatentClassEnergy(3, 4, 2, scale=1.0),
+)
 class LatentClassEnergy(Energy):
     r"""A class y that comes in hidden styles z, :math:`e(x, y, z) = -(w_{yz}^\top x + b_{yz})`.
 

@@ -10,11 +10,13 @@ from torch.nn.functional import linear
 
 from groundstate.energy.base import Energy
 from groundstate.energy.offers import offers
+from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
 
 
+@registered(r"e(x, y) = -(Wx + b)_y", lambda: LinearEnergy(3, 4, scale=1.0))
 class LinearEnergy(Energy):
-    r"""A linear energy per class, :math:`e(x, y) = -(Wx + b)_y`; low where :math:`w_y` agrees with x.
+    r"""A linear energy per class, :math:`e(x, y) = -(Wx + b)_y`; low where w_y agrees with x.
 
     Parameters
     ----------
@@ -62,6 +64,7 @@ class LinearEnergy(Energy):
         e = -(x * self.W[y]).sum(-1)
         return e if self.b is None else e - self.b[y]
 
+    @offers.scores("y")
     def scores(self, x: Tensor) -> Tensor:
         """The logits ``-e`` of all classes, ``(B, k)``: one matrix product, no sign pass."""
         return linear(x, self.W, self.b)

@@ -12,11 +12,16 @@ from torch.distributions import Distribution, Independent, MultivariateNormal, N
 from groundstate.energy.base import Energy
 from groundstate.energy.offers import offers
 from groundstate.energy.reference._init import normal, seeded
+from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
 from groundstate.math.laws import draw, gaussian_moments
 from groundstate.math.regression import regression_sums, solve_regression
 
 
+@registered(
+    r"e(x, z) = \tfrac12\|x - Wz - b\|^2 + \|z\|^2/(2s^2)",
+    lambda: LinearGaussianEnergy(3, 2, s=1.5),
+)
 class LinearGaussianEnergy(Energy):
     r"""A linear decoder with a Gaussian code,
     :math:`e(x, z) = \tfrac12\|x - Wz - b\|^2 + \|z\|^2/(2s^2)`.

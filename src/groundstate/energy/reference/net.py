@@ -9,10 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.energy.base import Energy
+from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
 from groundstate.nn.mlp import network
 
 
+@registered(r"e(x) = f_\theta(x) + \tfrac c2\|x\|^2", lambda: NetEnergy(2, net=(8, 8)))
 class NetEnergy(Energy):
     r"""A scalar network with a weak bowl, :math:`e(x) = f_\theta(x) + \tfrac c2\|x\|^2`.
 

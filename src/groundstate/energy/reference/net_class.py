@@ -10,10 +10,12 @@ from torch import Tensor, nn
 
 from groundstate.energy.base import Energy
 from groundstate.energy.offers import offers
+from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
 from groundstate.nn.mlp import network
 
 
+@registered(r"e(x, y) = -f_\theta(x)_y", lambda: NetClassEnergy(3, 4, net=(8,)))
 class NetClassEnergy(Energy):
     r"""A network gives the energy of every class, :math:`e(x, y) = -f_\theta(x)_y`.
 

@@ -12,14 +12,15 @@ from torch.distributions import Distribution, Independent, Normal
 
 from groundstate.energy.base import Energy
 from groundstate.energy.offers import offers
+from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
 from groundstate.math.regression import regression_sums, solve_regression
 from groundstate.nn.mlp import network
 
-
 _when_linear = offers.closed_form(when=lambda energy: energy.net is None)
 
 
+@registered(r"e(x, y) = \tfrac12\|y - f(x)\|^2", lambda: SquaredEnergy(3, 2))
 class SquaredEnergy(Energy):
     r"""Squared distance to a prediction, :math:`e(x, y) = \tfrac12\|y - f(x)\|^2`.
 

@@ -11,10 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.energy.base import Energy, batch_size
+from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite
 from groundstate.math.free import free_energy
 
 
+@registered(r"e(x) = \theta_x", lambda: TableEnergy(torch.tensor([1.0, 2.0, 4.0, 0.5])))
 class TableEnergy(Energy):
     r"""Any energy of finite variables, :math:`e(x, y, \dots) = \theta_{x,y,\dots}`.
 

@@ -36,6 +36,7 @@ class Plan:
     route: str  # how the contrast is computed
     exact: bool  # no sampling, search or bound in either term
     method: Method | None = None  # the inference method of the contrast
+    scores: Callable[..., Tensor] | None = None  # −table without a sign pass, all targets known
 
     def known(self, batch: Batch) -> dict[str, Tensor]:
         """The part of the batch that stays as it is."""

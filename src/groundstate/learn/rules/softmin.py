@@ -3,7 +3,7 @@ r"""The soft minimum: cross-entropy, maximum likelihood, and everything between 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -123,6 +123,22 @@ class SoftMin(ContrastRule):
         contrast = self._contrast(plan, energy, batch, generator)
         return Terms(positive - contrast, lambda: (positive, contrast), exact=plan.exact)
 
+    def mean(
+        self,
+        energy: Energy,
+        batch: Batch,
+        weight: Tensor | None = None,
+        total: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Callable[[], Terms]]:
+        plan = self.plan(energy, batch)
+        if weight is not None or plan.scores is None or self.T != 1.0:
+            return super().mean(energy, batch, weight, total, generator)
+        scores = plan.scores(**{name: batch[name] for name in plan.given})
+        # one fused forward and backward: no sign pass over the table, no separate mean
+        loss = functional.cross_entropy(scores, batch[plan.over[0]], ignore_index=-1)
+        return loss, lambda: self(energy, batch, generator=generator)
+
     def _contrast(
         self, plan: Plan, energy: Energy, batch: Batch, generator: torch.Generator | None
     ) -> Tensor:
@@ -161,7 +177,9 @@ class SoftMin(ContrastRule):
         if self._is_normalised(energy, free):
             return replace(plan, route="normalised")
         if self.variational is None and listable(plan.view, plan.over):
-            return replace(plan, route="table", table=table_of(plan.view, plan.over[0]))
+            scores = plan.view.declared("scores", *plan.over)
+            table = table_of(plan.view, plan.over[0])
+            return replace(plan, route="table", table=table, scores=scores)
         whole = plan.view if self.latent == "minimise" else energy
         method = choose(whole, "marginalise", free, self.approximate)[0]
         exact = plan.exact and method is not None and method.exact

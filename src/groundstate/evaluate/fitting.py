@@ -1,0 +1,69 @@
+"""Fit a clone of an estimator: weights where it takes them, randomness from a key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.compute.random import Key
+from groundstate.errors import DataError
+from groundstate.evaluate.rows import Floats, take
+
+_SEEDS = 2**31 - 1  # scikit-learn's estimators take a 32-bit seed
+
+
+def fit_clone(estimator: Any, X: Any, y: NDArray[Any], weight: Floats, key: Key) -> Any:
+    """A fitted clone; every ``random_state`` left at None gets a seed from the key.
+
+    Weights of one are not passed on. An estimator that takes no weights gets the rows repeated
+    when the weights are whole numbers.
+    """
+    from sklearn.base import clone
+
+    model = clone(estimator)
+    seeded = {
+        name: int(key.fold(name).words(1)[0] % _SEEDS)
+        for name, value in sorted(model.get_params(deep=True).items())
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    }
+    if seeded:
+        model.set_params(**seeded)
+    if (weight == 1).all():
+        return model.fit(X, y)
+    arguments = weight_arguments(model, weight)
+    if arguments:
+        return model.fit(X, y, **arguments)
+    if (weight != np.round(weight)).any():
+        raise DataError(
+            f"{_last(model)} takes no sample_weight and the weights are not whole numbers; "
+            "leave it out of the candidates or round the weights"
+        )
+    rows = np.repeat(np.arange(len(weight)), weight.astype(np.int64))
+    return model.fit(take(X, rows), y[rows])
+
+
+def weight_arguments(model: Any, weight: Floats) -> dict[str, Floats]:
+    """Arguments that hand the weights to ``fit``; empty when the predictor takes none.
+
+    Every step of a pipeline that takes weights gets them.
+    """
+    from sklearn.utils.validation import has_fit_parameter
+
+    steps = getattr(model, "steps", None)
+    if steps is None:
+        return {"sample_weight": weight} if has_fit_parameter(model, "sample_weight") else {}
+    takers = [
+        name
+        for name, step in steps
+        if hasattr(step, "fit") and has_fit_parameter(step, "sample_weight")
+    ]
+    if steps[-1][0] not in takers:
+        return {}
+    return {f"{name}__sample_weight": weight for name in takers}
+
+
+def _last(model: Any) -> str:
+    steps = getattr(model, "steps", None)
+    return type(steps[-1][1] if steps else model).__name__

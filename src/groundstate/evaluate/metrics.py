@@ -1,0 +1,193 @@
+r"""Metrics by name: scikit-learn's numbers, with direction, task and a plain-word description.
+
+Nearly every metric is a function of means, :math:`g(\frac1{\sum w}\sum_i w_i m(y_i, \hat y_i))`:
+accuracy is the mean of hits, RMSE the root of a mean, F1 a function of mean counts. Stated in this
+form, a metric can be computed for thousands of bootstrap weightings by one matrix product.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.errors import DataError
+from groundstate.evaluate.predictions import Prediction
+from groundstate.evaluate.ranks import weighted_auc
+from groundstate.evaluate.rows import Floats
+
+Task = Literal["classification", "regression", "density"]
+_TINY = np.finfo(np.float64).eps  # scikit-learn clips probabilities here
+
+
+@dataclass(frozen=True)
+class Metric:
+    r"""How good predictions are, as one number.
+
+    Attributes
+    ----------
+    name, title : str
+        The name to ask for and what it means in plain words.
+    task : str
+        ``"classification"``, ``"regression"`` or ``"density"``.
+    greater_is_better : bool
+    needs : str
+        What it reads of a prediction: ``"values"``, ``"probability"`` or ``"ranking"``.
+    moments : callable
+        Per-row statistics ``(y, prediction) -> (N, M)``.
+    finish : callable
+        The metric from mean statistics, ``(..., M) -> (...)``.
+    is_mean, is_share, is_rank : bool
+        The metric is a plain mean of per-row scores; those scores are 0 or 1; the metric is no
+        function of means but of ranks, and its moments are the scores to rank by.
+    """
+
+    name: str
+    title: str
+    task: Task
+    greater_is_better: bool
+    needs: Literal["values", "probability", "ranking"]
+    moments: Callable[[NDArray[Any], Prediction], Floats]
+    finish: Callable[[Floats], Floats] = lambda means: means[..., 0]
+    is_mean: bool = False
+    is_share: bool = False
+    is_rank: bool = False
+
+    def __reduce__(self) -> tuple[Callable[[str], Metric], tuple[str]]:
+        return metric, (self.name,)
+
+    def available(self, prediction: Prediction) -> bool:
+        """Whether the model said what this metric needs."""
+        return getattr(prediction, self.needs) is not None
+
+    def score(self, y: Any, prediction: Prediction, weight: Floats | None = None) -> float:
+        """The metric on weighted rows; ``y`` are class numbers or real values."""
+        w = np.ones(len(prediction)) if weight is None else weight
+        return float(self.scores(np.asarray(y), prediction, w[None])[0])
+
+    def scores(self, y: NDArray[Any], prediction: Prediction, weights: Floats) -> Floats:
+        """The metric for many weightings of the same rows at once.  # (B, N) -> (B,)"""
+        if not self.available(prediction):
+            raise DataError(f"{self.name} needs a model that gives {self.needs}; choose accuracy")
+        rows = self.rows(y, prediction)
+        if self.is_rank:
+            return weighted_auc(y, rows, weights)
+        return self.finish(weights @ rows / weights.sum(1, keepdims=True))
+
+    def rows(self, y: NDArray[Any], prediction: Prediction) -> Floats:
+        """All that the metric reads of each row (beside the label, for ranks).  # (N, M)"""
+        return self.moments(y, prediction)
+
+    def per_row(self, y: NDArray[Any], prediction: Prediction) -> Floats:
+        """Scores whose weighted mean is the metric, where it is a mean.  # (N,)"""
+        if not self.is_mean:
+            raise DataError(f"{self.name} is not a mean over rows; compare it by bootstrap")
+        return self.moments(y, prediction)[:, 0]
+
+
+def _hits(y: NDArray[Any], p: Prediction) -> Floats:
+    return (y == p.values).astype(np.float64)[:, None]
+
+
+def _counts(y: NDArray[Any], p: Prediction) -> Floats:
+    """For each class: hit, true, predicted.  # (N, 3K)"""
+    k = len(p.classes) if p.classes is not None else int(max(y.max(), p.values.max())) + 1
+    true, said = np.eye(k)[y], np.eye(k)[p.values]
+    return np.concatenate([true * said, true, said], 1)
+
+
+def _balanced(means: Floats) -> Floats:
+    hit, true, _ = np.split(means, 3, -1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nanmean(np.where(true > 0, hit / true, np.nan), -1)
+
+
+def _f1(means: Floats) -> Floats:
+    """Mean over the classes that occur, as labels or as predictions."""
+    hit, true, said = np.split(means, 3, -1)
+    present = true + said > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nanmean(np.where(present, 2 * hit / (true + said), np.nan), -1)
+
+
+def _surprise(y: NDArray[Any], p: Prediction) -> Floats:
+    assert p.probability is not None
+    clipped = np.clip(p.probability, _TINY, 1 - _TINY)
+    return -np.log(clipped[np.arange(len(y)), y])[:, None]
+
+
+def _brier(y: NDArray[Any], p: Prediction) -> Floats:
+    assert p.probability is not None
+    k = p.probability.shape[1]
+    distance = np.square(p.probability - np.eye(k)[y]).sum(1, keepdims=True)
+    return distance / 2 if k == 2 else distance
+
+
+def _squares(y: NDArray[Any], p: Prediction) -> Floats:
+    return np.square(y - p.values)[:, None]
+
+
+def _spread(y: NDArray[Any], p: Prediction) -> Floats:
+    middle = y - (y.min() + y.max()) / 2  # without it y**2 - mean**2 cancels
+    return np.stack([np.square(y - p.values), middle, np.square(middle)], 1)
+
+
+def _explained(means: Floats) -> Floats:
+    residual, mean, square = np.moveaxis(means, -1, 0)
+    total = np.maximum(square - np.square(mean), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = 1 - residual / total
+    return np.where(total > 0, ratio, np.where(residual > 0, 0.0, 1.0))
+
+
+def _ranking(y: NDArray[Any], p: Prediction) -> Floats:
+    assert p.ranking is not None
+    return p.ranking
+
+
+_ROWS = (
+    Metric("accuracy", "share of rows labelled right", "classification", True, "values", _hits,
+           is_mean=True, is_share=True),
+    Metric("balanced_accuracy", "share labelled right, averaged over classes", "classification",
+           True, "values", _counts, _balanced),
+    Metric("f1_macro", "balance of precision and recall, averaged over classes", "classification",
+           True, "values", _counts, _f1),
+    Metric("log_loss", "mean surprise (nats) at the true label", "classification", False,
+           "probability", _surprise, is_mean=True),
+    Metric("brier", "mean squared distance of probabilities from the truth", "classification",
+           False, "probability", _brier, is_mean=True),
+    Metric("roc_auc", "chance that a row of a class ranks above one of the others",
+           "classification", True, "ranking", _ranking),
+    Metric("r2", "share of the target's variance explained", "regression", True, "values",
+           _spread, _explained),
+    Metric("rmse", "root of the mean squared error, in units of the target", "regression", False,
+           "values", _squares, lambda means: np.sqrt(means[..., 0])),
+    Metric("mae", "mean absolute error, in units of the target", "regression", False, "values",
+           lambda y, p: np.abs(y - p.values)[:, None], is_mean=True),
+    Metric("mean_nll", "mean negative log-likelihood (nats) of a row", "density", False, "values",
+           lambda y, p: -p.values[:, None].astype(np.float64), is_mean=True),
+)  # fmt: skip
+METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}
+DEFAULT: dict[str, str] = {"classification": "accuracy", "regression": "r2", "density": "mean_nll"}
+
+
+def metric(name: str | Metric | None = None, task: str = "classification") -> Metric:
+    """The metric of that name, or the usual one of a task.
+
+    >>> metric("rmse").title
+    'root of the mean squared error, in units of the target'
+    >>> metric(task="regression").name
+    'r2'
+    """
+    if isinstance(name, Metric):
+        return name
+    wanted = DEFAULT[task] if name is None else name
+    if wanted not in METRICS:
+        close = difflib.get_close_matches(wanted, METRICS, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(METRICS)}"
+        raise DataError(f"no metric is called {wanted!r}; {hint}")
+    return METRICS[wanted]

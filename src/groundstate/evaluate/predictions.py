@@ -1,0 +1,96 @@
+"""What a fitted model says about rows, in the one form that metrics read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.errors import DataError
+from groundstate.evaluate.rows import Floats
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Answers for N rows.
+
+    Attributes
+    ----------
+    values : (N,)
+        Predicted labels, as numbers of ``classes``, or predicted real values.
+    probability : (N, K) or None
+        Probabilities of the classes, in the order of ``classes``.
+    ranking : (N, K) or None
+        Scores that order rows by class; the probabilities where there are any.
+    classes : (K,) or None
+        The labels; None for regression.
+    """
+
+    values: NDArray[Any]
+    probability: Floats | None = None
+    ranking: Floats | None = None
+    classes: NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @classmethod
+    def of(cls, model: Any, X: Any, classes: NDArray[Any] | None = None) -> Prediction:
+        """Ask a fitted estimator; ``classes`` are all labels of the task, None for regression.
+
+        A model that has seen fewer classes in training gives the others probability zero.
+        """
+        answer = np.asarray(model.predict(X))
+        if classes is None:
+            return cls(answer.astype(np.float64).reshape(len(answer)))
+        own = np.asarray(getattr(model, "classes_", classes))
+        place = np.searchsorted(classes, own)
+        if (place >= len(classes)).any() or (classes[place] != own).any():
+            raise DataError(f"the model knows classes {own.tolist()}, not among {classes.tolist()}")
+        probability = None
+        if hasattr(model, "predict_proba"):
+            probability = _spread(np.asarray(model.predict_proba(X)), place, len(classes), 0.0)
+        ranking = probability
+        if ranking is None and hasattr(model, "decision_function"):
+            decision = np.asarray(model.decision_function(X), np.float64)
+            if decision.ndim == 1:
+                decision = np.stack([-decision, decision], 1)
+            if decision.shape[1] == len(own):
+                ranking = _spread(decision, place, len(classes), -np.inf)
+        return cls(np.searchsorted(classes, answer), probability, ranking, classes)
+
+    def take(self, rows: NDArray[np.intp]) -> Prediction:
+        """The answers for some of the rows."""
+        return Prediction(
+            self.values[rows],
+            None if self.probability is None else self.probability[rows],
+            None if self.ranking is None else self.ranking[rows],
+            self.classes,
+        )
+
+    @classmethod
+    def assemble(cls, parts: list[tuple[NDArray[np.intp], Prediction]], n: int) -> Prediction:
+        """Answers for N rows from answers for parts of them; rows in no part stay zero."""
+        first = parts[0][1]
+
+        def blank(name: str) -> Floats | None:
+            said = [getattr(part, name) for _, part in parts]
+            return None if any(s is None for s in said) else np.zeros((n, said[0].shape[1]))
+
+        values = np.zeros(n, first.values.dtype)
+        whole = cls(values, blank("probability"), blank("ranking"), first.classes)
+        for rows, part in parts:
+            for name in ("values", "probability", "ranking"):
+                target = getattr(whole, name)
+                if target is not None:
+                    target[rows] = getattr(part, name)
+        return whole
+
+
+def _spread(own: NDArray[Any], place: NDArray[np.intp], k: int, absent: float) -> Floats:
+    """Columns of the model's classes at their places among all K."""
+    wide = np.full((len(own), k), absent)
+    wide[:, place] = own
+    return wide

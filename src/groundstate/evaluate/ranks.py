@@ -1,0 +1,55 @@
+"""The area under the ROC curve for many weightings of the same rows at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.evaluate.rows import Floats
+
+
+def weighted_auc(y: NDArray[Any], ranking: Floats, weights: Floats) -> Floats:
+    r"""Chance that a row of a class has the larger score, ties counting half, for B weightings.
+
+    .. math:: \mathrm{AUC}_k = \frac{\sum_{i: y_i = k}\sum_{j: y_j \ne k} w_i w_j
+              \left([s_i > s_j] + \tfrac12 [s_i = s_j]\right)}
+              {\sum_{i: y_i = k} w_i \sum_{j: y_j \ne k} w_j}
+
+    Two classes give the area of the second; more give the mean over the classes that occur
+    (one against the rest). NaN when all weight is on one class.
+
+    Parameters
+    ----------
+    y : (N,)
+        Class numbers.
+    ranking : (N, K)
+    weights : (B, N)
+
+    Examples
+    --------
+    >>> s = np.array([0.1, 0.4, 0.35, 0.8])
+    >>> weighted_auc(np.array([0, 0, 1, 1]), np.stack([-s, s], 1), np.ones((1, 4)))
+    array([0.75])
+    """
+    k = ranking.shape[1]
+    if k == 2:
+        return _binary(y == 1, ranking[:, 1], weights)
+    areas = np.stack([_binary(y == c, ranking[:, c], weights) for c in range(k)])  # (K, B)
+    known = ~np.isnan(areas)
+    total = np.where(known, areas, 0.0).sum(0)
+    with np.errstate(invalid="ignore"):
+        return total / known.sum(0)
+
+
+def _binary(positive: NDArray[np.bool_], score: Floats, weights: Floats) -> Floats:
+    order = np.argsort(score, kind="stable")
+    score, w, p = score[order], weights[:, order], positive[order]
+    starts = np.flatnonzero(np.r_[True, score[1:] != score[:-1]])  # ties form one step
+    up = np.add.reduceat(np.where(p, w, 0.0), starts, axis=1)  # (B, steps)
+    down = np.add.reduceat(np.where(p, 0.0, w), starts, axis=1)
+    below = np.cumsum(down, 1) - down / 2
+    pairs = up.sum(1) * down.sum(1)
+    with np.errstate(invalid="ignore"):
+        return (up * below).sum(1) / np.where(pairs > 0, pairs, np.nan)

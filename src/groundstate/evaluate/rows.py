@@ -1,0 +1,69 @@
+"""Rows of whatever a table comes as: arrays, sparse matrices, frames, groundstate tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.errors import DataError, ShapeError
+
+Floats = NDArray[np.float64]
+
+
+def n_rows(X: Any) -> int:
+    """How many rows a table has."""
+    shape = getattr(X, "shape", None)
+    return int(shape[0]) if shape is not None else len(X)
+
+
+def take(X: Any, rows: NDArray[np.intp]) -> Any:
+    """The chosen rows, in the same form; an estimator sees what it would see in production."""
+    if _is_table(X):
+        return X.take(rows)
+    from sklearn.utils import _safe_indexing
+
+    return _safe_indexing(X, rows)
+
+
+def columns(X: Any) -> list[Any]:
+    """What a row consists of, as arrays to be hashed together."""
+    if _is_table(X):
+        return [X.values(name) for name in X.columns] if hasattr(X, "values") else [X.matrix()]
+    if hasattr(X, "columns") and not isinstance(X, np.ndarray):
+        import narwhals.stable.v1 as nw
+
+        frame = nw.from_native(X, eager_only=True)
+        return [_plain(frame[name].to_numpy()) for name in frame.columns]
+    return [X if hasattr(X, "tocsr") or hasattr(X, "detach") else np.asarray(X)]
+
+
+def weights_of(sample_weight: Any, n: int) -> Floats:
+    """One finite weight of at least zero for each row, one each by default."""
+    if sample_weight is None:
+        return np.ones(n)
+    weights = np.asarray(sample_weight, np.float64)
+    if weights.shape != (n,):
+        raise ShapeError(f"sample_weight has shape {weights.shape}; expected one per row, ({n},)")
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.sum() > 0:
+        raise DataError("sample_weight must be finite, not negative, and positive somewhere")
+    return weights
+
+
+def classes_of(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The distinct labels, sorted, and the number of each row's label.  # (K,), (N,)"""
+    labels = np.asarray(y)
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise DataError("the target mixes text and numbers; make it one of the two") from error
+    return classes, codes.reshape(-1)
+
+
+def _is_table(X: Any) -> bool:
+    return type(X).__module__.startswith("groundstate.data.")
+
+
+def _plain(values: NDArray[Any]) -> NDArray[Any]:
+    return values if values.dtype.kind in "fiubmMUS" else values.astype(object)

@@ -1,0 +1,118 @@
+r"""Contrastive divergence: let the model dream for a few steps, and raise the dreams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from groundstate.infer.base import Method
+from groundstate.learn.base import Latent
+from groundstate.learn.rules.chains import Chain, Persistent
+from groundstate.learn.rules.contrast import Contrast
+from groundstate.learn.rules.inner import suggested
+from groundstate.registry import rules
+
+
+@rules.register(
+    formula=r"\nabla L = \nabla F(x) - \nabla F(x^-),\ x^- = K^k(x)",
+    make=lambda energy: ContrastiveDivergence(approximate=suggested(energy)),
+)
+class ContrastiveDivergence(Contrast):
+    r""":math:`L = F(x) - \operatorname{mean} F(x^-)`. Lowers e on the data, raises e where k sampler
+    steps from the data lead.
+
+    :math:`x^-` is held fixed, so only the gradient means something (``is_objective`` is False): it
+    approaches that of maximum likelihood as k grows. :math:`F` is the free energy over latents.
+
+    Parameters
+    ----------
+    k : int, default=1
+        Kernel steps, started at the data row.
+    kernel : Gibbs, Langevin, HMC or Metropolis, optional
+        None takes Gibbs where every block is exact, MALA on reals, else Metropolis.
+    n_chains : int, default=1
+        Chains per row.
+    over, latent, approximate
+        See ``ContrastRule``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from groundstate.energy import BilinearEnergy
+    >>> energy = BilinearEnergy(2, 2, scale=0.0)
+    >>> terms = ContrastiveDivergence(k=1)(energy, {"x": torch.ones(4, 2)})
+    >>> terms.is_objective, terms.loss.tolist()  # nothing is preferred yet
+    (False, [0.0, 0.0, 0.0, 0.0])
+    """
+
+    def __init__(
+        self,
+        k: int = 1,
+        kernel: Any = None,
+        n_chains: int = 1,
+        *,
+        over: str | tuple[str, ...] | None = None,
+        latent: Latent = "marginalise",
+        approximate: Method | Iterable[Method] = (),
+    ) -> None:
+        super().__init__(
+            Chain(k, kernel, n_chains), "mean", over=over, latent=latent, approximate=approximate
+        )
+
+
+@rules.register(
+    formula=r"\nabla L = \nabla F(x) - \operatorname{mean}_c \nabla F(x_c)",
+    make=lambda energy: PersistentCD(n_chains=16, approximate=suggested(energy)),
+)
+class PersistentCD(Contrast):
+    r""":math:`L = F(x) - \operatorname{mean}_c F(x_c)`. Lowers e on the data, raises e where chains
+    that never stop have got to.
+
+    The chains are kept in buffers across steps and moved with the current θ, so that they sample
+    the model better than chains restarted at the data; to converge, the step size must shrink.
+
+    Parameters
+    ----------
+    n_chains : int, default=100
+    k : int, default=1
+        Kernel steps per learning step.
+    reset_prob : float in [0, 1], default=0.0
+        Chance of a chain to start afresh before a step (a replay buffer).
+    kernel : sampler, optional
+        As in ``ContrastiveDivergence``.
+    over, latent, approximate
+        See ``ContrastRule``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from groundstate.energy import BilinearEnergy
+    >>> rule = PersistentCD(n_chains=5)
+    >>> terms = rule(BilinearEnergy(3, 2), {"x": torch.ones(4, 3)})
+    >>> rule.source.chains["x"].shape
+    torch.Size([5, 3])
+    """
+
+    source: Persistent
+
+    def __init__(
+        self,
+        n_chains: int = 100,
+        k: int = 1,
+        reset_prob: float = 0.0,
+        *,
+        kernel: Any = None,
+        over: str | tuple[str, ...] | None = None,
+        latent: Latent = "marginalise",
+        approximate: Method | Iterable[Method] = (),
+    ) -> None:
+        super().__init__(
+            Persistent(n_chains, k, reset_prob, kernel),
+            "mean",
+            over=over,
+            latent=latent,
+            approximate=approximate,
+        )
+
+
+__all__ = ["ContrastiveDivergence", "PersistentCD"]
