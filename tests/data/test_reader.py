@@ -57,6 +57,13 @@ def test_numbers_in_the_first_row_mean_no_header(write) -> None:  # type: ignore
     assert table.n_rows == 4
     assert table.columns == tuple(f"x{i}" for i in range(12))
     assert table.target == "x11"
+    assert table.notes == ("no header was found, so columns are called x0 to x11",)
+
+
+def test_words_that_come_again_are_no_header(write) -> None:  # type: ignore[no-untyped-def]
+    assert read(write("red,small\nblue,small\nred,large\n")).n_rows == 3
+    table = read(write("colour,size\nblue,small\nred,large\nred,small\n"))
+    assert (table.n_rows, table.columns) == (3, ("colour", "size"))
 
 
 def test_header_can_be_forced(write) -> None:  # type: ignore[no-untyped-def]
@@ -183,8 +190,9 @@ def test_duplicate_and_empty_names(write) -> None:  # type: ignore[no-untyped-de
 
 
 def test_row_names_as_r_writes_them(write) -> None:  # type: ignore[no-untyped-def]
-    table = read(write("x y\nanna 1 2\nbert 3 4\n", "t.txt"), separator=" ")
-    assert table.columns == ("row", "x", "y") or table.n_rows == 2
+    table = read(write("x,y\nanna,1,2\nbert,3,4\n", "t.txt"))
+    assert table.columns == ("row", "x", "y")
+    assert table.frame["row"].to_list() == ["anna", "bert"]
 
 
 def test_trailing_separator_on_every_row(write) -> None:  # type: ignore[no-untyped-def]

@@ -177,3 +177,16 @@ def test_classes_are_found_without_having_been_imported() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, check=True)
     assert run.stdout.decode().strip() == "Finite(n=7)"
+
+
+@register
+class Placed(BaseEstimator):
+    def __init__(self, device: str | None = None, callbacks: Any = None) -> None:
+        self.device, self.callbacks = device, callbacks
+
+
+def test_device_follows_and_callbacks_stay_behind() -> None:
+    data = dumps(Placed("cuda:1", callbacks=[print]))
+    assert loads(data).device == "cpu" and loads(data).callbacks is None
+    assert loads(data, device="stored").device == "cuda:1"
+    assert loads(dumps(Placed())).device is None

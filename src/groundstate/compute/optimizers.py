@@ -150,13 +150,20 @@ class Adam(StackedOptimizer):
         self.beta1, self.beta2 = self._column(beta1, "beta1"), self._column(beta2, "beta2")
         self.eps = self._column(eps, "eps")
         self.mean, self.square = torch.zeros_like(flat), torch.zeros_like(flat)
-        self._work = torch.empty_like(flat)
+        given = (lr, beta1, beta2, eps, weight_decay)
+        alike = all(isinstance(value, float | int) for value in given)
+        # Members that share all hyperparameters are one long vector to torch's fused kernel.
+        fusible = alike and flat.device.type in ("cpu", "cuda")
+        self._alike = [float(value) for value in given] if fusible else None  # type: ignore[arg-type]
+        self._count = torch.zeros((), dtype=torch.float32, device=flat.device)
 
     def state(self) -> list[Tensor]:
-        return [*super().state(), self.mean, self.square]
+        return [*super().state(), self._count, self.mean, self.square]
 
     def _step(self, grad: Tensor) -> None:
-        work, cast = self._work, self._cast
+        if self._alike is not None:
+            return self._fused_step(grad, *self._alike)
+        work, cast = torch.empty_like(grad), self._cast
         if self.decays and self.decoupled:
             self.flat.mul_(cast(1.0 - self.lr * self.weight_decay))
         elif self.decays:
@@ -170,6 +177,22 @@ class Adam(StackedOptimizer):
         torch.div(self.mean, work, out=work)
         rate = self.lr * root / (1.0 - self.beta1**self.steps)
         self.flat.addcmul_(work, cast(rate), value=-1.0)
+
+    def _fused_step(
+        self, grad: Tensor, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float
+    ) -> None:
+        self._count += 1
+        rule = torch._fused_adamw_ if self.decoupled else torch._fused_adam_
+        rule(
+            *([self.flat], [grad], [self.mean], [self.square], [], [self._count]),
+            lr=lr,
+            beta1=beta1,
+            beta2=beta2,
+            weight_decay=weight_decay,
+            eps=eps,
+            amsgrad=False,
+            maximize=False,
+        )
 
 
 class AdamW(Adam):

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_flatten, tree_map
 
 from groundstate.compute.optimizers import StackedOptimizer
 from groundstate.compute.population import Loss, Population
@@ -73,18 +73,20 @@ class Step:
         return losses.detach()
 
     def _replay(self, batch: Any, weight: Tensor | None) -> Tensor:
-        inputs = (batch, weight)
-        shapes = torch.utils._pytree.tree_leaves(tree_map(lambda t: tuple(t.shape), inputs))
-        key = (*shapes, self.optimizer.masked)
-        if key not in self._graphs:
-            self._graphs[key] = self._record(inputs)
-        graph, static, losses = self._graphs[key]
-        tree_map(lambda s, t: s.copy_(t), static, inputs)
+        leaves, spec = tree_flatten((batch, weight))
+        shapes = tuple(None if t is None else (t.shape, t.dtype) for t in leaves)
+        kind = (shapes, str(spec), self.optimizer.masked)
+        if kind not in self._graphs:
+            self._graphs[kind] = self._record((batch, weight))
+        graph, static, losses = self._graphs[kind]
+        for held, given in zip(tree_flatten(static)[0], leaves, strict=True):
+            if given is not None:
+                held.copy_(given)
         graph.replay()
         return losses.clone()
 
     def _record(self, inputs: Any) -> tuple[torch.cuda.CUDAGraph, Any, Tensor]:
-        static = tree_map(torch.clone, inputs)
+        static = tree_map(lambda t: None if t is None else t.clone(), inputs)
         state = [*self.optimizer.state(), *self.population.buffers.values()]
         before = [tensor.clone() for tensor in state]
         side = torch.cuda.Stream()

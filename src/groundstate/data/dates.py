@@ -36,7 +36,8 @@ SWAPPED = {
 """Day-first forms and the month-first form they may be confused with."""
 
 _DATE_LIKE = (
-    r"^(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}[- ]\p{L}{3,9}[- ]\d{2,4}"
+    r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})"
+    r"|\d{1,2}[- ]\p{L}{3,9}[- ]\d{2,4}"
     r"|\p{L}{3,9} \d{1,2},? \d{4})([T ,]|$)"
 )
 _TIME = (

@@ -68,14 +68,16 @@ def find_layout(
     named = has_header(rows, missing) if header == "auto" else bool(header)
     width = len(rows[0])
     if not named:
-        return Layout(separator, False, tuple(f"x{i}" for i in range(width)))
+        note = f"no header was found, so columns are called x0 to x{width - 1}"
+        names = tuple(f"x{i}" for i in range(width))
+        return Layout(separator, False, names, (note,) if header == "auto" else ())
     first = [cell.strip() for cell in rows[0]]
     widths = {len(row) for row in rows[1:]}
     if widths == {width + 1}:  # R writes row names without a name, others a trailing separator
         trailing = all(not row[-1].strip() for row in rows[1:])
         first = [*first, ""] if trailing else ["row", *first]
-    names, notes = unique_names(first)
-    return Layout(separator, True, tuple(names), tuple(notes))
+    unique, notes = unique_names(first)
+    return Layout(separator, True, tuple(unique), tuple(notes))
 
 
 def unique_names(names: list[str]) -> tuple[list[str], list[str]]:

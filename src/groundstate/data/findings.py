@@ -200,8 +200,10 @@ def _equal_columns(table: Table) -> list[tuple[str, ...]]:
     for column in table.schema:
         if column.kind != "constant":
             values = table.frame[column.name]
-            print_ = int(values.hash(seed=1).head(1000).to_numpy().sum())
-            groups.setdefault((str(values.dtype), column.n_unique, print_), []).append(column.name)
+            fingerprint = int(values.hash(seed=1).head(1000).to_numpy().sum())
+            groups.setdefault((str(values.dtype), column.n_unique, fingerprint), []).append(
+                column.name
+            )
     found = []
     for names in groups.values():
         while len(names) > 1:

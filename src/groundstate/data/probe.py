@@ -58,12 +58,12 @@ class Probe:
             self._child = None
         if self._child is None and sys.executable and os.name == "posix":
             code = "from groundstate.data.probe import serve; serve()"
-            places = [p for p in sys.path if p] or [os.getcwd()]
+            places = [place or os.getcwd() for place in sys.path]
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
             environment |= {"RUST_BACKTRACE": "0", "POLARS_MAX_THREADS": "2"}
             try:
                 self._child = subprocess.Popen(
-                    [sys.executable, "-c", code],
+                    [sys.executable, "-P", "-c", code],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
@@ -124,7 +124,7 @@ def _limit_memory() -> None:
     try:
         import resource
 
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        memory = max(4 << 30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     except (ImportError, OSError, ValueError):

@@ -133,20 +133,22 @@ def has_header(rows: Sequence[Sequence[str]], missing: frozenset[str]) -> bool:
     """Whether the first row names the columns.
 
     A word above a column of numbers speaks for a header, a number in the first row against;
-    without numbers anywhere, distinct words are names.
+    without numbers anywhere, distinct words that do not come again below are names.
 
     >>> has_header([["a", "b"], ["1", "x"]], frozenset()), has_header([["1", "x"]], frozenset())
     (True, False)
     """
     first, rest = [cell.strip() for cell in rows[0]], rows[1:]
     against = sum(is_number(cell) for cell in first)
-    speaks = 0
+    speaks = echoes = 0
     for i, cell in enumerate(first):
         below = [row[i] for row in rest if i < len(row) and row[i].strip() not in missing]
         numbers = sum(is_number(value) for value in below)
+        echoes += cell in below
         if cell not in missing and not is_number(cell) and numbers > 0.8 * len(below):
             speaks += bool(below)
     if against or speaks:
         return speaks > against
     named = [cell for cell in first if cell]
-    return len(set(named)) == len(named) and len(named) >= len(first) - 1
+    distinct = len(set(named)) == len(named) and len(named) >= len(first) - 1
+    return distinct and 3 * echoes < len(first)

@@ -92,7 +92,10 @@ class Table:
                 f"{self.name!r} has no target; choose one with "
                 f"table.with_target(name) out of {listing(self.columns)}"
             )
-        return self.values(self.target)
+        values = self.values(self.target)
+        if values.dtype.kind == "M":  # days since 1970
+            return values.astype("datetime64[us]").astype(np.float64) / 86_400e6
+        return values
 
     def values(self, name: str) -> NDArray[Any]:
         """One column as a NumPy array; dates as ``datetime64``, missing strings as None."""

@@ -65,8 +65,7 @@ def _null_where(s: pl.Series, mask: pl.Series) -> pl.Series:
 def _temporal(s: pl.Series) -> tuple[pl.Series, list[str]]:
     if s.dtype.base_type() in (pl.Duration, pl.Time):
         ticks = s.dtype.time_unit if isinstance(s.dtype, pl.Duration) else "ns"
-        unit = {"ms": 1e3, "us": 1e6, "ns": 1e9}[ticks]
-        return s.to_physical().cast(pl.Float64) / unit, []
+        return s.to_physical().cast(pl.Float64) / {"ms": 1e3, "us": 1e6, "ns": 1e9}[ticks], []
     if s.dtype == pl.Date:
         micros = s.to_physical().cast(pl.Int64) * 86_400_000_000
     else:

@@ -3,6 +3,7 @@ r"""Energies of distributions: :math:`e(x) = -\log p(x)`, and back."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,10 +12,12 @@ from torch import distributions as D
 from torch.distributions import Distribution, biject_to, constraints
 
 from groundstate.energy.base import Energy
+from groundstate.energy.offers import Offer
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Binary, Count, Finite, Real, Simplex, Space
 from groundstate.errors import Unsupported
-from groundstate.math.laws import draw, is_gaussian, mode, tempered
+from groundstate.math.laws import draw, gaussian_moments, is_gaussian, mode, tempered
+from groundstate.math.pinned import PinnedNormal
 
 # Families that can be taken apart into tensors and put together again, by the arguments kept.
 FAMILIES: dict[str, tuple[str, ...]] = {
@@ -69,6 +72,8 @@ def _bound(support: Any, side: str) -> float | None:
 )
 class DensityEnergy(Energy):
     r"""The energy of a law, :math:`e(x) = -\log p(x)`, so that :math:`Z = 1`.
+
+    A Gaussian vector may be known in part: its conditional takes the mask of free coordinates.
 
     Parameters
     ----------
@@ -151,13 +156,32 @@ class DensityEnergy(Energy):
     def _derived(self, kind: str, variables: frozenset[str]) -> Callable[..., Any] | None:
         if variables != self.normalised:
             return None
-        return {"conditional": self._conditional, "log_partition": self._log_partition}.get(kind)
+        abilities: dict[str, Callable[..., Any]] = {
+            "conditional": self._conditional,
+            "log_partition": self._log_partition,
+        }
+        return abilities.get(kind)
 
     def _derived_keys(self) -> Iterable[tuple[str, frozenset[str]]]:
         return (("conditional", self.normalised), ("log_partition", self.normalised))
 
-    def _conditional(self, T: float = 1.0) -> Distribution:
-        return tempered(self.law, T).expand(torch.Size([1]))
+    def offer(self, kind: str, *variables: str) -> Offer | None:
+        found = super().offer(kind, *variables)
+        if found is not None and kind == "conditional" and len(self._shape) == 1 and self.gaussian:
+            return replace(found, partial=True)
+        return found
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return self.spaces[self.variable].shape
+
+    def _conditional(
+        self, *, T: float = 1.0, mask: Tensor | None = None, **value: Tensor
+    ) -> Distribution:
+        if mask is None:
+            return tempered(self.law, T).expand(torch.Size([1]))
+        mean, cov = gaussian_moments(self.law)
+        return PinnedNormal(mean, torch.linalg.inv(cov) / T, value[self.variable], mask)
 
     def _log_partition(self, T: float = 1.0) -> Tensor:
         """0 at T = 1, else from :math:`\\log Z = -e(x)/T - \\log p_T(x)` at any x."""

@@ -127,7 +127,7 @@ class ChainRuleEnergy(Energy):
     --------
     >>> e = ChainRuleEnergy(3, 4)
     >>> strings = e.spaces["x"].enumerate()
-    >>> round(float((-e(x=strings)).exp().sum()), 5)
+    >>> round((-e(x=strings)).exp().sum().item(), 5)
     1.0
     """
 

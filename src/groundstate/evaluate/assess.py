@@ -27,6 +27,8 @@ from groundstate.evaluate.rows import Floats, columns, n_rows, take, weights_of
 from groundstate.evaluate.scoring import target_of
 from groundstate.evaluate.splits import Split, folds
 
+_FOR_DEVELOPERS = (DeprecationWarning, FutureWarning, PendingDeprecationWarning, ResourceWarning)
+
 
 @dataclass(frozen=True)
 class Assessment:
@@ -181,7 +183,11 @@ def _fold(
         except Exception as error:  # any estimator may fail in any way; the others go on
             note = f"failed: {type(error).__name__}: {' '.join(str(error).split())}"
             return _Fold(None, time.perf_counter() - start, (note[:300],))
-    notes = dict.fromkeys(" ".join(str(w.message).split())[:300] for w in caught)
+    notes = dict.fromkeys(
+        " ".join(str(w.message).split())[:300]
+        for w in caught
+        if not issubclass(w.category, _FOR_DEVELOPERS)
+    )
     return _Fold(prediction, seconds, tuple(notes))
 
 

@@ -175,7 +175,7 @@ class Resampled:
     ) -> None:
         self.metric = metric
         # what a row says: its moments under every model, or, for ranks, its label and scores
-        said: list[Any] = [metric.rows(y, p) for p in predictions]
+        said: list[Any] = [metric.moments(y, p) for p in predictions]
         table = np.concatenate([y[:, None], *said] if metric.is_rank else said, 1)
         self.cells, self.weight, first = merge(table, weight)
         self.y, self.predictions = y[first], [p.take(first) for p in predictions]

@@ -73,14 +73,10 @@ class Metric:
         """The metric for many weightings of the same rows at once.  # (B, N) -> (B,)"""
         if not self.available(prediction):
             raise DataError(f"{self.name} needs a model that gives {self.needs}; choose accuracy")
-        rows = self.rows(y, prediction)
+        rows = self.moments(y, prediction)
         if self.is_rank:
             return weighted_auc(y, rows, weights)
         return self.finish(weights @ rows / weights.sum(1, keepdims=True))
-
-    def rows(self, y: NDArray[Any], prediction: Prediction) -> Floats:
-        """All that the metric reads of each row (beside the label, for ranks).  # (N, M)"""
-        return self.moments(y, prediction)
 
     def per_row(self, y: NDArray[Any], prediction: Prediction) -> Floats:
         """Scores whose weighted mean is the metric, where it is a mean.  # (N,)"""
@@ -161,7 +157,7 @@ _ROWS = (
     Metric("brier", "mean squared distance of probabilities from the truth", "classification",
            False, "probability", _brier, is_mean=True),
     Metric("roc_auc", "chance that a row of a class ranks above one of the others",
-           "classification", True, "ranking", _ranking),
+           "classification", True, "ranking", _ranking, is_rank=True),
     Metric("r2", "share of the target's variance explained", "regression", True, "values",
            _spread, _explained),
     Metric("rmse", "root of the mean squared error, in units of the target", "regression", False,

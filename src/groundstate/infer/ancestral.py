@@ -82,7 +82,7 @@ class Ancestral(Method):
     def _values(self, query: Query, n: int) -> dict[str, Tensor]:
         energy, rows = query.energy, query.rows
         if _way(energy, query.free) == "joint":
-            joint: Callable[..., dict[str, Tensor]] = energy.ancestral
+            joint: Callable[..., dict[str, Tensor]] = getattr(energy, "ancestral")  # noqa: B009
             drawn = joint(n * rows, T=query.T, generator=query.generator)
             return {k: v.reshape(n, rows, *v.shape[1:]) for k, v in drawn.items()}
         (name,) = query.free

@@ -18,9 +18,7 @@ from groundstate.infer.base import Method, Minimum, Query, check_energies
 from groundstate.registry import methods
 
 
-@methods.register(
-    formula=r"e(x_{1:L}) = \sum_t e(x_t \mid x_{<t})", make=lambda energy: Beam()
-)
+@methods.register(formula=r"e(x_{1:L}) = \sum_t e(x_t \mid x_{<t})", make=lambda energy: Beam())
 @dataclass(frozen=True)
 class Beam(Method):
     r"""Keep the ``width`` best beginnings and extend them by every symbol.
@@ -85,7 +83,7 @@ class Beam(Method):
                 e = torch.where(over[..., None], stay, e)
             grown = total[..., None] + e  # (B, w, K)
             longer = (length + (~over).to(e.dtype))[..., None].expand(grown.shape)
-            score = grown / longer ** self.length_penalty if self.length_penalty else grown
+            score = grown / longer**self.length_penalty if self.length_penalty else grown
             if n == 0 or self.rerank:
                 keep = min(self.width, beams * k)
                 order = torch.sort(score.reshape(b, -1), dim=1, stable=True).indices[:, :keep]

@@ -103,8 +103,10 @@ class ClosedForm(Method):
 
     @torch.no_grad()
     def sample(self, query: Query, n: int) -> Draws:
-        value = draw(law_of(query), n, query.generator)  # (n, B, *event)
-        value = value.expand(n, query.rows, *value.shape[2:])
+        law = law_of(query)
+        alone = law.batch_shape[:1] == (1,) and query.rows > 1  # one law for all rows
+        value = draw(law, n * query.rows if alone else n, query.generator)
+        value = value.reshape(n, query.rows, *query.space(query.free[0]).shape)
         return Draws({query.free[0]: value}, energies_of(query, {query.free[0]: value}), "exact")
 
 

@@ -48,7 +48,9 @@ class _Memory:
         eps = torch.finfo(s.dtype).eps
         curved = sy > eps * yy.clamp_min(torch.finfo(s.dtype).tiny)
         rho = torch.where(curved, 1 / sy, 0.0)
-        self.pairs = [*self.pairs[-(self.size - 1) :], (s, y, rho)] if self.size > 1 else [(s, y, rho)]
+        self.pairs = (
+            [*self.pairs[-(self.size - 1) :], (s, y, rho)] if self.size > 1 else [(s, y, rho)]
+        )
         old = self.scale if self.scale is not None else torch.ones_like(sy)
         self.scale = torch.where(curved, sy / yy, old)
 

@@ -14,12 +14,10 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
-from torch.distributions import Categorical, Distribution
 
 from groundstate.energy.base import Energy
 from groundstate.energy.compose import Given as Fixed
 from groundstate.energy.exact import FALLBACK
-from groundstate.energy.spaces import Finite
 from groundstate.errors import Unsupported
 from groundstate.infer import limits
 from groundstate.infer.base import (
@@ -32,7 +30,6 @@ from groundstate.infer.base import (
     Operation,
     Query,
     ask,
-    check_possible,
     split_free,
 )
 
@@ -177,22 +174,23 @@ def choose(energy: Energy, operation: Operation, free: Free, given: Given | None
     )
 
 
-def _pick(query: Query, operation: Operation, free: Free, method: Method | None) -> Method:
+def pick(query: Query, operation: Operation, free: Free, method: Method | None) -> Method:
+    """The named method if it can run, the first that can if none is named."""
     if method is None:
         return choose(query.energy, operation, free, query.given)
     reason = method.reason_against(query.energy, operation, free, query.given)
-    if reason is not None:
-        runs = [
-            type(m).__name__
-            for m in methods_for(operation)
-            if m.reason_against(query.energy, operation, free, query.given) is None
-        ]
-        would = f"methods that would run: {', '.join(runs)}" if runs else "no other method would run"
-        raise Unsupported(
-            f"{type(method).__name__} cannot {operation} {', '.join(query.free)} of "
-            f"{type(query.energy).__name__}: {reason}; {would}"
-        )
-    return method
+    if reason is None:
+        return method
+    runs = [
+        name
+        for name, verdict in explain(query.energy, operation, free, query.given)
+        if verdict.startswith("runs")
+    ]
+    would = f"methods that would run: {', '.join(runs)}" if runs else "no other method would run"
+    raise Unsupported(
+        f"{type(method).__name__} cannot {operation} {', '.join(query.free)} of "
+        f"{type(query.energy).__name__}: {reason}; {would}"
+    )
 
 
 def minimise(
@@ -233,7 +231,7 @@ def minimise(
     """
     energy, given = unwrap(energy, given)
     query = ask(energy, free, given, init=init, generator=generator)
-    found = _pick(query, "minimise", free, method).minimise(query)
+    found = pick(query, "minimise", free, method).minimise(query)
     values = {name: v.detach() for name, v in found.values.items()}
     return replace(found, values=values, energy=found.energy.detach())
 
@@ -268,10 +266,10 @@ def marginalise(
     query = ask(energy, free, given, T=T, generator=generator)
     if T == 0:
         named = method is not None and "minimise" in method.operations
-        return limits.coldest(query, _pick(query, "minimise", free, method if named else None))
+        return limits.coldest(query, pick(query, "minimise", free, method if named else None))
     if math.isinf(T):
         return limits.hottest(query, free, method)
-    return _pick(query, "marginalise", free, method).marginalise(query)
+    return pick(query, "marginalise", free, method).marginalise(query)
 
 
 def sample(
@@ -306,114 +304,12 @@ def sample(
     energy, given = unwrap(energy, given)
     query = ask(energy, free, given, T=T, init=init, generator=generator)
     if T == 0 and (method is None or "minimise" in method.operations):
-        return limits.frozen(query, _pick(query, "minimise", free, method), n)
+        return limits.frozen(query, pick(query, "minimise", free, method), n)
     if math.isinf(T) and method is None:
         return limits.uniform(query, n)
-    found = _pick(query, "sample", free, method).sample(query, n)
+    found = pick(query, "sample", free, method).sample(query, n)
     values = {name: v.detach() for name, v in found.values.items()}
     return replace(found, values=values, energy=found.energy.detach())
-
-
-def posterior(
-    energy: Energy,
-    free: Free,
-    given: Given | None = None,
-    *,
-    T: float = 1.0,
-    method: Method | None = None,
-) -> Distribution:
-    r"""The Boltzmann law :math:`p(v\mid\text{given}) = e^{-e/T}/Z` as a torch distribution.
-
-    A declared conditional is returned as it is; a chain gives a ``ChainLaw``; a ``Finite``
-    variable gives a ``Categorical``; other finite variables, alone or together, give a
-    ``ListedLaw``. Differentiable in θ and the given. ``method`` may name ClosedForm, Chain,
-    Enumerate or Variational.
-
-    Examples
-    --------
-    Bayes' rule, with prior (.5, .3, .2) and likelihood (.10, .40, .05) as energies:
-
-    >>> from groundstate.energy import Energy, Finite
-    >>> class Bayes(Energy):
-    ...     def __init__(self):
-    ...         super().__init__(z=Finite(3))
-    ...     def forward(self, z):
-    ...         joint = torch.tensor([0.5, 0.3, 0.2]) * torch.tensor([0.10, 0.40, 0.05])
-    ...         return -joint.log()[z]
-    >>> posterior(Bayes(), "z").probs
-    tensor([[0.2778, 0.6667, 0.0556]])
-    """
-    from groundstate.infer.chain import Chain
-    from groundstate.infer.closed import ClosedForm, law_of
-    from groundstate.infer.enumerate import Enumerate
-    from groundstate.infer.laws import ListedLaw
-    from groundstate.infer.variational import Variational
-
-    energy, given = unwrap(energy, given)
-    query = ask(energy, free, given, T=T)
-    if isinstance(method, Variational):
-        return _named(method, query, free).law(query)
-    tried = (ClosedForm(), Chain(), Enumerate()) if method is None else (method,)
-    reasons = []
-    for option in tried:
-        if T == 0 or math.isinf(T) or not isinstance(option, (ClosedForm, Chain, Enumerate)):
-            if not isinstance(option, Enumerate):
-                reasons.append(f"{type(option).__name__} gives no law at T={T:g}")
-                continue
-        reason = option.reason_against(energy, "sample", free, given)
-        if reason is None and isinstance(option, Enumerate) and query.masks:
-            reason = "a law of partly known variables is not listed; sample it instead"
-        if reason is not None:
-            reasons.append(f"{type(option).__name__}: {reason}")
-        elif isinstance(option, ClosedForm):
-            return law_of(query)
-        elif isinstance(option, Chain):
-            return option.law(query)
-        else:
-            table = check_possible(option.table(query), energy)
-            logits = limits.logits(table, T)
-            if len(query.free) == 1 and isinstance(query.space(query.free[0]), Finite):
-                return Categorical(logits=logits, validate_args=False)
-            return ListedLaw({name: query.space(name) for name in query.free}, logits)
-    raise Unsupported(
-        f"the law of {', '.join(query.free)} of {type(energy).__name__} is not known "
-        f"({'; '.join(reasons)}); declare a conditional, sample it, or name method=Variational()"
-    )
-
-
-def _named(method: Any, query: Query, free: Free) -> Any:
-    _pick(query, "sample", free, method)
-    return method
-
-
-def log_partition(
-    energy: Energy,
-    free: Free,
-    given: Given | None = None,
-    *,
-    T: float = 1.0,
-    method: Method | None = None,
-    generator: torch.Generator | None = None,
-) -> Tensor:
-    r""":math:`\log Z = -F/T`, ``(B,)``; exact unless ``method`` names an estimator.
-
-    The standard error of an estimate is that of ``marginalise``, divided by ``T``.
-
-    Examples
-    --------
-    >>> from groundstate.energy import Energy, Binary
-    >>> class Coin(Energy):
-    ...     def __init__(self):
-    ...         super().__init__(x=Binary(3))
-    ...     def forward(self, x):
-    ...         return 0 * x.sum(-1)
-    >>> log_partition(Coin(), "x").exp()
-    tensor([8.0000])
-    """
-    if T == 0 or math.isinf(T):
-        raise ValueError(f"log Z = -F/T needs a temperature in (0, inf), got T={T:g}")
-    found = marginalise(energy, free, given, T=T, method=method, generator=generator)
-    return -found.value / T
 
 
 Mode = Literal["min", "marginal", "sample"]

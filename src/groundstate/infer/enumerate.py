@@ -40,9 +40,7 @@ def rows_of(query: Query, rows: slice | Tensor) -> Query:
     return replace(query, given=take(query.given), masks=take(query.masks), init=init)
 
 
-@methods.register(
-    formula=r"\min_k e_k,\; -T\log\sum_k e^{-e_k/T}", make=lambda energy: Enumerate()
-)
+@methods.register(formula=r"\min_k e_k,\; -T\log\sum_k e^{-e_k/T}", make=lambda energy: Enumerate())
 @dataclass(frozen=True)
 class Enumerate(Method):
     r"""Evaluate :math:`e` on all :math:`K` values of the product of the finite free spaces.
@@ -189,9 +187,7 @@ class Enumerate(Method):
     def sample(self, query: Query, n: int) -> Draws:
         generator = query.generator or Key.of(None).torch(query.device)
         # one uniform per draw and row, drawn before the rows are split into blocks
-        u = torch.rand(
-            n, query.rows, generator=generator, device=query.device, dtype=torch.float64
-        )
+        u = torch.rand(n, query.rows, generator=generator, device=query.device, dtype=torch.float64)
         values: list[dict[str, Tensor]] = []
         energies = []
         for rows, part, grid in self._blocks(query):

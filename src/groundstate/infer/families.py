@@ -17,10 +17,10 @@ from torch import Tensor
 from torch import distributions as D
 from torch.distributions import Distribution
 
-from groundstate.energy.spaces import Finite, Real, Sequence, Space
+from groundstate.energy.spaces import Finite, Sequence, Space
 from groundstate.infer.grid import alphabet
 from groundstate.infer.laws import ListedLaw
-from groundstate.infer.pack import bounds, is_simplex
+from groundstate.infer.pack import bounds, is_simplex, squash
 
 
 class Family(ABC):
@@ -67,6 +67,7 @@ class Gaussian(Family):
 
     Examples
     --------
+    >>> from groundstate.energy import Real
     >>> q = Gaussian("full")
     >>> q.law(Real(2), q.init(Real(2), 3)).batch_shape
     torch.Size([3])
@@ -109,8 +110,21 @@ class Gaussian(Family):
         else:
             u, log_det = mean + scale * noise, scale.log().sum(1)
         base = -0.5 * (noise.square() + math.log(2 * math.pi)).sum(-1) - log_det
-        v, log_j = _into(space, u)
-        return v.reshape(*u.shape[:2], *space.shape), base - log_j
+        low, high = (u.new_tensor(edge) for edge in bounds(space))
+        v, log_j = squash(u, low, high)
+        return v.reshape(*u.shape[:2], *space.shape), base - log_j.sum(-1)
+
+    def params(self, mean: Tensor, covariance: Tensor) -> Tensor:
+        """Parameters ``(B, P)`` of a mean ``(B, d)`` and covariance ``(B, d, d)``."""
+        if self.covariance == "full":
+            tril = torch.linalg.cholesky(covariance)
+            rows, cols = torch.tril_indices(*tril.shape[1:], device=tril.device)
+            entries = tril[:, rows, cols]
+            return torch.cat([mean, torch.where(rows == cols, entries.log(), entries)], 1)
+        variance = covariance.diagonal(dim1=1, dim2=2)
+        if self.covariance == "iso":
+            variance = variance.mean(1, keepdim=True)
+        return torch.cat([mean, 0.5 * variance.log()], 1)
 
     def entropy(self, space: Space, params: Tensor) -> Tensor | None:
         """Entropy ``(B,)``, None when the law is a transformed one."""
@@ -129,13 +143,13 @@ class Gaussian(Family):
             q = D.Independent(D.Normal(mean, scale, validate_args=False), 1)
         transforms: list[Any] = _transforms(space)
         if tuple(space.shape) != (mean.shape[1],):
-            transforms.append(D.ReshapeTransform((mean.shape[1],), tuple(space.shape)))
+            transforms.append(D.ReshapeTransform(mean.shape[1:], torch.Size(space.shape)))
         return D.TransformedDistribution(q, transforms) if transforms else q
 
 
 @dataclass(frozen=True)
 class Categorical(Family):
-    r"""All laws on a finite space, :math:`q_k = \mathrm{softmax}(\varphi)_k`, one weight per value."""
+    r"""All laws on a finite space, :math:`q_k = \mathrm{softmax}(\varphi)_k`."""
 
     limit: int = 2**16
 
@@ -201,19 +215,6 @@ class MeanField(Family):
         difference = logits[..., 1] - logits[..., 0]
         coins = D.Bernoulli(logits=difference, validate_args=False)
         return D.Independent(coins, len(space.shape))
-
-
-def _into(space: Space, u: Tensor) -> tuple[Tensor, Tensor]:
-    """Map the line into the space, with the log of the Jacobian summed over coordinates."""
-    low, high = bounds(space)
-    if math.isfinite(low) and math.isfinite(high):
-        log_j = torch.nn.functional.logsigmoid(u) + torch.nn.functional.logsigmoid(-u)
-        return low + (high - low) * u.sigmoid(), (log_j + math.log(high - low)).sum(-1)
-    if math.isfinite(low):
-        return low + u.exp(), u.sum(-1)
-    if math.isfinite(high):
-        return high - u.exp(), u.sum(-1)
-    return u, u.new_zeros(u.shape[:-1])
 
 
 def _transforms(space: Space) -> list[Any]:

@@ -94,13 +94,9 @@ class Gradient(Method):
         with torch.no_grad():
             values = pack.unpack(found.point[pick])
         trace = found.trace[:, pick]
-        return Minimum(
-            values, found.value[pick], False, found.converged[pick], found.n_iter, trace
-        )
+        return Minimum(values, found.value[pick], False, found.converged[pick], found.n_iter, trace)
 
-    def _optimise(
-        self, make: MakeOptimizer, f: ValueAndGrad, start: Tensor, pack: Pack
-    ) -> Descent:
+    def _optimise(self, make: MakeOptimizer, f: ValueAndGrad, start: Tensor, pack: Pack) -> Descent:
         u = start.clamp(pack.low, pack.high).requires_grad_()
         optimizer = make([u])
         with torch.no_grad():

@@ -19,10 +19,12 @@ from groundstate.energy.base import Energy
 from groundstate.errors import Unreliable
 from groundstate.infer.base import Draws, FreeEnergy, Method, Query
 from groundstate.infer.closed import energies_of
+from groundstate.infer.pack import is_simplex
 from groundstate.infer.proposal import Proposal, ProposalLike
-from groundstate.math.diagnostics import pareto_k, psis
+from groundstate.math.psis import pareto_k, smooth, weight_ess
 from groundstate.registry import methods
 
+JUDGED_N = 25  # with fewer weights there is no tail to look at
 TRUSTED_K = 0.7  # above it the weights' variance may be infinite for any practical n
 
 
@@ -58,8 +60,8 @@ class Importance(Method):
     ...         return x.square().sum(-1)
     >>> from groundstate.infer import marginalise
     >>> q = Importance(Normal(torch.zeros(1), torch.full((1,), 0.5**0.5)), n=10)
-    >>> round(marginalise(Half(), "x", method=q).value.item(), 5)  # -log sqrt(pi): q is the law
-    -0.57236
+    >>> round(marginalise(Half(), "x", method=q).value.item(), 4)  # -log sqrt(pi): q is the law
+    -0.5724
     """
 
     proposal: ProposalLike | None = None
@@ -74,8 +76,9 @@ class Importance(Method):
     ) -> str | None:
         if masks:
             return f"{', '.join(map(repr, masks))} is known in part"
-        if self.proposal is None and not all(energy.spaces[n].is_real for n in free):
-            return "discrete variables need proposal=, a law with sample and log_prob"
+        spaces = [energy.spaces[name] for name in free]
+        if self.proposal is None and not all(s.is_real and not is_simplex(s) for s in spaces):
+            return "variables that are not real vectors need proposal=, a law with log_prob"
         return None
 
     def _proposal(self, query: Query) -> Proposal:
@@ -92,7 +95,7 @@ class Importance(Method):
         e = energies_of(query, values)
         log_weight = -e / query.T - proposal.log_prob(values).detach()
         if self.smooth == "psis":
-            log_weight = log_weight + (psis(log_weight.detach()) - log_weight.detach())
+            log_weight = log_weight + _smoothing(log_weight.detach())
         return values, e, log_weight
 
     def marginalise(self, query: Query) -> FreeEnergy:
@@ -102,7 +105,7 @@ class Importance(Method):
     @torch.no_grad()
     def sample(self, query: Query, n: int) -> Draws:
         values, e, log_weight = self.weigh(query, n)
-        if n >= 5:
+        if n >= JUDGED_N:
             diagnose(log_weight)
         if self.self_normalised:
             log_weight = log_weight - log_weight.logsumexp(0)
@@ -121,10 +124,11 @@ def estimate(log_weight: Tensor, T: float) -> FreeEnergy:
 
 def diagnose(log_weight: Tensor) -> dict[str, Any]:
     """Effective sample size and tail index ``(B,)``; warns when the tail is too heavy."""
-    ess = (2 * log_weight.logsumexp(0) - (2 * log_weight).logsumexp(0)).exp()
-    k = pareto_k(log_weight)
+    n = log_weight.shape[0]
+    equal = log_weight.amax(0) - log_weight.amin(0) < 1e-6  # rounding has no tail
+    k = torch.where(equal, -math.inf, pareto_k(log_weight))
     bad = k > TRUSTED_K
-    if bool(bad.any()):
+    if n >= JUDGED_N and bool(bad.any()):
         warnings.warn(
             f"importance weights have a heavy tail in {int(bad.sum())} of {len(k)} rows "
             f"(Pareto k up to {float(k.max()):.2f} > {TRUSTED_K}); the estimate and its standard "
@@ -132,4 +136,14 @@ def diagnose(log_weight: Tensor) -> dict[str, Any]:
             Unreliable,
             stacklevel=4,
         )
-    return {"ess": ess, "pareto_k": k, "n": log_weight.shape[0]}
+    return {"ess": weight_ess(log_weight), "pareto_k": k, "n": n}
+
+
+def _smoothing(log_weight: Tensor) -> Tensor:
+    """What Pareto smoothing adds to the log weights; the body of the weights stays as it is."""
+    smoothed = smooth(log_weight)[0]  # up to a constant per row
+    middle = log_weight.shape[0] // 2
+    at = log_weight.argsort(0)[middle : middle + 1]  # the median is never in the tail
+    shift = log_weight.gather(0, at) - smoothed.gather(0, at)
+    change = smoothed + shift - log_weight
+    return torch.where(torch.isfinite(change), change, torch.zeros_like(change))

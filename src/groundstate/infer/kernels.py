@@ -178,7 +178,8 @@ class Kernel:
             accepts.append(state.accept)
         known = [a for a in accepts if a is not None]
         if known:  # moves that always accept count one
-            state.accept = (sum(known) + len(accepts) - len(known)) / len(accepts)
+            total = torch.stack(known).sum(0) + (len(accepts) - len(known))
+            state.accept = total / len(accepts)
         state.parts = tuple(accepts)
         return state
 

@@ -67,9 +67,7 @@ def uniform(query: Query, n: int) -> Draws:
     values: dict[str, Tensor] = {}
     for name in query.free:
         space, b = query.space(name), query.rows
-        flat = space.draw(
-            n * b, generator=query.generator, device=query.device, dtype=query.dtype
-        )
+        flat = space.draw(n * b, generator=query.generator, device=query.device, dtype=query.dtype)
         v = flat.reshape(n, b, *space.shape)
         if name in query.masks:
             v = torch.where(query.masks[name], v, query.given[name])

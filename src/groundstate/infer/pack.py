@@ -103,3 +103,34 @@ class Pack:
         if is_simplex(self.query.space(name)):
             v = v.clamp_min(torch.finfo(v.dtype).tiny).log()
         return v.reshape(len(v), -1)
+
+
+def squash(u: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    """Map the line into ``[low, high]``, with the log of the Jacobian of every coordinate.
+
+    A half-line is reached by an exponential, an interval by a sigmoid, the line is left alone.
+    """
+    above, below = torch.isfinite(low), torch.isfinite(high)
+    if not bool(above.any() or below.any()):
+        return u, torch.zeros_like(u)
+    both = above & below
+    lo, hi = low.nan_to_num(neginf=0.0), high.nan_to_num(posinf=0.0)
+    width = torch.where(both, hi - lo, torch.ones_like(lo))
+    grown = u.clamp(max=80.0).exp()
+    v = torch.where(above, lo + grown, torch.where(below, hi - grown, u))
+    v = torch.where(both, lo + width * u.sigmoid(), v)
+    sigmoids = torch.nn.functional.logsigmoid(u) + torch.nn.functional.logsigmoid(-u)
+    log_j = torch.where(above | below, u, torch.zeros_like(u))
+    return v, torch.where(both, sigmoids + width.log(), log_j)
+
+
+def unsquash(v: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """The inverse of ``squash``; values at an edge are taken a little inside."""
+    above, below = torch.isfinite(low), torch.isfinite(high)
+    both = above & below
+    lo, hi = low.nan_to_num(neginf=0.0), high.nan_to_num(posinf=0.0)
+    tiny = torch.finfo(v.dtype).eps
+    u = torch.where(above, (v - lo).clamp_min(tiny).log(), v)
+    u = torch.where(below & ~above, (hi - v).clamp_min(tiny).log(), u)
+    share = (v - lo) / torch.where(both, hi - lo, torch.ones_like(lo))
+    return torch.where(both, share.clamp(tiny, 1 - tiny).logit(), u)

@@ -18,8 +18,8 @@ from torch.utils.checkpoint import checkpoint
 
 from groundstate.energy.base import Energy
 from groundstate.infer.base import FreeEnergy, Method, Query, check_energies
-from groundstate.infer.descent import descend
-from groundstate.infer.pack import Pack, is_simplex
+from groundstate.infer.laplace import laplace
+from groundstate.infer.pack import Pack, is_simplex, squash
 from groundstate.registry import methods
 
 CHUNK = 2**22  # nodes evaluated at once
@@ -79,17 +79,19 @@ class Quadrature(Method):
         boxed = bool(torch.isfinite(pack.low).all() and torch.isfinite(pack.high).all())
         rule = self._trapezoid if boxed else self._hermite
         if not boxed:
-            centre, spread = self._shape(query, pack)
+            centre, curvature = laplace(query, pack, self.restarts)
+            values, axes = torch.linalg.eigh(curvature)
+            spread = axes * (2 * query.T / values).sqrt()[:, None]  # (B, D, D)
 
         def value(points: int) -> Tensor:
             if boxed:
                 nodes, log_w = rule(points, pack)
                 u = nodes[None].expand(query.rows, -1, -1)
-                return self._sum(query, pack, u, log_w[None].expand(query.rows, -1))
+                return self._sum(query, pack, u, log_w[None].expand(query.rows, -1), False)
             t, log_w = rule(points, pack)  # (N, D), (N,)
             u = centre[:, None] + torch.einsum("nd,bed->bne", t, spread)  # (B, N, D)
             log_det = torch.linalg.slogdet(spread).logabsdet
-            return self._sum(query, pack, u, log_w[None] + log_det[:, None])
+            return self._sum(query, pack, u, log_w[None] + log_det[:, None], True)
 
         F = value(self.points)
         with torch.no_grad():
@@ -113,17 +115,17 @@ class Quadrature(Method):
             axes.append((np.linspace(low, high, points + 1), np.log(w)))
         return _product(pack, axes)
 
-    def _sum(self, query: Query, pack: Pack, u: Tensor, log_w: Tensor) -> Tensor:
+    def _sum(self, query: Query, pack: Pack, u: Tensor, log_w: Tensor, squashed: bool) -> Tensor:
         """``F`` from nodes ``(B, N, D)`` and log weights ``(B, N)``, rows in chunks."""
         b, n = log_w.shape
         step = max(1, CHUNK // n)
 
         def part(rows: slice) -> Tensor:
             at = u[rows].reshape(-1, pack.dim)
-            v, log_jacobian = _inside(at, pack)
+            v, log_jacobian = squash(at, pack.low, pack.high) if squashed else (at, at[:, :0])
             fixed = {name: g[rows].repeat_interleave(n, 0) for name, g in query.fixed.items()}
             e = query.energy(**fixed, **pack.unpack(v))
-            e = check_energies(e, query.energy) - query.T * log_jacobian
+            e = check_energies(e, query.energy) - query.T * log_jacobian.sum(1)
             return -query.T * torch.logsumexp(log_w[rows] - e.reshape(-1, n) / query.T, 1)
 
         parts = [slice(i, i + step) for i in range(0, b, step)]
@@ -132,45 +134,8 @@ class Quadrature(Method):
             run = lambda rows: checkpoint(part, rows, use_reentrant=False)  # noqa: E731
         return torch.cat([run(rows) for rows in parts])
 
-    def _shape(self, query: Query, pack: Pack) -> tuple[Tensor, Tensor]:
-        """Mode ``(B, D)`` on the line and ``S`` ``(B, D, D)`` from the curvature there."""
-        b, n = query.rows, self.restarts
-        fixed = {k: v.detach().repeat(n, *(1,) * (v.ndim - 1)) for k, v in query.fixed.items()}
 
-        def energy(u: Tensor, rows: Tensor | None) -> Tensor:
-            given = fixed if rows is None else {k: v[rows] for k, v in fixed.items()}
-            v, log_jacobian = _inside(u, pack)
-            return query.energy(**given, **pack.unpack(v)) - query.T * log_jacobian
-
-        def value_and_grad(u: Tensor, rows: Tensor | None) -> tuple[Tensor, Tensor]:
-            with torch.enable_grad():
-                v = u.detach().requires_grad_()
-                e = energy(v, rows)
-                (g,) = torch.autograd.grad(e.sum(), v)
-            return e.detach(), g
-
-        everywhere = torch.full_like(pack.low, math.inf)
-        start = _outside(pack.starts(n).reshape(n * b, pack.dim), pack)
-        found = descend(value_and_grad, start, low=-everywhere, high=everywhere, tol=1e-8)
-        best = found.value.reshape(n, b).argmin(0)
-        rows = best * b + torch.arange(b, device=best.device)
-        centre = found.point[rows]
-        with torch.enable_grad():
-            u = centre.detach().requires_grad_()
-            (g,) = torch.autograd.grad(energy(u, rows).sum(), u, create_graph=True)
-            hessian = [
-                torch.autograd.grad(g[:, i].sum(), u, retain_graph=True, allow_unused=True)[0]
-                for i in range(pack.dim)
-            ]
-        H = torch.stack([torch.zeros_like(u) if h is None else h for h in hessian], 1).detach()
-        curvature, axes = torch.linalg.eigh((H + H.mT) / 2)
-        # a flat or saddle direction has no scale of its own: take the unit scale
-        flat = curvature <= 1e-8 * curvature.abs().amax(1, keepdim=True).clamp_min(1.0)
-        curvature = torch.where(flat, torch.ones_like(curvature), curvature)
-        return centre, axes * (2 * query.T / curvature).sqrt()[:, None]
-
-
-def _product(pack: Pack, axes: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Tensor, Tensor]:  # type: ignore[type-arg]
+def _product(pack: Pack, axes: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Tensor, Tensor]:
     """Nodes ``(N, D)`` and log weights ``(N,)`` of a product rule."""
     nodes = np.stack(np.meshgrid(*(t for t, _ in axes), indexing="ij"), -1).reshape(-1, len(axes))
     weights = np.stack(np.meshgrid(*(w for _, w in axes), indexing="ij"), -1)
@@ -179,30 +144,3 @@ def _product(pack: Pack, axes: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Ten
         torch.from_numpy(nodes).to(pack.low),
         torch.from_numpy(log_w).to(pack.low),
     )
-
-
-def _inside(u: Tensor, pack: Pack) -> tuple[Tensor, Tensor]:
-    """The line to half-lines and intervals, with the log of the Jacobian ``(R,)``."""
-    low, high = torch.isfinite(pack.low), torch.isfinite(pack.high)
-    if not bool(low.any() or high.any()):
-        return u, u.new_zeros(len(u))
-    both = low & high
-    lo, hi = pack.low.nan_to_num(neginf=0.0), pack.high.nan_to_num(posinf=0.0)
-    grown = u.clamp(max=80.0).exp()
-    v = torch.where(low, lo + grown, torch.where(high, hi - grown, u))
-    v = torch.where(both, lo + (hi - lo) * u.sigmoid(), v)
-    squashed = torch.nn.functional.logsigmoid(u) + torch.nn.functional.logsigmoid(-u)
-    width = torch.where(both, hi - lo, torch.ones_like(lo)).log()
-    log_j = torch.where(both, squashed + width, torch.where(low | high, u, torch.zeros_like(u)))
-    return v, log_j.sum(1)
-
-
-def _outside(v: Tensor, pack: Pack) -> Tensor:
-    """The inverse of ``_inside``."""
-    low, high = torch.isfinite(pack.low), torch.isfinite(pack.high)
-    lo, hi = pack.low.nan_to_num(neginf=0.0), pack.high.nan_to_num(posinf=0.0)
-    tiny = torch.finfo(v.dtype).eps
-    u = torch.where(low, (v - lo).clamp_min(tiny).log(), v)
-    u = torch.where(high & ~low, (hi - v).clamp_min(tiny).log(), u)
-    share = ((v - lo) / torch.where(low & high, hi - lo, torch.ones_like(lo))).clamp(tiny, 1 - tiny)
-    return torch.where(low & high, share.logit(), u)

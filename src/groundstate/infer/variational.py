@@ -29,9 +29,7 @@ from groundstate.registry import methods
 LISTED = 2**12  # joint finite values that are still summed exactly
 
 
-@methods.register(
-    formula=r"F \le \mathbb{E}_q[e] - T H(q)", make=lambda energy: Variational()
-)
+@methods.register(formula=r"F \le \mathbb{E}_q[e] - T H(q)", make=lambda energy: Variational())
 @dataclass(frozen=True)
 class Variational(Method):
     r"""Fit :math:`q_\varphi` to the Boltzmann law by lowering :math:`\mathbb{E}_q[e] - T\,H(q)`.

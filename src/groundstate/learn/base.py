@@ -118,7 +118,9 @@ class Rule(nn.Module):
         """Raise ``Unsupported`` with the reason, if there is one."""
         reason = self.reason_against(energy, batch)
         if reason is not None:
-            raise Unsupported(f"{type(self).__name__} cannot train {type(energy).__name__}: {reason}")
+            raise Unsupported(
+                f"{type(self).__name__} cannot train {type(energy).__name__}: {reason}"
+            )
 
 
 @dataclass

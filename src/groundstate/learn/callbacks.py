@@ -67,9 +67,7 @@ class Monitor:
     def __init__(self, callbacks: Sequence[Callback], run: Run) -> None:
         self.run = run
         self.callbacks = tuple(callbacks)
-        self.steppers = tuple(
-            c for c in self.callbacks if type(c).on_step is not Callback.on_step
-        )
+        self.steppers = tuple(c for c in self.callbacks if type(c).on_step is not Callback.on_step)
 
     def __enter__(self) -> Monitor:
         for callback in self.callbacks:
@@ -82,7 +80,8 @@ class Monitor:
 
     def step(self) -> bool:
         """Report a finished step; True when a callback wants to stop."""
-        return any([c.on_step(self.run) for c in self.steppers])
+        wishes = [c.on_step(self.run) for c in self.steppers]  # all are told, whoever stops
+        return any(wishes)
 
     def epoch(self, objective: float) -> bool:
         """Report a finished epoch with its objective; True when a callback wants to stop."""
@@ -91,7 +90,8 @@ class Monitor:
         run.step = 0
         run.objective = objective
         run.history.n_iter = run.epoch
-        stop = any([c.on_epoch(run) for c in self.callbacks])
+        wishes = [c.on_epoch(run) for c in self.callbacks]
+        stop = any(wishes)
         if stop:
             run.history.stop = run.history.stop or "callback"
         return stop

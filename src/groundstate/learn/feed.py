@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from contextlib import contextmanager
 
 import numpy as np
@@ -36,7 +36,7 @@ class Feed:
         self.batch_size = batch_size
         self.sharded = current().world > 1
         if not problem.is_resident:
-            self.steps = len(problem.data) if hasattr(problem.data, "__len__") else 0
+            self.steps = len(problem.data) if isinstance(problem.data, Sized) else 0
             self.total_weight = self._stream_weight()
             return
         self.total_weight = problem.total_weight

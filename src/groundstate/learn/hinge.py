@@ -258,7 +258,7 @@ class HingeDual:
         return total / problem.total_weight
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _dual_pass(
     x: Any, t: Any, alpha: Any, theta: Any, bound: Any, norms: Any, order: Any, m: float
 ) -> float:

@@ -63,7 +63,7 @@ class LBFGS:
     def run(self, problem: Problem) -> History:
         history = History(solver="LBFGS")
         run = Run(problem, history, self.max_iter)
-        parameters = [p for p in problem.energy.parameters() if p.requires_grad]
+        parameters: list[Tensor] = [p for p in problem.energy.parameters() if p.requires_grad]
         seen = [time.perf_counter()]
 
         def value_and_gradient(theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:

@@ -106,7 +106,7 @@ def _write(energy: LinearEnergy, theta: NDArray[np.float64]) -> None:
         energy.b.copy_(torch.from_numpy(theta[:, -1].copy()))
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _epoch(
     theta: Any, x: Any, y: Any, order: Any, w: Any, eta: float, intercept: bool
 ) -> tuple[float, int]:

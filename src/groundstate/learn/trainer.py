@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,15 +16,15 @@ from groundstate.learn.base import Batch, History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.feed import Feed
 
-Optimizer = Callable[[list[Tensor], float], torch.optim.Optimizer]
+Optimizer = Callable[[Sequence[Tensor], float], torch.optim.Optimizer]
 
 
-def adam(parameters: list[Tensor], lr: float) -> torch.optim.Optimizer:
+def adam(parameters: Sequence[Tensor], lr: float) -> torch.optim.Optimizer:
     """Adam in its fused form, which exists on the CPU and on GPUs."""
     return torch.optim.Adam(parameters, lr=lr, fused=True)
 
 
-def sgd(parameters: list[Tensor], lr: float) -> torch.optim.Optimizer:
+def sgd(parameters: Sequence[Tensor], lr: float) -> torch.optim.Optimizer:
     """Plain stochastic gradient descent."""
     return torch.optim.SGD(parameters, lr=lr, fused=True)
 
@@ -91,9 +91,9 @@ class _Training:
         self.generator = problem.key.fold("noise").torch(self.device)
         self.feed = Feed(problem, settings.batch_size)
         self.penalty = problem.penalty
-        own = [p for p in self.rule.parameters() if p.requires_grad]
-        self.inner = getattr(self.rule, "inner", None)
-        self.theta = [p for p in self.energy.parameters() if p.requires_grad]
+        own: list[Tensor] = [p for p in self.rule.parameters() if p.requires_grad]
+        self.inner: Callable[..., Tensor | None] | None = getattr(self.rule, "inner", None)
+        self.theta: list[Tensor] = [p for p in self.energy.parameters() if p.requires_grad]
         joint = self.theta if self.inner is not None else self.theta + own
         self.optimizer = settings.optimizer(joint, settings.lr)
         self.rule_optimizer = (
@@ -143,15 +143,14 @@ class _Training:
                     break
         steps = max(1, run.step - began)
         objective = self._close_epoch(terms, (time.perf_counter() - start) / steps)
-        if monitor.epoch(objective) or self.history.stop:
+        # an epoch cut short is not an epoch: a checkpoint must not take it for a finished one
+        if self.history.stop or monitor.epoch(objective):
             return True
         if settings.tol is None or not self.rule.is_objective:
             return False
-        if objective < self.best - settings.tol * max(1.0, abs(self.best if math.isfinite(self.best) else 1.0)):
-            self.best, self.stale = objective, 0
-            return False
+        enough = settings.tol * max(1.0, abs(objective))
+        self.stale = 0 if objective < self.best - enough else self.stale + 1
         self.best = min(self.best, objective)
-        self.stale += 1
         if self.stale >= settings.patience:
             self.history.converged = True
             self.history.stop = f"objective changed by less than tol={settings.tol}"
@@ -181,6 +180,7 @@ class _Training:
         return terms
 
     def _inner_step(self, batch: Batch) -> None:
+        assert self.inner is not None
         loss = self.inner(self.energy, batch, generator=self.generator)
         if loss is None or self.rule_optimizer is None:
             return
@@ -295,4 +295,4 @@ def _unpack(optimizer: torch.optim.Optimizer, packed: dict[str, Any]) -> None:
     optimizer.load_state_dict({"state": states, "param_groups": groups})
 
 
-__all__ = ["Iterator", "Optimizer", "Stochastic", "adam", "sgd"]
+__all__ = ["Optimizer", "Stochastic", "adam", "sgd"]

@@ -283,7 +283,7 @@ class ChainLaw(Distribution):
 
     def sample(
         self,
-        sample_shape: torch.Size | tuple[int, ...] | list[int] = torch.Size(),
+        sample_shape: torch.Size | tuple[int, ...] | list[int] = (),
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """Independent sequences, ``(*sample_shape, B, L)`` int64."""

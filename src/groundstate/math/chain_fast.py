@@ -8,7 +8,6 @@ position, or whose messages fall below ``TINY``, are handed to :mod:`chain_refer
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -137,7 +136,7 @@ class _LogPartition(torch.autograd.Function):
 
 
 def _boltzmann(e: Tensor, axes: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Lowest entry over the last ``axes``, ``exp(low - e)``, and which blocks are within ``RANGE``."""
+    """Lowest entry over the last ``axes``, ``exp(low - e)``, which blocks are within ``RANGE``."""
     flat = e.contiguous().flatten(-axes)
     low, high = flat.aminmax(dim=-1, keepdim=True)
     low = torch.where(low.isfinite(), low, 0.0)

@@ -18,7 +18,7 @@ SUMS = {"reassoc", "contract"}  # lets dot products use vector registers; inf an
 
 @njit(parallel=True, cache=True, fastmath=SUMS)
 def backward(eu: Any, ew: Any, steps: Any, tiny: float) -> Any:
-    """Scaled messages ``(B, L, K)``, largest 1, and log of the scaled sum ``(B,)``; NaN: give up."""
+    """Messages ``(B, L, K)``, largest 1, and log of the scaled sum ``(B,)``; NaN: give up."""
     b, n, k = eu.shape
     shared = ew.shape[0] == 1 and ew.shape[1] == 1
     beta = np.ones((b, n, k))

@@ -46,7 +46,7 @@ def marginals(u: Tensor, w: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def sample(u: Tensor, w: Tensor, steps: Tensor, noise: Tensor) -> Tensor:
-    """Sequences ``(N, B, L)`` by inverting the transition laws at uniform ``noise`` of that shape."""
+    """Sequences ``(N, B, L)``: the transition laws inverted at uniform ``noise`` of that shape."""
     b, n, _ = u.shape
     beta = messages(u, w, steps)
     y = torch.zeros(noise.shape, dtype=torch.int64, device=u.device)

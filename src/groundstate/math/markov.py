@@ -43,7 +43,7 @@ class MarkovChain:
                 "the columns of P must be probabilities that sum to one; pass rows=True when the "
                 "rows do"
             )
-        self.P = P
+        self.P = P.clamp_min(0.0) / P.clamp_min(0.0).sum(0)  # exact, whatever dtype came in
 
     def __len__(self) -> int:
         return len(self.P)
@@ -89,7 +89,7 @@ class MarkovChain:
         return len(self._classes) == 1 and self.period == 1
 
     def stationary(self) -> Tensor:
-        """The law with ``P p = p``, ``(n,)``; unique when one closed class exists, else an error."""
+        """The law with ``P p = p``, ``(n,)``; an error when there are several."""
         if len(self._classes) != 1:
             raise ValueError(
                 f"the chain has {len(self._classes)} closed classes of states, hence many "
@@ -103,7 +103,7 @@ class MarkovChain:
         return p / p.sum()
 
     def is_reversible(self, p: Tensor | None = None, tol: float = 1e-10) -> bool:
-        """Detailed balance ``P[i, j] p[j] = P[j, i] p[i]``; ``p`` defaults to the stationary law."""
+        """Detailed balance ``P[i, j] p[j] = P[j, i] p[i]``, by default for the stationary law."""
         p = self.stationary() if p is None else torch.as_tensor(p).to(torch.float64)
         flow = self.P * p
         return bool((flow - flow.T).abs().max() <= tol)

@@ -24,8 +24,8 @@ def softmax(e: Tensor, T: float = 1.0, dim: int = -1) -> Tensor:
 def sparsemax(e: Tensor, T: float = 1.0, dim: int = -1) -> Tensor:
     r"""The point of the simplex nearest to :math:`-e/T`; low energies share, high ones get 0.
 
-    >>> sparsemax(torch.tensor([0.1, 0.5, 1.0])).tolist()
-    [0.699999988079071, 0.30000001192092896, 0.0]
+    >>> sparsemax(torch.tensor([0.1, 0.5, 1.0]))
+    tensor([0.7000, 0.3000, 0.0000])
     """
     return entmax(e, 2.0, T, dim)
 
@@ -44,7 +44,7 @@ def entmax(e: Tensor, alpha: float = 1.5, T: float = 1.0, dim: int = -1) -> Tens
     --------
     >>> p = entmax(torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64), alpha=1.5)
     >>> [round(float(v), 4) for v in p], round(float(p.sum()), 12)
-    ([0.8315, 0.1685, 0.0], 1.0)
+    ([0.8307, 0.1693, 0.0], 1.0)
     """
     if not alpha >= 1:
         raise ValueError(f"alpha must be at least 1 (1 is softmax, 2 sparsemax), got {alpha}")
@@ -102,7 +102,7 @@ def _bisect(scores: Tensor, alpha: float) -> Tensor:
 
 
 class MaxEnt(NamedTuple):
-    r"""Solution of :math:`\max_p -a^\top p + H(p)`: law, multiplier of :math:`\sum p = 1`, value."""
+    r"""Solution of :math:`\max_p -a^\top p + H(p)`: the law, its multiplier, the value."""
 
     p: Tensor
     gamma: Tensor

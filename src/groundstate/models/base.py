@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from torch import Tensor
 from groundstate.compute.device import resolve_device
 from groundstate.energy.base import Energy
 from groundstate.infer import infer as infer_energy
+from groundstate.infer.base import FreeEnergy
 from groundstate.learn import fit as learn
 from groundstate.learn.base import History, Penalty, Rule, Solver
 from groundstate.models.arrays import Home, tensor, unwrap
@@ -40,7 +41,7 @@ class Plan:
     data: Mapping[str, Tensor] | None = None
 
 
-class EnergyEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of all estimators; see the roles in ``groundstate.models.roles``.
 
     Attributes
@@ -157,11 +158,13 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
 
     # --- validation ----------------------------------------------------------------------
 
-    def _checked(
-        self, X: Any, y: Any
-    ) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
+    def _checked(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
         X, _ = unwrap(X)
-        kind = {"dtype": [np.float64, np.float32], "order": "C", "accept_sparse": self._accept_sparse}
+        kind = {
+            "dtype": [np.float64, np.float32],
+            "order": "C",
+            "accept_sparse": self._accept_sparse,
+        }
         if not self._takes_target:
             return validate_data(self, X, ensure_min_samples=self._min_rows(), **kind), None, {}
         y, _ = unwrap(y)
@@ -212,7 +215,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
         self,
         observed: Mapping[str, Any],
         free: str | tuple[str, ...],
-        mode: str = "min",
+        mode: Literal["min", "marginal", "sample"] = "min",
         *,
         n: int = 1,
         T: float = 1.0,
@@ -239,10 +242,8 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
         values = self._observed(observed)
         _, home = unwrap(next(iter(observed.values()))) if observed else (None, Home())
         generator = Key.of(random_state).torch(self.energy_.placement()[0])
-        answer = infer_energy(
-            self.energy_, values, free, mode, n=n, T=T, generator=generator
-        )
-        if mode == "marginal":
+        answer = infer_energy(self.energy_, values, free, mode, n=n, T=T, generator=generator)
+        if isinstance(answer, FreeEnergy):
             return home.give(answer.value)
         found = {name: self._decoded(name, v, home) for name, v in answer.values.items()}
         return found[free] if isinstance(free, str) else found

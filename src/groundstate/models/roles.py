@@ -17,13 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.compute.random import Key
-from groundstate.infer import infer as infer_energy
 from groundstate.infer import minimise, posterior
+from groundstate.infer import sample as draw
 from groundstate.models.arrays import Home
 from groundstate.models.base import EnergyEstimator
 
 
-class EnergyClassifier(ClassifierMixin, EnergyEstimator):  # type: ignore[misc]
+class EnergyClassifier(ClassifierMixin, EnergyEstimator):
     r"""Free discrete y: :math:`\hat y(x) = \arg\min_y e(x, y)`.
 
     Attributes
@@ -105,7 +105,7 @@ class ProbabilisticClassifier(EnergyClassifier):
             return home.give(torch.log_softmax(-self._class_table(x), 1))
 
 
-class EnergyRegressor(RegressorMixin, EnergyEstimator):  # type: ignore[misc]
+class EnergyRegressor(RegressorMixin, EnergyEstimator):
     r"""Free real y: :math:`\hat y(x) = \arg\min_y e(x, y)`."""
 
     _takes_target: ClassVar[bool] = True
@@ -140,7 +140,7 @@ class EnergyRegressor(RegressorMixin, EnergyEstimator):  # type: ignore[misc]
         return home.give(values)
 
 
-class EnergyClusterer(ClusterMixin, EnergyEstimator):  # type: ignore[misc]
+class EnergyClusterer(ClusterMixin, EnergyEstimator):
     r"""Free discrete z: :math:`\hat z(x) = \arg\min_z e(x, z)`."""
 
     def predict(self, X: Any) -> Any:
@@ -154,7 +154,7 @@ class EnergyClusterer(ClusterMixin, EnergyEstimator):  # type: ignore[misc]
         return self.fit(X, sample_weight=sample_weight).predict(X)
 
 
-class EnergyTransformer(SklearnTransformerMixin, EnergyEstimator):  # type: ignore[misc]
+class EnergyTransformer(SklearnTransformerMixin, EnergyEstimator):
     r"""Free z as a code: the mean of :math:`p(z \mid x)`."""
 
     def transform(self, X: Any) -> Any:
@@ -196,7 +196,7 @@ class DensityMixin:
         """Draw rows from the learned law, ``(n_samples, n_features)``."""
         generator = Key.of(random_state).torch(self.energy_.placement()[0])
         free = tuple(self.energy_.spaces)
-        draws = infer_energy(self.energy_, {}, free, "sample", n=n_samples, generator=generator)
+        draws = draw(self.energy_, free, n=n_samples, generator=generator)
         return self._decoded("x", draws["x"][:, 0], Home())
 
 

@@ -12,10 +12,12 @@ class Estimators:
 
     Two class attributes refine this: ``_store_private``, names of further attributes to keep, and
     ``_store_skip``, names of parameters or attributes to leave out (they come back as defaults).
+    Callbacks watch a fit and are no part of the model: the parameter ``callbacks`` is left out.
+    A parameter ``device`` follows the tensors to where they are loaded.
     """
 
     def parts(self, value: Any, where: str) -> dict[str, dict[str, Any]]:
-        skip = _names(type(value), "_store_skip")
+        skip = _names(type(value), "_store_skip") | {"callbacks"}
         params = {k: v for k, v in value.get_params(deep=False).items() if k not in skip}
         learned = {
             name: content
@@ -24,8 +26,12 @@ class Estimators:
         }
         return {"params": params, "learned": learned}
 
-    def build(self, cls: Any, parts: dict[str, dict[str, Any]]) -> Any:
-        estimator = cls(**parts["params"])
+    def build(self, cls: Any, parts: dict[str, dict[str, Any]], device: str) -> Any:
+        params = dict(parts["params"])
+        # None and "auto" find the tensors by themselves
+        if device != "stored" and params.get("device") not in (None, "auto"):
+            params["device"] = device
+        estimator = cls(**params)
         for name, content in parts["learned"].items():
             if not _is_learned(cls, name) or callable(getattr(cls, name, None)):
                 raise StoreError(f"{cls.__name__} has no learned attribute {name!r:.40}")

@@ -44,7 +44,7 @@ class Modules:
         state = {"training": value.training, "tensors": dict(value.state_dict())}
         return {"config": _config(value, where), "state": state}
 
-    def build(self, cls: Any, parts: dict[str, dict[str, Any]]) -> Any:
+    def build(self, cls: Any, parts: dict[str, dict[str, Any]], device: str) -> Any:
         import torch
 
         tensors = parts["state"]["tensors"]

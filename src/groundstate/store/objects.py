@@ -44,8 +44,8 @@ class Hook(Protocol):
         """Named dicts of storable values."""
         ...
 
-    def build(self, cls: type, parts: dict[str, dict[str, Any]]) -> Any:
-        """The object again."""
+    def build(self, cls: type, parts: dict[str, dict[str, Any]], device: str) -> Any:
+        """The object again; ``device`` is where its tensors went, or ``"stored"``."""
         ...
 
 
@@ -181,7 +181,7 @@ class _States:
     def parts(self, value: Any, where: str) -> dict[str, dict[str, Any]]:
         return {"state": value.to_state()}
 
-    def build(self, cls: Any, parts: dict[str, dict[str, Any]]) -> Any:
+    def build(self, cls: Any, parts: dict[str, dict[str, Any]], device: str) -> Any:
         return cls.from_state(parts["state"])
 
 
@@ -189,7 +189,7 @@ class _Enums:
     def parts(self, value: Any, where: str) -> dict[str, dict[str, Any]]:
         return {"state": {"name": value.name}}
 
-    def build(self, cls: Any, parts: dict[str, dict[str, Any]]) -> Any:
+    def build(self, cls: Any, parts: dict[str, dict[str, Any]], device: str) -> Any:
         return cls[parts["state"]["name"]]
 
 
@@ -198,7 +198,7 @@ class _Dataclasses:
         fields = dataclasses.fields(value)
         return {"fields": {field.name: getattr(value, field.name) for field in fields}}
 
-    def build(self, cls: Any, parts: dict[str, dict[str, Any]]) -> Any:
+    def build(self, cls: Any, parts: dict[str, dict[str, Any]], device: str) -> Any:
         values = parts["fields"]
         fields = dataclasses.fields(cls)
         unknown = set(values) - {field.name for field in fields}

@@ -137,7 +137,7 @@ class Unpacker:
             for name, value in node.items()
             if name not in (TAG, "class")
         }
-        return hook.build(cls, parts)
+        return hook.build(cls, parts, self.device)
 
     def _block(self, node: dict[str, Any]) -> Array:
         key = node["key"]

@@ -43,7 +43,7 @@ class BilinearEnergy(Energy):
     Examples
     --------
     >>> e = BilinearEnergy(3, 2, scale=0.0)
-    >>> float(e.total().exp())  # all 2^5 states count one
+    >>> e.total().exp().item()  # all 2^5 states count one
     32.0
     """
 

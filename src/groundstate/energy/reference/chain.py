@@ -45,7 +45,7 @@ class ChainEnergy(Energy):
     >>> e = ChainEnergy(2, 2, 3)
     >>> _ = e.W.data.copy_(-torch.eye(2)), e.A.data.copy_(torch.tensor([[0.0, 0.7], [0.3, 0.0]]))
     >>> unary = torch.tensor([[[0.0, 1.0], [0.5, 0.2], [1.0, 0.0]]])
-    >>> round(float(e(x=unary, y=torch.tensor([[0, 1, 1]]))), 4)
+    >>> round(e(x=unary, y=torch.tensor([[0, 1, 1]])).item(), 4)
     0.9
     """
 

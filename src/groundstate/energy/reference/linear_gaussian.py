@@ -47,7 +47,7 @@ class LinearGaussianEnergy(Energy):
     --------
     >>> e = LinearGaussianEnergy(2, 1, s=2.0)
     >>> _ = e.W.data.copy_(torch.tensor([[1.0], [2.0]])), e.b.data.copy_(torch.tensor([0.5, -1.0]))
-    >>> round(float(e.code(torch.tensor([[2.0, 1.0]])).mean), 4)
+    >>> round(e.code(torch.tensor([[2.0, 1.0]])).mean.item(), 4)
     1.0476
     """
 

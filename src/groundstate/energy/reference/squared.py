@@ -46,7 +46,7 @@ class SquaredEnergy(Energy):
     >>> e = SquaredEnergy(1)
     >>> x = torch.tensor([[0.0], [1.0], [2.0]])
     >>> e.from_stats(e.stats(None, x=x, y=1 + 2 * x))
-    >>> round(float(e.W), 6), round(float(e.b), 6)
+    >>> round(e.W.item(), 6), round(e.b.item(), 6)
     (2.0, 1.0)
     """
 

@@ -31,7 +31,9 @@ def _made(energy: Energy) -> Adversarial:
     name = "y" if "y" in energy.spaces else "x"
     shape = energy.spaces[name].shape
     d = math.prod(shape)
-    net: nn.Module = Affine(d) if len(shape) == 1 else nn.Sequential(Affine(d), nn.Unflatten(1, shape))
+    net: nn.Module = (
+        Affine(d) if len(shape) == 1 else nn.Sequential(Affine(d), nn.Unflatten(1, shape))
+    )
     return Adversarial(PushForward(net, noise=d), m=1.0, approximate=suggested(energy))
 
 
@@ -85,7 +87,7 @@ class Adversarial(ContrastRule):
     def __init__(
         self,
         generator: nn.Module,
-        entropy: str | None | Callable[[Tensor, Any], Tensor] = "mmd",
+        entropy: str | Callable[[Tensor, Any], Tensor] | None = "mmd",
         weight: float = 1.0,
         alpha: float = 2.0,
         m: float | None = None,
@@ -147,9 +149,7 @@ class Adversarial(ContrastRule):
             x = values[plan.over[0]].flatten(0, 1).flatten(1)  # (n*B, d)
             return loss + self._entropy_term(x, eps, generator)
 
-    def _entropy_term(
-        self, x: Tensor, eps: Tensor, generator: torch.Generator | None
-    ) -> Tensor:
+    def _entropy_term(self, x: Tensor, eps: Tensor, generator: torch.Generator | None) -> Tensor:
         if self.entropy is None or self.weight == 0:
             return x.new_zeros(())
         if self.entropy == "mmd":

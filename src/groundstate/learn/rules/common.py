@@ -116,7 +116,9 @@ class ContrastRule(Rule):
         wanted = (self.over,) if isinstance(self.over, str) else self.over or ()
         unknown = [name for name in wanted if name not in energy.spaces]
         if unknown:
-            return f"it has no variable {unknown[0]!r}; its variables are {', '.join(energy.spaces)}"
+            return (
+                f"it has no variable {unknown[0]!r}; its variables are {', '.join(energy.spaces)}"
+            )
         absent = [name for name in self.contrasted(energy) if name not in batch]
         if absent:
             return f"the batch holds no {absent[0]!r}, which the rule contrasts"

@@ -40,9 +40,7 @@ class PushForward(nn.Module):
     def epsilon(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Noise on the device and in the dtype of the network, ``(n, noise)``."""
         like = next(self.parameters(), torch.zeros(()))
-        return torch.randn(
-            n, self.noise, generator=generator, device=like.device, dtype=like.dtype
-        )
+        return torch.randn(n, self.noise, generator=generator, device=like.device, dtype=like.dtype)
 
     def forward(self, eps: Tensor, known: Mapping[str, Tensor] | None = None) -> Tensor:
         x: Tensor = self.net(eps, **(known or {})) if self.conditional else self.net(eps)
@@ -111,7 +109,9 @@ class Generator(Source):
     def reason_against(self, view: Energy, over: tuple[str, ...]) -> str | None:
         if len(over) != 1 or not view.spaces[over[0]].is_real:
             spaces = ", ".join(f"{name!r} in {view.spaces[name]!r}" for name in over)
-            return f"a generator learns through its draws, which needs one real variable, not {spaces}"
+            return (
+                f"a generator learns through its draws, which needs one real variable, not {spaces}"
+            )
         return None
 
     def draw(

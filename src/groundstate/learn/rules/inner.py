@@ -85,9 +85,7 @@ def free_energy_of(
         value = exact_free_energy(energy, free, known, T)
         if value is not None:
             return value
-    return dispatch.marginalise(
-        energy, free, known, T=T, method=method, generator=generator
-    ).value
+    return dispatch.marginalise(energy, free, known, T=T, method=method, generator=generator).value
 
 
 def theta_free(energy: Energy, free: tuple[str, ...], T: float = 1.0) -> bool:

@@ -187,7 +187,9 @@ class Margin(ContrastRule):
             if matrix is not None and tuple(matrix.shape) != (size, size):
                 return f"the cost is {tuple(matrix.shape)} but {over[0]!r} has {size} values"
             if self.cost == "hamming" and isinstance(view.spaces[over[0]], Finite):
-                return f"{over[0]!r} is one symbol, so its Hamming cost is the default; leave it out"
+                return (
+                    f"{over[0]!r} is one symbol, so its Hamming cost is the default; leave it out"
+                )
             return None
         if len(over) == 1 and (
             view.ability("chain", over[0]) is not None or view.ability("step", over[0]) is not None

@@ -69,9 +69,7 @@ def phases(
 def _gradients(value: Tensor, named: dict[str, Tensor], keep: bool = False) -> dict[str, Tensor]:
     if not value.requires_grad:
         return {name: torch.zeros_like(p) for name, p in named.items()}
-    grads = torch.autograd.grad(
-        value, list(named.values()), retain_graph=keep, allow_unused=True
-    )
+    grads = torch.autograd.grad(value, list(named.values()), retain_graph=keep, allow_unused=True)
     return {
         name: torch.zeros_like(p) if g is None else g
         for (name, p), g in zip(named.items(), grads, strict=True)

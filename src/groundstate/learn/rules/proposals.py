@@ -13,8 +13,8 @@ from torch.distributions import Distribution, Independent, Normal
 from groundstate.energy.base import Energy
 from groundstate.energy.spaces import Real, Sequence, Simplex, Space
 from groundstate.errors import Unsupported
-from groundstate.infer.laws import draw as seeded_draw
 from groundstate.learn.base import Batch
+from groundstate.math.laws import draw as seeded_draw
 
 Law = Distribution | Callable[[Mapping[str, Tensor]], Distribution] | Mapping[str, Distribution]
 SHUFFLED = 2**20  # spaces up to this size are drawn from without replacement

@@ -13,10 +13,10 @@ from torch.nn import functional
 from groundstate.energy.base import Energy
 from groundstate.infer.base import Method
 from groundstate.learn.base import Batch, Latent, Terms
+from groundstate.learn.rules import sources
 from groundstate.learn.rules.common import ContrastRule, Plan, check_temperature
 from groundstate.learn.rules.contrast import Contrast
 from groundstate.learn.rules.inner import replace, suggested
-from groundstate.learn.rules import sources
 from groundstate.learn.rules.proposals import Law, Proposer
 from groundstate.registry import rules
 
@@ -58,9 +58,7 @@ class InBatch(Contrast):
         approximate: Method | Iterable[Method] = (),
     ) -> None:
         T = check_temperature(T)
-        super().__init__(
-            sources.InBatch(), T, over=over, latent=latent, approximate=approximate
-        )
+        super().__init__(sources.InBatch(), T, over=over, latent=latent, approximate=approximate)
         self.T = T
 
 

@@ -13,10 +13,10 @@ from torch.distributions import Distribution
 from groundstate.energy.base import Energy
 from groundstate.energy.spaces import Real, Sequence, Simplex, Space
 from groundstate.infer.base import Method
-from groundstate.infer.laws import draw as seeded_draw
 from groundstate.learn.base import Batch, Latent, Terms
 from groundstate.learn.rules.common import ContrastRule, Plan
 from groundstate.learn.rules.inner import replace, suggested
+from groundstate.math.laws import draw as seeded_draw
 from groundstate.registry import rules
 
 METHODS = ("exact", "hutchinson", "sliced")

@@ -63,9 +63,7 @@ def chain_margin(
     return positive, functional.relu(positive - contrast)
 
 
-def nbest(
-    energy: Energy, name: str, known: Mapping[str, Tensor], rows: int, width: int
-) -> Tensor:
+def nbest(energy: Energy, name: str, known: Mapping[str, Tensor], rows: int, width: int) -> Tensor:
     """The sequences a beam of this width ends with, best first, ``(width, B, L)``."""
     step = energy.ability("step", name)
     assert step is not None

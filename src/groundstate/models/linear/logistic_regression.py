@@ -10,7 +10,7 @@ from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.energy.reference import LinearEnergy
-from groundstate.learn import LBFGS, L2, Newton, SoftMin
+from groundstate.learn import L2, LBFGS, Newton, SoftMin
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import class_coefficients
 from groundstate.models.roles import ProbabilisticClassifier
@@ -107,7 +107,7 @@ class LogisticRegression(ProbabilisticClassifier):
         lbfgs = LBFGS(max_iter=self.max_iter, tol=self.tol)
         small = newton.handles(classes, X.shape[1])
         chosen = {"newton-cholesky": newton, "lbfgs": lbfgs, None: newton if small else lbfgs}
-        solver = chosen[self.solver] if self.solver in chosen else self.solver
+        solver = chosen.get(self.solver, self.solver)
         # W₀ = −W₁ for two classes: twice the strength on both is 1/C on their difference
         strength = (2.0 if classes == 2 else 1.0) / self.C
         return Plan(

@@ -1,0 +1,123 @@
+"""Metrics equal scikit-learn's, weighted or not, for one weighting or many."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+from groundstate.errors import DataError
+from groundstate.evaluate import METRICS, Prediction, all_scores, metric
+
+rng = np.random.default_rng(0)
+N = 200
+
+
+def classification(k: int) -> tuple[Any, Prediction]:
+    logits = rng.normal(size=(N, k)).round(1)  # with ties
+    p = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    truth = np.array([rng.choice(k, p=row) for row in p])
+    return truth, Prediction(p.argmax(1), p, p, np.arange(k))
+
+
+def auc(y: Any, p: Prediction, w: Any) -> float:
+    assert p.probability is not None
+    if p.probability.shape[1] == 2:
+        return float(sk.roc_auc_score(y, p.probability[:, 1], sample_weight=w))
+    return float(
+        np.mean(
+            [
+                sk.roc_auc_score(y == c, p.probability[:, c], sample_weight=w)
+                for c in range(p.probability.shape[1])
+            ]
+        )
+    )
+
+
+PEERS: dict[str, Callable[[Any, Prediction, Any], float]] = {
+    "accuracy": lambda y, p, w: sk.accuracy_score(y, p.values, sample_weight=w),
+    "balanced_accuracy": lambda y, p, w: sk.balanced_accuracy_score(y, p.values, sample_weight=w),
+    "f1_macro": lambda y, p, w: sk.f1_score(y, p.values, average="macro", sample_weight=w),
+    "log_loss": lambda y, p, w: sk.log_loss(y, p.probability, sample_weight=w),
+    "brier": lambda y, p, w: sk.brier_score_loss(
+        y, p.probability if p.probability.shape[1] > 2 else p.probability[:, 1], sample_weight=w
+    ),
+    "roc_auc": auc,
+    "r2": lambda y, p, w: sk.r2_score(y, p.values, sample_weight=w),
+    "rmse": lambda y, p, w: sk.root_mean_squared_error(y, p.values, sample_weight=w),
+    "mae": lambda y, p, w: sk.mean_absolute_error(y, p.values, sample_weight=w),
+}
+
+
+@pytest.mark.parametrize("name", PEERS)
+@pytest.mark.parametrize("k", [2, 3])
+def test_parity_with_sklearn(name: str, k: int) -> None:
+    y, prediction = classification(k)
+    if METRICS[name].task == "regression":
+        y = 1e3 + rng.normal(size=N)
+        prediction = Prediction(y + rng.normal(size=N))
+    weights = np.stack([np.ones(N), rng.integers(0, 4, N), rng.random(N)])
+    ours = METRICS[name].scores(y, prediction, weights)
+    theirs = [PEERS[name](y, prediction, w) for w in weights]
+    np.testing.assert_allclose(ours, theirs, rtol=1e-10)
+    assert METRICS[name].score(y, prediction) == pytest.approx(theirs[0], rel=1e-10)
+
+
+def test_each_metric_has_a_peer_or_is_one_line() -> None:
+    assert set(METRICS) - set(PEERS) == {"mean_nll"}
+    assert METRICS["mean_nll"].score(np.zeros(2), Prediction(np.array([-1.0, -3.0]))) == 2.0
+
+
+def test_constant_target_and_absent_classes() -> None:
+    y = np.full(4, 3.0)
+    assert METRICS["r2"].score(y, Prediction(y)) == 1.0
+    assert METRICS["r2"].score(y, Prediction(y + 1)) == 0.0
+    labels = np.array([0, 0, 1])
+    p = Prediction(np.array([0, 1, 1]), classes=np.arange(5))
+    assert METRICS["f1_macro"].score(labels, p) == pytest.approx(2 / 3)
+    assert METRICS["balanced_accuracy"].score(labels, p) == 0.75
+    p = Prediction(np.zeros(3, int), None, np.zeros((3, 2)), np.arange(2))
+    assert np.isnan(METRICS["roc_auc"].score(np.zeros(3, int), p))
+
+
+def test_names_and_needs() -> None:
+    assert metric(None, "regression") is METRICS["r2"] and metric("mae") is METRICS["mae"]
+    with pytest.raises(DataError, match="did you mean 'accuracy'"):
+        metric("acuracy")
+    with pytest.raises(DataError, match="there are accuracy, balanced_accuracy"):
+        metric("zzz")
+    labels_only = Prediction(np.zeros(2, int), classes=np.arange(2))
+    with pytest.raises(DataError, match="log_loss needs a model that gives probability"):
+        METRICS["log_loss"].score(np.zeros(2, int), labels_only)
+    with pytest.raises(DataError, match="f1_macro is not a mean over rows"):
+        METRICS["f1_macro"].per_row(np.zeros(2, int), labels_only)
+    scores = all_scores(np.array([0, 1]), labels_only, "classification")
+    assert list(scores) == ["accuracy", "balanced_accuracy", "f1_macro"]
+    assert pickle.loads(pickle.dumps(METRICS["rmse"])) is METRICS["rmse"]
+
+
+class Fake:
+    def __init__(self, **answers: Any) -> None:
+        for name, value in answers.items():
+            setattr(self, name, (lambda v: lambda X: v)(value) if name != "classes_" else value)
+
+
+def test_predictions_are_aligned_with_all_classes() -> None:
+    classes = np.array(["a", "b", "c"])
+    model = Fake(
+        predict=np.array(["c", "a"]), predict_proba=np.array([[0.2, 0.8], [0.9, 0.1]]),
+        classes_=np.array(["a", "c"]),
+    )  # fmt: skip
+    found = Prediction.of(model, None, classes)
+    assert found.values.tolist() == [2, 0]
+    assert found.probability.tolist() == [[0.2, 0.0, 0.8], [0.9, 0.0, 0.1]]
+    margin = Fake(predict=np.array(["b", "a"]), decision_function=np.array([1.0, -2.0]),
+                  classes_=np.array(["a", "b"]))  # fmt: skip
+    found = Prediction.of(margin, None, classes[:2])
+    assert found.probability is None and found.ranking.tolist() == [[-1.0, 1.0], [2.0, -2.0]]
+    with pytest.raises(DataError, match="not among"):
+        Prediction.of(Fake(predict=np.array(["z"]), classes_=np.array(["z"])), None, classes)
