@@ -110,6 +110,25 @@ def test_float32_agrees_to_1e5() -> None:
         torch.testing.assert_close(out, member(X.float()).detach(), rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("ours", [SGD, Adam, AdamW])
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_shared_and_own_hyperparameters_agree_under_a_schedule(ours: Any, decay: float) -> None:
+    population = Population.build(net, KEYS)
+    other = Population(population.unstack())
+    one = ours(population.flat, lr=0.01, weight_decay=decay)
+    each = ours(other.flat, lr=[0.01] * P, weight_decay=[decay] * P)
+    for k in range(10):
+        if k == 5:
+            one.set_lr(0.003)
+            each.set_lr([0.003] * P)
+        if k == 8:
+            one.set_lr([0.003, 0.0, 0.01])
+            each.set_lr([0.003, 0.0, 0.01])
+        Step(population, loss_of(population), one)((X, y))
+        Step(other, loss_of(other), each)((X, y))
+    torch.testing.assert_close(population.flat, other.flat, rtol=0, atol=1e-9)
+
+
 def test_a_stopped_member_is_frozen_exactly() -> None:
     population = Population.build(net, KEYS)
     alone = population.unstack()[1]

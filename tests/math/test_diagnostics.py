@@ -19,6 +19,7 @@ from groundstate.math.psis import pareto_k, smooth, weight_ess
 with warnings.catch_warnings():  # arviz 0.23 warns about its own future when it is imported
     warnings.simplefilter("ignore")
     arviz = importlib.import_module("arviz")
+arviz.Numba.disable_numba()  # its compiled path does not run with NumPy 2.4
 
 
 def ar1(rho: float, n: int, chains: int, seed: int = 0) -> Tensor:

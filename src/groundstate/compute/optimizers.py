@@ -30,7 +30,11 @@ class StackedOptimizer:
     Attributes
     ----------
     active : Tensor of bool, (P, 1)
+    masked, fused : bool
+        Whether any member has stopped, and whether one kernel does the step for all.
     """
+
+    fused = False
 
     def __init__(self, flat: Tensor, lr: PerMember, weight_decay: PerMember = 0.0) -> None:
         self.flat = flat
@@ -54,6 +58,10 @@ class StackedOptimizer:
 
     def _cast(self, column: Tensor) -> Tensor:
         return column.to(self.flat.dtype)
+
+    def set_lr(self, lr: PerMember) -> None:
+        """Change the step sizes, for a schedule."""
+        self.lr.copy_(self._column(lr, "lr"))
 
     def stop(self, members: Tensor) -> None:
         """Freeze members (a mask of P) from now on."""
@@ -150,19 +158,28 @@ class Adam(StackedOptimizer):
         self.beta1, self.beta2 = self._column(beta1, "beta1"), self._column(beta2, "beta2")
         self.eps = self._column(eps, "eps")
         self.mean, self.square = torch.zeros_like(flat), torch.zeros_like(flat)
-        given = (lr, beta1, beta2, eps, weight_decay)
-        alike = all(isinstance(value, float | int) for value in given)
         # Members that share all hyperparameters are one long vector to torch's fused kernel.
-        fusible = alike and flat.device.type in ("cpu", "cuda")
-        self._alike = [float(value) for value in given] if fusible else None  # type: ignore[arg-type]
+        same = all(isinstance(v, float | int) for v in (lr, beta1, beta2, eps, weight_decay))
+        narrow = flat.device.type == "cuda"  # that kernel reads its step size as float32
+        able = flat.device.type == "cpu" or (narrow and flat.dtype == torch.float32)
+        self.fused = same and able
+        kind = torch.float32 if narrow else self._wide
+        self._rate = self.lr[0, 0].to(kind)
         self._count = torch.zeros((), dtype=torch.float32, device=flat.device)
+        columns = (self.beta1, self.beta2, self.weight_decay, self.eps)
+        self._shared = [column[0, 0].item() for column in columns]
+
+    def set_lr(self, lr: PerMember) -> None:
+        super().set_lr(lr)
+        self._rate.copy_(self.lr[0, 0])
+        self.fused = self.fused and isinstance(lr, float | int)
 
     def state(self) -> list[Tensor]:
         return [*super().state(), self._count, self.mean, self.square]
 
     def _step(self, grad: Tensor) -> None:
-        if self._alike is not None:
-            return self._fused_step(grad, *self._alike)
+        if self.fused:
+            return self._fused_step(grad)
         work, cast = torch.empty_like(grad), self._cast
         if self.decays and self.decoupled:
             self.flat.mul_(cast(1.0 - self.lr * self.weight_decay))
@@ -178,14 +195,13 @@ class Adam(StackedOptimizer):
         rate = self.lr * root / (1.0 - self.beta1**self.steps)
         self.flat.addcmul_(work, cast(rate), value=-1.0)
 
-    def _fused_step(
-        self, grad: Tensor, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float
-    ) -> None:
-        self._count += 1
+    def _fused_step(self, grad: Tensor) -> None:
+        beta1, beta2, weight_decay, eps = self._shared
         rule = torch._fused_adamw_ if self.decoupled else torch._fused_adam_
+        self._count += 1
         rule(
             *([self.flat], [grad], [self.mean], [self.square], [], [self._count]),
-            lr=lr,
+            lr=self._rate,
             beta1=beta1,
             beta2=beta2,
             weight_decay=weight_decay,

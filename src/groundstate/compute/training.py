@@ -75,7 +75,7 @@ class Step:
     def _replay(self, batch: Any, weight: Tensor | None) -> Tensor:
         leaves, spec = tree_flatten((batch, weight))
         shapes = tuple(None if t is None else (t.shape, t.dtype) for t in leaves)
-        kind = (shapes, str(spec), self.optimizer.masked)
+        kind = (shapes, str(spec), self.optimizer.masked, self.optimizer.fused)
         if kind not in self._graphs:
             self._graphs[kind] = self._record((batch, weight))
         graph, static, losses = self._graphs[kind]

@@ -47,9 +47,12 @@ def _binary(positive: NDArray[np.bool_], score: Floats, weights: Floats) -> Floa
     order = np.argsort(score, kind="stable")
     score, w, p = score[order], weights[:, order], positive[order]
     starts = np.flatnonzero(np.r_[True, score[1:] != score[:-1]])  # ties form one step
-    up = np.add.reduceat(np.where(p, w, 0.0), starts, axis=1)  # (B, steps)
-    down = np.add.reduceat(np.where(p, 0.0, w), starts, axis=1)
-    below = np.cumsum(down, 1) - down / 2
+    up, down = np.where(p, w, 0.0), np.where(p, 0.0, w)  # (B, N)
+    if len(starts) < len(score):
+        up, down = np.add.reduceat(up, starts, 1), np.add.reduceat(down, starts, 1)  # (B, steps)
     pairs = up.sum(1) * down.sum(1)
+    below = np.cumsum(down, 1)
+    below -= down / 2
+    won = np.einsum("bs,bs->b", up, below)
     with np.errstate(invalid="ignore"):
-        return (up * below).sum(1) / np.where(pairs > 0, pairs, np.nan)
+        return won / np.where(pairs > 0, pairs, np.nan)

@@ -1,6 +1,5 @@
 """INFER: hold what is given, then minimise, marginalise or sample the rest."""
 
-from groundstate.infer.adapt import Proximity, adapt
 from groundstate.infer.ancestral import Ancestral
 from groundstate.infer.annealed import Annealed
 from groundstate.infer.base import (
@@ -12,6 +11,7 @@ from groundstate.infer.base import (
     ask,
 )
 from groundstate.infer.beam import Beam
+from groundstate.infer.boltzmann import log_partition, posterior
 from groundstate.infer.chain import Chain
 from groundstate.infer.chains import Chains, run_chains
 from groundstate.infer.closed import ClosedForm
@@ -36,9 +36,9 @@ from groundstate.infer.langevin import Langevin
 from groundstate.infer.laws import ListedLaw
 from groundstate.infer.metropolis import Metropolis
 from groundstate.infer.monte_carlo import Expectation, expect, expect_sum
-from groundstate.infer.posterior import log_partition, posterior
 from groundstate.infer.probability import EnergyMoments, energy_moments, impute, log_likelihood
 from groundstate.infer.proposal import Proposal
+from groundstate.infer.proximity import Proximity, adapt
 from groundstate.infer.quadrature import Quadrature
 from groundstate.infer.variational import Variational
 

@@ -7,10 +7,10 @@ exact methods only, so nothing approximate is ever chosen silently.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import torch
 from torch import Tensor
@@ -34,6 +34,7 @@ from groundstate.infer.base import (
 )
 
 Given = Mapping[str, Tensor]
+Answer = TypeVar("Answer")
 
 # "module:class" of groundstate.infer, in the order in which they are tried
 CHOSEN: dict[str, tuple[str, ...]] = {
@@ -150,12 +151,23 @@ def unwrap(energy: Energy, given: Given | None) -> tuple[Energy, dict[str, Tenso
 
 def choose(energy: Energy, operation: Operation, free: Free, given: Given | None = None) -> Method:
     """The method that ``method=None`` stands for; ``Unsupported`` when there is none."""
-    reasons = []
+    return next(_runnable(energy, operation, free, given))
+
+
+def _runnable(
+    energy: Energy, operation: Operation, free: Free, given: Given | None
+) -> Iterator[Method]:
+    """Methods of the fixed list that can run; ``Unsupported`` when there is not one."""
+    reasons, runs = [], False
     for method in _made(CHOSEN[operation]):
         reason = method.reason_against(energy, operation, free, given)
         if reason is None:
-            return method
-        reasons.append(f"{type(method).__name__}: {reason}")
+            runs = True
+            yield method
+        else:
+            reasons.append(f"{type(method).__name__}: {reason}")
+    if runs:
+        return
     names = ", ".join(split_free(free)[0])
     would = [
         type(method).__name__
@@ -191,6 +203,29 @@ def pick(query: Query, operation: Operation, free: Free, method: Method | None) 
         f"{type(method).__name__} cannot {operation} {', '.join(query.free)} of "
         f"{type(query.energy).__name__}: {reason}; {would}"
     )
+
+
+def _answer(
+    query: Query,
+    operation: Operation,
+    free: Free,
+    method: Method | None,
+    run: Callable[[Method], Answer],
+) -> Answer:
+    """Run the named method, or the first of the list that does not refuse after all.
+
+    A declared ability may refuse a temperature, which is known only when it is asked.
+    """
+    if method is not None:
+        return run(pick(query, operation, free, method))
+    refused: Unsupported | None = None
+    for option in _runnable(query.energy, operation, free, query.given):
+        try:
+            return run(option)
+        except Unsupported as reason:
+            refused = refused or reason
+    assert refused is not None
+    raise refused
 
 
 def minimise(
@@ -231,7 +266,7 @@ def minimise(
     """
     energy, given = unwrap(energy, given)
     query = ask(energy, free, given, init=init, generator=generator)
-    found = pick(query, "minimise", free, method).minimise(query)
+    found = _answer(query, "minimise", free, method, lambda m: m.minimise(query))
     values = {name: v.detach() for name, v in found.values.items()}
     return replace(found, values=values, energy=found.energy.detach())
 
@@ -269,7 +304,7 @@ def marginalise(
         return limits.coldest(query, pick(query, "minimise", free, method if named else None))
     if math.isinf(T):
         return limits.hottest(query, free, method)
-    return pick(query, "marginalise", free, method).marginalise(query)
+    return _answer(query, "marginalise", free, method, lambda m: m.marginalise(query))
 
 
 def sample(
@@ -307,7 +342,7 @@ def sample(
         return limits.frozen(query, pick(query, "minimise", free, method), n)
     if math.isinf(T) and method is None:
         return limits.uniform(query, n)
-    found = pick(query, "sample", free, method).sample(query, n)
+    found = _answer(query, "sample", free, method, lambda m: m.sample(query, n))
     values = {name: v.detach() for name, v in found.values.items()}
     return replace(found, values=values, energy=found.energy.detach())
 

@@ -14,11 +14,11 @@ from torch.distributions import Distribution
 from groundstate.energy.base import Energy
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.infer.base import Free, Method, Query, ask, check_possible
+from groundstate.infer.boltzmann import log_partition
 from groundstate.infer.closed import ClosedForm, energies_of, law_of
 from groundstate.infer.dispatch import minimise, sample
 from groundstate.infer.enumerate import Enumerate
 from groundstate.infer.limits import logits as boltzmann
-from groundstate.infer.posterior import log_partition
 from groundstate.infer.proposal import Proposal, ProposalLike
 from groundstate.math.free import free_energy
 

@@ -3,6 +3,7 @@ r"""Closed form: one pass of sufficient statistics, then the minimiser."""
 from __future__ import annotations
 
 import inspect
+import math
 import time
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from groundstate.compute.reduce import current
 from groundstate.learn.base import History, Problem
+from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.penalties import L2, plain_l2
 
 
@@ -50,7 +52,9 @@ class Closed:
         stats_of, from_stats = energy.ability("stats"), energy.ability("from_stats")
         assert stats_of is not None and from_stats is not None
         total: dict[str, Tensor] = {}
-        with torch.no_grad():
+        history = History(converged=True, solver="Closed", stop="closed form")
+        monitor = Monitor(problem.callbacks, Run(problem, history, max_epochs=1))
+        with monitor, torch.no_grad():
             for batch, weight in problem.chunks(self.chunk_rows):
                 for k, v in stats_of(weight, **batch).items():
                     total[k] = total[k] + v if k in total else v
@@ -59,9 +63,11 @@ class Closed:
                 from_stats(total, l2=problem.penalty.strength)
             else:
                 from_stats(total)
-        seconds = time.perf_counter() - start
-        objective = float(problem.objective().detach()) if problem.is_resident else float("nan")
-        return History([objective], seconds=[seconds], n_iter=1, converged=True, solver="Closed")
+            history.seconds.append(time.perf_counter() - start)
+            objective = float(problem.objective()) if problem.is_resident else math.nan
+            history.objective.append(objective)
+            monitor.epoch(objective)
+        return history
 
 
 def _arguments(method: object) -> tuple[str, ...]:

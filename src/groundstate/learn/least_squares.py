@@ -2,6 +2,7 @@ r"""Least squares and ridge: the closed form of a linear squared energy, on the 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from groundstate.compute.reduce import current
 from groundstate.energy.reference import SquaredEnergy
 from groundstate.errors import DataError
 from groundstate.learn.base import History, Problem
+from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties import L2, plain_l2
 from groundstate.learn.rules.naive import Naive
@@ -51,15 +53,19 @@ class LeastSquares:
         start = time.perf_counter()
         energy = problem.energy
         assert isinstance(energy, SquaredEnergy)
-        rows = _Centred(problem)
-        strength = problem.penalty.strength if isinstance(problem.penalty, L2) else 0.0
-        W, rank = rows.solve(float(strength))
-        energy.W.copy_(W.T)
-        if energy.b is not None:
-            energy.b.copy_(rows.mean_y - rows.mean_x @ W)
-        history = History(n_iter=1, converged=True, solver="LeastSquares", stop="closed form")
-        history.seconds.append(time.perf_counter() - start)
-        history.extra["rank"] = [float(rank)]
+        history = History(converged=True, solver="LeastSquares", stop="closed form")
+        with Monitor(problem.callbacks, Run(problem, history, max_epochs=1)) as monitor:
+            rows = _Centred(problem)
+            strength = problem.penalty.strength if isinstance(problem.penalty, L2) else 0.0
+            W, rank = rows.solve(float(strength))
+            energy.W.copy_(W.T)
+            if energy.b is not None:
+                energy.b.copy_(rows.mean_y - rows.mean_x @ W)
+            history.seconds.append(time.perf_counter() - start)
+            history.extra["rank"] = [float(rank)]
+            if problem.callbacks:
+                history.objective.append(float(problem.objective()))
+            monitor.epoch(history.objective[0] if history.objective else math.nan)
         return history
 
 

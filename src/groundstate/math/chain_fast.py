@@ -1,4 +1,4 @@
-r"""Chain recursions on the CPU: compiled, parallel over rows.
+r"""Chain recursions on the CPU: compiled, threads share the rows.
 
 The kernels work with :math:`e^{-u}` and :math:`e^{-w}`, scaled so that each step's largest message
 is 1; a step is then a small matrix-vector product instead of :math:`K^2` exponentials. This is
@@ -8,8 +8,11 @@ position, or whose messages fall below ``TINY``, are handed to :mod:`chain_refer
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -24,7 +27,9 @@ def mode(u: Tensor, w: Tensor, steps: Tensor) -> Tensor:
     """Lexicographically lowest minimiser, ``(B, L)`` int64."""
     from groundstate.math import chain_kernels
 
-    y, energy = chain_kernels.viterbi(_np(u), _np(_four(w)), steps.numpy())
+    y, energy = np.zeros(u.shape[:2], np.int64), np.empty(len(u), u.numpy().dtype)
+    work = u.shape[1] * u.shape[2] ** 2
+    _share(chain_kernels.viterbi, len(u), work, _np(u), _np(_four(w)), steps.numpy(), y, energy)
     impossible = torch.from_numpy(energy).isposinf()
     if bool(impossible.any()):
         row = int(impossible.nonzero()[0, 0])
@@ -51,9 +56,10 @@ def sample(u: Tensor, w: Tensor, steps: Tensor, noise: Tensor) -> Tensor:
     from groundstate.math import chain_kernels
 
     run = _Run(u, w, steps)
-    y = torch.from_numpy(
-        chain_kernels.draw(run.eu, run.ew, run.beta, steps.numpy(), noise.contiguous().numpy())
-    )
+    drawn = np.zeros(noise.shape, np.int64)
+    arrays = run.eu, run.ew, run.beta, steps.numpy(), _np(noise), drawn
+    _share(chain_kernels.draw, len(u), len(noise) * u.shape[1] * u.shape[2], *arrays)
+    y = torch.from_numpy(drawn)
     if len(run.wild):
         y[:, run.wild] = chain_reference.sample(*run.rows(), noise[:, run.wild])
     return y
@@ -77,7 +83,10 @@ class _Run:
         offset[:, 1:] += floor  # energy taken out at each position, (B, L)
         inside = torch.arange(u.shape[1]) < steps[:, None]
         offset = torch.where(inside, offset, 0.0).sum(1)
-        self.beta, log_scale = chain_kernels.backward(self.eu, self.ew, steps.numpy(), TINY)
+        self.work = u.shape[1] * u.shape[2] ** 2  # operations per row
+        self.beta, log_scale = np.ones(self.eu.shape), np.zeros(len(u))
+        arrays = self.eu, self.ew, steps.numpy(), TINY, self.beta, log_scale
+        _share(chain_kernels.backward, len(u), self.work, *arrays)
         scale = torch.from_numpy(log_scale)
         self.log_z = (scale - offset).to(u.dtype)
         self.wild = (~tame | scale.isnan()).nonzero()[:, 0]
@@ -98,9 +107,13 @@ class _Run:
         weight_ = weight.to(torch.float64)
         tame = torch.ones(len(self.u), dtype=torch.bool)
         tame[self.wild] = False
-        mu_, pair_ = chain_kernels.forward(
-            self.eu, self.ew, self.beta, self.steps.numpy(), tame.numpy(), code, weight_.numpy()
-        )
+        b, n, k = self.eu.shape
+        slots = chain_kernels.SLOTS
+        mu_ = np.zeros((b, n, k))
+        pair_ = np.zeros(((1, 1, 1, 1), (b, n - 1, k, k), (1, slots, k, k))[code])
+        known = self.eu, self.ew, self.beta, self.steps.numpy(), tame.numpy(), code
+        each = b * self.work // slots
+        _share(chain_kernels.forward, slots, each, *known, weight_.numpy(), mu_, pair_)
         mu = torch.from_numpy(mu_).to(self.u.dtype)
         pair = torch.from_numpy(pair_).to(self.u.dtype)
         if pairs == "sum":
@@ -133,6 +146,19 @@ class _LogPartition(torch.autograd.Function):
             return -grad[:, None, None] * mu, -total, None
         mu, pair = run.marginals("all")
         return -grad[:, None, None] * mu, -grad[:, None, None, None] * pair, None
+
+
+def _share(kernel: Callable[..., None], count: int, work: int, *arrays: Any) -> None:
+    """Run ``kernel(lo, hi, ...)`` over ``0..count``, in as many threads as torch uses."""
+    threads = min(torch.get_num_threads(), count)
+    if threads < 2 or count * work < 2**18:  # a thread costs more than this
+        kernel(0, count, *arrays)
+        return
+    cuts = [count * i // threads for i in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        jobs = [pool.submit(kernel, lo, hi, *arrays) for lo, hi in zip(cuts, cuts[1:])]
+        for job in jobs:
+            job.result()
 
 
 def _boltzmann(e: Tensor, axes: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,8 +1,9 @@
 """Numba kernels of :mod:`groundstate.math.chain_fast`; imported on first use.
 
 Arrays: ``eu`` ``(B, L, K)``, ``ew`` ``(1, 1, K, K)`` (shared) or ``(B, L-1, K, K)``, ``steps``
-``(B,)``. Rows are independent; sums over rows go through a fixed number of slots, so that results
-do not depend on the number of threads.
+``(B,)``. Every kernel fills the rows ``lo..hi`` of its outputs and lets go of the interpreter, so
+that threads share the rows. Sums over rows go through a fixed number of slots, so that results do
+not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -10,20 +11,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 SLOTS = 32
 SUMS = {"reassoc", "contract"}  # lets dot products use vector registers; inf and NaN keep meaning
 
 
-@njit(parallel=True, cache=True, fastmath=SUMS)
-def backward(eu: Any, ew: Any, steps: Any, tiny: float) -> Any:
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def backward(
+    lo: int, hi: int, eu: Any, ew: Any, steps: Any, tiny: float, beta: Any, log_scale: Any
+) -> None:
     """Messages ``(B, L, K)``, largest 1, and log of the scaled sum ``(B,)``; NaN: give up."""
     b, n, k = eu.shape
     shared = ew.shape[0] == 1 and ew.shape[1] == 1
-    beta = np.ones((b, n, k))
-    log_scale = np.zeros(b)
-    for r in prange(b):
+    for r in range(lo, hi):
         onward = np.empty(k)
         total = 0.0
         alive = True
@@ -51,23 +52,27 @@ def backward(eu: Any, ew: Any, steps: Any, tiny: float) -> Any:
         for i in range(k):
             s += eu[r, 0, i] * beta[r, 0, i]
         log_scale[r] = total + np.log(s) if alive and s > 0.0 else (-np.inf if alive else np.nan)
-    return beta, log_scale
 
 
-@njit(parallel=True, cache=True, fastmath=SUMS)
-def forward(eu: Any, ew: Any, beta: Any, steps: Any, tame: Any, pairs: int, weight: Any) -> Any:
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def forward(
+    lo: int,
+    hi: int,
+    eu: Any,
+    ew: Any,
+    beta: Any,
+    steps: Any,
+    tame: Any,
+    pairs: int,
+    weight: Any,
+    mu: Any,
+    out: Any,
+) -> None:
     """Marginals from the messages; pairs 0: none, 1: all ``(B, L-1, K, K)``, 2: weighted sums over
-    rows and positions ``(1, SLOTS, K, K)``."""
+    rows and positions ``(1, SLOTS, K, K)``. Here ``lo..hi`` are slots: every SLOTS-th row."""
     b, n, k = eu.shape
     shared = ew.shape[0] == 1 and ew.shape[1] == 1
-    mu = np.zeros((b, n, k))
-    if pairs == 1:
-        out = np.zeros((b, n - 1, k, k))
-    elif pairs == 2:
-        out = np.zeros((1, SLOTS, k, k))
-    else:
-        out = np.zeros((1, 1, 1, 1))
-    for slot in prange(SLOTS):
+    for slot in range(lo, hi):
         onward = np.empty(k)
         for r in range(slot, b, SLOTS):
             if not tame[r]:
@@ -103,17 +108,15 @@ def forward(eu: Any, ew: Any, beta: Any, steps: Any, tame: Any, pairs: int, weig
                             p = m * e[i, j] * onward[j]
                             mu[r, t + 1, j] += p
                             out[0, slot, i, j] += weight[r] * p
-    return mu, out
 
 
-@njit(parallel=True, cache=True)
-def draw(eu: Any, ew: Any, beta: Any, steps: Any, noise: Any) -> Any:
+@njit(cache=True, nogil=True)
+def draw(lo: int, hi: int, eu: Any, ew: Any, beta: Any, steps: Any, noise: Any, y: Any) -> None:
     """Sequences ``(N, B, L)`` by inversion of each transition law."""
     count, b, n = noise.shape
     k = eu.shape[2]
     shared = ew.shape[0] == 1 and ew.shape[1] == 1
-    y = np.zeros((count, b, n), dtype=np.int64)
-    for r in prange(b):
+    for r in range(lo, hi):
         p = np.empty(k)
         for c in range(count):
             last = 0
@@ -135,18 +138,15 @@ def draw(eu: Any, ew: Any, beta: Any, steps: Any, noise: Any) -> Any:
                     if running > target:
                         break
                 y[c, r, t] = last
-    return y
 
 
-@njit(parallel=True, cache=True)
-def viterbi(u: Any, w: Any, steps: Any) -> Any:
+@njit(cache=True, nogil=True)
+def viterbi(lo: int, hi: int, u: Any, w: Any, steps: Any, y: Any, energy: Any) -> None:
     """Min-sum from the right, then a walk from the left: lexicographically lowest minimiser."""
     b, n, k = u.shape
     shared = w.shape[0] == 1 and w.shape[1] == 1
-    y = np.zeros((b, n), dtype=np.int64)
-    energy = np.empty(b, dtype=u.dtype)
     across = np.ascontiguousarray(w[0, 0].T) if shared else np.empty((0, 0), dtype=w.dtype)
-    for r in prange(b):
+    for r in range(lo, hi):
         after = np.zeros((n, k), dtype=np.int32)
         tail = np.empty(k, dtype=u.dtype)
         best = np.zeros(k, dtype=u.dtype)
@@ -181,4 +181,3 @@ def viterbi(u: Any, w: Any, steps: Any) -> Any:
         energy[r] = low
         for t in range(1, steps[r]):
             y[r, t] = after[t - 1, y[r, t - 1]]
-    return y, energy

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from groundstate.compute.device import resolve_device
 from groundstate.energy.base import Energy
-from groundstate.infer import infer as infer_energy
-from groundstate.infer.base import FreeEnergy
+from groundstate.infer import marginalise, minimise
+from groundstate.infer import sample as draw
 from groundstate.learn import fit as learn
 from groundstate.learn.base import History, Penalty, Rule, Solver
 from groundstate.models.arrays import Home, tensor, unwrap
@@ -242,11 +242,16 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         values = self._observed(observed)
         _, home = unwrap(next(iter(observed.values()))) if observed else (None, Home())
         generator = Key.of(random_state).torch(self.energy_.placement()[0])
-        answer = infer_energy(self.energy_, values, free, mode, n=n, T=T, generator=generator)
-        if isinstance(answer, FreeEnergy):
-            return home.give(answer.value)
-        found = {name: self._decoded(name, v, home) for name, v in answer.values.items()}
-        return found[free] if isinstance(free, str) else found
+        if mode == "marginal":
+            return home.give(marginalise(self.energy_, free, values, T=T).value)
+        if mode == "sample":
+            found = draw(self.energy_, free, values, n=n, T=T, generator=generator).values
+        elif mode == "min":
+            found = minimise(self.energy_, free, values, generator=generator).values
+        else:
+            raise ValueError(f"mode must be 'min', 'marginal' or 'sample', got {mode!r}")
+        answers = {name: self._decoded(name, v, home) for name, v in found.items()}
+        return answers[free] if isinstance(free, str) else answers
 
     def _observed(self, values: Mapping[str, Any]) -> dict[str, Tensor]:
         device, dtype = self.energy_.placement()

@@ -1,0 +1,213 @@
+"""What every estimator promises; a registered model is tested by being there."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.callback import ProgressBar, ScoringMonitor
+from sklearn.datasets import load_iris, make_regression
+from sklearn.utils.estimator_checks import check_estimator
+
+import groundstate
+from groundstate.registry import models
+
+# constructor arguments that keep a fit short; every registered model has a row
+QUICK: dict[str, dict[str, Any]] = {
+    "BernoulliRBM": {"n_components": 4, "n_iter": 3, "random_state": 0},
+    "GaussianMixture": {"n_components": 3, "random_state": 0},
+    "KMeans": {"n_clusters": 3, "random_state": 0},
+    "LinearRegression": {},
+    "LinearSVC": {},
+    "LogisticRegression": {},
+    "Perceptron": {},
+    "ProbabilisticPCA": {"n_components": 2},
+    "Ridge": {},
+}
+NAMES = sorted(QUICK)
+CLASSIFIERS = ["LinearSVC", "LogisticRegression", "Perceptron"]
+
+
+def make(name: str) -> Any:
+    return getattr(groundstate, name)(**QUICK[name])
+
+
+def table(name: str) -> tuple[np.ndarray, np.ndarray | None]:
+    row = models[name]
+    if row.role == "regressor":
+        return make_regression(80, 4, noise=1.0, random_state=0)
+    X, y = load_iris(return_X_y=True)
+    if name == "BernoulliRBM":
+        X = (X > X.mean(0)).astype(float)
+    return X, y if row.role == "classifier" else None
+
+
+def answer(model: Any, X: Any) -> Any:
+    """The main answer of a model, whatever its role."""
+    return model.predict(X) if hasattr(model, "predict") else model.transform(X)
+
+
+def test_every_registered_model_has_a_row() -> None:
+    assert models.names() == NAMES
+    assert CLASSIFIERS == [row.name for row in models if row.role == "classifier"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::groundstate.errors.NotConverged")
+def test_scikit_learn_contract(name: str) -> None:
+    results = check_estimator(getattr(groundstate, name)(), on_skip=None, on_fail=None)
+    failed = [
+        f"{r['check_name']}: {r['exception']!r}" for r in results if r["status"] not in ("passed", "skipped")
+    ]
+    assert not failed, "\n".join(failed)
+    assert sum(r["status"] == "passed" for r in results) >= 40
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_row_twice_is_weight_two(name: str) -> None:
+    X, y = table(name)
+    weight = np.ones(len(X))
+    weight[::3], weight[1::7] = 2.0, 0.0
+    index = np.repeat(np.arange(len(X)), weight.astype(int))
+    index = np.random.default_rng(0).permutation(index)
+    weighted = make(name).fit(X, y, sample_weight=weight)
+    repeated = make(name).fit(X[index], None if y is None else y[index])
+    for attribute in ("coef_", "cluster_centers_", "means_", "components_"):
+        if hasattr(weighted, attribute):
+            np.testing.assert_allclose(
+                getattr(weighted, attribute), getattr(repeated, attribute), rtol=1e-5, atol=1e-7
+            )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arrays_tensors_and_frames_agree(name: str) -> None:
+    X, y = table(name)
+    expected = answer(make(name).fit(X, y), X)
+    assert isinstance(expected, np.ndarray)
+    tensor = torch.from_numpy(X)
+    given = answer(make(name).fit(tensor, None if y is None else torch.from_numpy(y)), tensor)
+    assert isinstance(given, torch.Tensor) and given.device == tensor.device
+    np.testing.assert_allclose(given.numpy(), expected, rtol=1e-6)
+    columns = [f"c{i}" for i in range(X.shape[1])]
+    for frame in (pd.DataFrame(X, columns=columns), pl.DataFrame(X, schema=columns)):
+        model = make(name).fit(frame, y)
+        assert model.feature_names_in_.tolist() == columns
+        np.testing.assert_allclose(np.asarray(answer(model, frame)), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_energy_is_one_number_per_row(name: str) -> None:
+    X, y = table(name)
+    model = make(name).fit(X, y)
+    e = model.energy(X[:7])
+    assert e.shape == (7,) and np.isfinite(e).all()
+    if y is not None:
+        joint = model.energy(X[:7], y[:7])
+        assert joint.shape == (7,) and (joint >= e - 1e-9).all() or models[name].role == "regressor"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_infer_minimises_to_the_prediction(name: str) -> None:
+    X, y = table(name)
+    model = make(name).fit(X, y)
+    free = "y" if y is not None else "z"
+    best = model.infer({"x": X[:5]}, free)
+    assert len(best) == 5
+    if hasattr(model, "predict"):
+        np.testing.assert_allclose(np.asarray(best, float), np.asarray(model.predict(X[:5]), float))
+    marginal = model.infer({"x": X[:5]}, free, "marginal")
+    np.testing.assert_allclose(marginal, model.energy(X[:5]), rtol=1e-6)
+    draws = model.infer({"x": X[:5]}, free, "sample", n=3, random_state=0)
+    assert draws.shape[:2] == (3, 5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_saved_and_loaded_is_the_same(name: str, tmp_path: Path) -> None:
+    X, y = table(name)
+    model = make(name).fit(X, y)
+    path = model.save(tmp_path / "model.gs")
+    loaded = groundstate.load(path)
+    assert type(loaded) is type(model) and loaded.get_params() == model.get_params()
+    np.testing.assert_array_equal(answer(loaded, X), answer(model, X))
+    np.testing.assert_array_equal(loaded.energy(X), model.energy(X))
+    again = loaded.save(tmp_path / "again.gs")
+    assert path.read_bytes() == again.read_bytes()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_copies_and_pickles(name: str) -> None:
+    X, y = table(name)
+    model = make(name).fit(X, y)
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(answer(twin, X), answer(model, X))
+    assert not hasattr(clone(model), "energy_")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_same_seed_same_bits(name: str) -> None:
+    X, y = table(name)
+    first, second = (make(name).fit(X, y) for _ in range(2))
+    for a, b in zip(first.energy_.parameters(), second.energy_.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scikit_learn_callbacks(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = table(name)
+    model = make(name)
+    callbacks: list[Any] = [ProgressBar()]
+    monitor = None
+    if y is not None:
+        scoring = "accuracy" if models[name].role == "classifier" else "r2"
+        monitor = ScoringMonitor(scoring=scoring)
+        callbacks.append(monitor)
+    model.set_callbacks(*callbacks).fit(X, y)
+    if monitor is not None and model.history_.solver != "LeastSquares":
+        logs = monitor.get_logs()
+        log = logs[0] if isinstance(logs, list) else logs
+        assert log.data
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unknown_device_is_refused_in_one_sentence(name: str) -> None:
+    if "device" not in make(name).get_params():
+        return
+    X, y = table(name)
+    with pytest.raises((ValueError, TypeError), match="device"):
+        make(name).set_params(device="warp-drive").fit(X, y)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_bad_numbers_are_named(name: str, bad: float) -> None:
+    X, y = table(name)
+    X = X.copy()
+    X[3, 1] = bad
+    with pytest.raises(ValueError, match="NaN|infinity"):
+        make(name).fit(X, y)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_one_class_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="at least 2 classes.*one class"):
+        make(name).fit(np.eye(4), ["a"] * 4)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n != "BernoulliRBM"])
+def test_constant_duplicate_columns_and_few_rows(name: str) -> None:
+    X, y = table(name)
+    wide = np.column_stack([X, X, np.ones(len(X))])
+    assert np.isfinite(np.asarray(answer(make(name).fit(wide, y), wide), float)).all()
+    rows = np.r_[0:2, 60:62, 74:76] if len(X) == 80 else np.r_[0:2, 60:62, 120:122]
+    few = np.column_stack([wide] * 2)[rows]
+    model = make(name).fit(few, None if y is None else y[rows])
+    assert np.isfinite(np.asarray(answer(model, few), float)).all()
