@@ -7,8 +7,11 @@ repository, and a table that cannot be made stops the build.
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,31 @@ def on_config(config: Any) -> Any:
     """Fill the folders of pages into the navigation."""
     config.nav = _fill(config.nav, Path(config.docs_dir))
     return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Draw every picture of docs/pictures with the package and add it to the site."""
+    from mkdocs.structure.files import File
+
+    for name, svg in pictures(Path(config.docs_dir) / "pictures"):
+        files.append(File.generated(config, f"assets/pictures/{name}.svg", content=svg))
+    return files
+
+
+def pictures(folder: Path) -> Iterable[tuple[str, bytes]]:
+    """Draw the figures that the modules of a folder list in ``PICTURES``, one after the other."""
+    import matplotlib
+
+    sys.path.insert(0, str(folder))
+    try:
+        for path in sorted(folder.glob("*.py")):
+            for name, draw in getattr(import_module(path.stem), "PICTURES", {}).items():
+                out = BytesIO()
+                with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
+                    draw().savefig(out, format="svg", metadata={"Date": None})
+                yield name, out.getvalue()
+    finally:
+        sys.path.remove(str(folder))
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:

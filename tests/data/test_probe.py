@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from groundstate.data import read
 from groundstate.data.guard import guarded
 from groundstate.data.probe import Probe
 from groundstate.errors import DataError
@@ -80,3 +81,16 @@ def test_panics_are_swallowed_and_interrupts_are_not() -> None:
     for error in (KeyboardInterrupt, SystemExit, DataError("bad table")):
         with pytest.raises(error if isinstance(error, type) else DataError), guarded():
             raise error
+
+
+def test_a_file_that_asks_for_terabytes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.arrow"
+    words = [f"a string too long to be stored in place {i}" for i in range(2000)]
+    pl.DataFrame({"a": words}).write_ipc(path, compression="zstd")
+    raw = bytearray(path.read_bytes())
+    magic = b"\x28\xb5\x2f\xfd"
+    start = raw.index(magic, raw.index(magic) + 1)  # compressed words, their size just before
+    raw[start - 8 : start] = (1 << 47).to_bytes(8, "little")
+    path.write_bytes(raw)
+    with pytest.raises(DataError, match="needs too much memory or time"):
+        read(path)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from groundstate.energy import (
+    BilinearEnergy,
     Binary,
     Count,
     Energy,
@@ -63,8 +64,6 @@ def test_a_constant_changes_nothing() -> None:
 def test_ties_go_to_the_lowest_index() -> None:
     tied = TableEnergy(torch.tensor([2.0, 1.0, 1.0]))
     assert exact_minimum(tied, ("x",)) == {"x": torch.tensor([1])}
-    from groundstate.energy import BilinearEnergy
-
     flat = BilinearEnergy(2, 3, scale=0.0)
     assert minimise(flat, "z", {"x": torch.ones(1, 2)})["z"].tolist() == [[0.0, 0.0, 0.0]]
 
@@ -230,6 +229,9 @@ def test_linear_table_is_one_product() -> None:
 
 def test_capabilities_are_data() -> None:
     rows = {(c.kind, c.variables, c.declared) for c in LinearEnergy(2, 3).capabilities()}
-    assert rows == {("table", ("y",), True)}
+    assert ("table", ("y",), True) in rows
+    rows = {(c.kind, c.variables, c.declared) for c in BilinearEnergy(2, 3).capabilities()}
+    assert ("table", ("x",), False) in rows
+    assert ("conditional", ("z",), True) in rows
     assert LinearEnergy(2, 3).offer("table", "y") is not None
     assert LinearEnergy(2, 3).offer("argmin", "y") is None

@@ -64,7 +64,9 @@ def test_density_energy(law: D.Distribution, space: Space) -> None:
 
 
 @pytest.mark.parametrize(
-    "law", [law for law, _ in LAWS if not isinstance(law, D.Uniform)], ids=lambda v: type(v).__name__
+    "law",
+    [law for law, _ in LAWS if not isinstance(law, D.Uniform)],
+    ids=lambda v: type(v).__name__,
 )
 def test_learned_density_starts_at_the_law(law: D.Distribution) -> None:
     fixed, learned = DensityEnergy(law), DensityEnergy(law, learn=True)
@@ -99,8 +101,9 @@ def test_temperature_of_laws() -> None:
 def test_gaussian_known_in_part() -> None:
     cov = t([[2.0, 1.0], [1.0, 2.0]])
     e = DensityEnergy(D.MultivariateNormal(torch.zeros(2, dtype=F64), cov))
-    x, mask = t([[1.0, 0.0], [0.0, 3.0], [1.0, 2.0]]), torch.tensor(
-        [[False, True], [True, False], [True, True]]
+    x, mask = (
+        t([[1.0, 0.0], [0.0, 3.0], [1.0, 2.0]]),
+        torch.tensor([[False, True], [True, False], [True, True]]),
     )
     best = minimise(e, {"x": mask}, {"x": x})
     assert best.exact
@@ -110,9 +113,9 @@ def test_gaussian_known_in_part() -> None:
     F = marginalise(e, {"x": mask}, {"x": x}).value - log_z  # of the unnormalised energy
     assert F[0].item() == pytest.approx(-0.871671, abs=5e-7)
     assert (best.energy - log_z)[0].item() == pytest.approx(0.25)
-    draws = sample(
-        e, {"x": mask}, {"x": x}, n=20000, generator=torch.Generator().manual_seed(0)
-    )["x"]
+    draws = sample(e, {"x": mask}, {"x": x}, n=20000, generator=torch.Generator().manual_seed(0))[
+        "x"
+    ]
     assert (draws[:, 0, 0] == 1).all()
     assert draws[:, 0, 1].var().item() == pytest.approx(1.5, rel=0.05)
 
@@ -179,9 +182,7 @@ def test_mixture_marginal_matches_monte_carlo() -> None:
 
 
 def test_likelihood_without_conjugate_has_no_posterior() -> None:
-    e = DirectedEnergy(
-        D.Normal(0 * ONE, ONE), lambda z: D.Independent(D.Normal(z.tanh(), ONE), 1)
-    )
+    e = DirectedEnergy(D.Normal(0 * ONE, ONE), lambda z: D.Independent(D.Normal(z.tanh(), ONE), 1))
     assert e.ability("conditional", "z") is None
     assert e.ability("conditional", "x") is not None
     with pytest.raises(Unsupported, match="plain function"):
@@ -194,7 +195,8 @@ def test_likelihood_without_conjugate_has_no_posterior() -> None:
 
 @pytest.mark.parametrize("family", [*HEADS, "categorical"])
 def test_every_head(family: str) -> None:
-    e = DistributionHead(family, 2, 2, net=(4,)).double()
+    m = 3 if family == "categorical" else 1
+    e = DistributionHead(family, 2, m, net=(4,)).double()
     g = torch.Generator().manual_seed(0)
     x = torch.randn(3, 2, generator=g, dtype=F64)
     y = sample(e, "y", {"x": x}, n=1, generator=g)["y"][0]

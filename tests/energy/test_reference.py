@@ -59,7 +59,10 @@ def test_bilinear_values() -> None:
 
 
 def test_bilinear_total_lists_the_smaller_layer() -> None:
-    wide, tall = BilinearEnergy(3, 40, scale=0.3).double(), BilinearEnergy(40, 3, scale=0.3).double()
+    wide, tall = (
+        BilinearEnergy(3, 40, scale=0.3).double(),
+        BilinearEnergy(40, 3, scale=0.3).double(),
+    )
     tall.W.data.copy_(wide.W.data.T)
     assert wide.total().item() == pytest.approx(tall.total().item(), abs=1e-10)
     assert BilinearEnergy(25, 25).ability("log_partition", "x", "z") is None

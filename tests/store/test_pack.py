@@ -76,6 +76,7 @@ VALUES: dict[str, Any] = {
     "tensors": [torch.arange(3), torch.tensor([[True]]), torch.tensor(1.5), torch.zeros(0, 2)],
     "small floats": [torch.randn(3).to(t) for t in (torch.bfloat16, torch.float16)],
     "gradients": [torch.ones(2, requires_grad=True), torch.nn.Parameter(torch.ones(2))],
+    "torch words": [torch.float32, torch.bfloat16, torch.device("cpu"), torch.device("cuda", 1)],
     "strided tensor": torch.arange(12.0).reshape(3, 4).T[::2],
 }
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.energy.offers import MARK, Offer
-from groundstate.energy.spaces import Space
+from groundstate.energy.spaces import Finite, Space
 from groundstate.errors import ShapeError, Unsupported
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Energy(nn.Module):
     context: tuple[str, ...] = ()
     gaussian: frozenset[str] = frozenset()
     rows: int | None = None
-    mixes: ClassVar[bool] = False  # conditionals of real variables are mixtures, without a mode
+    mixes: ClassVar[bool] = False  # conditionals may be mixtures, which have no known mode
     _declared: ClassVar[dict[tuple[str, frozenset[str]], tuple[str, Offer]]] = {}
 
     def __init__(self, **spaces: Space) -> None:
@@ -129,7 +129,7 @@ class Energy(nn.Module):
             return found[1]
         if self._derived(kind, frozenset(variables)) is not None:
             mixed = kind == "conditional" and any(
-                part.mixes and name in part.spaces and part.spaces[name].is_real
+                part.mixes and name in part.spaces and not isinstance(part.spaces[name], Finite)
                 for part in self.modules()
                 if isinstance(part, Energy)
                 for name in variables

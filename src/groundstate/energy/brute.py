@@ -16,7 +16,7 @@ from groundstate.energy.spaces import Real, Space
 
 LIMIT = 2**16  # grid points or listed values per row
 _POINTS = {1: 8001, 2: 241}  # points per real axis, by number of real axes
-_REACH = 18.0  # half width of a grid on an unbounded axis
+_REACH = {1: 25.0, 2: 6.0}  # half width of the grid of u; x = sinh(u) reaches far
 
 
 def rows_of(energy: Energy, given: Mapping[str, Tensor]) -> int:
@@ -63,7 +63,7 @@ def _axis_points(space: Space, axes: int) -> tuple[Tensor, Tensor]:
     if not isinstance(space, Real):
         own = space.enumerate(None, torch.float64)
         return own, torch.zeros(len(own), dtype=torch.float64)
-    u = torch.linspace(-_REACH, _REACH, _POINTS[axes], dtype=torch.float64)
+    u = torch.linspace(-_REACH[axes], _REACH[axes], _POINTS[axes], dtype=torch.float64)
     log_h = math.log(float(u[1] - u[0]))
     if space.bounded:  # x = low + (high - low) σ(u)
         assert space.low is not None and space.high is not None
@@ -75,7 +75,7 @@ def _axis_points(space: Space, axes: int) -> tuple[Tensor, Tensor]:
     elif space.low is not None:  # x = low + exp(u)
         x, jacobian = space.low + u.exp(), u
     else:
-        x, jacobian = u, torch.zeros_like(u)
+        x, jacobian = torch.sinh(u), torch.cosh(u).log()
     d = math.prod(space.shape)
     points = torch.cartesian_prod(*[x] * d).reshape(-1, d)
     volume = torch.cartesian_prod(*[jacobian + log_h] * d).reshape(-1, d).sum(1)

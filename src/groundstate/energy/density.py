@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch import distributions as D
-from torch.distributions import Distribution, biject_to, constraints
+from torch.distributions import Distribution, constraints, transform_to
 
 from groundstate.energy.base import Energy
 from groundstate.energy.offers import Offer
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Binary, Count, Finite, Real, Simplex, Space
 from groundstate.errors import Unsupported
-from groundstate.math.laws import draw, gaussian_moments, is_gaussian, mode, tempered
+from groundstate.math.laws import draw, gaussian_moments, is_gaussian, somewhere, tempered
 from groundstate.math.pinned import PinnedNormal
 
 # Families that can be taken apart into tensors and put together again, by the arguments kept.
@@ -133,7 +133,7 @@ class DensityEnergy(Energy):
 
     def _free(self, name: str) -> Any:
         """The map from an unconstrained parameter to the argument."""
-        return biject_to(getattr(D, self.family).arg_constraints[name])
+        return transform_to(getattr(D, self.family).arg_constraints[name])
 
     @property
     def base(self) -> Distribution:
@@ -190,7 +190,7 @@ class DensityEnergy(Energy):
             device, dtype = self.placement()
             return torch.zeros(1, device=device, dtype=dtype)
         hot = tempered(law, T)
-        x = mode(hot).detach()
+        x = somewhere(hot).detach()
         return (law.log_prob(x) / T - hot.log_prob(x)).reshape(1)
 
     def ancestral(

@@ -17,7 +17,7 @@ from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Space
 from groundstate.errors import Unsupported
 from groundstate.math.free import boltzmann_logits
-from groundstate.math.laws import draw, tempered
+from groundstate.math.laws import draw, somewhere, tempered
 
 
 def _example() -> DirectedEnergy:
@@ -135,7 +135,7 @@ class DirectedEnergy(Energy):
             return -prior
         law = self.likelihood(z)
         hot = tempered(law, T)
-        x = draw(hot, 1, torch.Generator().manual_seed(0))[0]
+        x = somewhere(hot).detach()
         return law.log_prob(x) / T - hot.log_prob(x) - prior / T
 
     def _total(self, T: float = 1.0) -> Tensor:

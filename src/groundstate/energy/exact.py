@@ -16,13 +16,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution
 
 from groundstate.energy.base import Energy, batch_size
 from groundstate.errors import Unsupported
 from groundstate.math.chain import ChainLaw
 from groundstate.math.free import free_energy
-from groundstate.math.laws import draw, mode
+from groundstate.math.laws import mode, somewhere
 
 LIMIT = 2**20  # values of a space that is still enumerated
 
@@ -123,35 +122,36 @@ def exact_free_energy(
         return torch.zeros(rows, device=device, dtype=dtype)
     if math.isinf(T):
         return _eliminated(energy, names, given, T)
-    log_partition = energy.ability("log_partition", *names)
-    if log_partition is not None:
-        try:
-            return -T * log_partition(**given, T=T)
-        except Unsupported:
-            if len(names) == 1 and marginal_way(energy, names, T) == "log_partition":
-                return _by_table(energy, names[0], given, T)
-            raise
-    if len(names) > 1:
+    if len(names) > 1 and energy.ability("log_partition", *names) is None:
         return _eliminated(energy, names, given, T)
-    (name,) = names
-    conditional = energy.ability("conditional", name)
-    if conditional is not None:
-        law = conditional(**given, T=T)
-        value = _somewhere(law).detach()
-        result: Tensor = energy(**given, **{name: value}) + T * law.log_prob(value)
-        return result
-    chain = energy.ability("chain", name)
-    if chain is not None:
-        return -T * ChainLaw(chain(**given), T).log_partition
-    return _by_table(energy, name, given, T)
+    refused: Unsupported | None = None
+    for kind in ("log_partition", "conditional", "chain"):
+        ability = energy.ability(kind, *names)
+        if ability is None:
+            continue
+        try:
+            return _by_ability(energy, kind, ability, names[0], given, T)
+        except Unsupported as error:  # known at some temperatures only
+            refused = error
+    if len(names) == 1 and _listable(energy, names[0]):
+        return _by_table(energy, names[0], given, T)
+    if refused is not None:
+        raise refused
+    return None
 
 
-def _somewhere(law: Distribution) -> Tensor:
-    """Any value of positive probability will do; the mode where it is known."""
-    try:
-        return mode(law)
-    except NotImplementedError:
-        return draw(law, 1, torch.Generator().manual_seed(0))[0]
+def _by_ability(
+    energy: Energy, kind: str, ability: Callable[..., Any], name: str, given: Given, T: float
+) -> Tensor:
+    if kind == "log_partition":
+        log_z: Tensor = ability(**given, T=T)
+        return -T * log_z
+    if kind == "chain":
+        return -T * ChainLaw(ability(**given), T).log_partition
+    law = ability(**given, T=T)
+    value = somewhere(law).detach()
+    result: Tensor = energy(**given, **{name: value}) + T * law.log_prob(value)
+    return result
 
 
 def _by_table(energy: Energy, name: str, given: Given, T: float) -> Tensor:
@@ -193,8 +193,13 @@ def exact_minimum(
     if way == "argmin":
         return {name: ability(**given).detach()}
     if way == "conditional":
-        return {name: mode(ability(**given)).detach()}
+        return {name: mode(ability(**given, T=_own_temperature(energy))).detach()}
     return {name: ChainLaw(ability(**given)).mode}
+
+
+def _own_temperature(energy: Energy) -> float:
+    """The mode is the same at every temperature; a marginal knows its law at its own."""
+    return float(getattr(energy, "T", 1.0))
 
 
 __all__ = [

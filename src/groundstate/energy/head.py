@@ -16,7 +16,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Binary, Count, Finite, Real, Space
 from groundstate.errors import Unsupported
-from groundstate.math.laws import mode, tempered
+from groundstate.math.laws import somewhere, tempered
 from groundstate.nn.mlp import network
 
 
@@ -150,7 +150,7 @@ class DistributionHead(Energy):
             return x.new_zeros(x.shape[0])
         law = self.law(x)
         hot = tempered(law, T)
-        y = mode(hot).detach()
+        y = somewhere(hot).detach()
         return law.log_prob(y) / T - hot.log_prob(y)
 
 

@@ -109,9 +109,12 @@ class Sum(Energy):
 
     def _table(self, name: str, holders: list[Energy]) -> Callable[..., Tensor]:
         def table(**given: Tensor) -> Tensor:
-            e = torch.stack([p.table(name, **_own(p, given)) for p in holders]).sum(0)
+            e: Any = 0.0
+            for part in holders:  # a part that shares no given variable has one row for all
+                e = e + part.table(name, **_own(part, given))
             rest = self._rest(holders, given)
-            return e + rest[:, None] if isinstance(rest, Tensor) else e
+            result: Tensor = e + rest[:, None] if isinstance(rest, Tensor) else e
+            return result
 
         return table
 

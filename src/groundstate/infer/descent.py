@@ -78,11 +78,14 @@ def descend(
     *,
     low: Tensor,
     high: Tensor,
+    reach: Tensor | None = None,
     max_iter: int = 200,
     tol: float = 1e-6,
     memory: int = 10,
 ) -> Descent:
     """Minimise every row of ``start`` ``(B, D)`` within ``[low, high]`` ``(D,)``.
+
+    No coordinate moves further than ``reach`` ``(D,)`` in one step, where it is given.
 
     A row has converged when the largest entry of its projected gradient is at most ``tol``, or
     when no representable step lowers its value any more.
@@ -118,6 +121,8 @@ def descend(
         d = torch.where(uphill[:, None], -free_g, d)
         if not history.pairs:  # no curvature yet: a step of length about one
             d = d / free_g.abs().sum(1, keepdim=True).clamp_min(1.0)
+        if reach is not None:
+            d = d / (d.abs() / reach).amax(1, keepdim=True).clamp_min(1.0)
         d = d.masked_fill(done[:, None], 0.0)
         new_u, new_f, new_g, moved = _search(value_and_grad, u, f, g, d, low, high, active)
         stuck = ~moved & ~done

@@ -82,6 +82,7 @@ class Gradient(Method):
                 start,
                 low=pack.low,
                 high=pack.high,
+                reach=pack.reach,
                 max_iter=self.max_iter,
                 tol=self.tol,
                 memory=self.memory,
@@ -93,8 +94,11 @@ class Gradient(Method):
         pick = best * b + torch.arange(b, device=best.device)
         with torch.no_grad():
             values = pack.unpack(found.point[pick])
+        converged = found.converged[pick]
+        if pack.reach is not None:
+            converged = converged & ~_improvable(query, values, self.tol)
         trace = found.trace[:, pick]
-        return Minimum(values, found.value[pick], False, found.converged[pick], found.n_iter, trace)
+        return Minimum(values, found.value[pick], False, converged, found.n_iter, trace)
 
     def _optimise(self, make: MakeOptimizer, f: ValueAndGrad, start: Tensor, pack: Pack) -> Descent:
         u = start.clamp(pack.low, pack.high).requires_grad_()
@@ -121,6 +125,23 @@ class Gradient(Method):
                 trace.append(best_f.clone())
                 steps += 1
         return Descent(best_u, best_f, converged, steps, torch.stack(trace))
+
+
+def _improvable(query: Query, values: Mapping[str, Tensor], tol: float) -> Tensor:
+    """Rows in which raising some probability from nearly 0 would lower the energy, ``(B,)``.
+
+    There the gradient in the logits vanishes although the point is no minimum.
+    """
+    names = [name for name in values if is_simplex(query.space(name))]
+    with torch.enable_grad():
+        at = {n: v.detach().requires_grad_() if n in names else v for n, v in values.items()}
+        e = query.energy(**query.fixed, **at)
+        grads = torch.autograd.grad(e.sum(), [at[n] for n in names])
+    bad = torch.zeros(len(e), dtype=torch.bool, device=e.device)
+    for name, g in zip(names, grads, strict=True):
+        gain = (values[name] * g).sum(-1, keepdim=True) - g
+        bad |= (gain > max(1e-2, tol)).flatten(1).any(1)
+    return bad
 
 
 def value_and_grad(query: Query, pack: Pack, repeats: int = 1) -> ValueAndGrad:

@@ -12,6 +12,8 @@ from groundstate.compute.random import Key
 from groundstate.energy.spaces import Real, Sequence, Simplex, Space
 from groundstate.infer.base import Query
 
+LOGIT_REACH = 1.0  # longest step of a logit in one iteration
+
 
 def bounds(space: Space) -> tuple[float, float]:
     """The box of a real space, infinite where it has none."""
@@ -43,6 +45,10 @@ class Pack:
         high = [b[1] for b, k in edges for _ in range(k)]
         self.low = torch.tensor(low, device=query.device, dtype=query.dtype)  # (D,)
         self.high = torch.tensor(high, device=query.device, dtype=query.dtype)
+        logits = [is_simplex(query.space(n)) for n, k in self.sizes.items() for _ in range(k)]
+        far = torch.tensor([LOGIT_REACH if soft else math.inf for soft in logits])
+        # a softmax is flat far out: one long step there would never come back
+        self.reach = far.to(self.low) if any(logits) else None  # (D,)
         self.unknown: Tensor | None = None  # (B, D) when some coordinates are known
         if query.masks:
             parts = [

@@ -17,13 +17,14 @@ from groundstate.errors import Unsupported
 from groundstate.learn.estimators import Function, leaves, per_value, place, scores
 from groundstate.math.laws import draw
 
-BLOCK = 4096  # draws whose gradients are taken at once
+BLOCK = 256  # draws whose gradients are taken at once; the cost of one grows with it
+MANY = 4096  # draws that stand for an average
 NODES = 64  # of Gauss-Hermite quadrature
 
 
 @dataclass(frozen=True)
 class EstimatorRow:
-    """One estimator of :math:`\\nabla_\\varphi E_q[f]`.
+    r"""One estimator of :math:`\nabla_\varphi E_q[f]`.
 
     Attributes
     ----------
@@ -32,6 +33,7 @@ class EstimatorRow:
     variance : total variance of one estimate from n draws (the sum over coordinates)
     stderr : standard error of ``mean``, ``(P,)``
     seconds : time of one estimate
+    expected : what ``variance`` converges to, where q is finite or a normal law on a line
     """
 
     name: str
@@ -39,6 +41,7 @@ class EstimatorRow:
     variance: float
     stderr: Tensor
     seconds: float
+    expected: float | None = None
 
 
 def compare_estimators(
@@ -82,31 +85,55 @@ def compare_estimators(
     exact = _exact(f, q)
     if exact is not None:
         seconds = time.perf_counter() - start
-        rows.append(EstimatorRow("exact", exact, 0.0, torch.zeros_like(exact), seconds))
-    names: list[str | None] = [None, "mean", "optimal"] + (["leave_one_out"] if n > 1 else [])
-    for name in names:
-        fixed = _constant(name, f, q, generator) if name in ("mean", "optimal") else 0.0
-        title = "score function" + (f", {name}" if name else "")
+        rows.append(EstimatorRow("exact", exact, 0.0, torch.zeros_like(exact), seconds, 0.0))
+    for name in ("", "mean", "optimal"):
+        b = _constant(name, f, q, generator)
 
-        def estimate(count: int, own: torch.Generator, name: str | None = name, b: float = fixed) -> Tensor:
-            z = draw(q, count, own)
+        def scored(z: Tensor, b: float = b) -> Tensor:
             with torch.no_grad():
                 values = f(z)
-            if name == "leave_one_out":
-                groups = values.reshape(-1, n)
-                b_ = ((groups.sum(1, keepdim=True) - groups) / (n - 1)).reshape(-1)
-                return (values - b_)[:, None] * scores(q, z)
-            return (values - b)[:, None] * scores(q, z)
+            return (values - b)[:, None] * scores(q, z.detach())
 
-        rows.append(_repeat(title, estimate, n, repeats, generator))
+        title = f"score function, {name}" if name else "score function"
+        drawn = _drawn(q, scored)
+        rows.append(_repeat(title, drawn, n, repeats, generator, _expected(q, scored, n)))
+    if n > 1:
+
+        def compared(count: int, own: torch.Generator) -> Tensor:
+            z = draw(q, count, own)
+            with torch.no_grad():
+                values = f(z).view(-1, n)
+            others = (values.sum(1, keepdim=True) - values) / (n - 1)
+            return (values - others).reshape(-1, 1) * scores(q, z)
+
+        rows.append(_repeat("score function, leave_one_out", compared, n, repeats, generator))
     if q.has_rsample:
 
-        def through(count: int, own: torch.Generator) -> Tensor:
-            values = f(place(q, count, own))
-            return per_value(values, _phi(q))
+        def through(z: Tensor) -> Tensor:
+            return per_value(f(z), _phi(q))
 
-        rows.append(_repeat("pathwise", through, n, repeats, generator))
+        def placed(count: int, own: torch.Generator) -> Tensor:
+            return through(place(q, count, own))
+
+        rows.append(_repeat("pathwise", placed, n, repeats, generator, _expected(q, through, n)))
     return rows
+
+
+def _drawn(
+    q: Distribution, each: Callable[[Tensor], Tensor]
+) -> Callable[[int, torch.Generator], Tensor]:
+    return lambda count, own: each(draw(q, count, own))
+
+
+def _expected(q: Distribution, each: Callable[[Tensor], Tensor], n: int) -> float | None:
+    """Total variance of the mean of n independent estimates, where averages over q are exact."""
+    nodes = _nodes(q)
+    if nodes is None:
+        return None
+    z, weights = nodes
+    found = each(z).detach()  # (m, P)
+    mean = (weights[:, None] * found).sum(0)
+    return float((weights * found.square().sum(1)).sum() - mean.square().sum()) / n
 
 
 def _repeat(
@@ -115,6 +142,7 @@ def _repeat(
     n: int,
     repeats: int,
     generator: torch.Generator | None,
+    expected: float | None = None,
 ) -> EstimatorRow:
     (own,) = split(generator, 1)
     per_block = max(1, BLOCK // n)
@@ -127,7 +155,8 @@ def _repeat(
     all_of = torch.cat(found)  # (repeats, P)
     variance = all_of.var(0) if repeats > 1 else torch.zeros_like(all_of[0])
     stderr = (variance / repeats).sqrt()
-    return EstimatorRow(name, all_of.mean(0), float(variance.sum()), stderr, seconds)
+    total = float(variance.sum())
+    return EstimatorRow(name, all_of.mean(0), total, stderr, seconds, expected)
 
 
 def _phi(q: Distribution) -> list[Tensor]:
@@ -143,8 +172,8 @@ def _nodes(q: Distribution) -> tuple[Tensor, Tensor] | None:
         return z, q.log_prob(z).exp().detach()
     if isinstance(q, Normal):
         at, w = np.polynomial.hermite_e.hermegauss(NODES)
-        loc = q.loc.detach()
-        z = loc + q.scale.detach() * torch.as_tensor(at, dtype=loc.dtype, device=loc.device)
+        loc = q.loc
+        z = loc + q.scale * torch.as_tensor(at, dtype=loc.dtype, device=loc.device)
         return z, torch.as_tensor(w / math.sqrt(2 * math.pi), dtype=loc.dtype, device=loc.device)
     return None
 
@@ -156,23 +185,25 @@ def _exact(f: Function, q: Distribution) -> Tensor | None:
     z, weights = nodes
     with torch.no_grad():
         values = f(z)
-    return ((weights * values)[:, None] * scores(q, z)).sum(0)
+    return ((weights * values)[:, None] * scores(q, z.detach())).sum(0)
 
 
 def _constant(
-    name: str | None, f: Function, q: Distribution, generator: torch.Generator | None
+    name: str, f: Function, q: Distribution, generator: torch.Generator | None
 ) -> float:
     """The mean or the optimal baseline: exact where q is a list or a line, else from many draws."""
+    if not name:
+        return 0.0
     nodes = _nodes(q)
     if nodes is None:
-        z = draw(q, BLOCK, split(generator, 1)[0])
-        nodes = z, torch.full((BLOCK,), 1 / BLOCK)
-    z, weights = nodes
+        z = draw(q, MANY, split(generator, 1)[0])
+        nodes = z, torch.full((MANY,), 1 / MANY)
+    z, weights = nodes[0].detach(), nodes[1]
     with torch.no_grad():
         values = f(z)
-    if name == "mean":
-        return float((weights * values).sum())
-    weights = weights * scores(q, z).square().sum(-1)
+    if name == "optimal":
+        squares = [scores(q, piece).square().sum(-1) for piece in z.split(BLOCK)]
+        weights = weights * torch.cat(squares)
     return float((weights * values).sum() / weights.sum())
 
 

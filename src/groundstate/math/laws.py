@@ -28,8 +28,34 @@ def mode(law: Distribution) -> Tensor:
         return (law.logits > 0).to(law.logits.dtype)
     if isinstance(law, D.Categorical):
         return law.logits.argmax(-1)
+    if isinstance(law, D.Uniform):
+        return law.low
     result: Tensor = law.mode
     return result
+
+
+def somewhere(law: Distribution) -> Tensor:
+    """A value of positive, finite density: the mean of a continuous law, else the mode or a draw.
+
+    >>> somewhere(D.Gamma(torch.tensor(0.5), torch.tensor(1.0))).item()  # infinite at its mode 0
+    0.5
+    """
+    base = law
+    while isinstance(base, D.Independent):
+        base = base.base_dist
+    try:
+        if isinstance(base, D.Bernoulli | D.Categorical):
+            return mode(law)
+        value: Tensor = mode(law) if is_gaussian(law) or _discrete(base) else law.mean
+        if bool(torch.isfinite(value).all()):
+            return value
+    except NotImplementedError:
+        pass
+    return draw(law, 1, torch.Generator().manual_seed(0))[0]
+
+
+def _discrete(law: Distribution) -> bool:
+    return bool(getattr(law.support, "is_discrete", False))
 
 
 def is_gaussian(law: Distribution) -> bool:
@@ -64,7 +90,10 @@ def tempered(law: Distribution, T: float) -> Distribution:
 
 
 def _down(concentration: Tensor, T: float) -> Tensor:
-    return (concentration - 1) / T + 1
+    result = (concentration - 1) / T + 1
+    if not bool((result > 0).all()):
+        raise Unsupported(f"the density to the power 1/T has no finite integral for T={T}")
+    return result
 
 
 _TEMPERED: dict[type[Distribution], Callable[[Any, float], Distribution]] = {
@@ -202,4 +231,4 @@ class MixtureLaw(Distribution):
         )
 
 
-__all__ = ["MixtureLaw", "draw", "gaussian_moments", "is_gaussian", "mode", "tempered"]
+__all__ = ["MixtureLaw", "draw", "gaussian_moments", "is_gaussian", "mode", "somewhere", "tempered"]

@@ -34,6 +34,7 @@ def solve_regression(
     sums: dict[str, Tensor], l2: float = 0.0, intercept: bool = True
 ) -> tuple[Tensor, Tensor]:
     """``W`` ``(m, d)`` and ``b`` ``(m,)`` in float64; of many best ``W`` the one of least norm."""
+    sums = {name: value.detach() for name, value in sums.items()}
     n = sums["n"]
     if not float(n) > 0:
         raise DataError(f"the weights sum to {float(n)}; at least one row needs a positive weight")

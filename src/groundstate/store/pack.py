@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from groundstate.errors import StoreError
+from groundstate.errors import StoreError, Unsupported
 from groundstate.store.archive import Array
 from groundstate.store.arrays import encode_array, encode_tensor, is_tensor
 from groundstate.store.generators import encode_generator
@@ -99,6 +99,8 @@ class Packer:
         if is_tensor(value):
             note, block = encode_tensor(value, self._where(path))
             return {TAG: "tensor", "key": self._keep(block, path), **note}
+        if kind.__module__ == "torch" and kind.__name__ in ("device", "dtype"):
+            return {TAG: f"torch {kind.__name__}", "v": str(value)}
         if isinstance(value, np.dtype):
             return {TAG: "dtype", "v": value.str}
         if isinstance(value, type) and issubclass(value, np.generic):
@@ -121,7 +123,10 @@ class Packer:
                 "class, or leave it out"
             )
         self.classes.add(identity)
-        parts = hook.parts(value, self._where(path))
+        try:
+            parts = hook.parts(value, self._where(path))
+        except Unsupported as error:
+            raise StoreError(f"cannot store {self._where(path)}: {error}") from error
         return {
             TAG: "object",
             "class": identity,

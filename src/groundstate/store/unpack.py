@@ -113,6 +113,17 @@ class Unpacker:
         dtype = np.dtype(word)
         return dtype if node[TAG] == "dtype" else dtype.type
 
+    def _torch(self, node: dict[str, Any], depth: int) -> Any:
+        import torch
+
+        word = _typed(node["v"], str)
+        if node[TAG] == "torch device":
+            return torch.device(word)
+        found = getattr(torch, word.removeprefix("torch."), None)
+        if not isinstance(found, torch.dtype):
+            raise StoreError(f"unknown dtype {word!r:.40}")
+        return found
+
     def _generator(self, node: dict[str, Any], depth: int) -> Any:
         return decode_generator(node["name"], self.unpack(node["state"], depth))
 
@@ -168,6 +179,8 @@ _KINDS: dict[str, Callable[[Unpacker, dict[str, Any], int], Any]] = {
     "tensor": Unpacker._tensor,
     "dtype": Unpacker._dtype,
     "scalar type": Unpacker._dtype,
+    "torch device": Unpacker._torch,
+    "torch dtype": Unpacker._torch,
     "generator": Unpacker._generator,
     "sparse": Unpacker._sparse,
     "object": Unpacker._object,

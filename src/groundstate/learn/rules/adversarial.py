@@ -3,8 +3,7 @@ r"""A learned sampler provides the negatives: two players, one energy."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -22,7 +21,7 @@ from groundstate.learn.rules.generators import (
     mmd_squared,
     wider_gaussian,
 )
-from groundstate.learn.rules.inner import replace, suggested
+from groundstate.learn.rules.inner import held, replace, suggested
 from groundstate.learn.rules.sources import evaluate
 from groundstate.registry import rules
 
@@ -185,17 +184,4 @@ class Adversarial(ContrastRule):
         return replace(plan, route="generator", exact=False)
 
 
-@contextmanager
-def held(module: nn.Module) -> Iterator[None]:
-    """Hold the parameters of a module: nothing computed inside has a gradient in them."""
-    learned = [p for p in module.parameters() if p.requires_grad]
-    for p in learned:
-        p.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for p in learned:
-            p.requires_grad_(True)
-
-
-__all__ = ["Adversarial", "held"]
+__all__ = ["Adversarial"]

@@ -3,12 +3,13 @@ r"""Inference inside learning: which method computes a term, decided before any 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from groundstate.energy.base import Energy
 from groundstate.energy.exact import exact_free_energy, marginal_way
@@ -114,6 +115,19 @@ def theta_free(energy: Energy, free: tuple[str, ...], T: float = 1.0) -> bool:
     return not value.requires_grad
 
 
+@contextmanager
+def held(module: nn.Module) -> Iterator[None]:
+    """Hold the parameters of a module: nothing computed inside has a gradient in them."""
+    learned = [p for p in module.parameters() if p.requires_grad]
+    for p in learned:
+        p.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for p in learned:
+            p.requires_grad_(True)
+
+
 def spread(v: Tensor, rows: int) -> Tensor:
     """One answer for all rows when nothing was given."""
     return v if v.shape[0] == rows else v.expand(rows, *v.shape[1:])
@@ -130,6 +144,7 @@ def suggested(energy: Energy) -> tuple[Method, ...]:
 __all__ = [
     "choose",
     "free_energy_of",
+    "held",
     "hide",
     "minimum",
     "replace",

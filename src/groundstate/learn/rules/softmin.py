@@ -185,6 +185,16 @@ class SoftMin(ContrastRule):
         exact = plan.exact and method is not None and method.exact
         return replace(plan, route="marginalise", method=method, exact=exact)
 
+    def _lists(
+        self, energy: Energy, view: Energy, over: tuple[str, ...], free: tuple[str, ...]
+    ) -> bool:
+        """Whether a table is the way: declared, or there is no normaliser in closed form."""
+        if not listable(view, over):
+            return False
+        declared = view.ability("table", *over) is not None
+        closed = self.latent != "minimise" and 0 < self.T < math.inf
+        return declared or not closed or energy.ability("log_partition", *free) is None
+
     def contrast_is_constant(self, energy: Energy) -> bool:
         free = self.contrasted(energy)
         return self._is_normalised(energy, free) or theta_free(energy, free, self.T)

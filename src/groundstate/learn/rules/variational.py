@@ -11,14 +11,18 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributions, nn
 from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
 
 from groundstate.compute.random import split
 from groundstate.energy.base import Energy
+from groundstate.energy.spaces import Finite
 from groundstate.infer.base import ask
-from groundstate.infer.families import Family, default_family
+from groundstate.infer.families import Categorical, Family, MeanField, default_family
+from groundstate.infer.variational import Variational as Fit
 from groundstate.learn.base import Batch
+from groundstate.learn.rules.inner import held
+from groundstate.math.free import boltzmann_logits
 from groundstate.math.laws import draw
 
 Estimator = Literal["auto", "exact", "closed", "pathwise", "score"]
@@ -43,6 +47,8 @@ class Variational(nn.Module):
         How :math:`E_q[e]` is found: a sum over finite latents, a closed form where e is quadratic
         and q normal, draws that carry gradients, or the score function with a baseline. "auto"
         takes the first that applies.
+    max_iter : int, default=100
+        Most iterations of the fit of q to a batch.
     encoder : module, optional
         Called with the known variables as keywords; returns the parameters ``(B, P)`` of q, or a
         mapping of names to them.
@@ -64,6 +70,7 @@ class Variational(nn.Module):
         n: int = 1,
         estimator: Estimator = "auto",
         *,
+        max_iter: int = 100,
         encoder: nn.Module | None = None,
     ) -> None:
         super().__init__()
@@ -73,6 +80,7 @@ class Variational(nn.Module):
             raise ValueError(f"estimator must be one of {', '.join(ESTIMATORS)}, got {estimator!r}")
         self.family: Any = family
         self.n, self.estimator, self.encoder = n, estimator, encoder
+        self.max_iter = max_iter
 
     def families(self, energy: Energy, latents: tuple[str, ...]) -> dict[str, Family]:
         """The family of every latent."""
@@ -96,7 +104,7 @@ class Variational(nn.Module):
         """q of every latent, batch shape ``(B,)``."""
         families = self.families(energy, latents)
         if self.encoder is None:
-            return fitted(energy, families, known, T)
+            return fitted(energy, families, known, T, self.max_iter)
         params = self.encoder(**{n: v for n, v in known.items() if n in energy.spaces})
         if isinstance(params, Tensor):
             sizes = [families[name].size(energy.spaces[name]) for name in latents]
@@ -256,21 +264,19 @@ def _entropy(laws: Laws, values: Mapping[str, Tensor]) -> Tensor:
 
 
 def fitted(
-    energy: Energy, families: Mapping[str, Family], known: Batch, T: float
+    energy: Energy, families: Mapping[str, Family], known: Batch, T: float, max_iter: int = 100
 ) -> dict[str, Distribution]:
     """q at its best for these rows and the current θ, without gradient in its parameters."""
-    from groundstate.infer.variational import Variational as Fit
-
-    held = [p for p in energy.parameters() if p.requires_grad]
+    if len(families) == 1:
+        ((name, family),) = families.items()
+        if isinstance(energy.spaces[name], Finite) and isinstance(family, (MeanField, Categorical)):
+            with torch.no_grad():  # every law on the values is in the family: the posterior
+                logits = boltzmann_logits(energy.table(name, **known), T)
+            return {name: distributions.Categorical(logits=logits, validate_args=False)}
     query = ask(energy, tuple(families), {n: v.detach() for n, v in known.items()}, T=T)
-    for p in held:
-        p.requires_grad_(False)
-    try:
-        laws: dict[str, Distribution] = Fit(family=dict(families)).laws(query)
-    finally:
-        for p in held:
-            p.requires_grad_(True)
-    return laws
+    fit = Fit(family=dict(families), n=32, max_iter=max_iter, tol=1e-4)
+    with held(energy):
+        return fit.laws(query)
 
 
 @contextmanager

@@ -1,0 +1,44 @@
+"""Everything registered can be stored: a new row is tested by being there."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.distributions import Normal
+
+from groundstate.energy import CentroidEnergy, DensityEnergy, Energy, LinearEnergy, TableEnergy
+from groundstate.energy.registering import example_rows
+from groundstate.errors import StoreError
+from groundstate.registry import energies
+from groundstate.store import dumps, loads
+
+COMPOSED = {
+    "sum": lambda: LinearEnergy(2, 3, scale=1.0) + TableEnergy(torch.tensor([0.0, 1.0, 2.0]), "y"),
+    "scaled": lambda: 2.0 * LinearEnergy(2, 3, scale=1.0),
+    "given": lambda: LinearEnergy(2, 3, scale=1.0).given(x=torch.ones(1, 2)),
+    "marginal": lambda: CentroidEnergy(3, 2).marginal("z"),
+    "normal": lambda: DensityEnergy(Normal(torch.zeros(2), torch.ones(2)), "x"),
+}
+
+
+@pytest.mark.parametrize("name", [*energies.names(), *COMPOSED])
+def test_an_energy_comes_back_the_same(name: str) -> None:
+    make = COMPOSED[name] if name in COMPOSED else energies[name].make
+    assert make is not None
+    energy: Energy = make()
+    batch = example_rows(energy, 5, torch.Generator().manual_seed(0))
+    data = dumps(energy)
+    back = loads(data)
+    assert type(back) is type(energy) and back.spaces == energy.spaces
+    with torch.no_grad():
+        assert torch.equal(back(**batch), energy(**batch))
+    assert dumps(back) == data
+
+
+def test_an_energy_that_cannot_be_stored_says_where() -> None:
+    class Own(Energy):
+        def __init__(self) -> None:
+            super().__init__()
+
+    with pytest.raises(StoreError, match=r"cannot store value\.inner\.energy: .*Own"):
+        dumps({"inner": 2.0 * Own()})
