@@ -74,6 +74,10 @@ def test_one_device_names_both() -> None:
     assert one_device(x=x, z=None).type == "cpu"
     with pytest.raises(Unsupported, match="x is on cpu but theta is on meta"):
         one_device(x=x, theta=theta)
+    with pytest.raises(
+        Unsupported, match=r"tensor 0 is on cpu but tensor 1 is on meta.*\.to\('cpu'"
+    ):
+        one_device(x, theta)
 
 
 def test_threads_are_put_back() -> None:

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from tests.energy.helpers import F64, bilinear, linear_gaussian, t
 from torch.distributions import Independent, MultivariateNormal, Normal
 
 from groundstate.energy import (
@@ -31,7 +32,6 @@ from groundstate.energy import (
 )
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.infer import minimise, posterior, sample
-from tests.energy.helpers import F64, bilinear, linear_gaussian, t
 
 ONE = torch.ones(1, dtype=F64)
 

@@ -189,7 +189,7 @@ def test_gradient_keeps_the_box_and_meets_its_conditions():
     found = minimise(e, "x", {"y": y}, method=Gradient(tol=1e-8))
     x = found["x"].requires_grad_()
     (g,) = torch.autograd.grad(e(x=x, y=y).sum(), x)
-    projected = x - (x - g).clamp(0, 1)
+    projected = (x - (x - g).clamp(0, 1)).detach()
     assert float(projected.abs().max()) < 1e-7
     for i in range(3):
         peer = scipy_minimize(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_iris
 from torch.distributions import Normal
 
 from groundstate.energy import CentroidEnergy, DensityEnergy, Energy, LinearEnergy, TableEnergy
 from groundstate.energy.registering import example_rows
 from groundstate.errors import StoreError
-from groundstate.registry import energies
+from groundstate.registry import energies, models
 from groundstate.store import dumps, loads
 
 COMPOSED = {
@@ -33,6 +35,21 @@ def test_an_energy_comes_back_the_same(name: str) -> None:
     with torch.no_grad():
         assert torch.equal(back(**batch), energy(**batch))
     assert dumps(back) == data
+
+
+@pytest.mark.parametrize("name", models.names())
+@pytest.mark.filterwarnings("ignore::UserWarning")  # defaults may stop early; not the point here
+def test_a_model_answers_the_same(name: str) -> None:
+    X, y = load_iris(return_X_y=True)
+    params = models[name].obj().get_params()
+    seed = {"random_state": 0} if "random_state" in params else {}
+    model = models[name].obj(**seed).fit(X, y)
+    data = dumps(model)
+    back = loads(data)
+    for method in ("predict", "predict_proba", "decision_function", "transform", "score_samples"):
+        if hasattr(model, method):
+            assert np.array_equal(getattr(back, method)(X), getattr(model, method)(X))
+    assert back.get_params() == model.get_params() and dumps(back) == data
 
 
 def test_an_energy_that_cannot_be_stored_says_where() -> None:

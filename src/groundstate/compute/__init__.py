@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from groundstate.compute.batches import Batches, stack_batches
-from groundstate.compute.device import as_tensor, one_device, resolve_device, resolve_dtype, threads
-from groundstate.compute.hashing import row_hash
-from groundstate.compute.line import WeightLine
-from groundstate.compute.optimizers import SGD, Adam, AdamW, StackedOptimizer
-from groundstate.compute.population import Population, stack
-from groundstate.compute.random import Key, RandomState, mix64, seeded, split
-from groundstate.compute.reduce import Reduce, current, run_local
-from groundstate.compute.training import Step, train
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from groundstate.compute.batches import Batches, stack_batches
+    from groundstate.compute.device import (
+        as_tensor,
+        one_device,
+        resolve_device,
+        resolve_dtype,
+        threads,
+    )
+    from groundstate.compute.hashing import row_hash
+    from groundstate.compute.line import WeightLine
+    from groundstate.compute.optimizers import SGD, Adam, AdamW, StackedOptimizer
+    from groundstate.compute.population import Population, stack
+    from groundstate.compute.random import Key, RandomState, mix64, seeded, split
+    from groundstate.compute.reduce import Reduce, current, run_local
+    from groundstate.compute.training import Step, train
+
+_HOMES = {
+    "batches": ("Batches", "stack_batches"),
+    "device": ("as_tensor", "one_device", "resolve_device", "resolve_dtype", "threads"),
+    "hashing": ("row_hash",),
+    "line": ("WeightLine",),
+    "optimizers": ("SGD", "Adam", "AdamW", "StackedOptimizer"),
+    "population": ("Population", "stack"),
+    "random": ("Key", "RandomState", "mix64", "seeded", "split"),
+    "reduce": ("Reduce", "current", "run_local"),
+    "training": ("Step", "train"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "SGD",
@@ -39,3 +62,13 @@ __all__ = [
     "threads",
     "train",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -97,8 +97,8 @@ def as_tensor(
     return torch.from_numpy(values).to(device=target, dtype=wanted)
 
 
-def one_device(**tensors: Tensor | None) -> torch.device:
-    """The common device of named tensors, or an error that names two that differ.
+def one_device(*tensors: Tensor | None, **named: Tensor | None) -> torch.device:
+    """The common device of the tensors, or an error that names two that differ.
 
     Examples
     --------
@@ -106,7 +106,8 @@ def one_device(**tensors: Tensor | None) -> torch.device:
     >>> one_device(x=torch.zeros(2), theta=torch.zeros(3))
     device(type='cpu')
     """
-    given = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    numbered = {f"tensor {i}": tensor for i, tensor in enumerate(tensors)}
+    given = {n: tensor for n, tensor in {**numbered, **named}.items() if tensor is not None}
     if not given:
         raise ShapeError("one_device got no tensors; pass at least one.")
     (first, reference), *rest = given.items()
@@ -114,7 +115,7 @@ def one_device(**tensors: Tensor | None) -> torch.device:
         if tensor.device != reference.device:
             raise Unsupported(
                 f"{first} is on {reference.device} but {name} is on {tensor.device}; "
-                f"move one of them, for example {name}.to({str(reference.device)!r})."
+                f"move one of them, for example with .to({str(reference.device)!r})."
             )
     return reference.device
 

@@ -23,7 +23,10 @@ _DIGIT = 11
 
 
 def _jit(function: Any) -> Any:
-    return njit(cache=True, nogil=True)(function)
+    try:
+        return njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # nowhere to write the cache: compile in every process
+        return njit(nogil=True)(function)
 
 
 @_jit

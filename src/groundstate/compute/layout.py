@@ -19,7 +19,7 @@ I64 = NDArray[np.int64]
 
 _BITS = 52  # of the length of the whole line: every piece of it is exact in float64
 _SMALLEST = 1e-300  # below this total the units of the line would underflow
-_FEW = 1024
+_FEW = 256
 
 
 class Layout:

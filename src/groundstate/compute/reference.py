@@ -17,9 +17,12 @@ def keyed_order(words: U64, word: int, bits: int) -> I64:
     The position needs those bits, so one word carries both and only words are sorted.
     """
     low = np.uint64((1 << bits) - 1)
-    keys = mix64(words ^ np.uint64(word)) & ~low | np.arange(len(words), dtype=np.uint64)
+    keys = mix64(words ^ np.uint64(word))
+    keys &= ~low
+    keys |= np.arange(len(words), dtype=np.uint64)
     keys.sort()
-    return (keys & low).astype(np.int64)
+    keys &= low
+    return keys.view(np.int64)
 
 
 def stable_order(words: U64, bits: int) -> I64:

@@ -16,7 +16,14 @@ from groundstate.energy.offers import Offer
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Binary, Count, Finite, Real, Simplex, Space
 from groundstate.errors import Unsupported
-from groundstate.math.laws import draw, gaussian_moments, is_gaussian, somewhere, tempered
+from groundstate.math.laws import (
+    draw,
+    gaussian_moments,
+    is_gaussian,
+    minus_log,
+    somewhere,
+    tempered,
+)
 from groundstate.math.pinned import PinnedNormal
 
 # Families that can be taken apart into tensors and put together again, by the arguments kept.
@@ -151,7 +158,7 @@ class DensityEnergy(Energy):
         return D.Independent(base, self.event_axes) if self.event_axes else base
 
     def forward(self, **values: Tensor) -> Tensor:
-        return -self.law.log_prob(values[self.variable])
+        return minus_log(self.law, values[self.variable])
 
     def _derived(self, kind: str, variables: frozenset[str]) -> Callable[..., Any] | None:
         if variables != self.normalised:

@@ -17,7 +17,7 @@ from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Space
 from groundstate.errors import Unsupported
 from groundstate.math.free import boltzmann_logits
-from groundstate.math.laws import draw, somewhere, tempered
+from groundstate.math.laws import draw, minus_log, somewhere, tempered
 
 
 def _example() -> DirectedEnergy:
@@ -95,7 +95,7 @@ class DirectedEnergy(Energy):
 
     def forward(self, **values: Tensor) -> Tensor:
         x, z = values[self.observed], values[self.latent]
-        return self.prior(**{self.latent: z}) - self.likelihood(z).log_prob(x)
+        return self.prior(**{self.latent: z}) + minus_log(self.likelihood(z), x)
 
     def _derived(self, kind: str, variables: frozenset[str]) -> Callable[..., Any] | None:
         if kind == "conditional" and variables == {self.observed}:

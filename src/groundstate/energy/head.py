@@ -16,7 +16,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Binary, Count, Finite, Real, Space
 from groundstate.errors import Unsupported
-from groundstate.math.laws import somewhere, tempered
+from groundstate.math.laws import minus_log, somewhere, tempered
 from groundstate.nn.mlp import network
 
 
@@ -41,16 +41,23 @@ def _above(m: int) -> Space:
     return Real(m, low=0.0)
 
 
+def _law(family: Any, *arguments: Tensor) -> Distribution:
+    law: Distribution = family(*arguments, validate_args=False)
+    return law
+
+
 HEADS: dict[str, Family] = {
-    "normal": Family(2, lambda p: D.Normal(p[0], _positive(p[1])), Real),
-    "laplace": Family(2, lambda p: D.Laplace(p[0], _positive(p[1])), Real),
-    "student": Family(3, lambda p: D.StudentT(2 + _positive(p[2]), p[0], _positive(p[1])), Real),
+    "normal": Family(2, lambda p: _law(D.Normal, p[0], _positive(p[1])), Real),
+    "laplace": Family(2, lambda p: _law(D.Laplace, p[0], _positive(p[1])), Real),
+    "student": Family(
+        3, lambda p: _law(D.StudentT, 2 + _positive(p[2]), p[0], _positive(p[1])), Real
+    ),
     "bernoulli": Family(1, lambda p: D.Bernoulli(logits=p[0], validate_args=False), Binary),
-    "poisson": Family(1, lambda p: D.Poisson(_positive(p[0])), Count),
-    "exponential": Family(1, lambda p: D.Exponential(_positive(p[0])), _above),
-    "gamma": Family(2, lambda p: D.Gamma(_positive(p[0]), _positive(p[1])), _above),
-    "lognormal": Family(2, lambda p: D.LogNormal(p[0], _positive(p[1])), _above),
-    "beta": Family(2, lambda p: D.Beta(_positive(p[0]), _positive(p[1])), _unit),
+    "poisson": Family(1, lambda p: _law(D.Poisson, _positive(p[0])), Count),
+    "exponential": Family(1, lambda p: _law(D.Exponential, _positive(p[0])), _above),
+    "gamma": Family(2, lambda p: _law(D.Gamma, _positive(p[0]), _positive(p[1])), _above),
+    "lognormal": Family(2, lambda p: _law(D.LogNormal, p[0], _positive(p[1])), _above),
+    "beta": Family(2, lambda p: _law(D.Beta, _positive(p[0]), _positive(p[1])), _unit),
 }
 
 
@@ -122,10 +129,10 @@ class DistributionHead(Energy):
         if self.family == "categorical":
             return D.Categorical(logits=raw, validate_args=False)
         pieces = list(raw.view(x.shape[0], self.outputs, self.m).unbind(1))
-        return D.Independent(HEADS[self.family].law(pieces), 1)
+        return D.Independent(HEADS[self.family].law(pieces), 1, validate_args=False)
 
     def forward(self, **values: Tensor) -> Tensor:
-        return -self.law(values[self.input]).log_prob(values[self.variable])
+        return minus_log(self.law(values[self.input]), values[self.variable])
 
     def _derived(self, kind: str, variables: frozenset[str]) -> Callable[..., Any] | None:
         if variables != self.normalised:

@@ -18,8 +18,9 @@ from groundstate.infer.families import Gaussian
 from groundstate.infer.laplace import laplace
 from groundstate.infer.pack import Pack, is_simplex, squash
 from groundstate.infer.variational import Variational
-from groundstate.math.laws import draw
+from groundstate.math.laws import MixtureLaw, draw
 
+GUARD, WIDER = 0.2, 3.0  # share and width of the wide part of a guarded proposal
 How = Literal["moments", "laplace", "reverse_kl"]
 
 
@@ -68,9 +69,13 @@ def fit_proposal(
 
 
 def fit_law(
-    query: Query, how: How = "moments", n: int = 1000, rounds: int = 4
+    query: Query, how: How = "moments", n: int = 1000, rounds: int = 4, guard: bool = False
 ) -> dict[str, Distribution]:
-    """``fit_proposal`` for a checked question."""
+    """``fit_proposal`` for a checked question.
+
+    ``guard`` mixes in a share of draws from a law three times as wide, which keeps the weights
+    of a target with heavier tails bounded.
+    """
     if how == "reverse_kl":
         return Variational(Gaussian("full")).laws(query)
     if how not in ("moments", "laplace"):
@@ -86,8 +91,15 @@ def fit_law(
     laws, at = {}, 0
     for name, d in pack.sizes.items():
         block = slice(at, at + d)
-        params = Gaussian("full").params(mean[:, block], covariance[:, block, block])
-        laws[name] = Gaussian("full").law(query.space(name), params)
+        own_mean, own = mean[:, block], covariance[:, block, block]
+        if guard:
+            wide = torch.stack([own, WIDER**2 * own], 1).flatten(0, 1)  # (2B, d, d)
+            params = Gaussian("full").params(own_mean.repeat_interleave(2, 0), wide)
+            shares = own.new_tensor([1 - GUARD, GUARD]).log().expand(query.rows, 2)
+            laws[name] = MixtureLaw(shares, Gaussian("full").law(query.space(name), params))
+        else:
+            params = Gaussian("full").params(own_mean, own)
+            laws[name] = Gaussian("full").law(query.space(name), params)
         at += d
     return laws
 

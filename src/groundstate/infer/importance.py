@@ -44,7 +44,7 @@ class Importance(Method):
     Parameters
     ----------
     proposal : law, mapping of laws by name, or a callable from the given values to either; None
-        fits a Gaussian to real variables with :func:`fit_proposal`
+        fits a Gaussian to real variables with :func:`fit_proposal` and mixes in a wider one
     n : draws for ``marginalise``
     self_normalised : make the weights of ``sample`` sum to one over the draws of a row
     smooth : "psis" replaces the largest weights by Pareto quantiles
@@ -86,7 +86,7 @@ class Importance(Method):
             return Proposal(self.proposal, query)
         from groundstate.infer.fitting import fit_law
 
-        return Proposal(fit_law(query), query)
+        return Proposal(fit_law(query, guard=True), query)
 
     def weigh(self, query: Query, n: int) -> tuple[dict[str, Tensor], Tensor, Tensor]:
         """Draws ``(n, B, *event)``, their energies and log weights ``(n, B)``."""

@@ -22,6 +22,7 @@ from groundstate.infer.laplace import laplace
 from groundstate.infer.pack import Pack, is_simplex, squash
 from groundstate.registry import methods
 
+Shape = tuple[Tensor, Tensor] | None  # mode (B, D) and curvature (B, D, D) on the line
 CHUNK = 2**22  # nodes evaluated at once
 MAX_DIM = 3
 
@@ -34,8 +35,8 @@ class Quadrature(Method):
     r"""Integrate over at most three real dimensions by a product rule.
 
     Unbounded variables take Gauss-Hermite nodes centred at the mode and scaled by the curvature
-    there, which is exact for a Gaussian; half-bounded coordinates are first mapped to the line by
-    a logarithm. Boxes take the trapezoid rule. The answer's ``stderr`` is the difference to the
+    there, which is exact for a Gaussian; half-lines take Gauss-Legendre nodes of ``t / (1 - t)``
+    with the mode at the middle. Boxes take the trapezoid rule. The answer's ``stderr`` is the difference to the
     rule of half the order, an estimate of the error.
 
     Parameters
@@ -76,57 +77,94 @@ class Quadrature(Method):
 
     def marginalise(self, query: Query) -> FreeEnergy:
         pack = Pack(query)
-        boxed = bool(torch.isfinite(pack.low).all() and torch.isfinite(pack.high).all())
-        rule = self._trapezoid if boxed else self._hermite
-        if not boxed:
-            centre, curvature = laplace(query, pack, self.restarts)
-            values, axes = torch.linalg.eigh(curvature)
-            spread = axes * (2 * query.T / values).sqrt()[:, None]  # (B, D, D)
+        low, high = torch.isfinite(pack.low), torch.isfinite(pack.high)
+        if bool((low & high).all()):
+            rule = self._trapezoid
+        elif bool((low | high).any()):
+            rule = self._mixed
+        else:
+            rule = self._hermite
+        shape = None if rule == self._trapezoid else laplace(query, pack, self.restarts)
 
         def value(points: int) -> Tensor:
-            if boxed:
-                nodes, log_w = rule(points, pack)
-                u = nodes[None].expand(query.rows, -1, -1)
-                return self._sum(query, pack, u, log_w[None].expand(query.rows, -1), False)
-            t, log_w = rule(points, pack)  # (N, D), (N,)
-            u = centre[:, None] + torch.einsum("nd,bed->bne", t, spread)  # (B, N, D)
-            log_det = torch.linalg.slogdet(spread).logabsdet
-            return self._sum(query, pack, u, log_w[None] + log_det[:, None], True)
+            return self._sum(query, pack, *rule(points, query, pack, shape))
 
         F = value(self.points)
         with torch.no_grad():
-            coarse = value(max(1, self.points // 2))
-        error = (F.detach() - coarse).abs() / (3 if boxed else 1)
+            error = (F.detach() - value(max(1, self.points // 2))).abs()
+        if rule == self._trapezoid:
+            error = error / 3  # halving the step divides its error by four
         return FreeEnergy(F, "estimate", error, {"points": self.points**pack.dim})
 
-    # --- rules ---------------------------------------------------------------------------
+    # --- rules: nodes (B, N, D) and log weights (B, N) -------------------------------------
 
     @staticmethod
-    def _hermite(points: int, pack: Pack) -> tuple[Tensor, Tensor]:
+    def _hermite(points: int, query: Query, pack: Pack, shape: Shape) -> tuple[Tensor, Tensor]:
+        """Gauss-Hermite along the axes of the curvature."""
+        assert shape is not None
+        centre, curvature = shape
+        values, axes = torch.linalg.eigh(curvature)
+        spread = axes * (2 * query.T / values).sqrt()[:, None]  # (B, D, D)
         t, w = np.polynomial.hermite.hermgauss(points)
-        return _product(pack, [(t, np.log(w) + t * t)] * pack.dim)
+        nodes, log_w = _product(pack, [(t, np.log(w) + t * t)] * pack.dim)
+        log_det = torch.linalg.slogdet(spread).logabsdet
+        u = centre[:, None] + torch.einsum("nd,bed->bne", nodes, spread)
+        return u, log_w + log_det[:, None]
 
     @staticmethod
-    def _trapezoid(points: int, pack: Pack) -> tuple[Tensor, Tensor]:
+    def _trapezoid(points: int, query: Query, pack: Pack, shape: Shape) -> tuple[Tensor, Tensor]:
         axes = []
         for low, high in zip(pack.low.tolist(), pack.high.tolist(), strict=True):
             w = np.full(points + 1, (high - low) / points)
             w[[0, -1]] /= 2
             axes.append((np.linspace(low, high, points + 1), np.log(w)))
-        return _product(pack, axes)
+        nodes, log_w = _product(pack, axes)
+        return nodes.expand(query.rows, -1, -1), log_w.expand(query.rows, -1)
 
-    def _sum(self, query: Query, pack: Pack, u: Tensor, log_w: Tensor, squashed: bool) -> Tensor:
+    @staticmethod
+    def _mixed(points: int, query: Query, pack: Pack, shape: Shape) -> tuple[Tensor, Tensor]:
+        """Each coordinate by itself: Hermite on lines, Legendre on intervals and half-lines."""
+        assert shape is not None
+        centre, curvature = shape
+        at, _ = squash(centre, pack.low, pack.high)
+        spread = (2 * query.T * torch.linalg.inv(curvature).diagonal(dim1=1, dim2=2)).sqrt()
+        h, hw = np.polynomial.hermite.hermgauss(points)
+        g, gw = np.polynomial.legendre.leggauss(points)
+        g, gw = (g + 1) / 2, gw / 2  # on [0, 1]
+        axes = []
+        bounds = zip(pack.low.tolist(), pack.high.tolist(), strict=True)
+        kinds = [(math.isfinite(low), math.isfinite(high)) for low, high in bounds]
+        for below, above in kinds:
+            axes.append((g, np.log(gw)) if below or above else (h, np.log(hw) + h * h))
+        nodes, log_w = _product(pack, axes)
+        columns, log_j = [], log_w.expand(query.rows, -1)
+        for i, (below, above) in enumerate(kinds):
+            t = nodes[:, i]  # (N,)
+            if below and above:
+                width = pack.high[i] - pack.low[i]
+                columns.append((pack.low[i] + width * t).expand(query.rows, -1))
+                log_j = log_j + width.log()
+            elif below or above:  # t / (1 - t) covers the half-line, the mode at its middle
+                edge, sign = (pack.low[i], 1) if below else (pack.high[i], -1)
+                scale = (at[:, i] - edge).abs()[:, None]  # (B, 1)
+                columns.append(edge + sign * scale * (t / (1 - t)))
+                log_j = log_j + scale.log() - 2 * torch.log1p(-t)
+            else:
+                columns.append(at[:, i, None] + spread[:, i, None] * t)
+                log_j = log_j + spread[:, i, None].log()
+        return torch.stack(columns, 2), log_j
+
+    @staticmethod
+    def _sum(query: Query, pack: Pack, u: Tensor, log_w: Tensor) -> Tensor:
         """``F`` from nodes ``(B, N, D)`` and log weights ``(B, N)``, rows in chunks."""
         b, n = log_w.shape
         step = max(1, CHUNK // n)
 
         def part(rows: slice) -> Tensor:
-            at = u[rows].reshape(-1, pack.dim)
-            v, log_jacobian = squash(at, pack.low, pack.high) if squashed else (at, at[:, :0])
             fixed = {name: g[rows].repeat_interleave(n, 0) for name, g in query.fixed.items()}
-            e = query.energy(**fixed, **pack.unpack(v))
-            e = check_energies(e, query.energy) - query.T * log_jacobian.sum(1)
-            return -query.T * torch.logsumexp(log_w[rows] - e.reshape(-1, n) / query.T, 1)
+            e = query.energy(**fixed, **pack.unpack(u[rows].reshape(-1, pack.dim)))
+            e = check_energies(e, query.energy).reshape(-1, n)
+            return -query.T * torch.logsumexp(log_w[rows] - e / query.T, 1)
 
         parts = [slice(i, i + step) for i in range(0, b, step)]
         run: Callable[[slice], Tensor] = part

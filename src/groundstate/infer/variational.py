@@ -133,16 +133,17 @@ class Bound:
 
     # --- fitting -------------------------------------------------------------------------
 
-    def fit(self) -> Tensor:
-        """Parameters ``(B, P)`` that lower the bound, without gradient."""
+    def fit(self, start: Tensor | None = None) -> Tensor:
+        """Parameters ``(B, P)`` that lower the bound, without gradient; never above ``start``."""
         query = self.query
-        start = torch.cat(
-            [
-                f.init(self.spaces[n], query.rows, device=query.device, dtype=query.dtype)
-                for n, f in self.families.items()
-            ],
-            1,
-        )
+        if start is None:
+            start = torch.cat(
+                [
+                    f.init(self.spaces[n], query.rows, device=query.device, dtype=query.dtype)
+                    for n, f in self.families.items()
+                ],
+                1,
+            )
         fixed = {name: v.detach() for name, v in query.fixed.items()}
         if self.finite and not self.listable:
             return self._fit_by_score(start)

@@ -10,6 +10,7 @@ from groundstate.learn.lbfgs import LBFGS
 from groundstate.learn.least_squares import LeastSquares
 from groundstate.learn.newton import Newton
 from groundstate.learn.online_perceptron import OnlinePerceptron
+from groundstate.learn.population import fit_population
 from groundstate.learn.penalties import (
     L1,
     L2,
@@ -56,7 +57,7 @@ from groundstate.learn.trainer import Stochastic, adam, sgd
 __all__ = [
     "Callback", "Checkpoint", "Closed", "EarlyStopping", "HingeDual", "History", "LBFGS",
     "LeastSquares", "Newton", "OneVsRest", "OnlinePerceptron", "Penalty", "Problem", "Progress",
-    "Rule", "Run", "Solver", "SquaredHingeNewton", "Stochastic", "Terms", "adam", "fit", "sgd",
+    "Rule", "Run", "Solver", "SquaredHingeNewton", "Stochastic", "Terms", "adam", "fit", "fit_population", "sgd",
     "solver_for",
     "ElasticNet",
     "GaussianPrior",

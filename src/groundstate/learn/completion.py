@@ -65,9 +65,8 @@ class Completion:
             assert best is not None
             return best[name], energy(**batch, **best)
         if isinstance(energy.spaces[name], Finite):
-            table = energy.table(name, **batch)  # (B, K)
-            probs = torch.softmax(boltzmann_logits(table, T), -1)
-            return Categorical(probs=probs, validate_args=False), free_energy(table, T)
+            probs, F = soften(energy.table(name, **batch), T)
+            return Categorical(probs=probs, validate_args=False), F
         conditional = energy.ability("conditional", name)
         chain = energy.ability("chain", name)
         law: Law
@@ -122,6 +121,17 @@ class Completion:
         return e.view(-1, m).mean(1)
 
 
+def soften(table: Tensor, T: float) -> tuple[Tensor, Tensor]:
+    """Boltzmann probabilities ``(B, K)`` and free energies ``(B,)`` of a table, in one pass."""
+    if math.isinf(T):
+        return torch.softmax(boltzmann_logits(table, T), -1), free_energy(table, T)
+    logits = boltzmann_logits(table, T)
+    top = logits.amax(-1, keepdim=True)
+    probs = (logits - top).exp_()
+    total = probs.sum(-1, keepdim=True)
+    return probs.div_(total), -T * (top + total.log()).squeeze(-1)
+
+
 def spread_points(law: Distribution) -> Tensor:
     r"""Points ``(B, 2l, *event)`` with the mean and covariance of a Gaussian law, equal weights.
 
@@ -138,4 +148,4 @@ def spread_points(law: Distribution) -> Tensor:
     return torch.cat([mean[:, None] + columns, mean[:, None] - columns], 1)
 
 
-__all__ = ["LISTED", "Completion", "Law", "spread_points"]
+__all__ = ["LISTED", "Completion", "Law", "soften", "spread_points"]

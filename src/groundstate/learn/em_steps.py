@@ -3,6 +3,7 @@ r"""The two halves of EM: statistics of completed data, and θ from them."""
 from __future__ import annotations
 
 import inspect
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy
+from groundstate.errors import NotConverged
 from groundstate.learn.base import Batch, Problem, Rule, Solver, Terms
 from groundstate.learn.completion import Completion
 from groundstate.learn.penalties import L2, plain_l2
@@ -202,17 +204,11 @@ class InnerM(MStep):
         problem = self.problem
         completed: dict[str, Any] = {**problem.resident, HELD: torch.cat(self.columns)}
         rule = Completed(problem, self.complete, self.T)
-        self.inner.run(
-            Problem(
-                problem.energy,
-                rule,
-                completed,
-                problem.sample_weight,
-                problem.penalty,
-                (),
-                problem.key.fold("inner"),
-            )
-        )
+        own = Problem(problem.energy, rule, completed, problem.sample_weight, problem.penalty)
+        own.key = problem.key.fold("inner")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotConverged)  # a few steps are all that is asked
+            self.inner.run(own)
 
 
 __all__ = [

@@ -35,9 +35,9 @@ def penalised(
     patterns such as ``"W"`` or ``"net.*"``, and then decides alone.
     """
     predicate = select if callable(select) else None
-    patterns = (select,) if isinstance(select, str) else None
-    if predicate is None and patterns is None and select is not None:
-        patterns = tuple(select)  # type: ignore[arg-type]
+    patterns: tuple[str, ...] | None = None
+    if select is not None and not callable(select):
+        patterns = (select,) if isinstance(select, str) else tuple(select)
     found = []
     for prefix, module in energy.named_modules():
         left_out = INTERCEPTS | set(getattr(module, "unpenalised", ()))
@@ -96,14 +96,14 @@ class SeparablePenalty(Penalty):
 
     @torch.no_grad()
     def prox(self, energy: nn.Module, step: float | Tensor) -> None:
-        r"""Move θ in place to :math:`\arg\min_u \tfrac12\|u-\theta\|^2 + \text{step}\,\Omega(u)`."""
+        r"""θ ← :math:`\arg\min_u \tfrac12\|u-\theta\|^2 + \text{step}\,\Omega(u)`, in place."""
         for _, owner, leaf in self.penalised(energy):
             theta = getattr(owner, leaf)
             theta.copy_(self.prox_of(theta, step))
 
     @torch.no_grad()
     def distance(self, energy: nn.Module, scale: float = 1.0) -> Tensor:
-        r"""Largest distance of :math:`-\nabla J` (in ``.grad``) to ``scale`` times ∂Ω: 0 at optima."""
+        r"""Largest distance of :math:`-\nabla J` (in ``.grad``) to ``scale``·∂Ω: 0 at an optimum."""
         parts = [
             self.distance_of(getattr(owner, leaf), getattr(owner, leaf).grad, scale).max()
             for _, owner, leaf in self.penalised(energy)
@@ -120,7 +120,7 @@ class SeparablePenalty(Penalty):
 
     @abstractmethod
     def distance_of(self, theta: Tensor, gradient: Tensor, scale: float = 1.0) -> Tensor:
-        """Entry by entry, how far ``-gradient`` is from ``scale`` times the subdifferential of Ω."""
+        """Entry by entry, how far ``-gradient`` is from ``scale`` times the subgradients of Ω."""
 
     def __add__(self, other: SeparablePenalty) -> SumPenalty:
         return SumPenalty(self, other)
@@ -330,7 +330,7 @@ class SumPenalty(Penalty):
     >>> layer = nn.Linear(1, 1)
     >>> _ = nn.init.ones_(layer.weight), nn.init.ones_(layer.bias)
     >>> both = L1(1.0, select="weight") + L2(4.0, select="bias")
-    >>> float(both(layer))
+    >>> float(both(layer).detach())
     3.0
     """
 
@@ -340,7 +340,7 @@ class SumPenalty(Penalty):
         self.smooth = all(p.smooth for p in parts)
 
     def __add__(self, other: Penalty) -> SumPenalty:
-        return SumPenalty(*self.parts, other)  # type: ignore[arg-type]
+        return SumPenalty(*self.parts, other)
 
     def value(self, energy: Energy) -> Tensor:
         total = self.parts[0](energy)

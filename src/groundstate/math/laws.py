@@ -4,6 +4,7 @@ draws from an explicit generator, and mixtures of laws that come as one batch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -54,8 +55,40 @@ def somewhere(law: Distribution) -> Tensor:
     return draw(law, 1, torch.Generator().manual_seed(0))[0]
 
 
+_BOUNDED = (
+    D.Gamma, D.Beta, D.Exponential, D.LogNormal, D.Uniform, D.Poisson, D.Geometric,
+)  # fmt: skip
+
+
+def minus_log(law: Distribution, value: Tensor) -> Tensor:
+    """−log p(value), +inf with zero gradient outside the support.
+
+    >>> law = D.Gamma(torch.tensor(2.0), torch.tensor(1.0), validate_args=False)
+    >>> minus_log(law, torch.tensor([1.0, -1.0])).tolist()
+    [1.0, inf]
+    """
+    base = law
+    while isinstance(base, D.Independent):
+        base = base.base_dist
+    if not isinstance(base, _BOUNDED):
+        return -law.log_prob(value)
+    inside: Tensor = law.support.check(value)
+    if bool(inside.all()):
+        return -law.log_prob(value)
+    event = (*inside.shape, *(1,) * len(law.event_shape))
+    safe = torch.where(inside.reshape(event), value, somewhere(law).detach())
+    return torch.where(inside, -law.log_prob(safe), math.inf)
+
+
 def _discrete(law: Distribution) -> bool:
     return bool(getattr(law.support, "is_discrete", False))
+
+
+def isotropic(mean: Tensor, scale: float) -> D.Independent:
+    """The law N(mean, scale² I) of vectors, batch shape ``(B,)``."""
+    return D.Independent(
+        D.Normal(mean, torch.full_like(mean, scale), validate_args=False), 1, validate_args=False
+    )
 
 
 def is_gaussian(law: Distribution) -> bool:
@@ -231,4 +264,14 @@ class MixtureLaw(Distribution):
         )
 
 
-__all__ = ["MixtureLaw", "draw", "gaussian_moments", "is_gaussian", "mode", "somewhere", "tempered"]
+__all__ = [
+    "MixtureLaw",
+    "draw",
+    "gaussian_moments",
+    "is_gaussian",
+    "isotropic",
+    "minus_log",
+    "mode",
+    "somewhere",
+    "tempered",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import io
 import os
@@ -176,14 +177,16 @@ def _open(path: str | os.PathLike[str]) -> IO[bytes]:
 
 
 def _versions() -> dict[str, str]:
-    """Versions of the libraries in use; asking for the version does not import them."""
-    found = {"python": platform.python_version()}
-    for library in _LIBRARIES:
-        try:
-            found[library] = importlib.metadata.version(library)
-        except importlib.metadata.PackageNotFoundError:
-            found[library] = getattr(sys.modules.get(library), "__version__", "unknown")
-    return found
+    return {"python": platform.python_version(), **{name: _version(name) for name in _LIBRARIES}}
+
+
+@functools.cache
+def _version(library: str) -> str:
+    """The installed version; asking for it does not import the library."""
+    try:
+        return importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+        return str(getattr(sys.modules.get(library), "__version__", "unknown"))
 
 
 def _compare_versions(found: dict[str, Any], name: str) -> None:
@@ -191,7 +194,7 @@ def _compare_versions(found: dict[str, Any], name: str) -> None:
     classes, versions = found.get("classes"), found.get("versions")
     if not isinstance(classes, list) or not isinstance(versions, dict):
         raise StoreError(f"{name} is altered: its manifest lacks classes or versions")
-    then, now = str(versions.get("scikit-learn")), _versions()["scikit-learn"]
+    then, now = str(versions.get("scikit-learn")), _version("scikit-learn")
     foreign = [c for c in classes if isinstance(c, str) and c.startswith("sklearn.")]
     if foreign and then.split(".")[:2] != now.split(".")[:2]:
         warnings.warn(

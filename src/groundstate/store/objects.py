@@ -137,15 +137,21 @@ def _in_room(room: str, qualname: str) -> type | None:
         _modules(package), key=lambda name: name.rpartition(".")[2].replace("_", "") != wanted
     )
     for name in modules:
-        try:
-            candidate: Any = importlib.import_module(name)
-        except ImportError:  # it needs an optional package that is not installed
-            continue
+        candidate: Any = _imported(name)
         for part in qualname.split("."):
             candidate = getattr(candidate, "__dict__", {}).get(part)
         if isinstance(candidate, type) and f"{candidate.__module__}.".startswith(f"{package}."):
             return candidate
     return None
+
+
+@functools.cache
+def _imported(name: str) -> Any:
+    """One of our modules; None when it needs an optional package that is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
 
 
 @functools.cache

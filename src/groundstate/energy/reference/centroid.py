@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Categorical, Distribution, Independent, Normal
+from torch.distributions import Categorical, Distribution
 from torch.nn.functional import one_hot
 
 from groundstate.energy.base import Energy
@@ -16,7 +16,7 @@ from groundstate.energy.reference._init import normal, seeded
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
 from groundstate.math.free import boltzmann_logits
-from groundstate.math.laws import draw
+from groundstate.math.laws import draw, isotropic
 
 
 @registered(r"e(x, z) = \tfrac12\|x - \mu_z\|^2", lambda: CentroidEnergy(3, 2, scale=2.0))
@@ -73,7 +73,7 @@ class CentroidEnergy(Energy):
     @offers.conditional("x")
     def around(self, z: Tensor, T: float = 1.0) -> Distribution:
         mean = self.mu[z]
-        return Independent(Normal(mean, torch.full_like(mean, T**0.5)), 1)
+        return isotropic(mean, T**0.5)
 
     @offers.log_partition("z")
     def log_sum(self, x: Tensor, T: float = 1.0) -> Tensor:

@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution, Independent, Normal
+from torch.distributions import Distribution, Normal
 
 from groundstate.energy.base import Energy
 from groundstate.energy.offers import offers
 from groundstate.energy.reference._init import seeded
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
-from groundstate.math.laws import draw
+from groundstate.math.laws import draw, isotropic
 from groundstate.nn.mlp import network
 
 
@@ -86,7 +86,7 @@ class DecoderEnergy(Energy):
     @offers.conditional("x")
     def around(self, z: Tensor, T: float = 1.0) -> Distribution:
         mean = self.decode(z)
-        return Independent(Normal(mean, torch.full_like(mean, self.sigma * T**0.5)), 1)
+        return isotropic(mean, self.sigma * T**0.5)
 
     def _volume(self, T: float) -> float:
         return 0.5 * self.d * math.log(2 * math.pi * T) + self.d * math.log(self.sigma)

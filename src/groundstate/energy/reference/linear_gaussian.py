@@ -7,14 +7,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
+from torch.distributions import Distribution, MultivariateNormal, Normal
 
 from groundstate.energy.base import Energy
 from groundstate.energy.offers import offers
 from groundstate.energy.reference._init import normal, seeded
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
-from groundstate.math.laws import draw, gaussian_moments
+from groundstate.math.laws import draw, gaussian_moments, isotropic
 from groundstate.math.regression import regression_sums, solve_regression
 
 
@@ -100,7 +100,7 @@ class LinearGaussianEnergy(Energy):
     @offers.conditional("x")
     def around(self, z: Tensor, T: float = 1.0) -> Distribution:
         mean = self.decode(z)
-        return Independent(Normal(mean, torch.full_like(mean, T**0.5)), 1)
+        return isotropic(mean, T**0.5)
 
     @offers.log_partition("z")
     def log_evidence(self, x: Tensor, T: float = 1.0) -> Tensor:

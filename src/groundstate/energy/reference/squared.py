@@ -8,12 +8,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution, Independent, Normal
+from torch.distributions import Distribution
 
 from groundstate.energy.base import Energy
 from groundstate.energy.offers import offers
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
+from groundstate.math.laws import isotropic
 from groundstate.math.regression import regression_sums, solve_regression
 from groundstate.nn.mlp import network
 
@@ -95,7 +96,7 @@ class SquaredEnergy(Energy):
     @offers.conditional("y")
     def law(self, x: Tensor, T: float = 1.0) -> Distribution:
         mean = self.predict(x)
-        return Independent(Normal(mean, torch.full_like(mean, T**0.5)), 1)
+        return isotropic(mean, T**0.5)
 
     @offers.log_partition("y")
     def constant(self, x: Tensor, T: float = 1.0) -> Tensor:

@@ -43,8 +43,8 @@ class Adversarial(ContrastRule):
     r""":math:`L = e(x) - E\,e(g(\varepsilon))`. Lowers e on the data, raises e on what a generator
     draws; the generator in turn seeks low energy and entropy.
 
-    The generator descends :math:`E\,e(g(\varepsilon)) - T\,H(p_g)`, the reverse KL divergence to the
-    model (``inner``); without the entropy it collapses to a minimum. The energy's loss is unbounded
+    The generator descends :math:`E\,e(g(\varepsilon)) - T\,H(p_g)`, the reverse KL divergence to
+    the model (``inner``); without the entropy it collapses to a minimum. The energy's loss is unbounded
     below, so one of ``m`` (:math:`L = e(x) + E\max(0, m - e(g(\varepsilon)))`), ``clip`` or
     ``decay`` is required.
 

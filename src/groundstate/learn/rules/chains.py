@@ -79,7 +79,7 @@ class _ChainSource(Source):
         values: Mapping[str, Tensor],
         generator: torch.Generator | None,
     ) -> dict[str, Tensor]:
-        """Latents that go with the values: from their law where it is known, else by a few steps."""
+        """Latents that go with the values: from their law where known, else by a few steps."""
         rows = next(iter(values.values())).shape[0]
         device, dtype = energy.placement(values)
         started: dict[str, Tensor] = {}
@@ -155,7 +155,7 @@ class Persistent(_ChainSource):
 
     @property
     def chains(self) -> dict[str, Tensor]:
-        """Where the chains stand, ``(n_chains, *event)`` by variable; empty before the first step."""
+        """Where the chains stand, ``(n_chains, *event)`` by variable; none before the first step."""
         return {
             name.removeprefix("chain_"): v
             for name, v in self._buffers.items()

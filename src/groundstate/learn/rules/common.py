@@ -43,7 +43,7 @@ class Plan:
         return {name: batch[name] for name in self.given}
 
     def energies(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """All energies ``(B, K)`` of the contrasted variable and the index ``(B,)`` of its value."""
+        """Energies ``(B, K)`` of all values and the index ``(B,)`` of the row's own."""
         assert self.table is not None
         target = batch[self.over[0]]
         e = self.table(**{name: batch[name] for name in self.given})

@@ -20,9 +20,9 @@ from groundstate.learn.rules.sources import Reduce, Source, reduce
 class Contrast(ContrastRule):
     r""":math:`L = e(\text{data}) - R`. Lowers e on the data, raises e on the negatives of a source.
 
-    :math:`R` reduces the energies of the negatives to one number per row: their minimum, their mean,
-    or their soft minimum at a temperature. The named rules are presets; this class spells out other
-    pairs.
+    :math:`R` reduces the energies of the negatives to one number per row: their minimum, their
+    mean, or their soft minimum at a temperature. The named rules are presets; this class spells
+    out other pairs.
 
     Parameters
     ----------

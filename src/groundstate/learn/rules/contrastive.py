@@ -18,8 +18,8 @@ from groundstate.registry import rules
     make=lambda energy: ContrastiveDivergence(approximate=suggested(energy)),
 )
 class ContrastiveDivergence(Contrast):
-    r""":math:`L = F(x) - \operatorname{mean} F(x^-)`. Lowers e on the data, raises e where k sampler
-    steps from the data lead.
+    r""":math:`L = F(x) - \operatorname{mean} F(x^-)`. Lowers e on the data, raises e where k steps
+    of a sampler lead from the data.
 
     :math:`x^-` is held fixed, so only the gradient means something (``is_objective`` is False): it
     approaches that of maximum likelihood as k grows. :math:`F` is the free energy over latents.

@@ -49,8 +49,8 @@ def _rows(e: Tensor, y: Tensor, alpha: float, T: float) -> Tensor:
     formula=r"L = e_y - \min_p\,[p^\top e - T H_\alpha(p)]", make=lambda energy: FenchelYoung()
 )
 class FenchelYoung(ContrastRule):
-    r""":math:`L = e_y - \min_p\,[p^\top e - T H_\alpha(p)]`. Lowers e on the target, raises e on the
-    values that entmax gives weight.
+    r""":math:`L = e_y - \min_p\,[p^\top e - T H_\alpha(p)]`. Lowers e on the target, raises e on
+    the values that entmax gives weight.
 
     The gradient is :math:`1_y - \operatorname{entmax}_\alpha(-e/T)`. With α = 1 it is ``SoftMin``;
     above 1 values far behind get exactly no weight, and the loss is exactly 0 once the target is

@@ -56,7 +56,7 @@ class PushForward(nn.Module):
         return self(self.epsilon(n, generator), known)
 
     def log_abs_det(self, eps: Tensor) -> Tensor | None:
-        r""":math:`\log|\det \partial g/\partial\varepsilon|`, ``(n,)``, if g is a flow, else None."""
+        r""":math:`\log|\det \partial g/\partial\varepsilon|`, ``(n,)``; None if g is no flow."""
         exact = getattr(self.net, "log_abs_det", None)
         if exact is None:
             return None

@@ -84,11 +84,12 @@ def check_margin(m: float) -> float:
     make=lambda energy: Margin(approximate=suggested(energy)),
 )
 class Margin(ContrastRule):
-    r""":math:`L = \max(0, m + e_y - e_{\hat y})`. Lowers e on the target, raises e on the best wrong.
+    r""":math:`L = \max(0, m + e_y - e_{\hat y})`. Lowers e on the target, raises e on the best
+    wrong value.
 
     :math:`\hat y` is the wrong value of lowest energy; nothing happens once the target wins by the
-    margin. With a cost, :math:`L = \max_{y'}\,[m\,\Delta(y,y') + e_y - e_{y'}]`: worse mistakes must
-    lose by more. On a chain the Hamming cost is added to the unary energies and the worst offender
+    margin. With a cost, :math:`L = \max_{y'}\,[m\,\Delta(y,y') + e_y - e_{y'}]`: worse mistakes
+    must lose by more. On a chain the Hamming cost is added to the unary energies and the worst offender
     found by dynamic programming; where values come step by step, among the best of a beam.
 
     Parameters

@@ -60,7 +60,8 @@ def drop_missing(
         return data, weight
     warnings.warn(
         f"{count} of {len(missing)} rows have no target (−1 or NaN) and are left out, because "
-        f"{type(rule).__name__} models y given x alone; contrast x too (over=('x', 'y')) to use them",
+        f"{type(rule).__name__} models y given x alone; to use them, contrast x too: "
+        "over=('x', 'y')",
         UserWarning,
         stacklevel=3,
     )

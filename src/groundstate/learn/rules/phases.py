@@ -2,6 +2,7 @@ r"""The two phases of learning: what the data push down and what the model pushe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -66,7 +67,7 @@ def phases(
     return Phases(_gradients(positive, named, keep=True), _gradients(negative, named))
 
 
-def _gradients(value: Tensor, named: dict[str, Tensor], keep: bool = False) -> dict[str, Tensor]:
+def _gradients(value: Tensor, named: Mapping[str, Tensor], keep: bool = False) -> dict[str, Tensor]:
     if not value.requires_grad:
         return {name: torch.zeros_like(p) for name, p in named.items()}
     grads = torch.autograd.grad(value, list(named.values()), retain_graph=keep, allow_unused=True)

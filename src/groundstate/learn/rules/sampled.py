@@ -67,15 +67,16 @@ class InBatch(Contrast):
     make=lambda energy: Sampled(n=16, approximate=suggested(energy)),
 )
 class Sampled(Contrast):
-    r""":math:`L = e_y + T\log\sum_j w_j e^{-e(v_j)/T}`. Lowers e on the target, raises e on draws of q.
+    r""":math:`L = e_y + T\log\sum_j w_j e^{-e(v_j)/T}`. Lowers e on the target, raises e on draws
+    of a proposal q.
 
-    Sampled softmax: the draws :math:`v_j \sim q` carry importance weights :math:`w_j = 1/(n\,q(v_j))`,
-    so that the sum estimates the normaliser; see ``negatives.Proposal``. The draws are shared by
-    the rows of a batch.
+    Sampled softmax: the draws :math:`v_j \sim q` carry importance weights
+    :math:`w_j = 1/(n\,q(v_j))`, so that the sum estimates the normaliser; see
+    ``negatives.Proposal``. The draws are shared by the rows of a batch.
 
     Parameters
     ----------
-    proposal : distribution, mapping of names to distributions, function of the known values, or None
+    proposal : distribution, mapping of names to them, function of the known values, or None
         None is uniform where that exists (without replacement on finite spaces), else a normal with
         the mean and twice the variance of the batch.
     n : int, default=64
@@ -129,7 +130,7 @@ class NCE(ContrastRule):
 
     Parameters
     ----------
-    noise : distribution, mapping of names to distributions, function of the known values, or None
+    noise : distribution, mapping of names to them, function of the known values, or None
         q; None as in ``Sampled``.
     ratio : int, default=8
         ν, draws of noise for every data row.
@@ -151,7 +152,7 @@ class NCE(ContrastRule):
     >>> class Fair(Energy):
     ...     def forward(self, x):
     ...         return torch.full(x.shape, 0.6931472)  # the model is the noise: h = -log(ratio)
-    >>> NCE(ratio=1)(Fair(x=Finite(2)), {"x": torch.tensor([0, 1])}).loss
+    >>> NCE(ratio=1)(Fair(x=Finite(2)), {"x": torch.tensor([0, 1])}).loss.detach()
     tensor([1.3863, 1.3863])
     """
 

@@ -209,11 +209,13 @@ def _parts(e: Tensor, y: Tensor, loss: Tensor) -> tuple[Tensor, Tensor]:
     formula=r"L = -\log p_\theta", make=lambda energy: NLL(approximate=suggested(energy))
 )
 class NLL(SoftMin):
-    r""":math:`L = -\log p_\theta`. Lowers e on the data, raises e on all values ∝ their probability.
+    r""":math:`L = -\log p_\theta`. Lowers e on the data, raises e on all values ∝ their
+    probability.
 
     Maximum likelihood: ``SoftMin`` at T = 1, with latents summed out, so that
-    :math:`L = F_z(\text{data}) + \log Z` and minimising it minimises
-    :math:`\mathrm{KL}(\text{data}\,\|\,p_\theta)`. What is given and not contrasted is not modelled.
+    :math:`L = F_z(\text{data}) + \log Z`, and minimising it minimises
+    :math:`\mathrm{KL}(\text{data}\,\|\,p_\theta)`. What is given and not contrasted is not
+    modelled.
 
     Parameters
     ----------

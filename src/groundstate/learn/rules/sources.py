@@ -39,7 +39,7 @@ def reduce(negatives: Negatives, how: Reduce) -> Tensor:
     counts = None if log_w is None else log_w > -math.inf
     if how == "min" or how == 0:
         return (e if counts is None else torch.where(counts, e, math.inf)).min(0).values
-    if how == "mean" or (not isinstance(how, str) and math.isinf(how)):
+    if how == "mean" or how == math.inf:
         if log_w is None:
             return e.mean(0)
         w = torch.softmax(log_w, 0)
@@ -157,8 +157,8 @@ def distinct(values: list[Tensor]) -> Tensor:
 class Proposal(Source):
     r"""``n`` draws from a law q, weighted so that their sum estimates the normaliser.
 
-    On finite spaces :math:`\hat Z = e^{-e_y} + \frac1n\sum_{v_j \ne y} e^{-e(v_j)}/q(v_j)`, which is
-    unbiased, and exact for a uniform q and all K values without replacement. On a continuum the
+    On finite spaces :math:`\hat Z = e^{-e_y} + \frac1n\sum_{v_j \ne y} e^{-e(v_j)}/q(v_j)`, which
+    is unbiased, and exact for a uniform q and all K values without replacement. On a continuum the
     row's own value joins the draws, :math:`\hat Z = \frac1{n+1}\sum_{j=0}^n e^{-e(v_j)}/q(v_j)`,
     which keeps the loss bounded below and is consistent as n grows.
 

@@ -237,8 +237,8 @@ def _factor(q: Distribution) -> tuple[Tensor, Tensor] | None:
 def _quadratic(energy: Energy, name: str, q: Distribution, known: Batch) -> Tensor:
     r""":math:`E_q[e]` of an energy that is quadratic in z, from e at 2d + 1 points.
 
-    :math:`E_q[e] = e(\mu) + \tfrac12\sum_j l_j^\top \nabla^2 e\, l_j` with the columns :math:`l_j` of
-    the covariance's root, and the second difference of a quadratic is exact.
+    :math:`E_q[e] = e(\mu) + \tfrac12\sum_j l_j^\top \nabla^2 e\, l_j` with the columns :math:`l_j`
+    of the covariance's root, and the second difference of a quadratic is exact.
     """
     factor = _factor(q)
     assert factor is not None
