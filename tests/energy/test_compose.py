@@ -268,6 +268,24 @@ def test_elimination_sums_factors_not_products() -> None:
     assert exact_minimum(NetEnergy(1), ("x",)) is None
 
 
+def test_ancestral_draws_pass_through() -> None:
+    g = torch.Generator().manual_seed(0)
+    head = DistributionHead("normal", 1, 1, variable="x", given="z").double()
+    joint = head + DensityEnergy(Normal(ONE, ONE), "z")
+    draws = sample(joint, ("x", "z"), n=20000, generator=g)
+    assert draws.kind == "exact"
+    assert draws["z"].mean().item() == pytest.approx(1.0, abs=0.03)
+    residual = (draws["x"] - head.law(draws["z"][:, 0]).mean[:, None]).detach()
+    assert residual.mean().item() == pytest.approx(0.0, abs=0.03)
+    alone = sample(linear_gaussian().marginal("z"), "x", n=20000, generator=g)
+    assert alone.kind == "exact"
+    assert torch.allclose(alone["x"][:, 0].var(0), t([5.0, 17.0]), rtol=0.05)  # I + s²WWᵀ
+    cold = sample(4.0 * linear_gaussian(), ("x", "z"), n=20000, generator=g)
+    assert cold["z"].std().item() == pytest.approx(1.0, abs=0.03)  # s = 2 at T = 1/4
+    squared = SquaredEnergy(1).double() + DensityEnergy(Normal(ONE, ONE))
+    assert squared.ancestral is None  # its parts are no chain of laws
+
+
 def test_names_are_checked() -> None:
     with pytest.raises(ValueError, match="marginal needs variables of BilinearEnergy"):
         bilinear().marginal("y")

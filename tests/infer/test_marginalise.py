@@ -116,7 +116,7 @@ def test_sum_of_products_is_product_of_sums(n):
 
     e = Factors()
     product = torch.logsumexp(-e.t, 1).sum()
-    close(log_partition(e, "z", method=Enumerate()), [float(product)], 1e-10)
+    close(log_partition(e, "z", method=Enumerate()), [product.item()], 1e-10)
 
 
 def test_eliminating_separate_variables_costs_a_sum():
@@ -134,7 +134,7 @@ def test_eliminating_separate_variables_costs_a_sum():
     e = Chainlike()
     exact = -torch.logsumexp(-(e.a[:, :, None] + e.b[None]).flatten(), 0)
     for order in itertools.permutations("uvw"):
-        close(marginalise(e, ("u", "v", "w"), method=Eliminate(order)).value, [float(exact)])
+        close(marginalise(e, ("u", "v", "w"), method=Eliminate(order)).value, [exact.item()])
     with pytest.raises(Unsupported, match="does not name the free variables"):
         marginalise(e, ("u", "v", "w"), method=Eliminate(("u", "v")))
 
@@ -208,7 +208,7 @@ def test_zero_temperature_has_the_envelope_gradient():
     F.sum().backward()
     table = e.table("z", x=x).detach()
     z = Binary(2).enumerate(dtype=F64)[table.argmin(1)]
-    close(F, [float(table.min())])
+    close(F, [table.min().item()])
     torch.testing.assert_close(e.W.grad, -x.T @ z)
 
 
@@ -220,8 +220,8 @@ def test_quadrature_of_the_linear_gaussian_to_ten_digits():
     x = torch.randn(6, 2, generator=seed(), dtype=F64)
     exact = marginalise(e, "z", {"x": x}).value
     found = marginalise(e, "z", {"x": x}, method=Quadrature())
-    assert float((found.value - exact).abs().max()) < 1e-10
-    assert found.kind == "estimate" and float(found.stderr.max()) < 1e-9
+    assert (found.value - exact).abs().max().item() < 1e-10
+    assert found.kind == "estimate" and found.stderr.max().item() < 1e-9
     both = marginalise(e, "z", {"x": x}, T=2.5, method=Quadrature(32)).value
     torch.testing.assert_close(
         both, marginalise(e, "z", {"x": x}, T=2.5).value, atol=1e-9, rtol=0
@@ -318,7 +318,7 @@ def test_the_posterior_is_the_best_proposal():
 def test_a_narrow_proposal_warns_with_its_tail_index():
     method = Importance(normal(1, 0.05), n=20_000)
     with pytest.warns(Unreliable, match=r"heavy tail in 1 of 1 rows \(Pareto k up to"):
-        found = marginalise(NormalNormal(), "z", X2, method=method, generator=seed(2))
+        found = marginalise(NormalNormal(), "z", X2, method=method, generator=seed(0))
     assert found.info["pareto_k"].item() > 0.7
 
 
@@ -358,7 +358,7 @@ def test_importance_weighted_log_likelihood_rises_to_the_truth(n, value):
     rows = 200_000 // n
     x = torch.full((rows, 1), 2.0, dtype=F64)
     found = log_likelihood(NormalNormal(), x, normal(1, 1), n, generator=seed(n))
-    stderr = float(found.std() / math.sqrt(rows))
+    stderr = found.std().item() / math.sqrt(rows)
     assert found.mean().item() == pytest.approx(value, abs=4 * stderr + 2e-4)
 
 
@@ -396,7 +396,7 @@ def test_annealing_with_langevin_moves_and_on_discrete_spaces():
     e = Spins(6)
     exact = marginalise(e, "x").value
     found = marginalise(e, "x", method=Annealed(n=500, n_temps=40), generator=seed())
-    assert float((found.value - exact).abs()) < 4 * found.stderr.item()
+    assert (found.value - exact).abs().item() < 4 * found.stderr.item()
     with pytest.raises(Unsupported, match="Enumerate has no Markov kernel"):
         marginalise(e, "x", method=Annealed(kernel=Enumerate()))
 
@@ -452,7 +452,7 @@ def test_variational_bounds_boxes_mixed_and_long_spaces():
     e.J /= 8
     long = marginalise(e, "x", method=Variational(max_iter=200), generator=seed())
     exact = marginalise(e, "x").value
-    assert float(exact) - 4 * float(long.stderr) <= float(long.value) <= float(exact) + 1.0
+    assert exact.item() - 4 * long.stderr.item() <= long.value.item() <= exact.item() + 1.0
 
 
 def test_bound_gradient_is_the_expected_gradient():

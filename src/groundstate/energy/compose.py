@@ -49,6 +49,14 @@ class Scaled(Energy):
     def forward(self, **values: Tensor) -> Tensor:
         return self.c * self.energy(**values)
 
+    @property
+    def ancestral(self) -> Callable[..., dict[str, Tensor]] | None:
+        """The draws of e at T/c; None if it has none."""
+        inner = getattr(self.energy, "ancestral", None)
+        if inner is None or self.c < 0:
+            return None
+        return lambda n, *, T=1.0, generator=None: inner(n, T=T / self.c, generator=generator)
+
     def _derived(self, kind: str, variables: frozenset[str]) -> Callable[..., Any] | None:
         inner, c = self.energy.ability(kind, *variables), self.c
         if inner is None:

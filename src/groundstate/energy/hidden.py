@@ -70,6 +70,22 @@ class Marginal(Energy):
         value: Tensor = answer.value
         return value
 
+    @property
+    def ancestral(self) -> Callable[..., dict[str, Tensor]] | None:
+        """Exact draws of the rest: draw the joint and drop what is hidden; None if it cannot."""
+        joint = getattr(self.energy, "ancestral", None)
+        if joint is None:
+            return None
+
+        def draws(
+            n: int, *, T: float = 1.0, generator: torch.Generator | None = None
+        ) -> dict[str, Tensor]:
+            self._same(T)
+            values: dict[str, Tensor] = joint(n, T=T, generator=generator)
+            return {name: v for name, v in values.items() if name not in self.hidden}
+
+        return draws
+
     def _derived(self, kind: str, variables: frozenset[str]) -> Callable[..., Any] | None:
         if not variables or not variables <= set(self.spaces) or self.method is not None:
             return None

@@ -14,7 +14,7 @@ from groundstate.energy.base import Energy, batch_size
 from groundstate.energy.offers import ABILITIES
 from groundstate.energy.spaces import Space
 from groundstate.errors import Unsupported
-from groundstate.math.laws import gaussian_moments
+from groundstate.math.laws import draw, gaussian_moments
 
 Key = tuple[str, frozenset[str]]
 
@@ -56,7 +56,7 @@ class Sum(Energy):
         super().__init__(**spaces)
         self.parts = nn.ModuleList(flat)
         self.context = tuple(dict.fromkeys(c for part in flat for c in part.context))
-        self.normalised = _peeled(flat)
+        self.normalised = frozenset(n for part in _peeled(flat) for n in part.normalised)
         self.rows = next((part.rows for part in flat if part.rows is not None), None)
         self.gaussian = frozenset(n for n in spaces if self._all_gaussian(n))
 
@@ -84,6 +84,35 @@ class Sum(Energy):
         """The energy of the parts that do not contain the variable, ``(B,)``."""
         rest = [p(**_own(p, given)) for p in self.terms if not any(p is h for h in holders)]
         return torch.stack(rest).sum(0) if rest else 0.0
+
+    @property
+    def ancestral(self) -> Callable[..., dict[str, Tensor]] | None:
+        """Exact draws, causes before what they make; None unless every part is a known law."""
+        order = _peeled(self.terms)[::-1]
+        if not order or self.normalised != set(self.spaces):
+            return None
+        laws = [part.ability("conditional", *part.normalised) for part in order]
+        if any(law is None or len(p.normalised) != 1 for law, p in zip(laws, order)):
+            return None
+
+        def draws(
+            n: int, *, T: float = 1.0, generator: torch.Generator | None = None
+        ) -> dict[str, Tensor]:
+            if T != 1:
+                raise Unsupported(f"ancestral draws of a sum are exact at T=1 only, got T={T}")
+            if generator is None:
+                generator = torch.Generator()
+                generator.seed()
+            values: dict[str, Tensor] = {}
+            for part, law in zip(order, laws):
+                assert law is not None
+                (name,) = part.normalised
+                own = law(**_own(part, values))
+                drawn = draw(own, n if tuple(own.batch_shape) == (1,) else 1, generator)
+                values[name] = drawn.reshape(n, *self.spaces[name].shape)
+            return values
+
+        return draws
 
     def _derived(self, kind: str, variables: frozenset[str]) -> Callable[..., Any] | None:
         if not variables or not variables <= set(self.spaces):
@@ -182,22 +211,22 @@ def _own(part: Energy, values: dict[str, Tensor]) -> dict[str, Tensor]:
     return {n: v for n, v in values.items() if n in part.spaces or n in part.context}
 
 
-def _peeled(parts: list[Energy]) -> frozenset[str]:
-    """Variables over which the product integrates to one: remove normalised parts one by one.
+def _peeled(parts: list[Energy]) -> list[Energy]:
+    """An order in which every part is normalised given those after it; empty if there is none.
 
     A part can go when the variables it is normalised over occur in no part that is left.
     """
-    left, names = list(parts), frozenset[str]()
+    left, order = list(parts), []
     while left:
         for part in left:
             others = {n for p in left if p is not part for n in p.spaces}
             if part.normalised and not part.normalised & others:
-                names |= part.normalised
-                left.remove(part)
+                order.append(part)
+                left = [p for p in left if p is not part]
                 break
         else:
-            return frozenset()
-    return names
+            return []
+    return order
 
 
 __all__ = ["Sum"]

@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from groundstate.energy.base import Energy
-from groundstate.energy.compose import Marginal, Mixture
 from groundstate.errors import Unsupported
 from groundstate.infer.base import Draws, FreeEnergy, Method, Minimum, Query, check_energies
 from groundstate.math.laws import draw, mode
@@ -62,7 +61,7 @@ class ClosedForm(Method):
             return f"no conditional(partial=True) is declared for {what}, which is known in part"
         if operation == "minimise" and energy.ability("argmin", *free) is not None:
             return None
-        if operation == "minimise" and conditional is not None and is_mixture(energy, free[0]):
+        if operation == "minimise" and conditional is not None and not conditional.mode:
             return f"the law of {what} is a mixture, whose mode has no closed form"
         if conditional is not None:
             return None
@@ -108,13 +107,6 @@ class ClosedForm(Method):
         value = draw(law, n * query.rows if alone else n, query.generator)
         value = value.reshape(n, query.rows, *query.space(query.free[0]).shape)
         return Draws({query.free[0]: value}, energies_of(query, {query.free[0]: value}), "exact")
-
-
-def is_mixture(energy: Energy, name: str) -> bool:
-    """Whether the law of a real variable is a sum over something that was summed out."""
-    return energy.spaces[name].is_real and any(
-        isinstance(part, (Marginal, Mixture)) and name in part.spaces for part in energy.modules()
-    )
 
 
 def law_of(query: Query, T: float | None = None) -> Distribution:

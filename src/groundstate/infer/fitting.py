@@ -88,7 +88,8 @@ def fit_law(
         generators = split(query.generator or Key.of(0).torch(query.device), rounds)
         for own in generators:
             mean, covariance = _matched(query, pack, mean, covariance, n, own)
-    laws, at = {}, 0
+    laws: dict[str, Distribution] = {}
+    at = 0
     for name, d in pack.sizes.items():
         block = slice(at, at + d)
         own_mean, own = mean[:, block], covariance[:, block, block]

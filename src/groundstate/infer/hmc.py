@@ -201,31 +201,36 @@ class _DualAveraging:
         return log_step.exp()
 
 
+# Parts of burn-in. Masses are learned more than once, because the first window cannot see how wide a
+# slow direction really is.
+WINDOWS = ((0.15, False), (0.1, True), (0.15, True), (0.25, True), (0.35, False))
+
+
 def _burn(
     kernel: Kernel, state: State, generator: torch.Generator, n_steps: int, rows: int
 ) -> State:
-    """A third to find the step size, a third to see variances, a third for the step size again."""
+    """The step size is found anew in every window; three of them end with a new mass."""
     (move,) = kernel.moves
     assert isinstance(move, HMCMove)
     like = state.values[move.names[0]]
     move.step_size = like.new_full((rows,), float(move.step_size))
-    seen: dict[str, list[Tensor]] = {name: [] for name in move.names}
     n = state.chains // rows
-    for part in range(3):
+    for share, learns_mass in WINDOWS:
+        assert isinstance(move.step_size, Tensor)
         tuner = _DualAveraging(move.step_size)
-        for _, now in walk(kernel, state, n_steps // 3, generator):
+        seen: dict[str, list[Tensor]] = {name: [] for name in move.names}
+        for _, now in walk(kernel, state, round(share * n_steps), generator):
             state = now
             assert state.accept is not None
             move.step_size = tuner.update(state.accept.reshape(n, rows).mean(0))
-            if part == 1:
+            if learns_mass:
                 for name in move.names:
                     seen[name].append(state.values[name])
         move.step_size = tuner.log_mean.exp()
-        if part == 1 and seen[move.names[0]]:
-            for name in move.names:
-                v = torch.stack(seen[name])  # (t, n*B, *event)
+        for name, states in seen.items():
+            if states:
+                v = torch.stack(states)  # (t, n*B, *event)
                 v = v.reshape(-1, rows, *v.shape[2:])
-                m = v.shape[0]
-                var = v.var(0, unbiased=False)
-                move.scale[name] = (m * var + 5e-3) / (m + 5)  # shrunk: few states know little
+                m = v.shape[0]  # few states know little: shrink towards a small number
+                move.scale[name] = (m * v.var(0, unbiased=False) + 5e-3) / (m + 5)
     return state

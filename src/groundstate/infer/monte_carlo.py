@@ -21,6 +21,7 @@ from groundstate.math.psis import weight_ess
 
 Sampler = Callable[[int, torch.Generator], Tensor]
 LOOKS = 8  # places at which the running standard error is noted, each twice as far as the last
+DOMINANT = 0.1  # share of the sum of squares that one draw of a thousand may have
 STEEP = -0.25  # a finite variance gives a slope of -1/2 in log stderr against log n
 
 
@@ -33,7 +34,7 @@ class Expectation:
     mean, stderr : shape of one value of ``f``
     variance : variance of ``f`` over the draws
     n : draws; for weighted draws the effective number
-    reliable : False when the running standard error does not fall like 1/√n
+    reliable : False when the standard error does not fall like 1/√n or hangs on a single draw
     running : draws and largest standard error at each look
     """
 
@@ -102,7 +103,7 @@ def expect(
         raise ValueError(f"a standard error needs at least 2 draws, got n={n}")
     generator = generator or Key.of(None).torch()
     looks = sorted({max(2, n >> k) for k in range(LOOKS)})
-    count, mean, square = 0, torch.zeros(()), torch.zeros(())
+    count, mean, square, largest = 0, torch.zeros(()), torch.zeros(()), torch.zeros(())
     running = []
     for look in looks:
         while count < look:
@@ -115,16 +116,19 @@ def expect(
             total = count + m
             square = square + own_square + gap.square() * (count * m / total)
             mean = mean + gap * (m / total)
+            largest = torch.maximum(largest, (own - mean).square().amax(0))
             count = total
         stderr = (square / (count - 1) / count).sqrt()
         running.append((count, float(stderr.max())))
     variance = square / (count - 1)
-    reliable = _falls(running)
+    # one draw that makes up much of all squares: the next such draw will move everything again
+    lonely = count >= 1000 and bool((largest > DOMINANT * square).any())
+    reliable = _falls(running) and not lonely
     if not reliable:
         warnings.warn(
-            f"the standard error does not fall with the number of draws (from {running[0][1]:.3g} "
-            f"at n={running[0][0]} to {running[-1][1]:.3g} at n={count}); the variance may be "
-            "infinite and the mean meaningless",
+            f"the standard error does not fall steadily with the number of draws (from "
+            f"{running[0][1]:.3g} at n={running[0][0]} to {running[-1][1]:.3g} at n={count}); the "
+            "variance may be infinite and the mean meaningless",
             Unreliable,
             stacklevel=2,
         )

@@ -41,7 +41,7 @@ class LawMove(Move):
     def noise(self, n: int, state: State, generator: torch.Generator) -> Sequence[Any]:
         if alphabet(self.space) != 2 or isinstance(self.space, Finite):
             return [generator] * n
-        return [(generator, u) for u in uniforms(n, state.values[self.name], generator)]
+        return uniforms(n, state.values[self.name], generator)
 
     def step(self, state: State, noise: Any) -> State:
         generator, u = noise if isinstance(noise, tuple) else (noise, None)
@@ -172,26 +172,26 @@ def pick(table: Tensor, T: float, u: Tensor) -> Tensor:
     return (cumulative <= target[:, None]).sum(-1).clamp_max(table.shape[-1] - 1)
 
 
-def uniforms(n: int, like: Tensor, generator: torch.Generator) -> Sequence[Tensor]:
-    """``n`` arrays of uniforms; on the CPU from a fast stream that ``generator`` seeds."""
+def uniforms(n: int, like: Tensor, generator: torch.Generator) -> Sequence[Any]:
+    """``n`` times the generator and uniforms like ``like``; on the CPU from a fast stream."""
     if like.device.type != "cpu" or like.dtype not in (torch.float32, torch.float64):
         size = (n, *like.shape)
         block = torch.rand(size, generator=generator, device=like.device, dtype=like.dtype)
-        return list(block)
+        return [(generator, u) for u in block]
     return _Stream(n, like, generator)
 
 
-class _Stream(Sequence[Tensor]):
-    """Uniforms drawn when they are asked for, in order, without keeping a block in memory."""
+class _Stream(Sequence[tuple[torch.Generator, Tensor]]):
+    """Uniforms drawn when they are asked for, in order, into one buffer; ``generator`` seeds them."""
 
     def __init__(self, n: int, like: Tensor, generator: torch.Generator) -> None:
         import numpy as np
 
-        self.n, self.shape = n, tuple(like.shape)
+        self.n, self.generator = n, generator
         self.kind: Any = np.float32 if like.dtype == torch.float32 else np.float64
         seed = Key.of(generator)
         self.source = np.random.Generator(np.random.SFC64([seed.high, seed.low]))
-        self.buffer = np.empty(self.shape, self.kind)  # one step at a time is alive
+        self.buffer = np.empty(tuple(like.shape), self.kind)  # one step at a time is alive
 
     def __len__(self) -> int:
         return self.n
@@ -199,4 +199,5 @@ class _Stream(Sequence[Tensor]):
     def __getitem__(self, i: Any) -> Any:
         if not 0 <= i < self.n:
             raise IndexError(i)
-        return torch.from_numpy(self.source.random(dtype=self.kind, out=self.buffer))
+        self.source.random(dtype=self.kind, out=self.buffer)
+        return self.generator, torch.from_numpy(self.buffer)

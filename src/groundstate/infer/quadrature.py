@@ -36,8 +36,8 @@ class Quadrature(Method):
 
     Unbounded variables take Gauss-Hermite nodes centred at the mode and scaled by the curvature
     there, which is exact for a Gaussian; half-lines take Gauss-Legendre nodes of ``t / (1 - t)``
-    with the mode at the middle. Boxes take the trapezoid rule. The answer's ``stderr`` is the difference to the
-    rule of half the order, an estimate of the error.
+    with the mode at the middle. Boxes take the trapezoid rule. The answer's ``stderr`` is the
+    difference to the rule of half the order, an estimate of the error.
 
     Parameters
     ----------

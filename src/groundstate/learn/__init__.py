@@ -4,7 +4,12 @@ from groundstate.learn.base import History, Penalty, Problem, Rule, Solver, Term
 from groundstate.learn.callbacks import Callback, EarlyStopping, Progress, Run
 from groundstate.learn.checkpoint import Checkpoint
 from groundstate.learn.closed import Closed
+from groundstate.learn.elbo import Elbo, elbo
+from groundstate.learn.em import EM
+from groundstate.learn.estimator_report import EstimatorRow, compare_estimators
+from groundstate.learn.estimators import pathwise, score_function
 from groundstate.learn.fit import fit, solver_for
+from groundstate.learn.guides import Amortised, PerInstance
 from groundstate.learn.hinge import HingeDual, SquaredHingeNewton
 from groundstate.learn.lbfgs import LBFGS
 from groundstate.learn.least_squares import LeastSquares
@@ -19,6 +24,7 @@ from groundstate.learn.penalties import (
     LaplacePrior,
     SumPenalty,
 )
+from groundstate.learn.predictive import Predictive, posterior_predictive
 from groundstate.learn.rules import (
     NCE,
     NLL,
@@ -52,6 +58,10 @@ from groundstate.learn.rules import (
     softmin_loss,
     zero_one,
 )
+from groundstate.learn.sgld import SGLD
+from groundstate.learn.snapshots import Snapshots
+from groundstate.learn.target_prop import AlternatingTargets
+from groundstate.learn.theta import ParameterEnergy, ThetaDraws
 from groundstate.learn.trainer import Stochastic, adam, sgd
 
 __all__ = [
@@ -95,4 +105,20 @@ __all__ = [
     "denoise",
     "fenchel_young_loss",
     "phases",
+    "AlternatingTargets",
+    "Amortised",
+    "EM",
+    "Elbo",
+    "EstimatorRow",
+    "ParameterEnergy",
+    "PerInstance",
+    "Predictive",
+    "SGLD",
+    "Snapshots",
+    "ThetaDraws",
+    "compare_estimators",
+    "elbo",
+    "pathwise",
+    "posterior_predictive",
+    "score_function",
 ]

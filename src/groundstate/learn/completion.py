@@ -77,9 +77,9 @@ class Completion:
         else:
             table = energy.table(name, **batch)
             law = ListedLaw({name: energy.spaces[name]}, boltzmann_logits(table, T))
-        F = exact_free_energy(energy, (name,), batch, T)
-        assert F is not None
-        return law, F
+        free = exact_free_energy(energy, (name,), batch, T)
+        assert free is not None
+        return law, free
 
     # --- q held fixed while θ moves ------------------------------------------------------
 

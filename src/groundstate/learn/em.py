@@ -15,8 +15,14 @@ from groundstate.compute.reduce import current
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem, Solver
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.completion import Completion
-from groundstate.learn.em_steps import ClosedM, InnerM, MStep, closed_reason, names_of
+from groundstate.learn.em_steps import (
+    ClosedM,
+    InnerM,
+    MStep,
+    closed_reason,
+    completion_of,
+    names_of,
+)
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.trainer import Stochastic
@@ -44,6 +50,10 @@ class EM:
     the declared conditional otherwise. At T = 0 it is the tensor of minimisers, as if z were
     observed.
 
+    A rule with ``latent=Variational(family)`` or ``PerInstance(family)`` restricts q to a family
+    (variational EM): J is then a bound that falls, while the likelihood itself need not rise. It is
+    EM where the family holds the posterior.
+
     Parameters
     ----------
     max_iter : iterations; passes over the data where ``batch_size`` is set
@@ -65,7 +75,8 @@ class EM:
     Notes
     -----
     ``History.objective`` is J after each iteration. ``History.extra`` holds ``"log_likelihood"``,
-    −J with q at its best, from the start on (one entry more), and with ``audit`` ``"bound"``, −J
+    −J with q at its best (a lower bound of it where q is restricted to a family), from the start
+    on (one entry more), and with ``audit`` ``"bound"``, −J
     after each M-step with q from before it, so that
     ``log_likelihood[t] <= bound[t] <= log_likelihood[t + 1]``.
 
@@ -104,8 +115,8 @@ class EM:
     def reason_against(self, problem: Problem) -> str | None:
         energy, rule = problem.energy, problem.rule
         name = type(energy).__name__
-        if not isinstance(rule, Naive | SoftMin) or rule.variational is not None:
-            return f"EM lowers Naive, SoftMin or NLL, not {type(rule).__name__} with a bound or margin"
+        if not isinstance(rule, Naive | SoftMin):
+            return f"EM lowers the free energy of Naive, SoftMin or NLL, not {type(rule).__name__}"
         if not problem.is_resident and not hasattr(problem.data, "__len__"):
             return "the data is a stream that can be read once; EM reads it in every iteration"
         latents = rule.latents(energy, names_of(problem))
@@ -116,13 +127,15 @@ class EM:
             return "the contrast with minimised latents depends on θ; use Naive(latent='minimise')"
         if isinstance(rule, SoftMin) and rule.T == 0:
             return "SoftMin at T=0 has a kinked contrast; use Naive(latent='minimise') or EM(T=0)"
-        reason = Completion(energy, latents[0]).reason_against(self.temperature(problem, 0))
+        reason = completion_of(problem, latents[0]).reason_against(self.temperature(problem, 0))
         if reason is None and self.inner is None:
             reason = closed_reason(problem, latents[0])
         if reason is not None:
             return reason
         if self.n_init > 1 and not callable(getattr(energy, "reset", None)):
             return f"n_init={self.n_init} needs {name}.reset(key, data, weight) for new starts"
+        if self.inner is not None and not problem.is_resident and self.batch_size is None:
+            return "an inner solver needs all rows at once, and the data is a stream"
         if self.batch_size is not None and self.inner is not None:
             if not isinstance(self.inner, Stochastic):
                 return "with batch_size the inner solver takes single steps; pass Stochastic(...)"

@@ -54,14 +54,15 @@ class _Online:
                 if history.objective:
                     before = history.objective[-1]
                 start = time.perf_counter()
-                if self._pass(monitor):
+                if self._pass(monitor):  # a pass cut short is not a pass
                     history.stop = "callback"
+                    break
                 J = self.sums[0] / max(self.sums[1], 1e-300)
                 self.sums = [0.0, 0.0]
                 history.objective.append(J)
                 history.extra.setdefault("log_likelihood", []).append(-J)
                 history.seconds.append(time.perf_counter() - start)
-                if monitor.epoch(J) or history.stop:
+                if monitor.epoch(J):
                     break
                 if settings.tol is not None and before is not None and before - J < settings.tol:
                     history.converged = True

@@ -16,6 +16,7 @@ from groundstate.energy.base import Energy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import Batch, Problem, Rule, Solver, Terms
 from groundstate.learn.completion import Completion
+from groundstate.learn.completion_bound import BoundCompletion
 from groundstate.learn.penalties import L2, plain_l2
 from groundstate.learn.rules.inner import free_energy_of, theta_free
 from groundstate.learn.rules.softmin import SoftMin
@@ -28,6 +29,14 @@ def names_of(problem: Problem) -> tuple[str, ...]:
     if problem.is_resident:
         return problem.names
     return tuple(k for k in next(iter(problem.data)) if k != "weight")
+
+
+def completion_of(problem: Problem, latent: str) -> Completion:
+    """How the hidden variable is completed: exactly, or by a law of the rule's family."""
+    bound = getattr(problem.rule, "variational", None)
+    if bound is None:
+        return Completion(problem.energy, latent)
+    return BoundCompletion(problem.energy, latent, bound)
 
 
 def closed_reason(problem: Problem, latent: str) -> str | None:
@@ -73,7 +82,7 @@ class MStep(ABC):
 
     def __init__(self, problem: Problem, latent: str) -> None:
         self.problem, self.latent = problem, latent
-        self.complete = Completion(problem.energy, latent)
+        self.complete = completion_of(problem, latent)
         self.T = 1.0
         self.sums: dict[str, Tensor] = {}
 
@@ -218,6 +227,7 @@ __all__ = [
     "InnerM",
     "MStep",
     "closed_reason",
+    "completion_of",
     "contrast_of",
     "names_of",
 ]

@@ -94,8 +94,9 @@ def score_function(
 def pathwise(
     f: Function, q: Distribution, n: int = 1, *, generator: torch.Generator | None = None
 ) -> Tensor:
-    r"""A surrogate with value :math:`\tfrac1n\sum f(z_i)` whose gradient passes through the draws,
-    :math:`\tfrac1n\sum \nabla_z f(z_i)\,\partial z_i/\partial\varphi` with :math:`z = g(\varepsilon;\varphi)`.
+    r"""A surrogate with value :math:`\tfrac1n\sum f(z_i)` whose gradient passes through the draws
+    :math:`z_i = g(\varepsilon_i;\varphi)`:
+    :math:`\tfrac1n\sum \nabla_z f(z_i)\,\partial z_i/\partial\varphi`.
 
     For a location-scale law :math:`z = \mu + s\varepsilon`. A law that cannot be reparameterised
     falls back to ``score_function`` with a leave-one-out baseline, and says so.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -156,7 +157,7 @@ def _share(kernel: Callable[..., None], count: int, work: int, *arrays: Any) -> 
         return
     cuts = [count * i // threads for i in range(threads + 1)]
     with ThreadPoolExecutor(threads) as pool:
-        jobs = [pool.submit(kernel, lo, hi, *arrays) for lo, hi in zip(cuts, cuts[1:])]
+        jobs = [pool.submit(kernel, lo, hi, *arrays) for lo, hi in pairwise(cuts)]
         for job in jobs:
             job.result()
 

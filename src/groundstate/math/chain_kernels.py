@@ -22,7 +22,7 @@ def backward(
     lo: int, hi: int, eu: Any, ew: Any, steps: Any, tiny: float, beta: Any, log_scale: Any
 ) -> None:
     """Messages ``(B, L, K)``, largest 1, and log of the scaled sum ``(B,)``; NaN: give up."""
-    b, n, k = eu.shape
+    k = eu.shape[2]
     shared = ew.shape[0] == 1 and ew.shape[1] == 1
     for r in range(lo, hi):
         onward = np.empty(k)
@@ -70,7 +70,7 @@ def forward(
 ) -> None:
     """Marginals from the messages; pairs 0: none, 1: all ``(B, L-1, K, K)``, 2: weighted sums over
     rows and positions ``(1, SLOTS, K, K)``. Here ``lo..hi`` are slots: every SLOTS-th row."""
-    b, n, k = eu.shape
+    b, k = eu.shape[0], eu.shape[2]
     shared = ew.shape[0] == 1 and ew.shape[1] == 1
     for slot in range(lo, hi):
         onward = np.empty(k)
@@ -113,8 +113,7 @@ def forward(
 @njit(cache=True, nogil=True)
 def draw(lo: int, hi: int, eu: Any, ew: Any, beta: Any, steps: Any, noise: Any, y: Any) -> None:
     """Sequences ``(N, B, L)`` by inversion of each transition law."""
-    count, b, n = noise.shape
-    k = eu.shape[2]
+    count, k = noise.shape[0], eu.shape[2]
     shared = ew.shape[0] == 1 and ew.shape[1] == 1
     for r in range(lo, hi):
         p = np.empty(k)
@@ -143,7 +142,7 @@ def draw(lo: int, hi: int, eu: Any, ew: Any, beta: Any, steps: Any, noise: Any, 
 @njit(cache=True, nogil=True)
 def viterbi(lo: int, hi: int, u: Any, w: Any, steps: Any, y: Any, energy: Any) -> None:
     """Min-sum from the right, then a walk from the left: lexicographically lowest minimiser."""
-    b, n, k = u.shape
+    n, k = u.shape[1:]
     shared = w.shape[0] == 1 and w.shape[1] == 1
     across = np.ascontiguousarray(w[0, 0].T) if shared else np.empty((0, 0), dtype=w.dtype)
     for r in range(lo, hi):

@@ -72,7 +72,8 @@ def minus_log(law: Distribution, value: Tensor) -> Tensor:
         base = base.base_dist
     if not isinstance(base, _BOUNDED):
         return -law.log_prob(value)
-    inside: Tensor = law.support.check(value)
+    support: Any = law.support
+    inside: Tensor = support.check(value)
     if bool(inside.all()):
         return -law.log_prob(value)
     event = (*inside.shape, *(1,) * len(law.event_shape))
@@ -84,7 +85,7 @@ def _discrete(law: Distribution) -> bool:
     return bool(getattr(law.support, "is_discrete", False))
 
 
-def isotropic(mean: Tensor, scale: float) -> D.Independent:
+def isotropic(mean: Tensor, scale: float) -> Distribution:
     """The law N(mean, scale² I) of vectors, batch shape ``(B,)``."""
     return D.Independent(
         D.Normal(mean, torch.full_like(mean, scale), validate_args=False), 1, validate_args=False

@@ -1,0 +1,107 @@
+"""Time of P tabular MLPs (50-128-128-5) trained as one program, against one.
+
+``python bench/scripts/population.py [--device cuda] [--members 1 16 256 1024] [--out FILE]`` prints the
+table and writes the CSV. The time is that of training steps alone: batches of 256 rows of 20,000,
+Adam, float32, every member with its own step size, penalty and seed of initialisation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import statistics
+import time
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from groundstate.bench.machine import machine, today, versions
+from groundstate.energy import NetClassEnergy
+from groundstate.learn import SoftMin, Stochastic, fit, fit_population
+
+ROWS, FEATURES, CLASSES = 20_000, 50, 5
+
+
+def table(device: str) -> dict[str, Tensor]:
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(ROWS, FEATURES, generator=g)
+    y = (x @ torch.randn(FEATURES, CLASSES, generator=g)).argmax(1)
+    return {"x": x.to(device), "y": y.to(device)}
+
+
+def members(p: int, device: str) -> list[NetClassEnergy]:
+    return [
+        NetClassEnergy(
+            FEATURES, CLASSES, (128, 128), generator=torch.Generator().manual_seed(s)
+        ).to(device)
+        for s in range(p)
+    ]
+
+
+def seconds(p: int, device: str, epochs: int) -> float:
+    """Seconds per epoch of P members: the difference of two runs leaves the set-up out."""
+    data, lr = table(device), [10 ** (-4 + 2 * i / max(1, p - 1)) for i in range(p)]
+    strength = [float(i % 3) for i in range(p)]
+
+    def run(n: int) -> float:
+        population = members(p, device)
+        if device == "cuda":
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        fit_population(
+            population, data, SoftMin(), Stochastic(max_epochs=n, tol=None), lr=lr,
+            strength=strength, random_state=0, capture=device == "cuda",
+        )  # fmt: skip
+        if device == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter() - start
+
+    run(1)
+    return (run(2 * epochs) - run(epochs)) / epochs
+
+
+def alone(device: str, epochs: int) -> float:
+    """Seconds per epoch of one ordinary fit through the trainer."""
+    data = table(device)
+
+    def run(n: int) -> float:
+        (energy,) = members(1, device)
+        start = time.perf_counter()
+        fit(energy, data, SoftMin(), Stochastic(max_epochs=n, tol=None), random_state=0)
+        return time.perf_counter() - start
+
+    run(1)
+    return (run(2 * epochs) - run(epochs)) / epochs
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--members", type=int, nargs="+", default=[1, 16])
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    rows = []
+    single = statistics.median(alone(options.device, options.epochs) for _ in range(options.repeats))
+    rows.append({"members": "one fit", "seconds_per_epoch": single})
+    base = None
+    for p in options.members:
+        runs = [seconds(p, options.device, options.epochs) for _ in range(options.repeats)]
+        value = statistics.median(runs)
+        base = base or value
+        rows.append({"members": p, "seconds_per_epoch": value, "times_one": value / base})
+    for row in rows:
+        print(row)
+    if options.out:
+        where = {"machine": machine(), "versions": versions(), "date": today()}
+        names = ["members", "seconds_per_epoch", "times_one", *where]
+        with options.out.open("w", newline="") as file:
+            writer = csv.DictWriter(file, names)
+            writer.writeheader()
+            writer.writerows({**row, **where} for row in rows)
+
+
+if __name__ == "__main__":
+    main()
