@@ -233,6 +233,8 @@ def test_ancestral_draws_have_the_joint_law() -> None:
     assert torch.allclose(cov, truth, rtol=0.05, atol=0.2)
     hot = DecoderEnergy(2, 1, sigma=0.5).double().ancestral(20000, T=4.0, generator=g)
     assert hot["z"].std().item() == pytest.approx(2.0, rel=0.05)
+    first, second = (CentroidEnergy(3, 2).ancestral(5)["x"] for _ in range(2))
+    assert not torch.equal(first, second)  # without a generator every call is new
     clusters = CentroidEnergy(3, 2).ancestral(9000, generator=g)
     assert clusters["z"].bincount().tolist() == pytest.approx([3000] * 3, rel=0.1)
 

@@ -17,7 +17,7 @@ from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Space
 from groundstate.errors import Unsupported
 from groundstate.math.free import boltzmann_logits
-from groundstate.math.laws import draw, minus_log, somewhere, tempered
+from groundstate.math.laws import draw, fresh, minus_log, somewhere, tempered
 
 
 def _example() -> DirectedEnergy:
@@ -150,9 +150,7 @@ class DirectedEnergy(Energy):
         """Exact joint draws: z from the prior, then x from the likelihood, ``(n, *event)``."""
         if T != 1:
             raise Unsupported(f"ancestral draws are exact at T=1 only, got T={T}")
-        if generator is None:
-            generator = torch.Generator()
-            generator.seed()
+        generator = fresh(generator)
         with torch.no_grad():
             z = draw(self.prior.law, n, generator)
             x = draw(self.likelihood(z), 1, generator)[0]

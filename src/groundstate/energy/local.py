@@ -2,7 +2,6 @@ r"""Locally normalised energies, :math:`e(x) = -\sum_i\log p(x_{\pi(i)} \mid x_{
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence as Seq
 from typing import Any, Protocol
 
@@ -18,7 +17,7 @@ from groundstate.energy.spaces import Finite, Sequence
 from groundstate.energy.step import StepState
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.math.free import free_energy
-from groundstate.math.laws import draw
+from groundstate.math.laws import draw, fresh
 
 
 class Conditioner(Protocol):
@@ -219,6 +218,7 @@ class ChainRuleEnergy(Energy):
         """Independent exact draws at T = 1, symbol by symbol, ``(n, L)``."""
         if T != 1:
             raise Unsupported(f"ancestral draws are exact at T=1 only, got T={T}")
+        generator = fresh(generator)
         with torch.no_grad():
             increments, state = self.step(None)
             state = state.pick(torch.zeros(n, dtype=torch.int64, device=increments.device))
@@ -229,11 +229,6 @@ class ChainRuleEnergy(Energy):
                 if state.done:
                     return {"x": state.value}
                 increments, state = self.step(state)
-
-
-def log_uniform(k: int, length: int) -> float:
-    """The energy of every string under the uniform law, L log K."""
-    return length * math.log(k)
 
 
 __all__ = ["ChainRuleEnergy", "Conditioner", "Recurrent", "Tables"]

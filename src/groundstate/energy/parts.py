@@ -14,7 +14,7 @@ from groundstate.energy.base import Energy, batch_size
 from groundstate.energy.offers import ABILITIES
 from groundstate.energy.spaces import Space
 from groundstate.errors import Unsupported
-from groundstate.math.laws import draw, gaussian_moments
+from groundstate.math.laws import draw, fresh, gaussian_moments
 
 Key = tuple[str, frozenset[str]]
 
@@ -100,9 +100,7 @@ class Sum(Energy):
         ) -> dict[str, Tensor]:
             if T != 1:
                 raise Unsupported(f"ancestral draws of a sum are exact at T=1 only, got T={T}")
-            if generator is None:
-                generator = torch.Generator()
-                generator.seed()
+            generator = fresh(generator)
             values: dict[str, Tensor] = {}
             for part, law in zip(order, laws):
                 assert law is not None

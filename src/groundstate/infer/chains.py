@@ -11,7 +11,7 @@ from torch import Tensor
 from groundstate.infer.base import Draws, Query
 from groundstate.infer.kernels import Kernel, State, Target, Values, fresh
 
-BLOCK = 2**20  # random numbers drawn at once
+BLOCK = 2**16  # random numbers drawn at once: few calls, and they stay in the cache
 STEPS = 64  # steps between two looks at the energies
 
 
@@ -134,8 +134,7 @@ def walk(
         count = min(block, n_steps - first)
         seen = []
         for i, noise in enumerate(kernel.noise(count, state, generator)):
-            with torch.no_grad():
-                state = kernel.step(state, noise)
+            state = kernel.step(state, noise)
             suspect = state.memory.get("suspect", state.energy)
             if suspect is not None:
                 seen.append(suspect)

@@ -49,8 +49,8 @@ class LawMove(Move):
         base = law.base_dist if isinstance(law, Independent) else law
         rows = state.chains
         if u is not None and isinstance(base, Bernoulli):
-            p = torch.sigmoid(base.logits)  # (C or 1, *event)
-            new = (u < p).to(p.dtype)
+            p = torch.sigmoid(base.logits).expand(u.shape)
+            new = p.gt_(u) if p.is_contiguous() else (p > u).to(p.dtype)
         elif isinstance(law, ChainLaw):
             shape = (rows,) if law.batch_shape[0] == 1 else ()
             new = law.sample(shape, generator).reshape(rows, *self.space.shape)
@@ -182,16 +182,15 @@ def uniforms(n: int, like: Tensor, generator: torch.Generator) -> Sequence[Any]:
 
 
 class _Stream(Sequence[tuple[torch.Generator, Tensor]]):
-    """Uniforms drawn when they are asked for, in order, into one buffer; ``generator`` seeds them."""
+    """Uniforms drawn when they are asked for, in order; ``generator`` seeds them."""
 
     def __init__(self, n: int, like: Tensor, generator: torch.Generator) -> None:
         import numpy as np
 
         self.n, self.generator = n, generator
-        self.kind: Any = np.float32 if like.dtype == torch.float32 else np.float64
+        self.shape, self.dtype = like.shape, like.dtype
         seed = Key.of(generator)
         self.source = np.random.Generator(np.random.SFC64([seed.high, seed.low]))
-        self.buffer = np.empty(tuple(like.shape), self.kind)  # one step at a time is alive
 
     def __len__(self) -> int:
         return self.n
@@ -199,5 +198,9 @@ class _Stream(Sequence[tuple[torch.Generator, Tensor]]):
     def __getitem__(self, i: Any) -> Any:
         if not 0 <= i < self.n:
             raise IndexError(i)
-        self.source.random(dtype=self.kind, out=self.buffer)
-        return self.generator, torch.from_numpy(self.buffer)
+        if self.dtype == torch.float64:
+            return self.generator, torch.from_numpy(self.source.random(tuple(self.shape)))
+        count = self.shape.numel()  # 32 bits each: cheaper than floats that are made one by one
+        words = torch.from_numpy(self.source.bit_generator.random_raw((count + 1) // 2))
+        u = words.view(torch.int32)[:count].to(self.dtype).mul_(2.0**-32).add_(0.5)
+        return self.generator, u.view(self.shape)

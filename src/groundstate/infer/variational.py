@@ -212,7 +212,7 @@ class Bound:
             name: v.repeat_interleave(k, 0).repeat(n, *(1,) * (v.ndim - 1))
             for name, v in given.items()
         }
-        e = check_energies(self.query.energy(**fixed, **values), self.query.energy)
+        e: Tensor = self.query.energy(**fixed, **values)
         return e.reshape(n, rows, k)
 
     def _bound(
@@ -288,7 +288,7 @@ class Bound:
         else:
             noise = self._noise(4 * self.method.n, generator)
             each = self._bound(params, query.fixed, noise)
-        value = each.mean(0)
+        value = check_energies(each.mean(0), query.energy, "bound")
         if len(each) == 1:
             return FreeEnergy(value, "upper", info={"params": params})
         stderr = each.detach().std(0) / math.sqrt(len(each))

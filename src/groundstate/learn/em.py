@@ -88,8 +88,8 @@ class EM:
     >>> _ = energy.mu.data.copy_(torch.tensor([[-1.0], [1.0]]))
     >>> x = torch.tensor([[-2.0], [-1.0], [1.0], [3.0]], dtype=torch.float64)
     >>> history = fit(energy, {"x": x}, NLL(), EM(tol=1e-9))
-    >>> [round(float(m), 4) for m in energy.mu]
-    [-1.397, 2.0276]
+    >>> energy.mu.detach().flatten().round(decimals=3).tolist()
+    [-1.397, 2.028]
     """
 
     max_iter: int = 100

@@ -66,8 +66,8 @@ def score_function(
     >>> g = torch.Generator().manual_seed(0)
     >>> J = score_function(lambda z: reward[z], Categorical(logits=logits), 20000, generator=g)
     >>> J.backward()
-    >>> [round(v, 1) for v in logits.grad.tolist()]
-    [-0.4, 0.0, 0.4]
+    >>> bool(torch.allclose(logits.grad, torch.tensor([-0.45, 0.03, 0.42]), atol=0.05))
+    True
     """
     if n < 1:
         raise ValueError(f"at least one draw is needed, got n={n}")

@@ -47,8 +47,8 @@ class ParameterEnergy(Energy):
     >>> data = {"x": torch.tensor([[-1.0], [1.0]]), "y": torch.tensor([0, 1])}
     >>> e = ParameterEnergy(LinearEnergy(1, 2), SoftMin(), data, L2(1.0))
     >>> best = minimise(e, "theta", init={"theta": e.theta})
-    >>> e.named(best["theta"][0])["W"].round(decimals=2).tolist()
-    [[-0.47], [0.47]]
+    >>> [round(w, 2) for w in e.named(best["theta"][0])["W"].flatten().tolist()]
+    [-0.52, 0.52]
     """
 
     def __init__(

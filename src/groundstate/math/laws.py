@@ -146,6 +146,14 @@ _TEMPERED: dict[type[Distribution], Callable[[Any, float], Distribution]] = {
 }
 
 
+def fresh(generator: torch.Generator | None) -> torch.Generator:
+    """The generator itself, or one seeded from the operating system."""
+    if generator is None:
+        generator = torch.Generator()
+        generator.seed()
+    return generator
+
+
 def draw(law: Distribution, n: int, generator: torch.Generator | None = None) -> Tensor:
     """``n`` independent draws, ``(n, *batch, *event)``, from an explicit generator.
 
@@ -158,9 +166,7 @@ def draw(law: Distribution, n: int, generator: torch.Generator | None = None) ->
     >>> bool((a == b).all()), tuple(a.shape)
     (True, (3, 1))
     """
-    if generator is None:
-        generator = torch.Generator()
-        generator.seed()
+    generator = fresh(generator)
     with torch.no_grad():
         own = getattr(law, "draw", None)  # mixtures bring their own
         if own is not None:
@@ -187,7 +193,7 @@ def draw(law: Distribution, n: int, generator: torch.Generator | None = None) ->
             above = u.unsqueeze(-1) >= cumulative  # (n, *batch, K)
             return above.sum(-1).clamp_max(cumulative.shape[-1] - 1)
         seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
-        devices = [torch.cuda.current_device()] if generator.device.type == "cuda" else []
+        devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
         with torch.random.fork_rng(devices=devices):
             torch.manual_seed(seed)
             return law.sample(torch.Size([n]))
@@ -268,6 +274,7 @@ class MixtureLaw(Distribution):
 __all__ = [
     "MixtureLaw",
     "draw",
+    "fresh",
     "gaussian_moments",
     "is_gaussian",
     "isotropic",

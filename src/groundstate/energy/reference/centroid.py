@@ -16,7 +16,7 @@ from groundstate.energy.reference._init import normal, seeded
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
 from groundstate.math.free import boltzmann_logits
-from groundstate.math.laws import draw, isotropic
+from groundstate.math.laws import draw, fresh, isotropic
 
 
 @registered(r"e(x, z) = \tfrac12\|x - \mu_z\|^2", lambda: CentroidEnergy(3, 2, scale=2.0))
@@ -94,7 +94,7 @@ class CentroidEnergy(Energy):
         self, n: int, *, T: float = 1.0, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
         """Exact joint draws: z uniform, then x around its centroid."""
-        generator = seeded(generator)
+        generator = fresh(generator)
         z = torch.randint(len(self.mu), (n,), generator=generator, device=generator.device)
         z = z.to(self.mu.device)
         return {"x": draw(self.around(z, T), 1, generator)[0], "z": z}

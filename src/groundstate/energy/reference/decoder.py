@@ -12,10 +12,9 @@ from torch.distributions import Distribution, Normal
 
 from groundstate.energy.base import Energy
 from groundstate.energy.offers import offers
-from groundstate.energy.reference._init import seeded
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
-from groundstate.math.laws import draw, isotropic
+from groundstate.math.laws import draw, fresh, isotropic
 from groundstate.nn.mlp import network
 
 
@@ -105,7 +104,7 @@ class DecoderEnergy(Energy):
         self, n: int, *, T: float = 1.0, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
         """Exact joint draws: a code from the prior, then x around its image."""
-        generator = seeded(generator)
+        generator = fresh(generator)
         device, dtype = self.placement()
         zero = torch.zeros(self.l, device=device, dtype=dtype)
         z = draw(Normal(zero, zero + T**0.5), n, generator)

@@ -14,7 +14,7 @@ from groundstate.energy.offers import offers
 from groundstate.energy.reference._init import normal, seeded
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
-from groundstate.math.laws import draw, gaussian_moments, isotropic
+from groundstate.math.laws import draw, fresh, gaussian_moments, isotropic
 from groundstate.math.regression import regression_sums, solve_regression
 
 
@@ -125,7 +125,7 @@ class LinearGaussianEnergy(Energy):
         self, n: int, *, T: float = 1.0, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
         """Exact joint draws: a code from the prior, then x around its image."""
-        generator = seeded(generator)
+        generator = fresh(generator)
         zero = self.W.new_zeros(self.W.shape[1])
         z = draw(Normal(zero, zero + self.s * T**0.5), n, generator)
         return {"x": draw(self.around(z, T), 1, generator)[0], "z": z}

@@ -2,7 +2,6 @@ r"""A finite table of energies, :math:`e(x) = \theta_x`."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from typing import Any
@@ -93,8 +92,3 @@ class TableEnergy(Energy):
         yield from (("table", frozenset({n})) for n in names)
         for r in range(1, len(names) + 1):
             yield from (("log_partition", frozenset(c)) for c in combinations(names, r))
-
-    @property
-    def count(self) -> int:
-        """Number of joint values."""
-        return math.prod(self.theta.shape)
