@@ -66,7 +66,9 @@ def test_every_registered_model_has_a_row() -> None:
 def test_scikit_learn_contract(name: str) -> None:
     results = check_estimator(getattr(groundstate, name)(), on_skip=None, on_fail=None)
     failed = [
-        f"{r['check_name']}: {r['exception']!r}" for r in results if r["status"] not in ("passed", "skipped")
+        f"{r['check_name']}: {r['exception']!r}"
+        for r in results
+        if r["status"] not in ("passed", "skipped")
     ]
     assert not failed, "\n".join(failed)
     assert sum(r["status"] == "passed" for r in results) >= 40

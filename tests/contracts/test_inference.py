@@ -40,12 +40,12 @@ B = 3
 # short runs of the methods whose defaults are made for real work
 SHORT: dict[str, Method] = {
     "Annealed": Annealed(n=200, n_temps=20),
-    "Gibbs": Gibbs(n_steps=20),
-    "HMC": HMC(n_steps=20),
-    "Importance": Importance(n=500),
-    "Langevin": Langevin(n_steps=20),
-    "Metropolis": Metropolis(n_steps=50),
-    "Variational": Variational(n=32, max_iter=100),
+    "Gibbs": Gibbs(n_steps=5),
+    "HMC": HMC(n_steps=5, n_leapfrog=5),
+    "Importance": Importance(n=300),
+    "Langevin": Langevin(n_steps=5),
+    "Metropolis": Metropolis(n_steps=20),
+    "Variational": Variational(n=16, max_iter=50),
 }
 OPERATIONS = {"minimise": minimise, "marginalise": marginalise, "sample": sample}
 
@@ -61,6 +61,7 @@ class Truth:
     minimum: Tensor  # (B,)
     free_energy: Tensor  # (B,)
     mean: Tensor  # (B,) mean energy under the law
+    deviation: Tensor  # (B,) its standard deviation
     listed: bool  # values were listed, not a grid
 
 
@@ -109,7 +110,8 @@ def truth(energy: Energy, free: tuple[str, ...], given: dict[str, Tensor]) -> Tr
     F = -torch.logsumexp(log_w - e, 1)
     listed = all(energy.spaces[n].is_finite for n in free)
     mean = torch.where(p > 0, p * e, 0.0).sum(1)
-    return Truth(e.min(1).values, F, mean, listed)
+    deviation = torch.where(p > 0, p * (e - mean[:, None]).square(), 0.0).sum(1).sqrt()
+    return Truth(e.min(1).values, F, mean, deviation, listed)
 
 
 def questions(energy: Energy) -> Iterator[tuple[str, ...]]:
@@ -153,6 +155,8 @@ def check_free_energy(found, known: Truth | None) -> None:
         assert bool((gap <= slack + 1e-6).all())
     else:
         trusted = found.info.get("pareto_k", torch.zeros(B)) <= 0.7
+        if "ess" in found.info:
+            trusted &= found.info["ess"] > 30
         assert bool((gap.abs() <= slack + 1e-5)[trusted].all())
 
 
@@ -168,7 +172,7 @@ def check_draws(found, energy: Energy, free, given, known: Truth | None) -> None
     ).detach()
     torch.testing.assert_close(found.energy.reshape(-1), e, atol=1e-8, rtol=1e-8)
     if found.kind == "exact" and known is not None:
-        stderr = found.energy.std(0) / 8
+        stderr = known.deviation / 8
         assert bool(((found.energy.mean(0) - known.mean).abs() <= 4.5 * stderr + 1e-6).all())
 
 
@@ -176,9 +180,7 @@ def check_draws(found, energy: Energy, free, given, known: Truth | None) -> None
 @pytest.mark.parametrize("row", list(energies), ids=lambda r: r.name)
 def test_what_explain_says_is_what_happens(row, operation, monkeypatch):
     energy = row.make().double()
-    batch = {
-        n: v.double() if v.is_floating_point() else v for n, v in row.batch(B, seed()).items()
-    }
+    batch = {n: v.double() if v.is_floating_point() else v for n, v in row.batch(B, seed()).items()}
     for free in questions(energy):
         given = {n: v for n, v in batch.items() if n not in free}
         if not given and len(free) == len(energy.spaces):
@@ -198,7 +200,11 @@ def test_what_explain_says_is_what_happens(row, operation, monkeypatch):
                         run(operation, energy, free, given, method)
                 continue
             assert verdicts[name] in ("runs, exact", "runs, approximate"), where
-            found = run(operation, energy, free, energy_rows, method)
+            try:
+                found = run(operation, energy, free, energy_rows, method)
+            except FloatingPointError as reason:  # a real law that cannot be normalised
+                assert known is None and "no finite minimum" in str(reason), where
+                continue
             if operation == "minimise":
                 check = known if rows == B else _first(known)
                 check_minimum(found, energy, free, energy_rows, check)
@@ -218,7 +224,8 @@ def _never(self: Energy, **_: Tensor) -> Tensor:
 def _first(known: Truth | None) -> Truth | None:
     if known is None:
         return None
-    return Truth(known.minimum[:1], known.free_energy[:1], known.mean[:1], known.listed)
+    parts = (known.minimum, known.free_energy, known.mean, known.deviation)
+    return Truth(*(v[:1] for v in parts), known.listed)
 
 
 def _repeat(found):

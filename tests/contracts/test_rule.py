@@ -77,6 +77,8 @@ def pairs(wanted: bool = True) -> Iterator[object]:
 
 
 FIT, MISFIT = list(pairs()), list(pairs(wanted=False))
+# Where only the gradient means something, the loss has no slope to compare it with.
+OBJECTIVES = [p for p in FIT if made(p.values[0], ENERGIES["Linear"]()).is_objective]  # type: ignore[attr-defined]
 
 
 def loss_of(name: str, energy: Energy, batch: dict[str, Tensor], seed: int = 0) -> Tensor:
@@ -141,16 +143,16 @@ def test_refusals_have_a_reason(name: str, label: str) -> None:
 
 @pytest.mark.parametrize(("name", "label"), FIT)
 def test_weight_two_is_the_row_twice(name: str, label: str) -> None:
-    """Exactly where nothing is drawn, in the mean where something is."""
+    """For every row where nothing is drawn, in the mean where something is."""
     energy = ENERGIES[label]()
     batch = batch_for(energy)
     weight = torch.tensor([1.0, 2.0, 1.0, 3.0, 1.0], dtype=F64)
     rows = [0, 1, 1, 2, 3, 3, 3, 4]
     once, again = loss_of(name, energy, batch), loss_of(name, energy, batch, 1)
-    if torch.equal(once, again):
+    if torch.allclose(once, again, atol=1e-6):
         weighted = weighted_mean(once, weight)
         repeated = loss_of(name, energy, take(batch, rows)).mean()
-        assert torch.allclose(weighted, repeated, atol=1e-10)
+        assert torch.allclose(weighted, repeated, atol=1e-6)
         return
     seeds = range(60)
     with torch.no_grad():
@@ -172,13 +174,11 @@ def test_order_of_rows_does_not_matter(name: str, label: str) -> None:
     assert torch.allclose(loss_of(name, energy, take(batch, order)), once[order], atol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "label"), FIT)
+@pytest.mark.parametrize(("name", "label"), OBJECTIVES)
 def test_gradient_is_that_of_the_loss(name: str, label: str) -> None:
-    """Central differences with the same draws; a gradient without objective has none to compare."""
+    """Central differences with the same draws."""
     energy = ENERGIES[label]()
     batch = batch_for(energy)
-    if not made(name, energy).is_objective:
-        return
     parameters = [p for p in energy.parameters() if p.requires_grad]
     total = loss_of(name, energy, batch).sum()
     grads = torch.autograd.grad(total, parameters, allow_unused=True)

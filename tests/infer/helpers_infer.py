@@ -29,9 +29,7 @@ def seed(s: int = 0) -> torch.Generator:
 
 
 def close(a: Tensor, b: object, tol: float = 1e-6) -> None:
-    torch.testing.assert_close(
-        a, torch.as_tensor(b, dtype=a.dtype).expand_as(a), atol=tol, rtol=0
-    )
+    torch.testing.assert_close(a, torch.as_tensor(b, dtype=a.dtype).expand_as(a), atol=tol, rtol=0)
 
 
 def linear_gaussian() -> LinearGaussianEnergy:

@@ -94,3 +94,5 @@ def test_messages() -> None:
         run_chains(kernel, {}, 5)
     with pytest.raises(Unsupported, match="kernel_matrix needs finite variables"):
         kernel_matrix(kernel)
+    with pytest.raises(ValueError, match="needs an energy"):
+        kernel_matrix(Metropolis())

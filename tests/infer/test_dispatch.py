@@ -5,6 +5,16 @@ import math
 import pytest
 import torch
 from scipy import stats
+from tests.infer.helpers_infer import (
+    F64,
+    Chain3,
+    Quadratic,
+    Spins,
+    bilinear,
+    close,
+    linear_gaussian,
+    seed,
+)
 from torch import Tensor
 
 from groundstate.energy import (
@@ -37,16 +47,6 @@ from groundstate.infer import (
     sample,
 )
 from groundstate.infer.dispatch import choose
-from tests.infer.helpers_infer import (
-    F64,
-    Chain3,
-    Quadratic,
-    Spins,
-    bilinear,
-    close,
-    linear_gaussian,
-    seed,
-)
 
 
 def chosen(energy: Energy, op: str, free, given=None) -> str:
@@ -95,7 +95,9 @@ def test_explain_lists_every_method_with_a_verdict():
 
 
 def test_a_named_method_that_cannot_run_says_who_can():
-    with pytest.raises(Unsupported, match=r"Gradient cannot minimise x of Spins: .*would run: Enum"):
+    with pytest.raises(
+        Unsupported, match=r"Gradient cannot minimise x of Spins: .*would run: Enum"
+    ):
         minimise(Spins(3), "x", method=Gradient())
     with pytest.raises(Unsupported, match="Gradient cannot marginalise"):
         marginalise(Spins(3), "x", method=Gradient())
@@ -184,9 +186,7 @@ def test_rows_do_not_depend_on_each_other():
 def test_energies_with_fixed_values_are_asked_like_given_ones():
     e = CentroidEnergy(3, 2).double()
     x = torch.randn(5, 2, generator=seed(), dtype=F64)
-    torch.testing.assert_close(
-        minimise(e.given(x=x), "z")["z"], minimise(e, "z", {"x": x})["z"]
-    )
+    torch.testing.assert_close(minimise(e.given(x=x), "z")["z"], minimise(e, "z", {"x": x})["z"])
     torch.testing.assert_close(
         marginalise(e.given(x=x), "z").value, marginalise(e, "z", {"x": x}).value
     )
@@ -286,10 +286,14 @@ def test_weighted_draws_carry_their_weights():
     drawn = sample(Quadratic(), "x", n=5000, method=Importance(q), generator=seed())
     assert drawn.kind == "weighted"
     w = drawn.log_weight.softmax(0)[..., None]
-    cov = (w * drawn["x"]).mT.squeeze() if False else torch.einsum(
-        "nbd,nbe->de", w * drawn["x"], drawn["x"]
+    cov = (
+        (w * drawn["x"]).mT.squeeze()
+        if False
+        else torch.einsum("nbd,nbe->de", w * drawn["x"], drawn["x"])
     )
-    torch.testing.assert_close(cov, torch.tensor([[2.0, 1.0], [1.0, 2.0]]).double(), atol=0.2, rtol=0)
+    torch.testing.assert_close(
+        cov, torch.tensor([[2.0, 1.0], [1.0, 2.0]]).double(), atol=0.2, rtol=0
+    )
     normalised = Importance(q, self_normalised=True)
     own = sample(Quadratic(), "x", n=500, method=normalised, generator=seed()).log_weight
     close(own.logsumexp(0), [0.0])
@@ -299,7 +303,9 @@ def test_infer_is_one_door():
     e = CentroidEnergy(3, 2).double()
     x = {"x": torch.zeros(2, 2, dtype=F64)}
     assert torch.equal(infer(e, x, "z")["z"], minimise(e, "z", x)["z"])
-    assert torch.equal(infer(e, x, "z", "marginal", T=2.0).value, marginalise(e, "z", x, T=2.0).value)
+    assert torch.equal(
+        infer(e, x, "z", "marginal", T=2.0).value, marginalise(e, "z", x, T=2.0).value
+    )
     assert infer(e, x, "z", "sample", n=3, generator=seed())["z"].shape == (3, 2)
     with pytest.raises(ValueError, match="mode must be one of min, marginal, sample"):
         infer(e, x, "z", "argmax")

@@ -15,7 +15,7 @@ JOINT = torch.tensor([[0.4, 0.1], [0.2, 0.3]], dtype=torch.float64)
 
 
 def test_random_scan_spectrum() -> None:
-    P = kernel_matrix(Gibbs(scan="random").kernel(TableEnergy(-JOINT.log())))
+    P = kernel_matrix(Gibbs(scan="random"), TableEnergy(-JOINT.log()))
     chain = MarkovChain(P)
     values = sorted(chain.eigenvalues.real.tolist(), reverse=True)
     assert values == pytest.approx([1, 0.704124, 0.295876, 0], abs=1e-6)

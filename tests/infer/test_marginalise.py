@@ -5,6 +5,19 @@ import math
 
 import pytest
 import torch
+from tests.infer.helpers_infer import (
+    F64,
+    Chain3,
+    NormalNormal,
+    Quadratic,
+    Spins,
+    TwoModes,
+    bilinear,
+    close,
+    gaussian2,
+    linear_gaussian,
+    seed,
+)
 from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal
 
@@ -36,19 +49,6 @@ from groundstate.infer import (
     log_partition,
     marginalise,
     posterior,
-)
-from tests.infer.helpers_infer import (
-    F64,
-    Chain3,
-    NormalNormal,
-    Quadratic,
-    Spins,
-    TwoModes,
-    bilinear,
-    close,
-    gaussian2,
-    linear_gaussian,
-    seed,
 )
 
 X2 = {"x": torch.tensor([[2.0]], dtype=F64)}
@@ -223,9 +223,7 @@ def test_quadrature_of_the_linear_gaussian_to_ten_digits():
     assert (found.value - exact).abs().max().item() < 1e-10
     assert found.kind == "estimate" and found.stderr.max().item() < 1e-9
     both = marginalise(e, "z", {"x": x}, T=2.5, method=Quadrature(32)).value
-    torch.testing.assert_close(
-        both, marginalise(e, "z", {"x": x}, T=2.5).value, atol=1e-9, rtol=0
-    )
+    torch.testing.assert_close(both, marginalise(e, "z", {"x": x}, T=2.5).value, atol=1e-9, rtol=0)
     ours = torch.autograd.grad(found.value.sum(), e.W)[0]
     torch.testing.assert_close(ours, torch.autograd.grad(exact.sum(), e.W)[0])
 

@@ -8,6 +8,16 @@ import pytest
 import torch
 from scipy.optimize import minimize as scipy_minimize
 from sklearn.cluster import KMeans
+from tests.infer.helpers_infer import (
+    F64,
+    Chain3,
+    Quadratic,
+    Spins,
+    bilinear,
+    close,
+    linear_gaussian,
+    seed,
+)
 from torch import Tensor
 
 from groundstate.energy import (
@@ -30,16 +40,6 @@ from groundstate.infer import (
     Enumerate,
     Gradient,
     minimise,
-)
-from tests.infer.helpers_infer import (
-    F64,
-    Chain3,
-    Quadratic,
-    Spins,
-    bilinear,
-    close,
-    linear_gaussian,
-    seed,
 )
 
 

@@ -4,6 +4,16 @@ import math
 
 import pytest
 import torch
+from tests.infer.helpers_infer import (
+    F64,
+    Chain3,
+    Quadratic,
+    Spins,
+    close,
+    gaussian2,
+    linear_gaussian,
+    seed,
+)
 from torch.distributions import Cauchy, Normal
 
 from groundstate.energy import (
@@ -30,16 +40,6 @@ from groundstate.infer import (
     minimise,
     posterior,
     sample,
-)
-from tests.infer.helpers_infer import (
-    F64,
-    Chain3,
-    Quadratic,
-    Spins,
-    close,
-    gaussian2,
-    linear_gaussian,
-    seed,
 )
 
 
@@ -118,8 +118,9 @@ def test_moments_of_real_variables_come_with_an_error():
 
 def test_naive_marginal_likelihood():
     z = Normal(torch.tensor(0.0, dtype=F64), torch.tensor(1.0, dtype=F64))
-    found = expect(lambda v: Normal(v, 1.0).log_prob(torch.tensor(2.0)).exp(), z, 400_000,
-                   generator=seed())
+    found = expect(
+        lambda v: Normal(v, 1.0).log_prob(torch.tensor(2.0)).exp(), z, 400_000, generator=seed()
+    )
     assert found.mean.item() == pytest.approx(0.103777, abs=4 * found.stderr.item())
     assert found.variance.item() == pytest.approx(0.0134518, rel=0.02)
     assert found.stderr.item() == pytest.approx(math.sqrt(found.variance.item() / 400_000))
@@ -298,9 +299,7 @@ def test_adaptation_with_a_spring_balances_energy_and_distance():
     torch.testing.assert_close(free["x"], target, atol=1e-5, rtol=0)
     c = 2.0
     held = adapt(e, start, z, c=c)
-    torch.testing.assert_close(
-        held["x"], (target + 2 * c * start) / (1 + 2 * c), atol=1e-5, rtol=0
-    )
+    torch.testing.assert_close(held["x"], (target + 2 * c * start) / (1 + 2 * c), atol=1e-5, rtol=0)
     with pytest.raises(Unsupported, match="a spring needs a real variable"):
         Proximity(Spins(3).spaces["x"])
 

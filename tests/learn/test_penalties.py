@@ -153,9 +153,7 @@ def test_frozen_parameters_and_functional_calls() -> None:
         def forward(self) -> Tensor:
             return penalty(self.energy)
 
-    found = torch.func.functional_call(
-        Whole(), {f"energy.{n}": v for n, v in swapped.items()}, ()
-    )
+    found = torch.func.functional_call(Whole(), {f"energy.{n}": v for n, v in swapped.items()}, ())
     assert float(found) == 18.0  # the parameters of the call, not those remembered
 
 

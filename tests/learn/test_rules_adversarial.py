@@ -149,9 +149,7 @@ def test_refusals() -> None:
     with pytest.raises(Unsupported, match="needs a flow"):
         Adversarial(PushForward(nn.Linear(2, 2), 2), "exact", m=1.0)(NetEnergy(2), batch)
     with pytest.raises(Unsupported, match="which needs one real variable"):
-        Adversarial(g, m=1.0)(
-            LinearEnergy(2, 3), {**batch, "y": torch.zeros(1, dtype=torch.int64)}
-        )
+        Adversarial(g, m=1.0)(LinearEnergy(2, 3), {**batch, "y": torch.zeros(1, dtype=torch.int64)})
     with pytest.raises(ValueError, match="alpha must be above 1"):
         Adversarial(g, alpha=1.0)
     with pytest.raises(ValueError, match="entropy must be"):

@@ -22,7 +22,16 @@ from groundstate.errors import Unsupported
 from groundstate.infer import log_partition, marginalise
 from groundstate.infer.families import Gaussian
 from groundstate.infer.quadrature import Quadrature
-from groundstate.learn import NLL, Naive, Perceptron, SoftMin, Variational, bound, drop_missing, phases
+from groundstate.learn import (
+    NLL,
+    Naive,
+    Perceptron,
+    SoftMin,
+    Variational,
+    bound,
+    drop_missing,
+    phases,
+)
 
 F64 = torch.float64
 

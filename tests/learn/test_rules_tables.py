@@ -290,9 +290,9 @@ def test_presets_are_source_and_reduction() -> None:
         (Margin(1.3), Contrast(Wrong(), "min", m=1.3)),
     ]
     for named, spelled in pairs:
-        assert torch.allclose(
-            named(energy, batch).loss, spelled(energy, batch).loss, atol=1e-12
-        ), named
+        assert torch.allclose(named(energy, batch).loss, spelled(energy, batch).loss, atol=1e-12), (
+            named
+        )
 
 
 def test_nothing_given_is_one_table_for_all_rows() -> None:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from groundstate.energy.base import Energy, batch_size, shapes_of
-from groundstate.energy.spaces import Real, Sequence, Space
+from groundstate.energy.spaces import Real, Sequence, Simplex, Space
 from groundstate.errors import ShapeError, Unsupported
 
 Operation = Literal["minimise", "marginalise", "sample"]
@@ -230,15 +230,16 @@ def ask(
             )
     ordered = energy.ordered(names)
     query = Query(energy, ordered, given, masks, float(T), init, generator)
-    if math.isinf(T) and any(not unbounded_ok(energy.spaces[n]) for n in ordered):
+    if math.isinf(T) and not all(has_uniform(energy.spaces[n]) for n in ordered):
         raise ValueError("T=inf is the uniform law, which exists on finite or bounded spaces only")
     return query
 
 
-def unbounded_ok(space: Space) -> bool:
+def has_uniform(space: Space) -> bool:
+    """Whether a uniform law exists: the space is finite or bounded."""
     if isinstance(space, Sequence):
-        return unbounded_ok(space.item)
-    return not isinstance(space, Real) or space.bounded
+        return has_uniform(space.item)
+    return space.is_finite or isinstance(space, Simplex) or (isinstance(space, Real) and space.bounded)
 
 
 def check_values(energy: Energy, values: Mapping[str, Tensor]) -> None:

@@ -91,7 +91,7 @@ def run_chains(
             f"burn_in={burn_in}, thin={thin}"
         )
     state = state if isinstance(state, State) else kernel.start(state)
-    generator = fresh(generator, kernel.target)
+    generator = fresh(generator, kernel.target, state.values)
     kept: dict[str, list[Tensor]] = {name: [] for name in state.values}
     energies: list[Tensor] = []
     moments = _Moments(state.values)

@@ -152,8 +152,8 @@ def start(query: Query, name: str) -> Tensor:
         value = query.init[name].clone()
     else:
         generator = query.generator or Key.of(0).torch(query.device)
-        one = space.draw(1, generator=generator, device=query.device, dtype=query.dtype)
-        value = one.repeat(query.rows, *(1,) * len(space.shape))
+        one = space.draw(1, generator=generator, device=generator.device, dtype=query.dtype)
+        value = one.to(query.device).repeat(query.rows, *(1,) * len(space.shape))
     if name in query.masks:
         value = torch.where(query.masks[name], value, query.given[name].to(value.dtype))
     return value

@@ -187,7 +187,9 @@ class Enumerate(Method):
     def sample(self, query: Query, n: int) -> Draws:
         generator = query.generator or Key.of(None).torch(query.device)
         # one uniform per draw and row, drawn before the rows are split into blocks
-        u = torch.rand(n, query.rows, generator=generator, device=query.device, dtype=torch.float64)
+        size, device = (n, query.rows), generator.device
+        u = torch.rand(size, generator=generator, device=device, dtype=torch.float64)
+        u = u.to(query.device)
         values: list[dict[str, Tensor]] = []
         energies = []
         for rows, part, grid in self._blocks(query):

@@ -47,7 +47,7 @@ class Gibbs(Method):
     >>> from groundstate.energy import TableEnergy
     >>> from groundstate.infer import kernel_matrix
     >>> joint = torch.tensor([[0.4, 0.1], [0.2, 0.3]], dtype=torch.float64)
-    >>> P = kernel_matrix(Gibbs(scan="random").kernel(TableEnergy(-joint.log())))
+    >>> P = kernel_matrix(Gibbs(scan="random"), TableEnergy(-joint.log()))
     >>> [round(float(v), 4) for v in torch.linalg.eigvals(P).real.sort(descending=True).values[:2]]
     [1.0, 0.7041]
     """

@@ -13,7 +13,7 @@ from groundstate.energy.base import Energy
 from groundstate.errors import Unsupported
 from groundstate.infer.base import Method, Minimum, Query, check_energies
 from groundstate.infer.descent import Descent, ValueAndGrad, descend
-from groundstate.infer.pack import Pack, is_simplex
+from groundstate.infer.pack import Pack, is_simplex, no_gradient
 from groundstate.registry import methods
 
 MakeOptimizer = Callable[[list[Tensor]], torch.optim.Optimizer]
@@ -64,8 +64,9 @@ class Gradient(Method):
         self, energy: Energy, operation: str, free: tuple[str, ...], masks: Mapping[str, Tensor]
     ) -> str | None:
         for name in free:
-            if not energy.spaces[name].is_real:
-                return f"{name!r} in {energy.spaces[name]!r} is not real, there is no gradient"
+            reason = no_gradient(energy, name)
+            if reason is not None:
+                return reason
             if name in masks and is_simplex(energy.spaces[name]):
                 return f"{name!r} is a probability vector known in part"
         return None

@@ -19,7 +19,7 @@ from groundstate.energy.base import Energy
 from groundstate.errors import Unreliable
 from groundstate.infer.base import Draws, FreeEnergy, Method, Query
 from groundstate.infer.closed import energies_of
-from groundstate.infer.pack import is_simplex
+from groundstate.infer.pack import is_simplex, no_gradient
 from groundstate.infer.proposal import Proposal, ProposalLike
 from groundstate.math.psis import pareto_k, smooth, weight_ess
 from groundstate.registry import methods
@@ -79,6 +79,9 @@ class Importance(Method):
         spaces = [energy.spaces[name] for name in free]
         if self.proposal is None and not all(s.is_real and not is_simplex(s) for s in spaces):
             return "variables that are not real vectors need proposal=, a law with log_prob"
+        if self.proposal is None:
+            reasons = [no_gradient(energy, name) for name in free]
+            return next((f"{reason}; pass proposal=" for reason in reasons if reason), None)
         return None
 
     def _proposal(self, query: Query) -> Proposal:

@@ -164,9 +164,11 @@ class Kernel:
             return iter([(k, self.moves[k].noise(1, state, generator)[0]) for k in picks.tolist()])
         return zip(*(move.noise(n, state, generator) for move in self.moves), strict=True)
 
-    @torch.no_grad()
     def step(self, state: State, noise: Any) -> State:
         """One transition of every chain."""
+        if torch.is_grad_enabled():
+            with torch.no_grad():
+                return self.step(state, noise)
         if len(self.moves) == 1:
             return self.moves[0].step(state, noise)
         if self.scan == "random":
@@ -188,21 +190,34 @@ class Kernel:
     ) -> Values:
         """The values after ``k`` steps from ``values``, detached: for contrastive divergence."""
         state = self.start(values)
-        for noise in self.noise(k, state, fresh(generator, self.target)):
+        for noise in self.noise(k, state, fresh(generator, self.target, state.values)):
             state = self.step(state, noise)
         return state.values
 
 
-def fresh(generator: torch.Generator | None, target: Target) -> torch.Generator:
-    """The generator, or a new one seeded from the operating system on the target's device."""
+def fresh(
+    generator: torch.Generator | None, target: Target, values: Mapping[str, Tensor] | None = None
+) -> torch.Generator:
+    """A generator on the target's device: this one, one that it seeds, or fresh entropy."""
+    device = target.energy.placement({**target.fixed, **(values or {})})[0]
     if generator is None:
-        generator = torch.Generator(target.energy.placement(target.fixed)[0])
+        generator = torch.Generator(device)
         generator.seed()
+    elif generator.device.type != device.type:
+        seed = torch.randint(2**62, (), generator=generator, device=generator.device)
+        generator = torch.Generator(device).manual_seed(int(seed))
     return generator
 
 
 @torch.no_grad()
-def kernel_matrix(kernel: Kernel, on: str | None = None) -> Tensor:
+def kernel_matrix(
+    kernel: Kernel | Any,
+    energy: Energy | None = None,
+    *,
+    fixed: Mapping[str, Tensor] | None = None,
+    T: float = 1.0,
+    on: str | None = None,
+) -> Tensor:
     r"""The transition matrix of a finite kernel, exactly: ``P[new, old]``, columns sum to one.
 
     States are the joint values of the free variables in the order of ``space.enumerate()``, the
@@ -210,8 +225,9 @@ def kernel_matrix(kernel: Kernel, on: str | None = None) -> Tensor:
 
     Parameters
     ----------
-    kernel : Kernel
-        One with finite free variables and at most one row of held values.
+    kernel : Kernel or sampling method
+        A kernel with finite free variables and at most one row of held values, or a method such as
+        ``Gibbs()`` whose kernel for ``energy``, ``fixed`` and ``T`` is taken.
     on : str, optional
         The kernel seen by this variable alone, where it is a Markov chain by itself.
 
@@ -220,10 +236,14 @@ def kernel_matrix(kernel: Kernel, on: str | None = None) -> Tensor:
     >>> from groundstate.energy import TableEnergy
     >>> from groundstate.infer import Gibbs
     >>> joint = torch.tensor([[0.4, 0.1], [0.2, 0.3]])
-    >>> P = kernel_matrix(Gibbs(scan="random").kernel(TableEnergy(-joint.log())))
+    >>> P = kernel_matrix(Gibbs(scan="random"), TableEnergy(-joint.log()))
     >>> P.sum(0).tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
+    if not isinstance(kernel, Kernel):
+        if energy is None:
+            raise ValueError(f"kernel_matrix({type(kernel).__name__}(...), energy) needs an energy")
+        kernel = kernel.kernel(energy, fixed, T)
     target = kernel.target
     spaces = {n: target.energy.spaces[n] for n in target.free}
     if any(alphabet(s) is None for s in spaces.values()):

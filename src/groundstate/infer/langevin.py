@@ -18,6 +18,7 @@ from groundstate.energy.spaces import Sequence as SequenceSpace
 from groundstate.infer.base import Draws, Method, Query
 from groundstate.infer.chains import draw_chains, run_chains
 from groundstate.infer.kernels import Kernel, Move, State, Target, Values
+from groundstate.infer.pack import no_gradient
 from groundstate.registry import methods
 
 
@@ -28,6 +29,9 @@ def real_reason(energy: Energy, free: tuple[str, ...]) -> str | None:
         item = space.item if isinstance(space, SequenceSpace) else space
         if not isinstance(item, Real):
             return f"{name!r} lives in {space!r}; gradient steps need a Real space"
+        held = no_gradient(energy, name)
+        if held is not None:
+            return held
     return None
 
 

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from groundstate.compute.random import Key
 from groundstate.errors import Unsupported
 from groundstate.infer.base import Draws, Free, FreeEnergy, Method, Query
 from groundstate.math.free import boltzmann_logits
@@ -64,10 +65,12 @@ def uniform(query: Query, n: int) -> Draws:
     """Draws of the uniform law: at T=inf only what is forbidden still matters."""
     from groundstate.infer.closed import energies_of
 
+    generator = query.generator or Key.of(None).torch(query.device)
     values: dict[str, Tensor] = {}
     for name in query.free:
         space, b = query.space(name), query.rows
-        flat = space.draw(n * b, generator=query.generator, device=query.device, dtype=query.dtype)
+        flat = space.draw(n * b, generator=generator, device=generator.device, dtype=query.dtype)
+        flat = flat.to(query.device)
         v = flat.reshape(n, b, *space.shape)
         if name in query.masks:
             v = torch.where(query.masks[name], v, query.given[name])

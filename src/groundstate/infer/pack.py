@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
+from groundstate.energy.base import Energy
 from groundstate.energy.spaces import Real, Sequence, Simplex, Space
 from groundstate.infer.base import Query
 
@@ -28,6 +29,16 @@ def bounds(space: Space) -> tuple[float, float]:
 def is_simplex(space: Space) -> bool:
     """Whether values are probability vectors."""
     return isinstance(space, Simplex) or (isinstance(space, Sequence) and is_simplex(space.item))
+
+
+def no_gradient(energy: Energy, name: str) -> str | None:
+    """Why an energy has no gradient in a variable, or None; computes nothing."""
+    space = energy.spaces[name]
+    if not space.is_real:
+        return f"{name!r} in {space!r} is not real, there is no gradient"
+    if any(name in getattr(part, "held", ()) for part in energy.modules()):
+        return f"{name!r} is held fixed by the energy, no gradient flows into it"
+    return None
 
 
 class Pack:
@@ -87,9 +98,9 @@ class Pack:
         query = self.query
         generator = query.generator or Key.of(0).torch(query.device)
         drawn = {
-            name: query.space(name).draw(
-                n, generator=generator, device=query.device, dtype=query.dtype
-            )
+            name: query.space(name)
+            .draw(n, generator=generator, device=generator.device, dtype=query.dtype)
+            .to(query.device)
             for name in self.sizes
         }
         u = self.pack(drawn)[:, None].repeat(1, query.rows, 1)  # (n, B, D)

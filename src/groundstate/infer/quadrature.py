@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from groundstate.energy.base import Energy
 from groundstate.infer.base import FreeEnergy, Method, Query, check_energies
 from groundstate.infer.laplace import laplace
-from groundstate.infer.pack import Pack, is_simplex, squash
+from groundstate.infer.pack import Pack, is_simplex, no_gradient, squash
 from groundstate.registry import methods
 
 Shape = tuple[Tensor, Tensor] | None  # mode (B, D) and curvature (B, D, D) on the line
@@ -70,6 +70,8 @@ class Quadrature(Method):
         for name in free:
             if not energy.spaces[name].is_real or is_simplex(energy.spaces[name]):
                 return f"{name!r} in {energy.spaces[name]!r} is not a real vector"
+            if no_gradient(energy, name) is not None:
+                return no_gradient(energy, name)
         dim = sum(math.prod(energy.spaces[n].shape) for n in free)
         if dim > MAX_DIM:
             return f"the free variables have {dim} dimensions together, more than {MAX_DIM}"

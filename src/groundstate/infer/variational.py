@@ -18,11 +18,12 @@ from torch.distributions import Distribution
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
 from groundstate.errors import Unsupported
-from groundstate.infer.base import Draws, FreeEnergy, Method, Query, check_energies
+from groundstate.infer.base import Draws, FreeEnergy, Method, Query
 from groundstate.infer.closed import energies_of
 from groundstate.infer.descent import descend
 from groundstate.infer.families import Family, Gaussian, default_family
 from groundstate.infer.grid import Grid, count
+from groundstate.infer.pack import no_gradient
 from groundstate.math.laws import draw
 from groundstate.registry import methods
 
@@ -73,6 +74,8 @@ class Variational(Method):
             reason = self._family(name, energy).reason_against(energy.spaces[name])
             if reason is not None:
                 return f"{name!r} has no law in the family: {reason}"
+            if not energy.spaces[name].is_finite and no_gradient(energy, name) is not None:
+                return no_gradient(energy, name)
         return None
 
     def _family(self, name: str, energy: Energy) -> Family:
@@ -93,7 +96,10 @@ class Variational(Method):
     def laws(self, query: Query) -> dict[str, Distribution]:
         """The fitted law of every free variable; together they are their product."""
         bound = Bound(query, self)
-        return bound.laws(bound.fit())
+        params = bound.fit()
+        with torch.no_grad():
+            bound.evaluate(params)
+        return bound.laws(params)
 
     def law(self, query: Query) -> Distribution:
         """The fitted law of the one free variable."""
@@ -221,8 +227,13 @@ class Bound:
         given: Mapping[str, Tensor],
         noise: Mapping[str, Tensor],
         table: Tensor | None = None,
+        closed: bool = True,
     ) -> Tensor:
-        """The bound of every noise vector, ``(n, B)``; their mean is the bound."""
+        """The bound of every noise vector, ``(n, B)``; their mean is the bound.
+
+        ``closed`` takes the entropy in closed form where there is one. Without it ``e + T log q``
+        is averaged, which has no variance at all once q is the law.
+        """
         parts, rows = self.split(params), len(params)
         n = len(next(iter(noise.values()))) if noise else 1
         T = self.query.T
@@ -232,7 +243,7 @@ class Bound:
             family = family if isinstance(family, Gaussian) else Gaussian("diag")
             eps = noise[name][:, None].expand(-1, rows, -1)
             reals[name], log_q = family.place(space, parts[name], eps)
-            h = family.entropy(space, parts[name])
+            h = family.entropy(space, parts[name]) if closed else None
             minus_entropy = minus_entropy + (log_q if h is None else -h)
         e = self._energies(reals, given, rows, n) if table is None else table[None]
         if self.grid is None:
@@ -287,9 +298,18 @@ class Bound:
             each = energies_of(query, values) + query.T * log_q
         else:
             noise = self._noise(4 * self.method.n, generator)
-            each = self._bound(params, query.fixed, noise)
-        value = check_energies(each.mean(0), query.energy, "bound")
+            each = self._bound(params, query.fixed, noise, closed=False)
+        value = each.mean(0)
+        self._check(value)
         if len(each) == 1:
             return FreeEnergy(value, "upper", info={"params": params})
         stderr = each.detach().std(0) / math.sqrt(len(each))
         return FreeEnergy(value, "upper", stderr, {"params": params})
+
+    def _check(self, value: Tensor) -> None:
+        if not bool(torch.isfinite(value).all()):
+            energy, names = type(self.query.energy).__name__, ", ".join(self.query.free)
+            raise FloatingPointError(
+                f"the bound of {energy} over {names} has no finite minimum; exp(-e/T) is probably "
+                "not integrable over it, so there is no law to approximate"
+            )

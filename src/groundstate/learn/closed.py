@@ -14,8 +14,10 @@ from groundstate.compute.reduce import current
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.penalties import L2, plain_l2
+from groundstate.registry import solvers
 
 
+@solvers.register(formula=r"\theta = \arg\min_\theta\, s(\theta)", make=lambda energy: Closed())
 @dataclass(frozen=True)
 class Closed:
     r"""Set θ to the exact minimiser from sums over rows, :math:`s = \sum_i w_i\, t(x_i, y_i)`.

@@ -22,6 +22,7 @@ from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties import L2
 from groundstate.learn.rules.one_vs_rest import OneVsRest
+from groundstate.registry import solvers
 
 MAX_FEATURES = 2000  # the Newton system is dense
 
@@ -39,6 +40,9 @@ def _reason(problem: Problem, power: int) -> str | None:
     return None
 
 
+@solvers.register(
+    formula=r"(2X_A^\top w X_A + \lambda)\Delta = -\nabla", make=lambda energy: SquaredHingeNewton()
+)
 @solver_for(LinearEnergy, OneVsRest)
 @dataclass(frozen=True)
 class SquaredHingeNewton:
@@ -179,6 +183,10 @@ class _OneClass:
         return True
 
 
+@solvers.register(
+    formula=r"\min_\alpha \tfrac12\|\sum_i\alpha_i t_i x_i\|^2 - m\sum_i\alpha_i",
+    make=lambda energy: HingeDual(),
+)
 @solver_for(LinearEnergy, OneVsRest)
 @dataclass(frozen=True)
 class HingeDual:

@@ -16,10 +16,12 @@ from groundstate.compute.reduce import current
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
+from groundstate.registry import solvers
 
 MAX_CELLS = 10_000_000
 
 
+@solvers.register(formula=r"\theta \leftarrow \theta - B_k \nabla J", make=lambda energy: LBFGS())
 @dataclass(frozen=True)
 class LBFGS:
     r"""Lower :math:`J(\theta)` by L-BFGS until :math:`\|\nabla J\|_\infty \le` ``tol``.

@@ -19,11 +19,15 @@ from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties import L2, plain_l2
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
+from groundstate.registry import solvers
 
 CHUNK = 2**21  # elements of a centred block: it stays in the cache between its two uses
 WELL_CONDITIONED = 1e-5  # smallest pivot of the unit-diagonal Gram matrix that is trusted
 
 
+@solvers.register(
+    formula=r"W = (X^\top w X + \lambda)^{-1} X^\top w Y", make=lambda energy: LeastSquares()
+)
 @solver_for(SquaredEnergy, SoftMin)
 @solver_for(SquaredEnergy, Naive)
 @dataclass(frozen=True)

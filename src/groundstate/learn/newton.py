@@ -20,11 +20,13 @@ from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties import L2, plain_l2
 from groundstate.learn.rules.softmin import SoftMin
+from groundstate.registry import solvers
 
 MAX_UNKNOWNS = 600  # the Hessian is dense: beyond this L-BFGS is the better trade
 MAX_CELLS = 2**22  # of one block of P⊗X rows
 
 
+@solvers.register(formula=r"\Delta\theta = -H^{-1}\nabla J", make=lambda energy: Newton())
 @solver_for(LinearEnergy, SoftMin)
 @dataclass(frozen=True)
 class Newton:

@@ -17,8 +17,13 @@ from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.perceptron import Perceptron
+from groundstate.registry import solvers
 
 
+@solvers.register(
+    formula=r"W_y \mathrel{+}= \eta x,\ W_{\hat y} \mathrel{-}= \eta x",
+    make=lambda energy: OnlinePerceptron(),
+)
 @solver_for(LinearEnergy, Perceptron)
 @dataclass(frozen=True)
 class OnlinePerceptron:

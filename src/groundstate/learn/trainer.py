@@ -15,6 +15,7 @@ from groundstate.compute.reduce import current
 from groundstate.learn.base import Batch, History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.feed import Feed
+from groundstate.registry import solvers
 
 Optimizer = Callable[[Sequence[Tensor], float], torch.optim.Optimizer]
 
@@ -29,6 +30,10 @@ def sgd(parameters: Sequence[Tensor], lr: float) -> torch.optim.Optimizer:
     return torch.optim.SGD(parameters, lr=lr, fused=True)
 
 
+@solvers.register(
+    formula=r"\theta \leftarrow \theta - \eta\,\mathrm{opt}(\nabla J_{\text{batch}})",
+    make=lambda energy: Stochastic(),
+)
 @dataclass(frozen=True)
 class Stochastic:
     r"""Lower :math:`J(\theta)` by steps on mini-batches, :math:`\theta \leftarrow \theta - \eta\,

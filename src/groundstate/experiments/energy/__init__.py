@@ -1,0 +1,1 @@
+"""Experiments on the core: energies, learning rules, inference, and what joins them."""

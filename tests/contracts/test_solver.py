@@ -1,0 +1,110 @@
+"""What every solver promises; a registered solver is tested by being there."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from groundstate.energy import (
+    CentroidEnergy,
+    Energy,
+    LinearEnergy,
+    LinearGaussianEnergy,
+    NetClassEnergy,
+    SquaredEnergy,
+)
+from groundstate.errors import Unsupported
+from groundstate.learn import L2, NLL, History, Naive, OneVsRest, Perceptron, Rule, SoftMin, fit
+from groundstate.learn.base import Penalty, Problem
+from groundstate.registry import solvers
+
+G = torch.Generator().manual_seed(0)
+X = torch.randn(60, 3, generator=G, dtype=torch.float64)
+Y = (X[:, 0] > 0).long() + (X[:, 1] > 0.5).long()
+PROBLEMS: dict[str, tuple[Energy, Rule, Mapping[str, Tensor], Penalty | None]] = {
+    "softmax": (LinearEnergy(3, 3), SoftMin(), {"x": X, "y": Y}, L2(1.0)),
+    # zero weights have perceptron loss zero, and only separable rows end at zero
+    "perceptron": (LinearEnergy(3, 3, scale=1.0), Perceptron(), {"x": X, "y": X.argmax(1)}, None),
+    "hinge": (LinearEnergy(3, 3), OneVsRest(power=1), {"x": X, "y": Y}, L2(1.0, intercept=True)),
+    "squared hinge": (LinearEnergy(3, 3), OneVsRest(), {"x": X, "y": Y}, L2(1.0, intercept=True)),
+    "net": (NetClassEnergy(3, 3, (4,)), SoftMin(), {"x": X, "y": Y}, None),
+    "least squares": (SquaredEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, None),
+    "ridge": (SquaredEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, L2(1.0)),
+    "mixture": (CentroidEnergy(2, 3), NLL(over="x"), {"x": X}, None),
+    "factors": (LinearGaussianEnergy(3, 1), NLL(over="x"), {"x": X}, None),
+}
+PAIRS = [(s, p) for s in solvers.names() for p in PROBLEMS]
+
+
+def parts(name: str, problem: str) -> tuple[Any, Energy, Rule, dict[str, Tensor], Penalty | None]:
+    energy, rule, data, penalty = PROBLEMS[problem]
+    energy, rule = copy.deepcopy(energy).double(), copy.deepcopy(rule)
+    make = solvers[name].make
+    assert make is not None
+    return make(energy), energy, rule, dict(data), penalty
+
+
+def theta(energy: Energy) -> Tensor:
+    return torch.cat([p.detach().reshape(-1) for p in energy.parameters()])
+
+
+def run(
+    name: str, problem: str, weight: Tensor | None = None, index: Any = None
+) -> tuple[Any, ...]:
+    solver, energy, rule, data, penalty = parts(name, problem)
+    if index is not None:
+        data = {k: v[index] for k, v in data.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an iteration limit is no failure here
+        history = fit(
+            energy, data, rule, solver, sample_weight=weight, penalty=penalty, random_state=0
+        )
+    return history, energy
+
+
+def runs(name: str, problem: str) -> bool:
+    solver, energy, rule, data, penalty = parts(name, problem)
+    return solver.reason_against(Problem(energy, rule, data, None, penalty)) is None
+
+
+@pytest.mark.parametrize("name", solvers.names())
+def test_every_solver_runs_somewhere(name: str) -> None:
+    assert any(runs(name, problem) for problem in PROBLEMS)
+
+
+@pytest.mark.parametrize(("name", "problem"), PAIRS)
+def test_runs_and_says_so_or_refuses_with_a_reason(name: str, problem: str) -> None:
+    solver, energy, rule, data, penalty = parts(name, problem)
+    reason = solver.reason_against(Problem(energy, rule, data, None, penalty))
+    if reason is not None:
+        with pytest.raises(Unsupported, match="what would run"):
+            fit(energy, data, rule, solver, penalty=penalty)
+        return
+    before = float(Problem(energy, rule, data, None, penalty).objective())
+    history, fitted = run(name, problem)
+    assert isinstance(history, History) and history.solver == name and history.n_iter >= 1
+    after = float(Problem(fitted, rule, data, None, penalty).objective())
+    assert math.isfinite(after)
+    assert after <= before + 1e-9 or name == "SGLD"  # a sampler may go up
+
+
+@pytest.mark.parametrize(("name", "problem"), [p for p in PAIRS if runs(*p)])
+def test_same_seed_same_bits(name: str, problem: str) -> None:
+    assert torch.equal(theta(run(name, problem)[1]), theta(run(name, problem)[1]))
+
+
+@pytest.mark.parametrize(("name", "problem"), [p for p in PAIRS if runs(*p)])
+def test_weights_are_repetitions_in_any_order(name: str, problem: str) -> None:
+    weight = torch.ones(60, dtype=torch.float64)
+    weight[::4], weight[1] = 2.0, 0.0
+    index = torch.repeat_interleave(torch.arange(60), weight.long())
+    index = index[torch.randperm(len(index), generator=torch.Generator().manual_seed(1))]
+    weighted, repeated = run(name, problem, weight)[1], run(name, problem, None, index)[1]
+    torch.testing.assert_close(theta(weighted), theta(repeated), rtol=2e-3, atol=2e-4)
