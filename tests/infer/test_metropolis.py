@@ -154,7 +154,12 @@ def test_only_unknown_coordinates_move() -> None:
 def test_lengths_are_respected() -> None:
     lengths = torch.tensor([1])
     draws = sample(
-        Word(), "y", {"lengths": lengths}, n=3000, method=Metropolis(n_steps=40), generator=seeded()
+        Word(),
+        "y",
+        {"lengths": lengths},
+        n=3000,
+        method=Metropolis(n_steps=40),
+        generator=seeded(1),
     )
     p = torch.softmax(-0.4 * torch.arange(3).double(), 0)
     counts = torch.bincount(draws["y"][:, 0, 0], minlength=3).double()

@@ -41,6 +41,7 @@ from groundstate.infer import (
     posterior,
     sample,
 )
+from groundstate.math.laws import draw
 
 
 def table(*e: float) -> TableEnergy:
@@ -128,7 +129,7 @@ def test_naive_marginal_likelihood():
 
 def test_blocks_merge_to_the_same_moments():
     law = Normal(torch.tensor(3.0, dtype=F64), torch.tensor(2.0, dtype=F64))
-    stored = law.sample((5000,))
+    stored = draw(law, 5000, seed())
     whole = expect(None, stored)
     parts = expect(None, stored, block=77)
     torch.testing.assert_close(whole.mean, parts.mean)
@@ -263,7 +264,7 @@ def test_impute_discrete_values_and_sums_out_latents():
 
 def test_mean_imputation_shrinks_what_draws_restore():
     g = gaussian2()
-    x = g.law.sample((3000,))
+    x = draw(g.law, 3000, seed(5))
     hidden = x.clone()
     mask = torch.zeros_like(x, dtype=torch.bool)
     mask[:, 1] = torch.rand(3000, generator=seed()) < 0.3

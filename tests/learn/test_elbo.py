@@ -157,9 +157,10 @@ def test_raising_the_bound_can_lower_the_likelihood():
 
     likely = measured([math.sqrt(8.0), math.sqrt(3.0)])  # maximum likelihood
     assert likely == pytest.approx((-11.594693, -7.886452), abs=1e-6)
-    bound = max((measured([a, b])[0], a, b) for a in (0.5, 1, 1.5, 1.7, 2) for b in (0, 0.5, 1))
-    after = measured(list(bound[1:]))
-    assert after[0] > likely[0] and after[1] < likely[1]
+    best = measured([math.sqrt(2.0), 1.0])  # the bound is largest where w² + 1 = √eigenvalue
+    assert best == pytest.approx((-9.094693, -8.490572), abs=1e-6)
+    for w in ([1.4, 1.0], [1.43, 1.0], [math.sqrt(2.0), 0.97], [math.sqrt(2.0), 1.03]):
+        assert measured(w)[0] < best[0]
 
 
 def test_groupings_share_their_mean_and_differ_in_variance():
@@ -204,7 +205,7 @@ def test_gradient_reaches_theta_and_q():
 def test_impossible_values_of_q_count_nothing():
     found = elbo(Bayes(), torch.tensor([[0.0, 1.0, 0.0]], dtype=F64), X0)
     assert float(found.value) == pytest.approx(math.log(0.3 * 0.4), abs=1e-12)
-    assert float(found.entropy) == 0.0
+    assert float(found.entropy) == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize(

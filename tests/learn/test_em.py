@@ -29,7 +29,6 @@ from groundstate.learn import (
     LBFGS,
     NLL,
     Checkpoint,
-    Closed,
     Naive,
     Perceptron,
     Snapshots,
@@ -113,7 +112,9 @@ def test_finds_local_optima():
 def test_temperatures_of_the_responsibilities():
     complete = Completion(centroids(), "z")
     law, _ = complete.law({"x": X}, 100.0)
-    assert law.probs[:, 0].detach().tolist() == pytest.approx([0.509999, 0.505, 0.495, 0.485005], abs=1e-6)
+    assert law.probs[:, 0].detach().tolist() == pytest.approx(
+        [0.509999, 0.505, 0.495, 0.485005], abs=1e-6
+    )
     law, _ = complete.law({"x": X}, 0.1)
     sure = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     assert float((law.probs.detach() - sure).abs().max()) == pytest.approx(2.1e-9, abs=1e-10)
@@ -122,7 +123,8 @@ def test_temperatures_of_the_responsibilities():
 def test_entropy_of_responsibilities_grows_with_temperature():
     complete = Completion(centroids(), "z")
     entropies = [
-        float(complete.law({"x": X}, T)[0].entropy().mean().detach()) for T in (0.01, 0.1, 1.0, 10.0, 1e6)
+        float(complete.law({"x": X}, T)[0].entropy().mean().detach())
+        for T in (0.01, 0.1, 1.0, 10.0, 1e6)
     ]
     assert entropies == sorted(entropies)
     assert entropies[0] < 1e-6 and entropies[-1] == pytest.approx(math.log(2), abs=1e-6)
@@ -146,7 +148,7 @@ def test_k_means_dispatch_and_parity_with_sklearn():
     start = x[:5].clone()
     energy = centroids(start)
     problem = Problem(energy, Naive(latent="minimise"), {"x": x})
-    assert isinstance(choose(problem), EM)
+    assert type(choose(problem)).__name__ == "EM"
     fit(energy, {"x": x}, Naive(latent="minimise"), EM(tol=0.0, max_iter=300))
     peer = KMeans(5, init=start.numpy(), n_init=1, tol=0.0, max_iter=300).fit(x.numpy())
     assert_near(energy.mu, torch.tensor(peer.cluster_centers_), 1e-9)
@@ -250,9 +252,7 @@ def test_stochastic_em_is_near_full_em():
     x = blobs(5000, 5)
     full, online = centroids(x[:5]), centroids(x[:5])
     fit(full, {"x": x}, NLL(), EM(tol=1e-6, max_iter=1000))
-    history = fit(
-        online, {"x": x}, NLL(), EM(batch_size=100, max_iter=5, tol=None), random_state=0
-    )
+    history = fit(online, {"x": x}, NLL(), EM(batch_size=100, max_iter=5, tol=None), random_state=0)
     assert len(history.objective) == 5 and history.n_iter == 5
     a, b = (float(NLL()(e, {"x": x}).loss.mean().detach()) for e in (full, online))
     assert b <= a * 1.01
@@ -280,7 +280,13 @@ def test_gradient_step_on_mini_batches_is_the_trainer():
     a, b = centroids(x[:3]), centroids(x[:3])
     trainer = Stochastic(lr=0.01, max_epochs=3, tol=None)
     fit(a, {"x": x}, NLL(), EM(batch_size=20, inner=trainer), random_state=0)
-    fit(b, {"x": x}, NLL(), Stochastic(lr=0.01, batch_size=20, max_epochs=3, tol=None), random_state=0)
+    fit(
+        b,
+        {"x": x},
+        NLL(),
+        Stochastic(lr=0.01, batch_size=20, max_epochs=3, tol=None),
+        random_state=0,
+    )
     assert torch.equal(a.mu, b.mu)
 
 
@@ -338,7 +344,7 @@ def coin_data() -> Tensor:
 def test_other_components_and_restarts():
     x = coin_data()
     energy = Coins(3, 4)
-    assert isinstance(choose(Problem(energy, NLL(), {"x": x})), EM)
+    assert type(choose(Problem(energy, NLL(), {"x": x}))).__name__ == "EM"
     one = fit(energy, {"x": x}, NLL(), EM(tol=1e-8, max_iter=1000, audit=True))
     assert_monotone(one, 1e-8)  # the tiny pseudo-count is no exact maximiser
     again = Coins(3, 4)
@@ -399,7 +405,7 @@ def test_penalised_real_latent():
 
 def test_observed_latent_needs_no_em():
     data = {"x": X, "z": torch.tensor([0, 0, 1, 1])}
-    assert isinstance(choose(Problem(centroids(), NLL(), data)), Closed)
+    assert type(choose(Problem(centroids(), NLL(), data))).__name__ == "Closed"
 
 
 def test_settings_are_checked():

@@ -168,6 +168,21 @@ def test_perceptron_over_reals_finds_the_winner() -> None:
     assert torch.allclose(terms.contrast, lowest.expand(4), atol=1e-6)
 
 
+def test_limits_of_temperature_over_reals() -> None:
+    energy = LinearGaussianEnergy(2, 1, generator=generator()).double()
+    batch = {"x": torch.randn(4, 2, generator=generator(1), dtype=F64)}
+    cold = SoftMin(0.0)(energy, batch)
+    hard = Perceptron(latent="minimise")(energy, batch)
+    assert torch.allclose(cold.loss, hard.loss, atol=1e-6)
+    with pytest.raises(Unsupported, match="T=inf is the mean over all values of x, z"):
+        SoftMin(math.inf)(energy, batch)
+    classes, labelled = latent_class()
+    hot = SoftMin(math.inf)(classes, labelled).loss
+    joint = classes.joint(labelled["x"]).mean(-1)  # (B, Y)
+    own = joint.gather(1, labelled["y"][:, None])[:, 0]
+    assert torch.allclose(hot, own - joint.mean(1), atol=1e-12)
+
+
 def test_approximate_sums_are_named_or_refused() -> None:
     energy = DecoderEnergy(2, 1, generator=generator()).double()
     x = torch.randn(3, 2, generator=generator(1), dtype=F64)

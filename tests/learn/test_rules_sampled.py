@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.distributions import Categorical, Independent, Normal
 from torch.nn import functional
 
+from groundstate.compute.reduce import Reduce
 from groundstate.energy import (
     BilinearEnergy,
     ChainEnergy,
@@ -67,6 +68,27 @@ def test_in_batch_counts_a_repeated_row_once() -> None:
     twice = [0, 1, 1, 2, 3]
     again = InBatch()(energy, {"x": x[twice], "y": y[twice]}).loss
     assert torch.allclose(again, once[twice], atol=1e-12)
+
+
+def test_in_batch_gathers_the_negatives_of_all_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(6, 4, generator=generator(), dtype=F64)
+    y = torch.randn(6, 4, generator=generator(1), dtype=F64)
+    classes, labelled = linear()
+    whole = InBatch()(Similar(), {"x": x, "y": y}).loss
+    whole_classes = InBatch()(classes, labelled).loss
+
+    class Two(Reduce):
+        """The second of two processes, which hold the first and the second half of the rows."""
+
+        def gather(self, tensor: Tensor) -> Tensor:
+            other = y[:3] if tensor.is_floating_point() else labelled["y"][:4]
+            return torch.cat([other, tensor])
+
+    monkeypatch.setattr("groundstate.learn.rules.sources.current", Two)
+    half = InBatch()(Similar(), {"x": x[3:], "y": y[3:]}).loss
+    assert torch.allclose(half, whole[3:], atol=1e-12)
+    half = InBatch()(classes, {name: v[4:] for name, v in labelled.items()}).loss
+    assert torch.allclose(half, whole_classes[4:], atol=1e-12)
 
 
 def test_in_batch_with_all_classes_is_softmin() -> None:

@@ -16,7 +16,8 @@ ability            contract
 ``chain(v)``       ``(*, given) -> ChainFactors``: ``v`` is a chain with unary/pairwise energies
 ``step(v)``        ``(state, *, given) -> (increments (B, K), state)``: next-symbol energies;
                    ``state=None`` starts; see ``StepState`` in :mod:`groundstate.energy.step`
-``stats``          ``(weights, **values) -> dict`` of sums over rows
+``stats``          ``(weights, **values) -> dict`` of sums over rows; ``weights`` may be None;
+                   a hidden value comes as its law, a ``Distribution`` of batch shape ``(B,)``
 ``from_stats``     ``(stats) -> None``: set θ to the closed-form minimiser
 =================  ==========================================================================
 """

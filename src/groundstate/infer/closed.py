@@ -132,6 +132,11 @@ def anywhere(law: Distribution) -> Tensor:
 def energies_of(query: Query, values: Mapping[str, Tensor]) -> Tensor:
     """Energies of draws ``(n, B, *event)`` under the question's given, ``(n, B)``."""
     n = next(iter(values.values())).shape[0]
+    if query.energy.rows is not None:  # the energy holds values for exactly these rows
+        each = [
+            query.energy(**query.fixed, **{k: v[i] for k, v in values.items()}) for i in range(n)
+        ]
+        return check_energies(torch.stack(each).T, query.energy).T
     fixed = {name: v.repeat(n, *(1,) * (v.ndim - 1)) for name, v in query.fixed.items()}
     flat = {name: v.reshape(n * query.rows, *v.shape[2:]) for name, v in values.items()}
     return check_energies(query.energy(**fixed, **flat), query.energy).reshape(n, query.rows)

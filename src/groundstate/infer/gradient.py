@@ -153,12 +153,21 @@ def value_and_grad(query: Query, pack: Pack, repeats: int = 1) -> ValueAndGrad:
 
     fixed = {name: repeated(v.detach()) for name, v in query.fixed.items()}
     unknown = None if pack.unknown is None else repeated(pack.unknown)
+    whole = torch.zeros(query.rows * repeats, pack.dim, device=query.device, dtype=query.dtype)
+
+    def energy(v: Tensor, rows: Tensor | None) -> Tensor:
+        if query.energy.rows is None:
+            given = fixed if rows is None else {name: w[rows] for name, w in fixed.items()}
+            return query.energy(**given, **pack.unpack(v))
+        # the energy holds values for exactly these rows: always ask about all of them
+        full = v if rows is None else whole.index_copy(0, rows, v)
+        e = [query.energy(**query.fixed, **pack.unpack(part)) for part in full.split(query.rows)]
+        return torch.cat(e) if rows is None else torch.cat(e)[rows]
 
     def f(u: Tensor, rows: Tensor | None) -> tuple[Tensor, Tensor]:
-        given = fixed if rows is None else {name: v[rows] for name, v in fixed.items()}
         with torch.enable_grad():
             v = u.detach().requires_grad_()
-            e = query.energy(**given, **pack.unpack(v))
+            e = energy(v, rows)
             if not e.requires_grad:
                 raise Unsupported(
                     f"{type(query.energy).__name__} has no gradient in "

@@ -87,7 +87,7 @@ def elbo(
     >>> _ = energy.W.data.fill_(1.0)
     >>> q = Independent(Normal(torch.zeros(1, 1).double(), torch.ones(1, 1).double()), 1)
     >>> found = elbo(energy, q, {"x": torch.ones(1, 1).double()})
-    >>> round(float(found.value), 6), round(float(found.gap), 6)
+    >>> round(found.value.item(), 6), round(found.gap.item(), 6)
     (-1.918939, 0.403426)
     """
     latent = _latent(energy, given)

@@ -188,9 +188,7 @@ def _exact(f: Function, q: Distribution) -> Tensor | None:
     return ((weights * values)[:, None] * scores(q, z.detach())).sum(0)
 
 
-def _constant(
-    name: str, f: Function, q: Distribution, generator: torch.Generator | None
-) -> float:
+def _constant(name: str, f: Function, q: Distribution, generator: torch.Generator | None) -> float:
     """The mean or the optimal baseline: exact where q is a list or a line, else from many draws."""
     if not name:
         return 0.0

@@ -164,9 +164,13 @@ class _Run:
         self.dtype = energies[0].placement()[1]
         self.weights = _per_member(sample_weight, p, self.rows)
         totals = [float(self.rows) if w is None else float(w.sum()) for w in self.weights]
-        many = isinstance(random_state, Sequence) and not isinstance(random_state, str)
-        seeds = list(random_state) if many else [random_state] * p
-        self.keys = [Key.of(s) for s in seeds] if many else [Key.of(random_state)] * p
+        seeds: list[Any]
+        if isinstance(random_state, Sequence):
+            seeds = list(random_state)
+            self.keys = [Key.of(seed) for seed in seeds]
+        else:
+            seeds = [random_state] * p
+            self.keys = [Key.of(random_state)] * p  # one draw even when the seed is None
         strengths = [float(strength)] * p if isinstance(strength, float | int) else list(strength)
         for name, values in (("lr", lr or seeds), ("strength", strengths), ("random_state", seeds)):
             if len(values) != p:

@@ -63,9 +63,8 @@ class SGLD:
             raise ValueError(f"temperature must be in [0, inf), got T={self.T}")
 
     def reason_against(self, problem: Problem) -> str | None:
-        if not problem.is_resident and problem.penalty is None:
-            # the trainer asks a stream for its weight only where a penalty needs it
-            return "a stream does not say how many rows N it has; pass tensors or a penalty"
+        if not problem.is_resident and iter(problem.data) is problem.data:
+            return "a stream that can be read once does not say how many rows N it has"
         return Stochastic().reason_against(problem)
 
     def run(self, problem: Problem) -> History:

@@ -3,6 +3,7 @@ r"""Parameters as a variable: :math:`e(\theta) = \sum_i L_i(\theta)/T_{data} + \
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,14 +65,19 @@ class ParameterEnergy(Energy):
         if not data_T > 0:
             raise ValueError(f"data_T is a temperature and must be positive, got {data_T}")
         if not rule.is_objective:
-            raise Unsupported(f"{type(rule).__name__} gives a gradient but no loss, so θ has no energy")
+            raise Unsupported(
+                f"{type(rule).__name__} gives a gradient but no loss, so θ has no energy"
+            )
         rule.require(energy, data)
         named = {n: p for n, p in energy.named_parameters() if p.requires_grad}
         size = sum(p.numel() for p in named.values())
         if not size:
             raise Unsupported(f"{type(energy).__name__} has no parameters to be a variable")
         super().__init__(theta=Real(size))
-        self.model = _Loss(energy, rule, penalty)
+        # rules and penalties remember which parameters they met: copies meet these, once, now
+        self.model = _Loss(energy, deepcopy(rule), deepcopy(penalty))
+        with torch.enable_grad():
+            self.model({name: v[:1] for name, v in data.items()}, None, 1.0)
         self.shapes = {name: p.shape for name, p in named.items()}
         self.names = tuple(data)
         for name, value in data.items():

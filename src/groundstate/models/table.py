@@ -204,9 +204,7 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         values = {self._variable(k): v for k, v in given.items()}
         if "x" in values:
             values["x"] = self.prepare(values["x"])
-        found = self.estimator_.infer(
-            values, asked, mode, n=n, T=T, random_state=random_state
-        )
+        found = self.estimator_.infer(values, asked, mode, n=n, T=T, random_state=random_state)
         if mode == "marginal":
             return found
         out = {k: self._columns(found[v]) if v == "x" else found[v] for k, v in zip(names, asked)}

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from groundstate.energy.base import Energy
+from groundstate.energy.exact import marginal_way
 from groundstate.infer.base import Method
 from groundstate.learn.base import Batch, Latent, Reduction, Terms, reduced
 from groundstate.learn.rules.common import (
@@ -167,7 +168,18 @@ class SoftMin(ContrastRule):
         if listable(view, over):
             return None
         whole = view if self.latent == "minimise" else energy
-        return choose(whole, "marginalise", free, self.approximate)[1]
+        return self._choose(whole, free)[1]
+
+    def _choose(self, whole: Energy, free: tuple[str, ...]) -> tuple[Method | None, str | None]:
+        """The method of the contrast; at T = 0 the sum is a minimum, at T = inf a mean."""
+        if self.T == 0:
+            return choose(whole, "minimise", free)
+        if math.isinf(self.T) and marginal_way(whole, free, self.T) is None:
+            return None, (
+                f"T=inf is the mean over all values of {', '.join(free)}, which cannot be listed; "
+                "use a finite temperature"
+            )
+        return choose(whole, "marginalise", free, self.approximate)
 
     def _is_normalised(self, energy: Energy, free: tuple[str, ...]) -> bool:
         return self.T == 1.0 and energy.normalised == frozenset(free)
@@ -181,7 +193,7 @@ class SoftMin(ContrastRule):
             table = table_of(plan.view, plan.over[0])
             return replace(plan, route="table", table=table, scores=scores)
         whole = plan.view if self.latent == "minimise" else energy
-        method = choose(whole, "marginalise", free, self.approximate)[0]
+        method = self._choose(whole, free)[0]
         exact = plan.exact and method is not None and method.exact
         return replace(plan, route="marginalise", method=method, exact=exact)
 

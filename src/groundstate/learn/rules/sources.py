@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch
 from groundstate.learn.rules.common import Plan, index_of, listable, table_of
@@ -127,21 +128,20 @@ class InBatch(Source):
     """The distinct values that the rows of the batch hold: every row is contrasted with the others.
 
     Distinct, so that a row that comes twice counts once among the negatives and a weight of 2
-    stays the row twice.
+    stays the row twice. Where the rows are spread over processes, the values of all are gathered.
     """
 
     def draw(
         self, plan: Plan, energy: Energy, batch: Batch, generator: torch.Generator | None
     ) -> Negatives:
         b = batch[plan.over[0]].shape[0]
+        everywhere = current()
         if len(plan.over) == 1 and plan.view.ability("table", plan.over[0]) is not None:
             e, y = _table(plan, batch)
-            return Negatives(e[:, torch.unique(y)].T)
-        index = distinct([batch[name] for name in plan.over])
-        values = {
-            name: batch[name][index][:, None].expand(-1, b, *batch[name].shape[1:])
-            for name in plan.over
-        }
+            return Negatives(e[:, torch.unique(everywhere.gather(y))].T)
+        values = {name: everywhere.gather(batch[name]) for name in plan.over}
+        index = distinct(list(values.values()))
+        values = {name: v[index][:, None].expand(-1, b, *v.shape[1:]) for name, v in values.items()}
         return Negatives(evaluate(plan, batch, values, generator))
 
 

@@ -1,0 +1,156 @@
+r"""One pass of EM over rows, compiled: densities, responsibilities and statistics of a tile.
+
+The log density of every component is linear in features φ(y) of a row, and so are its statistics,
+
+.. math:: \log\pi_z N(y; z) = \theta_z^\top\varphi(y),\qquad
+          S_z = \sum_i w_i\,r_{iz}\,\varphi(y_i),\qquad \varphi = (y_iy_j)_{i\le j},\,y,\,1,
+
+so a pass is two matrix products per tile, which never leaves the cache.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+FULL, DIAGONAL, LINEAR = 0, 1, 2  # φ = (y yᵀ, y, 1), (y², y, 1), (y, 1) with a shared −½‖y‖²
+
+_LOG2E = 1.4426950408889634
+_LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
+_ROUND = 6755399441055744.0  # 1.5·2^52: adding it leaves the nearest integer in the low bits
+_LOWEST = -708.0
+_C = tuple(1.0 / float(np.prod(np.arange(1.0, i + 1.0))) for i in range(14))  # Taylor, |r| ≤ ln2/2
+
+
+def _jit(function: Any) -> Any:
+    return njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})(function)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})  # reassociation would undo the rounding
+def exp_in_place(x: Any, bits: Any, scale: Any) -> None:
+    """x ← eˣ for x ≤ 0, to the last bits, in loops that vectorise (math.exp does not).
+
+    ``bits`` is the integer view of ``scale``, a buffer as long as x.
+    """
+    for i in range(x.size):
+        x[i] = max(x[i], _LOWEST)
+        scale[i] = x[i] * _LOG2E + _ROUND
+    for i in range(x.size):
+        n = scale[i] - _ROUND
+        r = (x[i] - n * _LN2_HIGH) - n * _LN2_LOW
+        p = _C[13]
+        p = p * r + _C[12]
+        p = p * r + _C[11]
+        p = p * r + _C[10]
+        p = p * r + _C[9]
+        p = p * r + _C[8]
+        p = p * r + _C[7]
+        p = p * r + _C[6]
+        p = p * r + _C[5]
+        p = p * r + _C[4]
+        p = p * r + _C[3]
+        p = p * r + _C[2]
+        p = p * r + 1.0
+        x[i] = p * r + 1.0
+    for i in range(x.size):
+        bits[i] = (bits[i] + 1023) << 52
+    for i in range(x.size):
+        x[i] *= scale[i]
+
+
+@_jit
+def _features(y: Any, phi: Any, kind: int) -> None:
+    """φ ``(F, n)`` of rows that stand as columns of ``y`` ``(d, n)``."""
+    d, n = y.shape
+    at = 0
+    if kind == FULL:
+        for a in range(d):
+            for b in range(a, d):
+                for i in range(n):
+                    phi[at, i] = y[a, i] * y[b, i]
+                at += 1
+    elif kind == DIAGONAL:
+        for a in range(d):
+            for i in range(n):
+                phi[at, i] = y[a, i] * y[a, i]
+            at += 1
+    for a in range(d):
+        for i in range(n):
+            phi[at, i] = y[a, i]
+        at += 1
+    for i in range(n):
+        phi[at, i] = 1.0
+
+
+@_jit
+def _soften(r: Any, top: Any, total: Any, buffer: Any) -> None:
+    """r ← exp(r − top), with the largest and the summed entry of every column."""
+    k, n = r.shape
+    for i in range(n):
+        top[i] = r[0, i]
+        total[i] = 0.0
+    for z in range(1, k):
+        for i in range(n):
+            top[i] = max(top[i], r[z, i])
+    for z in range(k):
+        for i in range(n):
+            r[z, i] -= top[i]
+    exp_in_place(r.reshape(k * n), buffer[: k * n].view(np.int64), buffer[: k * n])
+    for z in range(k):
+        for i in range(n):
+            total[i] += r[z, i]
+
+
+@_jit
+def em_pass(
+    x: Any, w: Any, origin: Any, turn: Any, theta: Any, kind: int, tile: int, lo: int, hi: int
+) -> Any:
+    r"""Statistics ``(F, k)``, :math:`\sum w\log p`, :math:`\sum w` and max ‖y‖² of rows lo..hi.
+
+    ``y = turn (x - origin)``, θ is ``(k, F)``, ``w`` of length zero stands for ones. Rows are
+    columns of a tile, so every loop runs along memory.
+    """
+    d, k, f = x.shape[1], theta.shape[0], theta.shape[1]
+    part, sums = np.empty((f, k)), np.zeros((f, k))
+    buffer = np.empty(tile * k)
+    value, weight, farthest = 0.0, 0.0, 0.0
+    n = 0
+    for start in range(lo, hi, tile):
+        if n != min(tile, hi - start):  # the first tile and the last
+            n = min(tile, hi - start)
+            diff, y, phi = np.empty((n, d)), np.empty((d, n)), np.empty((f, n))
+            r, share = np.empty((k, n)), np.empty((n, k))
+            top, total, norm = np.empty(n), np.empty(n), np.empty(n)
+        for i in range(n):
+            for j in range(d):
+                diff[i, j] = x[start + i, j] - origin[j]
+        np.dot(turn, diff.T, y)
+        _features(y, phi, kind)
+        np.dot(theta, phi, r)
+        _soften(r, top, total, buffer)
+        norm[:] = 0.0
+        for j in range(d):
+            for i in range(n):
+                norm[i] += y[j, i] * y[j, i]
+        for i in range(n):
+            wi = w[start + i] if w.size else 1.0
+            log_p = top[i] + np.log(total[i])
+            if kind == LINEAR:
+                log_p -= 0.5 * norm[i]
+            value += wi * log_p
+            weight += wi
+            farthest = max(farthest, norm[i])
+            total[i] = wi / total[i]
+        for i in range(n):
+            for z in range(k):
+                share[i, z] = r[z, i] * total[i]
+        np.dot(phi, share, part)
+        for a in range(f):
+            for z in range(k):
+                sums[a, z] += part[a, z]
+    return sums, value, weight, farthest
+
+
+__all__ = ["DIAGONAL", "FULL", "LINEAR", "em_pass", "exp_in_place"]

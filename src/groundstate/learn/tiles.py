@@ -1,0 +1,56 @@
+r"""Sums over rows by compiled kernels: slice by slice, in threads, with one BLAS thread each.
+
+A kernel handles rows ``lo..hi`` without the interpreter's lock and returns what it summed. Slices
+are fixed and their results are added in order, :math:`S = \sum_s S_s`, so the bits of a sum do not
+depend on how many threads there are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any, TypeVar
+
+import torch
+
+SLICE = 2**13  # rows whose sums are taken together
+GEMM_LIMIT = 10**6  # multiply-adds of one product: below it BLAS skips packing and is fastest
+
+R = TypeVar("R")
+
+
+@cache
+def _libraries(process: int) -> Any:
+    import scipy.linalg.cython_blas  # noqa: F401  # the one compiled kernels call
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Products inside the block run on the thread that asks for them."""
+    held: AbstractContextManager[Any] = _libraries(os.getpid()).limit(limits=1)
+    return held
+
+
+def over_slices(kernel: Callable[[int, int], R], rows: int, size: int = SLICE) -> Iterator[R]:
+    """Results of ``kernel(lo, hi)`` on consecutive slices, in order, computed in threads."""
+    bounds = [(lo, min(lo + size, rows)) for lo in range(0, rows, size)]
+    threads = min(torch.get_num_threads(), len(bounds))
+    with one_blas_thread():
+        if threads < 2:
+            yield from (kernel(lo, hi) for lo, hi in bounds)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            yield from pool.map(lambda bound: kernel(*bound), bounds)
+
+
+def tile_rows(per_row: int, most: int = 256) -> int:
+    """Rows of a tile whose products, ``per_row`` multiply-adds each, stay below the limit."""
+    return max(16, min(most, GEMM_LIMIT // max(1, per_row)) // 16 * 16)
+
+
+__all__ = ["GEMM_LIMIT", "SLICE", "one_blas_thread", "over_slices", "tile_rows"]

@@ -1,0 +1,61 @@
+"""Which models take part: those the registry lists for the task, and a dummy to beat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from groundstate.errors import Unsupported
+from groundstate.registry import models as registered
+
+DUMMY = "dummy"
+ROLES = {"classification": "classifier", "regression": "regressor"}
+
+
+def chosen_models(names: str, task: str, device: str | None = None) -> dict[str, Any]:
+    """Unfitted candidates by name; the dummy is always among them, last.
+
+    Parameters
+    ----------
+    names : ``"auto"`` for every registered model with the role of the task, or names with commas
+    task : ``"classification"`` or ``"regression"``
+    device : given to every model that takes one
+
+    Examples
+    --------
+    >>> list(chosen_models("Ridge", "regression"))
+    ['Ridge', 'dummy']
+    """
+    fitting = {row.name: row for row in registered if row.role == ROLES[task]}
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    if not wanted:
+        raise Unsupported(f"name at least one model, or auto; there are {', '.join(fitting)}")
+    if wanted == ["auto"]:
+        wanted = list(fitting)
+    found: dict[str, Any] = {}
+    for name in wanted:
+        if name == DUMMY:
+            continue
+        if name not in fitting:
+            row = registered[name]  # an unknown name raises, with the nearest known one
+            raise Unsupported(
+                f"{name} is a {row.role} and the task is {task}; choose among {', '.join(fitting)}"
+            )
+        found[name] = placed(fitting[name].obj(), device)
+    return {**found, DUMMY: dummy(task)}
+
+
+def placed(model: Any, device: str | None) -> Any:
+    """The model with its ``device`` set, where it has one."""
+    if device is not None and "device" in model.get_params(deep=False):
+        model.set_params(device=device)
+    return model
+
+
+def dummy(task: str) -> Any:
+    """What every model has to beat: the commonest class, or the mean."""
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+
+    return DummyClassifier() if task == "classification" else DummyRegressor()
+
+
+__all__ = ["DUMMY", "ROLES", "chosen_models", "dummy", "placed"]

@@ -1,0 +1,76 @@
+"""Numbers for people and for files: rounded, in words, without last-bit noise."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from groundstate.evaluate import METRICS, Interval
+
+_DIGITS = 10
+
+
+def plain(value: Any) -> Any:
+    """JSON values with floats at ten significant digits, NaN and infinities as None.
+
+    >>> plain({"a": (0.1 + 0.2, float("nan")), "b": np.int64(3)})
+    {'a': [0.3, None], 'b': 3}
+    """
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
+    return value
+
+
+def span(found: Interval) -> dict[str, Any]:
+    """An interval as plain values."""
+    return {
+        "score": found.estimate,
+        "low": found.low,
+        "high": found.high,
+        "method": found.method,
+    }
+
+
+def is_share(name: str) -> bool:
+    """Whether a metric is a share that reads best as a percentage."""
+    return name in ("accuracy", "balanced_accuracy")
+
+
+def show(value: float | None, metric: str = "") -> str:
+    """A score for reading.
+
+    >>> show(0.9211, "accuracy"), show(59.6788, "rmse"), show(None), show(0.5)
+    ('92.1%', '59.7', '–', '0.500')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    if is_share(metric):
+        return f"{value:.1%}"
+    if value == 0 or 0.001 <= abs(value) < 10:
+        return f"{value:.3f}"
+    return f"{value:.3g}" if abs(value) < 1e5 else f"{value:.3e}"
+
+
+def show_range(low: float | None, high: float | None, metric: str = "") -> str:
+    """An interval for reading.
+
+    >>> show_range(0.79, 0.97, "accuracy")
+    '79.0% to 97.0%'
+    """
+    return f"{show(low, metric)} to {show(high, metric)}"
+
+
+def title(metric: str) -> str:
+    """What a metric means, in plain words."""
+    return METRICS[metric].title
+
+
+__all__ = ["is_share", "plain", "show", "show_range", "span", "title"]

@@ -1,0 +1,69 @@
+"""Three sentences: how good, compared with what, and what to mind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from groundstate.report.candidates import DUMMY
+from groundstate.report.numbers import is_share, show, show_range, title
+
+_SERIOUS = {"serious": 0, "warning": 1}
+
+
+def verdict(told: dict[str, Any]) -> list[str]:
+    """The result of a study in three sentences, from its facts."""
+    return [_how_good(told), _compared(told), _mind(told)]
+
+
+def _how_good(told: dict[str, Any]) -> str:
+    name, target, rows = told["chosen"], told["table"]["target"], told["rows"]["test"]
+    metric, level = told["settings"]["metric"], told["settings"]["level"]
+    score = told["test"]["scores"][metric]
+    between = f"{level:.0%} interval {show_range(score['low'], score['high'], metric)}"
+    never = f"{rows:,} rows it had never seen ({between})"
+    if metric == "accuracy":
+        return f"{name} predicts {target!r} right in {show(score['score'], metric)} of {never}."
+    if metric == "r2":
+        share = f"{100 * score['score']:.0f}%" if score["score"] is not None else "–"
+        return f"{name} explains {share} of the variation of {target!r} on {never}."
+    return (
+        f"{name} predicts {target!r} with {metric} {show(score['score'], metric)} "
+        f"({title(metric)}) on {never}."
+    )
+
+
+def _compared(told: dict[str, Any]) -> str:
+    metric, name = told["settings"]["metric"], told["chosen"]
+    baseline = told["test"]["baseline"][metric]["score"] if metric in told["test"]["baseline"] else None
+    guess = "the commonest class" if told["task"] == "classification" else "the mean"
+    amount = show(baseline, metric) if is_share(metric) else f"{metric} {show(baseline, metric)}"
+    if name == DUMMY:
+        return f"No model did better than always answering {guess}: the columns do not help here."
+    others = [other for other in told["tied"] if other not in (name, DUMMY)]
+    if DUMMY in told["tied"]:
+        return (
+            f"It cannot be told apart from always answering {guess} ({amount}), so do not rely "
+            "on it."
+        )
+    against = f"Always answering {guess} gives {amount}"
+    if others:
+        verb = "performs" if len(others) == 1 else "perform"
+        return f"{against}; {_and(others)} {verb} as well as far as these rows can tell."
+    return f"{against}, and no other candidate comes as close."
+
+
+def _mind(told: dict[str, Any]) -> str:
+    found = [f for f in told["audit"] if f["severity"] in _SERIOUS]
+    if not found:
+        return "The audit of the table found nothing to worry about."
+    worst = min(found, key=lambda finding: _SERIOUS[finding["severity"]])
+    more = len(found) - 1
+    rest = f" (and {more} more in the report)" if more else ""
+    return f"Before you rely on it: {worst['sentence'].rstrip('.')}{rest}."
+
+
+def _and(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+__all__ = ["verdict"]
