@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -118,12 +117,10 @@ def test_many_distinct_rows_are_drawn_by_points() -> None:
     assert found.high - found.low == pytest.approx(2 * half, rel=0.1)
 
 
-def test_hits_of_a_million_rows_take_no_time() -> None:
+def test_hits_of_a_million_rows() -> None:
     y = rng.integers(2, size=1_000_000)
     p = Prediction(np.where(rng.random(1_000_000) < 0.9, y, 1 - y), classes=np.arange(2))
-    start = time.perf_counter()
     found = bootstrap(METRICS["accuracy"], y, p, n=10_000)
-    assert time.perf_counter() - start < 5
     assert found.high - found.low == pytest.approx(2 * 1.96 * 0.3 / 1000, rel=0.1)
 
 

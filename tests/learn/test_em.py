@@ -28,6 +28,7 @@ from groundstate.learn import (
     L2,
     LBFGS,
     NLL,
+    Callback,
     Checkpoint,
     Naive,
     Perceptron,
@@ -355,6 +356,20 @@ def test_other_components_and_restarts():
     )
 
 
+def test_callbacks_end_all_restarts():
+    class Enough(Callback):
+        calls = 0
+
+        def on_epoch(self, run):
+            self.calls += 1
+            return self.calls == 2
+
+    enough = Enough()
+    solver = EM(max_iter=50, tol=1e-12, n_init=4)
+    history = fit(Coins(3, 4), {"x": coin_data()}, NLL(), solver, callbacks=[enough])
+    assert enough.calls == 2 and history.n_iter == 2 and history.stop == "callback"
+
+
 def test_callbacks_watch_and_stop():
     snapshots = Snapshots(every=1)
     fit(centroids(), {"x": X}, NLL(), EM(max_iter=3, tol=None), callbacks=[snapshots])
@@ -388,6 +403,13 @@ def test_says_why_it_cannot_run(make, rule, solver, data, message):
     batch = {k: energy.spaces[k].draw(4, generator=torch.Generator()) for k in data}
     reason = solver.reason_against(Problem(energy, rule, batch))
     assert reason is not None and message in reason
+
+
+def test_unknown_targets_are_refused():
+    data = {"x": torch.zeros(3, 2), "y": torch.tensor([0, 1, -1])}
+    problem = Problem(LatentClassEnergy(2, 2, 2), SoftMin(over=("x", "y")), data)
+    reason = EM(inner=LBFGS()).reason_against(problem)
+    assert reason is not None and "some y are unknown" in reason
 
 
 def test_penalty_without_closed_form_is_refused():

@@ -39,7 +39,8 @@ def laplace(query: Query, pack: Pack, restarts: int = 4) -> tuple[Tensor, Tensor
 
     everywhere = torch.full_like(pack.low, math.inf)
     start = unsquash(pack.starts(n).reshape(n * b, pack.dim), pack.low, pack.high)
-    found = descend(value_and_grad, start, low=-everywhere, high=everywhere, tol=1e-8)
+    tol = max(1e-8, 100 * torch.finfo(start.dtype).eps)
+    found = descend(value_and_grad, start, low=-everywhere, high=everywhere, tol=tol)
     best = found.value.reshape(n, b).argmin(0)
     rows = best * b + torch.arange(b, device=best.device)
     centre = found.point[rows]

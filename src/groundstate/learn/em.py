@@ -23,6 +23,7 @@ from groundstate.learn.em_steps import (
     completion_of,
     names_of,
 )
+from groundstate.learn.rules.missing import is_missing
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.trainer import Stochastic
@@ -127,6 +128,8 @@ class EM:
             return "the contrast with minimised latents depends on θ; use Naive(latent='minimise')"
         if isinstance(rule, SoftMin) and rule.T == 0:
             return "SoftMin at T=0 has a kinked contrast; use Naive(latent='minimise') or EM(T=0)"
+        if problem.is_resident and "y" in problem.names and _any_missing(problem.resident["y"]):
+            return f"some y are unknown, so that {latents[0]!r} is not all that is hidden"
         reason = completion_of(problem, latents[0]).reason_against(self.temperature(problem, 0))
         if reason is None and self.inner is None:
             reason = closed_reason(problem, latents[0])
@@ -166,18 +169,19 @@ class EM:
             run.state, run.restore = place.state, place.restore
         with Monitor(problem.callbacks, run) as monitor:
             best = self._one(problem, monitor, history)
+            latest = best
             for i in range(1, self.n_init):
+                if latest.stop and not latest.converged:
+                    break  # a callback said so
                 kept = {k: v.clone() for k, v in problem.energy.state_dict().items()}
                 data = problem.resident if problem.is_resident else problem.data
                 reset: Any = problem.energy.reset
                 reset(problem.key.fold("restart", i), data, problem.sample_weight)
-                other = self._one(problem, monitor, History(solver="EM"))
-                if other.objective[-1] < best.objective[-1]:
-                    best = other
+                latest = self._one(problem, monitor, History(solver="EM"))
+                if latest.objective[-1] < best.objective[-1]:
+                    best = latest
                 else:
                     problem.energy.load_state_dict(kept)
-                if history.stop == "callback":
-                    break
         self._say(best)
         return best
 
@@ -239,6 +243,10 @@ class EM:
                 NotConverged,
                 stacklevel=4,
             )
+
+
+def _any_missing(y: Tensor) -> bool:
+    return bool(is_missing(y).any())
 
 
 @dataclass

@@ -17,7 +17,9 @@ from groundstate.errors import Unsupported
 from groundstate.learn.estimators import Function, leaves, per_value, place, scores
 from groundstate.math.laws import draw
 
-BLOCK = 256  # draws whose gradients are taken at once; the cost of one grows with it
+BLOCK = 2**14  # draws whose gradients are taken at once, fewer where there are many parameters
+ENTRIES = 2**22  # of the gradients of one block
+FIRST = 64  # draws of the first block, which shows how many parameters there are
 MANY = 4096  # draws that stand for an average
 NODES = 64  # of Gauss-Hermite quadrature
 
@@ -145,12 +147,14 @@ def _repeat(
     expected: float | None = None,
 ) -> EstimatorRow:
     (own,) = split(generator, 1)
-    per_block = max(1, BLOCK // n)
-    found, start = [], time.perf_counter()
-    for first in range(0, repeats, per_block):
-        count = min(per_block, repeats - first)
+    found, done, start = [], 0, time.perf_counter()
+    count = min(repeats, max(1, FIRST // n))
+    while done < repeats:
         each = estimate(count * n, own)  # (count*n, P)
         found.append(each.view(count, n, -1).mean(1))
+        done += count
+        block = min(BLOCK, ENTRIES // max(1, each.shape[1]))
+        count = min(repeats - done, max(1, block // n))
     seconds = (time.perf_counter() - start) / repeats
     all_of = torch.cat(found)  # (repeats, P)
     variance = all_of.var(0) if repeats > 1 else torch.zeros_like(all_of[0])
@@ -195,7 +199,7 @@ def _constant(name: str, f: Function, q: Distribution, generator: torch.Generato
     nodes = _nodes(q)
     if nodes is None:
         z = draw(q, MANY, split(generator, 1)[0])
-        nodes = z, torch.full((MANY,), 1 / MANY)
+        nodes = z, torch.full_like(q.log_prob(z).detach(), 1 / MANY)
     z, weights = nodes[0].detach(), nodes[1]
     with torch.no_grad():
         values = f(z)

@@ -191,18 +191,27 @@ def scores(q: Distribution, z: Tensor, create_graph: bool = False) -> Tensor:
 def per_value(values: Tensor, phi: Sequence[Tensor], create_graph: bool = False) -> Tensor:
     """The gradient of every entry of ``values`` with respect to all of φ, ``(*shape, P)``."""
     flat = values.reshape(-1)
-    eye = torch.eye(len(flat), dtype=flat.dtype, device=flat.device)
-    grads = torch.autograd.grad(
-        flat,
-        phi,
-        eye,
-        is_grads_batched=True,
-        retain_graph=True,
-        create_graph=create_graph,
-        materialize_grads=True,
+    width = sum(p.numel() for p in phi)
+    settings = {"retain_graph": True, "materialize_grads": True}
+    if width >= len(flat):  # few values of many parameters: one pass back from each value
+        eye = torch.eye(len(flat), dtype=flat.dtype, device=flat.device)
+        grads = torch.autograd.grad(
+            flat, phi, eye, is_grads_batched=True, create_graph=create_graph, **settings
+        )
+        stacked = torch.cat([g.reshape(len(flat), -1) for g in grads], 1)
+        return stacked.reshape(*values.shape, -1)
+    # Many values of few parameters: Jᵀv is linear in v, so its derivative in v holds the columns
+    # of J, one pass for each parameter.
+    v = torch.ones_like(flat, requires_grad=True)
+    pulled = torch.autograd.grad(flat, phi, v, create_graph=True, **settings)
+    total = torch.cat([g.reshape(-1) for g in pulled])  # Jᵀv, (P,)
+    if not total.requires_grad:
+        return torch.zeros(*values.shape, width, dtype=flat.dtype, device=flat.device)
+    eye = torch.eye(width, dtype=flat.dtype, device=flat.device)
+    (columns,) = torch.autograd.grad(
+        total, v, eye, is_grads_batched=True, create_graph=create_graph, **settings
     )
-    stacked = torch.cat([g.reshape(len(flat), -1) for g in grads], 1)
-    return stacked.reshape(*values.shape, -1)
+    return columns.T.reshape(*values.shape, -1)
 
 
 def leaves(value: Tensor) -> list[Tensor]:

@@ -49,7 +49,9 @@ def penalised(
                 wanted = any(fnmatchcase(name, p) or fnmatchcase(leaf, p) for p in patterns)
             else:
                 wanted = intercept or leaf not in left_out
-            if wanted and parameter.requires_grad:
+            # frozen parameters are left out; a plain tensor stands in under functional_call
+            frozen = isinstance(parameter, nn.Parameter) and not parameter.requires_grad
+            if wanted and not frozen:
                 found.append((name, module, leaf))
     if patterns is not None and not found:
         raise ValueError(

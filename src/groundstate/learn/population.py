@@ -183,10 +183,6 @@ class _Run:
             for member in members:
                 member.penalty = L2(1.0)
         self.population = Population(members, place)
-        if any(strengths):
-            # which parameters are penalised is read off the members now: under vmap it is hidden
-            skeleton: Any = self.population.skeleton
-            skeleton.penalty.penalised(skeleton.energy)
         self.rates = torch.full((p,), solver.lr) if lr is None else torch.tensor(list(lr))
         self.shared = len(set(self.keys)) == 1 and (sample_weight is None or sample_weight.ndim == 1)
         self.lines = self._lines()

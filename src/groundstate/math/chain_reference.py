@@ -80,12 +80,10 @@ def topk(u: Tensor, w: Tensor, steps: Tensor, k: int) -> tuple[Tensor, Tensor]:
     for t in range(n - 2, -1, -1):
         tail = best + u[:, t + 1, :, None]  # (B, K, k)
         all_pairs = (_pair(w, t)[..., None] + tail[:, None]).flatten(2)  # (B, K, K*k)
-        value, index = all_pairs.sort(dim=-1, stable=True)
-        keep = (t < steps - 1)[:, None, None]
-        best = torch.where(keep, value[..., :k], end)
-        onward.append(index[..., :k])
-    energies, index = (best + u[:, 0, :, None]).flatten(1).sort(dim=-1, stable=True)
-    energies, index = energies[:, :k], index[:, :k]  # (B, k)
+        value, index = _lowest(all_pairs, k)
+        best = torch.where((t < steps - 1)[:, None, None], value, end)
+        onward.append(index)
+    energies, index = _lowest((best + u[:, 0, :, None]).flatten(1), k)  # (B, k)
     y = torch.zeros(k, b, n, dtype=torch.int64, device=u.device)
     rows = torch.arange(b, device=u.device)[:, None]
     state, rank = index // k, index % k  # (B, k)
@@ -96,6 +94,15 @@ def topk(u: Tensor, w: Tensor, steps: Tensor, k: int) -> tuple[Tensor, Tensor]:
         state, rank = torch.where(inside, index // k, 0), torch.where(inside, index % k, 0)
         y[..., t + 1] = state.T
     return y, energies.T.contiguous()
+
+
+def _lowest(e: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The ``k`` lowest entries of the last axis in order, equals by index."""
+    if k == 1:
+        low = e.min(-1, keepdim=True)  # the first of several minima
+        return low.values, low.indices
+    value, index = e.sort(dim=-1, stable=True)
+    return value[..., :k], index[..., :k]
 
 
 def _pair(w: Tensor, t: int) -> Tensor:

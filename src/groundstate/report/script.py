@@ -72,9 +72,7 @@ def script(told: dict[str, Any], source: str) -> str:
     device = settings["device"]
     argument = "" if device is None else f"device={device!r}"
     lines = [
-        f"        {name!r}: gs.{name}({argument}),"
-        for name in settings["models"]
-        if name != DUMMY
+        f"        {name!r}: gs.{name}({argument})," for name in settings["models"] if name != DUMMY
     ]
     lines.append(f"        {DUMMY!r}: {dummy}(),")
     return _TEMPLATE.format(

@@ -181,9 +181,8 @@ def _study(
         )
         dummy = TablePredictor(candidates[DUMMY].estimator).fit(train, train.y)
     with watch(f"looking at {rest.n_rows:,} test rows, once"):
-        if found.classes is None:
-            truth = rest.y.astype(np.float64)
-        else:  # the split gives every label a training row
+        truth: NDArray[Any] = rest.y
+        if found.classes is not None:  # the split gives every label a training row
             truth = np.searchsorted(found.classes, rest.y)
         answers = {
             DUMMY: Prediction.of(dummy, rest, found.classes),
@@ -212,9 +211,7 @@ def _study(
     )
 
 
-def _scores(
-    truth: NDArray[Any], prediction: Prediction, settings: Settings
-) -> dict[str, Interval]:
+def _scores(truth: NDArray[Any], prediction: Prediction, settings: Settings) -> dict[str, Interval]:
     task = METRICS[settings.metric].task
     return {
         name: interval(row, truth, prediction, level=settings.level, key=settings.seed)

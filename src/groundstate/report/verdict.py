@@ -34,7 +34,9 @@ def _how_good(told: dict[str, Any]) -> str:
 
 def _compared(told: dict[str, Any]) -> str:
     metric, name = told["settings"]["metric"], told["chosen"]
-    baseline = told["test"]["baseline"][metric]["score"] if metric in told["test"]["baseline"] else None
+    baseline = (
+        told["test"]["baseline"][metric]["score"] if metric in told["test"]["baseline"] else None
+    )
     guess = "the commonest class" if told["task"] == "classification" else "the mean"
     amount = show(baseline, metric) if is_share(metric) else f"{metric} {show(baseline, metric)}"
     if name == DUMMY:

@@ -28,12 +28,12 @@ class SoftmaxLaw(Energy):
         super().__init__(phi=Real(int(model.spaces["z"].size)))
         self.model, self.x = model, x  # one observation
 
-    def given(self, rows: int) -> dict[str, Tensor]:  # type: ignore[override]
+    def observed(self, rows: int) -> dict[str, Tensor]:
         """The observation, once for every law."""
         return {"x": self.x.expand(rows, *self.x.shape[1:])}
 
     def forward(self, phi: Tensor) -> Tensor:
-        return -bound_of(self.model, Categorical(logits=phi), self.given(len(phi))).value
+        return -bound_of(self.model, Categorical(logits=phi), self.observed(len(phi))).value
 
 
 def dice() -> DirectedEnergy:

@@ -63,7 +63,7 @@ def landscapes(seed: int = 0, *, quick: bool = False) -> Result:
 
     claims = [
         Claim.equal("share of θ where every 0-1 difference is exactly 0", flat, 1.0),
-        Claim.above("the same share for cross-entropy differences that are not 0", jump, 0.99),
+        Claim.above("share of θ where no cross-entropy difference is 0", jump, 0.99),
         Claim.equal("ZeroOne refuses to train", refused, True),
         Claim.above("best of 1000: smallest growth of the error from one d to the next",
                     float(tries.diff().min()), 0.0),
@@ -122,7 +122,7 @@ def _surfaces(x: Tensor, y: Tensor) -> tuple[dict[str, Tensor], Tensor]:
 def _flatness(key: Key, x: Tensor, y: Tensor, n: int) -> tuple[float, float]:
     """Shares of random θ whose 0-1 differences vanish, and whose cross-entropy ones do not."""
     theta = _spread(torch.randn(n, 2, generator=key.torch(), dtype=x.dtype))
-    h = 1e-6
+    h = 1e-9
     moves = [torch.zeros_like(theta).index_fill(1, torch.tensor([i]), h) for i in range(4)]
     smooth = ParameterEnergy(LinearEnergy(2, 2, bias=False).double(), SoftMin(), {"x": x, "y": y})
     zero = torch.ones(n, dtype=torch.bool)
@@ -135,19 +135,21 @@ def _flatness(key: Key, x: Tensor, y: Tensor, n: int) -> tuple[float, float]:
 
 
 def _race(key: Key, d: int) -> tuple[float, float]:
-    """0-1 error of the best of 1000 random θ and of SGD on cross-entropy, two classes in d-D."""
+    """0-1 error on new rows of the best of 1000 random θ and of SGD, two classes in d-D."""
     centre = torch.full((d,), 1.8 / d**0.5, dtype=torch.float64)  # distance 3.6 for every d
-    x, y = blobs(key, [centre.tolist(), (-centre).tolist()], 1.0, 500)
-    data = {"x": x, "y": y}
+    centres = [centre.tolist(), (-centre).tolist()]
+    x, y = blobs(key.fold("train"), centres, 1.0, 2000)
+    new_x, new_y = blobs(key.fold("test"), centres, 1.0, 5000)
     energy = LinearEnergy(d, 2).double()
-    best = random_search(
+    random_search(
         energy,
         lambda: zero_one(energy.table("y", x=x), y),
         1000,
         generator=key.fold("search").torch(),
     )
     learned = LinearEnergy(d, 2).double()
-    solver = Stochastic(sgd, lr=0.3, batch_size=50, max_epochs=20, tol=None)
-    fit(learned, data, SoftMin(), solver, random_state=key.fold("sgd"))
+    solver = Stochastic(sgd, lr=0.1, batch_size=50, max_epochs=5, tol=None)
+    fit(learned, {"x": x, "y": y}, SoftMin(), solver, random_state=key.fold("sgd"))
     with torch.no_grad():
-        return best.loss, float(zero_one(learned.table("y", x=x), y))
+        errors = [float(zero_one(e.table("y", x=new_x), new_y)) for e in (energy, learned)]
+    return errors[0], errors[1]

@@ -1,0 +1,242 @@
+"""The pictures of a study."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.data import Table
+from groundstate.report.facts import confusion, energies
+from groundstate.report.numbers import is_share, title
+from groundstate.report.style import ACCENT, INK, LINE, MUTED, SECOND
+from groundstate.report.svg import Picture, inline_svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from groundstate.evaluate import Leaderboard
+    from groundstate.report.study import Study
+
+_MAP_BINS = 48
+_MAX_CLASSES = 25
+_MAX_POINTS = 2000
+
+
+def pictures(found: Study, told: dict[str, Any]) -> list[Picture]:
+    """Every picture that this study allows, in reading order."""
+    drawn = [forest(found.board)]
+    if found.assessment.classes is None:
+        drawn.append(predicted(found))
+    elif len(found.assessment.classes) <= _MAX_CLASSES:
+        drawn.append(confusions(found))
+    gap = energies(found)
+    if gap is not None:
+        drawn.append(energy_picture(gap, found.task))
+    history = getattr(found.model.estimator_, "history_", None)
+    if history is not None and len(history.objective) > 2:
+        drawn.append(learning(history.objective, history.solver))
+    if told["weights"]:
+        drawn.append(weight_picture(told["weights"]))
+    holes = missing_map(found.table)
+    return [*drawn, holes] if holes is not None else drawn
+
+
+def forest(board: Leaderboard) -> Picture:
+    """Scores with intervals, one line per candidate, the best on top."""
+    entries = [entry for entry in board if not entry.failed][::-1]
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        axes.grid(axis="x")
+        for at, entry in enumerate(entries):
+            colour = ACCENT if entry.tied_with_best else MUTED
+            axes.plot([entry.low, entry.high], [at, at], color=colour, solid_capstyle="round")
+            axes.plot(entry.score, at, "o", color=colour, markersize=7)
+            if entry.test_score is not None:
+                span = np.array([entry.test_low, entry.test_high], np.float64)
+                axes.plot(span, [at - 0.25] * 2, color=SECOND, linewidth=1.2)
+                axes.plot(entry.test_score, at - 0.25, "D", color=SECOND, markersize=5)
+        names = [("≈ " if e.tied_with_best and i < len(entries) - 1 else "") + e.name
+                 for i, e in enumerate(entries)]  # fmt: skip
+        axes.set_yticks(range(len(entries)), names)
+        axes.set_ylim(-0.7, len(entries) - 0.4)
+        if is_share(board.metric):
+            axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
+        axes.set_xlabel(f"{board.metric}: {title(board.metric)}")
+        axes.tick_params(left=False)
+        axes.spines["left"].set_visible(False)
+
+    caption = (
+        "Dots are cross-validated scores on training rows with their "
+        f"{board.level:.0%} intervals; diamonds are scores on the test rows. Where intervals "
+        "overlap a lot, the order may be luck."
+    )
+    height = 1.1 + 0.5 * len(entries)
+    return Picture("scores", "Candidates", caption, inline_svg("scores", (7.5, height), draw))
+
+
+def confusions(found: Study) -> Picture:
+    """True classes by predicted classes on the test rows."""
+    counts = confusion(found)
+    labels = [str(label)[:18] for label in found.assessment.classes]  # type: ignore[union-attr]
+    share = counts / np.maximum(counts.sum(1, keepdims=True), 1)  # (K, K)
+
+    def draw(figure: Figure) -> None:
+        from matplotlib.patches import Rectangle
+
+        axes = figure.subplots()
+        for i, j in np.ndindex(*counts.shape):
+            colour = ACCENT if i == j else SECOND
+            axes.add_patch(
+                Rectangle((j - 0.5, i - 0.5), 1, 1, color=colour, alpha=0.55 * share[i, j], lw=0)
+            )
+            if counts[i, j] or i == j:
+                axes.text(j, i, f"{counts[i, j]}", ha="center", va="center", color=INK)
+        k = len(labels)
+        axes.set_xlim(-0.5, k - 0.5)
+        axes.set_ylim(k - 0.5, -0.5)
+        turn = 90 if k > 8 else 20 if max(map(len, labels)) > 8 else 0
+        axes.set_xticks(range(k), labels, rotation=turn, ha="center" if turn != 20 else "right")
+        axes.set_yticks(range(k), labels)
+        axes.set_xlabel("predicted")
+        axes.set_ylabel("true")
+        axes.set_aspect("equal")
+        axes.tick_params(length=0)
+
+    side = 2.4 + 0.42 * len(labels)
+    caption = (
+        "Each row is a true class, each column a prediction; the diagonal is right. Numbers are "
+        "test rows."
+    )
+    size = (max(5.0, side + 0.8), side)
+    return Picture("confusion", "Right and wrong", caption, inline_svg("confusion", size, draw))
+
+
+def predicted(found: Study) -> Picture:
+    """Predicted against true values on the test rows."""
+    step = -(-len(found.truth) // _MAX_POINTS)
+    y, said = found.truth[::step], found.prediction.values[::step]
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        low, high = float(min(y.min(), said.min())), float(max(y.max(), said.max()))
+        axes.plot([low, high], [low, high], color=LINE, linewidth=1.2)
+        axes.plot(y, said, "o", color=ACCENT, alpha=0.5, markersize=4, markeredgewidth=0)
+        axes.set_xlabel(f"true {found.table.target}")
+        axes.set_ylabel("predicted")
+        axes.grid(alpha=0.6)
+
+    caption = "Each point is a test row; on the line the prediction is exact."
+    return Picture(
+        "predicted", "Predicted and true", caption, inline_svg("predicted", (6.5, 4.2), draw)
+    )
+
+
+def energy_picture(values: NDArray[np.float64], task: str) -> Picture:
+    """How sure the model is, as energies of the test rows."""
+    if task == "classification":
+        caption = (
+            "Energy of the best wrong answer minus energy of the right one, for each test row: "
+            "right of zero the model answers right, and the further the surer."
+        )
+        label = "energy gap"
+    else:
+        caption = "Energy e(x, y) of each test row with its true value: low is a good prediction."
+        label = "energy"
+    # a few far rows must not squeeze the rest into one bar
+    low, high = np.quantile(values, [0.005, 0.995])
+    shown = np.clip(values, low, high)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        _histogram(axes, shown, task)
+        axes.set_xlabel(label)
+        axes.set_ylabel("test rows")
+
+    return Picture("energy", "Energies", caption, inline_svg("energy", (7.5, 2.8), draw))
+
+
+def _histogram(axes: Axes, values: NDArray[np.float64], task: str) -> None:
+    bins = min(40, max(8, round(len(values) ** 0.5) + 4))
+    edges = np.histogram_bin_edges(values, bins)
+    if task == "classification" and edges[0] < 0 < edges[-1]:
+        edges = edges - edges[np.argmin(np.abs(edges))]  # a bar never holds right and wrong
+        edges = np.concatenate([edges, [2 * edges[-1] - edges[-2]], [2 * edges[0] - edges[1]]])
+        edges = np.sort(edges)
+    counts, _ = np.histogram(values, edges)
+    colours = [ACCENT if task != "classification" or e >= 0 else SECOND for e in edges[:-1]]
+    axes.bar(edges[:-1], counts, np.diff(edges), align="edge", color=colours, alpha=0.8)
+    axes.axvline(0.0, color=INK, linewidth=0.9)
+
+
+def learning(objective: list[float], solver: str) -> Picture:
+    """The objective while learning."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        axes.plot(range(len(objective)), objective, color=ACCENT)
+        axes.set_xlabel("step")
+        axes.set_ylabel("objective")
+        axes.grid(alpha=0.6)
+
+    caption = (
+        f"The objective that {solver or 'the solver'} lowers, step by step; it should level off."
+    )
+    return Picture("learning", "Learning", caption, inline_svg("learning", (7.5, 2.6), draw))
+
+
+def weight_picture(weights: list[dict[str, Any]]) -> Picture:
+    """The largest coefficients."""
+    rows = weights[:12][::-1]
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        axes.barh([row["column"][:34] for row in rows], [row["weight"] for row in rows],
+                  color=ACCENT, alpha=0.8)  # fmt: skip
+        axes.set_xlabel("size of the coefficient, columns on one scale")
+        axes.tick_params(left=False)
+
+    caption = (
+        "Columns with the largest coefficients in the chosen model. Columns that say the same share "
+        "their weight, and a large coefficient is no proof of a cause."
+    )
+    size = (7.5, 0.9 + 0.32 * len(rows))
+    return Picture("weights", "What the model looks at", caption, inline_svg("weights", size, draw))
+
+
+def missing_map(table: Table) -> Picture | None:
+    """Where values are missing: columns down, rows of the table across; None when none is."""
+    holes = [c.name for c in table.schema if table.frame[c.name].null_count()][:40]
+    if not holes:
+        return None
+    bins = min(_MAP_BINS, table.n_rows)
+    edges = np.linspace(0, table.n_rows, bins + 1).astype(int)
+    mask = np.stack([table.frame[name].is_null().to_numpy() for name in holes])  # (C, n)
+    share = np.add.reduceat(mask.astype(float), edges[:-1], 1) / np.diff(edges)  # (C, bins)
+
+    def draw(figure: Figure) -> None:
+        from matplotlib.patches import Rectangle
+
+        axes = figure.subplots()
+        for i, j in zip(*np.nonzero(share), strict=True):
+            box = (edges[j], i - 0.4), edges[j + 1] - edges[j], 0.8
+            axes.add_patch(Rectangle(*box, color=SECOND, alpha=0.2 + 0.8 * share[i, j], lw=0))
+        total = mask.mean(1)
+        names = [f"{name[:26]} ({total[i]:.0%})" for i, name in enumerate(holes)]
+        axes.set_yticks(range(len(holes)), names)
+        axes.set_xlim(0, table.n_rows)
+        axes.set_ylim(len(holes) - 0.4, -0.6)
+        axes.set_xlabel("row of the table")
+        axes.tick_params(left=False)
+
+    size = (7.5, 1.0 + 0.3 * len(holes))
+    caption = (
+        "Darker is more missing. Blocks and edges suggest that values are missing for a reason."
+    )
+    return Picture("missing", "Missing values", caption, inline_svg("missing", size, draw))
+
+
+__all__ = ["forest", "missing_map", "pictures"]

@@ -1,0 +1,51 @@
+"""The folder of a study: model, report, numbers, script, times."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from groundstate.data import available
+from groundstate.report.facts import facts
+from groundstate.report.html import html
+from groundstate.report.pictures import pictures
+from groundstate.report.script import script
+from groundstate.report.study import Study
+from groundstate.store import RunDir
+
+
+def write(found: Study, run: RunDir, source: str) -> dict[str, Any]:
+    """Write everything a study leaves behind into an open run; returns the facts.
+
+    Parameters
+    ----------
+    found : the study
+    run : a `store.RunDir`, inside its ``with``
+    source : path or built-in name of the table, for ``reproduce.py``
+    """
+    told = facts(found)
+    score = told["test"]["scores"][told["settings"]["metric"]]
+    meta = {
+        "target": told["table"]["target"],
+        "table": told["table"]["sha256"],
+        "metric": told["settings"]["metric"],
+        "test": [score["score"], score["low"], score["high"]],
+    }
+    run.save("model.gs", found.model, meta=meta)
+    run.write_json("report.json", told)
+    run.write_text("report.html", html(told, pictures(found, told)))
+    run.write_text("reproduce.py", script(told, located(source)))
+    fits = {entry.name: entry.fit_seconds for entry in found.board}
+    run.write_json("timing.json", {"stages": found.seconds, "one_fit": fits})
+    return told
+
+
+def located(source: str) -> str:
+    """A name as it is, a path made absolute, so that a script finds it from anywhere."""
+    if source in available() and not os.path.exists(source):
+        return source
+    return str(Path(source).expanduser().resolve())
+
+
+__all__ = ["located", "write"]
