@@ -173,19 +173,6 @@ def nearest(
 
 
 @_jit
-def sums(x: Any, w: Any, origin: Any, label: Any, k: int, lo: int, hi: int) -> Any:
-    """Weights ``(k,)`` and sums about ``origin`` ``(k, d)`` of the rows of each label."""
-    d = x.shape[1]
-    n, total = np.zeros(k), np.zeros((k, d))
-    for i in range(lo, hi):
-        wi = w[i] if w.size else 1.0
-        n[label[i]] += wi
-        for j in range(d):
-            total[label[i], j] += wi * (x[i, j] - origin[j])
-    return n, total
-
-
-@_jit
 def potentials(x: Any, w: Any, closest: Any, rows: Any, lo: int, hi: int) -> Any:
     """What each candidate would leave of the sum of squared distances, ``(m,)``."""
     m, d = rows.shape
@@ -212,4 +199,4 @@ def approach(x: Any, closest: Any, row: Any, lo: int, hi: int) -> None:
         closest[i] = min(closest[i], s)
 
 
-__all__ = ["approach", "nearest", "potentials", "step", "sums"]
+__all__ = ["approach", "nearest", "potentials", "step"]

@@ -19,6 +19,7 @@ from groundstate.compute.hashing import row_hash
 from groundstate.compute.line import WeightLine
 from groundstate.compute.random import Key, mix64
 from groundstate.compute.reduce import current
+from groundstate.errors import DataError
 from groundstate.learn import kmeans_kernels as kernels
 from groundstate.learn.tiles import over_slices
 
@@ -56,13 +57,12 @@ class Drawer:
         return self.reduce.sum(torch.from_numpy(out)).numpy()
 
     def random(self, k: int) -> NDArray[Any]:
-        """k rows of different content; where there are too few, the rest repeat, ``(k, d)``."""
-        live = self.line.weights > 0
-        distinct = min(k, len(np.unique(self.line._at.hash[self.line._at.groups > 0])))
-        first = self.line.draw(self.key.fold("random"), distinct, distinct=True)
-        rest = self.line.draw(self.key.fold("again"), k - distinct) if k > distinct else first[:0]
-        assert live[first].all()
-        return self.take(np.concatenate([first, rest]))
+        """k rows of different content, ``(k, d)``; where there are too few, as ``plus_plus``."""
+        try:
+            drawn = self.line.draw(self.key.fold("random"), k, distinct=True)
+        except DataError:
+            return self.plus_plus(k)
+        return self.take(drawn)
 
     def plus_plus(self, k: int) -> NDArray[Any]:
         """k rows far from each other, ``(k, d)``."""
@@ -73,7 +73,7 @@ class Drawer:
         for i in range(1, k):
             extra = self.reduce.gather(torch.from_numpy(closest)).numpy()
             drawn = self.line.weighted_draw(self.key.fold("next", i), extra, trials)
-            candidates = self.take(np.unique(drawn))
+            candidates = self.take(drawn)
             left = self._potentials(closest, candidates)
             best = candidates[int(left.argmin())]
             self._approach(closest, best)

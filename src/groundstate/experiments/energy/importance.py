@@ -61,9 +61,9 @@ def importance(seed: int = 0, *, quick: bool = False) -> Result:
             ]
             with warnings.catch_warnings(record=True) as heard:
                 warnings.simplefilter("always")
-                method = Importance(q, n=20_000)
+                method = Importance(q, n=400_000)
                 found = marginalise(energy, "z", {"x": x}, method=method, generator=own)
-        k_hat[name], ess[name] = float(found.info["pareto_k"]), float(found.info["ess"]) / 20_000
+        k_hat[name], ess[name] = float(found.info["pareto_k"]), float(found.info["ess"]) / 400_000
         warned[name] = any(issubclass(w.category, Unreliable) for w in heard)
         if name != "posterior":
             slope[name], scatter[name] = _line(spread[name])

@@ -16,7 +16,7 @@ from groundstate.learn import AlternatingTargets, History, SoftMin, Stochastic, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RATE, STEP, INNER, ROUNDS = 0.5, 1.0, 20, 15
+RATE, STEP, INNER, ROUNDS = 0.7, 1.0, 20, 15
 
 
 @experiment("ENE-X-targets", theme="energy", title="Unit-step targets are backprop")

@@ -1,0 +1,122 @@
+"""``groundstate predict``, ``infer`` and ``sample``: questions to a saved model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundstate.cli.loading import column_name, inner, load_model, named, rows_for, without_law
+from groundstate.cli.screen import Screen
+from groundstate.data import read
+from groundstate.errors import DataError, Unsupported
+
+MODES = ("min", "marginal", "sample")
+
+
+def predict(
+    model: str, table: str, out: str, proba: bool, device: str | None, json: bool, quiet: bool
+) -> None:
+    """Print or write the predicted column."""
+    screen, loaded = Screen(json, not quiet), load_model(model, device)
+    if not hasattr(loaded, "predict"):
+        raise Unsupported(
+            f"{named(loaded)} does not predict; ask it with groundstate infer --free z"
+        )
+    rows = rows_for(loaded, table)
+    found = {column_name(loaded): loaded.predict(rows)}
+    if proba:
+        if not hasattr(loaded, "predict_proba"):
+            raise Unsupported(
+                f"{named(loaded)} gives no probabilities; leave --proba out, or fit a model that "
+                "does, such as LogisticRegression"
+            )
+        table_of = np.asarray(loaded.predict_proba(rows))  # (n, K)
+        labels = getattr(loaded, "classes_", range(table_of.shape[1]))
+        found |= {f"p({label})": table_of[:, k] for k, label in enumerate(labels)}
+    screen.frame(pl.DataFrame({k: np.asarray(v) for k, v in found.items()}), out)
+
+
+def infer(
+    model: str,
+    table: str,
+    free: str,
+    mode: str,
+    n: int,
+    temperature: float,
+    out: str,
+    seed: int,
+    device: str | None,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Print or write the best values, free energies or draws of the free variable."""
+    screen, loaded = Screen(json, not quiet), load_model(model, device)
+    if mode not in MODES:
+        raise DataError(f"--mode is min, marginal or sample, got {mode!r}")
+    if not temperature > 0:
+        raise DataError(f"--temperature is a positive number, got {temperature}")
+    estimator = inner(loaded)
+    if not hasattr(estimator, "energy_"):
+        raise Unsupported(f"{named(loaded)} has no energy, so nothing can be inferred from it")
+    target = getattr(loaded, "target_", "y")
+    variable = "y" if free == target else free
+    if variable not in estimator.energy_.spaces:
+        known = ", ".join(estimator.energy_.spaces)
+        raise DataError(f"--free {free!r} is no variable of {named(loaded)}; it has {known}")
+    if variable == "x" and not hasattr(estimator, "sample"):
+        raise without_law(loaded, "x cannot be inferred")
+    observed = _observed(loaded, table, variable, target)
+    options = {"n": n, "T": temperature, "random_state": seed}
+    found = loaded.infer(observed, variable, mode, **options)
+    screen.frame(_answers(found, column_name(loaded) if variable == "y" else variable, mode), out)
+
+
+def _observed(model: Any, source: str, free: str, target: str) -> dict[str, Any]:
+    if free != "x":
+        return {"x": rows_for(model, source)}
+    table = read(source)
+    if "y" in inner(model).energy_.spaces:
+        return {"y": table.with_target(target).y}
+    return {}
+
+
+def _answers(found: Any, name: str, mode: str) -> pl.DataFrame:
+    if isinstance(found, pl.DataFrame):
+        return found
+    values = np.asarray(found)
+    if mode == "marginal":
+        return pl.DataFrame({"free_energy": values})
+    if mode == "sample":  # (n, B, ...)
+        parts = [_columns(draw, name if len(values) == 1 else f"{name} draw {i + 1}")
+                 for i, draw in enumerate(values)]  # fmt: skip
+        return pl.concat(parts, how="horizontal")
+    return _columns(values, name)
+
+
+def _columns(values: NDArray[Any], name: str) -> pl.DataFrame:
+    """One column, or one per component of a vector.  # (B,) or (B, d)"""
+    if values.ndim == 1:
+        return pl.DataFrame({name: values})
+    flat = values.reshape(len(values), -1)
+    if flat.shape[1] == 1:
+        return pl.DataFrame({name: flat[:, 0]})
+    return pl.DataFrame({f"{name}{i}": flat[:, i] for i in range(flat.shape[1])})
+
+
+def sample(
+    model: str, n: int, out: str, seed: int, device: str | None, json: bool, quiet: bool
+) -> None:
+    """Print or write new rows."""
+    screen, loaded = Screen(json, not quiet), load_model(model, device)
+    if not hasattr(loaded, "sample"):
+        raise without_law(loaded, "no row can be drawn from it")
+    drawn = loaded.sample(n, random_state=seed)
+    if not isinstance(drawn, pl.DataFrame):
+        drawn = _columns(np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn), "x")
+    screen.frame(drawn, out)
+
+
+__all__ = ["infer", "predict", "sample"]

@@ -1,0 +1,66 @@
+"""Saved models and the rows they are asked about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from groundstate.data import Table, read
+from groundstate.errors import DataError, Unsupported
+from groundstate.models.table import TablePredictor
+from groundstate.registry import models as registered
+
+
+def load_model(path: str, device: str | None) -> Any:
+    """What a file holds, on the device asked for; not a model is an error that says so."""
+    from groundstate.compute.device import resolve_device
+    from groundstate.store import load
+
+    model = load(path, device=str(resolve_device(device)))
+    if not hasattr(model, "fit"):
+        raise DataError(f"{path} holds a {type(model).__name__} and not a model")
+    return model
+
+
+def inner(model: Any) -> Any:
+    """The estimator itself, without the preparation of columns."""
+    return model.estimator_ if isinstance(model, TablePredictor) else model
+
+
+def named(model: Any) -> str:
+    """The class of the estimator, for messages."""
+    return type(inner(model)).__name__
+
+
+def rows_for(model: Any, source: str) -> Any:
+    """The rows of a table as the model wants them: a `Table`, or a matrix for a bare estimator."""
+    if isinstance(model, TablePredictor):
+        return read(source, schema=model.preparation_.schema_)
+    table = read(source)
+    names = getattr(model, "feature_names_in_", None)
+    table = table.features if names is None else table.select([str(name) for name in names])
+    wanted = getattr(model, "n_features_in_", table.n_columns)
+    if table.n_columns != wanted:
+        raise DataError(
+            f"{named(model)} was fitted on {wanted} columns and {source!r} has {table.n_columns}"
+        )
+    return table.matrix()
+
+
+def column_name(model: Any) -> str:
+    """What the predicted column is called."""
+    if isinstance(model, TablePredictor) and model.schema_.target is not None:
+        return model.target_
+    return "cluster" if hasattr(inner(model), "cluster_centers_") else "y"
+
+
+def without_law(model: Any, what: str) -> Unsupported:
+    """The error for a model that has no law of its rows."""
+    able = [row.name for row in registered if hasattr(row.obj, "sample")]
+    advice = f"models that have one: {', '.join(able)}" if able else "no model here has one"
+    return Unsupported(
+        f"{named(model)} answers for given rows and has no law of the rows themselves, so {what}; "
+        f"{advice}"
+    )
+
+
+__all__ = ["Table", "column_name", "inner", "load_model", "named", "rows_for", "without_law"]

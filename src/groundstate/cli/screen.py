@@ -1,0 +1,90 @@
+"""What a command shows: text or one JSON document, progress on a terminal and none in a pipe."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from groundstate.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_PIPE_WIDTH = 160
+
+
+class Screen:
+    """Where a command writes.
+
+    Parameters
+    ----------
+    json : print one JSON document and nothing else on standard output
+    progress : show what is going on, when standard error is a terminal
+    """
+
+    def __init__(self, json: bool = False, progress: bool = True) -> None:
+        self.json = json
+        self.live = progress and not json and sys.stderr.isatty()
+
+    def show(self, *parts: Any) -> None:
+        """Print text or rich renderables; silent in JSON mode."""
+        if self.json:
+            return
+        from rich.console import Console
+
+        width = None if sys.stdout.isatty() else _PIPE_WIDTH
+        console = Console(width=width, highlight=False)
+        for part in parts:
+            console.print(part, markup=False, soft_wrap=isinstance(part, str))
+
+    def data(self, value: Any) -> None:
+        """Print the JSON document; silent in text mode."""
+        if self.json:
+            text = jsonlib.dumps(value, indent=2, ensure_ascii=False, default=str)
+            sys.stdout.write(text + "\n")
+
+    @contextmanager
+    def stages(self) -> Iterator[Callable[[str], None]]:
+        """A function that is called with what happens next."""
+        if not self.live:
+            yield lambda stage: None
+            return
+        from rich.console import Console
+
+        with Console(stderr=True).status("starting") as status:
+            yield lambda stage: status.update(stage)
+
+    def frame(self, frame: pl.DataFrame, out: str) -> None:
+        """Rows as CSV, or JSON, on standard output or in a file that appears whole or not."""
+        if out == "-":
+            if self.json:
+                self.data(frame.to_dicts())
+            else:
+                sys.stdout.write(frame.write_csv())
+            return
+        from groundstate.store import write_bytes
+
+        write_bytes(out, _encoded(frame, Path(out).suffix.lower()))
+        self.show(f"{frame.height:,} rows written to {out}")
+        self.data({"rows": frame.height, "out": out})
+
+
+def _encoded(frame: pl.DataFrame, suffix: str) -> bytes:
+    from io import BytesIO
+
+    if suffix == ".parquet":
+        stream = BytesIO()
+        frame.write_parquet(stream)
+        return stream.getvalue()
+    if suffix in (".jsonl", ".ndjson"):
+        return frame.write_ndjson().encode()
+    if suffix in (".csv", ""):
+        return frame.write_csv().encode()
+    raise DataError(f"rows are written as .csv, .jsonl or .parquet, not {suffix!r}; rename --out")
+
+
+__all__ = ["Screen"]
