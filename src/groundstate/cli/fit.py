@@ -7,6 +7,8 @@ from typing import Any
 
 from groundstate.cli.screen import Screen
 from groundstate.data import read
+from groundstate.data.words import listing
+from groundstate.errors import DataError
 from groundstate.report import study, write
 from groundstate.report.numbers import show, show_range
 from groundstate.store import RunDir
@@ -28,7 +30,12 @@ def fit(
 ) -> None:
     """Study a table and write the folder of results."""
     screen = Screen(json, not no_progress)
-    source = read(table, target=target) if target not in (None, "none") else read(table)
+    source = read(table) if target is None else read(table).with_target(target)
+    if source.target is None:
+        raise DataError(
+            f"say which column to predict with --target; {source.name!r} has "
+            f"{listing(source.columns)}"
+        )
     with screen.stages() as progress, RunDir(out) as run:
         found = study(
             source,

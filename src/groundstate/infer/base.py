@@ -239,7 +239,9 @@ def has_uniform(space: Space) -> bool:
     """Whether a uniform law exists: the space is finite or bounded."""
     if isinstance(space, Sequence):
         return has_uniform(space.item)
-    return space.is_finite or isinstance(space, Simplex) or (isinstance(space, Real) and space.bounded)
+    return (
+        space.is_finite or isinstance(space, Simplex) or (isinstance(space, Real) and space.bounded)
+    )
 
 
 def check_values(energy: Energy, values: Mapping[str, Tensor]) -> None:

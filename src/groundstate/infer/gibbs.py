@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.energy.spaces import Finite
-from groundstate.infer.base import Draws, Method, Query
+from groundstate.infer.base import Draws, Query
 from groundstate.infer.chains import draw_chains
 from groundstate.infer.grid import alphabet
-from groundstate.infer.kernels import Kernel, Move, Target
+from groundstate.infer.kernels import Kernel, Move, Sampler, Target
 from groundstate.infer.moves import LawMove, ListMove, SiteMove
 from groundstate.registry import methods
 
@@ -24,7 +24,7 @@ Block = str | tuple[str, ...]
 
 @methods.register(formula=r"v_b \sim p(v_b\mid v_{-b})", make=lambda energy: Gibbs(n_steps=20))
 @dataclass(frozen=True)
-class Gibbs(Method):
+class Gibbs(Sampler):
     r"""Every block in turn from its exact law given the rest, :math:`v_b \sim p(v_b\mid v_{-b})`.
 
     A block is a variable with a declared ``conditional`` or ``chain``, a finite variable (or
@@ -56,9 +56,6 @@ class Gibbs(Method):
     scan: Literal["systematic", "random"] = "systematic"
     n_steps: int = 100
 
-    operations: ClassVar[frozenset[str]] = frozenset({"sample"})
-    exact: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         if self.scan not in ("systematic", "random"):
             raise ValueError(f"scan must be 'systematic' or 'random', got {self.scan!r}")
@@ -80,17 +77,6 @@ class Gibbs(Method):
         if sorted(names) != sorted(free):
             return f"its blocks {', '.join(names)} are not the free variables {', '.join(free)}"
         return None
-
-    def kernel(
-        self,
-        energy: Energy,
-        fixed: Mapping[str, Tensor] | None = None,
-        T: float = 1.0,
-        *,
-        masks: Mapping[str, Tensor] | None = None,
-    ) -> Kernel:
-        """The transition on everything that is not ``fixed``."""
-        return self._kernel(Target(energy, fixed or {}, T, masks or {}))
 
     def _kernel(self, target: Target) -> Kernel:
         moves: list[Move] = []

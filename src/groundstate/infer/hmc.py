@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.infer.base import Draws, Method, Query
+from groundstate.infer.base import Draws, Query
 from groundstate.infer.chains import draw_chains, walk
-from groundstate.infer.kernels import Kernel, State, Target, Values
+from groundstate.infer.kernels import Kernel, Sampler, State, Target, Values
 from groundstate.infer.langevin import GradientMove, flat_sum, real_reason
 from groundstate.registry import methods
 
@@ -112,7 +112,7 @@ class HMCMove(GradientMove):
 
 @methods.register(formula=r"H = e/T + \tfrac12 p^\top M^{-1}p", make=lambda energy: HMC(n_steps=20))
 @dataclass(frozen=True)
-class HMC(Method):
+class HMC(Sampler):
     r"""Trajectories of :math:`H = e(x)/T + \tfrac12 p^\top M^{-1}p`, accepted by :math:`\Delta H`.
 
     Parameters
@@ -148,9 +148,6 @@ class HMC(Method):
     n_steps: int = 100
     adapt: bool = True
 
-    operations: ClassVar[frozenset[str]] = frozenset({"sample"})
-    exact: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         if not self.step_size > 0 or self.n_leapfrog < 1:
             raise ValueError(
@@ -162,17 +159,6 @@ class HMC(Method):
         self, energy: Energy, operation: str, free: tuple[str, ...], masks: Mapping[str, Tensor]
     ) -> str | None:
         return real_reason(energy, free)
-
-    def kernel(
-        self,
-        energy: Energy,
-        fixed: Mapping[str, Tensor] | None = None,
-        T: float = 1.0,
-        *,
-        masks: Mapping[str, Tensor] | None = None,
-    ) -> Kernel:
-        """The transition on everything that is not ``fixed``, with the settings as they are."""
-        return self._kernel(Target(energy, fixed or {}, T, masks or {}))
 
     def _kernel(self, target: Target) -> Kernel:
         return Kernel(target, [HMCMove(target, self.step_size, self.n_leapfrog, 0.1)])

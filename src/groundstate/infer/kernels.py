@@ -12,13 +12,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from groundstate.energy.base import Energy, batch_size
 from groundstate.errors import Unsupported
+from groundstate.infer.base import Method
 from groundstate.infer.grid import Grid, alphabet, unknown_of
 
 Values = dict[str, Tensor]
@@ -300,3 +301,24 @@ def _lump(p: Tensor, grid: Grid, values: Values, on: str) -> Tensor:
             "others; put its block last"
         )
     return lumped
+
+
+class Sampler(Method):
+    """Base of the Markov-chain methods: a kernel, run until its draws follow the law."""
+
+    operations: ClassVar[frozenset[str]] = frozenset({"sample"})
+
+    @abstractmethod
+    def _kernel(self, target: Target) -> Kernel:
+        """The transition that leaves the law of ``target`` as it is."""
+
+    def kernel(
+        self,
+        energy: Energy,
+        fixed: Mapping[str, Tensor] | None = None,
+        T: float = 1.0,
+        *,
+        masks: Mapping[str, Tensor] | None = None,
+    ) -> Kernel:
+        """The transition on everything that is not ``fixed``, with the settings as they are."""
+        return self._kernel(Target(energy, fixed or {}, T, masks or {}))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,9 +15,9 @@ from torch import Tensor
 from groundstate.energy.base import Energy
 from groundstate.energy.spaces import Real, Space
 from groundstate.energy.spaces import Sequence as SequenceSpace
-from groundstate.infer.base import Draws, Method, Query
+from groundstate.infer.base import Draws, Query
 from groundstate.infer.chains import draw_chains, run_chains
-from groundstate.infer.kernels import Kernel, Move, State, Target, Values
+from groundstate.infer.kernels import Kernel, Move, Sampler, State, Target, Values
 from groundstate.infer.pack import no_gradient
 from groundstate.registry import methods
 
@@ -180,7 +180,7 @@ class AdjustedMove(GradientMove):
     make=lambda energy: Langevin(step_size=0.05, n_steps=50),
 )
 @dataclass(frozen=True)
-class Langevin(Method):
+class Langevin(Sampler):
     r"""Downhill with noise: :math:`x' = x - \eta\nabla e/T + \sqrt{2\eta}\,s\,\xi`.
 
     Adjusted (MALA), each step is a proposal that is accepted or not, which makes the target exact
@@ -224,9 +224,6 @@ class Langevin(Method):
     clamp: tuple[float | None, float | None] | None = None
     schedule: Sequence[tuple[float, float, int]] | None = None
 
-    operations: ClassVar[frozenset[str]] = frozenset({"sample"})
-    exact: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         if not self.step_size > 0:
             raise ValueError(f"step_size must be positive, got {self.step_size}")
@@ -240,17 +237,6 @@ class Langevin(Method):
         self, energy: Energy, operation: str, free: tuple[str, ...], masks: Mapping[str, Tensor]
     ) -> str | None:
         return real_reason(energy, free)
-
-    def kernel(
-        self,
-        energy: Energy,
-        fixed: Mapping[str, Tensor] | None = None,
-        T: float = 1.0,
-        *,
-        masks: Mapping[str, Tensor] | None = None,
-    ) -> Kernel:
-        """The transition on everything that is not ``fixed``."""
-        return self._kernel(Target(energy, fixed or {}, T, masks or {}))
 
     def _kernel(self, target: Target) -> Kernel:
         if self.adjusted:

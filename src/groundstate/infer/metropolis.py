@@ -7,16 +7,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.energy.spaces import Simplex
-from groundstate.infer.base import Draws, Method, Query
+from groundstate.infer.base import Draws, Query
 from groundstate.infer.chains import draw_chains, walk
-from groundstate.infer.kernels import Kernel, Move, Outcome, State, Target, Values
+from groundstate.infer.kernels import Kernel, Move, Outcome, Sampler, State, Target, Values
 from groundstate.infer.walks import Walk, proposal_for
 from groundstate.registry import methods
 
@@ -83,7 +83,7 @@ class MetropolisMove(Move):
     make=lambda energy: Metropolis(n_steps=50),
 )
 @dataclass(frozen=True)
-class Metropolis(Method):
+class Metropolis(Sampler):
     r"""Random proposals, accepted with :math:`\min(1, e^{-(e'-e)/T}\,q(v\mid v')/q(v'\mid v))`.
 
     A rejected state is counted again. The energy need not be normalised or differentiable, so
@@ -122,9 +122,6 @@ class Metropolis(Method):
     adapt: bool = True
     burn_in: int | None = None
 
-    operations: ClassVar[frozenset[str]] = frozenset({"sample"})
-    exact: ClassVar[bool] = False
-
     def _against(
         self, energy: Energy, operation: str, free: tuple[str, ...], masks: Mapping[str, Tensor]
     ) -> str | None:
@@ -132,17 +129,6 @@ class Metropolis(Method):
             if name in masks and isinstance(energy.spaces[name], Simplex):
                 return f"a point of a simplex ({name!r}) cannot be known in part"
         return None
-
-    def kernel(
-        self,
-        energy: Energy,
-        fixed: Mapping[str, Tensor] | None = None,
-        T: float = 1.0,
-        *,
-        masks: Mapping[str, Tensor] | None = None,
-    ) -> Kernel:
-        """The transition on everything that is not ``fixed``."""
-        return self._kernel(Target(energy, fixed or {}, T, masks or {}))
 
     def _kernel(self, target: Target) -> Kernel:
         moves = []

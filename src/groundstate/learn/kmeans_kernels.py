@@ -173,6 +173,21 @@ def nearest(
 
 
 @_jit
+def moments(x: Any, w: Any, origin: Any, lo: int, hi: int) -> Any:
+    """Weight, weighted sum and weighted sum of squares ``(d,)`` of rows lo..hi about ``origin``."""
+    d = x.shape[1]
+    total, first, square = 0.0, np.zeros(d), np.zeros(d)
+    for i in range(lo, hi):
+        wi = w[i] if w.size else 1.0
+        total += wi
+        for j in range(d):
+            v = np.float64(x[i, j]) - origin[j]
+            first[j] += wi * v
+            square[j] += wi * v * v
+    return total, first, square
+
+
+@_jit
 def potentials(x: Any, w: Any, closest: Any, rows: Any, lo: int, hi: int) -> Any:
     """What each candidate would leave of the sum of squared distances, ``(m,)``."""
     m, d = rows.shape
@@ -199,4 +214,4 @@ def approach(x: Any, closest: Any, row: Any, lo: int, hi: int) -> None:
         closest[i] = min(closest[i], s)
 
 
-__all__ = ["approach", "nearest", "potentials", "step"]
+__all__ = ["approach", "moments", "nearest", "potentials", "step"]

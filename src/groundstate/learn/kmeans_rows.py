@@ -39,23 +39,35 @@ class CentroidRows:
         self.x = x
         self.weight = None if weight is None else weight.double()
         self.fast = x.device.type == "cpu"
-        rows = float(len(x))
-        ones = None if self.weight is None else self.weight[:, None]
-        total = torch.tensor(rows) if self.weight is None else self.weight.sum()
-        sums = {"w": total.double(), "x": _weighted(x, ones)}
-        sums = current().sum_dict(sums)
-        self.total = float(sums["w"])
+        if self.fast:
+            self.rows: Any = x.detach().contiguous().numpy()
+            self.w: Any = np.empty(0) if self.weight is None else self.weight.numpy()
+        zero = torch.zeros(x.shape[1], dtype=torch.float64, device=x.device)
+        self.total, first, _ = self._moments(zero)
         if not self.total > 0:
             raise DataError("the weights sum to zero; at least one row needs a positive weight")
-        # rows are taken about their mean in their own precision, which costs no digits below
-        self.origin = (sums["x"] / self.total).to(x.dtype)
-        spread = _weighted_square(x, self.origin, ones)
-        self.spread = float(current().sum(spread))  # Σ w‖x − origin‖²
-        off = sums["x"] / self.total - self.origin.double()
-        self.variance = (self.spread / self.total - float(off.square().sum())) / x.shape[1]
+        # rows are taken about their mean, rounded to their own precision: products lose no digits
+        self.origin = (first / self.total).to(x.dtype)
+        _, off, square = self._moments(self.origin.double())
+        self.spread = float(square.sum())  # Σ w‖x − origin‖²
+        self.variance = float((square - off.square() / self.total).mean()) / self.total
+
+    def _moments(self, origin: Tensor) -> tuple[float, Tensor, Tensor]:
+        """Weight, sum and sum of squares ``(d,)`` about ``origin``, over all shards."""
         if self.fast:
-            self.rows: Any = x.detach().numpy()
-            self.w: Any = np.empty(0) if weight is None else self.weight.numpy()
+            x, w, at = self.rows, self.w, origin.numpy()
+            parts = list(
+                over_slices(lambda lo, hi: kernels.moments(x, w, at, lo, hi), len(x), 2**15)
+            )
+            weight, first, square = (torch.as_tensor(np.sum(p, axis=0)) for p in zip(*parts))
+        else:
+            x = self.x.double() - origin
+            scaled = x if self.weight is None else x * self.weight[:, None]
+            weight = torch.tensor(float(len(x))) if self.weight is None else self.weight.sum()
+            first, square = scaled.sum(0), (scaled * x).sum(0)
+        sums = {"w": weight.double().to(origin.device), "x": first, "xx": square}
+        sums = current().sum_dict(sums)
+        return float(sums["w"]), sums["x"], sums["xx"]
 
     def begin(self, mu: Tensor) -> None:
         """Forget the labels and start from these centroids."""
@@ -213,23 +225,6 @@ def nearest(x: Tensor, mu: Tensor, weight: Tensor | None = None) -> tuple[Tensor
     )
     total = float(sum(parts))
     return torch.from_numpy(label), total
-
-
-def _weighted(x: Tensor, w: Tensor | None) -> Tensor:
-    if w is None:
-        return x.sum(0, dtype=torch.float64)
-    return torch.stack([(p.double() * v).sum(0) for p, v in _pairs(x, w)]).sum(0)
-
-
-def _weighted_square(x: Tensor, origin: Tensor, w: Tensor | None) -> Tensor:
-    total = torch.zeros((), dtype=torch.float64, device=x.device)
-    for part, v in _pairs(x, torch.ones(len(x), 1, device=x.device) if w is None else w):
-        total = total + ((part - origin).double().square() * v).sum()
-    return total
-
-
-def _pairs(x: Tensor, w: Tensor) -> Any:
-    return zip(x.split(2**14), w.split(2**14))
 
 
 __all__ = ["CentroidRows", "nearest"]

@@ -24,7 +24,7 @@ SEED = {seed}
 
 def main(source):
     # 1. the table; if its content has changed, so will the numbers
-    table = data.read(source, target={target!r})
+    table = data.read(source).with_target({target!r})
     if fingerprint(table) != {sha!r}:
         print("the table is not the one this report was made from", file=sys.stderr)
 

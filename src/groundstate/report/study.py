@@ -146,7 +146,7 @@ def study(
     """
     watch = _Watch(progress)
     with watch("reading the table"):
-        table = read(source) if target is None else read(source, target=target)
+        table = read(source) if target is None else read(source).with_target(target)
         measure, candidates = _checked(table, models, metric, test, cv, workers, device)
         settings = Settings(seed, test, cv, 0.95, measure, tuple(candidates), device)
     from threadpoolctl import threadpool_limits

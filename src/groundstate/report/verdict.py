@@ -19,13 +19,14 @@ def _how_good(told: dict[str, Any]) -> str:
     name, target, rows = told["chosen"], told["table"]["target"], told["rows"]["test"]
     metric, level = told["settings"]["metric"], told["settings"]["level"]
     score = told["test"]["scores"][metric]
-    between = f"{level:.0%} interval {show_range(score['low'], score['high'], metric)}"
+    as_share = "accuracy" if metric == "r2" else metric
+    between = f"{level:.0%} interval {show_range(score['low'], score['high'], as_share)}"
     never = f"{rows:,} rows it had never seen ({between})"
     if metric == "accuracy":
         return f"{name} predicts {target!r} right in {show(score['score'], metric)} of {never}."
     if metric == "r2":
-        share = f"{100 * score['score']:.0f}%" if score["score"] is not None else "–"
-        return f"{name} explains {share} of the variation of {target!r} on {never}."
+        share = show(score["score"], as_share)
+        return f"{name} explains {share} of the variation of {target!r} in {never}."
     return (
         f"{name} predicts {target!r} with {metric} {show(score['score'], metric)} "
         f"({title(metric)}) on {never}."
@@ -51,7 +52,8 @@ def _compared(told: dict[str, Any]) -> str:
     if others:
         verb = "performs" if len(others) == 1 else "perform"
         return f"{against}; {_and(others)} {verb} as well as far as these rows can tell."
-    return f"{against}, and no other candidate comes as close."
+    rivals = len(told["settings"]["models"]) > 2
+    return f"{against}{'; every other candidate is measurably worse' if rivals else ''}."
 
 
 def _mind(told: dict[str, Any]) -> str:
