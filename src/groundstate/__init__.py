@@ -14,7 +14,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from groundstate.models.bayes.bernoulli_nb import BernoulliNB as BernoulliNB
+    from groundstate.models.bayes.categorical_nb import CategoricalNB as CategoricalNB
+    from groundstate.models.bayes.gaussian_nb import GaussianNB as GaussianNB
+    from groundstate.models.bayes.multinomial_nb import MultinomialNB as MultinomialNB
     from groundstate.models.clusters.kmeans import KMeans as KMeans
+    from groundstate.models.discriminant.linear_discriminant_analysis import (
+        LinearDiscriminantAnalysis as LinearDiscriminantAnalysis,
+    )
+    from groundstate.models.discriminant.quadratic_discriminant_analysis import (
+        QuadraticDiscriminantAnalysis as QuadraticDiscriminantAnalysis,
+    )
     from groundstate.models.explain import explain as explain
     from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
     from groundstate.models.linear.linear_regression import LinearRegression as LinearRegression
@@ -31,14 +41,20 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _EXPORTS = {
+    "BernoulliNB": "groundstate.models.bayes.bernoulli_nb",
     "BernoulliRBM": "groundstate.models.undirected.bernoulli_rbm",
+    "CategoricalNB": "groundstate.models.bayes.categorical_nb",
     "GaussianMixture": "groundstate.models.mixtures.gaussian_mixture",
+    "GaussianNB": "groundstate.models.bayes.gaussian_nb",
     "KMeans": "groundstate.models.clusters.kmeans",
+    "LinearDiscriminantAnalysis": "groundstate.models.discriminant.linear_discriminant_analysis",
     "LinearRegression": "groundstate.models.linear.linear_regression",
     "LinearSVC": "groundstate.models.svm.linear_svc",
     "LogisticRegression": "groundstate.models.linear.logistic_regression",
+    "MultinomialNB": "groundstate.models.bayes.multinomial_nb",
     "Perceptron": "groundstate.models.linear.perceptron",
     "ProbabilisticPCA": "groundstate.models.factors.probabilistic_pca",
+    "QuadraticDiscriminantAnalysis": "groundstate.models.discriminant.quadratic_discriminant_analysis",
     "Ridge": "groundstate.models.linear.ridge",
     "explain": "groundstate.models.explain",
     "load": "groundstate.store",

@@ -9,6 +9,7 @@ import typer
 from groundstate.cli.boundary import Boundary
 
 app = typer.Typer(
+    name="groundstate",
     cls=Boundary,
     add_completion=False,
     no_args_is_help=True,
@@ -69,7 +70,6 @@ def fit(
 
     Audits the table, sets test rows aside, compares candidates on the rest with error bars, looks
     at the test rows once, and writes model.gs, report.html, report.json and reproduce.py.
-    Without a target: what density describes the rows, its clusters and its outliers.
     """
     from groundstate.cli.fit import fit as run
 

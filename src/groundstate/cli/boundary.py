@@ -34,7 +34,8 @@ class Boundary(TyperGroup):
             except KeyboardInterrupt:
                 _leave("stopped; nothing half-written is left", INTERRUPTED)
             except UsageError as error:
-                hint = f"see {ctx.command_path} --help"
+                path = getattr(getattr(error, "ctx", None), "command_path", ctx.command_path)
+                hint = f"see {path} --help"
                 message = getattr(error, "format_message", error.__str__)()
                 _leave(f"{_sentence(message)}; {hint}", BAD_INPUT)
             except MemoryError:

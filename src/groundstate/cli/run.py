@@ -40,7 +40,7 @@ def run(
     with screen.stages() as progress:
         for at, row in enumerate(rows, 1):
             progress(f"{row.name} ({at} of {len(rows)})")
-            results.append((row, _run(row, seed, quick, pictures)))
+            results.append((row, _run(row, seed, quick, pictures, alone=id is not None)))
     if id is not None:
         _one(*results[0], screen)
     else:
@@ -60,9 +60,19 @@ def _chosen(id: str | None, theme: str | None) -> list[ExperimentRow]:
     return rows
 
 
-def _run(row: ExperimentRow, seed: int, quick: bool, pictures: str | None) -> dict[str, Any]:
+def _run(
+    row: ExperimentRow, seed: int, quick: bool, pictures: str | None, alone: bool
+) -> dict[str, Any]:
     start = time.perf_counter()
-    result = row.obj.run(seed, quick=quick)
+    try:
+        result = row.obj.run(seed, quick=quick)
+    except Exception as error:
+        if alone:
+            raise
+        # one broken experiment must not take the table of the others with it
+        seconds = time.perf_counter() - start
+        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        return {"verdict": False, "claims": [], "error": said, "wall_seconds": seconds}
     told: dict[str, Any] = result.to_dict()
     told["wall_seconds"] = time.perf_counter() - start
     if pictures is not None:
@@ -111,7 +121,7 @@ def _table(results: list[tuple[ExperimentRow, dict[str, Any]]], screen: Screen) 
             row.name,
             f"{held}/{len(told['claims'])}",
             f"{told['wall_seconds']:.1f}",
-            row.title,
+            told.get("error", row.title),
         )
     good = sum(told["verdict"] for _, told in results)
     screen.show(grid, f"\n{good} of {len(results)} experiments hold")

@@ -6,10 +6,12 @@ from groundstate.energy.compose import Given, Marginal, Minimal, Mixture, Scaled
 from groundstate.energy.density import DensityEnergy, space_of
 from groundstate.energy.directed import DirectedEnergy
 from groundstate.energy.exact import exact_free_energy, exact_minimum, marginal_way, minimum_way
+from groundstate.energy.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.energy.head import DistributionHead
 from groundstate.energy.likelihood import BernoulliOf, CategoricalOf, LinearNormal, PoissonOf
 from groundstate.energy.local import ChainRuleEnergy
 from groundstate.energy.offers import Offer, offers
+from groundstate.energy.probabilistic_pca import ProbabilisticPCAEnergy
 from groundstate.energy.reference import (
     BilinearEnergy,
     CentroidEnergy,
@@ -44,6 +46,7 @@ __all__ = [
     "DistributionHead",
     "Energy",
     "Finite",
+    "GaussianMixtureEnergy",
     "Given",
     "LatentClassEnergy",
     "LinearEnergy",
@@ -56,6 +59,7 @@ __all__ = [
     "NetEnergy",
     "Offer",
     "PoissonOf",
+    "ProbabilisticPCAEnergy",
     "Real",
     "Scaled",
     "Sequence",

@@ -160,6 +160,20 @@ class GaussianMixtureEnergy(Energy):
             raise self._collapsed()
         self.U.copy_(_inverse(lower.mT))
 
+    @torch.no_grad()
+    def from_precisions(self, precisions: Tensor) -> None:
+        """U from precisions in its own shape: matrices, vectors or numbers."""
+        P = precisions.double()
+        if self.covariance_type in ("diag", "spherical"):
+            if not bool((P > 0).all()):
+                raise DataError("precisions must be positive")
+            self.U.copy_(P.sqrt())
+            return
+        lower, failed = torch.linalg.cholesky_ex(P.flip(-1, -2))
+        if bool(failed.any()) or not bool(torch.isclose(P, P.mT).all()):
+            raise DataError("precisions must be symmetric and positive definite")
+        self.U.copy_(lower.flip(-1, -2))
+
     def _collapsed(self) -> DataError:
         return DataError(
             "a component collapsed: its covariance is not positive definite with "
@@ -255,6 +269,11 @@ class GaussianMixtureEnergy(Energy):
             return {**sums, "xx": r.T @ x.square()}
         if self.covariance_type == "tied":
             return {**sums, "xx": (x * r.sum(1, keepdim=True)).T @ x}
+        if isinstance(z, Tensor):  # rows of one component stand together: no sums of zeros
+            order = z.argsort(stable=True)
+            sizes = z.bincount(minlength=k).tolist()
+            groups = zip(x[order].split(sizes), r.sum(1)[order].split(sizes))
+            return {**sums, "xx": torch.stack([(p * w[:, None]).T @ p for p, w in groups])}
         xx = x.new_zeros(k * d, d)
         for rows, part in zip(r.split(CELLS // (k * d) + 1), x.split(CELLS // (k * d) + 1)):
             xx.addmm_((rows[:, :, None] * part[:, None]).flatten(1).T, part)

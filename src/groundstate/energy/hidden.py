@@ -3,6 +3,7 @@ r"""Hidden variables: summed out, :math:`F = -T\log\int e^{-e/T}dz`, or minimise
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -12,9 +13,10 @@ from torch.distributions import Categorical, Distribution
 
 from groundstate.energy.base import Energy
 from groundstate.energy.exact import FALLBACK, exact_free_energy, exact_minimum, minimum_way
+from groundstate.energy.offers import Offer
 from groundstate.energy.parts import Key
 from groundstate.errors import Unsupported
-from groundstate.math.laws import MixtureLaw
+from groundstate.math.laws import MixtureLaw, somewhere
 
 
 class Marginal(Energy):
@@ -99,6 +101,11 @@ class Marginal(Energy):
                 return self._mixture(next(iter(variables)), inner)
         return None
 
+    def offer(self, kind: str, *variables: str) -> Offer | None:
+        found, inner = super().offer(kind, *variables), self.energy.offer(kind, *variables)
+        partial = kind == "conditional" and inner is not None and inner.partial
+        return replace(found, partial=True) if found is not None and partial else found
+
     def _derived_keys(self) -> Iterable[Key]:
         for kind in ("conditional", "log_partition"):
             for r in range(1, len(self.spaces) + 1):
@@ -120,7 +127,9 @@ class Marginal(Energy):
         return log_partition
 
     def _mixture(self, name: str, ability: Callable[..., Any]) -> Callable[..., Distribution]:
-        def conditional(*, T: float = 1.0, **given: Tensor) -> Distribution:
+        def conditional(
+            *, T: float = 1.0, mask: Tensor | None = None, **given: Tensor
+        ) -> Distribution:
             self._same(T)
             (z,) = self.hidden
             device, dtype = self.energy.placement(given)
@@ -129,9 +138,14 @@ class Marginal(Energy):
             rows = next((len(v) for v in given.values()), self.rows or 1)
             repeated = {n: v.repeat_interleave(k, 0) for n, v in given.items()}
             repeated[z] = values.repeat(rows, *(1,) * (values.ndim - 1))  # (B*K, *event)
-            F = exact_free_energy(self.energy, (name,), repeated, T)
-            assert F is not None
-            laws = ability(**repeated, T=T)
+            if mask is None:
+                laws = ability(**repeated, T=T)
+                F = exact_free_energy(self.energy, (name,), repeated, T)
+                assert F is not None
+            else:  # F over the free coordinates alone, by the identity of exact.py
+                laws = ability(**repeated, mask=mask.repeat_interleave(k, 0), T=T)
+                value = somewhere(laws).detach()
+                F = self.energy(**{**repeated, name: value}) + T * laws.log_prob(value)
             logits = -F.view(rows, k) / T
             if isinstance(laws, Categorical):
                 mixed = torch.logsumexp(

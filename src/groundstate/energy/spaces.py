@@ -6,7 +6,6 @@ has, how to list them, how to check membership and how to draw start points.
 
 from __future__ import annotations
 
-import itertools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -139,7 +138,7 @@ class Binary(_Shaped):
 
     @property
     def size(self) -> float:
-        return float(2 ** math.prod(self._shape))
+        return float(2 ** min(math.prod(self._shape), 1023))  # finite, if beyond counting
 
     def enumerate(
         self, device: torch.device | None = None, dtype: torch.dtype | None = None
@@ -329,9 +328,9 @@ class Sequence(Space):
         if not self.is_finite:
             raise self._not_listable()
         items = self.item.enumerate(device, dtype)  # (K, *item)
-        index = torch.tensor(
-            list(itertools.product(range(len(items)), repeat=self.max_length)), device=device
-        )
+        k, L = len(items), self.max_length
+        place = torch.tensor([k ** (L - 1 - i) for i in range(L)], device=device)
+        index = torch.arange(k**L, device=device)[:, None] // place % k  # digits to base K
         return items[index]  # (K^L, L, *item)
 
     def contains(self, v: Tensor) -> Tensor:

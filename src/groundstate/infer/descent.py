@@ -19,6 +19,7 @@ from torch import Tensor
 ARMIJO = 1e-4
 HALVINGS = 30
 DROP = 0.125  # share of finished rows at which the batch is repacked
+IDLE = 5  # steps in a row that may leave a value as it is
 
 # (points (A, D), rows (A,) or None for all) -> values (A,), gradients (A, D)
 ValueAndGrad = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor]]
@@ -88,7 +89,7 @@ def descend(
     No coordinate moves further than ``reach`` ``(D,)`` in one step, where it is given.
 
     A row has converged when the largest entry of its projected gradient is at most ``tol``, or
-    when no representable step lowers its value any more.
+    when no representable step lowers its value any more, for ``IDLE`` steps in a row.
     """
     eps = torch.finfo(start.dtype).eps
     u = start.clamp(low, high)
@@ -98,6 +99,7 @@ def descend(
     trace, rows, history = [f.clone()], torch.arange(len(u), device=u.device), _Memory(memory)
     active: Tensor | None = None  # None while all rows are there: no indexing
     done = torch.zeros_like(converged)
+    idle = torch.zeros_like(converged, dtype=torch.int64)
     steps = 0
     for _ in range(max_iter):
         gradient = u - (u - g).clamp(low, high)  # (A, D), projected
@@ -110,7 +112,7 @@ def descend(
             keep = (~done).nonzero()[:, 0]
             u, f, g, rows = u[keep], f[keep], g[keep], rows[keep]
             history.keep(keep)
-            active, done = rows, done[keep]
+            active, done, idle = rows, done[keep], idle[keep]
         steps += 1
         at_bound = ((u <= low) & (g > 0)) | ((u >= high) & (g < 0))
         free_g = g.masked_fill(at_bound, 0.0)
@@ -129,7 +131,11 @@ def descend(
         # a row without a lower neighbour is finished; it is a minimum as far as numbers tell
         tiny = (g * d).sum(1).abs() <= 64 * eps * f.abs().clamp_min(1.0)
         converged[rows[stuck & tiny]] = True
-        done = done | stuck
+        # steps that only rounding allows lead nowhere, though the gradient is above tol
+        idle = torch.where(new_f < f, 0, idle + 1)
+        still = (idle >= IDLE) & ~done
+        converged[rows[still]] = True
+        done = done | stuck | still
         history.push(new_u - u, new_g - g)
         u, f, g = new_u, new_f, new_g
         final_u[rows], final_f[rows] = u, f

@@ -273,9 +273,9 @@ class Bound:
         adam = torch.optim.Adam([phi], lr=0.05)
         generator = query.generator or Key.of(0).torch()
         for _ in range(self.method.max_iter):
-            laws = self.laws(phi)
-            values = {name: draw(law, n, generator) for name, law in laws.items()}
-            with torch.enable_grad():
+            with torch.enable_grad():  # the caller may have turned gradients off
+                laws = self.laws(phi)
+                values = {name: draw(law, n, generator).detach() for name, law in laws.items()}
                 log_q = sum((law.log_prob(values[m]) for m, law in laws.items()), torch.zeros(()))
                 with torch.no_grad():
                     cost = energies_of(query, values) + query.T * log_q  # (n, B)

@@ -11,8 +11,11 @@ from groundstate.learn.estimators import pathwise, score_function
 from groundstate.learn.fit import fit, solver_for
 from groundstate.learn.guides import Amortised, PerInstance
 from groundstate.learn.hinge import HingeDual, SquaredHingeNewton
+from groundstate.learn.factors import EigenFactors
+from groundstate.learn.kmeans import Lloyd
 from groundstate.learn.lbfgs import LBFGS
 from groundstate.learn.least_squares import LeastSquares
+from groundstate.learn.mixture import MixtureEM
 from groundstate.learn.newton import Newton
 from groundstate.learn.online_perceptron import OnlinePerceptron
 from groundstate.learn.population import fit_population
@@ -108,6 +111,9 @@ __all__ = [
     "AlternatingTargets",
     "Amortised",
     "EM",
+    "EigenFactors",
+    "Lloyd",
+    "MixtureEM",
     "Elbo",
     "EstimatorRow",
     "ParameterEnergy",

@@ -196,6 +196,9 @@ class Problem:
                 values = {k: v for k, v in batch.items() if k != "weight"}
                 yield values, batch.get("weight")
             return
+        if rows >= self.rows:  # also keeps sparse rows whole, which cannot be sliced
+            yield self.data, self.sample_weight
+            return
         for at in range(0, self.rows, rows):
             piece = {k: v[at : at + rows] for k, v in self.data.items()}
             w = self.sample_weight

@@ -29,9 +29,11 @@ class Closed:
     Parameters
     ----------
     chunk_rows : rows of one pass over resident data
+    with_objective : look once more at the rows for the objective; callbacks always get it
     """
 
     chunk_rows: int = 2**18
+    with_objective: bool = True
 
     def reason_against(self, problem: Problem) -> str | None:
         energy = problem.energy
@@ -66,8 +68,10 @@ class Closed:
             else:
                 from_stats(total)
             history.seconds.append(time.perf_counter() - start)
-            objective = float(problem.objective()) if problem.is_resident else math.nan
-            history.objective.append(objective)
+            wanted = self.with_objective or problem.callbacks
+            objective = float(problem.objective()) if wanted and problem.is_resident else math.nan
+            if wanted:
+                history.objective.append(objective)
             monitor.epoch(objective)
         return history
 

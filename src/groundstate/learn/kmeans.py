@@ -92,7 +92,9 @@ class Lloyd:
         threshold = self.tol * rows.variance
         first = History(solver="Lloyd")
         best: History | None = None
-        with Monitor(problem.callbacks, Run(problem, first, self.max_iter * self.n_init)) as monitor:
+        with Monitor(
+            problem.callbacks, Run(problem, first, self.max_iter * self.n_init)
+        ) as monitor:
             for i in range(self.n_init):
                 kept = energy.mu.clone()
                 energy.mu.copy_(self._start(problem, i))

@@ -102,7 +102,7 @@ def step(
     k, d = mu.shape
     n_delta, x_delta = np.zeros(k), np.zeros((k, d))
     out = _buffers(x, tile, k)
-    rows, norm, c, best, second, found = out
+    rows, best, second, found = out[0], out[3], out[4], out[5]
     index = np.empty(tile, np.int64)
     moved, compared, waiting = 0, 0, 0
     for i in range(lo, hi + 1):

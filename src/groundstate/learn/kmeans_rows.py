@@ -166,9 +166,7 @@ class CentroidRows:
         self.objective = 0.5 * max(0.0, self.spread - pulled) / self.total
         return float(self.shift.square().sum())
 
-    def _relocated(
-        self, n: Tensor, sums: Tensor, empty: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def _relocated(self, n: Tensor, sums: Tensor, empty: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Give each empty centroid the row farthest from its own, with all rows equal to it."""
         distance = self._distances()
         x = self.x.double() - self.origin.double()
@@ -218,13 +216,13 @@ def nearest(x: Tensor, mu: Tensor, weight: Tensor | None = None) -> tuple[Tensor
     centred = (mu.detach().double() - origin.double()).numpy().astype(rows.dtype)
     half = (0.5 * np.square(centred, dtype=np.float64).sum(1)).astype(rows.dtype)
     w = np.empty(0) if weight is None else weight.detach().double().numpy()
-    label = np.empty(len(rows), np.int32)
+    found = np.empty(len(rows), np.int32)
     tile, at = tile_rows(centred.size), origin.numpy()
     parts = over_slices(
-        lambda lo, hi: kernels.nearest(rows, w, at, centred, half, label, tile, lo, hi), len(rows)
+        lambda lo, hi: kernels.nearest(rows, w, at, centred, half, found, tile, lo, hi), len(rows)
     )
     total = float(sum(parts))
-    return torch.from_numpy(label), total
+    return torch.from_numpy(found), total
 
 
 __all__ = ["CentroidRows", "nearest"]

@@ -107,7 +107,7 @@ def _soften(r: Any, top: Any, total: Any, buffer: Any) -> None:
 def em_pass(
     x: Any, w: Any, origin: Any, turn: Any, theta: Any, kind: int, tile: int, lo: int, hi: int
 ) -> Any:
-    r"""Statistics ``(F, k)``, :math:`\sum w\log p`, :math:`\sum w` and max ‖y‖² of rows lo..hi.
+    r"""Statistics ``(F, k)``, :math:`\sum w\log p` and :math:`\sum w` of rows lo..hi.
 
     ``y = turn (x - origin)``, θ is ``(k, F)``, ``w`` of length zero stands for ones. Rows are
     columns of a tile, so every loop runs along memory.
@@ -115,33 +115,34 @@ def em_pass(
     d, k, f = x.shape[1], theta.shape[0], theta.shape[1]
     part, sums = np.empty((f, k)), np.zeros((f, k))
     buffer = np.empty(tile * k)
-    value, weight, farthest = 0.0, 0.0, 0.0
+    value, weight = 0.0, 0.0
     n = 0
     for start in range(lo, hi, tile):
         if n != min(tile, hi - start):  # the first tile and the last
             n = min(tile, hi - start)
             diff, y, phi = np.empty((n, d)), np.empty((d, n)), np.empty((f, n))
             r, share = np.empty((k, n)), np.empty((n, k))
-            top, total, norm = np.empty(n), np.empty(n), np.empty(n)
+            top, total = np.empty(n), np.empty(n)
         for i in range(n):
             for j in range(d):
                 diff[i, j] = x[start + i, j] - origin[j]
-        np.dot(turn, diff.T, y)
+        if kind == DIAGONAL:
+            for i in range(n):
+                for j in range(d):
+                    y[j, i] = diff[i, j] * turn[j, j]
+        else:
+            np.dot(turn, diff.T, y)
         _features(y, phi, kind)
         np.dot(theta, phi, r)
         _soften(r, top, total, buffer)
-        norm[:] = 0.0
-        for j in range(d):
-            for i in range(n):
-                norm[i] += y[j, i] * y[j, i]
+        if kind == LINEAR:
+            for j in range(d):
+                for i in range(n):
+                    top[i] -= 0.5 * y[j, i] * y[j, i]
         for i in range(n):
             wi = w[start + i] if w.size else 1.0
-            log_p = top[i] + np.log(total[i])
-            if kind == LINEAR:
-                log_p -= 0.5 * norm[i]
-            value += wi * log_p
+            value += wi * (top[i] + np.log(total[i]))
             weight += wi
-            farthest = max(farthest, norm[i])
             total[i] = wi / total[i]
         for i in range(n):
             for z in range(k):
@@ -150,7 +151,45 @@ def em_pass(
         for a in range(f):
             for z in range(k):
                 sums[a, z] += part[a, z]
-    return sums, value, weight, farthest
+    return sums, value, weight
 
 
-__all__ = ["DIAGONAL", "FULL", "LINEAR", "em_pass", "exp_in_place"]
+@_jit
+def scatter(x: Any, w: Any, origin: Any, lo: int, hi: int) -> Any:
+    """Weighted second moments ``(d, d)`` of rows lo..hi about ``origin``."""
+    d = x.shape[1]
+    out, part = np.zeros((d, d)), np.empty((d, d))
+    diff, scaled = np.empty((256, d)), np.empty((256, d))
+    for start in range(lo, hi, 256):
+        n = min(256, hi - start)
+        for i in range(n):
+            wi = w[start + i] if w.size else 1.0
+            for j in range(d):
+                diff[i, j] = x[start + i, j] - origin[j]
+                scaled[i, j] = wi * diff[i, j]
+        np.dot(scaled[:n].T, diff[:n], part)
+        out += part
+    return out
+
+
+@_jit
+def reach(x: Any, origin: Any, turn: Any, lo: int, hi: int) -> float:
+    """The largest ‖turn (x − origin)‖² of rows lo..hi."""
+    d = x.shape[1]
+    diff, y = np.empty((256, d)), np.empty((256, d))
+    far = 0.0
+    for start in range(lo, hi, 256):
+        n = min(256, hi - start)
+        for i in range(n):
+            for j in range(d):
+                diff[i, j] = x[start + i, j] - origin[j]
+        np.dot(diff[:n], turn.T, y[:n])
+        for i in range(n):
+            s = 0.0
+            for j in range(d):
+                s += y[i, j] * y[i, j]
+            far = max(far, s)
+    return far
+
+
+__all__ = ["DIAGONAL", "FULL", "LINEAR", "em_pass", "exp_in_place", "reach", "scatter"]

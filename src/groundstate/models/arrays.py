@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from torch import Tensor
 
 
@@ -36,7 +38,15 @@ def unwrap(values: Any) -> tuple[Any, Home]:
 
 
 def tensor(values: NDArray[Any], device: torch.device) -> Tensor:
-    """A tensor on ``device``, sharing memory where that is possible and safe."""
+    """A tensor on ``device``, sharing memory where that is possible and safe; CSR stays CSR."""
+    if issparse(values):
+        rows = values.tocsr()
+        parts = (rows.indptr, rows.indices, rows.data)
+        at, columns, numbers = (tensor(part, torch.device("cpu")) for part in parts)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sparse", category=UserWarning)  # in beta
+            out = torch.sparse_csr_tensor(at.long(), columns.long(), numbers, rows.shape)
+        return out if device.type == "cpu" else out.to(device)
     if not values.flags.writeable or not values.flags.c_contiguous or not values.dtype.isnative:
         values = np.array(values, dtype=values.dtype.newbyteorder("="), order="C")
     out = torch.from_numpy(values)

@@ -32,12 +32,13 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
     """
 
     _takes_target: ClassVar[bool] = True
+    _single_class: ClassVar[bool] = False  # True where one class is a model too, if a dull one
     classes_: NDArray[Any]
 
     def _target(self, y: Any) -> tuple[NDArray[Any], dict[str, Any]]:
         check_classification_targets(y)
         classes, index = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
+        if len(classes) < 2 and not self._single_class:
             raise ValueError(
                 f"{type(self).__name__} needs at least 2 classes in y, got one class: "
                 f"{classes[0]!r}"

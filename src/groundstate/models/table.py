@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from groundstate.data import Preparation, Schema, Table, read
+from groundstate.energy.spaces import Real
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.restored import restored
 
@@ -212,12 +213,19 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
 
     @available_if(_has("sample"))
     def sample(self, n_samples: int = 1, random_state: Any = None) -> pl.DataFrame:
-        """Draw rows from the learned law, as a frame with the table's columns."""
+        """Draw rows from the learned law, as a frame with the table's columns.
+
+        A law of rows and labels together gives both.
+        """
         check_is_fitted(self, "estimator_")
         seeded = "random_state" in signature(self.estimator_.sample).parameters
         options = {"random_state": random_state} if seeded else {}
         drawn = self.estimator_.sample(n_samples, **options)
-        return self._columns(drawn[0] if isinstance(drawn, tuple) else drawn)
+        x, *labels = drawn if isinstance(drawn, tuple) else (drawn,)
+        rows = self._columns(x)
+        if labels and hasattr(self, "classes_"):
+            rows = rows.with_columns(pl.Series(self.target_, np.asarray(labels[0])))
+        return rows
 
     def save(self, path: str | Path) -> Path:
         """Write preparation, schema and estimator to one file (JSON and safetensors)."""
@@ -230,6 +238,12 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         return "y" if name == self.target_ else name
 
     def _columns(self, x: Any) -> pl.DataFrame:
+        energy = getattr(self.estimator_, "energy_", None)
+        if energy is not None and not isinstance(energy.spaces["x"], Real):
+            raise Unsupported(
+                f"{type(self.estimator_).__name__} draws {energy.spaces['x']!r}, from which the "
+                "columns of the table cannot be told; use a model of real numbers"
+            )
         rows = np.asarray(x)
         return restored(self.preparation_, rows.reshape(-1, rows.shape[-1]))
 

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from groundstate.report.facts import facts, fingerprint
-from groundstate.report.html import html
-from groundstate.report.pictures import pictures
-from groundstate.report.script import script
-from groundstate.report.study import Settings, Study, study
+from groundstate.report.facts import fingerprint, report_facts
+from groundstate.report.folder import write
+from groundstate.report.html import page
+from groundstate.report.job import Settings, Study, study
+from groundstate.report.pictures import draw_all
+from groundstate.report.script import reproduce_script
 from groundstate.report.svg import Picture, inline_svg
-from groundstate.report.verdict import verdict
-from groundstate.report.write import write
+from groundstate.report.verdict import three_sentences
 
 __all__ = [
     "Picture",
     "Settings",
     "Study",
-    "facts",
+    "draw_all",
     "fingerprint",
-    "html",
     "inline_svg",
-    "pictures",
-    "script",
+    "page",
+    "report_facts",
+    "reproduce_script",
     "study",
-    "verdict",
+    "three_sentences",
     "write",
 ]

@@ -25,7 +25,9 @@ def chosen_models(names: str, task: str, device: str | None = None) -> dict[str,
     >>> list(chosen_models("Ridge", "regression"))
     ['Ridge', 'dummy']
     """
-    fitting = {row.name: row for row in registered if row.role == ROLES[task]}
+    fitting = {
+        row.name: row for row in registered if row.role == ROLES[task] and takes_any_number(row.obj)
+    }
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     if not wanted:
         raise Unsupported(f"name at least one model, or auto; there are {', '.join(fitting)}")
@@ -37,11 +39,19 @@ def chosen_models(names: str, task: str, device: str | None = None) -> dict[str,
             continue
         if name not in fitting:
             row = registered[name]  # an unknown name raises, with the nearest known one
-            raise Unsupported(
-                f"{name} is a {row.role} and the task is {task}; choose among {', '.join(fitting)}"
-            )
+            reason = f"{name} is a {row.role} and the task is {task}"
+            if row.role == ROLES[task]:
+                reason = f"{name} needs counts or codes, and prepared columns are centred numbers"
+            raise Unsupported(f"{reason}; choose among {', '.join(fitting)}")
         found[name] = placed(fitting[name].obj(), device)
     return {**found, DUMMY: dummy(task)}
+
+
+def takes_any_number(model: Any) -> bool:
+    """Whether a model class takes negative numbers, which prepared columns hold; by its own tag."""
+    from sklearn.utils import get_tags
+
+    return not get_tags(model()).input_tags.positive_only
 
 
 def placed(model: Any, device: str | None) -> Any:
@@ -58,4 +68,4 @@ def dummy(task: str) -> Any:
     return DummyClassifier() if task == "classification" else DummyRegressor()
 
 
-__all__ = ["DUMMY", "ROLES", "chosen_models", "dummy", "placed"]
+__all__ = ["DUMMY", "ROLES", "chosen_models", "dummy", "placed", "takes_any_number"]

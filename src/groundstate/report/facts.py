@@ -11,17 +11,16 @@ import numpy as np
 from groundstate.data import Table
 from groundstate.models.explain import explain
 from groundstate.models.table import TablePredictor
-from groundstate.report.candidates import DUMMY
+from groundstate.report.job import Study
 from groundstate.report.numbers import plain, span
-from groundstate.report.study import Study
-from groundstate.report.verdict import verdict
+from groundstate.report.verdict import three_sentences
 
 FORMAT = 1
 _LIBRARIES = ("groundstate", "numpy", "torch", "scikit-learn")
 _TOP_WEIGHTS = 20
 
 
-def facts(found: Study) -> dict[str, Any]:
+def report_facts(found: Study) -> dict[str, Any]:
     """Everything a reader or a program needs to know, a function of the table and the settings.
 
     No times, dates, paths or machine: the same seed gives the same bytes.
@@ -59,7 +58,7 @@ def facts(found: Study) -> dict[str, Any]:
     told["model"] = model_facts(found.model)
     told["versions"] = {name: version(name) for name in _LIBRARIES}
     told = plain(told)
-    return {"verdict": verdict(told), **told}
+    return {"verdict": three_sentences(told), **told}
 
 
 def table_facts(table: Table) -> dict[str, Any]:
@@ -157,4 +156,4 @@ def model_facts(model: TablePredictor) -> dict[str, Any]:
     return told
 
 
-__all__ = ["DUMMY", "energies", "facts", "fingerprint", "table_facts"]
+__all__ = ["energies", "fingerprint", "report_facts", "table_facts"]

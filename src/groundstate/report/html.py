@@ -38,7 +38,7 @@ _WORDS = (
 )
 
 
-def html(told: dict[str, Any], pictures: Sequence[Picture]) -> str:
+def page(told: dict[str, Any], pictures: Sequence[Picture]) -> str:
     """The page for the facts of a study (or of a survey) and its pictures."""
     table = told["table"]
     heading = f"Predicting {table['target']}" if table["target"] else "What the table looks like"
@@ -227,4 +227,4 @@ def _again(told: dict[str, Any]) -> str:
     )
 
 
-__all__ = ["html"]
+__all__ = ["page"]

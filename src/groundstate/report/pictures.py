@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from groundstate.evaluate import Leaderboard
-    from groundstate.report.study import Study
+    from groundstate.report.job import Study
 
 _MAP_BINS = 48
 _MAX_CLASSES = 25
 _MAX_POINTS = 2000
 
 
-def pictures(found: Study, told: dict[str, Any]) -> list[Picture]:
+def draw_all(found: Study, told: dict[str, Any]) -> list[Picture]:
     """Every picture that this study allows, in reading order."""
     drawn = [forest(found.board)]
     if found.assessment.classes is None:
@@ -239,4 +239,4 @@ def missing_map(table: Table) -> Picture | None:
     return Picture("missing", "Missing values", caption, inline_svg("missing", size, draw))
 
 
-__all__ = ["forest", "missing_map", "pictures"]
+__all__ = ["forest", "missing_map", "draw_all"]

@@ -59,7 +59,7 @@ if __name__ == "__main__":
 '''
 
 
-def script(told: dict[str, Any], source: str) -> str:
+def reproduce_script(told: dict[str, Any], source: str) -> str:
     """The text of ``reproduce.py`` for the facts of a study.
 
     Parameters
@@ -90,4 +90,4 @@ def script(told: dict[str, Any], source: str) -> str:
     )
 
 
-__all__ = ["script"]
+__all__ = ["reproduce_script"]

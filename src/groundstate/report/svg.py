@@ -51,7 +51,7 @@ def _embeddable(svg: str, name: str) -> str:
     svg = re.sub(r'(<svg[^>]*?)\swidth="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg[^>]*?)\sheight="[^"]*"', r"\1", svg, count=1)
     # ids such as figure_1 and axes_1 come in every picture
-    svg = re.sub(r'\bid="([a-z]\w*_\d+)"', rf'id="{name}-\1"', svg)
+    svg = re.sub(r'\bid="([a-z][\w.]*_\d+)"', rf'id="{name}-\1"', svg)
     for colour, variable in VARIABLES.items():
         svg = svg.replace(colour, variable)
     return svg.strip()

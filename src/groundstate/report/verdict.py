@@ -10,7 +10,7 @@ from groundstate.report.numbers import is_share, show, show_range, title
 _SERIOUS = {"serious": 0, "warning": 1}
 
 
-def verdict(told: dict[str, Any]) -> list[str]:
+def three_sentences(told: dict[str, Any]) -> list[str]:
     """The result of a study in three sentences, from its facts."""
     return [_how_good(told), _compared(told), _mind(told)]
 
@@ -70,4 +70,4 @@ def _and(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-__all__ = ["verdict"]
+__all__ = ["three_sentences"]

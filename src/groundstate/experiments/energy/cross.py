@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
-from groundstate.energy import Energy
+from groundstate.energy import ChainRuleEnergy, Energy
 from groundstate.errors import Unsupported
 from groundstate.experiments.base import Claim, Result, experiment
 from groundstate.infer import (
@@ -55,6 +55,8 @@ TABLE = {
     "ChainRuleEnergy": "●○○●○○–––",
     "DecoderEnergy": "○○–○○○○○○",
 }
+# the registry's example where it is not named: this one is too long to list
+MAKE: dict[str, Callable[[], Energy]] = {"ChainRuleEnergy": lambda: ChainRuleEnergy(5, 9, 4)}
 COLUMNS: dict[str, tuple[str, ...]] = {
     "Naive": ("Naive",),
     "Perceptron": ("Perceptron",),
@@ -164,7 +166,9 @@ def _cell(key: Key, name: str, group: tuple[str, ...]) -> Cell:
     """Train one energy by every rule of a column; ask the first trained one everything."""
     cell, start = Cell(), time.perf_counter()
     for rule_name in group:
-        energy: Energy = energies[name].make().double()  # type: ignore[misc]
+        make = MAKE.get(name, energies[name].make)
+        assert make is not None
+        energy = make().double()
         data = _rows(energy, key.fold("data"), OBSERVED)
         rule = rule_for(rule_name, energy).double()
         if rule.reason_against(energy, data) is not None:

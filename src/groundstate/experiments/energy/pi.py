@@ -40,7 +40,7 @@ def monte_carlo_pi(seed: int = 0, *, quick: bool = False) -> Result:
     its standard error, which does not fall, gives it away.
     """
     key = Key.of(seed)
-    repeats = 300 if quick else 1000
+    repeats = 300 if quick else 600
     rms, told, wild = [], [], []
     for n in SIZES:
         found = _means(key.fold("pi", n), n, repeats)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 F64 = torch.float64
-CELL = 0.01
-GRID = torch.arange(-20, 20 + CELL / 2, CELL, dtype=F64)  # sums over it are integrals to rounding
+CELL = 0.05
+GRID = torch.arange(-16, 16 + CELL / 2, CELL, dtype=F64)  # sums over it are integrals to rounding
 DIGITS = {2.9843: 5e-5, 1.0234: 5e-5, 0.68877: 5e-6, 2.744: 5e-4, 0.8406: 5e-5, 3.1623: 5e-5}
 
 
@@ -50,13 +50,13 @@ def reverse_kl(seed: int = 0, *, quick: bool = False) -> Result:
     from which distance is measured.
 
     Reverse, :math:`\mathrm{KL}(q\|p) = E_q[e] - H(q)`: q pays for every place where p is small, so it
-    takes one mode and leaves the other, at a price of about log 2; the symmetric q is stationary too
-    but worse. Forward, :math:`\mathrm{KL}(p\|q)`, is maximum likelihood: q pays for every place it
+    takes one mode and leaves the other, at a price of about log 2; the symmetric q is a worse,
+    local optimum. Forward, :math:`\mathrm{KL}(p\|q)`, is maximum likelihood: q pays for every place it
     leaves out and takes the variance of all of p, :math:`\sqrt{1 + 3^2}`. Nothing is random.
     """
     target = two_modes()
     distance = ReverseKL(target)
-    start = torch.tensor([[-1.0], [1.0]], dtype=F64)
+    start = torch.tensor([[-2.0], [2.0]], dtype=F64)
     method = Gradient(tol=1e-9)
     init = {"m": start, "log_s": torch.zeros_like(start)}
     locked = minimise(distance, ("m", "log_s"), init=init, method=method)

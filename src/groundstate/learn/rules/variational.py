@@ -216,13 +216,21 @@ def _listed(energy: Energy, laws: Laws, known: Batch, T: float) -> Tensor:
         name: v[index[:, j]][:, None].expand(-1, rows, *v.shape[1:])
         for j, (name, v) in enumerate(zip(names, lists, strict=True))
     }
-    log_q = torch.stack([laws[name].log_prob(values[name]) for name in names]).sum(0)  # (K, B)
+    each = [_log_probs(laws[n], values[n], index[:, j]) for j, n in enumerate(names)]
+    log_q = torch.stack(each).sum(0)  # (K, B)
     if len(names) == 1:
         e = energy.table(names[0], **known).T
     else:
         e = _evaluate(energy, known, values)
     q = log_q.exp()
     return torch.where(q > 0, q * (e + T * log_q), 0.0).sum(0)
+
+
+def _log_probs(q: Distribution, values: Tensor, index: Tensor) -> Tensor:
+    """Log probabilities ``(K, B)`` of listed values; those of a categorical law are its table."""
+    if isinstance(q, distributions.Categorical):
+        return q.logits.T[index]  # log_prob would spread (K, B, K) on the way back
+    return q.log_prob(values)
 
 
 def _factor(q: Distribution) -> tuple[Tensor, Tensor] | None:

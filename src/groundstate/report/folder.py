@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from groundstate.data import available
-from groundstate.report.facts import facts
-from groundstate.report.html import html
-from groundstate.report.pictures import pictures
-from groundstate.report.script import script
-from groundstate.report.study import Study
+from groundstate.report.facts import report_facts
+from groundstate.report.html import page
+from groundstate.report.job import Study
+from groundstate.report.pictures import draw_all
+from groundstate.report.script import reproduce_script
 from groundstate.store import RunDir
 
 
@@ -24,7 +24,7 @@ def write(found: Study, run: RunDir, source: str) -> dict[str, Any]:
     run : a `store.RunDir`, inside its ``with``
     source : path or built-in name of the table, for ``reproduce.py``
     """
-    told = facts(found)
+    told = report_facts(found)
     score = told["test"]["scores"][told["settings"]["metric"]]
     meta = {
         "target": told["table"]["target"],
@@ -34,8 +34,8 @@ def write(found: Study, run: RunDir, source: str) -> dict[str, Any]:
     }
     run.save("model.gs", found.model, meta=meta)
     run.write_json("report.json", told)
-    run.write_text("report.html", html(told, pictures(found, told)))
-    run.write_text("reproduce.py", script(told, located(source)))
+    run.write_text("report.html", page(told, draw_all(found, told)))
+    run.write_text("reproduce.py", reproduce_script(told, located(source)))
     fits = {entry.name: entry.fit_seconds for entry in found.board}
     run.write_json("timing.json", {"stages": found.seconds, "one_fit": fits})
     return told

@@ -1,0 +1,201 @@
+r"""Gaussian classes, :math:`e(x, y) = -\log\pi_y - \log N(x; \mu_y, \Sigma_y)`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
+
+from groundstate.energy.discriminant_moments import Shape, class_shapes
+from groundstate.energy.naive_bayes_joint import JointClassEnergy
+from groundstate.energy.offers import offers
+from groundstate.energy.registering import registered
+from groundstate.energy.spaces import Real
+from groundstate.math.laws import draw
+
+CELLS = 2**21  # numbers of one block of differences (k, B, d)
+COVARIANCES = ("diag", "tied", "full")
+
+
+def _example() -> GaussianClassEnergy:
+    energy = GaussianClassEnergy(2, 2, "tied")
+    with torch.no_grad():
+        energy.logits.copy_(torch.tensor([0.3, -0.2]))
+        energy.mu.copy_(torch.tensor([[-1.0, 0.5], [1.0, 0.0]]))
+        energy.U.copy_(torch.tensor([[1.2, 0.4], [0.0, 0.8]]))
+    return energy
+
+
+@registered(r"e(x, y) = -\log\pi_y - \log N(x; \mu_y, \Sigma_y)", _example)
+class GaussianClassEnergy(JointClassEnergy):
+    r"""Every class is a Gaussian, :math:`e(x, y) = -\log\pi_y - \log N(x; \mu_y, \Sigma_y)`.
+
+    With :math:`\Sigma_y^{-1} = U_yU_y^\top`,
+
+    .. math:: e(x, y) = -\log\pi_y + \tfrac12\|U_y^\top(x - \mu_y)\|^2 - \log|U_y| + \tfrac d2\log 2\pi .
+
+    One diagonal per class is Gaussian naive Bayes, one matrix for all classes the linear
+    discriminant (energies of two classes differ by a linear function of x), and one matrix per
+    class the quadratic discriminant. A tied matrix may be singular: directions in which no class
+    varies are left out.
+
+    Parameters
+    ----------
+    k : number of classes
+    d : number of features
+    covariance : "diag", "tied" or "full"
+    smoothing : share of the largest variance that is added to every variance ("diag")
+    shrinkage : towards a multiple of the identity, a share or "auto" (Ledoit and Wolf), or None
+    reg_param : :math:`\Sigma \leftarrow (1-r)\Sigma + rI`
+    tol : smallest relative standard deviation of a direction that counts
+    prior : ``(k,)`` probabilities that are kept, or None to learn them
+
+    Attributes
+    ----------
+    mu : Parameter, ``(k, d)``
+    U : Parameter, ``(k, d)`` diag, ``(d, d)`` tied, ``(k, d, d)`` full; upper triangular where the
+        rank is full, else columns of zeros follow those that count
+    origin : buffer, ``(k, d)``; statistics are summed about it
+    balance : buffer, ``(k,)``; weight of a class in the tied matrix, relative to its rows
+    rank : buffer; number of columns of a tied ``U`` that count
+
+    Examples
+    --------
+    >>> e = GaussianClassEnergy(1, 1, "diag")
+    >>> e.from_stats(e.stats(None, x=torch.tensor([[0.0], [2.0]]), y=torch.tensor([0, 0])))
+    >>> e.mu.item(), round(1 / e.U.item() ** 2, 6)
+    (1.0, 1.0)
+    """
+
+    gaussian = frozenset({"x"})
+    origin: Tensor
+    balance: Tensor
+    rank: Tensor
+
+    def __init__(
+        self,
+        k: int,
+        d: int,
+        covariance: str = "tied",
+        *,
+        smoothing: float = 0.0,
+        shrinkage: float | str | None = None,
+        reg_param: float = 0.0,
+        tol: float = 1e-4,
+        prior: Sequence[float] | Tensor | None = None,
+    ) -> None:
+        if covariance not in COVARIANCES:
+            raise ValueError(
+                f"covariance must be one of {', '.join(COVARIANCES)}, got {covariance!r}"
+            )
+        super().__init__(k, Real(d), prior)
+        self.d, self.covariance = d, covariance
+        self.shape = Shape(covariance, smoothing, shrinkage, reg_param, tol)
+        self.mu = nn.Parameter(torch.zeros(k, d))
+        unit = {"diag": torch.ones(k, d), "tied": torch.eye(d), "full": torch.eye(d).repeat(k, 1, 1)}
+        self.U = nn.Parameter(unit[covariance])
+        self.register_buffer("origin", torch.zeros(k, d))
+        self.register_buffer("balance", torch.ones(k))
+        self.register_buffer("rank", torch.tensor(d))
+
+    def config(self) -> dict[str, Any]:
+        shape = self.shape
+        return {
+            "k": self.k, "d": self.d, "covariance": self.covariance, "smoothing": shape.smoothing,
+            "shrinkage": shape.shrinkage, "reg_param": shape.reg_param, "tol": shape.tol,
+            **self.kept_prior(),
+        }  # fmt: skip
+
+    # --- the energy ----------------------------------------------------------------------
+
+    def log_det(self) -> Tensor:
+        r""":math:`\log|U_y| = -\tfrac12\log|\Sigma_y|`, ``(k,)`` or ``(1,)``, on the directions kept."""
+        if self.covariance == "diag":
+            return self.U.abs().log().sum(1)
+        rank = int(self.rank)
+        if rank < self.d:
+            R = torch.linalg.qr(self.U[:, :rank]).R
+            return R.diagonal().abs().log().sum(0, keepdim=True)
+        return torch.atleast_1d(self.U.diagonal(dim1=-2, dim2=-1).abs().log().sum(-1))
+
+    def root(self) -> Tensor:
+        """U as it acts: upper triangular where the rank is full."""
+        whole = self.covariance != "diag" and int(self.rank) == self.d
+        return self.U.triu() if whole else self.U
+
+    def log_likelihood(self, x: Tensor) -> Tensor:
+        rows = max(1, CELLS // (self.k * self.d))
+        squares = torch.cat([self._squares(part) for part in x.split(rows)])
+        return self.log_det() - 0.5 * (squares + int(self.rank) * math.log(2 * math.pi))
+
+    def _squares(self, x: Tensor) -> Tensor:
+        r""":math:`\|U_y^\top(x - \mu_y)\|^2`, ``(B, k)``."""
+        if self.covariance == "tied":  # one product for all classes, about their middle
+            middle, U = self.mu.detach().mean(0), self.root()
+            white, means = (x - middle) @ U, (self.mu - middle) @ U
+            near = white.square().sum(1, keepdim=True) + means.square().sum(1)
+            return torch.addmm(near, white, means.T, alpha=-2.0)
+        diff = x - self.mu[:, None]  # (k, B, d)
+        white = diff * self.U[:, None] if self.covariance == "diag" else diff @ self.root()
+        return white.square().sum(-1).T
+
+    @offers.conditional("x", when=lambda energy: int(energy.rank) == energy.d)
+    def around(self, y: Tensor, T: float = 1.0) -> Distribution:
+        """x given its class: N(μ_y, TΣ_y)."""
+        mean = self.mu[y]
+        if self.covariance == "diag":
+            scale = T**0.5 / self.U.abs()[y]
+            return Independent(Normal(mean, scale, validate_args=False), 1)
+        U = self.root().expand(self.k, self.d, self.d)[y]
+        return MultivariateNormal(mean, precision_matrix=U @ U.mT / T, validate_args=False)
+
+    def draw_x(self, y: Tensor, generator: torch.Generator) -> Tensor:
+        if int(self.rank) == self.d:
+            return draw(self.around(y), 1, generator)[0]
+        root = torch.linalg.pinv(self.U.detach())  # (d, d): rows beyond the rank are zero
+        noise = torch.randn(
+            len(y), self.d, generator=generator, device=generator.device, dtype=root.dtype
+        )
+        return self.mu.detach()[y] + noise.to(root.device) @ root
+
+    # --- learning ------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def centre(self, x: Tensor, y: Tensor, weights: Tensor | None) -> None:
+        """Move ``origin`` to the class means of some rows, so that sums lose no digits.
+
+        A class without rows gets the mean of all.
+        """
+        sums = self.sums_of(x, y, weights)
+        n = sums["n"][:, None]
+        every = sums["x"].sum(0) / n.sum().clamp_min(1e-300)
+        self.origin.copy_(torch.where(n > 0, sums["x"] / n.clamp_min(1e-300), every))
+
+    @offers.stats
+    def stats(
+        self, weights: Tensor | None, x: Tensor, y: Tensor | Distribution
+    ) -> dict[str, Tensor]:
+        """Float64 sums of 1, x and its squares about ``origin`` per class."""
+        if isinstance(y, Distribution):
+            raise TypeError("GaussianClassEnergy learns from observed classes only")
+        x = x.double() - self.origin.double()[y]
+        return {**self.sums_of(x, y, weights), **self.shape.squares(self.k, x, y, weights, self)}
+
+    @offers.from_stats
+    @torch.no_grad()
+    def from_stats(self, stats: dict[str, Tensor]) -> None:
+        """Priors, means and covariances; see ``groundstate.energy.discriminant_moments``."""
+        self._keep(stats)
+        n = stats["n"].clamp_min(1e-300)[:, None]
+        shift = stats["x"] / n
+        self.mu.copy_(shift + self.origin.double())
+        U, rank = class_shapes(self.shape, stats, shift, self.mu.double(), self.balance.double())
+        self.U.copy_(U)
+        self.rank.fill_(rank)
+
+
+__all__ = ["GaussianClassEnergy"]

@@ -1,0 +1,156 @@
+r"""Covariances of classes from sums over rows, and their inverse roots.
+
+For rows about an origin, :math:`\Sigma_k = \tfrac1{n_k}\sum_i w_i x_ix_i^\top - m_km_k^\top`; tied,
+:math:`\Sigma = \sum_k\pi_k\Sigma_k`. They may be smoothed, shrunk or pulled towards the identity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+TINY = 1e-300
+
+
+class RankDeficient(np.linalg.LinAlgError):
+    """A class whose rows leave some direction without variance; ``index`` says which."""
+
+    def __init__(self, index: int, label: object = None) -> None:
+        self.index = index
+        super().__init__(
+            f"The covariance matrix of class {index if label is None else label} is not full rank; "
+            "drop columns that are constant or combinations of others, or raise reg_param or "
+            "shrinkage"
+        )
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What kind of covariance is learned, and how it is kept away from singular."""
+
+    covariance: str
+    smoothing: float
+    shrinkage: float | str | None
+    reg_param: float
+    tol: float
+
+    @property
+    def per_class(self) -> bool:
+        """Whether a matrix of every class is needed."""
+        return self.covariance == "full" or self.shrinkage == "auto"
+
+    def squares(
+        self, k: int, x: Tensor, y: Tensor, weights: Tensor | None, energy: Any
+    ) -> dict[str, Tensor]:
+        """Sums of squares of rows about their origin, ``(k, d)``, ``(d, d)`` or ``(k, d, d)``."""
+        if self.covariance == "diag":
+            return {"xx": energy.sums_of(x.square(), y, weights)["x"]}
+        w = x.new_ones(len(x)) if weights is None else weights.double()
+        if not self.per_class:
+            w = w * energy.balance.double()[y]
+            return {"xx": (x * w[:, None]).T @ x}
+        xx, fourth = x.new_zeros(k, x.shape[1], x.shape[1]), x.new_zeros(k)
+        for c in range(k):
+            rows = y == c
+            part, v = x[rows], w[rows][:, None]
+            xx[c] = (part * v).T @ part
+            if self.shrinkage == "auto":  # origins are the class means here
+                unit = _deviation(xx[c].diagonal() / v.sum().clamp_min(TINY))
+                fourth[c] = (v[:, 0] * (part / unit).square().sum(1).square()).sum()
+        return {"xx": xx, "fourth": fourth} if self.shrinkage == "auto" else {"xx": xx}
+
+
+def class_shapes(
+    shape: Shape, stats: dict[str, Tensor], shift: Tensor, mu: Tensor, balance: Tensor
+) -> tuple[Tensor, int]:
+    """Inverse roots U of the covariances, and their rank."""
+    n = stats["n"].clamp_min(TINY)
+    if shape.covariance == "diag":
+        within, total = total_variance(stats, mu - shift)
+        variance = within + shape.smoothing * total.max()
+        # where nothing varies any width will do
+        return torch.where(variance > 0, variance, 1.0).rsqrt(), mu.shape[1]
+    if shape.per_class:
+        cov = stats["xx"] / n[:, None, None] - shift[:, :, None] * shift[:, None]
+        cov = torch.stack([_shrunk(shape, c, stats, i) for i, c in enumerate(cov)])
+    else:
+        share = (balance * stats["n"])[:, None]
+        cov = (stats["xx"] - (share * shift).T @ shift) / share.sum().clamp_min(TINY)
+        cov = _shrunk(shape, cov, stats, 0)
+    if shape.covariance == "full":
+        return torch.stack([_full_root(shape, c, i) for i, c in enumerate(cov)]), mu.shape[1]
+    if shape.per_class:
+        share = balance * stats["n"]
+        cov = (share[:, None, None] * cov).sum(0) / share.sum().clamp_min(TINY)
+    return _tied_root(shape, cov)
+
+
+def total_variance(stats: dict[str, Tensor], origin: Tensor) -> tuple[Tensor, Tensor]:
+    """Variances within the classes ``(k, d)`` and of all rows ``(d,)``, for diagonal sums."""
+    n = stats["n"].clamp_min(TINY)[:, None]
+    shift = stats["x"] / n
+    within = (stats["xx"] / n - shift.square()).clamp_min(0.0)
+    share = (stats["n"] / stats["n"].sum().clamp_min(TINY))[:, None]
+    mu = shift + origin
+    middle = (share * mu).sum(0)
+    return within, (share * (within + (mu - middle).square())).sum(0)
+
+
+def _shrunk(shape: Shape, cov: Tensor, stats: dict[str, Tensor], c: int) -> Tensor:
+    d = len(cov)
+    eye = torch.eye(d, dtype=cov.dtype, device=cov.device)
+    if shape.shrinkage == "auto":
+        unit = _deviation(cov.diagonal())
+        correlation = cov / unit / unit[:, None]
+        level = correlation.diagonal().mean()
+        n = stats["n"][c].clamp_min(TINY)
+        square = correlation.square().sum()
+        distance = (square - d * level.square()) / d
+        noise = torch.minimum((stats["fourth"][c] / n - square) / (n * d), distance)
+        s = noise / distance if float(distance) > 0 else torch.zeros_like(noise)
+        cov = ((1 - s) * correlation + s * level * eye) * unit * unit[:, None]
+    elif shape.shrinkage is not None:
+        s_ = float(shape.shrinkage)
+        cov = (1 - s_) * cov + s_ * cov.diagonal().mean() * eye
+    if shape.reg_param:
+        cov = (1 - shape.reg_param) * cov + shape.reg_param * eye
+    return cov
+
+
+def _deviation(variance: Tensor) -> Tensor:
+    return torch.where(variance > 0, variance, 1.0).clamp_min(0.0).sqrt()
+
+
+def _upper(cov: Tensor) -> Tensor:
+    """Upper triangular U with UUᵀ = Σ⁻¹."""
+    eye = torch.eye(len(cov), dtype=cov.dtype, device=cov.device)
+    lower = torch.linalg.cholesky(cov)
+    return torch.linalg.solve_triangular(lower, eye, upper=False).mT
+
+
+def _full_root(shape: Shape, cov: Tensor, c: int) -> Tensor:
+    unit = _deviation(cov.diagonal())
+    values = torch.linalg.eigvalsh(cov / unit / unit[:, None])
+    if float(values.min()) <= shape.tol**2:
+        raise RankDeficient(c)
+    return _upper(cov / unit / unit[:, None]) / unit[:, None]
+
+
+def _tied_root(shape: Shape, cov: Tensor) -> tuple[Tensor, int]:
+    d = len(cov)
+    unit = _deviation(cov.diagonal())
+    values, vectors = torch.linalg.eigh(cov / unit / unit[:, None])
+    kept = values > shape.tol**2
+    rank = int(kept.sum())
+    if rank == d:
+        return _upper(cov / unit / unit[:, None]) / unit[:, None], d
+    U = cov.new_zeros(d, d)
+    U[:, :rank] = vectors[:, kept] * values[kept].rsqrt() / unit[:, None]
+    return U, rank
+
+
+__all__ = ["RankDeficient", "Shape", "class_shapes", "total_variance"]

@@ -1,0 +1,180 @@
+r"""Naive Bayes over bits and counts: features that are independent given the class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution
+from torch.nn.functional import linear, softplus
+
+from groundstate.energy.naive_bayes_joint import LOWEST, JointClassEnergy
+from groundstate.energy.offers import offers
+from groundstate.energy.registering import registered
+from groundstate.energy.spaces import Binary, Count
+
+
+def _example(cls: Any) -> Any:
+    energy = cls(3, 2, alpha=0.0)
+    with torch.no_grad():
+        energy.logits.copy_(torch.tensor([0.3, -0.2, 0.1]))
+        energy.W.copy_(torch.tensor([[0.5, -1.0], [0.2, 0.4], [-0.3, 0.9]]))
+    return energy
+
+
+@registered(
+    r"e(x, y) = -\log\pi_y - \sum_j [x_j\log p_{yj} + (1 - x_j)\log(1 - p_{yj})]",
+    lambda: _example(BernoulliClassEnergy),
+)
+class BernoulliClassEnergy(JointClassEnergy):
+    r"""Independent bits given the class,
+    :math:`e(x, y) = -\log\pi_y - \sum_j [x_j\log p_{yj} + (1-x_j)\log(1-p_{yj})]`.
+
+    With :math:`p = \sigma(W)` it is linear in x: :math:`-\log\pi_y - W_yx + \sum_j\log(1+e^{W_{yj}})`.
+
+    Parameters
+    ----------
+    k : number of classes
+    d : number of features
+    alpha : counts added to both values of every bit when learning
+    prior : ``(k,)`` probabilities that are kept, or None to learn them
+
+    Attributes
+    ----------
+    W : Parameter, ``(k, d)``; log odds of a one
+
+    Examples
+    --------
+    >>> e = BernoulliClassEnergy(2, 1)
+    >>> x, y = torch.tensor([[1.0], [1.0], [0.0]]), torch.tensor([0, 0, 1])
+    >>> e.from_stats(e.stats(None, x=x, y=y))
+    >>> torch.sigmoid(e.W).flatten().round(decimals=4).tolist()
+    [0.75, 0.33329999446868896]
+    """
+
+    def __init__(
+        self,
+        k: int,
+        d: int,
+        alpha: float | Sequence[float] = 1.0,
+        prior: Sequence[float] | Tensor | None = None,
+    ) -> None:
+        super().__init__(k, Binary(d), prior)
+        self.d, self.alpha = d, alpha
+        self.W = nn.Parameter(torch.zeros(k, d))
+
+    def config(self) -> dict[str, Any]:
+        return {"k": self.k, "d": self.d, "alpha": self.alpha, **self.kept_prior()}
+
+    def log_p(self) -> Tensor:
+        """Log probability of a one, ``(k, d)``."""
+        return -softplus(-self.W)
+
+    def log_likelihood(self, x: Tensor) -> Tensor:
+        return linear(x, self.W, -softplus(self.W).sum(1))
+
+    def draw_x(self, y: Tensor, generator: torch.Generator) -> Tensor:
+        p = torch.sigmoid(self.W.detach())[y]
+        u = torch.rand(p.shape, generator=generator, device=generator.device, dtype=p.dtype)
+        return (u.to(p.device) < p).to(p.dtype)
+
+    @offers.stats
+    def stats(
+        self, weights: Tensor | None, x: Tensor, y: Tensor | Distribution
+    ) -> dict[str, Tensor]:
+        """Rows and ones per class."""
+        return self.sums_of(x, y, weights)
+
+    @offers.from_stats
+    @torch.no_grad()
+    def from_stats(self, stats: dict[str, Tensor]) -> None:
+        """Smoothed log odds of every bit."""
+        self._keep(stats)
+        alpha = stats["x"].new_tensor(self.alpha)
+        ones = stats["x"] + alpha
+        zeros = (stats["n"][:, None] - stats["x"]).clamp_min(0.0) + alpha
+        odds = ones.log().clamp_min(LOWEST) - zeros.log().clamp_min(LOWEST)
+        self.W.copy_(odds)
+
+
+@registered(
+    r"e(x, y) = -\log\pi_y - \sum_j x_j\log p_{yj}", lambda: _example(MultinomialClassEnergy)
+)
+class MultinomialClassEnergy(JointClassEnergy):
+    r"""Counts of words drawn from the class, :math:`e(x, y) = -\log\pi_y - \sum_j x_j\log p_{yj}`.
+
+    It is the law of the class and of the ordered words that x counts, given how many there are;
+    :math:`p_y = \mathrm{softmax}(W_y)`. Fractional counts such as tf-idf are accepted.
+
+    Parameters
+    ----------
+    k : number of classes
+    d : number of words
+    alpha : counts added to every word when learning
+    prior : ``(k,)`` probabilities that are kept, or None to learn them
+
+    Attributes
+    ----------
+    W : Parameter, ``(k, d)``; unnormalised log probabilities
+    length : buffer, ``(1,)``; mean number of words, of which draws have so many
+
+    Examples
+    --------
+    >>> e = MultinomialClassEnergy(1, 2)
+    >>> e.from_stats(e.stats(None, x=torch.tensor([[1.0, 3.0]]), y=torch.tensor([0])))
+    >>> e.log_p().exp().round(decimals=4).tolist()
+    [[0.33329999446868896, 0.666700005531311]]
+    """
+
+    length: Tensor
+
+    def __init__(
+        self,
+        k: int,
+        d: int,
+        alpha: float | Sequence[float] = 1.0,
+        prior: Sequence[float] | Tensor | None = None,
+    ) -> None:
+        super().__init__(k, Count(d), prior)
+        self.d, self.alpha = d, alpha
+        self.W = nn.Parameter(torch.zeros(k, d))
+        self.register_buffer("length", torch.ones(1))
+
+    def config(self) -> dict[str, Any]:
+        return {"k": self.k, "d": self.d, "alpha": self.alpha, **self.kept_prior()}
+
+    def log_p(self) -> Tensor:
+        """Log probability of every word in every class, ``(k, d)``."""
+        return torch.log_softmax(self.W, 1)
+
+    def log_likelihood(self, x: Tensor) -> Tensor:
+        return linear(x, self.log_p())
+
+    def draw_x(self, y: Tensor, generator: torch.Generator) -> Tensor:
+        words = max(1, round(float(self.length)))
+        p = self.log_p().detach().exp()[y]
+        which = torch.multinomial(p.to(generator.device), words, True, generator=generator)
+        counts = torch.zeros_like(p, device=generator.device)
+        return counts.scatter_add_(1, which, torch.ones_like(which, dtype=p.dtype)).to(p.device)
+
+    @offers.stats
+    def stats(
+        self, weights: Tensor | None, x: Tensor, y: Tensor | Distribution
+    ) -> dict[str, Tensor]:
+        """Rows and words per class."""
+        return self.sums_of(x, y, weights)
+
+    @offers.from_stats
+    @torch.no_grad()
+    def from_stats(self, stats: dict[str, Tensor]) -> None:
+        """Smoothed shares of every word."""
+        self._keep(stats)
+        self.length.fill_(float(stats["x"].sum() / stats["n"].sum().clamp_min(1e-300)))
+        counts = stats["x"] + stats["x"].new_tensor(self.alpha)
+        share = counts / counts.sum(1, keepdim=True).clamp_min(1e-300)
+        self.W.copy_(share.log().clamp_min(LOWEST))
+
+
+__all__ = ["BernoulliClassEnergy", "MultinomialClassEnergy"]

@@ -1,0 +1,303 @@
+r"""One boosted tree, grown on codes: split the leaf of largest gain until none is left.
+
+With sums of gradients G and hessians H over the rows of a node, a cut gains
+
+.. math:: \tfrac12\Bigl(\frac{G_L^2}{H_L+\lambda} + \frac{G_R^2}{H_R+\lambda}
+          - \frac{G^2}{H+\lambda}\Bigr), \qquad \text{leaf value } -\frac{G}{H+\lambda} .
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from groundstate.learn.histogram_kernels import (
+    BINS,
+    CODE,
+    DIRECTION,
+    GAIN,
+    GROUP,
+    LEFT_G,
+    LEFT_H,
+    LEFT_W,
+    MISSING,
+    SIZE,
+    best_cuts,
+    best_cuts_threads,
+)
+
+_U = np.uint64
+
+
+class Table(NamedTuple):
+    """The rows of a fit as the compiled loops see them."""
+
+    words: Any  # (groups, n) uint32, codes of four columns each
+    codes: Any  # (groups, n, 4) uint8, the same memory
+    n_bins: Any  # (d,)
+    categories: Any  # (d,), 0 for numbers
+    signs: Any  # (d,), +1 rising, −1 falling, 0 free
+    groups: Any  # (interaction groups, d) bool
+
+
+class Settings(NamedTuple):
+    """Limits of one tree."""
+
+    rules: Any  # l2, least weight and least hessian of a leaf
+    max_leaves: int  # 0: any number
+    max_depth: int
+    columns: int  # columns tried per node
+    many: int  # entries (rows × columns) of a node from which threads pay
+
+
+class Nodes(NamedTuple):
+    """A tree while it grows; a leaf has column −1."""
+
+    column: Any
+    left: Any  # the right child is the next one
+    code: Any  # −1: a set of categories
+    missing_left: Any
+    category_set: Any  # row of ``sets``
+    gain: Any
+    total: Any  # (nodes, 3): G, H, weight
+    value: Any
+    lo: Any  # rows of a node are rows[lo:hi]
+    hi: Any
+    depth: Any
+    box: Any  # (nodes, 2) bounds of the value
+    path: Any  # identity of the node, for random columns
+    alive: Any  # (nodes, interaction groups)
+    slot: Any  # histograms in the pool
+    best: Any  # (nodes, SIZE), the best cut found
+    sets: Any  # (nodes, BINS) bool, categories that go left
+
+
+@njit(cache=True, nogil=True)
+def mix(word: Any) -> Any:
+    """The finaliser of SplitMix64."""
+    w = (word ^ (word >> _U(30))) * _U(0xBF58476D1CE4E5B9)
+    w = (w ^ (w >> _U(27))) * _U(0x94D049BB133111EB)
+    return w ^ (w >> _U(31))
+
+
+@njit(cache=True, nogil=True)
+def _nodes(capacity: int, with_sets: bool, n_groups: int) -> Nodes:
+    box = np.empty((capacity, 2))
+    box[:, 0], box[:, 1] = -np.inf, np.inf
+    return Nodes(
+        np.full(capacity, -1, np.int64),
+        np.full(capacity, -1, np.int64),
+        np.zeros(capacity, np.int64),
+        np.zeros(capacity, np.bool_),
+        np.full(capacity, -1, np.int64),
+        np.zeros(capacity),
+        np.zeros((capacity, 3)),
+        np.zeros(capacity),
+        np.zeros(capacity, np.int64),
+        np.zeros(capacity, np.int64),
+        np.zeros(capacity, np.int64),
+        box,
+        np.zeros(capacity, np.uint64),
+        np.ones((capacity, n_groups), np.bool_),
+        np.full(capacity, -1, np.int64),
+        np.empty((capacity, SIZE)),
+        np.zeros((capacity if with_sets else 1, BINS), np.bool_),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _choose(table: Table, node: Nodes, v: int, columns: int, allowed: Any) -> None:
+    """Which columns a node may cut: those of its live interaction groups, some at random."""
+    d = len(allowed)
+    for j in range(d):
+        allowed[j] = len(table.groups) == 0
+        for k in range(len(table.groups)):
+            allowed[j] = allowed[j] or (node.alive[v, k] and table.groups[k, j])
+    if columns >= d:
+        return
+    key = np.empty(d, np.uint64)
+    for j in range(d):
+        key[j] = mix(node.path[v] ^ mix(_U(j + 1))) >> _U(1)
+        if not allowed[j]:
+            key[j] |= _U(1) << _U(63)
+    order = np.argsort(key)
+    for k in range(columns, d):
+        allowed[order[k]] = False
+
+
+@njit(cache=True, nogil=True)
+def _partition(codes: Any, rows: Any, spare: Any, node: Nodes, v: int, chosen: Any) -> int:
+    """Rows that go left first, both sides in their old order; returns where the right begins."""
+    left = np.empty(BINS, np.int64)
+    for b in range(BINS):
+        left[b] = chosen[b] if node.code[v] < 0 else b <= node.code[v]
+    left[MISSING] = np.int64(node.best[v, DIRECTION])
+    lo, hi = node.lo[v], node.hi[v]
+    at, other = lo, 0
+    for i in range(lo, hi):
+        r = rows[i]
+        go = left[codes[r]]
+        rows[at] = r
+        spare[other] = r
+        at += go
+        other += 1 - go
+    rows[at:hi] = spare[:other]
+    return at
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _evaluate(
+    table: Table, settings: Settings, node: Nodes, first: int, second: int, rows: Any, pairs: Any,
+    pool: Any, units: Any, work: Any,
+) -> None:  # fmt: skip
+    """Find the best cut of a node, or of two siblings; column −2 marks those that have one."""
+    ordered, cuts, chosen, allowed = work
+    rules = settings.rules
+    d = len(table.n_bins)
+    two = second >= 0
+    totals, boxes = np.empty((2, 3)), np.empty((2, 2))
+    lo, hi = node.lo[first], node.hi[first]
+    for i in range(lo, hi):
+        r = rows[i]
+        ordered[i - lo, 0] = pairs[r, 0]
+        ordered[i - lo, 1] = pairs[r, 1]
+    for k in range(2 if two else 1):
+        v = first if k == 0 else second
+        boxes[k], totals[k] = node.box[v], node.total[v]
+        _choose(table, node, v, settings.columns, allowed[k])
+    small, large = pool[node.slot[first]], pool[node.slot[second if two else first]]
+    columns = (table.n_bins, table.categories, table.signs)
+    whole = hi - lo == table.words.shape[1]
+    if (hi - lo) * d >= settings.many:
+        best_cuts_threads(table.words, rows, lo, hi, ordered, whole, small, large, two, columns,
+                          totals, units, rules, boxes, allowed, cuts, chosen)  # fmt: skip
+    else:
+        best_cuts(table.words, rows, lo, hi, ordered, whole, small, large, two, columns,
+                  totals, units, rules, boxes, allowed, cuts, chosen)  # fmt: skip
+    for k in range(2 if two else 1):
+        v = first if k == 0 else second
+        t = node.total[v]
+        value = min(max(-t[0] / (t[1] + rules[0]), node.box[v, 0]), node.box[v, 1])
+        own = -(t[0] * value + 0.5 * (t[1] + rules[0]) * value * value)
+        at, gain = -1, own + 1e-10 * abs(own)
+        for j in range(d):
+            if cuts[k, j, GAIN] > gain:
+                at, gain = j, cuts[k, j, GAIN] * (1 + 1e-11)
+        if at < 0 or node.depth[v] >= settings.max_depth or t[2] < 2 * rules[1]:
+            continue
+        node.best[v] = cuts[k, at]
+        node.code[v] = at
+        node.gain[v] = cuts[k, at, GAIN] - own
+        node.column[v] = -2
+        if table.categories[at]:
+            node.sets[v] = chosen[k, at]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _split(
+    table: Table, settings: Settings, node: Nodes, v: int, l: int, rows: Any, spare: Any, pool: Any
+) -> None:
+    """Turn a node with a known cut into an inner node with the children l and l + 1."""
+    r, j, cut = l + 1, node.code[v], node.best[v]
+    node.column[v], node.left[v], node.code[v] = j, l, np.int64(cut[CODE])
+    chosen = node.sets[v if node.code[v] < 0 else 0]
+    middle = _partition(table.codes[j // GROUP, :, j % GROUP], rows, spare, node, v, chosen)
+    node.lo[l], node.hi[l], node.lo[r], node.hi[r] = node.lo[v], middle, middle, node.hi[v]
+    node.total[l, 0], node.total[l, 1], node.total[l, 2] = cut[LEFT_G], cut[LEFT_H], cut[LEFT_W]
+    node.total[r] = node.total[v] - node.total[l]
+    node.path[l] = mix(node.path[v] ^ _U(0x5851F42D4C957F2D))
+    node.path[r] = mix(node.path[v] ^ _U(0x14057B7EF767814F))
+    node.depth[l] = node.depth[r] = node.depth[v] + 1
+    node.alive[l], node.alive[r] = node.alive[v], node.alive[v]
+    for k in range(len(table.groups)):
+        if not table.groups[k, j]:
+            node.alive[l, k] = node.alive[r, k] = False
+    seen = pool[node.slot[v], j // GROUP, ((j % GROUP) * BINS + MISSING) * 2 + 1] != 0
+    # NaN that was not seen in training goes to the larger side
+    node.missing_left[v] = (
+        cut[DIRECTION] > 0 if seen else node.total[l, 2] >= node.total[r, 2] and node.code[v] >= 0
+    )
+    node.box[l], node.box[r] = node.box[v], node.box[v]
+    if table.signs[j] != 0:
+        l2, low, high = settings.rules[0], node.box[v, 0], node.box[v, 1]
+        vl = min(max(-node.total[l, 0] / (node.total[l, 1] + l2), low), high)
+        vr = min(max(-node.total[r, 0] / (node.total[r, 1] + l2), low), high)
+        below, above = (l, r) if table.signs[j] > 0 else (r, l)
+        node.box[below, 1] = node.box[above, 0] = (vl + vr) / 2
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def grow(
+    table: Table, settings: Settings, capacity: int, rows: Any, pairs: Any, units: Any, g: Any,
+    h: Any, pool: Any, seed: Any,
+) -> Any:  # fmt: skip
+    """Grow one tree on the listed rows, which it reorders; returns the nodes and their number.
+
+    ``pairs`` are the whole-number gradients of `histogram_kernels`, ``g`` and ``h`` the real ones.
+    """
+    n, d = len(rows), len(table.n_bins)
+    node = _nodes(capacity, table.categories.any(), len(table.groups))
+    work = (
+        np.empty((n, 2), np.int64),
+        np.empty((2, d, SIZE)),
+        np.zeros((2, d if table.categories.any() else 1, BINS), np.bool_),
+        np.ones((2, d), np.bool_),
+    )
+    spare = np.empty(n, rows.dtype)
+    free, n_free = np.arange(len(pool)), len(pool) - 1
+    bits = np.int64(units[3])
+    g_sum, p_sum = np.int64(0), np.int64(0)
+    for i in range(n):
+        g_sum += pairs[rows[i], 0]
+        p_sum += pairs[rows[i], 1]
+    node.total[0, 0], node.total[0, 1] = g_sum * units[0], (p_sum >> bits) * units[1]
+    node.total[0, 2] = (p_sum & ((np.int64(1) << bits) - 1)) * units[2]
+    node.hi[0], node.path[0], node.slot[0] = n, seed, free[n_free]
+    _evaluate(table, settings, node, 0, -1, rows, pairs, pool, units, work)
+    pending, n_pending = np.zeros(capacity, np.int64), np.int64(node.column[0] == -2)
+    n_nodes, n_leaves = 1, 1
+    while n_pending > 0 and (settings.max_leaves == 0 or n_leaves < settings.max_leaves):
+        pick = n_pending - 1
+        if settings.max_leaves > 0:
+            pick = 0
+            for k in range(1, n_pending):
+                if node.gain[pending[k]] > node.gain[pending[pick]] * (1 + 1e-11):
+                    pick = k
+        v = pending[pick]
+        pending[pick : n_pending - 1] = pending[pick + 1 : n_pending].copy()
+        n_pending -= 1
+        l = n_nodes
+        n_nodes += 2
+        n_leaves += 1
+        _split(table, settings, node, v, l, rows, spare, pool)
+        if settings.max_leaves > 0 and n_leaves >= settings.max_leaves:
+            break
+        smaller = node.hi[l] - node.lo[l] <= node.hi[l + 1] - node.lo[l + 1]
+        small, large = (l, l + 1) if smaller else (l + 1, l)
+        n_free -= 1
+        node.slot[small], node.slot[large] = free[n_free], node.slot[v]
+        _evaluate(table, settings, node, small, large, rows, pairs, pool, units, work)
+        # the smaller one on top: without a limit of leaves, few wait at any time
+        for u in (large, small):
+            if node.column[u] == -2:
+                pending[n_pending] = u
+                n_pending += 1
+            else:
+                free[n_free] = node.slot[u]
+                n_free += 1
+    for v in range(n_nodes):
+        if node.column[v] == -2:
+            node.column[v], node.gain[v] = -1, 0.0
+        if node.column[v] < 0:
+            a, b = 0.0, settings.rules[0]
+            for i in range(node.lo[v], node.hi[v]):
+                a += g[rows[i]]
+                b += h[rows[i]]
+            value = -a / b if b > 0 else 0.0
+            node.value[v] = min(max(value, node.box[v, 0]), node.box[v, 1])
+    return node, n_nodes
+
+
+__all__ = ["Nodes", "Settings", "Table", "grow", "mix"]

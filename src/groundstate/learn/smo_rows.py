@@ -1,0 +1,122 @@
+r"""Rows of a Gram matrix for sequential minimal optimisation: computed in blocks, kept in a cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from groundstate.learn.smo_kernels import gather, subtract_rows
+from groundstate.math.kernels import RBF, Geometry, Kernel, Linear
+
+HALF_NORM = 64.0  # beyond it float32 loses digits of the exponent that matter
+
+
+class RowCache:
+    r"""The rows :math:`k(x_i, \cdot)` that were asked for last, as many as fit.
+
+    Parameters
+    ----------
+    kernel : of the rows, or None when ``x`` is the Gram matrix itself
+    x : ``(n, d)``, or ``(n, n)`` for a Gram matrix
+    megabytes : size of the cache; at least ``least`` rows are kept
+    single : keep float32 where the digits suffice
+    """
+
+    def __init__(
+        self, kernel: Kernel | None, x: Tensor, megabytes: float, least: int, single: bool
+    ) -> None:
+        self.kernel, self.n = kernel, len(x)
+        self.features: tuple[Tensor, Tensor] | None = None
+        if kernel is not None:
+            x, single = self._prepare(kernel, x.detach(), single)
+        dtype = torch.float32 if single else torch.float64
+        self.x = x.to(dtype)
+        width = self.n * (4 if single else 8)
+        capacity = int(megabytes * 2**20 / max(width, 1))
+        self.capacity = min(self.n, max(capacity, least))
+        self.cache = torch.empty(self.capacity, self.n, dtype=dtype)
+        self.array: NDArray[Any] = self.cache.numpy()
+        self.slot = np.full(self.n, -1, np.int64)  # where a row is kept, or -1
+        self.owner = np.full(self.capacity, -1, np.int64)
+        self.used = np.zeros(self.capacity, np.int64)  # when a slot was last asked for
+        self.clock = 0
+        self.computed = self.filled = 0
+
+    def _prepare(self, kernel: Kernel, x: Tensor, single: bool) -> tuple[Tensor, bool]:
+        if type(kernel) is not RBF:
+            return x, single and type(kernel) is not Linear
+        x = x.double() - x.double().mean(0)
+        x = x / torch.as_tensor(kernel.length_scale, dtype=x.dtype)
+        half = 0.5 * x.square().sum(1, keepdim=True)
+        single = single and float(half.max()) < HALF_NORM
+        one = torch.ones_like(half)
+        dtype = torch.float32 if single else torch.float64
+        # [x, −½‖x‖², 1]·[z, 1, −½‖z‖²] = −½‖x − z‖²: one product gives the exponent
+        left = torch.cat([x, -half, one], 1).to(dtype)
+        self.features = left, torch.cat([x, one, -half], 1).to(dtype)
+        return x, single
+
+    def _compute(self, index: NDArray[np.int64], out: Tensor | None = None) -> Tensor:
+        at = torch.from_numpy(index)
+        self.computed += len(index)
+        if self.features is not None:
+            left, right = self.features
+            return torch.mm(left[at], right.T, out=out).clamp_(max=0).exp_()
+        values = self.x[at] if self.kernel is None else self.kernel.of(Geometry(self.x[at], self.x))
+        return values if out is None else out.copy_(values)
+
+    def slots(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where these rows are kept, after computing those that are not."""
+        self.clock += 1
+        held = self.slot[index]
+        self.used[held[held >= 0]] = self.clock
+        missing = index[held < 0]
+        if len(missing):
+            to = self._room(len(missing))
+            self.owner[to], self.slot[missing] = missing, to
+            self.used[to] = self.clock
+            if to[-1] - to[0] == len(to) - 1:  # fresh room is in one piece
+                self._compute(missing, self.cache[int(to[0]) : int(to[-1]) + 1])
+            else:
+                self.cache[torch.from_numpy(to)] = self._compute(missing)
+        found: NDArray[np.int64] = self.slot[index]
+        return found
+
+    def _room(self, need: int) -> NDArray[np.int64]:
+        """Slots for this many rows, sorted: fresh ones, else those asked for longest ago."""
+        if self.filled + need <= self.capacity:
+            self.filled += need
+            return np.arange(self.filled - need, self.filled)
+        self.filled = self.capacity
+        oldest = np.sort(np.argpartition(self.used, need - 1)[:need])
+        gone = self.owner[oldest]
+        self.slot[gone[gone >= 0]] = -1
+        return oldest
+
+    def square(
+        self,
+        slots: NDArray[np.int64],
+        columns: NDArray[np.int64],
+        known: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
+        """The Gram matrix among these rows, float64; ``known`` is its leading part."""
+        out = np.empty((len(slots), len(columns)))
+        first = 0 if known is None else len(known)
+        if known is not None:
+            out[:first, :first] = known
+        gather(self.array, slots, columns, first, out)
+        return out
+
+    def subtract(
+        self, F: NDArray[np.float64], slots: NDArray[np.int64], change: NDArray[np.float64]
+    ) -> None:
+        """F −= Σ change · rows."""
+        moved = change != 0.0
+        subtract_rows(F, self.array, slots[moved], change[moved])
+
+
+__all__ = ["RowCache"]

@@ -1,0 +1,34 @@
+"""Kernels: similarities that are inner products, with parameters on a log scale."""
+
+from groundstate.math.kernels.algebra import Power, Product, Sum
+from groundstate.math.kernels.base import Kernel
+from groundstate.math.kernels.geometry import Geometry
+from groundstate.math.kernels.products import DotProduct, Linear, Polynomial, Sigmoid
+from groundstate.math.kernels.stationary import (
+    RBF,
+    Constant,
+    Laplacian,
+    Matern,
+    Periodic,
+    RationalQuadratic,
+    White,
+)
+
+__all__ = [
+    "RBF",
+    "Constant",
+    "DotProduct",
+    "Geometry",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Matern",
+    "Periodic",
+    "Polynomial",
+    "Power",
+    "Product",
+    "RationalQuadratic",
+    "Sigmoid",
+    "Sum",
+    "White",
+]

@@ -1,0 +1,87 @@
+r"""What kernels read off two sets of rows: squared distances and dot products, computed once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+EXACT_WIDTH = 32  # up to this many features differences are formed, which loses no digits
+
+
+class Geometry:
+    r"""Pairs of rows :math:`(x_i, z_j)`; with ``z=None`` the pairs of x with itself.
+
+    Leading axes are batches: ``x`` of shape ``(..., n, d)``.
+
+    Attributes
+    ----------
+    x, z : Tensor, ``(..., n, d)``, ``(..., m, d)``
+    same : whether z is x, draw for draw, so that noise is on the diagonal
+    """
+
+    def __init__(self, x: Tensor, z: Tensor | None = None) -> None:
+        self.x, self.same = x, z is None
+        self.z = x if z is None else z
+        self._squared: Tensor | None = None
+        self._dot: Tensor | None = None
+
+    def shape(self) -> tuple[int, ...]:
+        return (*self.x.shape[:-1], self.z.shape[-2])
+
+    def squared(self, scale: Any) -> Tensor:
+        r""":math:`\sum_k (x_{ik} - z_{jk})^2/\ell_k^2` for one ℓ or one per feature."""
+        if isinstance(scale, Tensor) and scale.ndim:
+            if scale.shape[0] != self.x.shape[-1]:
+                raise ValueError(
+                    f"the kernel has {scale.shape[0]} length scales for {self.x.shape[-1]} features"
+                )
+            return self._of(self.x / scale, self.z if self.same else self.z / scale)
+        if self._squared is None:
+            self._squared = self._of(self.x, self.z)
+        return self._squared / scale**2
+
+    def distance(self, scale: Any) -> Tensor:
+        """Square root of ``squared`` with derivative zero at distance zero."""
+        d2 = self.squared(scale)
+        apart = d2 > 0
+        return torch.where(apart, torch.where(apart, d2, 1.0).sqrt(), 0.0)
+
+    def dot(self) -> Tensor:
+        if self._dot is None:
+            self._dot = self.x @ self.z.mT
+        return self._dot
+
+    def _of(self, x: Tensor, z: Tensor) -> Tensor:
+        z = x if self.same else z
+        plain = not (torch.is_grad_enabled() and (x.requires_grad or z.requires_grad))
+        if plain and x.device.type == "cpu" and x.shape[-1] <= EXACT_WIDTH and not _traced(x, z):
+            mode = "donot_use_mm_for_euclid_dist"
+            return torch.cdist(x, z, compute_mode=mode).square_()
+        return squared_by_product(x, z, self.same)
+
+    def eye(self) -> Tensor:
+        """One on the diagonal where z is x, else zero."""
+        n, m = self.shape()[-2:]
+        if not self.same:
+            return self.x.new_zeros(1, 1).expand(self.shape())
+        return torch.eye(n, m, dtype=self.x.dtype, device=self.x.device).expand(self.shape())
+
+
+def squared_by_product(x: Tensor, z: Tensor, same: bool) -> Tensor:
+    """Squared distances from one matrix product, about the mean so that offsets cost no digits."""
+    centre = z.mean(-2, keepdim=True).detach()
+    x = x - centre
+    z = x if same else z - centre
+    a = x.square().sum(-1)
+    b = a if same else z.square().sum(-1)
+    d2 = (a[..., :, None] + b[..., None, :] - 2 * (x @ z.mT)).clamp(min=0)
+    if same:
+        n = x.shape[-2]
+        d2 = d2.masked_fill(torch.eye(n, dtype=torch.bool, device=x.device), 0.0)
+    return d2
+
+
+def _traced(*tensors: Tensor) -> bool:
+    return any(torch._C._functorch.is_functorch_wrapped_tensor(t) for t in tensors)

@@ -1,0 +1,93 @@
+"""Naive Bayes for bits."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import torch
+from sklearn.utils._param_validation import Interval
+from torch import Tensor
+
+from groundstate.energy.naive_bayes import BernoulliClassEnergy
+from groundstate.models.bayes.discrete import DiscreteNB
+from groundstate.registry import models
+
+
+@models.register(family="bayes", task="classification", role="classifier")
+class BernoulliNB(DiscreteNB):
+    r"""Features that are independent bits given the class.
+
+    .. math::
+        e(x, y) = -\log\pi_y - \sum_j \bigl[x_j\log p_{yj} + (1 - x_j)\log(1 - p_{yj})\bigr],
+        \qquad p_{yj} = \frac{n_{yj} + \alpha}{n_y + 2\alpha} .
+
+    Parameters
+    ----------
+    alpha : float or (n_features,) array, default=1.0
+        Counts added to both values of every bit.
+    force_alpha : bool, default=True
+        Keep an alpha below 1e-10 as it is.
+    binarize : float or None, default=0.0
+        A feature above it is a one; None takes the features as bits.
+    fit_prior : bool, default=True
+        Learn the class probabilities; False makes them equal.
+    class_prior : (n_classes,) array, default=None
+        Class probabilities to keep.
+    device : str or torch.device, default=None
+        Where to compute; None is the CPU.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+    class_count_, class_log_prior_ : (n_classes,) arrays
+    feature_count_, feature_log_prob_ : (n_classes, n_features) arrays
+    energy_ : BernoulliClassEnergy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from groundstate import BernoulliNB
+    >>> X = np.array([[1, 0], [1, 1], [0, 1]])
+    >>> BernoulliNB().fit(X, ["a", "a", "b"]).predict([[1, 0]]).tolist()
+    ['a']
+    """
+
+    _accept_sparse: ClassVar[bool | str] = "csr"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DiscreteNB._parameter_constraints,
+        "binarize": [None, Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        alpha: Any = 1.0,
+        force_alpha: bool = True,
+        binarize: float | None = 0.0,
+        fit_prior: bool = True,
+        class_prior: Any = None,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.force_alpha = force_alpha
+        self.binarize = binarize
+        self.fit_prior = fit_prior
+        self.class_prior = class_prior
+        self.device = device
+        self.callbacks = callbacks
+
+    def _features(self, x: Tensor) -> Tensor:
+        if self.binarize is None:
+            return x
+        if x.layout != torch.sparse_csr:
+            return (x > self.binarize).to(x.dtype)
+        ones = (x.values() > self.binarize).to(x.dtype)
+        return torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), ones, x.shape)
+
+    def _energy(self, x: Tensor, y: Tensor, weight: Tensor | None) -> BernoulliClassEnergy:
+        d = x.shape[1]
+        return BernoulliClassEnergy(len(self.classes_), d, self._smoothing(d), self._prior())

@@ -1,0 +1,136 @@
+"""Naive Bayes for categories."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval
+from torch import Tensor
+
+from groundstate.energy.naive_bayes_categorical import CategoricalClassEnergy
+from groundstate.errors import DataError
+from groundstate.models.bayes.discrete import DiscreteNB
+from groundstate.registry import models
+
+
+@models.register(family="bayes", task="classification", role="classifier")
+class CategoricalNB(DiscreteNB):
+    r"""Features that are independent categories given the class.
+
+    .. math::
+        e(x, y) = -\log\pi_y - \sum_j \log p_{yj}(x_j), \qquad
+        p_{yj}(c) = \frac{n_{yj}(c) + \alpha}{n_y + \alpha C_j} .
+
+    Features hold the numbers of the categories, 0 to :math:`C_j - 1`.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Counts added to every category.
+    force_alpha : bool, default=True
+        Keep an alpha below 1e-10 as it is.
+    fit_prior : bool, default=True
+        Learn the class probabilities; False makes them equal.
+    class_prior : (n_classes,) array, default=None
+        Class probabilities to keep.
+    min_categories : int or (n_features,) array of int, default=None
+        Least number of categories of each feature, where not all of them are in the rows.
+    device : str or torch.device, default=None
+        Where to compute; None is the CPU.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+    class_count_, class_log_prior_ : (n_classes,) arrays
+    category_count_, feature_log_prob_ : lists of (n_classes, n_categories) arrays, one per feature
+    n_categories_ : (n_features,) array
+    energy_ : CategoricalClassEnergy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from groundstate import CategoricalNB
+    >>> X = np.array([[0, 2], [0, 1], [1, 0]])
+    >>> CategoricalNB().fit(X, ["a", "a", "b"]).predict([[0, 0]]).tolist()
+    ['a']
+    """
+
+    _positive: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DiscreteNB._parameter_constraints,
+        "min_categories": [None, "array-like", Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        force_alpha: bool = True,
+        fit_prior: bool = True,
+        class_prior: Any = None,
+        min_categories: Any = None,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.force_alpha = force_alpha
+        self.fit_prior = fit_prior
+        self.class_prior = class_prior
+        self.min_categories = min_categories
+        self.device = device
+        self.callbacks = callbacks
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        return tags
+
+    def _features(self, x: Tensor) -> Tensor:
+        codes = x.long()
+        if not hasattr(self, "n_categories_") or not hasattr(self, "energy_"):
+            return codes
+        sizes = codes.new_tensor(self.n_categories_)
+        beyond = ((codes >= sizes) | (codes < 0)).any(0).nonzero()
+        if len(beyond):
+            j = int(beyond[0])
+            raise DataError(
+                f"feature {j} holds category {int(codes[:, j].max())}, but only 0 to "
+                f"{int(sizes[j]) - 1} are known; raise min_categories when fitting"
+            )
+        return codes
+
+    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Any:
+        vars(self).pop("n_categories_", None)  # of an earlier fit
+        return super()._build(X, y, weight)
+
+    def _energy(self, x: Tensor, y: Tensor, weight: Tensor | None) -> CategoricalClassEnergy:
+        sizes = x.amax(0).cpu().numpy() + 1
+        if self.min_categories is not None:
+            least = np.asarray(self.min_categories)
+            if least.dtype.kind not in "iu" or least.shape not in ((), sizes.shape):
+                raise ValueError(
+                    "'min_categories' should be an integer or one per feature "
+                    f"({len(sizes)}), got {self.min_categories!r}"
+                )
+            sizes = np.maximum(sizes, least)
+        self.n_categories_ = sizes
+        alpha = self._smoothing(1) if np.ndim(self.alpha) == 0 else self._bad_alpha()
+        return CategoricalClassEnergy(len(self.classes_), sizes.tolist(), alpha, self._prior())
+
+    def _bad_alpha(self) -> float:
+        raise ValueError(f"alpha of CategoricalNB must be one number, got {self.alpha!r}")
+
+    def _attributes(self, energy: Any, sums: dict[str, Tensor]) -> dict[str, Any]:
+        named = super()._attributes(energy, sums)
+        edges = np.cumsum(self.n_categories_)[:-1]
+        return {
+            "class_count_": named["class_count_"],
+            "class_log_prior_": named["class_log_prior_"],
+            "category_count_": np.split(named["feature_count_"], edges, axis=1),
+            "feature_log_prob_": np.split(named["feature_log_prob_"], edges, axis=1),
+        }

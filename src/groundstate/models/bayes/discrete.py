@@ -1,0 +1,88 @@
+"""What naive Bayes over bits, counts and categories has in common."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_non_negative
+from torch import Tensor
+
+from groundstate.models.bayes.closed_form import ClosedFormClassifier, checked_prior
+
+ALPHA_MIN = 1e-10
+
+
+class DiscreteNB(ClosedFormClassifier):
+    """Smoothed counts per class; the smoothing is a Dirichlet prior."""
+
+    _single_class: ClassVar[bool] = True
+    _positive: ClassVar[bool] = False
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
+        "force_alpha": ["boolean"],
+        "fit_prior": ["boolean"],
+        "class_prior": ["array-like", None],
+        "device": "no_validation",  # type: ignore[dict-item]
+        "callbacks": "no_validation",  # type: ignore[dict-item]
+    }
+    alpha: Any
+    force_alpha: bool
+    fit_prior: bool
+    class_prior: Any
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self._positive
+        tags.classifier_tags.poor_score = True  # on features that are no bits or counts
+        return tags
+
+    @available_if(lambda self: not self._positive)  # a tool that asks for it brings real features
+    def decision_function(self, X: Any) -> Any:
+        """Scores −e, ``(n_samples, n_classes)``; for two classes their difference, ``(n_samples,)``."""
+        return super().decision_function(X)
+
+    def _non_negative(self, X: Any) -> Any:
+        if self._positive:
+            check_non_negative(X, f"{type(self).__name__} (input X)")
+        return X
+
+    def _prior(self) -> list[float] | None:
+        classes = len(self.classes_)
+        given = checked_prior(self.class_prior, classes)
+        return [1.0 / classes] * classes if given is None and not self.fit_prior else given
+
+    def _smoothing(self, features: int) -> Any:
+        """alpha as a number or a list of one per feature, raised where that is asked for."""
+        alpha = np.asarray(self.alpha, dtype=np.float64)
+        if alpha.ndim and alpha.shape != (features,):
+            raise ValueError(
+                f"alpha must be a number or have one entry per feature ({features}), got shape "
+                f"{alpha.shape}"
+            )
+        if alpha.min() < 0:
+            raise ValueError(f"All values in alpha must be at least 0, got {alpha.min()}.")
+        if alpha.min() < ALPHA_MIN and not self.force_alpha:
+            warnings.warn(
+                f"alpha below {ALPHA_MIN} is raised to it; keep it with force_alpha=True",
+                UserWarning,
+                stacklevel=6,
+            )
+            alpha = np.maximum(alpha, ALPHA_MIN)
+        return alpha.tolist()
+
+    def _attributes(self, energy: Any, sums: dict[str, Tensor]) -> dict[str, Any]:
+        return {
+            "class_count_": sums["n"].numpy().copy(),
+            "feature_count_": sums["x"].numpy().copy(),
+            "class_log_prior_": energy.log_prior.detach().cpu().numpy(),
+            "feature_log_prob_": energy.log_p().detach().cpu().numpy(),
+        }
+
+
+__all__ = ["DiscreteNB"]

@@ -1,0 +1,97 @@
+"""Gaussian naive Bayes."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval
+from torch import Tensor
+
+from groundstate.energy.discriminant import GaussianClassEnergy
+from groundstate.energy.discriminant_moments import total_variance
+from groundstate.models.bayes.closed_form import ClosedFormClassifier, checked_prior
+from groundstate.registry import models
+
+
+@models.register(family="bayes", task="classification", role="classifier")
+class GaussianNB(ClosedFormClassifier):
+    r"""Features that are independent Gaussians given the class.
+
+    .. math::
+        e(x, y) = -\log\pi_y + \sum_j \Bigl[\frac{(x_j - \mu_{yj})^2}{2\sigma_{yj}^2}
+        + \tfrac12\log 2\pi\sigma_{yj}^2\Bigr], \qquad \min_\theta \sum_i w_i\, e(x_i, y_i) .
+
+    The minimiser is one pass of sums: weight, mean and variance of every feature in every class.
+
+    Parameters
+    ----------
+    priors : (n_classes,) array, default=None
+        Class probabilities; None takes the shares of the rows.
+    var_smoothing : float, default=1e-9
+        Share of the largest variance of all features that is added to every variance.
+    device : str or torch.device, default=None
+        Where to compute; None is the CPU.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+    class_count_, class_prior_ : (n_classes,) arrays
+    theta_, var_ : (n_classes, n_features) arrays
+        Means and variances.
+    epsilon_ : float
+        What was added to the variances.
+    energy_ : GaussianClassEnergy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from groundstate import GaussianNB
+    >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    >>> model = GaussianNB().fit(X, ["a", "a", "b", "b"])
+    >>> model.predict([[-0.5], [3.0]]).tolist(), model.theta_.ravel().tolist()
+    (['a', 'b'], [-1.5, 1.5])
+    """
+
+    _single_class: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "priors": ["array-like", None],
+        "var_smoothing": [Interval(Real, 0, None, closed="left")],
+        "device": "no_validation",  # type: ignore[dict-item]
+        "callbacks": "no_validation",  # type: ignore[dict-item]
+    }
+
+    def __init__(
+        self,
+        *,
+        priors: Any = None,
+        var_smoothing: float = 1e-9,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.priors = priors
+        self.var_smoothing = var_smoothing
+        self.device = device
+        self.callbacks = callbacks
+
+    def _energy(self, x: Tensor, y: Tensor, weight: Tensor | None) -> GaussianClassEnergy:
+        k = len(self.classes_)
+        prior = checked_prior(self.priors, k)
+        energy = GaussianClassEnergy(
+            k, x.shape[1], "diag", smoothing=self.var_smoothing, prior=prior
+        ).to(x.device, x.dtype)
+        energy.centre(x, y, weight)
+        return energy
+
+    def _attributes(self, energy: Any, sums: dict[str, Tensor]) -> dict[str, Any]:
+        mu, U = energy.mu.detach(), energy.U.detach()
+        widest = float(total_variance(energy.sums, energy.origin.double())[1].max())
+        return {
+            "theta_": mu.cpu().numpy().copy(),
+            "var_": U.double().square().reciprocal().to(U.dtype).cpu().numpy(),
+            "class_count_": sums["n"].numpy().copy(),
+            "class_prior_": energy.log_prior.detach().exp().cpu().numpy(),
+            "epsilon_": self.var_smoothing * widest,
+        }

@@ -1,0 +1,75 @@
+"""Naive Bayes for counts."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from groundstate.energy.naive_bayes import MultinomialClassEnergy
+from groundstate.models.bayes.discrete import DiscreteNB
+from groundstate.registry import models
+
+
+@models.register(family="bayes", task="classification", role="classifier")
+class MultinomialNB(DiscreteNB):
+    r"""Counts of words that are drawn from the class.
+
+    .. math::
+        e(x, y) = -\log\pi_y - \sum_j x_j\log p_{yj}, \qquad
+        p_{yj} = \frac{n_{yj} + \alpha}{\sum_{j'} (n_{yj'} + \alpha)} .
+
+    Parameters
+    ----------
+    alpha : float or (n_features,) array, default=1.0
+        Counts added to every word.
+    force_alpha : bool, default=True
+        Keep an alpha below 1e-10 as it is.
+    fit_prior : bool, default=True
+        Learn the class probabilities; False makes them equal.
+    class_prior : (n_classes,) array, default=None
+        Class probabilities to keep.
+    device : str or torch.device, default=None
+        Where to compute; None is the CPU.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+    class_count_, class_log_prior_ : (n_classes,) arrays
+    feature_count_, feature_log_prob_ : (n_classes, n_features) arrays
+    energy_ : MultinomialClassEnergy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from groundstate import MultinomialNB
+    >>> X = np.array([[3, 0], [2, 1], [0, 4]])
+    >>> MultinomialNB().fit(X, ["a", "a", "b"]).predict([[1, 0], [0, 1]]).tolist()
+    ['a', 'b']
+    """
+
+    _positive: ClassVar[bool] = True
+    _accept_sparse: ClassVar[bool | str] = "csr"
+
+    def __init__(
+        self,
+        *,
+        alpha: Any = 1.0,
+        force_alpha: bool = True,
+        fit_prior: bool = True,
+        class_prior: Any = None,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.force_alpha = force_alpha
+        self.fit_prior = fit_prior
+        self.class_prior = class_prior
+        self.device = device
+        self.callbacks = callbacks
+
+    def _energy(self, x: Tensor, y: Tensor, weight: Tensor | None) -> MultinomialClassEnergy:
+        d = x.shape[1]
+        return MultinomialClassEnergy(len(self.classes_), d, self._smoothing(d), self._prior())

@@ -1,0 +1,183 @@
+"""Linear discriminant analysis."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Tensor
+
+from groundstate.energy.discriminant import GaussianClassEnergy
+from groundstate.errors import Unsupported
+from groundstate.models.bayes.closed_form import ClosedFormClassifier
+from groundstate.registry import models
+
+
+@models.register(family="discriminant", task="classification", role="classifier")
+class LinearDiscriminantAnalysis(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClosedFormClassifier
+):
+    r"""Classes are Gaussians that share one covariance; energies differ by linear functions of x.
+
+    .. math::
+        e(x, y) = -\log\pi_y + \tfrac12(x - \mu_y)^\top\Sigma^{-1}(x - \mu_y) + \text{const},
+        \qquad \Sigma = \sum_k \pi_k\hat\Sigma_k .
+
+    The class of lowest energy is the nearest mean in Mahalanobis distance, up to
+    :math:`\log\pi`. ``transform`` projects on the directions :math:`S_B v = \lambda S_W v` that
+    separate the classes most.
+
+    Parameters
+    ----------
+    solver : {"svd", "lsqr", "eigen"}, default="svd"
+        All three give the same classifier; "svd" leaves out directions without variance and has
+        no shrinkage.
+    shrinkage : float in [0, 1], "auto" or None, default=None
+        Towards a multiple of the identity; "auto" is Ledoit and Wolf's amount.
+    priors : (n_classes,) array, default=None
+        Class probabilities; None takes the shares of the rows.
+    n_components : int, default=None
+        Directions of ``transform``; None is min(n_classes - 1, n_features).
+    store_covariance : bool, default=False
+        Keep ``covariance_`` with solver "svd" too.
+    tol : float, default=1e-4
+        Relative standard deviation below which a direction has no variance.
+    device : str or torch.device, default=None
+        Where to compute; None is the CPU.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+    coef_ : (1, n_features) for two classes, else (n_classes, n_features)
+    intercept_ : (1,) or (n_classes,)
+    means_ : (n_classes, n_features) array
+    priors_ : (n_classes,) array
+    covariance_ : (n_features, n_features) array
+    xbar_ : (n_features,) array
+    scalings_ : (n_features, rank) array
+    explained_variance_ratio_ : (n_components,) array
+    energy_ : GaussianClassEnergy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from groundstate import LinearDiscriminantAnalysis
+    >>> X = np.array([(0, 0), (2, 0), (1, 1), (1, -1), (4, 2), (6, 2), (5, 3), (5, 1)])
+    >>> model = LinearDiscriminantAnalysis().fit(X, [0] * 4 + [1] * 4)
+    >>> model.coef_.round(6).tolist(), model.intercept_.round(6).tolist()
+    ([[8.0, 4.0]], [-28.0])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "solver": [StrOptions({"svd", "lsqr", "eigen"})],
+        "shrinkage": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both"), None],
+        "priors": ["array-like", None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "store_covariance": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "device": "no_validation",  # type: ignore[dict-item]
+        "callbacks": "no_validation",  # type: ignore[dict-item]
+    }
+
+    def __init__(
+        self,
+        solver: str = "svd",
+        shrinkage: Any = None,
+        priors: Any = None,
+        n_components: int | None = None,
+        store_covariance: bool = False,
+        tol: float = 1e-4,
+        *,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.solver = solver
+        self.shrinkage = shrinkage
+        self.priors = priors
+        self.n_components = n_components
+        self.store_covariance = store_covariance
+        self.tol = tol
+        self.device = device
+        self.callbacks = callbacks
+
+    def _energy(self, x: Tensor, y: Tensor, weight: Tensor | None) -> GaussianClassEnergy:
+        k, d = len(self.classes_), x.shape[1]
+        if len(x) == k:
+            raise ValueError("The number of samples must be more than the number of classes.")
+        if self.solver == "svd" and self.shrinkage is not None:
+            raise Unsupported("shrinkage needs solver='lsqr' or 'eigen'; solver='svd' has none")
+        most = min(k - 1, d)
+        if self.n_components is not None and self.n_components > most:
+            raise ValueError(
+                "n_components cannot be larger than min(n_features, n_classes - 1) = "
+                f"{most}, got {self.n_components}."
+            )
+        prior = proportions(self.priors, k)
+        energy = GaussianClassEnergy(
+            k, d, "tied", shrinkage=self.shrinkage, tol=self.tol, prior=prior
+        ).to(x.device, x.dtype)
+        energy.centre(x, y, weight)
+        if prior is not None and self.solver != "svd":
+            n = energy.sums_of(x[:, :1], y, weight)["n"]
+            energy.balance.copy_(n.new_tensor(prior) / n * n.sum())
+        return energy
+
+    def _attributes(self, energy: Any, sums: dict[str, Tensor]) -> dict[str, Any]:
+        mu, U = energy.mu.detach().double(), energy.root().detach().double()
+        log_prior = energy.log_prior.detach().double()
+        prior = log_prior.exp()
+        xbar = prior @ mu
+        centre = xbar if self.solver == "svd" else torch.zeros_like(xbar)
+        white = (mu - centre) @ U  # (k, d)
+        coef = white @ U.T
+        intercept = log_prior - 0.5 * white.square().sum(1) - coef @ centre
+        between = prior.sqrt()[:, None] * ((mu - xbar) @ U)
+        s, vt = torch.linalg.svd(between, full_matrices=False)[1:]
+        most = min(len(mu) - 1, mu.shape[1]) if self.n_components is None else self.n_components
+        rank = int((s > self.tol * s[0]).sum())
+        shares = s.square() / s.square().sum().clamp_min(1e-300)
+        if len(mu) == 2:
+            coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+        named = {
+            "coef_": coef, "intercept_": intercept, "means_": mu, "priors_": prior, "xbar_": xbar,
+            "scalings_": U @ vt[:rank].T, "explained_variance_ratio_": shares[:most],
+        }  # fmt: skip
+        if self.store_covariance or self.solver != "svd":
+            named["covariance_"] = torch.linalg.pinv(U @ U.T, hermitian=True)
+        dtype = energy.mu.dtype
+        return {name: value.to(dtype).cpu().numpy() for name, value in named.items()}
+
+    def transform(self, X: Any) -> Any:
+        """Rows in the directions that separate the classes, ``(n_samples, n_components)``."""
+        x, home = self._rows(X)
+        centre = self.xbar_ if self.solver == "svd" else np.zeros_like(self.xbar_)
+        scalings = x.new_tensor(self.scalings_[:, : self._n_features_out])
+        return home.give((x - x.new_tensor(centre)) @ scalings)
+
+    @property
+    def _n_features_out(self) -> int:
+        return min(len(self.explained_variance_ratio_), self.scalings_.shape[1])
+
+
+def proportions(priors: Any, classes: int) -> list[float] | None:
+    """Given class probabilities, made to sum to one with a warning where they do not."""
+    if priors is None:
+        return None
+    values = np.asarray(priors, dtype=np.float64)
+    if values.shape != (classes,):
+        raise ValueError(f"priors must have one entry per class ({classes}), got {values.shape}")
+    if (values < 0).any():
+        raise ValueError("priors must be non-negative")
+    if abs(values.sum() - 1.0) > 1e-5:
+        warnings.warn("The priors do not sum to 1. Renormalizing", UserWarning, stacklevel=6)
+    return (values / values.sum()).tolist()
+
+
+__all__ = ["LinearDiscriminantAnalysis", "proportions"]

@@ -1,0 +1,138 @@
+"""Quadratic discriminant analysis."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Tensor
+
+from groundstate.energy.discriminant import GaussianClassEnergy
+from groundstate.energy.discriminant_moments import RankDeficient
+from groundstate.errors import Unsupported
+from groundstate.models.bayes.closed_form import ClosedFormClassifier
+from groundstate.models.discriminant.linear_discriminant_analysis import proportions
+from groundstate.registry import models
+
+
+@models.register(family="discriminant", task="classification", role="classifier")
+class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
+    r"""Classes are Gaussians, each with a covariance of its own.
+
+    .. math::
+        e(x, y) = -\log\pi_y + \tfrac12\log|2\pi\Sigma_y|
+        + \tfrac12(x - \mu_y)^\top\Sigma_y^{-1}(x - \mu_y) .
+
+    Parameters
+    ----------
+    solver : {"svd", "eigen"}, default="svd"
+        Both give the same classifier; "svd" has no shrinkage.
+    shrinkage : float in [0, 1], "auto" or None, default=None
+        Towards a multiple of the identity; "auto" is Ledoit and Wolf's amount.
+    priors : (n_classes,) array, default=None
+        Class probabilities; None takes the shares of the rows.
+    reg_param : float in [0, 1], default=0.0
+        :math:`\Sigma \leftarrow (1 - r)\Sigma + rI`.
+    store_covariance : bool, default=False
+        Keep ``covariance_``.
+    tol : float, default=1e-4
+        Relative standard deviation below which a direction counts as one without variance, which
+        is refused.
+    device : str or torch.device, default=None
+        Where to compute; None is the CPU.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+    means_ : (n_classes, n_features) array
+    priors_ : (n_classes,) array
+    covariance_ : list of (n_features, n_features) arrays
+    rotations_, scalings_ : lists of arrays
+        Principal axes of every class and the variances along them.
+    energy_ : GaussianClassEnergy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from groundstate import QuadraticDiscriminantAnalysis
+    >>> X = np.array([(0, 0), (2, 0), (1, 1), (1, -1), (4, 2), (6, 2), (5, 3), (5, 1)])
+    >>> model = QuadraticDiscriminantAnalysis().fit(X, [0] * 4 + [1] * 4)
+    >>> model.predict_proba([[2, 1]]).round(6).tolist()
+    [[0.999665, 0.000335]]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "solver": [StrOptions({"svd", "eigen"})],
+        "shrinkage": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both"), None],
+        "priors": ["array-like", None],
+        "reg_param": [Interval(Real, 0, 1, closed="both")],
+        "store_covariance": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "device": "no_validation",  # type: ignore[dict-item]
+        "callbacks": "no_validation",  # type: ignore[dict-item]
+    }
+
+    def __init__(
+        self,
+        *,
+        solver: str = "svd",
+        shrinkage: Any = None,
+        priors: Any = None,
+        reg_param: float = 0.0,
+        store_covariance: bool = False,
+        tol: float = 1e-4,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.solver = solver
+        self.shrinkage = shrinkage
+        self.priors = priors
+        self.reg_param = reg_param
+        self.store_covariance = store_covariance
+        self.tol = tol
+        self.device = device
+        self.callbacks = callbacks
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        try:
+            return super()._fit(X, y, sample_weight)
+        except RankDeficient as error:
+            raise RankDeficient(error.index, self.classes_[error.index]) from None
+
+    def _energy(self, x: Tensor, y: Tensor, weight: Tensor | None) -> GaussianClassEnergy:
+        k = len(self.classes_)
+        if self.solver == "svd" and self.shrinkage is not None:
+            raise Unsupported("shrinkage needs solver='eigen'; solver='svd' has reg_param only")
+        energy = GaussianClassEnergy(
+            k, x.shape[1], "full", shrinkage=self.shrinkage, tol=self.tol,
+            reg_param=self.reg_param, prior=proportions(self.priors, k),
+        ).to(x.device, x.dtype)  # fmt: skip
+        energy.centre(x, y, weight)
+        n = energy.sums_of(x[:, :1], y, weight)["n"]
+        if bool((n <= 1).any()):
+            label = self.classes_[int((n <= 1).nonzero()[0])]
+            raise ValueError(f"y has only 1 sample in class {label}, covariance is ill defined.")
+        return energy
+
+    def _attributes(self, energy: Any, sums: dict[str, Tensor]) -> dict[str, Any]:
+        dtype = energy.mu.dtype
+        U = energy.root().detach().double()
+        values, axes = torch.linalg.eigh(U @ U.mT)  # precision, lowest first: widest axis first
+        scalings = [v.reciprocal().to(dtype).cpu().numpy() for v in values]
+        rotations = [a.to(dtype).cpu().numpy() for a in axes]
+        named: dict[str, Any] = {
+            "means_": energy.mu.detach().cpu().numpy().copy(),
+            "priors_": np.exp(energy.log_prior.detach().cpu().numpy()),
+            "scalings_": scalings,
+            "rotations_": rotations,
+        }
+        if self.store_covariance:
+            named["covariance_"] = [
+                (r * s) @ r.T for r, s in zip(rotations, scalings, strict=True)
+            ]
+        return named

@@ -1,0 +1,152 @@
+"""``predict``, ``infer`` and ``sample`` on a saved model."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.datasets import load_iris
+
+import groundstate
+from groundstate import data
+
+
+def frame(text: str) -> pl.DataFrame:
+    return pl.read_csv(io.StringIO(text))
+
+
+def test_predict_prints_a_column_named_like_the_target(
+    call: Any, fitted: Path, mixed: Path
+) -> None:
+    done = call("predict", fitted / "model.gs", mixed)
+    assert done.code == 0
+    said = frame(done.out)
+    model = groundstate.load(fitted / "model.gs")
+    assert said.columns == ["bought"] and said.height == 180
+    assert said["bought"].to_list() == model.predict(data.read(mixed)).tolist()
+
+
+def test_rows_without_a_target_and_unseen_labels_are_predicted(
+    call: Any, fitted: Path, tmp_path: Path
+) -> None:
+    new = tmp_path / "new.csv"
+    new.write_text("noise,colour,when,age\n0.1,violet,2021-03-01,62\n0.2,red,2030-01-01,\n")
+    done = call("predict", fitted / "model.gs", new)
+    assert done.code == 0, done.error
+    assert frame(done.out).height == 2
+
+
+def test_rows_whose_target_is_empty_are_predicted_too(
+    call: Any, fitted: Path, mixed: Path, tmp_path: Path
+) -> None:
+    lines = mixed.read_text().splitlines()
+    new = tmp_path / "new.csv"
+    new.write_text("\n".join([lines[0], *(line.rsplit(",", 1)[0] + "," for line in lines[1:9])]))
+    assert frame(call("predict", fitted / "model.gs", new).out).height == 8
+
+
+def test_missing_column_is_named(call: Any, fitted: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new.csv"
+    new.write_text("colour,when,aeg\nred,2021-01-01,3\n")
+    done = call("predict", fitted / "model.gs", new)
+    assert done.code == 2 and "lacks the columns 'age', 'noise'" in done.error
+
+
+def test_probabilities_sum_to_one_and_go_with_the_labels(call: Any, tmp_path: Path) -> None:
+    X, y = load_iris(return_X_y=True)
+    path = groundstate.LogisticRegression().fit(X, y).save(tmp_path / "m.gs")
+    done = call("predict", path, "iris", "--proba", "--json")
+    rows = done.json
+    assert list(rows[0]) == ["y", "p(0)", "p(1)", "p(2)"]
+    table = np.array([[row[f"p({k})"] for k in range(3)] for row in rows])
+    np.testing.assert_allclose(table.sum(1), 1)
+    assert table.argmax(1).tolist() == [row["y"] for row in rows]
+
+
+def test_no_probabilities_is_said(call: Any, tmp_path: Path) -> None:
+    X, y = load_iris(return_X_y=True)
+    path = groundstate.LinearSVC().fit(X, y).save(tmp_path / "m.gs")
+    done = call("predict", path, "iris", "--proba")
+    assert done.code == 2 and "LinearSVC gives no probabilities" in done.error
+
+
+def test_a_bare_estimator_needs_its_columns(call: Any, tmp_path: Path) -> None:
+    X, y = load_iris(return_X_y=True)
+    path = groundstate.LogisticRegression().fit(X, y).save(tmp_path / "m.gs")
+    done = call("predict", path, "wine")
+    assert done.code == 2 and "fitted on 4 columns and 'wine' has 13" in done.error
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_answers_go_to_files(
+    suffix: str, call: Any, fitted: Path, mixed: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / f"p{suffix}"
+    done = call("predict", fitted / "model.gs", mixed, "--out", out)
+    assert done.code == 0 and done.out == f"180 rows written to {out}\n"
+    assert data.read(out).n_rows == 180
+
+
+def test_other_formats_are_refused(call: Any, fitted: Path, mixed: Path, tmp_path: Path) -> None:
+    done = call("predict", fitted / "model.gs", mixed, "--out", tmp_path / "p.xlsx")
+    assert done.code == 2 and ".csv, .jsonl or .parquet" in done.error
+
+
+def test_infer_minimum_is_the_prediction(call: Any, fitted: Path, mixed: Path) -> None:
+    best = call("infer", fitted / "model.gs", mixed, "--free", "bought")
+    by_letter = call("infer", fitted / "model.gs", mixed, "--free", "y", "--mode", "min")
+    assert best.code == 0 and best.out == by_letter.out
+    assert best.out == call("predict", fitted / "model.gs", mixed).out
+
+
+def test_infer_marginal_is_the_free_energy(call: Any, fitted: Path, mixed: Path) -> None:
+    done = call("infer", fitted / "model.gs", mixed, "--free", "y", "--mode", "marginal", "--json")
+    model = groundstate.load(fitted / "model.gs")
+    found = [row["free_energy"] for row in done.json]
+    np.testing.assert_allclose(found, model.energy(data.read(mixed)))
+
+
+def test_infer_samples_by_seed(call: Any, fitted: Path, mixed: Path) -> None:
+    def draws(*options: object) -> str:
+        command = ("infer", fitted / "model.gs", mixed, "--free", "y", "--mode", "sample")
+        done = call(*command, "-n", 3, *options)
+        assert done.code == 0, done.error
+        return str(done.out)
+
+    one, again, other = draws(), draws(), draws("--seed", 1)
+    assert one == again and one != other
+    said = frame(one)
+    assert said.columns == [f"bought draw {i}" for i in (1, 2, 3)]
+    assert set(said.to_series(0).to_list()) <= {"yes", "no"}
+
+
+def test_infer_teaches_what_can_be_asked(call: Any, fitted: Path, mixed: Path) -> None:
+    model = fitted / "model.gs"
+    cases = {
+        ("--free", "z"): "is no variable of",
+        ("--free", "x"): "has no law of the rows",
+        ("--free", "y", "--mode", "best"): "--mode is min, marginal or sample, got 'best'",
+        ("--free", "y", "-T", "0"): "positive number",
+    }
+    for options, words in cases.items():
+        done = call("infer", model, mixed, *options)
+        assert done.code == 2 and words in done.error and done.error.count("\n") == 1
+    assert call("infer", model, mixed).code == 2
+
+
+def test_dummy_has_no_energy(call: Any, tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    assert call("fit", "iris", "-m", "dummy", "-o", out).code == 0
+    done = call("infer", out / "model.gs", "iris", "--free", "y")
+    assert done.code == 2 and "DummyClassifier has no energy" in done.error
+
+
+def test_sample_needs_a_law_of_the_rows(call: Any, fitted: Path) -> None:
+    done = call("sample", fitted / "model.gs")
+    assert done.code == 2 and "no row can be drawn from it" in done.error
+    assert json.loads((fitted / "report.json").read_text())["chosen"] in done.error
