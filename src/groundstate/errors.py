@@ -23,6 +23,10 @@ class StoreError(GroundstateError, ValueError):
     """A stored file that is truncated, foreign, from the future, or altered."""
 
 
+class NotSeparableError(GroundstateError, ValueError):
+    """Classes that no surface of the asked form separates without mistakes."""
+
+
 class NotConverged(UserWarning):
     """An iteration stopped at its limit before it reached its tolerance."""
 

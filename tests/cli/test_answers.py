@@ -150,3 +150,38 @@ def test_sample_needs_a_law_of_the_rows(call: Any, fitted: Path) -> None:
     done = call("sample", fitted / "model.gs")
     assert done.code == 2 and "no row can be drawn from it" in done.error
     assert json.loads((fitted / "report.json").read_text())["chosen"] in done.error
+
+
+@pytest.fixture(scope="module")
+def density(call: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model with a law of rows and labels."""
+    out = tmp_path_factory.mktemp("density") / "out"
+    assert call("fit", "iris", "-m", "GaussianNB", "-o", out).code == 0
+    return out / "model.gs"
+
+
+def test_sample_gives_rows_of_the_table(call: Any, density: Path) -> None:
+    done = call("sample", density, "-n", 200, "--seed", 3)
+    rows, iris = frame(done.out), data.load("iris").frame
+    assert done.code == 0 and rows.columns == iris.columns and rows.height == 200
+    again, other = call("sample", density, "-n", 200, "--seed", 3), call("sample", density)
+    assert again.out == done.out and other.out != done.out and frame(other.out).height == 10
+    for name in iris.columns[:-1]:
+        assert abs(rows[name].mean() - iris[name].mean()) < 0.5 * iris[name].std()
+    mean = rows.group_by("target").agg(pl.col("petal length (cm)").mean()).sort("target")
+    assert mean["petal length (cm)"].is_sorted()  # setosa, versicolor, virginica
+
+
+def test_inferred_x_is_like_its_label(call: Any, density: Path) -> None:
+    done = call("infer", density, "iris", "--free", "x", "--mode", "sample")
+    rows = frame(done.out)
+    assert done.code == 0 and rows.columns == list(data.load("iris").features.columns)
+    model = groundstate.load(density)
+    assert np.mean(model.predict(rows) == data.load("iris").y) > 0.9
+
+
+def test_bits_do_not_become_columns(call: Any, tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    assert call("fit", "iris", "-m", "BernoulliNB", "-o", out).code == 0
+    done = call("sample", out / "model.gs")
+    assert done.code == 2 and "BernoulliNB draws Binary(4)" in done.error

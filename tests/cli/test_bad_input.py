@@ -49,6 +49,7 @@ REFUSED: dict[str, tuple[str | bytes, list[str], list[str]]] = {
     "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(40), ["-t", "y"], ["is a picture"]),
     "unknown model": ("x,y\n" + HALF, ["-t", "y", "-m", "Rigde"], ["did you mean 'Ridge'?"]),
     "model of another task": ("x,y\n" + HALF, ["-t", "y", "-m", "Ridge"], ["Ridge is a regressor"]),
+    "model of counts": ("x,y\n" + HALF, ["-t", "y", "-m", "MultinomialNB"], ["needs counts"]),
     "unknown metric": ("x,y\n" + HALF, ["-t", "y", "--metric", "acc"], ["no metric", "accuracy"]),
     "metric of another task": (
         "x,y\n" + HALF,
@@ -58,7 +59,11 @@ REFUSED: dict[str, tuple[str | bytes, list[str], list[str]]] = {
     "everything for the test": ("x,y\n" + HALF, ["-t", "y", "--test", "1"], ["between 0 and 1"]),
     "no GPU": ("x,y\n" + HALF, ["-t", "y", "--device", "gpu9"], ["device='gpu9'", "'cpu'"]),
     "one fold": ("x,y\n" + HALF, ["-t", "y", "--folds", "1"], ["2 folds"]),
-    "a word for a number": ("x,y\n" + HALF, ["-t", "y", "--seed", "x"], ["'x'", "--help"]),
+    "a word for a number": (
+        "x,y\n" + HALF,
+        ["-t", "y", "--seed", "x"],
+        ["--seed", "integer", "groundstate fit --help"],
+    ),
     "an unknown option": (
         "x,y\n" + HALF,
         ["--tagret", "y"],

@@ -141,9 +141,8 @@ def test_bench_lists_measures_and_keeps(
     done = call("bench", "adding", *options)
     assert done.code == 0, done.error
     assert "Sum of a list" in done.out and str(out) in done.out
-    assert "machine" in out.read_text().splitlines()[0]
-    rows = call("bench", "adding", "--json", *options[:4], "--out", "-").json
-    assert [row["contestant"] for row in rows] == ["groundstate", "loop"]
+    header, *rows = out.read_text().splitlines()
+    assert "machine" in header and len(rows) == 2 and ",loop," in rows[1]
     wrong = call("bench", "ading")
     assert wrong.code == 2 and "did you mean 'adding'?" in wrong.error
     assert call("bench", "adding", "--sizes", "huge").code == 2

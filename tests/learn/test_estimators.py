@@ -194,3 +194,27 @@ def test_leave_one_out_is_reported_for_several_draws():
 def test_errors_teach(call, error, message):
     with pytest.raises(error, match=message):
         call(finite()[1])
+
+
+def test_gradients_of_many_values_are_those_of_each():
+    mean = torch.tensor([0.3, -0.2], dtype=F64, requires_grad=True)
+    scale = torch.tensor([0.5, 2.0], dtype=F64, requires_grad=True)
+    q = Independent(Normal(mean, scale), 1)
+    z = torch.randn(30, 2, generator=seed(), dtype=F64)
+    many = scores(q, z)  # more values than parameters: columns of the Jacobian
+    few = torch.cat([scores(q, z[i : i + 2]) for i in range(0, 30, 2)])  # fewer: its rows
+    torch.testing.assert_close(many, few, rtol=0, atol=1e-12)
+    scores(q, z, create_graph=True).square().sum().backward()
+    assert mean.grad is not None and bool(torch.isfinite(mean.grad).all())
+
+
+def test_the_report_does_not_depend_on_how_draws_are_cut_into_blocks(monkeypatch):
+    from groundstate.learn import estimator_report
+
+    _, q = finite()
+    a = compare_estimators(lambda z: R[z], q, repeats=5000, generator=seed())
+    monkeypatch.setattr(estimator_report, "BLOCK", 300)
+    b = compare_estimators(lambda z: R[z], q, repeats=5000, generator=seed())
+    for one, other in zip(a, b, strict=True):
+        assert one.variance == pytest.approx(other.variance, rel=0.1)
+        assert one.mean.shape == other.mean.shape

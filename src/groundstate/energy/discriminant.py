@@ -62,6 +62,7 @@ class GaussianClassEnergy(JointClassEnergy):
     origin : buffer, ``(k, d)``; statistics are summed about it
     balance : buffer, ``(k,)``; weight of a class in the tied matrix, relative to its rows
     rank : buffer; number of columns of a tied ``U`` that count
+    thin : buffer, ``(d, d)``; a root of a tied covariance that is singular, else zero
 
     Examples
     --------
@@ -75,6 +76,7 @@ class GaussianClassEnergy(JointClassEnergy):
     origin: Tensor
     balance: Tensor
     rank: Tensor
+    thin: Tensor
 
     def __init__(
         self,
@@ -101,6 +103,7 @@ class GaussianClassEnergy(JointClassEnergy):
         self.register_buffer("origin", torch.zeros(k, d))
         self.register_buffer("balance", torch.ones(k))
         self.register_buffer("rank", torch.tensor(d))
+        self.register_buffer("thin", torch.zeros((d, d) if covariance == "tied" else (0, 0)))
 
     def config(self) -> dict[str, Any]:
         shape = self.shape
@@ -126,6 +129,16 @@ class GaussianClassEnergy(JointClassEnergy):
         """U as it acts: upper triangular where the rank is full."""
         whole = self.covariance != "diag" and int(self.rank) == self.d
         return self.U.triu() if whole else self.U
+
+    def tied_covariance(self) -> Tensor:
+        """Σ of all classes, ``(d, d)`` float64."""
+        if int(self.rank) < self.d:
+            thin = self.thin.double()
+            return thin @ thin.T
+        U = self.root().detach().double()
+        eye = torch.eye(self.d, dtype=U.dtype, device=U.device)
+        inverse = torch.linalg.solve_triangular(U, eye, upper=True)
+        return inverse.T @ inverse
 
     def log_likelihood(self, x: Tensor) -> Tensor:
         rows = max(1, CELLS // (self.k * self.d))
@@ -156,11 +169,10 @@ class GaussianClassEnergy(JointClassEnergy):
     def draw_x(self, y: Tensor, generator: torch.Generator) -> Tensor:
         if int(self.rank) == self.d:
             return draw(self.around(y), 1, generator)[0]
-        root = torch.linalg.pinv(self.U.detach())  # (d, d): rows beyond the rank are zero
         noise = torch.randn(
-            len(y), self.d, generator=generator, device=generator.device, dtype=root.dtype
+            len(y), self.d, generator=generator, device=generator.device, dtype=self.thin.dtype
         )
-        return self.mu.detach()[y] + noise.to(root.device) @ root
+        return self.mu.detach()[y] + noise.to(self.thin.device) @ self.thin.T
 
     # --- learning ------------------------------------------------------------------------
 
@@ -193,9 +205,14 @@ class GaussianClassEnergy(JointClassEnergy):
         n = stats["n"].clamp_min(1e-300)[:, None]
         shift = stats["x"] / n
         self.mu.copy_(shift + self.origin.double())
-        U, rank = class_shapes(self.shape, stats, shift, self.mu.double(), self.balance.double())
+        U, rank, thin = class_shapes(
+            self.shape, stats, shift, self.mu.double(), self.balance.double()
+        )
         self.U.copy_(U)
         self.rank.fill_(rank)
+        self.thin.zero_()
+        if rank < self.d:
+            self.thin[:, :rank] = thin.to(self.thin)
 
 
 __all__ = ["GaussianClassEnergy"]

@@ -66,14 +66,14 @@ class Shape:
 
 def class_shapes(
     shape: Shape, stats: dict[str, Tensor], shift: Tensor, mu: Tensor, balance: Tensor
-) -> tuple[Tensor, int]:
-    """Inverse roots U of the covariances, and their rank."""
+) -> tuple[Tensor, int, Tensor]:
+    """Inverse roots U of the covariances, their rank, and a root of a singular tied one."""
     n = stats["n"].clamp_min(TINY)
     if shape.covariance == "diag":
         within, total = total_variance(stats, mu - shift)
         variance = within + shape.smoothing * total.max()
         # where nothing varies any width will do
-        return torch.where(variance > 0, variance, 1.0).rsqrt(), mu.shape[1]
+        return torch.where(variance > 0, variance, 1.0).rsqrt(), mu.shape[1], mu[:0]
     if shape.per_class:
         cov = stats["xx"] / n[:, None, None] - shift[:, :, None] * shift[:, None]
         cov = torch.stack([_shrunk(shape, c, stats, i) for i, c in enumerate(cov)])
@@ -82,7 +82,8 @@ def class_shapes(
         cov = (stats["xx"] - (share * shift).T @ shift) / share.sum().clamp_min(TINY)
         cov = _shrunk(shape, cov, stats, 0)
     if shape.covariance == "full":
-        return torch.stack([_full_root(shape, c, i) for i, c in enumerate(cov)]), mu.shape[1]
+        U = torch.stack([_full_root(shape, c, i) for i, c in enumerate(cov)])
+        return U, mu.shape[1], mu[:0]
     if shape.per_class:
         share = balance * stats["n"]
         cov = (share[:, None, None] * cov).sum(0) / share.sum().clamp_min(TINY)
@@ -140,17 +141,17 @@ def _full_root(shape: Shape, cov: Tensor, c: int) -> Tensor:
     return _upper(cov / unit / unit[:, None]) / unit[:, None]
 
 
-def _tied_root(shape: Shape, cov: Tensor) -> tuple[Tensor, int]:
+def _tied_root(shape: Shape, cov: Tensor) -> tuple[Tensor, int, Tensor]:
     d = len(cov)
     unit = _deviation(cov.diagonal())
     values, vectors = torch.linalg.eigh(cov / unit / unit[:, None])
     kept = values > shape.tol**2
     rank = int(kept.sum())
     if rank == d:
-        return _upper(cov / unit / unit[:, None]) / unit[:, None], d
+        return _upper(cov / unit / unit[:, None]) / unit[:, None], d, cov[:0]
     U = cov.new_zeros(d, d)
     U[:, :rank] = vectors[:, kept] * values[kept].rsqrt() / unit[:, None]
-    return U, rank
+    return U, rank, vectors[:, kept] * values[kept].sqrt() * unit[:, None]
 
 
 __all__ = ["RankDeficient", "Shape", "class_shapes", "total_variance"]

@@ -45,15 +45,13 @@ class JointClassEnergy(Energy):
 
     def __init__(self, k: int, x: Space, prior: Sequence[float] | Tensor | None = None) -> None:
         super().__init__(x=x, y=Finite(k))
-        self.k, self.fixed_prior = k, prior is not None
+        self.k, self.prior = k, None if prior is None else [float(p) for p in prior]
         self.logits = nn.Parameter(torch.zeros(k))
         self.sums: dict[str, Tensor] = {}
-        if prior is not None:
-            self._set_prior(torch.as_tensor(prior))
 
     def kept_prior(self) -> dict[str, Any]:
         """The constructor's ``prior``, for ``config``."""
-        return {"prior": self.log_prior.exp().tolist() if self.fixed_prior else None}
+        return {"prior": self.prior}
 
     @abstractmethod
     def log_likelihood(self, x: Tensor) -> Tensor:
@@ -67,10 +65,6 @@ class JointClassEnergy(Energy):
     def log_prior(self) -> Tensor:
         r""":math:`\log\pi`, ``(k,)``."""
         return torch.log_softmax(self.logits, 0)
-
-    @torch.no_grad()
-    def _set_prior(self, weight: Tensor) -> None:
-        self.logits.copy_((weight.double() / weight.double().sum()).log())
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return self.energies(x).gather(1, y[:, None]).squeeze(1)
@@ -118,10 +112,11 @@ class JointClassEnergy(Energy):
         rows = values.double() * w[:, None]
         return {"n": n, "x": rows.new_zeros(self.k, values.shape[1]).index_add_(0, y, rows)}
 
+    @torch.no_grad()
     def _keep(self, stats: dict[str, Tensor]) -> None:
         self.sums = stats
-        if not self.fixed_prior:
-            self._set_prior(stats["n"])
+        weight = stats["n"] if self.prior is None else stats["n"].new_tensor(self.prior)
+        self.logits.copy_((weight / weight.sum()).log())
 
 
 def _transposed_product(x: Tensor, r: Tensor) -> Tensor:

@@ -8,6 +8,8 @@ ability            contract
 =================  ==========================================================================
 ``table(v)``       ``(*, given) -> (B, K)``: the energies of all K values of ``v``
 ``scores(v)``      ``(*, given) -> (B, K)``: −table, where that saves a pass over it
+``pairs(v)``       ``(*, given) -> (B, K(K-1)/2)``: scores of value a against b for a < b,
+                   positive where a wins, for energies that compare values two by two
 ``argmin(v)``      ``(*, given) -> (B, *event)``: the exact minimiser over ``v``
 ``conditional(v)`` ``(*, given, T=1.0) -> Distribution`` with batch shape ``(B,)``: the exact law
                    :math:`e^{-e/T}/Z` of ``v``. ``partial=True``: the method also takes
@@ -62,6 +64,11 @@ class _Offers:
         self, variable: str, *, when: Callable[[Any], bool] | None = None
     ) -> Callable[[F], F]:
         return self._mark(Offer("scores", frozenset({variable}), when=when))
+
+    def pairs(
+        self, variable: str, *, when: Callable[[Any], bool] | None = None
+    ) -> Callable[[F], F]:
+        return self._mark(Offer("pairs", frozenset({variable}), when=when))
 
     def argmin(
         self, variable: str, *, when: Callable[[Any], bool] | None = None

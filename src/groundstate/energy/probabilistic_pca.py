@@ -1,4 +1,4 @@
-r"""A linear decoder with Gaussian noise, :math:`e(x, z) = -\log N(x; Wz + b, \nu I) - \log N(z; 0, I)`."""
+r"""A linear decoder with Gaussian noise, :math:`e = -\log N(x; Wz + b, \nu I) - \log N(z; 0, I)`."""
 
 from __future__ import annotations
 

@@ -65,9 +65,9 @@ class EigenFactors:
             small = TINY if energy.W.dtype == torch.float64 else 1e-6
             rest = float(values[l:].sum()) / (d - l) if d > l else 0.0
             noise = max(rest, small * variance, torch.finfo(energy.W.dtype).tiny)
-            top = vectors[:, :l] * (values[:l] - noise).clamp_min(0).sqrt()
+            m = min(l, vectors.shape[1])  # fewer rows than factors: the others are zero
             energy.b.copy_(mean)
-            energy.W.copy_(top)
+            energy.W.zero_()[:, :m] = vectors[:, :m] * (values[:m] - noise).clamp_min(0).sqrt()
             energy.log_noise.fill_(math.log(noise))
             history.extra["eigenvalues"] = values.tolist()
             history.seconds.append(time.perf_counter() - start)

@@ -11,7 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from llvmlite import ir
+from numba import njit, prange, types
+from numba.extending import intrinsic
 
 BINS = 256  # 255 of values, one of NaN
 MISSING = 255
@@ -25,7 +27,32 @@ GAIN, CODE, LEFT_G, LEFT_H, LEFT_W, DIRECTION, SIZE = 0, 1, 2, 3, 4, 5, 6
 
 
 def _jit(function: Any) -> Any:
-    return njit(cache=True, nogil=True, error_model="numpy")(function)
+    # called from compiled code alone: no wrappers, and the caller's cache holds it
+    return njit(nogil=True, error_model="numpy", no_cpython_wrapper=True)(function)
+
+
+@intrinsic
+def _add_pair(typingctx: Any, hist: Any, a: Any, b: Any, c: Any, d: Any, pairs: Any, k: Any) -> Any:
+    """Add the two words ``pairs[k]`` to ``hist`` at four places, two words at a time."""
+    word = types.int64
+    signature = types.void(hist, word, word, word, word, pairs, word)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        i64 = ir.IntType(64)
+        two = ir.VectorType(i64, 2)
+        bins = context.make_array(signature.args[0])(context, builder, args[0]).data
+        rows = context.make_array(signature.args[5])(context, builder, args[5]).data
+
+        def at(base: Any, index: Any) -> Any:
+            return builder.bitcast(builder.gep(base, [index]), two.as_pointer())
+
+        pair = builder.load(at(rows, builder.shl(args[6], ir.Constant(i64, 1))), align=8)
+        for index in args[1:5]:
+            place = at(bins, index)
+            builder.store(builder.add(builder.load(place, align=8), pair), place, align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
 
 
 @_jit
@@ -34,19 +61,11 @@ def fill(words: Any, rows: Any, lo: int, hi: int, pairs: Any, whole: bool, hist:
     hist[:] = 0
     for k in range(hi - lo):
         word = words[lo + k] if whole else words[rows[lo + k]]
-        g, h = pairs[k, 0], pairs[k, 1]
         a = np.int64(word & np.uint32(255)) * 2
         b = np.int64((word >> np.uint32(8)) & np.uint32(255)) * 2 + 512
         c = np.int64((word >> np.uint32(16)) & np.uint32(255)) * 2 + 1024
         d = np.int64(word >> np.uint32(24)) * 2 + 1536
-        hist[a] += g
-        hist[a + 1] += h
-        hist[b] += g
-        hist[b + 1] += h
-        hist[c] += g
-        hist[c + 1] += h
-        hist[d] += g
-        hist[d + 1] += h
+        _add_pair(hist, a, b, c, d, pairs, k)
 
 
 @_jit
@@ -73,6 +92,53 @@ def _gain(gl: float, hl: float, gr: float, hr: float, rules: Any, sign: int, box
     return _drop(gl, hl, l2, vl) + _drop(gr, hr, l2, vr)
 
 
+@njit(
+    nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "contract"}, no_cpython_wrapper=True
+)
+def _free_gains(
+    g_int: Any, p_int: Any, stop: int, total: Any, units: Any, rules: Any, gains: Any
+) -> float:
+    """Gains of all cuts behind bins 0..stop from running sums, without bounds; the largest."""
+    bits = np.int64(units[3])
+    mask = (np.int64(1) << bits) - 1
+    l2, least, least_h = rules[0], rules[1], rules[2]
+    g_all, h_all, w_all = total[0], total[1], total[2]
+    ug, uh, uw = units[0], units[1], units[2]
+    for b in range(stop):
+        p = p_int[b]
+        gl, hl, wl = g_int[b] * ug, (p >> bits) * uh, (p & mask) * uw
+        gr, hr, wr = g_all - gl, h_all - hl, w_all - wl
+        dl, dr = hl + l2, hr + l2
+        ok = (wl >= least) & (wr >= least) & (hl >= least_h) & (hr >= least_h)
+        bottom = dl * dr if ok else 1.0
+        gain = 0.5 * (gl * gl * dr + gr * gr * dl) / bottom
+        gains[b] = gain if ok else NONE
+    best = NONE
+    for b in range(stop):
+        best = max(best, gains[b])
+    return best
+
+
+@_jit
+def _bound_gains(
+    g_int: Any, p_int: Any, stop: int, total: Any, units: Any, rules: Any, sign: int, box: Any,
+    gains: Any,
+) -> float:  # fmt: skip
+    """`_free_gains` for values between bounds, rising or falling with the column."""
+    bits = np.int64(units[3])
+    mask = (np.int64(1) << bits) - 1
+    best = NONE
+    for b in range(stop):
+        p = p_int[b]
+        gl, hl, wl = g_int[b] * units[0], (p >> bits) * units[1], (p & mask) * units[2]
+        gr, hr, wr = total[0] - gl, total[1] - hl, total[2] - wl
+        gains[b] = NONE
+        if min(wl, wr) >= rules[1] and min(hl, hr) >= rules[2]:
+            gains[b] = max(_gain(gl, hl, gr, hr, rules, sign, box), NONE)
+        best = max(best, gains[b])
+    return best
+
+
 @_jit
 def _scan(
     hist: Any, n_bins: int, total: Any, units: Any, rules: Any, sign: int, box: Any, cut: Any
@@ -84,40 +150,31 @@ def _scan(
     """
     bits = np.int64(units[3])
     mask = (np.int64(1) << bits) - 1
-    least, least_h = rules[1], rules[2]
-    g_all, h_all, w_all = total[0], total[1], total[2]
-    miss_g, miss_p = hist[2 * MISSING], hist[2 * MISSING + 1]
-    passes = 2 if miss_p != 0 else 1
-    best = cut[GAIN]
-    for side in range(passes):  # 0: NaN goes right, 1: NaN goes left
-        g_int = miss_g if side == 1 else np.int64(0)
-        p_int = miss_p if side == 1 else np.int64(0)
+    g_int, p_int, gains = np.empty(BINS, np.int64), np.empty(BINS, np.int64), np.empty(BINS)
+    free = sign == 0 and box[0] == -np.inf and box[1] == np.inf
+    missing = hist[2 * MISSING + 1] != 0
+    for side in range(2 if missing else 1):  # 0: NaN goes right, 1: NaN goes left
+        g = hist[2 * MISSING] if side == 1 else np.int64(0)
+        p = hist[2 * MISSING + 1] if side == 1 else np.int64(0)
         # with NaN on the right, all values may stand together on the left
-        stop = n_bins if passes == 2 and side == 0 else n_bins - 1
+        stop = n_bins if missing and side == 0 else n_bins - 1
         for b in range(stop):
-            p = hist[2 * b + 1]
-            if p == 0:
-                continue
-            g_int += hist[2 * b]
-            p_int += p
-            wl = (p_int & mask) * units[2]
-            if wl < least:
-                continue
-            wr = w_all - wl
-            if wr < least or wr <= 0.0:
-                break
-            gl, hl = g_int * units[0], (p_int >> bits) * units[1]
-            gr, hr = g_all - gl, h_all - hl
-            if hl < least_h:
-                continue
-            if hr < least_h:
-                break
-            gain = _gain(gl, hl, gr, hr, rules, sign, box)
-            if gain > best + TIE * abs(best):
-                best = gain
-                cut[GAIN], cut[CODE] = gain, b
-                cut[LEFT_G], cut[LEFT_H], cut[LEFT_W] = gl, hl, wl
-                cut[DIRECTION] = side
+            g += hist[2 * b]
+            p += hist[2 * b + 1]
+            g_int[b] = g
+            p_int[b] = p
+        if free:
+            best = _free_gains(g_int, p_int, stop, total, units, rules, gains)
+        else:
+            best = _bound_gains(g_int, p_int, stop, total, units, rules, sign, box, gains)
+        if best <= NONE or best <= cut[GAIN] + TIE * abs(cut[GAIN]):
+            continue
+        b = 0
+        while gains[b] < best - TIE * abs(best):
+            b += 1
+        cut[GAIN], cut[CODE], cut[DIRECTION] = gains[b], b, side
+        cut[LEFT_G], cut[LEFT_H] = g_int[b] * units[0], (p_int[b] >> bits) * units[1]
+        cut[LEFT_W] = (p_int[b] & mask) * units[2]
 
 
 @_jit
@@ -225,7 +282,7 @@ def best_cuts(
                boxes, allowed, cuts, chosen)  # fmt: skip
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@njit(nogil=True, parallel=True, error_model="numpy")
 def best_cuts_threads(
     words: Any, rows: Any, lo: int, hi: int, pairs: Any, whole: bool, small: Any, large: Any,
     two: bool, table: Any, totals: Any, units: Any, rules: Any, boxes: Any, allowed: Any,

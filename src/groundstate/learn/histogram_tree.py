@@ -27,6 +27,7 @@ from groundstate.learn.histogram_kernels import (
     best_cuts,
     best_cuts_threads,
 )
+from groundstate.learn.histogram_kernels import _jit as _jit
 
 _U = np.uint64
 
@@ -74,7 +75,7 @@ class Nodes(NamedTuple):
     sets: Any  # (nodes, BINS) bool, categories that go left
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def mix(word: Any) -> Any:
     """The finaliser of SplitMix64."""
     w = (word ^ (word >> _U(30))) * _U(0xBF58476D1CE4E5B9)
@@ -82,7 +83,7 @@ def mix(word: Any) -> Any:
     return w ^ (w >> _U(31))
 
 
-@njit(cache=True, nogil=True)
+@_jit
 def _nodes(capacity: int, with_sets: bool, n_groups: int) -> Nodes:
     box = np.empty((capacity, 2))
     box[:, 0], box[:, 1] = -np.inf, np.inf
@@ -107,7 +108,7 @@ def _nodes(capacity: int, with_sets: bool, n_groups: int) -> Nodes:
     )
 
 
-@njit(cache=True, nogil=True)
+@_jit
 def _choose(table: Table, node: Nodes, v: int, columns: int, allowed: Any) -> None:
     """Which columns a node may cut: those of its live interaction groups, some at random."""
     d = len(allowed)
@@ -127,7 +128,7 @@ def _choose(table: Table, node: Nodes, v: int, columns: int, allowed: Any) -> No
         allowed[order[k]] = False
 
 
-@njit(cache=True, nogil=True)
+@_jit
 def _partition(codes: Any, rows: Any, spare: Any, node: Nodes, v: int, chosen: Any) -> int:
     """Rows that go left first, both sides in their old order; returns where the right begins."""
     left = np.empty(BINS, np.int64)
@@ -147,7 +148,7 @@ def _partition(codes: Any, rows: Any, spare: Any, node: Nodes, v: int, chosen: A
     return at
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_jit
 def _evaluate(
     table: Table, settings: Settings, node: Nodes, first: int, second: int, rows: Any, pairs: Any,
     pool: Any, units: Any, work: Any,
@@ -195,7 +196,7 @@ def _evaluate(
             node.sets[v] = chosen[k, at]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_jit
 def _split(
     table: Table, settings: Settings, node: Nodes, v: int, l: int, rows: Any, spare: Any, pool: Any
 ) -> None:

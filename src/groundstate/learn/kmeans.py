@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
 from groundstate.energy.reference import CentroidEnergy
 from groundstate.errors import NotConverged, ShapeError
@@ -39,7 +41,8 @@ class Lloyd:
 
     Parameters
     ----------
-    init : "k-means++", "random", centroids ``(k, d)``, or None for θ as it stands
+    init : "k-means++", "random", centroids ``(k, d)``, a function of a key that gives them, or None
+        for θ as it stands
     n_init : runs from different starts; the best is kept
     max_iter : iterations of a run
     tol : stop when :math:`\sum_z\|\Delta\mu_z\|^2` is at most ``tol`` times the mean variance of the
@@ -60,7 +63,7 @@ class Lloyd:
     ([-1.5, 2.0], 2.5)
     """
 
-    init: str | Tensor | None = "k-means++"
+    init: str | Tensor | Callable[[Key], Tensor] | None = "k-means++"
     n_init: int = 1
     max_iter: int = 300
     tol: float = 1e-4
@@ -123,15 +126,17 @@ class Lloyd:
         assert isinstance(energy, CentroidEnergy)
         if self.init is None:
             return energy.mu
-        if isinstance(self.init, Tensor):
-            if self.init.shape != energy.mu.shape:
+        key = problem.key.fold("start", i)
+        if not isinstance(self.init, str):
+            init = self.init if isinstance(self.init, Tensor) else self.init(key)
+            if init.shape != energy.mu.shape:
                 raise ShapeError(
                     f"init must hold one row per centroid, {tuple(energy.mu.shape)}, got "
-                    f"{tuple(self.init.shape)}"
+                    f"{tuple(init.shape)}"
                 )
-            return self.init.to(energy.mu)
+            return init.to(energy.mu)
         x, weight = problem.resident["x"], problem.sample_weight
-        drawer = Drawer(x, weight, problem.key.fold("start", i))
+        drawer = Drawer(x, weight, key)
         k = len(energy.mu)
         chosen = drawer.plus_plus(k) if self.init == "k-means++" else drawer.random(k)
         return torch.from_numpy(chosen).to(energy.mu)

@@ -61,7 +61,7 @@ def smo(
     Parameters
     ----------
     kernel : of the rows, or None when ``x`` is the Gram matrix
-    x : rows ``(n, d)`` or Gram matrix ``(n, n)``, on the CPU
+    x : rows ``(n, d)`` or Gram matrix ``(n, n)``; on a GPU its kernel rows are computed and kept there
     p, lo, hi : linear term and box, ``(n,)``
     tol : largest :math:`\max_{\beta_i < u_i} F_i - \min_{\beta_j > l_j} F_j` at the end
     max_steps : pair steps at most, −1 for no limit

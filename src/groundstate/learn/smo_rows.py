@@ -9,10 +9,27 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.hashing import row_hash
 from groundstate.learn.smo_kernels import gather, subtract_rows
 from groundstate.math.kernels import RBF, Geometry, Kernel, Linear
 
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
 HALF_NORM = 64.0  # beyond it float32 loses digits of the exponent that matter
+
+
+def canonical_rows(x: Tensor, y: Tensor | None, weight: Tensor | None) -> tuple[I64, F64]:
+    """Rows of different content, in the order of their hash, with their summed weights.
+
+    A row of weight 2 and the row twice become the same table, so everything after is the same to
+    the last bit. Rows of weight zero are left out. Returns the first place of each row, ``(G,)``,
+    and the weights, ``(G,)``.
+    """
+    w = np.ones(len(x)) if weight is None else weight.detach().cpu().double().numpy()
+    held = np.flatnonzero(w > 0)
+    hashes = row_hash(x, y)[held]
+    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
+    return held[first], np.bincount(group, weights=w[held], minlength=len(first))
 
 
 class RowCache:
@@ -38,8 +55,8 @@ class RowCache:
         width = self.n * (4 if single else 8)
         capacity = int(megabytes * 2**20 / max(width, 1))
         self.capacity = min(self.n, max(capacity, least))
-        self.cache = torch.empty(self.capacity, self.n, dtype=dtype)
-        self.array: NDArray[Any] = self.cache.numpy()
+        self.cache = torch.empty(self.capacity, self.n, dtype=dtype, device=x.device)
+        self.array: NDArray[Any] | None = self.cache.numpy() if x.device.type == "cpu" else None
         self.slot = np.full(self.n, -1, np.int64)  # where a row is kept, or -1
         self.owner = np.full(self.capacity, -1, np.int64)
         self.used = np.zeros(self.capacity, np.int64)  # when a slot was last asked for
@@ -60,8 +77,8 @@ class RowCache:
         self.features = left, torch.cat([x, one, -half], 1).to(dtype)
         return x, single
 
-    def _compute(self, index: NDArray[np.int64], out: Tensor | None = None) -> Tensor:
-        at = torch.from_numpy(index)
+    def _compute(self, index: I64, out: Tensor | None = None) -> Tensor:
+        at = self._index(index)
         self.computed += len(index)
         if self.features is not None:
             left, right = self.features
@@ -69,7 +86,10 @@ class RowCache:
         values = self.x[at] if self.kernel is None else self.kernel.of(Geometry(self.x[at], self.x))
         return values if out is None else out.copy_(values)
 
-    def slots(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _index(self, index: I64) -> Tensor:
+        return torch.from_numpy(index).to(self.cache.device)
+
+    def slots(self, index: I64) -> I64:
         """Where these rows are kept, after computing those that are not."""
         self.clock += 1
         held = self.slot[index]
@@ -82,11 +102,11 @@ class RowCache:
             if to[-1] - to[0] == len(to) - 1:  # fresh room is in one piece
                 self._compute(missing, self.cache[int(to[0]) : int(to[-1]) + 1])
             else:
-                self.cache[torch.from_numpy(to)] = self._compute(missing)
-        found: NDArray[np.int64] = self.slot[index]
+                self.cache[self._index(to)] = self._compute(missing)
+        found: I64 = self.slot[index]
         return found
 
-    def _room(self, need: int) -> NDArray[np.int64]:
+    def _room(self, need: int) -> I64:
         """Slots for this many rows, sorted: fresh ones, else those asked for longest ago."""
         if self.filled + need <= self.capacity:
             self.filled += need
@@ -99,11 +119,14 @@ class RowCache:
 
     def square(
         self,
-        slots: NDArray[np.int64],
-        columns: NDArray[np.int64],
-        known: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64]:
+        slots: I64,
+        columns: I64,
+        known: F64 | None = None,
+    ) -> F64:
         """The Gram matrix among these rows, float64; ``known`` is its leading part."""
+        if self.array is None:
+            part = self.cache[self._index(slots)][:, self._index(columns)]
+            return part.double().cpu().numpy()
         out = np.empty((len(slots), len(columns)))
         first = 0 if known is None else len(known)
         if known is not None:
@@ -112,10 +135,14 @@ class RowCache:
         return out
 
     def subtract(
-        self, F: NDArray[np.float64], slots: NDArray[np.int64], change: NDArray[np.float64]
+        self, F: F64, slots: I64, change: F64
     ) -> None:
         """F −= Σ change · rows."""
         moved = change != 0.0
+        if self.array is None:
+            part = self.cache[self._index(slots[moved])]
+            F -= (torch.from_numpy(change[moved]).to(part) @ part).double().cpu().numpy()
+            return
         subtract_rows(F, self.array, slots[moved], change[moved])
 
 

@@ -130,30 +130,34 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         return self.preparation_.transform(X)
 
+    def _ask(self, question: str, X: Any, *values: Any, **options: Any) -> Any:
+        prepared = self.prepare(X)
+        return getattr(self.estimator_, question)(prepared, *values, **options)
+
     @available_if(_has("predict"))
     def predict(self, X: Any) -> Any:
         """Labels, values or clusters of lowest energy, ``(n_samples,)``."""
-        return self.estimator_.predict(self.prepare(X))
+        return self._ask("predict", X)
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
         """Class probabilities, ``(n_samples, n_classes)``."""
-        return self.estimator_.predict_proba(self.prepare(X))
+        return self._ask("predict_proba", X)
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> Any:
         """Scores of the classes, high is likely."""
-        return self.estimator_.decision_function(self.prepare(X))
+        return self._ask("decision_function", X)
 
     @available_if(_has("transform"))
     def transform(self, X: Any) -> Any:
         """Codes, ``(n_samples, n_components)``."""
-        return self.estimator_.transform(self.prepare(X))
+        return self._ask("transform", X)
 
     @available_if(_has("score_samples"))
     def score_samples(self, X: Any) -> Any:
         """Log density of each prepared row, ``(n_samples,)``."""
-        return self.estimator_.score_samples(self.prepare(X))
+        return self._ask("score_samples", X)
 
     @available_if(_has("score"))
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -161,12 +165,12 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         if y is None and isinstance(X, Table) and X.target is not None:
             y = X.y
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return float(self.estimator_.score(self.prepare(X), y, **weights))
+        return float(self._ask("score", X, y, **weights))
 
     @available_if(_has("energy"))
     def energy(self, X: Any, y: Any = None, z: Any = None) -> Any:
         """Energy of each row; what is not passed is marginalised, ``(n_samples,)``."""
-        return self.estimator_.energy(self.prepare(X), y, z)
+        return self._ask("energy", X, y, z)
 
     @available_if(_has("infer"))
     def infer(

@@ -62,7 +62,7 @@ def sentences(obj: object) -> str:
 def formula(obj: object) -> str:
     """The first displayed formula of a docstring, as LaTeX; empty when there is none."""
     doc = inspect.cleandoc(getattr(obj, "__doc__", None) or "")
-    found = re.search(r"^\.\. math::(?P<one>.*)\n(?P<more>(?:\s*\n|[ \t]+.*\n?)*)", doc, re.M)
+    found = re.search(r"^\.\. math::(?P<one>.*)\n?(?P<more>(?:\s*\n|[ \t]+.*\n?)*)", doc, re.M)
     if found is None:
         return ""
     return " ".join(f"{found['one']} {found['more']}".split())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from groundstate.data import available
+from groundstate.models.table import TablePredictor
 from groundstate.report.facts import report_facts
 from groundstate.report.html import page
 from groundstate.report.job import Study
@@ -32,13 +35,24 @@ def write(found: Study, run: RunDir, source: str) -> dict[str, Any]:
         "metric": told["settings"]["metric"],
         "test": [score["score"], score["low"], score["high"]],
     }
-    run.save("model.gs", found.model, meta=meta)
+    run.save("model.gs", timeless(found.model), meta=meta)
     run.write_json("report.json", told)
     run.write_text("report.html", page(told, draw_all(found, told)))
     run.write_text("reproduce.py", reproduce_script(told, located(source)))
     fits = {entry.name: entry.fit_seconds for entry in found.board}
     run.write_json("timing.json", {"stages": found.seconds, "one_fit": fits})
     return told
+
+
+def timeless(model: TablePredictor) -> TablePredictor:
+    """The same model without the times of its solver, so that equal runs give equal files."""
+    history = getattr(model.estimator_, "history_", None)
+    if history is None:
+        return model
+    kept = copy(model)
+    kept.estimator_ = copy(model.estimator_)
+    kept.estimator_.history_ = replace(history, seconds=[])
+    return kept
 
 
 def located(source: str) -> str:
@@ -48,4 +62,4 @@ def located(source: str) -> str:
     return str(Path(source).expanduser().resolve())
 
 
-__all__ = ["located", "write"]
+__all__ = ["located", "timeless", "write"]

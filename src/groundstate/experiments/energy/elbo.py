@@ -74,6 +74,7 @@ def elbo(seed: int = 0, *, quick: bool = False) -> Result:
     evidence = float(_evidence(model, {"x": x}))
     ended = Categorical(logits=found["phi"])
     exact = posterior(model, "z", {"x": x})
+    assert isinstance(exact, Categorical)
     distance = kl(ended, exact)
     assert isinstance(distance, Tensor)
     last = float(distance.max())
@@ -83,7 +84,9 @@ def elbo(seed: int = 0, *, quick: bool = False) -> Result:
         Claim.below(f"{name}: largest |bound + KL − log p|", error, 1e-12)
         for name, error in errors.items()
     ]
-    claims.append(Claim.below("ascent from 5 starts: largest final KL to the posterior", last, 1e-6))
+    claims.append(
+        Claim.below("ascent from 5 starts: largest final KL to the posterior", last, 1e-6)
+    )
     above = float((curves - evidence).max())
     claims.append(Claim.at_most("ascent: most that the bound exceeds log p", above, 1e-12))
     numbers = {"log p": evidence, "final KL": last, "law": tilt, **errors}
@@ -97,9 +100,11 @@ def elbo(seed: int = 0, *, quick: bool = False) -> Result:
         left.set(xscale="log", xlabel="step", title="ELBO while q climbs, five starts")
         left.legend(loc="lower right")
         k = torch.arange(3)
-        right.bar(k - 0.2, start["phi"].softmax(1)[0].numpy(), 0.38, color=COLOURS[5], label="start")
+        right.bar(
+            k - 0.2, start["phi"].softmax(1)[0].numpy(), 0.38, color=COLOURS[5], label="start"
+        )
         right.bar(k + 0.2, tilt, 0.38, color=COLOURS[0], label="end")
-        right.plot(k, exact.probs[0].numpy(), "k_", markersize=42, label="posterior")
+        right.hlines(exact.probs[0].numpy(), k - 0.45, k + 0.45, color="black", label="posterior")
         right.set(title="q(z)", xticks=[0, 1, 2], xlabel="z")
         right.legend()
 

@@ -34,6 +34,7 @@ def em(seed: int = 0, *, quick: bool = False) -> Result:
     different starts end at different optima.
     """
     key = Key.of(seed)
+    small = _worked_example()
     x, _ = blobs(key.fold("data"), CENTRES, 1.0, 500)
     histories: list[History] = []
     ends: list[Tensor] = []
@@ -57,6 +58,9 @@ def em(seed: int = 0, *, quick: bool = False) -> Result:
     ordered = final.sort(descending=True).values
     optima = 1 + int(((ordered[:-1] - ordered[1:]) > APART).sum())
     claims = [
+        Claim.close("four points: log p at the start", small[0][0], -2.168465, tol=1e-6),
+        Claim.close("four points: bound after the M-step", small[1][0], -1.954753, tol=1e-6),
+        Claim.close("four points: log p after the E-step", small[0][1], -1.909317, tol=1e-6),
         Claim.at_most("largest fall of the bound over all half steps", fall, 1e-10),
         Claim.at_most("largest |bound − log-likelihood| after an E-step", touch, 1e-10),
         Claim.at_least("distinct optima", optima, 2),
@@ -67,19 +71,19 @@ def em(seed: int = 0, *, quick: bool = False) -> Result:
     def draw(figure: Figure) -> None:
         stairs, runs, plane = figure.subplots(1, 3)
         worst = int(final.argmin())
-        shown = histories[worst]
-        steps = min(6, shown.n_iter)
-        low = shown.extra["log_likelihood"][: steps + 1]
-        between = shown.extra["bound"][:steps]
-        stairs.plot(range(steps + 1), low, "o-", color=COLOURS[0], label="log p, bound after E")
+        low, between = small
+        stairs.plot(low, "o", color=COLOURS[0], label="log p = bound after E")
         for t, b in enumerate(between):
-            stairs.plot([t, t + 1, t + 1], [low[t], b, low[t + 1]], color=COLOURS[1], linewidth=1)
-        stairs.plot(range(1, steps + 1), between, "s", color=COLOURS[1], label="bound after M")
-        stairs.set(title="the staircase", xlabel="iteration")
+            path = [low[t], b, low[t + 1]]
+            stairs.plot([t, t + 0.5, t + 1], path, color=COLOURS[5], linewidth=1, zorder=0)
+            stairs.plot(t + 0.5, b, "s", color=COLOURS[1], label="" if t else "bound after M")
+        stairs.set(title="the staircase on four points", xlabel="iteration", xticks=range(4))
         stairs.legend(loc="lower right")
         for h in histories:
             runs.plot(h.extra["log_likelihood"], color=COLOURS[0], alpha=0.4, linewidth=1)
-        runs.set(title=f"{len(histories)} starts, {optima} optima", xlabel="iteration", xscale="symlog")
+        runs.set(
+            title=f"{len(histories)} starts, {optima} optima", xlabel="iteration", xscale="symlog"
+        )
         scatter(plane, x, torch.full((len(x),), 5))
         for i, colour, label in ((int(final.argmax()), 2, "best"), (worst, 4, "worst")):
             mu = ends[i].numpy()
@@ -88,6 +92,15 @@ def em(seed: int = 0, *, quick: bool = False) -> Result:
         plane.legend()
 
     return Result(claims, numbers, draw, size=(10.0, 3.6))
+
+
+def _worked_example() -> tuple[list[float], list[float]]:
+    """Log-likelihoods and bounds between them on {−2, −1, 1, 3}, from centroids (−1, 1)."""
+    energy = CentroidEnergy(2, 1).double()
+    energy.mu.data.copy_(torch.tensor([[-1.0], [1.0]]))
+    x = torch.tensor([[-2.0], [-1.0], [1.0], [3.0]], dtype=torch.float64)
+    history = fit(energy, {"x": x}, NLL(), EM(max_iter=3, tol=None, audit=True))
+    return history.extra["log_likelihood"], history.extra["bound"]
 
 
 def _worst_fall(history: History) -> float:

@@ -57,7 +57,9 @@ def estimators(seed: int = 0, *, quick: bool = False) -> Result:
 
         q = Categorical(logits=logits)
         own = key.fold(name).torch()
-        tables[name] = compare_estimators(gain, q, repeats=50_000 if quick else 200_000, generator=own)
+        tables[name] = compare_estimators(
+            gain, q, repeats=50_000 if quick else 200_000, generator=own
+        )
     mu = torch.tensor(0.7, dtype=F64, requires_grad=True)
     law = Normal(mu, torch.tensor(1.0, dtype=F64))
     own = key.fold("normal").torch()
@@ -75,9 +77,9 @@ def estimators(seed: int = 0, *, quick: bool = False) -> Result:
             gap = (row.mean - rows[0].mean).abs() / row.stderr
             off = max(off, float(gap.max()))
     claims.append(Claim.at_most("all means: distance from the exact gradient in stderr", off, 4.0))
-    numbers = {
-        name: {row.name: row.variance for row in rows} for name, rows in tables.items()
-    } | {"distance": off}
+    numbers = {name: {row.name: row.variance for row in rows} for name, rows in tables.items()} | {
+        "distance": off
+    }
     seconds = {name: {row.name: row.seconds for row in rows} for name, rows in tables.items()}
 
     def draw(figure: Figure) -> None:

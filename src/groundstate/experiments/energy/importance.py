@@ -108,13 +108,13 @@ def importance(seed: int = 0, *, quick: bool = False) -> Result:
         left.set(xlabel="draws M", title="standard deviation of the estimate of p(x)")
         left.plot([], [], color=COLOURS[2], label="posterior: 0")
         left.legend()
-        z = torch.linspace(-3, 4, 400, dtype=F64)
+        z = torch.linspace(-4.5, 3.5, 400, dtype=F64)
         for (name, q), colour in zip(proposals.items(), COLOURS):
             k = k_hat[name]
             label = f"{name}: k = {k:.2f}" if math.isfinite(k) else f"{name}: equal weights"
             right.plot(z.numpy(), q.log_prob(z).exp().numpy(), color=colour, label=label)
-        right.set(title="proposals and tail index", xlabel="z")
-        right.legend()
+        right.set(title="proposals and tail index", xlabel="z", xlim=(-4.5, 3.5))
+        right.legend(loc="upper left")
 
     return Result(claims, numbers, draw)
 

@@ -38,7 +38,9 @@ def moved_inputs(seed: int = 0, *, quick: bool = False) -> Result:
     before = {"loss": _loss(energy, x, y), "test": accuracy(energy, new_x, new_y)}
     moved = adapt(loss, x, {"y": y}, method=Gradient(max_iter=2000, optimizer=_steps))["x"]
     after = {"loss": _loss(energy, moved, y), "test": accuracy(energy, new_x, new_y)}
-    drift = max(float((p - kept[name]).detach().abs().max()) for name, p in energy.named_parameters())
+    drift = max(
+        float((p - kept[name]).detach().abs().max()) for name, p in energy.named_parameters()
+    )
 
     learned = LinearEnergy(2, 3).double()
     fit(learned, {"x": x, "y": y}, SoftMin(), random_state=0)
@@ -89,7 +91,7 @@ def _loss(energy: Energy, x: Tensor, y: Tensor) -> float:
 
 
 def _one_step() -> tuple[float, float]:
-    r""":math:`w_y = (1, 0), w_{\hat y} = (0, 2), x = (.3, .4)`: the gap before and after a step of 0.1."""
+    r""":math:`w_y = (1, 0), w_{\hat y} = (0, 2), x = (.3, .4)`: the gap before and after one step."""
     energy = LinearEnergy(2, 2, bias=False).double()
     with torch.no_grad():
         energy.W.copy_(torch.tensor([[1.0, 0.0], [0.0, 2.0]]))

@@ -76,11 +76,13 @@ def iw(seed: int = 0, *, quick: bool = False) -> Result:
 
     def draw(figure: Figure) -> None:
         left, right = figure.subplots(1, 2)
-        left.errorbar(sizes, means, [3 * e for e in errors], color=COLOURS[0], marker="o", capsize=2)
+        left.errorbar(
+            sizes, means, [3 * e for e in errors], color=COLOURS[0], marker="o", capsize=2
+        )
         left.axhline(truth, color="black", linestyle="--", linewidth=1, label="log p(x)")
         left.axhline(bound, color=COLOURS[1], linestyle=":", label="ELBO")
         left.set(xscale="log", xlabel="draws n", title="importance-weighted bound")
-        left.legend(loc="lower right")
+        left.legend(loc="center right")
         gap = [max(truth - m, 1e-5) for m in means]
         right.loglog(sizes, gap, "o-", color=COLOURS[0], label="log p − bound")
         variance = 0.00166607 / math.exp(2 * TRUTH)

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 RULES: dict[str, Rule] = {"perceptron": Perceptron(), "hinge": Margin(), "cross-entropy": SoftMin()}
 
 
-@experiment("ENE-X-landscapes", theme="energy", title="0-1 terraces, hinge planes, smooth CE")
+@experiment(
+    "ENE-X-landscapes", theme="energy", title="0-1 terraces, hinge planes, smooth CE", slow=True
+)
 def landscapes(seed: int = 0, *, quick: bool = False) -> Result:
     r"""The 0-1 loss is flat almost everywhere, so it can only be searched; its stand-ins can be
     descended.

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@experiment(
-    "ENE-X-latent-uncertainty", theme="energy", title="Variance over z is doubt about x"
-)
+@experiment("ENE-X-latent-uncertainty", theme="energy", title="Variance over z is doubt about x")
 def latent_uncertainty(seed: int = 0, *, quick: bool = False) -> Result:
     r"""With means ±a and equal prior weights, :math:`U(x) = \tfrac12(x^2 + a^2)` and
     :math:`V(x) = a^2x^2`.

@@ -29,7 +29,7 @@ def gauss() -> DensityEnergy:
     return DensityEnergy(Normal(torch.zeros(1, dtype=F64), torch.ones(1, dtype=F64)))
 
 
-@experiment("ENE-X-mcmc", theme="energy", title="Width, burn-in, thinning, step bias")
+@experiment("ENE-X-mcmc", theme="energy", title="Width, burn-in, thinning, step bias", slow=True)
 def mcmc(seed: int = 0, *, quick: bool = False) -> Result:
     r"""On the target N(0, 1) the settings of a sampler have known effects.
 
@@ -66,9 +66,7 @@ def mcmc(seed: int = 0, *, quick: bool = False) -> Result:
         for adjusted in (False, True):
             kernel = Langevin(step_size=eta, adjusted=adjusted).kernel(energy)
             own = key.fold("langevin", str(eta), int(adjusted)).torch()
-            done = run_chains(
-                kernel, {"x": exact}, 100 + steps, burn_in=100, thin=2, generator=own
-            )
+            done = run_chains(kernel, {"x": exact}, 100 + steps, burn_in=100, thin=2, generator=own)
             square = done.values["x"].square()
             found, error = float(square.mean()), 3 * float(mcse(square))
             name = "adjusted" if adjusted else "unadjusted"
@@ -139,9 +137,7 @@ def _thinning(
     found = {}
     for thin in (1, THIN):
         own = key.fold("thin", thin).torch()
-        done = run_chains(
-            kernel, {"x": exact}, n_steps, burn_in=burn_in, thin=thin, generator=own
-        )
+        done = run_chains(kernel, {"x": exact}, n_steps, burn_in=burn_in, thin=thin, generator=own)
         x = done.values["x"]
         products = x[:-1] * x[1:] / variance
         rho, error = float(products.mean()), 3 * float(mcse(products))
@@ -149,6 +145,8 @@ def _thinning(
         text = f"correlation of neighbours, every {thin}. state kept"
         claims.append(Claim.close(text, rho, (1 - eta) ** thin, tol=error))
         claims.append(
-            Claim.equal(f"states kept of {n_steps}, thin={thin}", len(x), (n_steps - burn_in) // thin)
+            Claim.equal(
+                f"states kept of {n_steps}, thin={thin}", len(x), (n_steps - burn_in) // thin
+            )
         )
     return found

@@ -23,7 +23,7 @@ CENTRES = [[-2.0, 0.0, 1.0], [2.0, 1.0, 0.0], [0.0, -2.0, -1.0]]
 
 @experiment("ENE-X-paradigms", theme="energy", title="One energy, many tasks")
 def paradigms(seed: int = 0, *, quick: bool = False) -> Result:
-    r"""What is held fixed and what is minimised names the task: :math:`\min_{\text{free}} e(x, y, z; \theta)`.
+    r""":math:`\min_{\text{free}} e(x, y, z; \theta)`: what is minimised names the task.
 
     Free finite y classifies, free finite z clusters, free real z encodes, free x synthesises, free
     θ learns, and all of them are one call of ``minimise`` whose energy trace never rises. The

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -37,7 +37,7 @@ def reverse(seed: int = 0, *, quick: bool = False) -> Result:
     error = 0.0
     evaluations: list[int] = []
     for i, width in enumerate(WIDTHS):
-        rows = max(64, 4096 // width)
+        rows = max(256, 4096 // width)
         energy = NetClassEnergy(10, 5, (width, width), generator=key.fold("net", i).torch())
         energy = energy.double()
         x = torch.randn(rows, 10, generator=key.fold("x", i).torch(), dtype=torch.float64)
@@ -57,7 +57,7 @@ def reverse(seed: int = 0, *, quick: bool = False) -> Result:
                 result: Tensor = loss()
             return result
 
-        forward, backward = _fastest(value, repeats), _fastest(gradient, repeats)
+        forward, backward = _fastest((value, gradient), repeats)
         count = sum(p.numel() for p in parameters)
         found, times = _differences(value, parameters, count if i < FULL else 50)
         spent = (count + 1) * statistics.median(times)
@@ -105,31 +105,32 @@ def reverse(seed: int = 0, *, quick: bool = False) -> Result:
     return Result(claims, numbers, draw, seconds)
 
 
-def _fastest(run: Callable[[], object], repeats: int) -> float:
-    """Smallest time of a call: the one least disturbed by other work on the machine."""
-    for _ in range(2):
-        run()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
+def _fastest(runs: Sequence[Callable[[], object]], repeats: int) -> list[float]:
+    """Smallest computing time of each call, taken in turn so that all see the same machine."""
+    times: list[list[float]] = [[] for _ in runs]
+    for _ in range(repeats + 2):
+        for run, own in zip(runs, times):
+            start = time.process_time()
+            run()
+            own.append(time.process_time() - start)
+    return [min(own[2:]) for own in times]
 
 
 @torch.no_grad()
 def _differences(
-    value: Callable[[], Tensor], parameters: list[Tensor], wanted: int, h: float = 1e-7
+    value: Callable[[], Tensor], parameters: Sequence[Tensor], wanted: int, h: float = 1e-7
 ) -> tuple[Tensor, list[float]]:
     """Forward differences in the first ``wanted`` parameters, and the time of each."""
-    base, found, times = float(value()), [], []
+    base = float(value())
+    found: list[float] = []
+    times: list[float] = []
     for p in parameters:
         flat = p.view(-1)
         for i in range(min(flat.numel(), wanted - len(found))):
-            start = time.perf_counter()
+            start = time.process_time()
             kept = flat[i].clone()
             flat[i] += h
             found.append((float(value()) - base) / h)
             flat[i] = kept
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
     return torch.tensor(found, dtype=torch.float64), times

@@ -67,7 +67,9 @@ def reverse_kl(seed: int = 0, *, quick: bool = False) -> Result:
     forward = DensityEnergy(Normal(torch.ones(1, dtype=F64), torch.ones(1, dtype=F64)), learn=True)
     with torch.no_grad():
         weight = (-target(x=GRID[:, None])).exp() * CELL
-    fit(forward, {"x": GRID[:, None]}, NLL(), LBFGS(tol=1e-12), sample_weight=weight, random_state=0)
+    fit(
+        forward, {"x": GRID[:, None]}, NLL(), LBFGS(tol=1e-12), sample_weight=weight, random_state=0
+    )
     law = forward.law
     spread, centre = float(law.stddev.detach()), float(law.mean.detach())
 

@@ -6,6 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
+from torch.distributions import Categorical
 
 from groundstate.compute.random import Key
 from groundstate.energy import CentroidEnergy
@@ -20,9 +22,15 @@ K = 5
 SHOWN = (0.0, 0.3, 1.0, 3.0, 10.0, math.inf)
 
 
-@experiment(
-    "ENE-X-soft-hard", theme="energy", title="Responsibilities go from uniform to Voronoi"
-)
+@torch.no_grad()
+def shares(energy: CentroidEnergy, x: Tensor, T: float) -> Tensor:
+    """Responsibilities ``(B, K)`` at a temperature in [0, ∞]."""
+    law = posterior(energy, "z", {"x": x}, T=T)
+    assert isinstance(law, Categorical)
+    return law.probs
+
+
+@experiment("ENE-X-soft-hard", theme="energy", title="Responsibilities go from uniform to Voronoi")
 def soft_hard(seed: int = 0, *, quick: bool = False) -> Result:
     r"""The responsibility of centroid k is :math:`r_k(x) = \mathrm{softmax}(-e(x, \cdot)/T)_k` with
     :math:`e(x, z) = \tfrac12\|x - \mu_z\|^2`.
@@ -39,9 +47,9 @@ def soft_hard(seed: int = 0, *, quick: bool = False) -> Result:
     with torch.no_grad():
         rows = [energy_moments(energy, "z", given, T=T).entropy for T in sweep]
         entropy = torch.stack([row for row in rows if row is not None])  # (T, points)
-        uniform = posterior(energy, "z", given, T=math.inf).probs
-        hard = posterior(energy, "z", given, T=0.0).probs
-        cold = posterior(energy, "z", given, T=sweep[1]).probs
+        uniform = shares(energy, points, math.inf)
+        hard = shares(energy, points, 0.0)
+        cold = shares(energy, points, warm[0])
     nearest = minimise(energy, "z", given)["z"]
     voronoi = torch.cdist(points, energy.mu.detach()).argmin(1)
     fall = float((entropy[:-1] - entropy[1:]).max())
@@ -70,8 +78,7 @@ def soft_hard(seed: int = 0, *, quick: bool = False) -> Result:
         grid = figure.add_gridspec(2, 6, height_ratios=[1, 1.3])
         for j, T in enumerate(SHOWN):
             ax = figure.add_subplot(grid[0, j])
-            with torch.no_grad():
-                r = posterior(energy, "z", given, T=T).probs
+            r = shares(energy, points, T)
             picture = (r.numpy() @ palette).reshape(len(b), len(a), 3)
             ax.imshow(picture, origin="lower", extent=(a[0], a[-1], b[0], b[-1]), aspect="auto")
             mu = energy.mu.detach().numpy()

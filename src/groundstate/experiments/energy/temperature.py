@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
-from groundstate.energy import LinearEnergy
+from groundstate.energy import Energy, LinearEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.tools import Watch, blobs
 from groundstate.learn import Perceptron, Rule, Snapshots, SoftMin, Stochastic, fit, sgd, zero_one
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 TEMPERATURES = (math.inf, 10.0, 1.0, 0.1, 0.01)
 
 
-@experiment(
-    "ENE-X-temperature", theme="energy", title="T joins uniform push, CE, perceptron"
-)
+@experiment("ENE-X-temperature", theme="energy", title="T joins uniform push, CE, perceptron")
 def temperature(seed: int = 0, *, quick: bool = False) -> Result:
     r"""``SoftMin(T)`` is the perceptron when cold, cross-entropy at 1, and a uniform push when hot.
 
@@ -103,7 +101,7 @@ def _path(rule: Rule, data: dict[str, Tensor], seed: int) -> Tensor:
     return snapshots.draws.theta
 
 
-def _look(energy: LinearEnergy, x: Tensor, y: Tensor) -> Tensor:
+def _look(energy: Energy, x: Tensor, y: Tensor) -> Tensor:
     """Mean energy of the target, error, and size of θ."""
     e = energy.table("y", x=x)
     size = torch.cat([p.reshape(-1) for p in energy.parameters()]).norm()

@@ -91,7 +91,7 @@ def theta(seed: int = 0, *, quick: bool = False) -> Result:
     energy = ParameterEnergy(_model(1), Naive(), _batch(D[:, None]), PRIOR)
     best = float(minimise(energy, "theta", init={"theta": energy.theta})["theta"])
     exact = sample(
-        energy, "theta", n=400, method=HMC(step_size=0.4, n_steps=60),
+        energy, "theta", n=400, method=HMC(step_size=0.4, n_leapfrog=4, n_steps=25),
         init={"theta": energy.theta.expand(50, -1)}, generator=key.fold("hmc").torch(),
     )["theta"].reshape(-1)  # fmt: skip
     claims += [

@@ -13,11 +13,13 @@ from groundstate.math.kernels.stationary import (
     RationalQuadratic,
     White,
 )
+from groundstate.math.kernels.wrapped import Function, Precomputed
 
 __all__ = [
     "RBF",
     "Constant",
     "DotProduct",
+    "Function",
     "Geometry",
     "Kernel",
     "Laplacian",
@@ -26,6 +28,7 @@ __all__ = [
     "Periodic",
     "Polynomial",
     "Power",
+    "Precomputed",
     "Product",
     "RationalQuadratic",
     "Sigmoid",

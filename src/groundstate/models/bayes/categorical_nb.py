@@ -105,7 +105,8 @@ class CategoricalNB(DiscreteNB):
         return codes
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Any:
-        vars(self).pop("n_categories_", None)  # of an earlier fit
+        if hasattr(self, "n_categories_"):
+            del self.n_categories_  # of an earlier fit
         return super()._build(X, y, weight)
 
     def _energy(self, x: Tensor, y: Tensor, weight: Tensor | None) -> CategoricalClassEnergy:

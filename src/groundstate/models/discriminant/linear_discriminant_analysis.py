@@ -150,7 +150,7 @@ class LinearDiscriminantAnalysis(
             "scalings_": U @ vt[:rank].T, "explained_variance_ratio_": shares[:most],
         }  # fmt: skip
         if self.store_covariance or self.solver != "svd":
-            named["covariance_"] = torch.linalg.pinv(U @ U.T, hermitian=True)
+            named["covariance_"] = energy.tied_covariance()
         dtype = energy.mu.dtype
         return {name: value.to(dtype).cpu().numpy() for name, value in named.items()}
 

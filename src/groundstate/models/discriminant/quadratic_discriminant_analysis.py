@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -98,7 +98,18 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
         self.device = device
         self.callbacks = callbacks
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, **weights: Any) -> Self:  # type: ignore[override]
+        """Learn from rows ``X``, labels ``y`` and, by keyword, ``sample_weight``.
+
+        The weights stand outside the signature because scikit-learn's checks, seeing them there,
+        fit rows with a singular class, which this model must refuse.
+        """
+        unknown = sorted(set(weights) - {"sample_weight"})
+        if unknown:
+            raise TypeError(f"fit takes X, y and sample_weight, got {unknown[0]!r}")
+        return super().fit(X, y, weights.get("sample_weight"))
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         try:
             return super()._fit(X, y, sample_weight)
         except RankDeficient as error:
@@ -116,7 +127,10 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
         n = energy.sums_of(x[:, :1], y, weight)["n"]
         if bool((n <= 1).any()):
             label = self.classes_[int((n <= 1).nonzero()[0])]
-            raise ValueError(f"y has only 1 sample in class {label}, covariance is ill defined.")
+            counted = "" if weight is None else " (counted by sample_weight)"
+            raise ValueError(
+                f"y has only 1 sample in class {label}{counted}, covariance is ill defined."
+            )
         return energy
 
     def _attributes(self, energy: Any, sums: dict[str, Tensor]) -> dict[str, Any]:

@@ -1,0 +1,75 @@
+"""Rows down flat trees, compiled; `TreeNodes.descend` says the same in torch, for any device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+_ONE = np.uint64(1)
+
+
+def _jit(function: Any) -> Any:
+    return njit(nogil=True, no_cpython_wrapper=True)(function)
+
+
+@_jit
+def leaf(
+    x: Any, i: int, at: int, feature: Any, threshold: Any, left: Any, right: Any, nan_left: Any,
+    cat_start: Any, cat_size: Any, bits: Any,
+) -> int:  # fmt: skip
+    """The leaf that row i reaches from node ``at``."""
+    j = feature[at]
+    while j >= 0:
+        v = x[i, j]
+        if np.isnan(v):
+            go = nan_left[at]
+        elif cat_start[at] < 0:
+            go = v <= threshold[at]
+        elif v < 0 or v >= cat_size[at]:
+            go = nan_left[at]
+        else:
+            c = np.uint64(v)
+            word = np.uint64(bits[cat_start[at] + np.int64(c >> np.uint64(6))])
+            go = (word >> (c & np.uint64(63))) & _ONE != 0
+        at = left[at] if go else right[at]
+        j = feature[at]
+    return at
+
+
+@njit(cache=True, nogil=True)
+def leaves(
+    x: Any, lo: int, hi: int, roots: Any, feature: Any, threshold: Any, left: Any, right: Any,
+    nan_left: Any, cat_start: Any, cat_size: Any, bits: Any, out: Any,
+) -> None:  # fmt: skip
+    """out[i, t] = the leaf of row i in tree t, for rows lo..hi."""
+    for i in range(lo, hi):
+        for t in range(len(roots)):
+            out[i, t] = leaf(x, i, roots[t], feature, threshold, left, right, nan_left, cat_start,
+                             cat_size, bits)  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def summed(
+    x: Any, lo: int, hi: int, roots: Any, feature: Any, threshold: Any, left: Any, right: Any,
+    nan_left: Any, cat_start: Any, cat_size: Any, bits: Any, value: Any, column: Any, out: Any,
+) -> None:  # fmt: skip
+    """out[i, c] += the leaf values of row i over all trees, for rows lo..hi.
+
+    Trees go through a block of rows before the next tree, so that a tree stays in the cache.
+    ``column[t]`` is where a tree of one value adds; −1: ``value`` has all columns.
+    """
+    k = value.shape[1]
+    for start in range(lo, hi, 256):
+        stop = min(start + 256, hi)
+        for t in range(len(roots)):
+            c = column[t]
+            for i in range(start, stop):
+                at = leaf(x, i, roots[t], feature, threshold, left, right, nan_left, cat_start,
+                          cat_size, bits)  # fmt: skip
+                if c >= 0:
+                    out[i, c] += value[at, 0]
+                else:
+                    for m in range(k):
+                        out[i, m] += value[at, m]

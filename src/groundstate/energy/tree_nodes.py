@@ -1,0 +1,239 @@
+r"""Trees as flat arrays: who asks what, where to go, and what stands in the leaves."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+MANY = 1 << 17  # visits (rows × trees) from which several threads pay
+
+
+@dataclass
+class Tree:
+    """One grown tree; a leaf has feature −1. Children are numbered within the tree.
+
+    ``categories`` gives, for nodes that ask for a set of categories, the mask of those that go
+    left; there ``threshold`` is NaN.
+    """
+
+    feature: NDArray[np.int64]  # (N,)
+    threshold: NDArray[np.float64]  # (N,)
+    left: NDArray[np.int64]  # (N,)
+    right: NDArray[np.int64]  # (N,)
+    nan_left: NDArray[np.bool_]  # (N,)
+    value: NDArray[np.float64]  # (N, k)
+    weight: NDArray[np.float64]  # (N,)
+    impurity: NDArray[np.float64]  # (N,)
+    rows: NDArray[np.int64]  # (N,)
+    categories: dict[int, NDArray[np.bool_]]
+    column: int = -1  # the output that a tree of one value adds to, −1: all of them
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.feature)
+
+
+class TreeNodes(nn.Module):
+    r"""A sum of binary trees, :math:`f(x) = \sum_t v_{\ell_t(x)}` with :math:`\ell_t(x)` a leaf.
+
+    A node sends a row left when :math:`x_j \le t`, or when the category :math:`x_j` is in its set;
+    NaN and unknown categories go where ``nan_left`` says.
+
+    Parameters
+    ----------
+    n_nodes, n_trees : total number of nodes, and of trees
+    k : values per node
+    n_words : 64-bit words of all category sets
+
+    Attributes
+    ----------
+    value : Parameter, ``(n_nodes, k)``
+    feature, threshold, left, right, nan_left, weight, impurity, rows : buffers, ``(n_nodes,)``
+    start : buffer, ``(n_trees + 1,)``; tree t has the nodes ``start[t]:start[t + 1]``
+    column : buffer, ``(n_trees,)``
+    """
+
+    value: Tensor
+    feature: Tensor
+    threshold: Tensor
+    left: Tensor
+    right: Tensor
+    nan_left: Tensor
+    weight: Tensor
+    impurity: Tensor
+    rows: Tensor
+    cat_start: Tensor
+    cat_size: Tensor
+    bits: Tensor
+    start: Tensor
+    column: Tensor
+
+    def __init__(self, n_nodes: int = 1, n_trees: int = 1, k: int = 1, n_words: int = 0) -> None:
+        super().__init__()
+        self.value = nn.Parameter(torch.zeros(n_nodes, k))
+        for name, dtype in _INTEGER.items():
+            self.register_buffer(name, torch.full((n_nodes,), -1, dtype=dtype))
+        for name in ("threshold", "weight", "impurity"):
+            self.register_buffer(name, torch.zeros(n_nodes))
+        self.register_buffer("bits", torch.zeros(n_words, dtype=torch.int64))
+        start = torch.zeros(n_trees + 1, dtype=torch.int64)
+        start[1:] = n_nodes
+        self.register_buffer("start", start)
+        self.register_buffer("column", torch.full((n_trees,), -1, dtype=torch.int64))
+
+    def config(self) -> dict[str, Any]:
+        n, k = self.value.shape
+        return {"n_nodes": n, "n_trees": self.n_trees, "k": k, "n_words": len(self.bits)}
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.column)
+
+    def set(self, trees: list[Tree]) -> None:
+        """Take these trees, in the floating type and on the device of ``value``."""
+        device, dtype = self.value.device, self.value.dtype
+        start = np.concatenate([[0], np.cumsum([t.n_nodes for t in trees])])
+        arrays: dict[str, NDArray[Any]] = {"start": start}
+        for name in ("feature", "threshold", "nan_left", "weight", "impurity", "rows", "value"):
+            arrays[name] = np.concatenate([getattr(t, name) for t in trees])
+        for name in ("left", "right"):
+            moved = [np.where(getattr(t, name) < 0, -1, getattr(t, name) + a)
+                     for t, a in zip(trees, start)]  # fmt: skip
+            arrays[name] = np.concatenate(moved)
+        n = int(start[-1])
+        arrays["cat_start"], arrays["cat_size"] = np.full(n, -1), np.zeros(n, np.int64)
+        words: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+        used = 0
+        for tree, at in zip(trees, start):
+            for v, mask in tree.categories.items():
+                packed = np.packbits(np.pad(mask, (0, -len(mask) % 64)), bitorder="little")
+                words.append(packed.view(np.int64))
+                arrays["cat_start"][at + v], arrays["cat_size"][at + v] = used, len(mask)
+                used += len(words[-1])
+        arrays["bits"] = np.concatenate(words)
+        arrays["column"] = np.array([t.column for t in trees], np.int64)
+        for name, array in arrays.items():
+            kind = _INTEGER.get(name, torch.int64 if array.dtype.kind == "i" else dtype)
+            made = torch.from_numpy(np.ascontiguousarray(array)).to(device, kind)
+            if name == "value":
+                self.value = nn.Parameter(made, requires_grad=self.value.requires_grad)
+            else:
+                setattr(self, name, made)
+
+    def _load_from_state_dict(self, state: Any, prefix: str, *args: Any) -> None:
+        for name in (*self._parameters, *self._buffers):  # trees of another size may come
+            own, new = getattr(self, name), state.get(prefix + name)
+            if isinstance(own, Tensor) and isinstance(new, Tensor) and own.shape != new.shape:
+                if name != "value":
+                    setattr(self, name, own.new_empty(new.shape))
+                else:
+                    self.value = nn.Parameter(own.new_empty(new.shape), own.requires_grad)
+        super()._load_from_state_dict(state, prefix, *args)  # type: ignore[no-untyped-call]
+
+    def _arrays(self) -> tuple[Any, ...]:
+        names = ("feature", "threshold", "left", "right", "nan_left", "cat_start", "cat_size", "bits")
+        return (self.start[:-1].numpy(), *(getattr(self, name).numpy() for name in names))
+
+    @torch.no_grad()
+    def apply_rows(self, x: Tensor) -> Tensor:
+        """The leaf of each row in each tree, as numbers of nodes, ``(B, n_trees)``."""
+        if x.device.type != "cpu":
+            return self.descend(x)
+        from groundstate.energy.tree_kernels import leaves
+
+        out = np.empty((len(x), self.n_trees), np.int64)
+        rows, arrays = x.detach().contiguous().numpy(), self._arrays()
+        _threads(lambda lo, hi: leaves(rows, lo, hi, *arrays, out), len(x), self.n_trees)
+        return torch.from_numpy(out)
+
+    def descend(self, x: Tensor) -> Tensor:
+        """`apply_rows` in torch, level by level."""
+        at = self.start[:-1].expand(len(x), -1).clone()  # (B, T)
+        while True:
+            j = self.feature[at].long()
+            inner = j >= 0
+            if not bool(inner.any()):
+                return at
+            v = x.gather(1, j.clamp_min(0))
+            known = ~torch.isnan(v)
+            size = self.cat_size[at]
+            category = self.cat_start[at] >= 0
+            known &= ~category | ((v >= 0) & (v < size))
+            go = torch.where(known & ~category, v <= self.threshold[at], self.nan_left[at])
+            if len(self.bits):
+                c = torch.where(known & category, v, torch.zeros_like(v)).long()
+                word = (self.cat_start[at].long().clamp_min(0) + (c >> 6)).clamp_max(len(self.bits) - 1)
+                bit = (self.bits[word] >> (c & 63)) & 1
+                go = torch.where(known & category, bit.bool(), go)
+            step = torch.where(go, self.left[at], self.right[at]).long()
+            at = torch.where(inner, step, at)
+
+    def forward(self, x: Tensor, outputs: int) -> Tensor:
+        """Sums of the leaf values, ``(B, outputs)``."""
+        learning = torch.is_grad_enabled() and self.value.requires_grad
+        if learning or x.device.type != "cpu":
+            found = self.value[self.apply_rows(x)]  # (B, T, k)
+            if bool((self.column < 0).all()):
+                return found.sum(1)
+            out = x.new_zeros(len(x), outputs)
+            return out.index_add(1, self.column, found[..., 0])
+        from groundstate.energy.tree_kernels import summed
+
+        out = np.zeros((len(x), outputs), np.float64)
+        rows, value = x.detach().contiguous().numpy(), self.value.detach().numpy()
+        arrays, column = self._arrays(), self.column.numpy()
+        _threads(
+            lambda lo, hi: summed(rows, lo, hi, *arrays, value, column, out), len(x), self.n_trees
+        )
+        return torch.from_numpy(out).to(self.value.dtype)
+
+    def tree(self, t: int) -> Tree:
+        """One tree, numbered from its own root."""
+        lo, hi = int(self.start[t]), int(self.start[t + 1])
+        part = {
+            name: getattr(self, name)[lo:hi].detach().cpu().numpy()
+            for name in ("feature", "left", "right", "nan_left", "threshold", "weight", "impurity",
+                         "rows", "value", "cat_start", "cat_size")
+        }  # fmt: skip
+        sets = {}
+        for v in np.flatnonzero(part["cat_start"] >= 0):
+            size, at = int(part["cat_size"][v]), int(part["cat_start"][v])
+            words = self.bits[at : at + -(-size // 64)].cpu().numpy()
+            bits = np.unpackbits(words.view(np.uint8), bitorder="little")
+            sets[int(v)] = bits[:size].astype(bool)
+        for name in ("left", "right"):
+            part[name] = np.where(part[name] < 0, -1, part[name] - lo).astype(np.int64)
+        part.pop("cat_start"), part.pop("cat_size")
+        part["feature"] = part["feature"].astype(np.int64)
+        return Tree(**part, categories=sets, column=int(self.column[t]))
+
+
+_INTEGER = {
+    "feature": torch.int32,
+    "left": torch.int32,
+    "right": torch.int32,
+    "nan_left": torch.bool,
+    "rows": torch.int32,
+    "cat_start": torch.int32,
+    "cat_size": torch.int32,
+}
+
+
+def _threads(task: Any, rows: int, trees: int) -> None:
+    workers = min(torch.get_num_threads(), os.cpu_count() or 1) if rows * trees >= MANY else 1
+    if workers == 1:
+        task(0, rows)
+        return
+    cuts = np.linspace(0, rows, workers + 1).astype(int)
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(task, cuts[:-1], cuts[1:]))
+
+
+__all__ = ["Tree", "TreeNodes"]

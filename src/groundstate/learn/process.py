@@ -1,0 +1,254 @@
+r"""Learning a Gaussian process: the parameters of its kernel by marginal likelihood."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from groundstate.compute.hashing import row_hash
+from groundstate.compute.random import Key
+from groundstate.energy.process import FieldEnergy, ProcessEnergy
+from groundstate.learn.base import History, Problem
+from groundstate.learn.callbacks import Monitor, Run
+from groundstate.learn.fit import solver_for
+from groundstate.learn.rules.naive import Naive
+from groundstate.math.process import cholesky
+from groundstate.registry import solvers
+
+F64 = NDArray[np.float64]
+Objective = Callable[[F64], tuple[float, F64]]
+SKETCH = 1000  # rows on which a long table's parameters are found before they are polished
+LONG = 2000  # rows from which that pays
+
+
+@dataclass
+class EvidencePoint:
+    """The energy of the data at θ, its gradient, and the factor of K."""
+
+    value: float
+    gradient: F64
+    factor: Tensor
+
+
+def evidence(
+    field: FieldEnergy,
+    y: Tensor,
+    theta: Tensor | None = None,
+    weight: Tensor | None = None,
+    *,
+    slope: bool = True,
+) -> EvidencePoint:
+    r"""Negative log marginal likelihood of draws ``y`` ``(m, n)`` and its gradient in θ.
+
+    With :math:`a = K^{-1}y` the gradient is
+    :math:`-\tfrac12\operatorname{tr}((aa^\top - K^{-1})\,\partial K)`: one factor, one inverse, and
+    one backward pass through the kernel, whatever the number of parameters.
+    """
+    at = (field.theta if theta is None else theta).detach().clone().requires_grad_(slope)
+    with torch.set_grad_enabled(slope):
+        K = field.covariance(at)
+        repeats = field.repeats(at)
+    with torch.no_grad():
+        L = cholesky(K.detach())
+        rows = y if weight is None else y * weight.sqrt()[:, None]
+        total = float(len(y) if weight is None else weight.sum())
+        a = torch.cholesky_solve(rows.T, L)  # (n, m)
+        constant = float(L.diagonal().log().sum()) + 0.5 * len(L) * math.log(2 * math.pi)
+        value = 0.5 * float((rows.T * a).sum()) + total * (constant + float(repeats))
+    if not slope or not len(at):
+        return EvidencePoint(value, np.zeros(len(at)), L)
+    with torch.no_grad():
+        W = torch.cholesky_inverse(L)
+        W = torch.addmm(W, a, a.T, beta=0.5 * total, alpha=-0.5)
+    outputs, grads = [K], [W]
+    if repeats.requires_grad:
+        outputs.append(repeats)
+        grads.append(torch.full_like(repeats, total))
+    (g,) = torch.autograd.grad(outputs, [at], grads)
+    return EvidencePoint(value, g.double().cpu().numpy(), L)
+
+
+@solvers.register(
+    formula=r"\nabla_\theta = -\tfrac12\operatorname{tr}((aa^\top - K^{-1})\,\partial_\theta K)",
+    make=lambda energy: Evidence(),
+)
+@solver_for(FieldEnergy, Naive)
+@dataclass(frozen=True)
+class Evidence:
+    r"""L-BFGS within bounds on :math:`\tfrac12 y^\top K^{-1}y + \tfrac12\log|2\pi K|`, with the
+    gradient :math:`-\tfrac12\operatorname{tr}((aa^\top - K^{-1})\,\partial_\theta K)`.
+
+    Tables of 2,000 rows and more are first solved on 1,000 of their rows, from every start; only
+    the best is polished on all rows.
+
+    Parameters
+    ----------
+    restarts : further starts, drawn within the bounds of the kernel
+    optimizer : "lbfgs", None to leave θ as it is, or ``optimizer(objective, theta, bounds)`` that
+        returns (theta, value)
+    max_iter : iterations of each run at most
+    """
+
+    restarts: int = 0
+    optimizer: Any = "lbfgs"
+    max_iter: int = 15000
+
+    def reason_against(self, problem: Problem) -> str | None:
+        if not isinstance(problem.energy, FieldEnergy):
+            return "it is for a Gaussian field"
+        if not problem.is_resident or problem.penalty is not None:
+            return "it needs resident y and no penalty"
+        return None
+
+    def run(self, problem: Problem) -> History:
+        field = problem.energy
+        assert isinstance(field, FieldEnergy)
+        history = History(solver="Evidence", converged=True, stop="gradient")
+        with Monitor(problem.callbacks, Run(problem, history, self.max_iter)) as monitor:
+            start = time.perf_counter()
+            y, w = problem.resident["y"], problem.sample_weight
+            self.learn(field, y, w, problem.key, history)
+            history.seconds.append(time.perf_counter() - start)
+            monitor.epoch(history.objective[-1] / problem.total_weight)
+        history.n_iter = max(1, len(history.objective))
+        return history
+
+    def learn(
+        self, field: FieldEnergy, y: Tensor, w: Tensor | None, key: Key, history: History
+    ) -> Tensor:
+        """Set θ; returns the factor of K there."""
+        bounds = field.kernel.bounds
+        if self.optimizer is None or not len(bounds):
+            point = evidence(field, y, weight=w, slope=False)
+            history.objective.append(point.value)
+            return point.factor
+        starts = [field.theta.detach().double().cpu().numpy()]
+        if self.restarts:
+            if not np.isfinite(bounds).all():
+                raise ValueError("restarts need finite bounds on every parameter of the kernel")
+            rng = key.fold("restarts").numpy()
+            starts += list(rng.uniform(bounds[:, 0], bounds[:, 1], (self.restarts, len(bounds))))
+        part, y_part = _sketch(field, y)
+        if part is not None:
+            found = [self._minimise(_objective(part, y_part, w, []), s, bounds) for s in starts]
+            starts = [min(found, key=lambda pair: pair[1])[0]]
+        found = [self._minimise(_objective(field, y, w, history.objective), s, bounds) for s in starts]
+        best = min(found, key=lambda pair: pair[1])[0]
+        with torch.no_grad():
+            field.theta.copy_(torch.as_tensor(best))
+        point = evidence(field, y, weight=w, slope=False)
+        history.objective.append(point.value)
+        return point.factor
+
+    def _minimise(self, objective: Objective, start: F64, bounds: F64) -> tuple[F64, float]:
+        if callable(self.optimizer):
+            theta, value = self.optimizer(objective, start, bounds)
+            return np.asarray(theta), float(value)
+        from scipy.optimize import minimize
+
+        found = minimize(
+            objective, np.clip(start, bounds[:, 0], bounds[:, 1]), jac=True, method="L-BFGS-B",
+            bounds=bounds, options={"maxiter": self.max_iter},
+        )  # fmt: skip
+        return found.x, float(found.fun)
+
+
+def _objective(field: FieldEnergy, y: Tensor, w: Tensor | None, kept: list[float]) -> Objective:
+    def value_and_gradient(theta: F64) -> tuple[float, F64]:
+        try:
+            point = evidence(field, y, torch.as_tensor(theta).to(field.theta), w)
+        except np.linalg.LinAlgError:
+            return math.inf, np.zeros(len(theta))
+        kept.append(point.value)
+        return point.value, point.gradient
+
+    return value_and_gradient
+
+
+def _sketch(field: FieldEnergy, y: Tensor) -> tuple[FieldEnergy | None, Tensor]:
+    """A part of a long table, chosen by the content of its rows."""
+    if len(field.x) < LONG:
+        return None, y
+    order = np.argsort(row_hash(field.x, y.T.contiguous()))[:SKETCH]
+    at = torch.from_numpy(np.sort(order)).to(field.x.device)
+    weight = None if field.weight is None else field.weight[at]
+    part = FieldEnergy(field.x[at], field.kernel, field.noise[at], weight)
+    return part, y[:, at]
+
+
+@solvers.register(formula=r"m(x) = k_x^\top K^{-1} y", make=lambda energy: Conditioning())
+@solver_for(ProcessEnergy, Naive)
+@dataclass(frozen=True)
+class Conditioning:
+    r"""Learn the kernel by `Evidence`, then condition on the rows,
+    :math:`m(x) = k_x^\top K^{-1}y`. Rows of equal content become one row of summed weight.
+
+    Parameters
+    ----------
+    noise : α, variance of each observation, a number or ``(n,)``; None takes the energy's
+    evidence : how the parameters of the kernel are found
+    """
+
+    noise: Any = None
+    evidence: Evidence = Evidence()
+
+    def reason_against(self, problem: Problem) -> str | None:
+        if not isinstance(problem.energy, ProcessEnergy):
+            return "it is for a Gaussian process"
+        if not problem.is_resident or set(problem.names) != {"x", "y"} or problem.penalty:
+            return "it needs resident x and y and no penalty"
+        return None
+
+    def run(self, problem: Problem) -> History:
+        energy = problem.energy
+        assert isinstance(energy, ProcessEnergy)
+        history = History(solver="Conditioning", converged=True, stop="gradient")
+        start = time.perf_counter()
+        with Monitor(problem.callbacks, Run(problem, history, 1)) as monitor:
+            x, y = problem.resident["x"].detach(), problem.resident["y"].detach()
+            noise = energy.noise if self.noise is None else self.noise
+            alpha = torch.as_tensor(noise).to(x).expand(len(x))
+            index, weight = merged(x, y, alpha, problem.sample_weight)
+            field = FieldEnergy(x[index], energy.kernel, alpha[index], weight)
+            y = ((y[index] - energy.shift) / energy.scale).T.contiguous()
+            L = self.evidence.learn(field, y, None, problem.key, history)
+            energy.observe(field, y, L)
+            history.extra["log_marginal_likelihood"] = [-history.objective[-1]]
+            history.extra["noise"] = alpha[index].tolist()
+            if weight is not None:
+                history.extra["weight"] = weight.tolist()
+            history.seconds.append(time.perf_counter() - start)
+            monitor.epoch(history.objective[-1] / problem.total_weight)
+        history.n_iter = max(1, len(history.objective))
+        return history
+
+
+def merged(
+    x: Tensor, y: Tensor, alpha: Tensor, weight: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    """First places of rows of different content, and their summed weights.
+
+    Without repeated or weighted rows the order stays and the weights are None; else the order is
+    that of the content, so that a weighted table and its repeated twin are the same to the bit.
+    """
+    w = np.ones(len(x)) if weight is None else weight.double().cpu().numpy()
+    held = np.flatnonzero(w > 0)
+    _, first, group = np.unique(
+        row_hash(x, y, alpha.contiguous())[held], return_index=True, return_inverse=True
+    )
+    sums = np.bincount(group, weights=w[held])
+    if (sums == 1).all() and len(held) == len(x):
+        return torch.arange(len(x), device=x.device), None
+    at = torch.from_numpy(held[first]).to(x.device)
+    return at, torch.from_numpy(sums).to(x)
+
+
+__all__ = ["Conditioning", "Evidence", "EvidencePoint", "evidence", "merged"]

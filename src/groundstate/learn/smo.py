@@ -1,0 +1,208 @@
+r"""The support vector machine in the dual, for each pair of classes."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from groundstate.energy.kernel_machine import KernelMachineEnergy
+from groundstate.errors import DataError, NotConverged, NotSeparableError
+from groundstate.learn.base import History, Problem
+from groundstate.learn.callbacks import Monitor, Run
+from groundstate.learn.fit import solver_for
+from groundstate.learn.function_norm import FunctionNorm
+from groundstate.learn.rules.one_vs_one import OneVsOne
+from groundstate.learn.smo_engine import Solution, smo
+from groundstate.learn.smo_rows import F64, I64, canonical_rows
+from groundstate.math.kernels import Precomputed
+from groundstate.registry import solvers
+
+BOUND = 1e-9  # share of the box within which a coefficient counts as at its bound
+THINNEST = 1e-6  # margin, relative to the size of the features, that still separates
+
+
+@solvers.register(
+    formula=r"\max_\alpha \sum_i\alpha_i - \tfrac12\sum_{ij}\alpha_i\alpha_j t_it_j k(x_i, x_j)",
+    make=lambda energy: SMO(),
+)
+@solver_for(KernelMachineEnergy, OneVsOne)
+@dataclass(frozen=True)
+class SMO:
+    r"""Sequential minimal optimisation of the dual,
+    :math:`\max_\alpha \sum_i\alpha_i - \tfrac12\sum_{ij}\alpha_i\alpha_j t_it_jk(x_i,x_j)` with
+    :math:`0 \le \alpha_i \le w_i/\lambda` and :math:`\sum_i\alpha_it_i = 0`.
+
+    Two coefficients move at a time, chosen by second order, within working sets whose kernel rows
+    are computed by one matrix product and kept in a cache. Without a penalty (λ = 0) the margin is
+    hard.
+
+    Parameters
+    ----------
+    tol : largest violation of optimality at the end
+    max_steps : pair steps for each pair of classes, −1 for no limit
+    megabytes : size of the cache of kernel rows
+    shrinking : set coefficients aside that cannot move
+    block : rows of a working set
+    """
+
+    tol: float = 1e-3
+    max_steps: int = -1
+    megabytes: float = 200.0
+    shrinking: bool = True
+    block: int = 512
+
+    def reason_against(self, problem: Problem) -> str | None:
+        if not isinstance(problem.energy, KernelMachineEnergy):
+            return "it is for a kernel machine"
+        if type(problem.rule) is not OneVsOne or problem.rule.m != 1.0:
+            return "it is for the rule OneVsOne with margin 1"
+        if not problem.is_resident or set(problem.names) != {"x", "y"}:
+            return "it needs resident x and y"
+        if not isinstance(problem.penalty, FunctionNorm):
+            return "it needs a FunctionNorm penalty, which bounds the coefficients"
+        return None
+
+    @torch.no_grad()
+    def run(self, problem: Problem) -> History:
+        start = time.perf_counter()
+        energy, penalty = problem.energy, problem.penalty
+        assert isinstance(energy, KernelMachineEnergy) and isinstance(penalty, FunctionNorm)
+        history = History(solver="SMO")
+        with Monitor(problem.callbacks, Run(problem, history, 1)) as monitor:
+            pairs = _Pairs(problem, penalty.strength)
+            found = [self._pair(pairs, a, b) for a, b in pairs.names]
+            pairs.store(energy, found)
+            history.extra = {key: [row[key] for row in pairs.reports] for key in pairs.reports[0]}
+            value = sum(history.extra["primal"]) * penalty.strength / problem.total_weight
+            if penalty.strength == 0:
+                value = 0.0  # a hard margin leaves no loss
+            history.objective.append(value)
+            history.seconds.append(time.perf_counter() - start)
+            history.converged = all(s.converged for s in found)
+            history.stop = "optimality" if history.converged else "max_iter"
+            monitor.epoch(value)
+        history.n_iter = max(1, sum(s.steps for s in found))
+        if not history.converged:
+            worst = max(s.violation for s in found)
+            warnings.warn(
+                f"the dual reached a violation of {worst:.2g}, not tol={self.tol}, in "
+                f"{history.n_iter} steps; raise max_iter, lower C or scale the inputs",
+                NotConverged,
+                stacklevel=3,
+            )
+        return history
+
+    def _pair(self, pairs: _Pairs, a: int, b: int) -> Solution:
+        x, t, w, gram = pairs.rows(a, b)
+        if pairs.strength > 0:
+            solution = self._solve(pairs, x, t, w / pairs.strength, gram)
+            pairs.report(solution, t, w / pairs.strength)
+            return solution
+        size = math.sqrt(max(float(pairs.size(x, gram)), np.finfo(float).tiny))
+        box = 1e3 / size**2
+        while True:  # a hard margin is a soft one whose box is not felt
+            upper = np.full(len(t), box)
+            solution = self._solve(pairs, x, t, upper, gram)
+            total = float(np.abs(solution.beta).sum())
+            norm = math.sqrt(max(float(solution.beta @ (t - solution.F)), 0.0))
+            if not (np.abs(solution.beta) >= box * (1 - BOUND)).any():
+                pairs.report(solution, t, np.full(len(t), np.inf))
+                return solution
+            if norm / total < THINNEST * size or not solution.converged:
+                raise NotSeparableError(
+                    f"no margin separates class {a} from class {b}: rows of both lie within "
+                    f"{norm / total:.1e} of each other in the kernel's space; give a finite C"
+                )
+            box *= 100.0
+
+    def _solve(self, pairs: _Pairs, x: Tensor, t: F64, upper: F64, gram: bool) -> Solution:
+        return smo(
+            None if gram else pairs.energy.kernel, x, t, np.where(t > 0, 0.0, -upper),
+            np.where(t > 0, upper, 0.0), tol=self.tol, max_steps=self.max_steps,
+            megabytes=self.megabytes, shrinking=self.shrinking, block=self.block,
+        )  # fmt: skip
+
+
+class _Pairs:
+    """The rows of all pairs of classes and what was found for them."""
+
+    def __init__(self, problem: Problem, strength: float) -> None:
+        energy = problem.energy
+        assert isinstance(energy, KernelMachineEnergy)
+        self.energy, self.strength = energy, strength
+        self.x, y = problem.resident["x"].detach(), problem.resident["y"]
+        self.index, self.weight = canonical_rows(self.x, y, problem.sample_weight)
+        self.y: I64 = y.cpu().numpy()[self.index]
+        k = energy.k
+        counts = np.bincount(self.y, minlength=k)
+        if (counts == 0).any():
+            raise DataError(
+                f"class {int(np.argmin(counts))} has no row of positive weight; every class needs one"
+            )
+        self.names = [(a, b) for a in range(k) for b in range(a + 1, k)]
+        self.given = isinstance(energy.kernel, Precomputed)
+        self.members: list[I64] = []
+        self.reports: list[dict[str, float]] = []
+
+    def rows(self, a: int, b: int) -> tuple[Tensor, F64, F64, bool]:
+        """Rows (or their Gram matrix), signs and weights of one pair."""
+        mine = np.flatnonzero((self.y == a) | (self.y == b))
+        self.members.append(mine)
+        at = torch.from_numpy(self.index[mine]).to(self.x.device)
+        x = self.x[at]
+        x = x[:, at].double() if self.given else x
+        return x, np.where(self.y[mine] == a, 1.0, -1.0), self.weight[mine], self.given
+
+    def size(self, x: Tensor, gram: bool) -> Tensor:
+        return (x.diagonal() if gram else self.energy.kernel.diagonal(x.double())).abs().mean()
+
+    def report(self, s: Solution, t: F64, upper: F64) -> None:
+        r"""Both objectives, on the scale :math:`\tfrac12\|f\|^2 + C\sum\xi`, and counts of rows."""
+        slack = np.maximum(t * (s.F - s.intercept), 0.0)  # 1 − t f
+        felt = slack > s.violation + 1e-12  # what is within the tolerance is no slack
+        norm = float(s.beta @ (t - s.F))
+        alpha = np.abs(s.beta)
+        hard = np.isinf(upper)
+        top = alpha >= upper * (1 - BOUND)
+        paid = 0.0 if hard.all() else float(upper @ slack)
+        primal, dual = 0.5 * norm + paid, s.dual(t)
+        self.reports.append(
+            {
+                "primal": primal, "dual": dual, "gap": primal - dual, "kkt": s.violation,
+                "zero": float((alpha == 0).sum()), "bound": float(top.sum()),
+                "free": float(((alpha > 0) & ~top).sum()), "slack": float(slack.sum()),
+                "inside": float((felt & (slack <= 1)).sum()),
+                "wrong": float((felt & (slack > 1)).sum()), "norm": norm, "steps": float(s.steps),
+            }
+        )  # fmt: skip
+
+    def store(self, energy: KernelMachineEnergy, found: list[Solution]) -> None:
+        """Keep the rows with a coefficient in any pair, grouped by class, in the order of the table."""
+        k = energy.k
+        table = np.zeros((k - 1, len(self.index)))
+        for (a, b), members, s in zip(self.names, self.members, found, strict=True):
+            of_a = self.y[members] == a
+            table[b - 1, members[of_a]] = s.beta[of_a]
+            table[a, members[~of_a]] = s.beta[~of_a]
+        kept = np.flatnonzero((table != 0).any(0))
+        kept = kept[np.lexsort((self.index[kept], self.y[kept]))]
+        support: NDArray[np.int64] = self.index[kept]
+        at = torch.from_numpy(support)
+        centers = at[:, None] if self.given else self.x[at.to(self.x.device)]
+        energy.set(
+            centers,
+            torch.from_numpy(table[:, kept]),
+            torch.tensor([s.intercept for s in found], dtype=torch.float64),
+            np.bincount(self.y[kept], minlength=k).tolist(),
+            at,
+        )
+
+
+__all__ = ["SMO"]

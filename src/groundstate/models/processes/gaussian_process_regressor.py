@@ -1,0 +1,249 @@
+"""Gaussian process regression."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import validate_data
+from torch import Tensor
+
+from groundstate.compute.device import resolve_device
+from groundstate.compute.random import Key
+from groundstate.energy.base import Energy
+from groundstate.energy.process import FieldEnergy, ProcessEnergy
+from groundstate.learn.process import Conditioning, Evidence, evidence
+from groundstate.learn.rules.naive import Naive
+from groundstate.math.kernels import RBF, Constant, Kernel
+from groundstate.math.process import draws, matheron
+from groundstate.models.arrays import Home, tensor, unwrap
+from groundstate.models.base import Plan
+from groundstate.models.processes.foreign import own_kernel
+from groundstate.models.roles import EnergyRegressor
+from groundstate.registry import models
+
+
+@models.register(family="processes", task="regression", role="regressor")
+class GaussianProcessRegressor(EnergyRegressor):
+    r"""A law over functions, conditioned on the rows.
+
+    .. math::
+        e(x, y) = -\log N(y;\, m(x), v(x) + \alpha), \qquad
+        m(x) = k_x^\top K^{-1}y, \quad v(x) = k(x, x) - k_x^\top K^{-1}k_x, \quad
+        K_{ij} = k(x_i, x_j) + \alpha\delta_{ij} .
+
+    The parameters of the kernel maximise the marginal likelihood, by L-BFGS within their bounds.
+
+    Parameters
+    ----------
+    kernel : kernel object, default=None
+        None is ``Constant(1, "fixed") * RBF(1, "fixed")``. Kernels of scikit-learn are understood.
+    alpha : float or (n_samples,), default=1e-10
+        Variance of the noise of each row.
+    optimizer : "fmin_l_bfgs_b" (or "lbfgs"), callable or None
+        None keeps the kernel as it is.
+    n_restarts_optimizer : int, default=0
+        Further starts, drawn within the bounds.
+    normalize_y : bool, default=False
+        Learn on centred and scaled targets.
+    n_targets : int, default=None
+        Outputs of the prior, before fit.
+    random_state : int, default=None
+        Of the restarts.
+    device : str or torch.device, default=None
+        Where to compute; None is the CPU.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    kernel_ : the kernel with learned parameters
+    X_train_, y_train_ : the rows; equal rows are kept once, with their weight
+    alpha_ : (n_samples,) or (n_samples, n_targets), :math:`K^{-1}y`
+    L_ : (n_samples, n_samples), the factor of K
+    log_marginal_likelihood_value_ : float
+    energy_ : ProcessEnergy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from groundstate import GaussianProcessRegressor
+    >>> X = np.array([[0.0], [1.0]])
+    >>> mean, std = GaussianProcessRegressor().fit(X, [0.0, 1.0]).predict([[0.5]], return_std=True)
+    >>> mean.round(4).tolist(), std.round(4).tolist()
+    ([0.5493], [0.1745])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [None, Kernel, object],
+        "alpha": [Interval(Real, 0, None, closed="left"), np.ndarray],
+        "optimizer": [StrOptions({"fmin_l_bfgs_b", "lbfgs"}), callable, None],
+        "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
+        "normalize_y": ["boolean"],
+        "n_targets": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
+        "device": "no_validation",  # type: ignore[dict-item]
+        "callbacks": "no_validation",  # type: ignore[dict-item]
+    }
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        alpha: Any = 1e-10,
+        optimizer: Any = "fmin_l_bfgs_b",
+        n_restarts_optimizer: int = 0,
+        normalize_y: bool = False,
+        n_targets: int | None = None,
+        random_state: Any = None,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.optimizer = optimizer
+        self.n_restarts_optimizer = n_restarts_optimizer
+        self.normalize_y = normalize_y
+        self.n_targets = n_targets
+        self.random_state = random_state
+        self.device = device
+        self.callbacks = callbacks
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+    def _prior_kernel(self) -> Kernel:
+        if self.kernel is None:
+            return Constant(1.0, "fixed") * RBF(1.0, "fixed")
+        return own_kernel(self.kernel)
+
+    def _checked(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
+        X, y, encoded = super()._checked(X, y)
+        if np.ndim(self.alpha) and np.shape(self.alpha) != (len(X),):
+            raise ValueError(
+                f"alpha must be a number or have one entry for each of the {len(X)} rows, got "
+                f"shape {np.shape(self.alpha)}"
+            )
+        # factors of covariances need all the digits there are
+        return X.astype(np.float64), None if y is None else y.astype(np.float64), encoded
+
+    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
+        assert y is not None
+        if self.n_targets is not None and y.shape[1] != self.n_targets:
+            raise ValueError(f"y has {y.shape[1]} targets, n_targets={self.n_targets}")
+        known = 0.0 if np.ndim(self.alpha) else float(self.alpha)
+        energy = ProcessEnergy(X.shape[1], y.shape[1], self._prior_kernel(), noise=known).double()
+        if self.normalize_y:
+            w = torch.ones(len(y)).to(y) if weight is None else weight
+            energy.shift = w @ y / w.sum()
+            spread = (w @ (y - energy.shift).square() / w.sum()).sqrt()
+            energy.scale = torch.where(spread > 0, spread, torch.ones_like(spread))
+        chosen = "lbfgs" if self.optimizer == "fmin_l_bfgs_b" else self.optimizer
+        found = Evidence(self.n_restarts_optimizer, chosen)
+        return Plan(energy, Naive(over="y"), Conditioning(np.asarray(self.alpha, float), found))
+
+    def _learned(self, energy: Energy) -> dict[str, Any]:
+        assert isinstance(energy, ProcessEnergy)
+        flat = self._flat_target
+        return {
+            "kernel_": energy.kernel,
+            "X_train_": energy.x.cpu().numpy(),
+            "y_train_": (energy.y[:, 0] if flat else energy.y).cpu().numpy(),
+            "alpha_": (energy.a[:, 0] if flat else energy.a).cpu().numpy(),
+        }
+
+    @property
+    def L_(self) -> NDArray[np.float64]:
+        factor: NDArray[np.float64] = self.energy_.factor().cpu().numpy()  # type: ignore[operator]
+        return factor
+
+    @property
+    def log_marginal_likelihood_value_(self) -> float:
+        return self.history_.extra["log_marginal_likelihood"][0]
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Mean of the function, with its standard deviation ``(n_samples,)`` or covariance
+        ``(n_samples, n_samples)`` where asked; before ``fit`` those of the prior.
+        """
+        if return_std and return_cov:
+            raise RuntimeError("ask for return_std or return_cov, not for both")
+        x, home, energy = self._at(X)
+        with torch.no_grad():
+            if return_cov:
+                mean = energy.mean(x)
+                cov = energy.joint(x)[..., None] * energy.scale.square()  # (B, B, m)
+                return self._shaped(mean, home), self._shaped(cov, home)
+            if return_std:
+                mean, v = energy.predict(x)
+                return self._shaped(mean, home), self._shaped(v.sqrt(), home)
+            return self._shaped(energy.mean(x), home)
+
+    def _at(self, X: Any) -> tuple[Tensor, Home, ProcessEnergy]:
+        if hasattr(self, "energy_"):
+            x, home = self._rows(X)
+            energy = self.energy_
+        else:
+            X, home = unwrap(X)
+            x = tensor(validate_data(self, X, dtype=np.float64), resolve_device(self.device))
+            energy = ProcessEnergy(x.shape[1], self.n_targets or 1, self._prior_kernel())
+            energy = energy.to(x.device, torch.float64)
+        assert isinstance(energy, ProcessEnergy)
+        return x, home, energy
+
+    def _shaped(self, values: Tensor, home: Home) -> Any:
+        flat = getattr(self, "_flat_target", (self.n_targets or 1) == 1)
+        return home.give(values[..., 0] if flat else values)
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Any:
+        """Draws of the function, ``(n_samples_X, n_samples)`` (targets in the middle), from the
+        posterior by Matheron's rule; before ``fit`` from the prior.
+        """
+        x, home, energy = self._at(X)
+        generator = Key.of(random_state).torch(x.device)
+        with torch.no_grad():
+            if len(energy.x):
+                found = matheron(
+                    energy.kernel, x, energy.x, energy.a, energy.factor(), energy.spread,
+                    n_samples, generator,
+                )  # fmt: skip
+            else:
+                flat = draws(energy.joint(x), n_samples * energy.m, generator)
+                found = flat.reshape(n_samples, energy.m, len(x)).mT
+            found = found * energy.scale + energy.shift  # (n, B, m)
+        found = found.permute(1, 2, 0)
+        single = getattr(self, "_flat_target", (self.n_targets or 1) == 1)
+        return home.give(found[:, 0] if single else found)
+
+    def sample_prior(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Any:
+        """Draws from the prior with the kernel as it is, ``(n_samples_X, n_samples)``."""
+        x, home, energy = self._at(X)
+        generator = Key.of(random_state).torch(x.device)
+        prior = ProcessEnergy(energy.d, 1, energy.kernel).to(x.device, x.dtype)
+        return home.give(draws(prior.joint(x).detach(), n_samples, generator).T)
+
+    def log_marginal_likelihood(
+        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Any:
+        """Log marginal likelihood at ``theta`` (the learned one by default), and its gradient."""
+        if theta is None:
+            if eval_gradient:
+                raise ValueError("the gradient is of a given theta; pass theta as well")
+            return self.log_marginal_likelihood_value_
+        energy = self.energy_
+        assert isinstance(energy, ProcessEnergy)
+        noise, weight = self._noise(energy)
+        field = FieldEnergy(energy.x, energy.kernel.clone_with_theta(theta), noise, weight)
+        point = evidence(field, energy.y.T, slope=eval_gradient)
+        return (-point.value, -point.gradient) if eval_gradient else -point.value
+
+    def _noise(self, energy: ProcessEnergy) -> tuple[Tensor, Tensor | None]:
+        extra = self.history_.extra
+        weight = torch.tensor(extra["weight"]).to(energy.x) if "weight" in extra else None
+        return torch.tensor(extra["noise"]).to(energy.x), weight

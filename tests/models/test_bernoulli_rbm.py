@@ -1,0 +1,120 @@
+"""BernoulliRBM: exact numbers of a small machine, learning, and scikit-learn's surface."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sklearn.neural_network import BernoulliRBM as PeerRBM
+
+from groundstate import BernoulliRBM
+from groundstate.errors import Unsupported
+
+
+def bars_and_stripes(n: int = 3) -> np.ndarray:
+    """All bars and all stripes of an n × n picture, each once."""
+    bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    bars = np.repeat(bits[:, :, None], n, axis=2).reshape(len(bits), -1)
+    stripes = np.repeat(bits[:, None, :], n, axis=1).reshape(len(bits), -1)
+    return np.unique(np.vstack([bars, stripes]), axis=0).astype(float)
+
+
+def small() -> BernoulliRBM:
+    """W=[[1,−1],[.5,2]], b=(.1,−.2), c=(.3,−.4)."""
+    model = BernoulliRBM(2, n_iter=1, random_state=0).fit(np.eye(2))
+    with torch.no_grad():
+        model.energy_.W.copy_(torch.tensor([[1.0, -1.0], [0.5, 2.0]]))
+        model.energy_.b.copy_(torch.tensor([0.1, -0.2]))
+        model.energy_.c.copy_(torch.tensor([0.3, -0.4]))
+    return model
+
+
+STATES = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+
+
+def test_worked_example() -> None:
+    model = small()
+    F = [-1.367370, -2.755001, -1.861426, -2.890466]
+    np.testing.assert_allclose(model.energy(STATES), F, atol=1e-6)
+    p = np.exp(model.log_likelihood(STATES))
+    np.testing.assert_allclose(p, [0.089042, 0.356643, 0.145935, 0.408381], atol=1e-6)
+    assert p.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(model.transform(STATES[2:3]), [[0.785835, 0.197816]], atol=1e-6)
+    both = model.infer({}, ("x", "z"), "sample", n=4000, random_state=0)["x"][:, 0]
+    share = [(both == s).all(1).mean() for s in STATES]
+    np.testing.assert_allclose(share, p, atol=0.04)
+
+
+def test_learns_bars_and_stripes() -> None:
+    X = bars_and_stripes()
+    model = BernoulliRBM(12, learning_rate=0.1, batch_size=14, n_iter=1500, random_state=0).fit(X)
+    start = BernoulliRBM(12, learning_rate=1e-9, n_iter=1, random_state=0).fit(X)
+    assert start.log_likelihood(X).mean() == pytest.approx(-9 * np.log(2), abs=0.05)
+    assert -4.2 < model.log_likelihood(X).mean() < -np.log(14)
+    assert model.score_samples(X).mean() > model.score_samples(1 - X[:, ::-1] * X).mean() - 5
+
+
+def test_as_good_as_the_peer() -> None:
+    X = bars_and_stripes()
+    settings = {"n_components": 8, "learning_rate": 0.05, "batch_size": 14, "n_iter": 400}
+    ours = BernoulliRBM(**settings, random_state=0).fit(X)
+    peer = PeerRBM(**settings, random_state=0).fit(X)
+    model = BernoulliRBM(8, n_iter=1, random_state=0).fit(X)
+    with torch.no_grad():
+        model.energy_.W.copy_(torch.from_numpy(peer.components_.T))
+        model.energy_.b.copy_(torch.from_numpy(peer.intercept_visible_))
+        model.energy_.c.copy_(torch.from_numpy(peer.intercept_hidden_))
+    assert ours.log_likelihood(X).mean() > model.log_likelihood(X).mean() - 0.35
+    # and the same answers from the same parameters
+    np.testing.assert_allclose(model.transform(X), peer.transform(X), rtol=1e-9)
+
+
+def test_attributes() -> None:
+    X = bars_and_stripes()
+    model = BernoulliRBM(5, batch_size=4, n_iter=2, random_state=0).fit(X)
+    assert model.components_.shape == (5, 9) and model.n_iter_ == 2
+    assert model.intercept_hidden_.shape == (5,) and model.intercept_visible_.shape == (9,)
+    assert model.h_samples_.shape == (4, 5) and model.v_samples_.shape == (4, 9)
+    assert model.get_feature_names_out()[0] == "bernoullirbm0"
+    assert set(np.unique(model.v_samples_)) <= {0.0, 1.0}
+    np.testing.assert_array_equal(model.components_.T, model.energy_.W.detach().numpy())
+
+
+def test_gibbs_and_pseudo_likelihood() -> None:
+    model = small()
+    v = np.repeat(STATES[2:3], 20_000, axis=0)
+    once = model.gibbs(v, random_state=0)
+    assert once.dtype == bool and once.shape == v.shape
+    h = np.array([[i, j] for i in (0.0, 1.0) for j in (0.0, 1.0)])
+    p = model.transform(STATES[2:3])[0]
+    weight = np.prod(np.where(h > 0, p, 1 - p), axis=1)
+    up = 1 / (1 + np.exp(-(h @ np.array([[1.0, 0.5], [-1.0, 2.0]]) + [0.1, -0.2])))
+    np.testing.assert_allclose(once.mean(0), weight @ up, atol=0.01)
+    F = model.energy(STATES)
+    flips = {0: (F[2], F[1]), 1: (F[3], F[0]), 2: (F[0], F[3]), 3: (F[1], F[2])}
+    for i, score in enumerate(model.score_samples(STATES)):
+        allowed = [-2 * np.log1p(np.exp(F[i] - other)) for other in flips[i]]
+        assert min(abs(score - a) for a in allowed) < 1e-9
+
+
+def test_partial_fit_goes_on_with_its_chains() -> None:
+    X = bars_and_stripes()
+    model = BernoulliRBM(6, learning_rate=0.2, batch_size=14, random_state=0)
+    for _ in range(300):
+        model.partial_fit(X)
+    assert model.n_steps_ == 300
+    assert model.log_likelihood(X).mean() > -5.5
+    again = BernoulliRBM(6, learning_rate=0.2, batch_size=14, random_state=0)
+    for _ in range(300):
+        again.partial_fit(X)
+    np.testing.assert_array_equal(again.components_, model.components_)
+    fitted = BernoulliRBM(6, n_iter=1, random_state=0).fit(X)
+    before = fitted.components_.copy()
+    assert not np.array_equal(fitted.partial_fit(X).components_, before)
+
+
+def test_exact_likelihood_of_a_large_machine_names_the_estimators() -> None:
+    X = np.random.default_rng(0).integers(0, 2, (30, 25)).astype(float)
+    model = BernoulliRBM(30, n_iter=1, random_state=0).fit(X)
+    with pytest.raises(Unsupported, match="Annealed"):
+        model.log_likelihood(X)

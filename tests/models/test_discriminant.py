@@ -1,0 +1,145 @@
+"""Linear and quadratic discriminants: worked example, parity, singular classes, shrinkage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn.discriminant_analysis as peers
+from sklearn.datasets import load_iris, load_wine
+
+from groundstate import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from groundstate.errors import Unsupported
+
+TOY = np.array([(0, 0), (2, 0), (1, 1), (1, -1), (4, 2), (6, 2), (5, 3), (5, 1)], float)
+SIDE = np.array([0] * 4 + [1] * 4)
+X, y = load_iris(return_X_y=True)
+W, v = load_wine(return_X_y=True)
+PRIORS = [0.2, 0.3, 0.5]
+
+
+def test_worked_example() -> None:
+    linear = LinearDiscriminantAnalysis().fit(TOY, SIDE)
+    np.testing.assert_allclose(linear.coef_, [[8, 4]], rtol=1e-12)
+    np.testing.assert_allclose(linear.intercept_, [-28], rtol=1e-12)
+    quadratic = QuadraticDiscriminantAnalysis().fit(TOY, SIDE)
+    for model in (linear, quadratic):  # equal covariances: the same classifier
+        np.testing.assert_allclose(model.predict_proba([[2, 1]])[0, 0], 0.999665, atol=5e-7)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"solver": "lsqr"},
+        {"solver": "eigen"},
+        {"solver": "lsqr", "shrinkage": 0.3},
+        {"solver": "eigen", "shrinkage": "auto"},
+        {"priors": PRIORS},
+        {"solver": "lsqr", "priors": PRIORS},
+        {"solver": "lsqr", "priors": PRIORS, "shrinkage": "auto"},
+    ],
+)
+@pytest.mark.parametrize(("rows", "labels"), [(X, y), (W, v)])
+def test_linear_equals_scikit_learn(settings, rows, labels) -> None:
+    ours = LinearDiscriminantAnalysis(**settings).fit(rows, labels)
+    peer = peers.LinearDiscriminantAnalysis(**settings).fit(rows, labels)
+    np.testing.assert_allclose(ours.predict_proba(rows), peer.predict_proba(rows), atol=1e-8)
+    np.testing.assert_allclose(ours.means_, peer.means_, rtol=1e-10)
+    np.testing.assert_allclose(ours.coef_, peer.coef_, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(ours.intercept_, peer.intercept_, rtol=1e-6, atol=1e-6)
+    if hasattr(peer, "covariance_"):
+        np.testing.assert_allclose(ours.covariance_, peer.covariance_, rtol=1e-6, atol=1e-9)
+    if settings in ({}, {"solver": "eigen"}):
+        mine, theirs = ours.transform(rows), peer.transform(rows)
+        signs = np.sign((mine * theirs).sum(0))
+        np.testing.assert_allclose(mine * signs, theirs, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            ours.explained_variance_ratio_, peer.explained_variance_ratio_, rtol=1e-8
+        )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"reg_param": 0.2},
+        {"priors": PRIORS},
+        {"solver": "eigen", "shrinkage": 0.2},
+        {"solver": "eigen", "shrinkage": "auto"},
+    ],
+)
+@pytest.mark.parametrize(("rows", "labels"), [(X, y), (W, v)])
+def test_quadratic_equals_scikit_learn(settings, rows, labels) -> None:
+    tol = {"tol": 1e-12}  # the peer's is absolute, in squared units of the features
+    ours = QuadraticDiscriminantAnalysis(**settings).fit(rows, labels)
+    peer = peers.QuadraticDiscriminantAnalysis(**settings, **tol).fit(rows, labels)
+    np.testing.assert_allclose(ours.predict_proba(rows), peer.predict_proba(rows), atol=1e-8)
+    for mine, theirs in zip(ours.scalings_, peer.scalings_):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-7)
+
+
+def test_mahalanobis_distance_decides_between_equal_priors() -> None:
+    model = LinearDiscriminantAnalysis(solver="lsqr", priors=[1 / 3] * 3).fit(X, y)
+    gap = X[:, None] - model.means_
+    inverse = np.linalg.inv(model.covariance_)
+    nearest = np.einsum("nkd,de,nke->nk", gap, inverse, gap).argmin(1)
+    assert (model.predict(X) == nearest).all()
+
+
+def test_two_classes_point_along_the_whitened_difference_of_means() -> None:
+    rows, labels = X[y > 0], y[y > 0]
+    model = LinearDiscriminantAnalysis(solver="lsqr").fit(rows, labels)
+    w = np.linalg.solve(model.covariance_, model.means_[1] - model.means_[0])
+    np.testing.assert_allclose(model.coef_[0], w, rtol=1e-9)
+
+
+def test_a_singular_direction_is_left_out() -> None:
+    wide = np.column_stack([X, X[:, 0] - X[:, 2], np.ones(len(X))])
+    model = LinearDiscriminantAnalysis().fit(wide, y)
+    assert int(model.energy_.rank) == 4
+    peer = peers.LinearDiscriminantAnalysis().fit(wide, y)
+    np.testing.assert_allclose(model.predict_proba(wide), peer.predict_proba(wide), atol=1e-7)
+    drawn, _ = model.sample(4000, random_state=0)
+    np.testing.assert_allclose(drawn[:, 5], 1.0, atol=1e-6)
+    np.testing.assert_allclose(drawn[:, 4], drawn[:, 0] - drawn[:, 2], atol=1e-6)
+
+
+def test_a_singular_class_is_named() -> None:
+    wide = np.column_stack([X, X[:, 0]])
+    with pytest.raises(np.linalg.LinAlgError, match="class setosa is not full rank"):
+        QuadraticDiscriminantAnalysis().fit(wide, load_iris().target_names[y])
+    assert QuadraticDiscriminantAnalysis(reg_param=0.1).fit(wide, y).score(wide, y) > 0.9
+
+
+def test_scale_of_features_does_not_matter() -> None:
+    scale = np.array([1e-12, 1e12, 1e-3, 1.0])
+    for cls in (LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis):
+        plain, scaled = cls().fit(X, y), cls().fit(X * scale, y)
+        np.testing.assert_allclose(
+            scaled.predict_proba(X * scale), plain.predict_proba(X), atol=1e-7
+        )
+
+
+def test_weight_is_repetition_and_streams_add() -> None:
+    w = np.arange(len(X)) % 3
+    twice = np.repeat(np.arange(len(X)), w)
+    for cls in (LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis):
+        a = cls().fit(X, y, sample_weight=w).predict_proba(X)
+        np.testing.assert_allclose(a, cls().fit(X[twice], y[twice]).predict_proba(X), rtol=1e-8)
+    order = np.random.default_rng(0).permutation(len(X))
+    stream = LinearDiscriminantAnalysis()
+    for piece in np.array_split(order, 3):
+        stream.partial_fit(X[piece], y[piece], classes=[0, 1, 2])
+    whole = LinearDiscriminantAnalysis().fit(X, y)
+    np.testing.assert_allclose(stream.coef_, whole.coef_, rtol=1e-9)
+
+
+def test_refusals_say_why() -> None:
+    with pytest.raises(Unsupported, match="shrinkage needs solver='lsqr' or 'eigen'"):
+        LinearDiscriminantAnalysis(shrinkage=0.1).fit(X, y)
+    with pytest.raises(ValueError, match="n_components cannot be larger than .* 2, got 3"):
+        LinearDiscriminantAnalysis(n_components=3).fit(X, y)
+    with pytest.raises(ValueError, match="only 1 sample in class 2"):
+        QuadraticDiscriminantAnalysis().fit(X[:101], y[:101])
+    with pytest.warns(UserWarning, match="do not sum to 1"):
+        LinearDiscriminantAnalysis(priors=[1, 1, 1]).fit(X, y)

@@ -1,0 +1,172 @@
+"""The page: self-contained, with every number of report.json, drawn the same every time."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+from groundstate import data
+from groundstate.report import Picture, draw_all, inline_svg, page, report_facts, study
+from groundstate.report.numbers import show, show_range
+from groundstate.report.pictures import missing_map
+from groundstate.report.verdict import three_sentences
+
+
+@pytest.fixture(scope="module", params=["iris", "holes"])
+def made(request: pytest.FixtureRequest) -> tuple[dict[str, Any], list[Picture], str]:
+    if request.param == "iris":
+        found = study("iris", models="LogisticRegression,LinearSVC")
+    else:
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=150)
+        y = 2 * x + rng.normal(size=150)
+        x[::9] = np.nan
+        words = np.where(y > 0, "<b>up & away</b>", "down")
+        found = study({"x<script>": x, "word": words, "y": y}, "y", models="Ridge")
+    told = report_facts(found)
+    drawn = draw_all(found, told)
+    return told, drawn, page(told, drawn)
+
+
+def test_nothing_comes_from_outside(made: Any) -> None:
+    _, _, text = made
+    assert not re.search(r"https?:|//[a-z]|@import|<script|<link|<img|<iframe", text)
+    for target in re.findall(r'(?:href|src)="([^"]*)"', text):
+        assert target.startswith("#")
+    assert set(re.findall(r"url\(([^)]{1})", text)) <= {"#"}
+
+
+class _Tags(HTMLParser):
+    VOID = {"meta", "br", "path", "use", "rect", "line", "circle"}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        return
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+def test_tags_are_balanced_and_content_is_escaped(made: Any) -> None:
+    told, _, text = made
+    parser = _Tags()
+    parser.feed(text)
+    assert parser.open == []
+    if told["table"]["target"] == "y":
+        assert "x&lt;script&gt;" in text
+
+
+def test_page_tells_every_score(made: Any) -> None:
+    told, _, text = made
+    metric = told["leaderboard"]["metric"]
+    for entry in told["leaderboard"]["entries"]:
+        assert entry["name"] in text and show(entry["score"], metric) in text
+        assert show_range(entry["low"], entry["high"], metric) in text
+    for name, value in told["test"]["scores"].items():
+        assert show(value["score"], name) in text
+        assert show_range(value["low"], value["high"], name) in text
+    assert "test_looks: 1" in text
+
+
+def test_verdict_comes_first_in_three_sentences(made: Any) -> None:
+    told, _, text = made
+    body = text[text.index("<main>") :]
+    assert len(told["verdict"]) == 3
+    assert body.index('class="verdict"') < body.index("<table")
+
+
+def test_light_dark_phone_and_paper(made: Any) -> None:
+    _, _, text = made
+    for rule in ("prefers-color-scheme: dark", "@media print", "max-width: 40rem", "viewport"):
+        assert rule in text
+    # pictures take their colours from the page
+    assert "var(--accent)" in text[text.index("<svg") :]
+    assert not re.search(r"#[1-6]0000[1-6]", text)
+
+
+def test_every_picture_has_words_and_ids_of_its_own(made: Any) -> None:
+    told, drawn, text = made
+    names = [picture.name for picture in drawn]
+    assert len(set(names)) == len(names) >= 4
+    assert all(p.title and p.caption and p.svg.startswith("<svg") for p in drawn)
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    assert ("confusion" in names) == (told["task"] == "classification")
+    assert ("predicted" in names) == (told["task"] == "regression")
+    assert ("missing" in names) == (told["task"] == "regression")
+
+
+def test_same_facts_same_bytes(made: Any) -> None:
+    told, drawn, text = made
+    assert page(told, drawn) == text
+
+    def draw(figure: Any) -> None:
+        figure.subplots().plot([1, 2], [3, 4])
+
+    assert inline_svg("a", (3, 2), draw) == inline_svg("a", (3, 2), draw)
+
+
+def test_drawing_leaves_global_state_alone() -> None:
+    import matplotlib
+    from matplotlib._pylab_helpers import Gcf
+
+    before = dict(matplotlib.rcParams)
+    inline_svg("a", (3, 2), lambda figure: None)
+    assert dict(matplotlib.rcParams) == before and not Gcf.figs
+
+
+def test_missing_map_is_drawn_only_where_something_is_missing() -> None:
+    assert missing_map(data.load("iris")) is None
+    drawn = missing_map(data.read({"a": [1.0, None, 3.0], "b": [1, 2, 3]}))
+    assert drawn is not None and "a (33%)" in drawn.svg and "b (" not in drawn.svg
+
+
+def _told(**changes: Any) -> dict[str, Any]:
+    score = {"score": 0.9, "low": 0.8, "high": 0.95, "method": "wilson"}
+    base = {"score": 0.5, "low": 0.4, "high": 0.6, "method": "wilson"}
+    told: dict[str, Any] = {
+        "task": "classification",
+        "chosen": "A",
+        "tied": ["A"],
+        "table": {"target": "y"},
+        "rows": {"test": 40},
+        "settings": {"metric": "accuracy", "level": 0.95, "models": ["A", "B", "dummy"]},
+        "test": {"scores": {"accuracy": score}, "baseline": {"accuracy": base}},
+        "audit": [],
+    }
+    return {**told, **changes}
+
+
+def test_verdict_in_words() -> None:
+    assert three_sentences(_told()) == [
+        "A predicts 'y' right in 90.0% of 40 rows it had never seen (95% interval 80.0% to 95.0%).",
+        "Always answering the commonest class gives 50.0%; every other candidate is measurably "
+        "worse.",
+        "The audit of the table found nothing to worry about.",
+    ]
+    tied = three_sentences(_told(tied=["A", "B"]))[1]
+    assert tied.endswith("B performs as well as far as these rows can tell.")
+    assert "do not rely on it" in three_sentences(_told(tied=["A", "dummy"]))[1]
+    assert "No model did better" in three_sentences(_told(chosen="dummy"))[1]
+
+
+def test_verdict_names_the_worst_finding() -> None:
+    findings = [
+        {"severity": "warning", "sentence": "a small thing"},
+        {"severity": "serious", "sentence": "a large thing"},
+        {"severity": "info", "sentence": "nothing"},
+    ]
+    said = three_sentences(_told(audit=findings))[2]
+    assert said == "Before you rely on it: a large thing (and 1 more in the report)."

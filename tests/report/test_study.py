@@ -1,0 +1,135 @@
+"""The main job and its facts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from groundstate import data, evaluate
+from groundstate.errors import DataError, Unsupported
+from groundstate.report import Study, report_facts, study
+from groundstate.report.facts import confusion, energies, fingerprint
+
+
+@pytest.fixture(scope="module")
+def iris() -> Study:
+    return study("iris", models="LogisticRegression,LinearSVC", seed=1)
+
+
+@pytest.fixture(scope="module")
+def diabetes() -> Study:
+    return study("diabetes", models="Ridge,LinearRegression")
+
+
+def test_copies_of_a_row_stay_on_one_side() -> None:
+    table = data.load("iris")
+    twice = table.take(np.repeat(np.arange(table.n_rows), 2))
+    found = study(twice, models="dummy")
+    train = set(twice.take(found.split.train_rows).frame.rows())
+    assert not train & set(twice.take(found.split.test_rows).frame.rows())
+
+
+def test_choice_uses_training_rows_only(iris: Study) -> None:
+    """Other labels on the test rows leave the ranking and the chosen model as they are."""
+    table = iris.table
+    train = table.take(iris.split.train_rows)
+    again = evaluate.assess(
+        {name: iris.model.__class__(_made(name)) for name in iris.settings.models},
+        train,
+        train.y,
+        task="classification",
+        key=1,
+    )
+    assert again.chosen == iris.chosen
+    for entry in again.board:
+        assert iris.board[entry.name].cv_scores == entry.cv_scores
+    rest = table.take(iris.split.test_rows)
+    np.testing.assert_array_equal(again.model.predict(rest), iris.model.predict(rest))
+
+
+def _made(name: str) -> Any:
+    from groundstate.report.candidates import chosen_models
+
+    return chosen_models("auto", "classification")[name]
+
+
+def test_preparation_never_saw_the_test_rows(iris: Study) -> None:
+    train = iris.table.take(iris.split.train_rows)
+    state = iris.model.preparation_.to_state()["encoders"]["petal width (cm)"]
+    assert state["mean"] == pytest.approx(train.frame["petal width (cm)"].mean())
+
+
+def test_test_intervals_are_wilson_for_accuracy_and_bootstrap_for_the_rest(iris: Study) -> None:
+    methods = {name: found.method for name, found in iris.scores.items()}
+    assert methods.pop("accuracy") == "wilson" and set(methods.values()) == {"bca"}
+    for found in iris.scores.values():
+        assert found.low <= found.estimate <= found.high
+
+
+def test_confusion_counts_every_test_row_once(iris: Study) -> None:
+    cells = confusion(iris)
+    assert cells.sum() == len(iris.truth)
+    share = np.trace(cells) / cells.sum()
+    assert share == pytest.approx(iris.scores["accuracy"].estimate)
+
+
+def test_energy_gap_is_positive_where_the_answer_is_right(iris: Study) -> None:
+    gap = energies(iris)
+    assert gap is not None
+    np.testing.assert_array_equal(gap > 0, iris.prediction.values == iris.truth)
+
+
+def test_energy_of_regression_is_half_the_squared_error(diabetes: Study) -> None:
+    found = energies(diabetes)
+    assert found is not None
+    error = diabetes.truth - diabetes.prediction.values
+    np.testing.assert_allclose(found, error**2 / 2, rtol=1e-8)
+
+
+def test_facts_are_plain_json_and_the_same_again(diabetes: Study) -> None:
+    told = report_facts(diabetes)
+    text = json.dumps(told, allow_nan=False)
+    again = report_facts(study("diabetes", models="Ridge,LinearRegression"))
+    assert json.dumps(again, allow_nan=False) == text
+    assert told["weights"][0]["weight"] >= told["weights"][-1]["weight"] > 0
+    assert told["model"]["explanation"]["energy"]["name"] == "SquaredEnergy"
+
+
+def test_weights_name_the_informative_column() -> None:
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=200), rng.normal(size=200)
+    rows = {"noise": noise, "signal": 100 * x, "y": 3 * x + 0.1 * noise}
+    told = report_facts(study(rows, "y", models="Ridge"))
+    assert told["weights"][0]["column"] == "signal"
+
+
+def test_fingerprint_follows_the_content() -> None:
+    one = data.read({"a": [1, 2], "b": ["x", "y"]})
+    other = data.read({"a": [1, 3], "b": ["x", "y"]})
+    assert fingerprint(one) == fingerprint(one) != fingerprint(other)
+
+
+def test_stages_are_told_and_timed() -> None:
+    said: list[str] = []
+    found = study("iris", models="dummy", progress=said.append)
+    assert said == list(found.seconds) and "test rows, once" in said[-1]
+
+
+def test_settings_are_checked_before_the_work() -> None:
+    with pytest.raises(DataError, match="has no target to predict"):
+        study({"a": [1, 2, 3], "b": [1, 2, 4]})
+    with pytest.raises(Unsupported, match="name at least one model"):
+        study("iris", models=" , ")
+    with pytest.raises(DataError, match="between 0 and 1, got 0"):
+        study("iris", test=0)
+
+
+def test_target_with_missing_values_sets_rows_aside() -> None:
+    rng = np.random.default_rng(1)
+    y = np.where(np.arange(80) % 8 == 0, np.nan, rng.normal(size=80))
+    found = study({"x": rng.normal(size=80), "y": y}, "y", models="Ridge")
+    assert found.table.n_rows == 70
+    assert "missing_target" in {finding.code for finding in found.findings}
