@@ -34,7 +34,11 @@ if TYPE_CHECKING:
     from groundstate.models.linear.perceptron import Perceptron as Perceptron
     from groundstate.models.linear.ridge import Ridge as Ridge
     from groundstate.models.mixtures.gaussian_mixture import GaussianMixture as GaussianMixture
+    from groundstate.models.processes.gaussian_process_regressor import (
+        GaussianProcessRegressor as GaussianProcessRegressor,
+    )
     from groundstate.models.svm.linear_svc import LinearSVC as LinearSVC
+    from groundstate.models.svm.svc import SVC as SVC
     from groundstate.models.undirected.bernoulli_rbm import BernoulliRBM as BernoulliRBM
     from groundstate.store import load as load
 
@@ -46,6 +50,7 @@ _EXPORTS = {
     "CategoricalNB": "groundstate.models.bayes.categorical_nb",
     "GaussianMixture": "groundstate.models.mixtures.gaussian_mixture",
     "GaussianNB": "groundstate.models.bayes.gaussian_nb",
+    "GaussianProcessRegressor": "groundstate.models.processes.gaussian_process_regressor",
     "KMeans": "groundstate.models.clusters.kmeans",
     "LinearDiscriminantAnalysis": "groundstate.models.discriminant.linear_discriminant_analysis",
     "LinearRegression": "groundstate.models.linear.linear_regression",
@@ -56,6 +61,7 @@ _EXPORTS = {
     "ProbabilisticPCA": "groundstate.models.factors.probabilistic_pca",
     "QuadraticDiscriminantAnalysis": "groundstate.models.discriminant.quadratic_discriminant_analysis",
     "Ridge": "groundstate.models.linear.ridge",
+    "SVC": "groundstate.models.svm.svc",
     "explain": "groundstate.models.explain",
     "load": "groundstate.store",
 }

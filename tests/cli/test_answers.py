@@ -185,3 +185,17 @@ def test_bits_do_not_become_columns(call: Any, tmp_path: Path) -> None:
     assert call("fit", "iris", "-m", "BernoulliNB", "-o", out).code == 0
     done = call("sample", out / "model.gs")
     assert done.code == 2 and "BernoulliNB draws Binary(4)" in done.error
+
+
+def test_without_a_target_groups_rows_and_draws(call: Any, tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    done = call("fit", "rings", "-t", "none", "-m", "GaussianMixture", "-o", out)
+    assert done.code == 0 and "It sees 8 groups" in done.out
+    model = out / "model.gs"
+    groups = frame(call("predict", model, "rings").out)
+    assert groups.columns == ["group"] and groups["group"].n_unique() == 8
+    assert frame(call("sample", model, "-n", 5).out).columns == ["x0", "x1"]
+    density = frame(call("infer", model, "rings", "--free", "z", "--mode", "marginal").out)
+    assert density.height == 800
+    centre = call("infer", model, "rings", "--free", "x")
+    assert centre.code == 0 and frame(centre.out).columns == ["x0", "x1"], centre.error

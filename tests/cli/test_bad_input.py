@@ -38,7 +38,16 @@ REFUSED: dict[str, tuple[str | bytes, list[str], list[str]]] = {
     "one value": ("x,y\n" + "".join(f"{i},0.5\n" for i in range(30)), ["-t", "y"], ["same value"]),
     "target without values": ("x,y\n1,\n2,\n3,\n", ["-t", "y"], ["no value in any row"]),
     "unknown target": ("x,label\n" + HALF, ["-t", "lable"], ["did you mean 'label'?", "'x'"]),
-    "no target": ("x,label\n" + HALF, [], ["--target", "'x', 'label'"]),
+    "a metric without a target": (
+        "x,label\n" + HALF,
+        ["--metric", "accuracy"],
+        ["--target", "'x', 'label'"],
+    ),
+    "a classifier without a target": (
+        "x,z\n" + HALF,
+        ["-m", "LinearSVC"],
+        ["LinearSVC is a classifier", "GaussianMixture"],
+    ),
     "single column": ("y\n1\n2\n3\n", ["-t", "y"], ["nothing is left to predict it"]),
     "only an identifier": (
         "id,y\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(30)),

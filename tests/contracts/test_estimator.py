@@ -27,6 +27,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "CategoricalNB": {},
     "GaussianMixture": {"n_components": 3, "random_state": 0},
     "GaussianNB": {},
+    "GaussianProcessRegressor": {},
     "KMeans": {"n_clusters": 3, "random_state": 0},
     "LinearDiscriminantAnalysis": {},
     "LinearRegression": {},
@@ -37,6 +38,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "ProbabilisticPCA": {"n_components": 2},
     "QuadraticDiscriminantAnalysis": {"reg_param": 0.1},
     "Ridge": {},
+    "SVC": {},
 }
 NAMES = sorted(QUICK)
 CLASSIFIERS = [
@@ -49,6 +51,7 @@ CLASSIFIERS = [
     "MultinomialNB",
     "Perceptron",
     "QuadraticDiscriminantAnalysis",
+    "SVC",
 ]
 
 

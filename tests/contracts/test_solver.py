@@ -15,14 +15,19 @@ from torch import Tensor
 from groundstate.energy import (
     CentroidEnergy,
     Energy,
+    FieldEnergy,
+    KernelMachineEnergy,
     LinearEnergy,
     LinearGaussianEnergy,
     NetClassEnergy,
+    ProcessEnergy,
     SquaredEnergy,
 )
 from groundstate.errors import Unsupported
 from groundstate.learn import L2, NLL, History, Naive, OneVsRest, Perceptron, Rule, SoftMin, fit
+from groundstate.learn import FunctionNorm, OneVsOne
 from groundstate.learn.base import Penalty, Problem
+from groundstate.math.kernels import RBF, White
 from groundstate.registry import solvers
 
 G = torch.Generator().manual_seed(0)
@@ -38,6 +43,11 @@ PROBLEMS: dict[str, tuple[Energy, Rule, Mapping[str, Tensor], Penalty | None]] =
     "least squares": (SquaredEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, None),
     "ridge": (SquaredEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, L2(1.0)),
     "mixture": (CentroidEnergy(2, 3), NLL(over="x"), {"x": X}, None),
+    "kernel machine": (
+        KernelMachineEnergy(3, 3, RBF(1.0)), OneVsOne(), {"x": X, "y": Y}, FunctionNorm(1.0),
+    ),
+    "field": (FieldEnergy(X[:5], RBF(1.0) + White(0.5)), Naive(over="y"), {"y": X[:, [0, 1, 0, 1, 2]]}, None),
+    "process": (ProcessEnergy(3, 2, RBF(1.0) + White(0.5)), Naive(over="y"), {"x": X, "y": X[:, :2]}, None),
     "factors": (LinearGaussianEnergy(3, 1), NLL(over="x"), {"x": X}, None),
 }
 PAIRS = [(s, p) for s in solvers.names() for p in PROBLEMS]

@@ -48,7 +48,7 @@ def test_bernoulli_worked_example() -> None:
     joint = np.exp(model.predict_joint_log_proba(QUERY))[0]
     expected = np.exp(peers.BernoulliNB().fit(COUNTS, LABELS).predict_joint_log_proba(QUERY))[0]
     np.testing.assert_allclose(joint, expected, rtol=1e-12)
-    np.testing.assert_allclose(joint[::-1], [0.082944, 0.087791], atol=5e-7)
+    np.testing.assert_allclose(joint[::-1], [0.75 * 0.8 * 0.6**3 * 0.2**2, 0.25 * (2 / 3) ** 6])
     assert model.predict(QUERY)[0] == 0
 
 

@@ -15,8 +15,9 @@ from groundstate import GaussianMixture
 from groundstate.energy import GaussianMixtureEnergy, gradcheck
 from groundstate.energy.registering import example_rows
 from groundstate.errors import DataError, NotConverged
-from groundstate.learn import EM, NLL, MixtureEM, fit
-from groundstate.learn import mixture_steps
+from groundstate.learn import EM, NLL, MixtureEM, fit, mixture_steps
+from groundstate.learn.base import Problem
+from groundstate.learn.fit import choose
 
 IRIS = load_iris().data
 KINDS = ("full", "tied", "diag", "spherical")
@@ -72,7 +73,7 @@ def test_equals_the_peer_step_for_step(
 
 def test_worked_example() -> None:
     X = np.array([[-2.0], [-1.0], [1.0], [3.0]])
-    energy = GaussianMixtureEnergy(2, 1, reg_covar=0.0).double()
+    energy = GaussianMixtureEnergy(2, 1).double()
     energy.mu.data.copy_(torch.tensor([[-1.0], [1.0]]))
     x = torch.from_numpy(X)
     history = fit(energy, {"x": x}, NLL(), MixtureEM(max_iter=1, tol=None))
@@ -104,8 +105,9 @@ def test_it_is_the_solver_of_choice() -> None:
     x = torch.from_numpy(IRIS)
     energy = GaussianMixtureEnergy(3, 4).double()
     energy.mu.data.copy_(x[[0, 60, 120]])
-    slow = fit(energy, {"x": x}, NLL(), random_state=0)
-    assert slow.converged and len(slow.objective) == slow.n_iter
+    assert isinstance(choose(Problem(energy, NLL(), {"x": x})), MixtureEM)
+    history = fit(energy, {"x": x}, NLL(), random_state=0)
+    assert history.converged and len(history.objective) == history.n_iter
 
 
 def test_small_components_far_from_the_mean_keep_their_digits() -> None:
@@ -115,13 +117,13 @@ def test_small_components_far_from_the_mean_keep_their_digits() -> None:
     for label in (0, 1):
         rows = X[model.predict(X) == label]
         np.testing.assert_allclose(model.covariances_[label], np.cov(rows.T, ddof=0), rtol=1e-6)
-    assert not mixture_steps.GaussianM.__init__.__doc__
 
 
 @pytest.mark.parametrize("init", ["kmeans", "k-means++", "random", "random_from_data"])
 def test_starts(init: str) -> None:
-    X, y = make_blobs(600, centers=[[0, 0], [8, 0], [0, 8]], random_state=0)
-    model = GaussianMixture(3, init_params=init, n_init=4, max_iter=500, random_state=0).fit(X)
+    X, _ = make_blobs(600, centers=[[0, 0], [8, 0], [0, 8]], random_state=0)
+    model = GaussianMixture(3, init_params=init, n_init=4, max_iter=2000, tol=1e-8, random_state=0)
+    model.fit(X)
     assert model.converged_
     assert model.score(X) == pytest.approx(PeerMixture(3, random_state=0).fit(X).score(X), abs=2e-2)
     assert [model.lower_bound_, model.n_iter_] == [
@@ -210,7 +212,9 @@ def test_questions() -> None:
     both = model.infer({}, ("x", "z"), "sample", n=5, random_state=0)
     assert both["x"].shape == (5, 1, 4) and both["z"].shape == (5, 1)
     far = np.full((1, 4), 1e3)
-    assert np.isfinite(model.score_samples(far)).all() and np.isfinite(model.predict_proba(far)).all()
+    assert (
+        np.isfinite(model.score_samples(far)).all() and np.isfinite(model.predict_proba(far)).all()
+    )
 
 
 def test_bad_starts_and_collapse() -> None:

@@ -70,7 +70,10 @@ def infer(
         raise without_law(loaded, "x cannot be inferred")
     observed = _observed(loaded, table, variable, target)
     options = {"n": n, "T": temperature, "random_state": seed}
-    found = loaded.infer(observed, variable, mode, **options)
+    # what is neither asked for nor observed is free too, so that the question is whole
+    rest = [v for v in estimator.energy_.spaces if v != variable and v not in observed]
+    found = loaded.infer(observed, (variable, *rest), mode, **options)
+    found = found[variable] if isinstance(found, dict) else found
     screen.frame(_answers(found, column_name(loaded) if variable == "y" else variable, mode), out)
 
 

@@ -51,7 +51,7 @@ def fit(
     table: TableName,
     target: Annotated[
         str | None,
-        typer.Option("--target", "-t", help="Column to predict: name, position or last."),
+        typer.Option("--target", "-t", help="Column to predict: name, position, last or none."),
     ] = None,
     model: Annotated[
         str, typer.Option("--model", "-m", help="auto, or names separated by commas.")
@@ -70,6 +70,7 @@ def fit(
 
     Audits the table, sets test rows aside, compares candidates on the rest with error bars, looks
     at the test rows once, and writes model.gs, report.html, report.json and reproduce.py.
+    Without a target: which density describes the rows, their groups and the odd ones out.
     """
     from groundstate.cli.fit import fit as run
 

@@ -9,7 +9,8 @@ from groundstate.cli.screen import Screen
 from groundstate.data import read
 from groundstate.data.words import listing
 from groundstate.errors import DataError
-from groundstate.report import study, write
+from groundstate.report import Study, Survey, study, survey, write
+from groundstate.report.density import METRIC
 from groundstate.report.numbers import show, show_range
 from groundstate.store import RunDir
 
@@ -30,24 +31,20 @@ def fit(
 ) -> None:
     """Study a table and write the folder of results."""
     screen = Screen(json, not no_progress)
-    source = read(table) if target is None else read(table).with_target(target)
-    if source.target is None:
-        raise DataError(
-            f"say which column to predict with --target; {source.name!r} has "
-            f"{listing(source.columns)}"
-        )
+    source = read(table) if target in (None, "none") else read(table).with_target(target)
+    options: dict[str, Any] = {"models": model, "test": test, "seed": seed, "cv": folds}
+    options |= {"workers": workers, "device": device}
     with screen.stages() as progress, RunDir(out) as run:
-        found = study(
-            source,
-            models=model,
-            test=test,
-            metric=metric,
-            seed=seed,
-            cv=folds,
-            workers=workers,
-            device=device,
-            progress=progress,
-        )
+        found: Study | Survey
+        if source.target is None or target == "none":
+            if metric not in (None, METRIC):
+                raise DataError(
+                    f"without a target densities are ranked by {METRIC}, not {metric!r}; say what "
+                    f"to predict with --target out of {listing(source.columns)}"
+                )
+            found = survey(source, progress=progress, **options)
+        else:
+            found = study(source, metric=metric, progress=progress, **options)
         progress("writing the report")
         told = write(found, run, table)
     where = str(Path(out) / "report.html")

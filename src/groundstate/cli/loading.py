@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.base import is_classifier, is_regressor
+
 from groundstate.data import Table, read
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.table import TablePredictor
@@ -50,7 +52,7 @@ def column_name(model: Any) -> str:
     """What the predicted column is called."""
     if isinstance(model, TablePredictor) and model.schema_.target is not None:
         return model.target_
-    return "cluster" if hasattr(inner(model), "cluster_centers_") else "y"
+    return "y" if is_classifier(inner(model)) or is_regressor(inner(model)) else "group"
 
 
 def without_law(model: Any, what: str) -> Unsupported:

@@ -8,10 +8,12 @@ from groundstate.energy.directed import DirectedEnergy
 from groundstate.energy.exact import exact_free_energy, exact_minimum, marginal_way, minimum_way
 from groundstate.energy.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.energy.head import DistributionHead
+from groundstate.energy.kernel_machine import KernelMachineEnergy
 from groundstate.energy.likelihood import BernoulliOf, CategoricalOf, LinearNormal, PoissonOf
 from groundstate.energy.local import ChainRuleEnergy
 from groundstate.energy.offers import Offer, offers
 from groundstate.energy.probabilistic_pca import ProbabilisticPCAEnergy
+from groundstate.energy.process import FieldEnergy, ProcessEnergy
 from groundstate.energy.reference import (
     BilinearEnergy,
     CentroidEnergy,
@@ -45,9 +47,11 @@ __all__ = [
     "DirectedEnergy",
     "DistributionHead",
     "Energy",
+    "FieldEnergy",
     "Finite",
     "GaussianMixtureEnergy",
     "Given",
+    "KernelMachineEnergy",
     "LatentClassEnergy",
     "LinearEnergy",
     "LinearGaussianEnergy",
@@ -59,6 +63,7 @@ __all__ = [
     "NetEnergy",
     "Offer",
     "PoissonOf",
+    "ProcessEnergy",
     "ProbabilisticPCAEnergy",
     "Real",
     "Scaled",

@@ -69,6 +69,7 @@ class Energy(nn.Module):
     normalised: frozenset[str] = frozenset()
     context: tuple[str, ...] = ()
     gaussian: frozenset[str] = frozenset()
+    missing: frozenset[str] = frozenset()  # variables that may hold NaN
     rows: int | None = None
     mixes: ClassVar[bool] = False  # conditionals may be mixtures, which have no known mode
     _declared: ClassVar[dict[tuple[str, frozenset[str]], tuple[str, Offer]]] = {}

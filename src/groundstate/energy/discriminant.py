@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
+from torch.nn.functional import linear
 
 from groundstate.energy.discriminant_moments import Shape, class_shapes
 from groundstate.energy.naive_bayes_joint import JointClassEnergy
@@ -17,7 +18,7 @@ from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
 from groundstate.math.laws import draw
 
-CELLS = 2**21  # numbers of one block of differences (k, B, d)
+CELLS = 2**16  # numbers of one block of differences (k, B, d): they stay in the cache
 COVARIANCES = ("diag", "tied", "full")
 
 
@@ -141,7 +142,8 @@ class GaussianClassEnergy(JointClassEnergy):
         return inverse.T @ inverse
 
     def log_likelihood(self, x: Tensor) -> Tensor:
-        rows = max(1, CELLS // (self.k * self.d))
+        tied = self.covariance == "tied"
+        rows = max(64, CELLS * (8 if tied else 1) // (self.d if tied else self.k * self.d))
         squares = torch.cat([self._squares(part) for part in x.split(rows)])
         return self.log_det() - 0.5 * (squares + int(self.rank) * math.log(2 * math.pi))
 
@@ -155,6 +157,13 @@ class GaussianClassEnergy(JointClassEnergy):
         diff = x - self.mu[:, None]  # (k, B, d)
         white = diff * self.U[:, None] if self.covariance == "diag" else diff @ self.root()
         return white.square().sum(-1).T
+
+    def linear_energies(self, x: Tensor) -> Tensor:
+        r"""Tied energies up to what all classes share, :math:`\tfrac12\|U^\top(x - \bar\mu)\|^2`."""
+        middle, U = self.mu.mean(0), self.root()
+        means = (self.mu - middle) @ U
+        W = means @ U.T
+        return linear(x, -W, 0.5 * means.square().sum(1) - self.log_prior + W @ middle)
 
     @offers.conditional("x", when=lambda energy: int(energy.rank) == energy.d)
     def around(self, y: Tensor, T: float = 1.0) -> Distribution:
@@ -194,8 +203,14 @@ class GaussianClassEnergy(JointClassEnergy):
         """Float64 sums of 1, x and its squares about ``origin`` per class."""
         if isinstance(y, Distribution):
             raise TypeError("GaussianClassEnergy learns from observed classes only")
-        x = x.double() - self.origin.double()[y]
-        return {**self.sums_of(x, y, weights), **self.shape.squares(self.k, x, y, weights, self)}
+        origin = self.origin.double()
+        if self.covariance == "diag":
+            return self.sums_of(x, y, weights, origin, squares=True)
+        x = x.double() - origin[y]
+        return {
+            **self.sums_of(x, y, weights),
+            **self.shape.squares(x, y, weights, self.balance.double()),
+        }
 
     @offers.from_stats
     @torch.no_grad()

@@ -7,7 +7,6 @@ For rows about an origin, :math:`\Sigma_k = \tfrac1{n_k}\sum_i w_i x_ix_i^\top -
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -44,15 +43,16 @@ class Shape:
         return self.covariance == "full" or self.shrinkage == "auto"
 
     def squares(
-        self, k: int, x: Tensor, y: Tensor, weights: Tensor | None, energy: Any
+        self, x: Tensor, y: Tensor, weights: Tensor | None, balance: Tensor
     ) -> dict[str, Tensor]:
-        """Sums of squares of rows about their origin, ``(k, d)``, ``(d, d)`` or ``(k, d, d)``."""
-        if self.covariance == "diag":
-            return {"xx": energy.sums_of(x.square(), y, weights)["x"]}
-        w = x.new_ones(len(x)) if weights is None else weights.double()
+        """Sums of squares of rows about their origin, ``(d, d)`` or ``(k, d, d)``."""
+        k = len(balance)
         if not self.per_class:
-            w = w * energy.balance.double()[y]
+            if weights is None and bool((balance == 1).all()):
+                return {"xx": x.T @ x}
+            w = balance[y] if weights is None else weights.double() * balance[y]
             return {"xx": (x * w[:, None]).T @ x}
+        w = x.new_ones(len(x)) if weights is None else weights.double()
         xx, fourth = x.new_zeros(k, x.shape[1], x.shape[1]), x.new_zeros(k)
         for c in range(k):
             rows = y == c

@@ -6,12 +6,14 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.distributions import Categorical, Distribution
 from torch.nn.functional import one_hot
 
 from groundstate.energy.base import Energy
+from groundstate.energy.naive_bayes_kernels import class_sums
 from groundstate.energy.offers import offers
 from groundstate.energy.reference._init import seeded
 from groundstate.energy.spaces import Finite, Space
@@ -20,7 +22,6 @@ from groundstate.math.free import boltzmann_logits
 from groundstate.math.laws import draw
 
 LOWEST = -100.0  # log of a probability of zero: keeps 0 · log 0 a number
-FEW = 64  # classes: below it a sum per class is a matrix product
 
 
 class JointClassEnergy(Energy):
@@ -98,19 +99,34 @@ class JointClassEnergy(Energy):
         return r if weights is None else r * weights.double()[:, None]
 
     def sums_of(
-        self, values: Tensor, y: Tensor | Distribution, weights: Tensor | None
+        self,
+        values: Tensor,
+        y: Tensor | Distribution,
+        weights: Tensor | None,
+        origin: Tensor | None = None,
+        squares: bool = False,
     ) -> dict[str, Tensor]:
-        """Weight per class ``n`` ``(k,)`` and weighted sums ``x`` ``(k, m)`` of values ``(B, m)``."""
-        sparse = values.layout == torch.sparse_csr
-        if sparse or self.k <= FEW or values.is_cuda or isinstance(y, Distribution):
+        """Weight per class ``n`` ``(k,)``, weighted sums ``x`` and ``xx`` ``(k, m)`` of values.
+
+        The values ``(B, m)`` and, where asked for, their squares are taken about an ``origin``
+        ``(k, m)`` per class. All sums are in float64.
+        """
+        if values.layout == torch.sparse_csr:
             r = self.per_class(y, weights)
-            if sparse:
-                return {"n": r.sum(0), "x": _transposed_product(values, r).T.contiguous()}
-            return {"n": r.sum(0), "x": r.T @ values.double()}
-        w = values.new_ones(len(y), dtype=torch.float64) if weights is None else weights.double()
-        n = torch.zeros(self.k, dtype=torch.float64).index_add_(0, y, w)
-        rows = values.double() * w[:, None]
-        return {"n": n, "x": rows.new_zeros(self.k, values.shape[1]).index_add_(0, y, rows)}
+            return {"n": r.sum(0), "x": _transposed_product(values, r).T.contiguous()}
+        if origin is None:
+            origin = values.new_zeros(self.k, values.shape[1], dtype=torch.float64)
+        if values.is_cuda or isinstance(y, Distribution):
+            r = self.per_class(y, weights)
+            rows = values.double()
+            if not isinstance(y, Distribution):
+                rows = rows - origin[y]
+            sums = {"n": r.sum(0), "x": r.T @ rows}
+            return {**sums, "xx": r.T @ rows.square()} if squares else sums
+        w = np.empty(0) if weights is None else weights.double().numpy()
+        found = class_sums(values.detach().numpy(), y.numpy(), w, origin.double().numpy(), squares)
+        names = ("n", "x", "xx") if squares else ("n", "x")
+        return {name: torch.from_numpy(v) for name, v in zip(names, found, strict=False)}
 
     @torch.no_grad()
     def _keep(self, stats: dict[str, Tensor]) -> None:

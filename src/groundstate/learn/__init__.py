@@ -1,5 +1,6 @@
 """LEARN: rules (loss = e − R), penalties, solvers, the stochastic trainer and its callbacks."""
 
+from groundstate.learn.boltzmann import BoltzmannSGD
 from groundstate.learn.base import History, Penalty, Problem, Rule, Solver, Terms
 from groundstate.learn.callbacks import Callback, EarlyStopping, Progress, Run
 from groundstate.learn.checkpoint import Checkpoint
@@ -9,6 +10,7 @@ from groundstate.learn.em import EM
 from groundstate.learn.estimator_report import EstimatorRow, compare_estimators
 from groundstate.learn.estimators import pathwise, score_function
 from groundstate.learn.fit import fit, solver_for
+from groundstate.learn.function_norm import FunctionNorm
 from groundstate.learn.guides import Amortised, PerInstance
 from groundstate.learn.hinge import HingeDual, SquaredHingeNewton
 from groundstate.learn.factors import EigenFactors
@@ -28,6 +30,7 @@ from groundstate.learn.penalties import (
     SumPenalty,
 )
 from groundstate.learn.predictive import Predictive, posterior_predictive
+from groundstate.learn.process import Conditioning, Evidence
 from groundstate.learn.rules import (
     NCE,
     NLL,
@@ -40,6 +43,7 @@ from groundstate.learn.rules import (
     InBatch,
     Margin,
     Naive,
+    OneVsOne,
     OneVsRest,
     Perceptron,
     PersistentCD,
@@ -62,6 +66,8 @@ from groundstate.learn.rules import (
     zero_one,
 )
 from groundstate.learn.sgld import SGLD
+from groundstate.learn.smo import SMO
+from groundstate.learn.smo_engine import smo
 from groundstate.learn.snapshots import Snapshots
 from groundstate.learn.target_prop import AlternatingTargets
 from groundstate.learn.theta import ParameterEnergy, ThetaDraws
@@ -111,6 +117,7 @@ __all__ = [
     "AlternatingTargets",
     "Amortised",
     "EM",
+    "BoltzmannSGD",
     "EigenFactors",
     "Lloyd",
     "MixtureEM",
@@ -127,4 +134,10 @@ __all__ = [
     "pathwise",
     "posterior_predictive",
     "score_function",
+    "Conditioning",
+    "Evidence",
+    "FunctionNorm",
+    "OneVsOne",
+    "SMO",
+    "smo",
 ]

@@ -151,6 +151,8 @@ def _check_resident(energy: Energy, data: Mapping[str, Tensor], weight: Tensor |
         raise DataError("there are no rows to learn from")
     check_values(energy, data)
     for name, v in data.items():
+        if name in energy.missing:
+            continue
         numbers = v.values() if v.layout == torch.sparse_csr else v
         if v.is_floating_point() and name != "y" and not bool(torch.isfinite(numbers).all()):
             row = int((~torch.isfinite(v)).reshape(len(v), -1).any(1).nonzero()[0])

@@ -103,6 +103,7 @@ class Bins:
     edges: list[F64]
     categories: NDArray[np.int64]
     missing: int
+    kept: dict[int, NDArray[np.int64]] = field(default_factory=dict)  # category -> code, −1: none
     n_bins: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -131,7 +132,11 @@ class Bins:
                 return np.arange(min(int(sizes[j]), max_bins) - 1) + 0.5
             return column_edges(np.ascontiguousarray(X[:, j]), weight, max_bins)
 
-        return cls(_each(edges, d, threads if X.size > MANY else 1), sizes, missing)
+        kept = {
+            int(j): _heaviest(X[:, j], weight, int(sizes[j]), max_bins)
+            for j in np.flatnonzero(sizes > max_bins)
+        }
+        return cls(_each(edges, d, threads if X.size > MANY else 1), sizes, missing, kept)
 
     def encode(self, X: NDArray[Any], out: NDArray[Any], threads: int = 1) -> None:
         """Codes of ``X`` (n, d) into ``out[j]``, each ``(n,)``, for every column j."""
@@ -139,11 +144,28 @@ class Bins:
         def column(j: int) -> None:
             values = X[:, j]
             if self.categories[j]:
-                values = np.where(values < len(self.edges[j]) + 1, values, np.nan)
-                values = np.where(values >= 0, values, np.nan)
+                known = (values >= 0) & (values < self.categories[j])  # False for NaN
+                codes = np.where(known, values, 0).astype(np.int64)
+                if j in self.kept:
+                    codes = self.kept[j][codes]
+                values = np.where(known & (codes >= 0), codes, np.nan)
             _encode(values, self.edges[j], self.missing, out[j])
 
         _each(column, X.shape[1], threads if X.size > MANY else 1)
+
+
+def _heaviest(
+    column: NDArray[Any], weight: F64 | None, size: int, max_bins: int
+) -> NDArray[np.int64]:
+    """Codes of the ``max_bins`` heaviest categories in their own order, −1 for the rest."""
+    known = (column >= 0) & (column < size)
+    mass = np.bincount(
+        column[known].astype(np.int64), None if weight is None else weight[known], minlength=size
+    )
+    top = np.sort(np.argsort(-mass, kind="stable")[:max_bins])
+    out = np.full(size, -1, np.int64)
+    out[top] = np.arange(len(top))
+    return out
 
 
 def _each(task: Any, n: int, threads: int) -> list[Any]:

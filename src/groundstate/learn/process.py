@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +18,12 @@ from groundstate.energy.process import FieldEnergy, ProcessEnergy
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
+from groundstate.learn.process_polish import Objective, curvature, polish
 from groundstate.learn.rules.naive import Naive
 from groundstate.math.process import cholesky
 from groundstate.registry import solvers
 
 F64 = NDArray[np.float64]
-Objective = Callable[[F64], tuple[float, F64]]
 SKETCH = 1000  # rows on which a long table's parameters are found before they are polished
 LONG = 2000  # rows from which that pays
 
@@ -136,16 +135,17 @@ class Evidence:
                 raise ValueError("restarts need finite bounds on every parameter of the kernel")
             rng = key.fold("restarts").numpy()
             starts += list(rng.uniform(bounds[:, 0], bounds[:, 1], (self.restarts, len(bounds))))
-        part, y_part = _sketch(field, y)
-        if part is not None:
-            found = [self._minimise(_objective(part, y_part, w, []), s, bounds) for s in starts]
-            starts = [min(found, key=lambda pair: pair[1])[0]]
-        found = [self._minimise(_objective(field, y, w, history.objective), s, bounds) for s in starts]
-        best = min(found, key=lambda pair: pair[1])[0]
+        part, y_part = _sketch(field, y) if self.optimizer == "lbfgs" else (None, y)
+        whole = _Objective(field, y, w)
+        rough = whole if part is None else _Objective(part, y_part, w)
+        best = min((self._minimise(rough, s, bounds) for s in starts), key=lambda pair: pair[1])[0]
+        if part is not None:  # curvature grows with the rows, so the part knows that of the whole
+            hessian = curvature(rough, best) * (len(field.x) / len(part.x))
+            best = polish(whole, best, bounds, hessian, max_iter=self.max_iter)[0]
         with torch.no_grad():
             field.theta.copy_(torch.as_tensor(best))
-        point = evidence(field, y, weight=w, slope=False)
-        history.objective.append(point.value)
+        point = whole.at(best)
+        history.objective += [*whole.values, point.value]
         return point.factor
 
     def _minimise(self, objective: Objective, start: F64, bounds: F64) -> tuple[F64, float]:
@@ -161,16 +161,31 @@ class Evidence:
         return found.x, float(found.fun)
 
 
-def _objective(field: FieldEnergy, y: Tensor, w: Tensor | None, kept: list[float]) -> Objective:
-    def value_and_gradient(theta: F64) -> tuple[float, F64]:
+class _Objective:
+    """The evidence as a function of θ that remembers its values and its best point."""
+
+    def __init__(self, field: FieldEnergy, y: Tensor, w: Tensor | None) -> None:
+        self.field, self.y, self.w = field, y, w
+        self.values: list[float] = []
+        self.best: tuple[F64, EvidencePoint] | None = None
+
+    def __call__(self, theta: F64) -> tuple[float, F64]:
+        at = torch.as_tensor(theta).to(self.field.theta)
         try:
-            point = evidence(field, y, torch.as_tensor(theta).to(field.theta), w)
+            point = evidence(self.field, self.y, at, self.w)
         except np.linalg.LinAlgError:
             return math.inf, np.zeros(len(theta))
-        kept.append(point.value)
+        self.values.append(point.value)
+        if self.best is None or point.value < self.best[1].value:
+            self.best = theta.copy(), point
         return point.value, point.gradient
 
-    return value_and_gradient
+    def at(self, theta: F64) -> EvidencePoint:
+        """The point at θ, which is mostly the best one seen."""
+        if self.best is not None and np.array_equal(self.best[0], theta):
+            return self.best[1]
+        at = torch.as_tensor(theta).to(self.field.theta)
+        return evidence(self.field, self.y, at, self.w, slope=False)
 
 
 def _sketch(field: FieldEnergy, y: Tensor) -> tuple[FieldEnergy | None, Tensor]:

@@ -232,8 +232,10 @@ class MixtureLaw(Distribution):
         return self.log_weights.shape[-1]
 
     def log_prob(self, value: Tensor) -> Tensor:
-        event = len(self.event_shape)
-        repeated = value.repeat_interleave(self._k, dim=value.ndim - 1 - event)  # (..., B*K, *ev)
+        rows = value.ndim - 1 - len(self.event_shape)  # the axis of B
+        if self.batch_shape[0] == 1 and value.shape[rows] != 1:  # one law for many values
+            return self.log_prob(value.unsqueeze(rows + 1)).squeeze(-1)
+        repeated = value.repeat_interleave(self._k, dim=rows)  # (..., B*K, *event)
         each = self.components.log_prob(repeated)
         each = each.reshape(*each.shape[:-1], -1, self._k)  # (..., B, K)
         return torch.logsumexp(each + self.log_weights, -1)

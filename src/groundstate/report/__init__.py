@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from groundstate.report.density import compare_densities
 from groundstate.report.facts import fingerprint, report_facts
 from groundstate.report.folder import write
 from groundstate.report.html import page
 from groundstate.report.job import Settings, Study, study
-from groundstate.report.pictures import draw_all
+from groundstate.report.pictures import draw_all, draw_survey
 from groundstate.report.script import reproduce_script
 from groundstate.report.svg import Picture, inline_svg
+from groundstate.report.unlabelled import Survey, survey, survey_facts
 from groundstate.report.verdict import three_sentences
 
 __all__ = [
     "Picture",
     "Settings",
     "Study",
+    "Survey",
+    "compare_densities",
     "draw_all",
+    "draw_survey",
     "fingerprint",
     "inline_svg",
     "page",
     "report_facts",
     "reproduce_script",
     "study",
+    "survey",
+    "survey_facts",
     "three_sentences",
     "write",
 ]

@@ -16,7 +16,7 @@ from groundstate.report.numbers import plain, span
 from groundstate.report.verdict import three_sentences
 
 FORMAT = 1
-_LIBRARIES = ("groundstate", "numpy", "torch", "scikit-learn")
+LIBRARIES = ("groundstate", "numpy", "torch", "scikit-learn")
 _TOP_WEIGHTS = 20
 
 
@@ -56,7 +56,7 @@ def report_facts(found: Study) -> dict[str, Any]:
     told["energy"] = energy_facts(found)
     told["weights"] = weights(found.model)
     told["model"] = model_facts(found.model)
-    told["versions"] = {name: version(name) for name in _LIBRARIES}
+    told["versions"] = {name: version(name) for name in LIBRARIES}
     told = plain(told)
     return {"verdict": three_sentences(told), **told}
 

@@ -13,21 +13,26 @@ from groundstate.models.table import TablePredictor
 from groundstate.report.facts import report_facts
 from groundstate.report.html import page
 from groundstate.report.job import Study
-from groundstate.report.pictures import draw_all
+from groundstate.report.pictures import draw_all, draw_survey
 from groundstate.report.script import reproduce_script
+from groundstate.report.unlabelled import Survey, survey_facts
 from groundstate.store import RunDir
 
 
-def write(found: Study, run: RunDir, source: str) -> dict[str, Any]:
-    """Write everything a study leaves behind into an open run; returns the facts.
+def write(found: Study | Survey, run: RunDir, source: str) -> dict[str, Any]:
+    """Write everything a study or a survey leaves behind into an open run; returns the facts.
 
     Parameters
     ----------
-    found : the study
+    found : the study or survey
     run : a `store.RunDir`, inside its ``with``
     source : path or built-in name of the table, for ``reproduce.py``
     """
-    told = report_facts(found)
+    if isinstance(found, Survey):
+        told, drawn = survey_facts(found), draw_survey(found)
+    else:
+        told = report_facts(found)
+        drawn = draw_all(found, told)
     score = told["test"]["scores"][told["settings"]["metric"]]
     meta = {
         "target": told["table"]["target"],
@@ -37,7 +42,7 @@ def write(found: Study, run: RunDir, source: str) -> dict[str, Any]:
     }
     run.save("model.gs", timeless(found.model), meta=meta)
     run.write_json("report.json", told)
-    run.write_text("report.html", page(told, draw_all(found, told)))
+    run.write_text("report.html", page(told, drawn))
     run.write_text("reproduce.py", reproduce_script(told, located(source)))
     fits = {entry.name: entry.fit_seconds for entry in found.board}
     run.write_json("timing.json", {"stages": found.seconds, "one_fit": fits})

@@ -53,6 +53,7 @@ def page(told: dict[str, Any], pictures: Sequence[Picture]) -> str:
         _section("Candidates, best first", _board(told), _rows_told(told)),
         _section("On the test rows", _test(told), _test_words(told)),
         *(_figure(picture) for picture in pictures),
+        _section("The least typical rows", _outliers(told.get("outliers", []))),
         _section("What the audit found", _audit(told["audit"])),
         _section("The chosen model", _model(told["model"])),
         _section("Columns", _schema(table)),
@@ -164,6 +165,12 @@ def _figure(picture: Picture) -> str:
         f'<figure role="img" aria-label="{escape(picture.title)}">{picture.svg}\n'
         f"<figcaption>{escape(picture.caption)}</figcaption></figure>\n</section>"
     )
+
+
+def _outliers(rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return ""
+    return _table(("row", "energy"), [(f"{r['row']:,}", show(r["energy"])) for r in rows], (0, 1))
 
 
 def _audit(findings: list[dict[str, Any]]) -> str:

@@ -144,7 +144,7 @@ def study(
     >>> found.chosen, len(found.truth), round(found.scores["accuracy"].estimate, 2)
     ('LogisticRegression', 38, 0.95)
     """
-    watch = _Watch(progress)
+    watch = Watch(progress)
     with watch("reading the table"):
         table = read(source) if target is None else read(source).with_target(target)
         measure, candidates = _checked(table, models, metric, test, cv, workers, device)
@@ -160,7 +160,7 @@ def _study(
     settings: Settings,
     candidates: dict[str, Any],
     workers: int,
-    watch: _Watch,
+    watch: Watch,
 ) -> Study:
     classify, seed = table.task == "classification", settings.seed
     with watch("auditing the table"):
@@ -255,7 +255,7 @@ def _checked(
     return measure.name, {name: TablePredictor(model) for name, model in made.items()}
 
 
-class _Watch:
+class Watch:
     """Says what starts and remembers how long it took."""
 
     def __init__(self, progress: Progress | None) -> None:
@@ -271,4 +271,4 @@ class _Watch:
         self.seconds[stage] = time.perf_counter() - start
 
 
-__all__ = ["Settings", "Study", "study"]
+__all__ = ["Progress", "Settings", "Study", "Watch", "study"]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from groundstate.data import Table
 from groundstate.report.facts import confusion, energies
 from groundstate.report.numbers import is_share, title
-from groundstate.report.style import ACCENT, INK, LINE, MUTED, SECOND
+from groundstate.report.style import ACCENT, GROUPS, INK, LINE, MUTED, SECOND
 from groundstate.report.svg import Picture, inline_svg
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from groundstate.evaluate import Leaderboard
     from groundstate.report.job import Study
+    from groundstate.report.unlabelled import Survey
 
 _MAP_BINS = 48
 _MAX_CLASSES = 25
@@ -42,6 +43,43 @@ def draw_all(found: Study, told: dict[str, Any]) -> list[Picture]:
         drawn.append(weight_picture(told["weights"]))
     holes = missing_map(found.table)
     return [*drawn, holes] if holes is not None else drawn
+
+
+def draw_survey(found: Survey) -> list[Picture]:
+    """The pictures of a table without a target."""
+    drawn = [forest(found.board), scatter(found), energy_picture(found.energies, "density")]
+    holes = missing_map(found.table)
+    return [*drawn, holes] if holes is not None else drawn
+
+
+def scatter(found: Survey) -> Picture:
+    """The rows along their two widest directions, coloured by group, the odd ones circled."""
+    X = found.model.prepare(found.table)
+    X = X - X.mean(0)
+    _, _, directions = np.linalg.svd(X, full_matrices=False)
+    # a direction has no sign: its largest entry is made positive, or pictures would flip
+    turn = np.sign(np.take_along_axis(directions, np.abs(directions).argmax(1)[:, None], 1))
+    at = X @ (directions * turn)[:2].T  # (n, 1 or 2)
+    at = at if at.shape[1] == 2 else np.stack([at[:, 0], np.zeros(len(at))], 1)
+    step = -(-len(at) // _MAX_POINTS)
+    groups = np.zeros(len(at), np.int64) if found.groups is None else found.groups
+    odd = np.argsort(-found.energies, kind="stable")[:10]
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        for group in np.unique(groups):
+            mine = at[groups == group][::step]
+            look: Any = {"color": GROUPS[group % len(GROUPS)], "marker": "os^Dvp*X"[group % 8]}
+            axes.plot(*mine.T, linestyle="", markersize=4, alpha=0.6, markeredgewidth=0, **look)
+        axes.plot(*at[odd].T, "o", markersize=10, markerfacecolor="none", markeredgecolor=INK)
+        axes.set_xlabel("widest direction")
+        axes.set_ylabel("second widest")
+
+    caption = (
+        "The rows seen along the two directions in which they differ most; signs are groups, and "
+        "the ten rows of highest energy, the least typical ones, are circled."
+    )
+    return Picture("rows", "The rows", caption, inline_svg("rows", (7.0, 4.4), draw))
 
 
 def forest(board: Leaderboard) -> Picture:
@@ -143,6 +181,9 @@ def energy_picture(values: NDArray[np.float64], task: str) -> Picture:
             "right of zero the model answers right, and the further the surer."
         )
         label = "energy gap"
+    elif task == "density":
+        caption = "Free energy of every row under the chosen density: far to the right is unusual."
+        label = "energy"
     else:
         caption = "Energy e(x, y) of each test row with its true value: low is a good prediction."
         label = "energy"
@@ -154,7 +195,7 @@ def energy_picture(values: NDArray[np.float64], task: str) -> Picture:
         axes = figure.subplots()
         _histogram(axes, shown, task)
         axes.set_xlabel(label)
-        axes.set_ylabel("test rows")
+        axes.set_ylabel("rows" if task == "density" else "test rows")
 
     return Picture("energy", "Energies", caption, inline_svg("energy", (7.5, 2.8), draw))
 
@@ -169,7 +210,8 @@ def _histogram(axes: Axes, values: NDArray[np.float64], task: str) -> None:
     counts, _ = np.histogram(values, edges)
     colours = [ACCENT if task != "classification" or e >= 0 else SECOND for e in edges[:-1]]
     axes.bar(edges[:-1], counts, np.diff(edges), align="edge", color=colours, alpha=0.8)
-    axes.axvline(0.0, color=INK, linewidth=0.9)
+    if task != "density":
+        axes.axvline(0.0, color=INK, linewidth=0.9)
 
 
 def learning(objective: list[float], solver: str) -> Picture:
@@ -239,4 +281,4 @@ def missing_map(table: Table) -> Picture | None:
     return Picture("missing", "Missing values", caption, inline_svg("missing", size, draw))
 
 
-__all__ = ["forest", "missing_map", "draw_all"]
+__all__ = ["draw_all", "draw_survey", "forest", "missing_map"]

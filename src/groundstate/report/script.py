@@ -58,6 +58,37 @@ if __name__ == "__main__":
     print(json.dumps(main(source), indent=2))
 '''
 
+_SURVEY = '''\
+"""Gives the numbers of this report again: python reproduce.py [TABLE]."""
+
+import json
+import sys
+
+from groundstate import data
+from groundstate.report import fingerprint, survey
+
+
+def main(source):
+    table = data.read(source).features
+    if fingerprint(table) != {sha!r}:
+        print("the table is not the one this report was made from", file=sys.stderr)
+    found = survey(
+        table, models={models!r}, test={test!r}, seed={seed}, cv={cv}, device={device!r}
+    )
+    seen = found.scores[{metric!r}]
+    return {{
+        "chosen": found.chosen,
+        "tied": list(found.board.tied),
+        "candidates": {{e.name: [e.score, e.low, e.high] for e in found.board if not e.failed}},
+        "test": [seen.estimate, seen.low, seen.high],
+    }}
+
+
+if __name__ == "__main__":
+    source = sys.argv[1] if len(sys.argv) > 1 else {source!r}
+    print(json.dumps(main(source), indent=2))
+'''
+
 
 def reproduce_script(told: dict[str, Any], source: str) -> str:
     """The text of ``reproduce.py`` for the facts of a study.
@@ -68,6 +99,11 @@ def reproduce_script(told: dict[str, Any], source: str) -> str:
     source : path or name of the table
     """
     settings, task = told["settings"], told["task"]
+    if task == "density":
+        names = dict.fromkeys(name.partition("(")[0] for name in settings["models"])
+        return _SURVEY.format(
+            sha=told["table"]["sha256"], models=",".join(names), source=source, **_kept(settings)
+        )
     dummy = "DummyClassifier" if task == "classification" else "DummyRegressor"
     device = settings["device"]
     argument = "" if device is None else f"device={device!r}"
@@ -88,6 +124,10 @@ def reproduce_script(told: dict[str, Any], source: str) -> str:
         cv=settings["cv"],
         source=source,
     )
+
+
+def _kept(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: settings[name] for name in ("test", "seed", "cv", "device", "metric")}
 
 
 __all__ = ["reproduce_script"]

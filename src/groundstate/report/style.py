@@ -8,6 +8,8 @@ from typing import Any
 INK, MUTED, ACCENT, SECOND, LINE, PAPER = (
     "#100001", "#200002", "#300003", "#400004", "#500005", "#600006",
 )  # fmt: skip
+# colours that can be told apart in light, in dark and by most colour-blind readers
+GROUPS = (ACCENT, SECOND, "#3f9c68", "#9467bd", "#c9a227", "#4db6c4", "#d16ba5", "#8a8f98")
 VARIABLES = {
     INK: "var(--ink)",
     MUTED: "var(--muted)",
@@ -81,4 +83,4 @@ dt { font-weight: 600; margin-top: .6rem; } dd { margin: 0; color: var(--muted);
   h2 { break-after: avoid; } figure, tr, .verdict { break-inside: avoid; } }
 """
 
-__all__ = ["ACCENT", "CSS", "INK", "LINE", "MUTED", "PAPER", "RC", "SECOND", "VARIABLES"]
+__all__ = ["ACCENT", "CSS", "GROUPS", "INK", "LINE", "MUTED", "PAPER", "RC", "SECOND", "VARIABLES"]

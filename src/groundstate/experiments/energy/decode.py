@@ -133,18 +133,23 @@ def _caught(key: Key, gaps: Tensor) -> Key:
     return key.fold("steps", int(hit.double().argmax()))
 
 
-def _tree(ax: Axes, kept: Sequence[Sequence[int]], best: Sequence[int], greedy: Sequence[int]) -> None:
-    """The beginnings that a beam extended; a string's height is its place among all strings."""
+def _tree(
+    ax: Axes, kept: Sequence[Sequence[int]], best: Sequence[int], greedy: Sequence[int]
+) -> None:
+    """The beginnings that a beam extended; height follows the symbols, the first counting most."""
 
     def place(code: int, depth: int) -> float:
-        return (code + 0.5) / K**depth
+        """Children around their parent, each generation on a scale of its own."""
+        return sum(0.45**i * (code // K ** (depth - i) % K - K // 2) for i in range(1, depth + 1))
 
     for depth in range(1, len(kept)):
         for code in kept[depth]:
             parent = place(code // K, depth - 1)
-            ax.plot([depth - 1, depth], [parent, place(code, depth)], color=COLOURS[5], linewidth=0.8)
+            ax.plot(
+                [depth - 1, depth], [parent, place(code, depth)], color=COLOURS[5], linewidth=0.8
+            )
     for name, value, colour in (("greedy", greedy, COLOURS[1]), ("the minimum", best, COLOURS[0])):
-        codes, heights = 0, [0.5]
+        codes, heights = 0, [0.0]
         for depth, symbol in enumerate(value, 1):
             codes = codes * K + symbol
             heights.append(place(codes, depth))

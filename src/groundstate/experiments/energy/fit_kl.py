@@ -59,7 +59,10 @@ def fit_kl(seed: int = 0, *, quick: bool = False) -> Result:
     def draw_bars(figure: Figure) -> None:
         left, right = figure.subplots(1, 2)
         shown = COUNTS[:9].numpy()
-        for name, law, at, colour in (("geometric(½)", p, -0.2, 0), (f"Poisson({rate:.3g})", q, 0.2, 1)):
+        for name, law, at, colour in (
+            ("geometric(½)", p, -0.2, 0),
+            (f"Poisson({rate:.3g})", q, 0.2, 1),
+        ):
             left.bar(shown + at, law[:9].numpy(), 0.4, color=COLOURS[colour], label=name)
         left.set(xlabel="x", title="the law and its fit: same mean, other spread")
         left.legend()

@@ -84,13 +84,17 @@ def monte_carlo_pi(seed: int = 0, *, quick: bool = False) -> Result:
             for own, colour in ((inside, COLOURS[0]), (~inside, COLOURS[1])):
                 at = shown[:n][own].numpy()
                 ax.scatter(at[:, 0], at[:, 1], s=2, color=colour)
-            ax.set(title=f"n = {n}: {float(paths[n - 1]):.3f}", aspect="equal", xticks=[], yticks=[])
+            ax.set(
+                title=f"n = {n}: {float(paths[n - 1]):.3f}", aspect="equal", xticks=[], yticks=[]
+            )
         _running(bottom[0], paths, math.pi, "running mean: π")
         _running(bottom[1], wild_path, 0.0, "running mean: Cauchy")
         bottom[2].loglog(SIZES, rms, "o", color=COLOURS[0], label=f"π: slope {slope:.2f}")
         line = [SIGMA / math.sqrt(n) for n in SIZES]
         bottom[2].loglog(SIZES, line, color="black", linestyle=":", label="1.642/√n")
-        bottom[2].loglog(SIZES, wild, "o", color=COLOURS[1], label=f"Cauchy: slope {wild_slope:.2f}")
+        bottom[2].loglog(
+            SIZES, wild, "o", color=COLOURS[1], label=f"Cauchy: slope {wild_slope:.2f}"
+        )
         bottom[2].set(title="error of the mean", xlabel="draws n")
         bottom[2].legend()
 

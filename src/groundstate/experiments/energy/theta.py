@@ -38,7 +38,7 @@ EPS, ALPHA = 0.01, 0.1  # step of SGLD at N = 3, rate of SGD
 PRIOR = GaussianPrior(1.0)
 
 
-@experiment("ENE-X-theta", theme="energy", title="SGD and SGLD sample θ")
+@experiment("ENE-X-theta", theme="energy", title="SGD and SGLD sample θ", slow=True)
 def theta(seed: int = 0, *, quick: bool = False) -> Result:
     r"""The rows {1, 2, 6}, :math:`L_i = \tfrac12(x_i - \theta)^2` and a prior N(0, 1) make
     :math:`e(\theta) = \sum_i L_i + \tfrac12\theta^2`, whose law at temperature T is

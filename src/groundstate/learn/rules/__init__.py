@@ -8,6 +8,7 @@ from groundstate.learn.rules.generators import Affine, PushForward
 from groundstate.learn.rules.margin import Margin, margin_loss
 from groundstate.learn.rules.missing import drop_missing
 from groundstate.learn.rules.naive import Naive
+from groundstate.learn.rules.one_vs_one import OneVsOne
 from groundstate.learn.rules.one_vs_rest import OneVsRest
 from groundstate.learn.rules.perceptron import Perceptron, perceptron_loss
 from groundstate.learn.rules.phases import Phases, phases
@@ -29,6 +30,7 @@ __all__ = [
     "InBatch",
     "Margin",
     "Naive",
+    "OneVsOne",
     "OneVsRest",
     "Perceptron",
     "PersistentCD",

@@ -154,6 +154,10 @@ class LinearDiscriminantAnalysis(
         dtype = energy.mu.dtype
         return {name: value.to(dtype).cpu().numpy() for name, value in named.items()}
 
+    def _class_table(self, x: Tensor) -> Tensor:
+        energies: Tensor = self.energy_.linear_energies(x)  # type: ignore[operator]
+        return energies
+
     def transform(self, X: Any) -> Any:
         """Rows in the directions that separate the classes, ``(n_samples, n_components)``."""
         x, home = self._rows(X)

@@ -20,7 +20,7 @@ from groundstate.compute.random import Key, mix64
 from groundstate.energy.base import Energy
 from groundstate.energy.reference import BilinearEnergy
 from groundstate.infer import log_partition
-from groundstate.learn import PersistentCD, Stochastic, fit, sgd
+from groundstate.learn import BoltzmannSGD, PersistentCD, fit, sgd
 from groundstate.math.laws import draw
 from groundstate.models.arrays import tensor
 from groundstate.models.base import Plan
@@ -126,7 +126,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, VerboseMixin, EnergyTransfor
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         self._rule = PersistentCD(n_chains=self.batch_size)
-        solver = Stochastic(
+        solver = BoltzmannSGD(
             optimizer=sgd,
             lr=self.learning_rate,
             batch_size=self.batch_size,
@@ -168,7 +168,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, VerboseMixin, EnergyTransfor
             self.energy_,
             {"x": x},
             rule,
-            Stochastic(optimizer=sgd, lr=self.learning_rate, batch_size=None, max_epochs=1),
+            BoltzmannSGD(optimizer=sgd, lr=self.learning_rate, batch_size=None, max_epochs=1),
             sample_weight=None if weight is None else tensor(weight, x.device),
             random_state=Key.of(self.random_state).fold("step", self.n_steps_),
         )

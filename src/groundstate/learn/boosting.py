@@ -1,0 +1,229 @@
+r"""Newton boosting on histograms: one small tree per step, fitted to gradients and hessians."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numba
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from groundstate.compute.line import WeightLine
+from groundstate.compute.random import Key
+from groundstate.energy.tree_boosted import BoostedClassEnergy, BoostedEnergy
+from groundstate.energy.tree_nodes import Tree
+from groundstate.learn.base import History, Problem
+from groundstate.learn.boosting_losses import Loss
+from groundstate.learn.callbacks import Monitor, Run
+from groundstate.learn.fit import solver_for
+from groundstate.learn.histogram_bins import Bins
+from groundstate.learn.histogram_grower import Grower, Limits
+from groundstate.learn.rules.naive import Naive
+from groundstate.learn.rules.softmin import SoftMin
+from groundstate.registry import solvers
+
+_THREADS = threading.Lock()  # compiled threads serve one fit at a time; others run alone
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """Hold a share of the rows out and stop when it has not improved for some steps.
+
+    ``score`` judges ``(energy, rows, weights)``, high is good; None takes minus the loss.
+    """
+
+    share: float | None = 0.1  # None: watch the training rows
+    patience: int = 10
+    tol: float = 1e-7
+    score: Callable[[Any, NDArray[Any], NDArray[Any] | None], float] | None = None
+
+
+@solvers.register(
+    formula=r"F \leftarrow F - \nu\,G_\ell / (H_\ell + \lambda)",
+    make=lambda energy: HistogramBoosting(max_iter=10, limits=Limits(min_weight=5.0)),
+)
+@solver_for(BoostedClassEnergy, SoftMin)
+@solver_for(BoostedEnergy, SoftMin)
+@solver_for(BoostedEnergy, Naive)
+@dataclass(frozen=True)
+class HistogramBoosting:
+    r"""Add trees :math:`F \leftarrow F + \nu v_{\ell(x)}` with
+    :math:`v_\ell = -G_\ell/(H_\ell + \lambda)`, each grown greedily on binned columns.
+
+    Parameters
+    ----------
+    max_iter : steps; a step is one tree per score
+    learning_rate : ν
+    limits : of one tree
+    max_bins : bins of a column, NaN not counted
+    categories : (d,) number of categories of each column, 0 for numbers
+    stopping : early stopping, None for none
+    watch : whether to record the training loss of every step
+    continued : go on from the trees that the energy has
+    """
+
+    max_iter: int = 100
+    learning_rate: float = 0.1
+    limits: Limits = Limits()
+    max_bins: int = 255
+    categories: tuple[int, ...] | None = None
+    stopping: Stopping | None = None
+    watch: bool = False
+    continued: bool = False
+
+    def reason_against(self, problem: Problem) -> str | None:
+        energy, rule = problem.energy, problem.rule
+        if not isinstance(energy, BoostedClassEnergy | BoostedEnergy):
+            return "it grows the trees of a boosted energy"
+        if isinstance(energy, BoostedClassEnergy) and not isinstance(rule, SoftMin):
+            return "classes are learned by SoftMin"
+        if isinstance(energy, BoostedEnergy) and not rule.contrast_is_constant(energy):
+            return f"the contrast of {type(rule).__name__} depends on θ"
+        if not problem.is_resident or set(problem.names) != {"x", "y"}:
+            return "it needs resident x and y"
+        if problem.penalty is not None:
+            return "its penalty is Limits(l2=...)"
+        return None
+
+    @torch.no_grad()
+    def run(self, problem: Problem) -> History:
+        history = History(solver="HistogramBoosting", stop="max_iter")
+        fit = _Fit(self, problem)
+        with Monitor(problem.callbacks, Run(problem, history, self.max_iter)) as monitor:
+            threads = max(1, min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS))
+            alone = threads == 1 or not _THREADS.acquire(blocking=False)
+            try:
+                before = numba.get_num_threads()
+                numba.set_num_threads(1 if alone else threads)
+                fit.loop(monitor, history, 1 if alone else threads)
+                numba.set_num_threads(before)
+            finally:
+                if not alone:
+                    _THREADS.release()
+        return history
+
+
+class _Fit:
+    """One run: rows, scores, trees."""
+
+    def __init__(self, solver: HistogramBoosting, problem: Problem) -> None:
+        self.solver, self.problem, self.key = solver, problem, problem.key
+        self.energy: Any = problem.energy
+        x, y = problem.resident["x"].cpu(), problem.resident["y"].cpu()
+        weight = None if problem.sample_weight is None else problem.sample_weight.cpu().double()
+        self.X: NDArray[Any] = x.contiguous().numpy()
+        self.y = y.double()[:, 0] if y.is_floating_point() else y
+        self.held: NDArray[np.float64] | None = None
+        self.train = None if weight is None else weight.numpy()
+        stopping = solver.stopping
+        if stopping is not None and stopping.share is not None:
+            line = WeightLine.of(self.X, self.y.numpy(), weights=self.train)
+            labels = None if y.is_floating_point() else self.y.numpy()
+            parts = line.cut(self.key.fold("validation"), stopping.share, stratify=labels)
+            self.train, self.held = parts
+            if not self.held.any() or not self.train.any():
+                self.train, self.held = None if weight is None else weight.numpy(), None
+        if self.train is not None and bool((self.train == 1.0).all()):
+            self.train = None
+        kind = self.energy.loss if isinstance(self.energy, BoostedEnergy) else "classes"
+        self.loss = Loss(kind, self.y, len(self.energy.b), getattr(self.energy, "quantile", 0.5))
+        self.trees: list[Tree] = []
+
+    def loop(self, monitor: Monitor, history: History, threads: int) -> None:
+        solver, start = self.solver, time.perf_counter()
+        w = None if self.train is None else torch.from_numpy(self.train)
+        nodes = self.energy.nodes
+        done = nodes.n_trees // self.loss.outputs if int(nodes.column[0]) >= 0 else 0
+        if solver.continued and done:
+            self.trees = [nodes.tree(t) for t in range(nodes.n_trees)]
+            F = self.energy.raw(self.problem.resident["x"]).double().cpu()
+        else:
+            done, b = 0, self.loss.start(w)
+            self.energy.b.copy_(torch.from_numpy(b))
+            F = torch.from_numpy(np.tile(b, (len(self.X), 1)))
+        categories = None if solver.categories is None else np.array(solver.categories)
+        bins = Bins.of(self.X, self.train, solver.max_bins, categories, threads=threads)
+        grower = Grower(self.X, bins, self.train, solver.limits, threads)
+        self._judge(F, history, w)
+        for step in range(done, solver.max_iter):
+            self._step(F, grower, self.key.fold("tree", step))
+            history.seconds.append(time.perf_counter() - start)
+            stop = self._judge(F, history, w)
+            objective = float("nan")
+            if monitor.callbacks:
+                objective = self.loss.mean(F, w)
+                history.objective.append(objective)
+                nodes.set(self.trees)
+            if monitor.epoch(objective) or stop:
+                history.converged = stop
+                break
+        nodes.set(self.trees or [_stump(self.loss.outputs)])
+        history.n_iter = len(self.trees) // self.loss.outputs
+
+    def _step(self, F: Tensor, grower: Grower, key: Key) -> None:
+        for c, (g, h) in enumerate(self.loss.gradients(F)):
+            tree, spans = grower.grow(g.numpy(), h.numpy(), key.fold(c).low)
+            if self.loss.renews:
+                self._renew(tree, spans, grower.rows, F[:, 0])
+            tree.value *= self.solver.learning_rate
+            tree = replace(tree, column=c)
+            self.trees.append(tree)
+            add = F[:, c].numpy()
+            grower.add(tree, spans, add)
+
+    def _renew(self, tree: Tree, spans: Any, rows: Any, f: Tensor) -> None:
+        residual = (self.y - f).numpy()
+        for v, lo, hi in spans:
+            own = rows[lo:hi]
+            w = None if self.train is None else self.train[own]
+            tree.value[v, 0] = self.loss.leaf_value(residual[own], w)
+
+    def _judge(self, F: Tensor, history: History, w: Tensor | None) -> bool:
+        """Record scores (high is good); True when they have not improved for long enough."""
+        stopping = self.solver.stopping
+        if stopping is None and not self.solver.watch:
+            return False
+        held = None if self.held is None else torch.from_numpy(self.held)
+        if stopping is None or stopping.score is None:
+            found = -self.loss.mean(F, w), None if held is None else -self.loss.mean(F, held)
+        else:
+            self.energy.nodes.set(self.trees or [_stump(self.loss.outputs)])
+            found = tuple(
+                None if part is None else self._scored(part)
+                for part in (np.ones(len(self.X)) if w is None else self.train, self.held)
+            )
+        for name, value in zip(("train", "validation"), found):
+            if value is not None:
+                history.extra.setdefault(name, []).append(value)
+        if stopping is None:
+            return False
+        seen = history.extra.get("validation", history.extra["train"])
+        if len(seen) <= stopping.patience:
+            return False
+        reference = seen[-stopping.patience - 1] + stopping.tol
+        stop = not any(value > reference for value in seen[-stopping.patience :])
+        if stop:
+            history.stop = f"no improvement in {stopping.patience} steps"
+        return stop
+
+    def _scored(self, part: NDArray[np.float64]) -> float:
+        assert self.solver.stopping is not None and self.solver.stopping.score is not None
+        rows = np.flatnonzero(part)
+        return self.solver.stopping.score(self.energy, rows, part[rows])
+
+
+def _stump(outputs: int) -> Tree:
+    """A tree of one leaf of value zero."""
+    one = np.zeros(1)
+    none = np.full(1, -1)
+    return Tree(none, one, none, none, np.zeros(1, bool), np.zeros((1, 1)), one, one,
+                np.zeros(1, np.int64), {}, 0)  # fmt: skip
+
+
+__all__ = ["HistogramBoosting", "Stopping"]

@@ -1,0 +1,207 @@
+"""From real gradients to a tree: fixed units for sums, memory kept between trees."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from groundstate.energy.tree_nodes import Tree
+from groundstate.learn.histogram_bins import Bins
+from groundstate.learn.histogram_kernels import BINS, GROUP
+from groundstate.learn.histogram_tree import Settings, Table, grow
+
+F64 = NDArray[np.float64]
+_PARALLEL = 1 << 17  # rows × columns of a node from which threads pay
+_NEVER = 1 << 62
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a tree may do.
+
+    ``rising`` gives +1, −1 or 0 per column: the prediction may only rise or fall with it.
+    ``together`` are groups of columns that may meet on one path. Weights count as rows.
+    """
+
+    max_leaves: int | None = 31
+    max_depth: int | None = None
+    min_weight: float = 20.0
+    min_hessian: float = 1e-3
+    l2: float = 0.0
+    columns: float = 1.0  # share of the columns tried per node
+    rising: tuple[int, ...] | None = None
+    together: tuple[frozenset[int], ...] | None = None
+
+
+class Grower:
+    """Grows trees on one binned table.
+
+    Parameters
+    ----------
+    X : (n, d)
+    bins : of its columns
+    weight : (n,) or None; rows of weight zero are left out, but `add` reaches them
+    limits : of a tree
+    threads : how many may work on one node
+    """
+
+    def __init__(
+        self, X: NDArray[Any], bins: Bins, weight: F64 | None, limits: Limits, threads: int = 1
+    ) -> None:
+        n, d = X.shape
+        self.X, self.bins, self.limits, self.n = X, bins, limits, n
+        groups = -(-d // GROUP)
+        codes = np.zeros((groups, n, GROUP), np.uint8)
+        bins.encode(X, [codes[j // GROUP, :, j % GROUP] for j in range(d)], threads)  # type: ignore[arg-type]
+        together = np.zeros((0, d), bool)
+        if limits.together is not None:
+            together = np.array([[j in part for j in range(d)] for part in limits.together])
+        self.table = Table(
+            codes.reshape(groups, n * GROUP).view(np.uint32),
+            codes,
+            bins.n_bins,
+            bins.categories,
+            np.zeros(d, np.int64) if limits.rising is None else np.array(limits.rising, np.int64),
+            together,
+        )
+        self.weight = weight
+        self.live: NDArray[np.int32] = np.arange(n, dtype=np.int32)
+        if weight is not None:
+            self.live = np.flatnonzero(weight).astype(np.int32)
+        total = float(len(self.live) if weight is None else weight.sum())
+        whole = weight is None or bool((weight == np.rint(weight)).all())
+        self.bits = max(2, math.frexp(total)[1] + 1) if whole else 32
+        self.unit = 1.0 if whole else math.ldexp(1.0, math.frexp(total)[1] - 30)
+        leaves = len(self.live) if limits.max_leaves is None else limits.max_leaves
+        if limits.max_depth is not None:
+            leaves = min(leaves, 1 << min(limits.max_depth, 30))
+        if limits.min_weight > 0:
+            leaves = min(leaves, max(1, int(total / limits.min_weight)))
+        self.capacity = max(1, 2 * leaves - 1)
+        self.settings = Settings(
+            np.array([limits.l2, limits.min_weight, limits.min_hessian]),
+            limits.max_leaves or 0,
+            _NEVER if limits.max_depth is None else limits.max_depth,
+            d if limits.columns >= 1 else max(1, int(limits.columns * d)),
+            _PARALLEL if threads > 1 else _NEVER,
+        )
+        slots = 64 if limits.max_leaves is None else leaves + 1
+        self.pool = np.empty((max(2, slots), groups, GROUP * BINS * 2), np.int64)
+        self.pairs = np.zeros((n, 2), np.int64)
+        self.g, self.h = np.zeros(n), np.zeros(n)
+        self.rows = self.live
+
+    def grow(self, g: F64, h: F64, seed: int) -> tuple[Tree, list[tuple[int, int, int]]]:
+        """A tree of leaf values −G/(H+λ), and for each leaf (node, lo, hi) in ``self.rows``."""
+        weight = np.empty(0) if self.weight is None else self.weight
+        step_g, step_h = _quantise(g, h, weight, self.bits, self.unit, self.pairs, self.g, self.h)
+        units = np.array([step_g, step_h, self.unit, float(self.bits)])
+        self.rows = self.live.copy()
+        node, size = grow(
+            self.table, self.settings, self.capacity, self.rows, self.pairs, units, self.g, self.h,
+            self.pool, np.uint64(seed),
+        )  # fmt: skip
+        tree = self._tree(node, size)
+        leaves = np.flatnonzero(tree.feature < 0)
+        return tree, [(int(v), int(node.lo[v]), int(node.hi[v])) for v in leaves]
+
+    def _tree(self, node: Any, size: int) -> Tree:
+        feature = node.column[:size]
+        threshold = np.zeros(size)
+        categories = {}
+        for v in np.flatnonzero(feature >= 0).tolist():
+            j, code = int(feature[v]), int(node.code[v])
+            edges = self.bins.edges[j]
+            if code < 0:
+                categories[v] = self._mask(j, node.sets[v])
+            else:
+                threshold[v] = edges[code] if code < len(edges) else math.inf
+        left = node.left[:size]
+        return Tree(
+            feature,
+            threshold,
+            left,
+            np.where(left < 0, -1, left + 1),
+            node.missing_left[:size],
+            node.value[:size, None].copy(),
+            node.total[:size, 2],
+            node.gain[:size],
+            node.hi[:size] - node.lo[:size],
+            categories,
+        )
+
+    def _mask(self, j: int, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        size = int(self.bins.categories[j])
+        if j not in self.bins.kept:
+            return chosen[:size].copy()
+        code = self.bins.kept[j]
+        return np.where(code >= 0, chosen[np.maximum(code, 0)], False)
+
+    def add(self, tree: Tree, spans: list[tuple[int, int, int]], out: F64) -> None:
+        """Add the tree's values to ``out`` (n,), also for rows of weight zero."""
+        where = np.array(spans, np.int64)
+        _add(tree.value[:, 0], where, self.rows, out)
+        if len(self.live) < self.n:
+            rest = np.flatnonzero(self.weight == 0)  # type: ignore[operator]
+            out[rest] += descend(tree, self.X[rest])
+
+
+def descend(tree: Tree, X: NDArray[Any]) -> F64:
+    """Leaf values of rows, one tree, in NumPy."""
+    at = np.zeros(len(X), np.int64)
+    live = np.arange(len(X))
+    while len(live):
+        j = tree.feature[at[live]]
+        live, j = live[j >= 0], j[j >= 0]
+        node, v = at[live], X[live, j]
+        go = np.where(np.isnan(v), tree.nan_left[node], v <= tree.threshold[node])
+        for k in np.flatnonzero(np.isin(node, list(tree.categories))):
+            mask = tree.categories[int(node[k])]
+            known = 0 <= v[k] < len(mask)
+            go[k] = mask[int(v[k])] if known else tree.nan_left[node[k]]
+        at[live] = np.where(go, tree.left[node], tree.right[node])
+    return tree.value[at, 0]
+
+
+@njit(cache=True, nogil=True)
+def _quantise(
+    g: Any, h: Any, weight: Any, bits: int, unit: float, pairs: Any, gw: Any, hw: Any
+) -> Any:
+    """Whole-number pairs of gradient, and hessian with weight; returns what one step of each is.
+
+    A row's gradient is rounded before its weight multiplies it: twice the weight is the row twice.
+    """
+    n, plain = len(g), len(weight) == 0
+    sum_g, sum_h = 0.0, 0.0
+    for i in range(n):
+        w = 1.0 if plain else weight[i]
+        gw[i], hw[i] = g[i] * w, h[i] * w
+        sum_g += abs(gw[i])
+        sum_h += hw[i]
+    step_g = 2.0 ** (np.ceil(np.log2(sum_g)) + 1 - 60) if sum_g > 0 else 1.0
+    step_h = 2.0 ** (np.ceil(np.log2(sum_h)) + 1 - (61 - bits)) if sum_h > 0 else 1.0
+    for i in range(n):
+        w = 1.0 if plain else weight[i]
+        whole = w == np.rint(w)
+        a, b = g[i] / step_g, h[i] / step_h
+        ga = np.rint(a) * w if whole else np.rint(a * w)
+        hb = np.rint(b) * w if whole else np.rint(b * w)
+        pairs[i, 0] = np.int64(ga)
+        pairs[i, 1] = (np.int64(hb) << bits) + np.int64(np.rint(w / unit))
+    return step_g, step_h
+
+
+@njit(cache=True, nogil=True)
+def _add(value: Any, spans: Any, rows: Any, out: Any) -> None:
+    for k in range(len(spans)):
+        v = value[spans[k, 0]]
+        for i in range(spans[k, 1], spans[k, 2]):
+            out[rows[i]] += v
+
+
+__all__ = ["Grower", "Limits", "descend"]

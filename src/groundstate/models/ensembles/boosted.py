@@ -1,0 +1,186 @@
+"""What the two histogram boosters share: parameters, solver, staged answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.metrics import check_scoring
+from sklearn.utils._param_validation import Hidden, Interval, StrOptions
+from torch import Tensor
+
+from groundstate.energy.base import Energy
+from groundstate.learn.boosting import HistogramBoosting, Stopping
+from groundstate.learn.histogram_grower import Limits
+from groundstate.models.extras import VerboseMixin
+from groundstate.models.trees.inputs import TreeInputs
+
+CONSTRAINTS: dict[str, Any] = {
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+    "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
+    "l2_regularization": [Interval(Real, 0, None, closed="left")],
+    "max_features": [Interval(Real, 0, 1, closed="right")],
+    "max_bins": [Interval(Integral, 2, 255, closed="both")],
+    "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+    "monotonic_cst": ["array-like", dict, None],
+    "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
+    "warm_start": ["boolean"],
+    "early_stopping": [StrOptions({"auto"}), "boolean"],
+    "scoring": [str, callable, None],
+    "validation_fraction": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(Real, 0, 1, closed="neither"),
+        None,
+    ],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "verbose": ["verbose"],
+    "random_state": ["random_state"],
+    "device": [Hidden(None), str, torch.device, None],
+    "callbacks": "no_validation",
+}
+
+
+class HistogramBooster(VerboseMixin, TreeInputs):
+    """Parameters to solver settings, and predictions after every step."""
+
+    energy_: Any
+    max_iter: int
+    learning_rate: float
+    max_leaf_nodes: int | None
+    max_depth: int | None
+    min_samples_leaf: int
+    l2_regularization: float
+    max_features: float
+    max_bins: int
+    categorical_features: Any
+    monotonic_cst: Any
+    interaction_cst: Any
+    warm_start: bool
+    early_stopping: Any
+    scoring: Any
+    validation_fraction: float | None
+    n_iter_no_change: int
+    tol: float
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
+
+    def _solver(self, X: Tensor, y: Tensor, weight: Tensor | None) -> HistogramBoosting:
+        d = X.shape[1]
+        sizes = self._category_sizes(d)
+        total = len(X) if weight is None else float(weight.sum())
+        stop = total > 10_000 if self.early_stopping == "auto" else bool(self.early_stopping)
+        self.do_early_stopping_ = stop
+        limits = Limits(
+            self.max_leaf_nodes,
+            self.max_depth,
+            float(self.min_samples_leaf),
+            l2=self.l2_regularization,
+            columns=self.max_features,
+            rising=self._signs(d, sizes),
+            together=self._groups(d),
+        )
+        return HistogramBoosting(
+            self.max_iter,
+            self.learning_rate,
+            limits,
+            self.max_bins,
+            sizes,
+            self._stopping(X, y, total) if stop else None,
+            continued=self.warm_start,
+        )
+
+    def _stopping(self, X: Tensor, y: Tensor, total: float) -> Stopping:
+        share = self.validation_fraction
+        if share is not None and share >= 1:
+            share = share / total
+        score = None
+        if self.scoring != "loss":
+            scorer = check_scoring(self, self.scoring)
+            rows, target = X.cpu().numpy(), self._shown(y.cpu().numpy())
+
+            def score(energy: Energy, at: NDArray[Any], weight: NDArray[Any] | None) -> float:
+                self.energy_ = energy
+                levels, self._levels = self._levels, {}  # the rows are numbers already
+                value = float(scorer(self, rows[at], target[at]))
+                self._levels = levels
+                return value
+
+        return Stopping(share, self.n_iter_no_change, self.tol, score)
+
+    def _shown(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Targets as the user gave them."""
+        raise TypeError(f"{type(self).__name__} must define _shown(y)")
+
+    def _signs(self, d: int, sizes: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        given = self.monotonic_cst
+        if given is None:
+            return None
+        if isinstance(given, dict):
+            names = list(getattr(self, "feature_names_in_", []))
+            unknown = [name for name in given if name not in names]
+            if unknown:
+                raise ValueError(f"monotonic_cst names {unknown[0]!r}, which X does not have")
+            given = [given.get(name, 0) for name in names]
+        signs = tuple(int(s) for s in given)
+        if len(signs) != d:
+            raise ValueError(f"monotonic_cst has {len(signs)} entries, but X has {d} features")
+        if not set(signs) <= {-1, 0, 1}:
+            raise ValueError(f"monotonic_cst holds {sorted(set(signs))}; use -1, 0 and 1")
+        if sizes is not None and any(s and c for s, c in zip(signs, sizes)):
+            raise ValueError("categorical features cannot have monotonic constraints")
+        return signs
+
+    def _groups(self, d: int) -> tuple[frozenset[int], ...] | None:
+        given = self.interaction_cst
+        if given is None:
+            return None
+        if given == "no_interactions":
+            return tuple(frozenset({j}) for j in range(d))
+        if given == "pairwise":
+            return tuple(frozenset({i, j}) for i in range(d) for j in range(i))
+        groups = [frozenset(int(j) for j in part) for part in given]
+        outside = sorted(j for part in groups for j in part if not 0 <= j < d)
+        if outside:
+            raise ValueError(f"interaction_cst names column {outside[0]}, but X has {d} columns")
+        rest = frozenset(range(d)) - frozenset().union(*groups)
+        return (*groups, rest) if rest else tuple(groups)
+
+    def _start(self, fresh: Energy) -> Energy:
+        """The energy to learn: a new one, or with ``warm_start`` the one that is there."""
+        old = getattr(self, "energy_", None)
+        same = type(old) is type(fresh) and repr(old.spaces) == repr(fresh.spaces)
+        return old if self.warm_start and same and old is not None else fresh
+
+    def _learned(self, energy: Energy) -> dict[str, Any]:
+        scores = self.history_.extra if hasattr(self, "history_") else {}
+        d = len(range(self.n_features_in_))
+        sizes = self._category_sizes(d)
+        return {
+            "train_score_": np.array(scores.get("train", [])),
+            "validation_score_": np.array(scores.get("validation", [])),
+            "n_trees_per_iteration_": len(energy.b),  # type: ignore[arg-type]
+            "is_categorical_": None if sizes is None else np.array(sizes) > 0,
+        }
+
+    def _staged(self, X: Any) -> Iterator[tuple[Tensor, Any]]:
+        """Scores after every step."""
+        x, home = self._rows(X)
+        energy = self.energy_
+        with torch.no_grad():
+            raw = energy.b.repeat(len(x), 1)
+            leaves = energy.nodes.apply_rows(x)
+            k = len(energy.b)
+            for t in range(0, leaves.shape[1], k):
+                for c in range(k):
+                    raw[:, c] += energy.nodes.value[leaves[:, t + c], 0]
+                yield raw.clone(), home
+
+
+__all__ = ["CONSTRAINTS", "HistogramBooster"]
