@@ -38,6 +38,7 @@ class ModelRow(Row):
     family: str
     task: Literal["classification", "regression", "clustering", "representation", "density"]
     role: str  # classifier, regressor, clusterer, transformer, density
+    max_rows: int | None = None  # larger tables leave it out unless it is asked for by name
 
 
 @dataclass(frozen=True, kw_only=True)

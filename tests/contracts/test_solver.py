@@ -24,8 +24,19 @@ from groundstate.energy import (
     SquaredEnergy,
 )
 from groundstate.errors import Unsupported
-from groundstate.learn import L2, NLL, History, Naive, OneVsRest, Perceptron, Rule, SoftMin, fit
-from groundstate.learn import FunctionNorm, OneVsOne
+from groundstate.learn import (
+    L2,
+    NLL,
+    FunctionNorm,
+    History,
+    Naive,
+    OneVsOne,
+    OneVsRest,
+    Perceptron,
+    Rule,
+    SoftMin,
+    fit,
+)
 from groundstate.learn.base import Penalty, Problem
 from groundstate.math.kernels import RBF, White
 from groundstate.registry import solvers
@@ -46,10 +57,14 @@ PROBLEMS: dict[str, tuple[Energy, Rule, Mapping[str, Tensor], Penalty | None]] =
     "kernel machine": (
         KernelMachineEnergy(3, 3, RBF(1.0)), OneVsOne(), {"x": X, "y": Y}, FunctionNorm(1.0),
     ),
-    "field": (FieldEnergy(X[:5], RBF(1.0) + White(0.5)), Naive(over="y"), {"y": X[:, [0, 1, 0, 1, 2]]}, None),
-    "process": (ProcessEnergy(3, 2, RBF(1.0) + White(0.5)), Naive(over="y"), {"x": X, "y": X[:, :2]}, None),
+    "field": (
+        FieldEnergy(X[:5], RBF(1.0) + White(0.5)), Naive(over="y"), {"y": X[:, [0, 1, 0, 1, 2]]}, None,
+    ),
+    "process": (
+        ProcessEnergy(3, 2, RBF(1.0) + White(0.5)), Naive(over="y"), {"x": X, "y": X[:, :2]}, None,
+    ),
     "factors": (LinearGaussianEnergy(3, 1), NLL(over="x"), {"x": X}, None),
-}
+}  # fmt: skip
 PAIRS = [(s, p) for s in solvers.names() for p in PROBLEMS]
 
 

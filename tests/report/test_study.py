@@ -133,3 +133,21 @@ def test_target_with_missing_values_sets_rows_aside() -> None:
     found = study({"x": rng.normal(size=80), "y": y}, "y", models="Ridge")
     assert found.table.n_rows == 70
     assert "missing_target" in {finding.code for finding in found.findings}
+
+
+def test_models_with_a_limit_leave_large_tables_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from groundstate.registry import ModelRow, Registry
+    from groundstate.registry import models as registered
+    from groundstate.report import candidates
+
+    rows = Registry("model", ModelRow, None)
+    shared = {"family": "linear", "task": "regression", "role": "regressor"}
+    rows.register(**shared)(registered["Ridge"].obj)
+    rows.register(max_rows=100, **shared)(registered["LinearRegression"].obj)
+    monkeypatch.setattr(candidates, "registered", rows)
+    found = {n: list(candidates.chosen_models("auto", "regression", n_rows=n)) for n in (100, 101)}
+    assert found == {100: ["LinearRegression", "Ridge", "dummy"], 101: ["Ridge", "dummy"]}
+    by_name = candidates.chosen_models("LinearRegression", "regression", n_rows=101)
+    assert list(by_name) == ["LinearRegression", "dummy"]

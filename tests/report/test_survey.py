@@ -83,6 +83,7 @@ def test_failures_become_notes_and_all_failing_is_an_error() -> None:
         compare_densities({"500": sizes["500"]}, rows)
 
 
+@pytest.mark.slow
 def test_folder_page_and_script(rings: Survey, tmp_path: Path) -> None:
     with RunDir(tmp_path / "out") as run:
         told = write(rings, run, "rings")

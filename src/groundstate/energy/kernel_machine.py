@@ -83,10 +83,10 @@ class KernelMachineEnergy(Energy):
         """Take these centres and coefficients."""
         device, dtype = self.b.device, self.b.dtype
         self.counts = tuple(int(c) for c in counts)
-        self.centers = centers.to(device, dtype)
+        self.centers = centers.to(device, dtype).contiguous()
         self.support = torch.arange(len(centers)) if support is None else support
         self.support = self.support.to(device)
-        self.beta = nn.Parameter(beta.to(device, dtype))
+        self.beta = nn.Parameter(beta.to(device, dtype).contiguous())
         self.b = nn.Parameter(b.to(device, dtype))
 
     def _pieces(self, x: Tensor) -> list[Tensor]:

@@ -138,12 +138,13 @@ class ProcessEnergy(Energy):
     Parameters
     ----------
     d, m : numbers of inputs and outputs
-    kernel : covariance, with its free parameters as they are
+    kernel : covariance; its free parameters are θ
     n : observations
     noise : α, variance of the noise of a new observation
 
     Attributes
     ----------
+    theta : Parameter, logarithms of the free parameters of the kernel
     x : buffer, ``(n, d)``
     y : buffer, ``(n, m)``, after centring and scaling
     a : buffer, ``(n, m)``, :math:`K^{-1}y`
@@ -164,6 +165,7 @@ class ProcessEnergy(Energy):
     x: Tensor
     y: Tensor
     a: Tensor
+    solved: Tensor
     spread: Tensor
     shift: Tensor
     scale: Tensor
@@ -175,6 +177,7 @@ class ProcessEnergy(Energy):
         self.register_buffer("x", torch.zeros(n, d))
         self.register_buffer("y", torch.zeros(n, m))
         self.register_buffer("a", torch.zeros(n, m))
+        self.register_buffer("solved", self.theta.detach().clone())  # θ of ``a``
         self.register_buffer("spread", torch.zeros(n))  # added to the diagonal of K
         self.register_buffer("shift", torch.zeros(m))
         self.register_buffer("scale", torch.ones(m))
@@ -192,46 +195,75 @@ class ProcessEnergy(Energy):
         self.theta = nn.Parameter(field.theta.detach().clone())
         K = field.covariance()
         self.x, self.y = field.x, y.T.contiguous()
-        self.spread = K.diagonal() - self.kernel.diagonal(self.x)
+        self.spread = K.diagonal() - self.kernel.diagonal(self.x, self.theta)
         self._factor = cholesky(K) if factor is None else factor
         self.a = torch.cholesky_solve(self.y, self._factor)
+        self.solved = self.theta.detach().clone()
+
+    @property
+    def learned_kernel(self) -> Kernel:
+        """The kernel at θ."""
+        return self.kernel.clone_with_theta(self.theta.detach().cpu().double().numpy())
+
+    def _solve(self) -> tuple[Tensor, Tensor]:
+        """The factor of K ``(n, n)`` and :math:`K^{-1}y` ``(n, m)``; kept while θ stays.
+
+        The factor is not stored, but made again when it is needed.
+        """
+        learning = torch.is_grad_enabled() and self.theta.requires_grad and self.theta.numel() > 0
+        L, same = self._factor, torch.equal(self.solved, self.theta)
+        if L is not None and (L.dtype != self.x.dtype or L.device != self.x.device):
+            L = None
+        if learning or L is None or not same:
+            K = self.kernel.of(Geometry(self.x), self.theta) + torch.diag(self.spread)
+            L = cholesky(K)
+            if learning:
+                return L, torch.cholesky_solve(self.y, L)
+            self._factor = L = L.detach()
+            if not same:
+                self.a = torch.cholesky_solve(self.y, L).detach()
+                self.solved = self.theta.detach().clone()
+        return L, self.a
 
     def factor(self) -> Tensor:
-        """L with :math:`LL^\\top = K`, ``(n, n)``; not stored, but made again when needed."""
-        L = self._factor
-        if L is None or L.dtype != self.x.dtype or L.device != self.x.device:
-            K = self.kernel.of(Geometry(self.x))
-            L = self._factor = cholesky(K + torch.diag(self.spread)).detach()
-        return L
+        r"""L with :math:`LL^\top = K`, ``(n, n)``."""
+        with torch.no_grad():
+            return self._solve()[0]
 
     def mean(self, x: Tensor) -> Tensor:
         """m(x), ``(B, m)``."""
         if not len(self.x):
             return self.shift.expand(len(x), self.m)
-        return self.kernel.of(Geometry(x, self.x)) @ self.a * self.scale + self.shift
+        learning = torch.is_grad_enabled() and self.theta.requires_grad
+        a = self.a if torch.equal(self.solved, self.theta) and not learning else self._solve()[1]
+        return self.kernel.of(Geometry(x, self.x), self.theta) @ a * self.scale + self.shift
+
+    def _explained(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean before scaling ``(B, m)``, and :math:`L^{-1}k_x` ``(n, B)``."""
+        L, a = self._solve()
+        K = self.kernel.of(Geometry(x, self.x), self.theta)  # (B, n)
+        return K @ a, torch.linalg.solve_triangular(L, K.mT, upper=False)
 
     def predict(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """m(x) and v(x), both ``(B, m)``."""
-        prior = self.kernel.diagonal(x)
+        v = self.kernel.diagonal(x, self.theta)
         if not len(self.x):
-            return self.mean(x), (prior[:, None] * self.scale.square())
-        K = self.kernel.of(Geometry(x, self.x))  # (B, n)
-        explained = torch.linalg.solve_triangular(self.factor(), K.mT, upper=False)
-        v = (prior - explained.square().sum(0)).clamp(min=0.0)
-        return K @ self.a * self.scale + self.shift, v[:, None] * self.scale.square()
+            return self.mean(x), v[:, None] * self.scale.square()
+        mean, known = self._explained(x)
+        v = (v - known.square().sum(0)).clamp(min=0.0)
+        return mean * self.scale + self.shift, v[:, None] * self.scale.square()
 
     def joint(self, x: Tensor) -> Tensor:
         """Covariance of the function at these inputs, before scaling, ``(B, B)``."""
-        prior = self.kernel.of(Geometry(x))
+        prior = self.kernel.of(Geometry(x), self.theta)
         if not len(self.x):
             return prior
-        K = self.kernel.of(Geometry(x, self.x))
-        explained = torch.linalg.solve_triangular(self.factor(), K.mT, upper=False)
-        return prior - explained.mT @ explained
+        known = self._explained(x)[1]
+        return prior - known.mT @ known
 
     def _moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
         mean, v = self.predict(x)
-        least = FLOOR * self.kernel.diagonal(x)[:, None]
+        least = FLOOR * self.kernel.diagonal(x, self.theta)[:, None]
         return mean, v + (self.noise + least) * self.scale.square()
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:

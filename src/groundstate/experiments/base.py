@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
@@ -51,11 +51,12 @@ class Claim:
     value : what came out
     expected : the criterion in words, for example "at most 5"
     holds : whether it came out
+    timed : whether the number is a time, which depends on the machine and not on the seed
 
     Examples
     --------
     >>> Claim.close("mean of the posterior", 2.2503, 2.25, tol=1e-3)
-    Claim(text='mean of the posterior', value=2.2503, expected='2.25 ± 0.001', holds=True)
+    Claim(text='mean of the posterior', value=2.2503, expected='2.25 ± 0.001', holds=True, timed=False)
     >>> Claim.at_least("accuracy", 0.91, 0.93).holds
     False
     """
@@ -64,6 +65,11 @@ class Claim:
     value: Any
     expected: str
     holds: bool
+    timed: bool = False
+
+    def on_the_clock(self) -> Claim:
+        """The same claim, marked as one about time."""
+        return replace(self, timed=True)
 
     @classmethod
     def close(cls, text: str, value: float, expected: float, *, tol: float) -> Claim:

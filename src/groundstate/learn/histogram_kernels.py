@@ -96,15 +96,15 @@ def _gain(gl: float, hl: float, gr: float, hr: float, rules: Any, sign: int, box
     nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "contract"}, no_cpython_wrapper=True
 )
 def _free_gains(
-    g_int: Any, p_int: Any, stop: int, total: Any, units: Any, rules: Any, gains: Any
+    g_int: Any, p_int: Any, start: int, stop: int, total: Any, units: Any, rules: Any, gains: Any
 ) -> float:
-    """Gains of all cuts behind bins 0..stop from running sums, without bounds; the largest."""
+    """Gains of the cuts behind bins start..stop from running sums, no bounds; the largest."""
     bits = np.int64(units[3])
     mask = (np.int64(1) << bits) - 1
     l2, least, least_h = rules[0], rules[1], rules[2]
     g_all, h_all, w_all = total[0], total[1], total[2]
     ug, uh, uw = units[0], units[1], units[2]
-    for b in range(stop):
+    for b in range(start, stop):
         p = p_int[b]
         gl, hl, wl = g_int[b] * ug, (p >> bits) * uh, (p & mask) * uw
         gr, hr, wr = g_all - gl, h_all - hl, w_all - wl
@@ -114,21 +114,21 @@ def _free_gains(
         gain = 0.5 * (gl * gl * dr + gr * gr * dl) / bottom
         gains[b] = gain if ok else NONE
     best = NONE
-    for b in range(stop):
+    for b in range(start, stop):
         best = max(best, gains[b])
     return best
 
 
 @_jit
 def _bound_gains(
-    g_int: Any, p_int: Any, stop: int, total: Any, units: Any, rules: Any, sign: int, box: Any,
-    gains: Any,
+    g_int: Any, p_int: Any, start: int, stop: int, total: Any, units: Any, rules: Any, sign: int,
+    box: Any, gains: Any,
 ) -> float:  # fmt: skip
     """`_free_gains` for values between bounds, rising or falling with the column."""
     bits = np.int64(units[3])
     mask = (np.int64(1) << bits) - 1
     best = NONE
-    for b in range(stop):
+    for b in range(start, stop):
         p = p_int[b]
         gl, hl, wl = g_int[b] * units[0], (p >> bits) * units[1], (p & mask) * units[2]
         gr, hr, wr = total[0] - gl, total[1] - hl, total[2] - wl
@@ -163,13 +163,25 @@ def _scan(
             p += hist[2 * b + 1]
             g_int[b] = g
             p_int[b] = p
+        # both sides need the least weight: leave out the ends
+        start, high = 0, stop
+        while start < high:
+            b = (start + high) // 2
+            start, high = (start, b) if (p_int[b] & mask) * units[2] >= rules[1] else (b + 1, high)
+        high, low = stop, start
+        while low < high:
+            b = (low + high) // 2
+            enough = total[2] - (p_int[b] & mask) * units[2] >= rules[1]
+            low, high = (b + 1, high) if enough else (low, b)
+        if start >= low:
+            continue
         if free:
-            best = _free_gains(g_int, p_int, stop, total, units, rules, gains)
+            best = _free_gains(g_int, p_int, start, low, total, units, rules, gains)
         else:
-            best = _bound_gains(g_int, p_int, stop, total, units, rules, sign, box, gains)
+            best = _bound_gains(g_int, p_int, start, low, total, units, rules, sign, box, gains)
         if best <= NONE or best <= cut[GAIN] + TIE * abs(cut[GAIN]):
             continue
-        b = 0
+        b = start
         while gains[b] < best - TIE * abs(best):
             b += 1
         cut[GAIN], cut[CODE], cut[DIRECTION] = gains[b], b, side

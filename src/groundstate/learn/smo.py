@@ -139,6 +139,7 @@ class _Pairs:
         self.energy, self.strength = energy, strength
         self.x, y = problem.resident["x"].detach(), problem.resident["y"]
         self.index, self.weight = canonical_rows(self.x, y, problem.sample_weight)
+        self.plain = len(self.index) == len(self.x) and bool((self.weight == 1).all())
         self.y: I64 = y.cpu().numpy()[self.index]
         k = energy.k
         counts = np.bincount(self.y, minlength=k)
@@ -184,7 +185,11 @@ class _Pairs:
         )  # fmt: skip
 
     def store(self, energy: KernelMachineEnergy, found: list[Solution]) -> None:
-        """Keep the rows with a coefficient in any pair, grouped by class, in the order of the table."""
+        """Keep the rows with a coefficient in any pair, grouped by class.
+
+        Within a class they stand in the order of the table; with weights or repeated rows, in that
+        of their content, so that both tables give the same machine.
+        """
         k = energy.k
         table = np.zeros((k - 1, len(self.index)))
         for (a, b), members, s in zip(self.names, self.members, found, strict=True):
@@ -192,7 +197,8 @@ class _Pairs:
             table[b - 1, members[of_a]] = s.beta[of_a]
             table[a, members[~of_a]] = s.beta[~of_a]
         kept = np.flatnonzero((table != 0).any(0))
-        kept = kept[np.lexsort((self.index[kept], self.y[kept]))]
+        order = self.index[kept] if self.plain else kept
+        kept = kept[np.lexsort((order, self.y[kept]))]
         support: NDArray[np.int64] = self.index[kept]
         at = torch.from_numpy(support)
         centers = at[:, None] if self.given else self.x[at.to(self.x.device)]

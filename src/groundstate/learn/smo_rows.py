@@ -29,7 +29,8 @@ def canonical_rows(x: Tensor, y: Tensor | None, weight: Tensor | None) -> tuple[
     held = np.flatnonzero(w > 0)
     hashes = row_hash(x, y)[held]
     _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
-    return held[first], np.bincount(group, weights=w[held], minlength=len(first))
+    sums: F64 = np.bincount(group, weights=w[held], minlength=len(first)).astype(np.float64)
+    return held[first].astype(np.int64), sums
 
 
 class RowCache:
@@ -134,9 +135,7 @@ class RowCache:
         gather(self.array, slots, columns, first, out)
         return out
 
-    def subtract(
-        self, F: F64, slots: I64, change: F64
-    ) -> None:
+    def subtract(self, F: F64, slots: I64, change: F64) -> None:
         """F −= Σ change · rows."""
         moved = change != 0.0
         if self.array is None:

@@ -11,7 +11,9 @@ DUMMY = "dummy"
 ROLES = {"classification": "classifier", "regression": "regressor"}
 
 
-def chosen_models(names: str, task: str, device: str | None = None) -> dict[str, Any]:
+def chosen_models(
+    names: str, task: str, device: str | None = None, n_rows: int = 0
+) -> dict[str, Any]:
     """Unfitted candidates by name; the dummy is always among them, last.
 
     Parameters
@@ -19,6 +21,7 @@ def chosen_models(names: str, task: str, device: str | None = None) -> dict[str,
     names : ``"auto"`` for every registered model with the role of the task, or names with commas
     task : ``"classification"`` or ``"regression"``
     device : given to every model that takes one
+    n_rows : size of the table; ``"auto"`` leaves out models that declare a smaller limit
 
     Examples
     --------
@@ -32,7 +35,9 @@ def chosen_models(names: str, task: str, device: str | None = None) -> dict[str,
     if not wanted:
         raise Unsupported(f"name at least one model, or auto; there are {', '.join(fitting)}")
     if wanted == ["auto"]:
-        wanted = list(fitting)
+        wanted = [
+            row.name for row in fitting.values() if row.max_rows is None or n_rows <= row.max_rows
+        ]
     found: dict[str, Any] = {}
     for name in wanted:
         if name == DUMMY:

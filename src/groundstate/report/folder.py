@@ -44,7 +44,7 @@ def write(found: Study | Survey, run: RunDir, source: str) -> dict[str, Any]:
     run.write_json("report.json", told)
     run.write_text("report.html", page(told, drawn))
     run.write_text("reproduce.py", reproduce_script(told, located(source)))
-    fits = {entry.name: entry.fit_seconds for entry in found.board}
+    fits = {entry.name: entry.fit_seconds for entry in found.board if entry.fit_seconds}
     run.write_json("timing.json", {"stages": found.seconds, "one_fit": fits})
     return told
 

@@ -74,15 +74,17 @@ def reverse(seed: int = 0, *, quick: bool = False) -> Result:
 
     claims = [
         *(
-            Claim.at_most(f"{count:,} parameters: time of gradient / time of loss", ratio, 5.0)
+            Claim.at_most(
+                f"{count:,} parameters: time of gradient / time of loss", ratio, 5.0
+            ).on_the_clock()
             for count, ratio in zip(counts, ratios)
         ),
         Claim.equal("losses evaluated by forward differences, small networks",
                     evaluations, [c + 1 for c in counts[:FULL]]),
         Claim.between("forward differences: time / (time of loss · count), smallest",
-                      min(per_forward), 0.5, 3.0),
+                      min(per_forward), 0.5, 3.0).on_the_clock(),
         Claim.between("forward differences: time / (time of loss · count), largest",
-                      max(per_forward), 0.5, 3.0),
+                      max(per_forward), 0.5, 3.0).on_the_clock(),
         Claim.at_most("largest gap of differences to the gradient", error, 1e-5),
     ]  # fmt: skip
     numbers = {"counts": counts, "evaluations": evaluations, "gap": error}

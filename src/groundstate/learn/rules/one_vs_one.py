@@ -11,9 +11,7 @@ from groundstate.learn.rules.common import pick
 from groundstate.registry import rules
 
 
-@rules.register(
-    formula=r"L = \sum_{k \ne y} \max(0, m - f_{yk})", make=lambda energy: OneVsOne()
-)
+@rules.register(formula=r"L = \sum_{k \ne y} \max(0, m - f_{yk})", make=lambda energy: OneVsOne())
 class OneVsOne(Rule):
     r""":math:`\sum_{k \ne y} \max(0, m - f_{yk}(x))`. Lowers e on the target, raises e on each other
     class until the target wins every comparison by the margin m.

@@ -69,8 +69,7 @@ class Kernel:
         for j in range(len(at)):
             unit = torch.zeros_like(at)
             unit[j] = 1.0
-            K, page = torch.func.jvp(lambda t: self.of(Geometry(x), t), (at,), (unit,))
-            pages.append(page)
+            pages.append(torch.func.jvp(lambda t: self.of(Geometry(x), t), (at,), (unit,))[1])
         K = self.of(Geometry(x))
         n = len(x)
         return K, torch.stack(pages, -1) if pages else x.new_zeros(n, n, 0)

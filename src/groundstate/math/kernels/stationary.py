@@ -37,7 +37,7 @@ class RBF(Kernel):
     is_stationary: ClassVar[bool] = True
 
     def __post_init__(self, gamma: float | None) -> None:
-        if gamma is not None and not isinstance(gamma, InitVar):
+        if gamma is not None:
             object.__setattr__(self, "length_scale", self._from_gamma(_gamma(gamma)))
         _checked(self)
 
@@ -165,9 +165,9 @@ class Periodic(Kernel):
     is_stationary: ClassVar[bool] = True
 
     def __post_init__(self, period: float | None, gamma: float | None) -> None:
-        if period is not None and not isinstance(period, InitVar):
+        if period is not None:
             object.__setattr__(self, "periodicity", period)
-        if gamma is not None and not isinstance(gamma, InitVar):
+        if gamma is not None:
             object.__setattr__(self, "length_scale", math.sqrt(2.0 / _gamma(gamma)))
         _checked(self)
 

@@ -226,15 +226,14 @@ class SVC(EnergyClassifier):
     def report(self) -> MarginReport:
         """Optimality of the fit: primal and dual values, violations, and counts of rows."""
         kept = self.history_.extra
-        counts = ("zero", "free", "bound", "inside", "wrong")
-        numbers = ("primal", "dual", "gap", "kkt", "slack")
+        found: dict[str, Any] = {
+            name: np.array(kept[name]) for name in ("primal", "dual", "gap", "kkt", "slack")
+        }
+        for name in ("zero", "free", "bound", "inside", "wrong"):
+            found[name] = np.array(kept[name], np.int64)
         names = list(self.classes_)
         pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
-        return MarginReport(
-            pairs=pairs,
-            **{name: np.array(kept[name]) for name in numbers},
-            **{name: np.array(kept[name], np.int64) for name in counts},
-        )
+        return MarginReport(pairs=pairs, **found)
 
 
 def _pair_coefficients(

@@ -78,7 +78,7 @@ class TreeInputs(EnergyEstimator):
         new = []
         listed = set(self._listed(frame.shape[1], list(frame.columns)) if learn else self._levels)
         for j, name in enumerate(frame.columns):
-            column = frame[name]
+            column = frame[:, j]
             by_dtype = column.dtype in (nw.Categorical, nw.Enum)
             if not by_dtype and (j not in listed or column.dtype.is_numeric()):
                 if learn or j not in self._levels:

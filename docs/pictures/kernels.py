@@ -1,0 +1,56 @@
+"""Pictures of the kernel machines and Gaussian processes."""
+
+from __future__ import annotations
+
+import numpy as np
+from common import COLOURS, figure, grid, landscape, regions, scatter
+from matplotlib.figure import Figure
+from sklearn.datasets import make_moons
+
+from groundstate import SVC, GaussianProcessRegressor
+from groundstate.math.kernels import RBF, White
+
+X, y = make_moons(160, noise=0.2, random_state=0)
+
+
+def svc() -> Figure:
+    """The margin of a curved boundary, and the energy of one class."""
+    model = SVC(C=2.0).fit(X, y)
+    fig, (left, right) = figure(2)
+    regions(left, X, y, model.predict)
+    a, b, points = grid(X)
+    score = model.decision_function(points).reshape(a.shape)
+    left.contour(a, b, score, levels=[-1, 0, 1], colors="black", linestyles=["--", "-", "--"])
+    left.scatter(
+        *model.support_vectors_.T, s=42, facecolor="none", edgecolor="black", linewidth=0.7
+    )
+    left.set_title("boundary, margins, support vectors")
+    landscape(right, X, lambda points: model.energy(points, np.zeros(len(points), int)))
+    scatter(right, X, y)
+    right.set_title("energy of class 0")
+    return fig
+
+
+def gaussian_process_regressor() -> Figure:
+    """Draws of the prior, and the posterior with its band and draws."""
+    rng = np.random.default_rng(3)
+    x = np.sort(rng.uniform(0, 6, 9))[:, None]
+    target = np.sin(x[:, 0]) + 0.1 * rng.normal(size=9)
+    at = np.linspace(-1, 7, 200)[:, None]
+    prior = GaussianProcessRegressor(RBF(1.0))
+    fig, (left, right) = figure(2)
+    left.plot(at, prior.sample_y(at, 4, random_state=1), linewidth=1)
+    left.set(title="four draws of the prior", xlabel="x", ylabel="f(x)")
+    model = GaussianProcessRegressor(1.0 * RBF(1.0) + White(0.02)).fit(x, target)
+    mean, std = model.predict(at, return_std=True)
+    right.fill_between(at[:, 0], mean - 2 * std, mean + 2 * std, color=COLOURS[0], alpha=0.2)
+    right.plot(at, mean, color=COLOURS[0])
+    right.scatter(x, target, s=18, color=COLOURS[1], zorder=3)
+    right.set(title="posterior: mean and two standard deviations", xlabel="x")
+    return fig
+
+
+PICTURES = {
+    "GaussianProcessRegressor": gaussian_process_regressor,
+    "SVC": svc,
+}

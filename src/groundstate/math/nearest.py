@@ -1,0 +1,195 @@
+r"""Nearest rows in Euclidean distance: matrix products to find candidates, differences to be sure.
+
+With rows about their mean, :math:`\|x-z\|^2 - \|x\|^2 = \|z\|^2 - 2x^\top z` for a block of queries x
+and rows z is one matrix product. Each query keeps some more candidates than it needs; their true
+distances are then computed from differences. A row outside the candidates is at least as far as the
+worst of them, up to the rounding error of the product: where that proves the answer it stands, else
+the query is repeated in double precision, and last by differences to all rows. The answer is exact,
+ties go to the lower index.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from groundstate.math import nearest_kernels as kernels
+
+QUERIES, ROWS = 128, 4096  # of one product: its result stays in the cache
+SPARE = 6  # candidates beyond k
+TREE_FEATURES, TREE_ROWS = 5, 10_000  # where a tree of boxes beats the products
+CELLS = 2**26  # numbers of one product on a GPU
+
+
+class NearestRows:
+    """The k nearest of some rows ``(n, d)``.
+
+    Parameters
+    ----------
+    rows : array, ``(n, d)``
+    algorithm : "auto", "brute" or "tree"
+
+    Examples
+    --------
+    >>> found = NearestRows(np.array([[0.0], [1.0], [5.0]])).query(np.array([[0.9]]), 2)
+    >>> found[1].tolist()
+    [[1, 0]]
+    """
+
+    def __init__(self, rows: NDArray[Any], algorithm: str = "auto") -> None:
+        self.rows = np.ascontiguousarray(rows)
+        n, d = rows.shape
+        small = d <= TREE_FEATURES and n >= TREE_ROWS
+        self.tree: Any = None
+        if algorithm == "tree" or (algorithm == "auto" and small):
+            from scipy.spatial import KDTree
+
+            self.tree = KDTree(self.rows)
+        self.origin = self.rows.mean(0, dtype=np.float64)
+        self._sides: dict[Any, tuple[Tensor, float]] = {}
+
+    def query(self, x: NDArray[Any], k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Distances and indices ``(q, k)``, the nearest first."""
+        x = np.ascontiguousarray(x, dtype=self.rows.dtype)
+        out, found = np.empty((len(x), k)), np.empty((len(x), k), np.int64)
+        todo = np.arange(len(x))
+        for level in self._levels(len(x), k):
+            if len(todo):
+                todo = todo[self._settle(level, x, k, todo, out, found)]
+        if len(todo):
+            self._direct(x, todo, out, found)
+        return np.sqrt(out), found
+
+    def _levels(self, queries: int, k: int) -> tuple[Any, ...]:
+        n = len(self.rows)
+        if queries * n < 2**14 or k + SPARE >= n:
+            return ()
+        if self.tree is not None:
+            return ("tree",)
+        return (torch.float32, torch.float64)
+
+    def _settle(
+        self, level: Any, x: NDArray[Any], k: int, todo: NDArray[Any], out: Any, found: Any
+    ) -> NDArray[np.bool_]:
+        """Answer the listed queries where that is sure; where it is not is returned."""
+        open_ = np.zeros(len(todo), np.bool_)
+
+        def block(lo: int, hi: int) -> None:
+            torch.set_num_threads(1)  # of this worker only
+            rows = todo[lo:hi]
+            part = x[rows]
+            value, index, floor = self._candidates(level, part, k)
+            o, f = np.empty((len(part), k)), np.empty((len(part), k), np.int64)
+            kernels.settle(part, self.rows, value, index, floor, o, f, open_[lo:hi])
+            out[rows], found[rows] = o, f
+
+        step = 2048 if level == "tree" else QUERIES
+        bounds = [(lo, min(lo + step, len(todo))) for lo in range(0, len(todo), step)]
+        if level is torch.float32 and len(bounds) > 4:  # a look whether single precision is enough
+            self._over(block, bounds[:1])
+            if open_[: bounds[0][1]].mean() > 0.5:
+                open_[bounds[0][1] :] = True
+                return open_
+            bounds = bounds[1:]
+        self._over(block, bounds)
+        return open_
+
+    def _candidates(self, level: Any, x: NDArray[Any], k: int) -> tuple[Any, Any, Any]:
+        """Heaps of candidates and a lower bound of what lies outside of them."""
+        m = min(k + SPARE, len(self.rows))
+        if level == "tree":
+            distance, index = self.tree.query(x, m)
+            distance = distance.astype(np.float64)
+            floor = distance[:, -1] ** 2 * (1 - 1e-12)
+            return distance**2, index.astype(np.int64), floor
+        side, largest = self._side(level)
+        about = torch.from_numpy(x).double() - torch.from_numpy(self.origin)
+        norm = about.square().sum(1)
+        left = torch.cat([-2 * about, torch.ones(len(x), 1)], 1).to(level)  # (q, d + 1)
+        kind = np.float32 if level is torch.float32 else np.float64
+        value = np.full((len(x), m), np.inf, kind)
+        index = np.zeros((len(x), m), np.int64)
+        scores = torch.empty(len(x), ROWS, dtype=level)
+        for at in range(0, len(side), ROWS):
+            part = side[at : at + ROWS]
+            block = torch.mm(left, part.T, out=scores if len(part) == ROWS else None)
+            kernels.scan(block.numpy(), len(part), at, value, index)
+        # |error| of a product of d + 1 terms, each at most (|x| + |z|)² with |z|² ≤ largest
+        reach = (norm.sqrt() + largest**0.5).square().numpy()
+        error = (self.rows.shape[1] + 8) * torch.finfo(level).eps * reach
+        return value.astype(np.float64), index, value[:, 0] + norm.numpy() - error
+
+    def _side(self, level: Any) -> tuple[Tensor, float]:
+        """Rows about their mean with their squared norms, ``(n, d + 1)``."""
+        if level not in self._sides:
+            rows = torch.from_numpy(self.rows).double() - torch.from_numpy(self.origin)
+            norm = rows.square().sum(1, keepdim=True)
+            self._sides[level] = (torch.cat([rows, norm], 1).to(level), float(norm.max()))
+        return self._sides[level]
+
+    def _direct(self, x: NDArray[Any], todo: NDArray[Any], out: Any, found: Any) -> None:
+        def block(lo: int, hi: int) -> None:
+            rows = todo[lo:hi]
+            o, f = np.empty((len(rows), out.shape[1])), np.empty((len(rows), out.shape[1]), np.int64)
+            kernels.direct(x[rows], self.rows, o, f)
+            out[rows], found[rows] = o, f
+
+        step = max(1, min(64, len(todo) // 2))
+        self._over(block, [(lo, min(lo + step, len(todo))) for lo in range(0, len(todo), step)])
+
+    @staticmethod
+    def _over(block: Any, bounds: list[tuple[int, int]]) -> None:
+        threads = min(torch.get_num_threads(), len(bounds))
+        if threads < 2:
+            kept = torch.get_num_threads()
+            for bound in bounds:
+                block(*bound)
+            torch.set_num_threads(kept)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(lambda bound: block(*bound), bounds))
+
+
+@torch.no_grad()
+def nearest_on_device(x: Tensor, rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Distances and indices ``(q, k)`` by blocks of products on a GPU, exact like `NearestRows`."""
+    origin = rows.mean(0, dtype=torch.float64)
+    side = (rows.double() - origin).float()
+    norm = side.double().square().sum(1).float()
+    m = min(k + SPARE, len(rows))
+    out, found = [], []
+    for part in x.split(max(1, CELLS // len(rows))):
+        about = (part.double() - origin).float()
+        scores = torch.addmm(norm, about, side.T, alpha=-2.0)  # (q, n)
+        worst, index = scores.topk(m, largest=False)
+        square = _differences(part, rows, index)
+        size = about.double().square().sum(1)
+        reach = (size.sqrt() + norm.max().double().sqrt()).square()
+        floor = worst[:, -1].double() + size - (x.shape[1] + 8) * 2.0**-22 * reach
+        order = _by_value_and_index(square, index)
+        square, index = square.gather(1, order)[:, :k], index.gather(1, order)[:, :k]
+        unsure = ~(square[:, -1] < floor) if m < len(rows) else torch.zeros_like(floor).bool()
+        for q in unsure.nonzero()[:, 0].tolist():
+            every = (rows.double() - part[q].double()).square().sum(1)
+            best = every.sort(stable=True).indices[:k]
+            square[q], index[q] = every[best], best
+        out.append(square.sqrt())
+        found.append(index)
+    return torch.cat(out), torch.cat(found)
+
+
+def _differences(x: Tensor, rows: Tensor, index: Tensor) -> Tensor:
+    return (rows[index].double() - x[:, None].double()).square().sum(-1)
+
+
+def _by_value_and_index(value: Tensor, index: Tensor) -> Tensor:
+    first = index.argsort(1)
+    return first.gather(1, value.gather(1, first).sort(1, stable=True).indices)
+
+
+__all__ = ["NearestRows", "nearest_on_device"]
