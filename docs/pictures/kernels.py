@@ -46,7 +46,7 @@ def gaussian_process_regressor() -> Figure:
     right.fill_between(at[:, 0], mean - 2 * std, mean + 2 * std, color=COLOURS[0], alpha=0.2)
     right.plot(at, mean, color=COLOURS[0])
     right.scatter(x, target, s=18, color=COLOURS[1], zorder=3)
-    right.set(title="posterior: mean and two standard deviations", xlabel="x")
+    right.set(title="posterior: mean ± 2 std", xlabel="x")
     return fig
 
 

@@ -56,6 +56,10 @@ class _Statistics(_Training):
     energy: BilinearEnergy
     rule: PersistentCD
 
+    def __init__(self, settings: Stochastic, problem: Problem) -> None:
+        super().__init__(settings, problem)
+        self.history.solver = "BoltzmannSGD"
+
     @torch.no_grad()
     def _step(self, batch: Batch, weight: Tensor | None, total: float) -> Any:
         chains = self.rule.source.chains

@@ -24,7 +24,7 @@ class FunctionNorm(Penalty):
     >>> from groundstate.math.kernels import Linear
     >>> e = KernelMachineEnergy(1, 2, Linear())
     >>> e.set(torch.tensor([[2.0]]), torch.tensor([[0.5]]), torch.zeros(1), (1, 0))
-    >>> float(FunctionNorm(2.0)(e))
+    >>> FunctionNorm(2.0)(e).item()
     1.0
     """
 

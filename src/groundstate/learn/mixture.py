@@ -86,12 +86,15 @@ class MixtureEM(EM):
         return GaussianM(problem, "z")
 
     def run(self, problem: Problem) -> History:
-        if self.init is None and self.given is None:
-            return super().run(problem)
-        start_mixture(problem, self, 0)
-        if self.n_init == 1:
-            return super().run(problem)
-        first = best = History(solver="EM")
+        if self.init is not None or self.given:
+            start_mixture(problem, self, 0)
+        history = super().run(problem) if self.n_init == 1 else self._best(problem)
+        history.solver = "MixtureEM"
+        return history
+
+    def _best(self, problem: Problem) -> History:
+        """The best of ``n_init`` runs; θ is at the first start."""
+        first = best = History(solver="MixtureEM")
         run = Run(problem, first, self.max_iter * self.n_init)
         with Monitor(problem.callbacks, run) as monitor:
             self._one(problem, monitor, first)
@@ -100,7 +103,7 @@ class MixtureEM(EM):
                     break
                 kept = {k: v.clone() for k, v in problem.energy.state_dict().items()}
                 start_mixture(problem, self, i)
-                other = self._one(problem, monitor, History(solver="EM"))
+                other = self._one(problem, monitor, History(solver="MixtureEM"))
                 if other.objective[-1] < best.objective[-1]:
                     best = other
                 else:

@@ -23,7 +23,7 @@ def solve_pairs(
     n = len(beta)
     active = np.arange(n)
     size = n
-    start = beta.copy()  # β when F was last right for the rows set aside
+    start, errors = beta.copy(), F.copy()
     until_shrink = shrink_every
     steps = 0
     while True:
@@ -38,13 +38,13 @@ def solve_pairs(
         if top - bottom <= tol or i < 0 or bottom == np.inf:
             if size == n:
                 return steps, max(top - bottom, 0.0) if i >= 0 and bottom < np.inf else 0.0
-            _restore(K, beta, start, F, active, size, n)
+            _restore(K, beta - start, errors, F, active, size)
             size = n
             until_shrink = shrink_every
             continue
         if steps >= max_steps:
             if size < n:
-                _restore(K, beta, start, F, active, size, n)
+                _restore(K, beta - start, errors, F, active, size)
             return steps, top - bottom
         row = K[i]
         Kii = row[i]
@@ -76,8 +76,6 @@ def solve_pairs(
         until_shrink -= 1
         if until_shrink == 0:
             until_shrink = shrink_every
-            if size == n:
-                start[:] = beta
             kept = 0
             for a in range(size):  # set aside what is at a bound and beyond both extremes
                 t = active[a]
@@ -91,15 +89,15 @@ def solve_pairs(
 
 
 @njit(cache=True, nogil=True)
-def _restore(K: Any, beta: Any, start: Any, F: Any, active: Any, size: int, n: int) -> None:
-    for a in range(n):
-        t = active[a]
-        change = beta[t] - start[t]
-        if change != 0.0:
+def _restore(K: Any, change: Any, errors: Any, F: Any, active: Any, size: int) -> None:
+    """F of the rows that were set aside, from where it began."""
+    for b in range(size, len(F)):
+        F[active[b]] = errors[active[b]]
+    for t in range(len(F)):
+        if change[t] != 0.0:
             row = K[t]
-            for b in range(size, n):
-                F[active[b]] -= change * row[active[b]]
-    start[:] = beta
+            for b in range(size, len(F)):
+                F[active[b]] -= change[t] * row[active[b]]
 
 
 @njit(cache=True, nogil=True, parallel=True, fastmath={"contract"})

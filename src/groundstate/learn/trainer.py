@@ -77,9 +77,10 @@ class Stochastic:
             raise ValueError(f"average must be in (0, 1] or None, got {self.average}")
 
     def reason_against(self, problem: Problem) -> str | None:
-        if not any(p.requires_grad for p in problem.energy.parameters()):
-            return f"{type(problem.energy).__name__} has no parameters to learn"
-        return None
+        for part in (problem.energy, problem.rule):
+            if any(p.requires_grad for p in part.parameters()):
+                return None
+        return f"{type(problem.energy).__name__} has no parameters to learn"
 
     def run(self, problem: Problem) -> History:
         return _Training(self, problem).run()

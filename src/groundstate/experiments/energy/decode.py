@@ -109,6 +109,8 @@ def decode(seed: int = 0, *, quick: bool = False) -> Result:
             right.annotate(f" {width}", (x, y), color=COLOURS[0])
         right.axhline(0, color=COLOURS[5], linewidth=0.8, label=f"listing, {strings} strings")
         right.set(xscale="log", xlabel="extensions looked at", title="mean gap to the minimum")
+        right.set_xticks(looked[:-1], [str(count) for count in looked[:-1]])
+        right.minorticks_off()
         right.legend()
 
     return Result(claims, numbers, draw, size=(10.0, 4.0))

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.energy.base import Energy
@@ -188,8 +189,6 @@ class SVC(EnergyClassifier):
         sign = -1.0 if energy.k == 2 else 1.0  # two classes: positive is the second
         beta = sign * energy.beta.detach().cpu().numpy()
         centers = energy.centers.cpu().numpy()
-        with torch.no_grad():
-            norms = energy.norms().clamp(min=0).sqrt().cpu().numpy() if len(centers) else None
         found = {
             "support_": energy.support.cpu().numpy().astype(np.int32),
             "support_vectors_": centers[:, :0] if self.kernel == "precomputed" else centers.copy(),
@@ -197,12 +196,15 @@ class SVC(EnergyClassifier):
             "dual_coef_": beta,
             "intercept_": sign * energy.b.detach().cpu().numpy(),
         }
-        if norms is not None:
-            with np.errstate(divide="ignore"):
-                found["margin_"] = 1.0 / norms
         if self.kernel == "linear":
             found["coef_"] = _pair_coefficients(beta, centers, energy)
         return found
+
+    @property
+    def margin_(self) -> NDArray[np.float64]:
+        check_is_fitted(self, "energy_")
+        with np.errstate(divide="ignore"):
+            return np.asarray(1.0 / np.sqrt(self.history_.extra["norm"]))
 
     def predict(self, X: Any) -> Any:
         """Labels of lowest energy; see ``break_ties``, ``(n_samples,)``."""

@@ -1,0 +1,244 @@
+"""One tree by recursive partition: take a node, find its best cut, split it, go on."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from groundstate.learn.tree_absolute import absolute_cut, absolute_impurity
+from groundstate.learn.tree_kernels import (
+    ABSOLUTE,
+    ENTROPY,
+    GINI,
+    SQUARED,
+    Columns,
+    Cut,
+    Rule,
+    Work,
+    best_cut,
+    mix,
+    score,
+    weight_of,
+)
+
+_U = np.uint64
+
+
+class Stop(NamedTuple):
+    """When a node stays a leaf."""
+
+    max_depth: int
+    max_leaves: int  # 0: any number, and nodes are split in depth-first order
+    min_split: float  # weight of a node that may be split
+    min_decrease: float  # of impurity, times the node's share of the weight
+
+
+class Grown(NamedTuple):
+    """A tree as columns of its nodes; a leaf has feature −1."""
+
+    feature: Any
+    low: Any  # last code on the left, −1: a set of categories
+    high: Any  # first code on the right, −1: only NaN goes right
+    threshold: Any  # of random cuts, else NaN
+    nan_left: Any
+    left: Any
+    right: Any
+    value: Any  # (N, size) class shares or means
+    weight: Any
+    impurity: Any
+    lo: Any
+    hi: Any
+    sets: Any
+
+
+@njit(nogil=True, no_cpython_wrapper=True, error_model="numpy")
+def _load(rule: Rule, rows: Any, lo: int, hi: int, label: Any, y: Any, w: Any, work: Work) -> None:
+    """Bring labels and sums of the rows of a node together."""
+    work.total[:] = 0.0
+    for i in range(lo, hi):
+        r, k = rows[i], i - lo
+        if rule.kind == GINI or rule.kind == ENTROPY:
+            work.label[k] = label[r]
+            work.stats[k, 0] = w[r]
+            work.total[label[r]] += w[r]
+        else:
+            work.stats[k, 0] = w[r]
+            work.total[0] += w[r]
+            for m in range(rule.size - 1):
+                work.stats[k, m + 1] = w[r] * y[r, m]
+                work.total[m + 1] += w[r] * y[r, m]
+
+
+@njit(nogil=True, no_cpython_wrapper=True, error_model="numpy")
+def _impurity(rule: Rule, rows: Any, lo: int, hi: int, y: Any, w: Any, total: Any) -> float:
+    """The impurity of a node as scikit-learn reports it."""
+    weight = weight_of(rule.kind, total)
+    if rule.kind == GINI:
+        return 1.0 - score(GINI, total) / weight
+    if rule.kind == ENTROPY:
+        return max(-score(ENTROPY, total) / weight / np.log(2.0), 0.0)
+    if rule.kind == ABSOLUTE:
+        return absolute_impurity(rows, lo, hi, y, w)
+    outputs = rule.size - 1
+    out = 0.0
+    for m in range(outputs):
+        mean = total[m + 1] / weight
+        for i in range(lo, hi):
+            v = y[rows[i], m]
+            if rule.kind == SQUARED:
+                out += w[rows[i]] * (v - mean) * (v - mean)
+            elif v > 0:
+                out += w[rows[i]] * v * np.log(v / mean)
+    return out / weight / outputs
+
+
+@njit(nogil=True, no_cpython_wrapper=True)
+def _partition(cols: Columns, rows: Any, spare: Any, lo: int, hi: int, cut: Cut) -> int:
+    j, last, nan_left = cut.place[0], cut.place[1], cut.place[3]
+    codes = cols.codes[j]
+    at, other = lo, 0
+    for i in range(lo, hi):
+        r = rows[i]
+        c = np.int64(codes[r])
+        if c == cols.missing:
+            go = nan_left
+        elif last < 0:
+            go = np.int64(cut.chosen[c])
+        else:
+            go = np.int64(c <= last)
+        rows[at] = r
+        spare[other] = r
+        at += go
+        other += 1 - go
+    rows[at:hi] = spare[:other]
+    return at
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def grow(
+    cols: Columns, rule: Rule, stop: Stop, capacity: int, rows: Any, label: Any, y: Any, w: Any,
+    seed: Any,
+) -> Any:  # fmt: skip
+    """Grow one tree on the listed rows, which it reorders; returns its nodes and their number."""
+    n, d, size = len(rows), len(cols.n_bins), rule.size
+    wide = 1
+    for j in range(d):
+        wide = max(wide, cols.n_bins[j])
+    classes = rule.kind == GINI or rule.kind == ENTROPY
+    work = Work(
+        np.zeros(wide * size), np.zeros(wide, np.int64), np.empty(wide + 1, np.int64),
+        np.empty(d, np.int64), np.zeros(size), np.zeros(size), np.zeros(size),
+        np.empty(n if classes else 1, np.int64), np.empty((n, 1 if classes else size)),
+    )  # fmt: skip
+    any_sets = cols.categories.any()
+    g = Grown(
+        np.full(capacity, -1, np.int64), np.full(capacity, -1, np.int64),
+        np.full(capacity, -1, np.int64), np.full(capacity, np.nan), np.zeros(capacity, np.bool_),
+        np.full(capacity, -1, np.int64), np.full(capacity, -1, np.int64),
+        np.zeros((capacity, size if classes else size - 1)), np.zeros(capacity),
+        np.zeros(capacity), np.zeros(capacity, np.int64), np.zeros(capacity, np.int64),
+        np.zeros((capacity if any_sets else 1, wide), np.bool_),
+    )  # fmt: skip
+    cut = Cut(np.zeros(2), np.zeros(4, np.int64), np.zeros(wide, np.bool_), np.zeros(size))
+    gain, depth = np.zeros(capacity), np.zeros(capacity, np.int64)
+    path = np.zeros(capacity, np.uint64)
+    spare = np.empty(n, rows.dtype)
+    pending, n_pending = np.empty(capacity, np.int64), 0
+    g.hi[0], path[0] = n, seed
+    n_nodes, n_leaves, whole = 1, 1, 0.0
+    first, last = 0, 1  # nodes that are new
+    while True:
+        for v in range(first, last):
+            lo, hi = g.lo[v], g.hi[v]
+            _load(rule, rows, lo, hi, label, y, w, work)
+            weight = weight_of(rule.kind, work.total)
+            if v == 0:
+                whole = weight
+            g.weight[v] = weight
+            if classes:
+                for c in range(size):
+                    g.value[v, c] = work.total[c] / weight
+            else:
+                for m in range(size - 1):
+                    g.value[v, m] = work.total[m + 1] / weight
+            g.impurity[v] = _impurity(rule, rows, lo, hi, y, w, work.total)
+            scale = 1e-14
+            if not classes:
+                for m in range(size - 1):
+                    scale = max(scale, 1e-14 * abs(g.value[v, m]))
+            if (
+                hi - lo < 2 or depth[v] >= stop.max_depth or weight < stop.min_split
+                or weight < 2 * rule.least or g.impurity[v] <= scale
+            ):  # fmt: skip
+                continue
+            if rule.kind == ABSOLUTE:
+                absolute_cut(cols, rule, rows, lo, hi, y, w, path[v], work, cut)
+                own = -g.impurity[v] * weight
+            else:
+                best_cut(cols, rule, rows, lo, hi, path[v], work, cut)
+                own = score(rule.kind, work.total)
+            if cut.place[0] < 0:
+                continue
+            unit = 1.0 if classes else size - 1.0
+            if rule.kind == ENTROPY:
+                unit = np.log(2.0)
+            gain[v] = (cut.number[0] - own) / unit
+            if gain[v] / whole + 2.3e-16 < stop.min_decrease:
+                continue
+            g.feature[v], g.low[v], g.high[v] = cut.place[0], cut.place[1], cut.place[2]
+            g.threshold[v], g.nan_left[v] = cut.number[1], cut.place[3] > 0
+            if any_sets:
+                g.sets[v] = cut.chosen
+            pending[n_pending] = v
+            n_pending += 1
+        if n_pending == 0 or (stop.max_leaves > 0 and n_leaves >= stop.max_leaves):
+            break
+        pick = n_pending - 1
+        if stop.max_leaves > 0:
+            pick = 0
+            for k in range(1, n_pending):
+                if gain[pending[k]] > gain[pending[pick]] * (1 + 1e-11):
+                    pick = k
+        v = pending[pick]
+        for k in range(pick, n_pending - 1):
+            pending[k] = pending[k + 1]
+        n_pending -= 1
+        cut.place[0], cut.place[1] = g.feature[v], g.low[v]
+        cut.place[3] = np.int64(g.nan_left[v])
+        if any_sets:
+            cut.chosen[:] = g.sets[v]
+        middle = _partition(cols, rows, spare, g.lo[v], g.hi[v], cut)
+        l, r = n_nodes, n_nodes + 1
+        n_nodes += 2
+        n_leaves += 1
+        g.left[v], g.right[v] = l, r
+        g.lo[l], g.hi[l], g.lo[r], g.hi[r] = g.lo[v], middle, middle, g.hi[v]
+        depth[l] = depth[r] = depth[v] + 1
+        path[l] = mix(path[v] ^ _U(0x5851F42D4C957F2D))
+        path[r] = mix(path[v] ^ _U(0x14057B7EF767814F))
+        first, last = l, l + 2
+    for k in range(n_pending):  # leaves that could have been split
+        g.feature[pending[k]] = -1
+    return g, n_nodes
+
+
+@njit(cache=True, nogil=True)
+def preorder(feature: Any, left: Any, right: Any) -> Any:
+    """Nodes in the order root, left branch, right branch."""
+    n = len(feature)
+    out, stack = np.empty(n, np.int64), np.empty(n + 1, np.int64)
+    stack[0], top, k = 0, 1, 0
+    while top > 0:
+        top -= 1
+        v = stack[top]
+        out[k] = v
+        k += 1
+        if feature[v] >= 0:
+            stack[top], stack[top + 1] = right[v], left[v]
+            top += 2
+    return out
+
+
+__all__ = ["Grown", "Stop", "grow", "preorder"]

@@ -1,0 +1,330 @@
+r"""The best cut of a node by impurity, over codes of columns: compiled inner loops of CART.
+
+With sums S over the rows of a side (weights per class, or weight and weighted targets), every
+criterion is a score that is additive over the two sides and larger for purer ones:
+
+=============  ==================================================================
+gini           :math:`\sum_c S_c^2 / W`
+entropy        :math:`\sum_c S_c \log S_c - W\log W`
+squared        :math:`\sum_m (\sum w y_m)^2 / W`
+poisson        :math:`\sum_m (\sum w y_m) \log(\sum w y_m / W)`
+=============  ==================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+GINI, ENTROPY, SQUARED, POISSON, ABSOLUTE = 0, 1, 2, 3, 4
+TIE = 1e-11
+NONE = -1e300
+_U = np.uint64
+
+
+def _jit(function: Any) -> Any:
+    return njit(nogil=True, error_model="numpy", no_cpython_wrapper=True)(function)
+
+
+class Columns(NamedTuple):
+    """The table as the compiled loops see it."""
+
+    codes: Any  # (d, n)
+    n_bins: Any  # (d,)
+    categories: Any  # (d,), 0 for numbers
+    signs: Any  # (d,), +1 rising, −1 falling, 0 free
+    levels: Any  # flat: the smallest value of every code, column after column
+    start: Any  # (d + 1,) where a column begins in ``levels``
+    missing: int  # code of NaN
+
+
+class Rule(NamedTuple):
+    """What is a good cut, and which are allowed."""
+
+    kind: int
+    size: int  # sums per side: classes, or 1 + outputs
+    least: float  # weight of a side
+    random: bool  # a random cut per column instead of the best
+    columns: int  # columns tried per node
+
+
+class Cut(NamedTuple):
+    """Where the best cut of a node is written; one entry each, so that it can be changed."""
+
+    number: Any  # gain, threshold or NaN
+    place: Any  # column, last code on the left, first on the right, NaN goes left
+    chosen: Any  # (codes,) categories that go left
+    left: Any  # (size,) sums of the left side
+
+
+class Work(NamedTuple):
+    """Memory that lives as long as a tree grows."""
+
+    hist: Any  # (codes * size,)
+    count: Any  # (codes,)
+    present: Any  # (codes,)
+    order: Any  # (d,)
+    total: Any  # (size,)
+    gap: Any  # (size,) sums of the rows with NaN
+    side: Any  # (size,)
+    label: Any  # (n,) of the rows of a node
+    stats: Any  # (n, size) or (n, 1) weights
+
+
+@njit(nogil=True)
+def mix(word: Any) -> Any:
+    """The finaliser of SplitMix64."""
+    w = (word ^ (word >> _U(30))) * _U(0xBF58476D1CE4E5B9)
+    w = (w ^ (w >> _U(27))) * _U(0x94D049BB133111EB)
+    return w ^ (w >> _U(31))
+
+
+@_jit
+def score(kind: int, s: Any) -> float:
+    """The table above, for one side."""
+    w, out = 0.0, 0.0
+    if kind == GINI or kind == ENTROPY:
+        for c in range(len(s)):
+            w += s[c]
+            if kind == GINI:
+                out += s[c] * s[c]
+            elif s[c] > 0:
+                out += s[c] * np.log(s[c])
+        return out / w if kind == GINI else out - w * np.log(w)
+    w = s[0]
+    for m in range(1, len(s)):
+        if kind == SQUARED:
+            out += s[m] * s[m] / w
+        elif s[m] > 0:
+            out += s[m] * np.log(s[m] / w)
+        else:
+            return NONE
+    return out
+
+
+@_jit
+def weight_of(kind: int, s: Any) -> float:
+    """The weight behind sums."""
+    if kind != GINI and kind != ENTROPY:
+        return s[0]
+    w = 0.0
+    for c in range(len(s)):
+        w += s[c]
+    return w
+
+
+@_jit
+def _both(rule: Rule, total: Any, left: Any, right: Any, sign: int) -> float:
+    """Score of a cut from the sums of its left side, NONE where it is not allowed."""
+    kind = rule.kind
+    for c in range(len(total)):
+        right[c] = total[c] - left[c]
+    wl, wr = weight_of(kind, left), weight_of(kind, right)
+    if wl < rule.least or wr < rule.least or wl <= 0 or wr <= 0:
+        return NONE
+    if sign != 0:
+        class_like = kind == GINI or kind == ENTROPY
+        k = len(total) - 1  # the second of two classes, or the only output
+        vl, vr = left[k] / wl, right[k] / wr
+        if (sign > 0 and vl > vr) or (sign < 0 and vl < vr):
+            return NONE
+        if class_like and len(total) > 2:
+            return NONE
+    a, b = score(kind, left), score(kind, right)
+    return NONE if a <= NONE or b <= NONE else a + b
+
+
+@_jit
+def _sorted_present(present: Any, n: int) -> None:
+    if n > 48:
+        present[:n] = np.sort(present[:n])
+        return
+    for i in range(1, n):
+        v = present[i]
+        k = i
+        while k > 0 and present[k - 1] > v:
+            present[k] = present[k - 1]
+            k -= 1
+        present[k] = v
+
+
+@_jit
+def _fill(cols: Columns, rule: Rule, j: int, rows: Any, lo: int, hi: int, work: Work) -> int:
+    """Sums per code of one column; returns how many codes are present (NaN apart)."""
+    size, classes = rule.size, rule.kind == GINI or rule.kind == ENTROPY
+    hist, count, present, codes = work.hist, work.count, work.present, cols.codes[j]
+    n, bins = hi - lo, cols.n_bins[j]
+    work.gap[:] = 0.0
+    found = 0
+    for i in range(n):
+        c = np.int64(codes[rows[lo + i]])
+        if c == cols.missing:
+            if classes:
+                work.gap[work.label[i]] += work.stats[i, 0]
+            else:
+                for k in range(size):
+                    work.gap[k] += work.stats[i, k]
+            continue
+        if count[c] == 0:
+            present[found] = c
+            found += 1
+        count[c] += 1
+        if classes:
+            hist[c * size + work.label[i]] += work.stats[i, 0]
+        else:
+            for k in range(size):
+                hist[c * size + k] += work.stats[i, k]
+    if found * 6 > bins:  # walking over all codes is cheaper than sorting
+        found = 0
+        for c in range(bins):
+            present[found] = c
+            found += count[c] > 0
+    else:
+        _sorted_present(present, found)
+    return found
+
+
+@_jit
+def _clear(size: int, found: int, work: Work) -> None:
+    for i in range(found):
+        c = work.present[i]
+        work.count[c] = 0
+        for k in range(size):
+            work.hist[c * size + k] = 0.0
+
+
+@_jit
+def _by_target(rule: Rule, found: int, work: Work) -> None:
+    """Order the present categories by their mean target, of the heaviest class for classes."""
+    size = rule.size
+    k = 1 if rule.kind > ENTROPY else np.argmax(work.total)
+    key = np.empty(found)
+    for i in range(found):
+        at = work.present[i] * size
+        if rule.kind > ENTROPY:
+            key[i] = work.hist[at + 1] / work.hist[at]
+        else:
+            w = 0.0
+            for c in range(size):
+                w += work.hist[at + c]
+            key[i] = work.hist[at + k] / w
+    work.present[:found] = work.present[:found][np.argsort(key, kind="mergesort")]
+
+
+@_jit
+def _column(
+    cols: Columns, rule: Rule, j: int, rows: Any, lo: int, hi: int, work: Work, right: Any, cut: Cut
+) -> bool:
+    """Try all cuts of one column; False when it is constant in this node."""
+    size = rule.size
+    found = _fill(cols, rule, j, rows, lo, hi, work)
+    gap = weight_of(rule.kind, work.gap) > 0
+    if found + gap <= 1:
+        _clear(size, found, work)
+        return False
+    if cols.categories[j]:
+        _by_target(rule, found, work)
+    side = work.side
+    for nan_left in range(2 if gap else 1):
+        for k in range(size):
+            side[k] = work.gap[k] if nan_left else 0.0
+        # with NaN on the right, all values may stand together on the left
+        last = found if gap and not nan_left else found - 1
+        for i in range(last):
+            at = work.present[i] * size
+            for k in range(size):
+                side[k] += work.hist[at + k]
+            value = _both(rule, work.total, side, right, cols.signs[j])
+            if value > cut.number[0] + TIE * abs(cut.number[0]):
+                cut.number[0], cut.number[1] = value, np.nan
+                cut.place[0], cut.place[1] = j, work.present[i]
+                cut.place[2] = work.present[i + 1] if i + 1 < found else -1
+                cut.place[3] = nan_left
+                cut.left[:] = side
+                if cols.categories[j]:
+                    cut.chosen[:] = False
+                    for m in range(i + 1):
+                        cut.chosen[work.present[m]] = True
+                    cut.place[1] = -1
+    _clear(size, found, work)
+    return True
+
+
+@_jit
+def _random_column(
+    cols: Columns, rule: Rule, j: int, rows: Any, lo: int, hi: int, work: Work, right: Any,
+    seed: Any, cut: Cut,
+) -> bool:  # fmt: skip
+    """Try one cut of a column, uniform between its smallest and largest value in the node."""
+    codes, size = cols.codes[j], rule.size
+    low, high, gaps = np.int64(1) << 40, np.int64(-1), 0
+    for i in range(lo, hi):
+        c = np.int64(codes[rows[i]])
+        if c == cols.missing:
+            gaps += 1
+        else:
+            low, high = min(low, c), max(high, c)
+    if high < 0 or (low == high and gaps == 0):
+        return False
+    u = (mix(seed ^ mix(_U(j + 1))) >> _U(11)) * 2.0**-53
+    nan_left = np.int64(mix(seed ^ mix(_U(j + 1)) ^ _U(0xD1B54A32D192ED03)) & _U(1)) if gaps else 0
+    begin = cols.start[j]
+    a, b = cols.levels[begin + low], cols.levels[begin + high]
+    threshold = a + u * (b - a)
+    last = low
+    if low < high:
+        last = np.searchsorted(cols.levels[begin + low : begin + high + 1], threshold, side="right")
+        last = min(max(low + last - 1, low), high - 1)
+    elif not nan_left:
+        threshold = a
+    else:
+        return False
+    work.side[:] = 0.0
+    for i in range(lo, hi):
+        c = np.int64(codes[rows[i]])
+        if nan_left if c == cols.missing else c <= last:
+            if rule.kind == GINI or rule.kind == ENTROPY:
+                work.side[work.label[i - lo]] += work.stats[i - lo, 0]
+            else:
+                for k in range(size):
+                    work.side[k] += work.stats[i - lo, k]
+    value = _both(rule, work.total, work.side, right, cols.signs[j])
+    if value > cut.number[0] + TIE * abs(cut.number[0]):
+        cut.number[0], cut.number[1] = value, threshold
+        cut.place[0], cut.place[1], cut.place[2], cut.place[3] = j, last, last + 1, nan_left
+        cut.left[:] = work.side
+    return True
+
+
+@_jit
+def best_cut(
+    cols: Columns, rule: Rule, rows: Any, lo: int, hi: int, seed: Any, work: Work, cut: Cut
+) -> None:
+    """The best cut over columns, all of them in order or some in random order.
+
+    A column that is constant in the node does not count as tried.
+    """
+    d = len(cols.n_bins)
+    right = np.empty(rule.size)
+    cut.number[0], cut.place[0] = NONE, -1
+    order = work.order
+    for j in range(d):
+        order[j] = j
+    tried = 0
+    for t in range(d):
+        if rule.columns < d:
+            pick = t + np.int64(mix(seed + _U(t) * _U(0x9E3779B97F4A7C15)) % _U(d - t))
+            order[t], order[pick] = order[pick], order[t]
+        j = order[t]
+        if rule.random and not cols.categories[j]:
+            tried += _random_column(cols, rule, j, rows, lo, hi, work, right, seed, cut)
+        else:
+            tried += _column(cols, rule, j, rows, lo, hi, work, right, cut)
+        if tried >= rule.columns:
+            return
+
+
+__all__ = ["ABSOLUTE", "ENTROPY", "GINI", "POISSON", "SQUARED", "Columns", "Cut", "Rule", "Work",
+           "best_cut", "mix", "score", "weight_of"]  # fmt: skip

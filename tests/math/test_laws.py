@@ -1,0 +1,24 @@
+"""Laws of our own keep the shape rules of torch's."""
+
+from __future__ import annotations
+
+import torch
+from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
+
+from groundstate.math.laws import MixtureLaw
+
+F64 = torch.float64
+
+
+def test_one_mixture_scores_many_values() -> None:
+    generator = torch.Generator().manual_seed(0)
+    log_w = torch.randn(1, 3, generator=generator, dtype=F64)
+    loc = torch.randn(3, 2, generator=generator, dtype=F64)
+    law = MixtureLaw(log_w, Independent(Normal(loc, torch.ones_like(loc)), 1))
+    peer = MixtureSameFamily(
+        Categorical(logits=log_w[0]), Independent(Normal(loc, torch.ones_like(loc)), 1)
+    )
+    x = torch.randn(5, 4, 2, generator=generator, dtype=F64)
+    torch.testing.assert_close(law.log_prob(x), peer.log_prob(x))  # (5, 4)
+    torch.testing.assert_close(law.log_prob(x[0]), peer.log_prob(x[0]))  # (4,)
+    torch.testing.assert_close(law.log_prob(x[:, :1]), peer.log_prob(x[:, :1]))  # (5, 1)
