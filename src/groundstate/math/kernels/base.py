@@ -63,16 +63,17 @@ class Kernel:
         return (K.detach().numpy(), dK.numpy()) if was_array else (K, dK)
 
     def _jacobian(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """One forward-mode pass per parameter."""
-        at = torch.as_tensor(self.theta, dtype=x.dtype, device=x.device)
-        pages = []
-        for j in range(len(at)):
-            unit = torch.zeros_like(at)
-            unit[j] = 1.0
-            pages.append(torch.func.jvp(lambda t: self.of(Geometry(x), t), (at,), (unit,))[1])
-        K = self.of(Geometry(x))
+        """Reverse mode twice: vᵀ∂K is linear in v, and its slope in v is ∂K."""
         n = len(x)
-        return K, torch.stack(pages, -1) if pages else x.new_zeros(n, n, 0)
+        at = torch.as_tensor(self.theta, dtype=x.dtype, device=x.device).requires_grad_()
+        with torch.enable_grad():
+            K = self.of(Geometry(x.detach()), at)
+            if not len(at):
+                return K, x.new_zeros(n, n, 0)
+            v = torch.zeros_like(K, requires_grad=True)
+            (g,) = torch.autograd.grad(K, at, v, create_graph=True)
+            pages = [torch.autograd.grad(gj, v, retain_graph=True)[0] for gj in g]
+        return K.detach(), torch.stack(pages, -1)
 
     def of(self, at: Geometry, theta: Tensor | None = None) -> Tensor:
         """The matrix over a geometry, differentiable in ``theta`` where it is given."""

@@ -56,7 +56,7 @@ class Geometry:
     def _of(self, x: Tensor, z: Tensor) -> Tensor:
         z = x if self.same else z
         plain = not (torch.is_grad_enabled() and (x.requires_grad or z.requires_grad))
-        if plain and x.device.type == "cpu" and x.shape[-1] <= EXACT_WIDTH and not _traced(x, z):
+        if plain and x.device.type == "cpu" and x.shape[-1] <= EXACT_WIDTH:
             mode = "donot_use_mm_for_euclid_dist"
             return torch.cdist(x, z, compute_mode=mode).square_()
         return squared_by_product(x, z, self.same)
@@ -81,7 +81,3 @@ def squared_by_product(x: Tensor, z: Tensor, same: bool) -> Tensor:
         n = x.shape[-2]
         d2 = d2.masked_fill(torch.eye(n, dtype=torch.bool, device=x.device), 0.0)
     return d2
-
-
-def _traced(*tensors: Tensor) -> bool:
-    return any(torch._C._functorch.is_functorch_wrapped_tensor(t) for t in tensors)

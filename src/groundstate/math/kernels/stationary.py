@@ -143,6 +143,9 @@ class RationalQuadratic(Kernel):
 class Periodic(Kernel):
     r""":math:`k = \exp(-2\sin^2(\pi\|x - z\|/p)/\ell^2)`, which returns after each period p.
 
+    It is a kernel of one feature; on several, where distances are Euclidean, it can fail to be
+    positive definite. Multiply one for each feature instead.
+
     Parameters
     ----------
     length_scale, periodicity : ℓ and p; ``period`` is another name for p
