@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     from groundstate.models.linear.perceptron import Perceptron as Perceptron
     from groundstate.models.linear.ridge import Ridge as Ridge
     from groundstate.models.mixtures.gaussian_mixture import GaussianMixture as GaussianMixture
+    from groundstate.models.neighbors.k_neighbors_classifier import (
+        KNeighborsClassifier as KNeighborsClassifier,
+    )
+    from groundstate.models.neighbors.k_neighbors_regressor import (
+        KNeighborsRegressor as KNeighborsRegressor,
+    )
     from groundstate.models.processes.gaussian_process_regressor import (
         GaussianProcessRegressor as GaussianProcessRegressor,
     )
@@ -52,6 +58,8 @@ _EXPORTS = {
     "GaussianNB": "groundstate.models.bayes.gaussian_nb",
     "GaussianProcessRegressor": "groundstate.models.processes.gaussian_process_regressor",
     "KMeans": "groundstate.models.clusters.kmeans",
+    "KNeighborsClassifier": "groundstate.models.neighbors.k_neighbors_classifier",
+    "KNeighborsRegressor": "groundstate.models.neighbors.k_neighbors_regressor",
     "LinearDiscriminantAnalysis": "groundstate.models.discriminant.linear_discriminant_analysis",
     "LinearRegression": "groundstate.models.linear.linear_regression",
     "LinearSVC": "groundstate.models.svm.linear_svc",

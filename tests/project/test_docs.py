@@ -142,3 +142,11 @@ def test_formulas_need_no_network() -> None:
     assert fonts and all((DOCS / "assets" / "katex" / font).is_file() for font in fonts)
     settings = (DOCS.parent / "mkdocs.yml").read_text()
     assert "http" not in settings and "font: false" in settings
+
+
+def test_display_formulas_stand_on_lines_of_their_own() -> None:
+    """``$$ ... $$`` inside a line of text is not recognised and would be shown as source."""
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    for page in sorted(docs.rglob("*.md")):
+        for number, line in enumerate(page.read_text().splitlines(), 1):
+            assert "$$" not in line or line.strip() == "$$", f"{page}:{number}: {line}"

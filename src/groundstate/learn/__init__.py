@@ -1,7 +1,7 @@
 """LEARN: rules (loss = e − R), penalties, solvers, the stochastic trainer and its callbacks."""
 
-from groundstate.learn.boltzmann import BoltzmannSGD
 from groundstate.learn.base import History, Penalty, Problem, Rule, Solver, Terms
+from groundstate.learn.boltzmann import BoltzmannSGD
 from groundstate.learn.callbacks import Callback, EarlyStopping, Progress, Run
 from groundstate.learn.checkpoint import Checkpoint
 from groundstate.learn.closed import Closed
@@ -9,18 +9,17 @@ from groundstate.learn.elbo import Elbo, elbo
 from groundstate.learn.em import EM
 from groundstate.learn.estimator_report import EstimatorRow, compare_estimators
 from groundstate.learn.estimators import pathwise, score_function
+from groundstate.learn.factors import EigenFactors
 from groundstate.learn.fit import fit, solver_for
 from groundstate.learn.function_norm import FunctionNorm
 from groundstate.learn.guides import Amortised, PerInstance
 from groundstate.learn.hinge import HingeDual, SquaredHingeNewton
-from groundstate.learn.factors import EigenFactors
 from groundstate.learn.kmeans import Lloyd
 from groundstate.learn.lbfgs import LBFGS
 from groundstate.learn.least_squares import LeastSquares
 from groundstate.learn.mixture import MixtureEM
 from groundstate.learn.newton import Newton
 from groundstate.learn.online_perceptron import OnlinePerceptron
-from groundstate.learn.population import fit_population
 from groundstate.learn.penalties import (
     L1,
     L2,
@@ -29,6 +28,7 @@ from groundstate.learn.penalties import (
     LaplacePrior,
     SumPenalty,
 )
+from groundstate.learn.population import fit_population
 from groundstate.learn.predictive import Predictive, posterior_predictive
 from groundstate.learn.process import Conditioning, Evidence
 from groundstate.learn.rules import (

@@ -68,7 +68,7 @@ class _Statistics(_Training):
                 return super()._step(batch, weight, total)
         if self.settings.schedule is not None:
             self._set_rate()
-        x, (z, v) = batch["x"], self._moved(chains["z"], chains["x"])
+        x, v = batch["x"], self._moved(chains["z"], chains["x"])
         share = x.new_full((len(x),), 1 / total) if weight is None else weight / total
         mass = 1.0 if not self.feed.sharded else float(share.sum())
         up, dream = self.energy.up(x), self.energy.up(v)
@@ -86,7 +86,8 @@ class _Statistics(_Training):
             torch.nn.utils.clip_grad_norm_(self.theta, self.settings.clip)
         if self.settings.optimizer is sgd:  # the same arithmetic without the bookkeeping
             rate = self.optimizer.param_groups[0]["lr"]
-            torch._foreach_add_(self.theta, [p.grad for p in self.theta], alpha=-rate)
+            grads = [p.grad for p in self.theta if p.grad is not None]
+            torch._foreach_add_(self.theta, grads, alpha=-rate)
         else:
             self.optimizer.step()
         if self.settings.average is not None:
@@ -95,14 +96,14 @@ class _Statistics(_Training):
         self.weights.append(total)
         return self._terms(x, v)
 
-    def _moved(self, z: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """k sweeps of the chains, in their own buffers."""
+    def _moved(self, z: Tensor, v: Tensor) -> Tensor:
+        """k sweeps of the chains, in their own buffers; where x stands."""
         (n, l), d = z.shape, v.shape[1]
         for _ in range(self.rule.source.k):
             u = torch.rand(n, l + d, generator=self.generator, device=v.device, dtype=v.dtype)
             torch.lt(u[:, :l], torch.sigmoid(self.energy.up(v)), out=z)
             torch.lt(u[:, l:], torch.sigmoid(self.energy.down(z)), out=v)
-        return z, v
+        return v
 
     def _gradients(
         self, x: Tensor, share: Tensor, up: Tensor, v: Tensor, each: float, dream: Tensor

@@ -22,7 +22,7 @@ from groundstate.math import nearest_kernels as kernels
 
 QUERIES, ROWS = 128, 4096  # of one product: its result stays in the cache
 SPARE = 6  # candidates beyond k
-TREE_FEATURES, TREE_ROWS = 5, 10_000  # where a tree of boxes beats the products
+TREE_FEATURES, TREE_ROWS = 6, 10_000  # where a tree of boxes beats the products
 CELLS = 2**26  # numbers of one product on a GPU
 
 

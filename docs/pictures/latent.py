@@ -1,0 +1,110 @@
+"""Pictures of the models with a hidden variable."""
+
+from __future__ import annotations
+
+import numpy as np
+from common import COLOURS, figure, landscape, regions, scatter
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+from sklearn.datasets import make_blobs
+
+from groundstate import BernoulliRBM, GaussianMixture, KMeans, ProbabilisticPCA
+
+BLOBS, _ = make_blobs(150, centers=[[0, 0], [4, 1], [1, 4]], cluster_std=0.9, random_state=0)
+LONG = BLOBS @ np.array([[1.0, 0.7], [0.0, 0.6]])
+
+
+def kmeans() -> Figure:
+    """Cells of the nearest centroid, and how the sum of squares falls."""
+    model = KMeans(3, init=BLOBS[:3], tol=0).fit(BLOBS)
+    fig, (left, right) = figure(2)
+    regions(left, BLOBS, model.labels_, model.predict)
+    left.scatter(*model.cluster_centers_.T, marker="x", s=70, color="black")
+    left.set_title("nearest centroid: the z of lowest energy")
+    right.plot(np.array(model.history_.objective), color=COLOURS[0], marker="o", markersize=4)
+    right.set(xlabel="iteration", ylabel="mean energy", title="neither half-step can raise it")
+    return fig
+
+
+def ellipse(ax: Axes, mean: np.ndarray, cov: np.ndarray, colour: str) -> None:
+    """Two standard deviations around a Gaussian."""
+    values, vectors = np.linalg.eigh(cov)
+    angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
+    width, height = 4 * np.sqrt(values[::-1])
+    ax.add_patch(Ellipse(tuple(mean), width, height, angle=angle, fill=False, color=colour, lw=1.5))
+
+
+def gaussian_mixture() -> Figure:
+    """The free energy and its components; a missing coordinate filled in."""
+    model = GaussianMixture(3, random_state=0).fit(LONG)
+    fig, (left, right) = figure(2)
+    landscape(left, LONG, model.energy)
+    for mean, cov in zip(model.means_, model.covariances_, strict=True):
+        ellipse(left, mean, cov, "white")
+    left.scatter(*LONG.T, s=6, color="white", alpha=0.6)
+    left.set_title("free energy, two standard deviations")
+    scatter(right, LONG, model.predict(LONG))
+    at = np.linspace(LONG[:, 0].min(), LONG[:, 0].max(), 80)
+    known = np.column_stack([at, np.full(80, np.nan)])
+    right.plot(*model.impute(known).T, color="black", label="mean of the second, given the first")
+    right.legend(fontsize=7)
+    right.set_title("x known in part is filled in")
+    return fig
+
+
+def probabilistic_pca() -> Figure:
+    """The valley of a linear code, and codes pulled towards zero."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 1)) * [[2.0, 1.0]] + rng.normal(0, 0.5, (120, 2))
+    model = ProbabilisticPCA(1).fit(X)
+    fig, (left, right) = figure(2)
+    landscape(left, X, model.energy)
+    axis = model.mean_ + np.linspace(-4, 4, 2)[:, None] * model.components_
+    left.plot(*axis.T, color="white")
+    left.scatter(*X.T, s=6, color="white", alpha=0.6)
+    left.set(
+        title="free energy and the first axis", ylim=(X[:, 1].min() - 0.8, X[:, 1].max() + 0.8)
+    )
+    decoded = model.inverse_transform(model.transform(X))
+    scatter(right, X)
+    for row, image in zip(X[::3], decoded[::3], strict=True):
+        right.plot(*np.column_stack([row, image]), color="grey", linewidth=0.6)
+    right.scatter(*decoded.T, s=10, color=COLOURS[1])
+    right.set_title("rows and what their codes decode to")
+    return fig
+
+
+def bernoulli_rbm() -> Figure:
+    """Bars and stripes: the states of lowest free energy are the ones it was shown."""
+    n = 3
+    bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    bars = np.repeat(bits[:, :, None], n, axis=2).reshape(len(bits), -1)
+    shown = np.unique(
+        np.vstack([bars, bars.reshape(-1, n, n).swapaxes(1, 2).reshape(-1, 9)]), axis=0
+    )
+    settings = {"learning_rate": 0.3, "batch_size": 14, "random_state": 0}
+    model = BernoulliRBM(12, n_iter=800, **settings).fit(shown.astype(float))
+    states = ((np.arange(512)[:, None] >> np.arange(9)) & 1).astype(float)
+    F = model.energy(states)
+    seen = (states[:, None] == shown[None]).all(-1).any(1)
+    fig, (left, right) = figure(2)
+    spread = np.linspace(F.min(), F.max(), 40)
+    left.hist([F[~seen], F[seen]], spread, stacked=True, color=[COLOURS[0], COLOURS[1]])
+    left.set(xlabel="free energy", ylabel="states", yscale="log", title="orange: what it was shown")
+    best = states[np.argsort(F)[:14]].reshape(2, 7, n, n)
+    board = np.full((2 * (n + 1) - 1, 7 * (n + 1) - 1), 0.5)
+    for i in range(2):
+        for j in range(7):
+            board[i * (n + 1) : i * (n + 1) + n, j * (n + 1) : j * (n + 1) + n] = best[i, j]
+    right.imshow(board, cmap="Greys", vmin=0, vmax=1)
+    right.set(xticks=[], yticks=[], title="the 14 states of lowest free energy")
+    return fig
+
+
+PICTURES = {
+    "BernoulliRBM": bernoulli_rbm,
+    "GaussianMixture": gaussian_mixture,
+    "KMeans": kmeans,
+    "ProbabilisticPCA": probabilistic_pca,
+}

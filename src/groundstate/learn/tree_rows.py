@@ -1,0 +1,219 @@
+"""A table ready for trees: codes of its columns, targets, and from a grown tree back to values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.energy.tree_nodes import Tree
+from groundstate.errors import DataError
+from groundstate.learn.boosting_losses import weighted_quantile
+from groundstate.learn.histogram_bins import Bins, midpoint
+from groundstate.learn.tree_grow import Stop, grow, preorder
+from groundstate.learn.tree_kernels import (
+    ABSOLUTE,
+    ENTROPY,
+    GINI,
+    POISSON,
+    SQUARED,
+    Columns,
+    Rule,
+)
+
+F64 = NDArray[np.float64]
+EXACT_ROWS = 10_000  # up to here every cut between two values is tried
+KINDS = {
+    "gini": GINI,
+    "entropy": ENTROPY,
+    "log_loss": ENTROPY,
+    "squared_error": SQUARED,
+    "friedman_mse": SQUARED,
+    "poisson": POISSON,
+    "absolute_error": ABSOLUTE,
+}
+_NEVER = 1 << 60
+
+
+@dataclass(frozen=True)
+class TreeLimits:
+    """How one tree is grown; weights count as rows.
+
+    ``splitter`` is ``"best"`` (exact cuts up to 10,000 rows, 255 bins beyond), ``"exact"``,
+    ``"hist"`` or ``"random"`` (one random cut per column).
+    """
+
+    criterion: str = "gini"
+    splitter: str = "best"
+    max_depth: int | None = None
+    min_split: float = 2.0
+    min_leaf: float = 1.0
+    min_share: float = 0.0  # of the whole weight, per leaf
+    columns: int | None = None  # tried per node; None: all
+    max_leaves: int | None = None
+    min_decrease: float = 0.0
+    rising: tuple[int, ...] | None = None
+
+
+class TreeRows:
+    """Codes of a table, shared by all trees grown on it.
+
+    Parameters
+    ----------
+    X : (n, d) float32 or float64, NaN allowed
+    y : (n,) int64 classes or (n, m) float64 targets
+    weight : (n,) or None
+    limits : what trees on these rows look like
+    classes : number of classes, 0 for values
+    categories : (d,) number of categories of a column, 0 for numbers
+    """
+
+    def __init__(
+        self,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        weight: F64 | None,
+        limits: TreeLimits,
+        classes: int = 0,
+        categories: tuple[int, ...] | None = None,
+        threads: int = 1,
+    ) -> None:
+        n, d = X.shape
+        self.X, self.limits, self.classes = X, limits, classes
+        self.weight = np.ones(n) if weight is None else weight.astype(np.float64)
+        self.label = y.astype(np.int64) if classes else np.zeros(1, np.int64)
+        self.y = np.zeros((1, 1)) if classes else np.ascontiguousarray(y, np.float64)
+        kind = KINDS[limits.criterion]
+        if kind == ABSOLUTE and self.y.shape[1] > 1:
+            raise DataError("criterion='absolute_error' takes one target, got several columns of y")
+        if kind == POISSON and (self.y.min() < 0 or not self.y.sum() > 0):
+            raise DataError("criterion='poisson' needs non-negative y with a positive sum")
+        self.kind = kind
+        binned = limits.splitter == "hist" or (limits.splitter != "exact" and n > EXACT_ROWS)
+        self.exact = not binned
+        sizes = None if categories is None else np.array(categories, np.int64)
+        given = None if weight is None else self.weight
+        bins = Bins.of(X, given, 255 if binned else n + 1, sizes, threads=threads)
+        most = int(bins.n_bins.max(initial=1))
+        dtype = np.uint8 if binned or most < 255 else np.uint16 if most < 65_535 else np.uint32
+        bins.missing = int(np.iinfo(dtype).max)
+        codes = np.empty((d, n), dtype)
+        bins.encode(X, codes, threads)
+        self.bins = bins
+        levels = [self._levels(j) for j in range(d)]
+        self.columns = Columns(
+            codes,
+            bins.n_bins,
+            bins.categories,
+            np.zeros(d, np.int64) if limits.rising is None else np.array(limits.rising, np.int64),
+            np.concatenate(levels),
+            np.concatenate([[0], np.cumsum([len(v) for v in levels])]).astype(np.int64),
+            bins.missing,
+        )
+
+    def _levels(self, j: int) -> F64:
+        """The smallest value of each code of a column."""
+        edges, column = self.bins.edges[j], self.X[:, j]
+        if self.bins.categories[j]:
+            return np.arange(len(edges) + 1.0)
+        if self.exact:
+            known = np.unique(column[(self.weight > 0) & ~np.isnan(column)]).astype(np.float64)
+            return known if len(known) else np.zeros(1)
+        low = float(np.nanmin(column)) if not np.isnan(column).all() else 0.0
+        return np.concatenate([[low], edges])
+
+    def grow(self, weight: F64, seed: int) -> Tree:
+        """A tree on rows of these weights; rows of weight zero are left out."""
+        limits = self.limits
+        rows = np.flatnonzero(weight > 0).astype(np.int32)
+        if not len(rows):
+            raise DataError("the weights sum to zero; at least one row needs a positive weight")
+        total = float(weight.sum())
+        whole = bool((weight == np.rint(weight)).all())
+        scale = 1.0 if whole else total / len(rows)  # weights that are no counts count on average
+        least = limits.min_leaf * scale if limits.min_leaf > 1 else 0.0
+        least = max(least, limits.min_share * total) * (1 - 1e-12)
+        split = limits.min_split * scale * (1 - 1e-12) if limits.min_split > 2 else 0.0
+        d = self.X.shape[1]
+        rule = Rule(
+            self.kind,
+            self.classes or 1 + self.y.shape[1],
+            least,
+            limits.splitter == "random",
+            d if limits.columns is None else max(1, min(d, limits.columns)),
+        )
+        leaves = len(rows) if limits.max_leaves is None else min(len(rows), limits.max_leaves)
+        if limits.max_depth is not None:
+            leaves = min(leaves, 1 << min(limits.max_depth, 30))
+        depth = _NEVER if limits.max_depth is None else limits.max_depth
+        stop = Stop(depth, limits.max_leaves or 0, split, limits.min_decrease)
+        grown, n = grow(
+            self.columns, rule, stop, 2 * leaves - 1, rows, self.label, self.y, weight,
+            np.uint64(seed),
+        )  # fmt: skip
+        return self._tree(grown, n, rows, weight)
+
+    def _tree(self, g: Any, n: int, rows: NDArray[Any], weight: F64) -> Tree:
+        order = preorder(g.feature[:n], g.left[:n], g.right[:n])
+        place = np.empty(n, np.int64)
+        place[order] = np.arange(n)
+        feature = g.feature[order]
+        inner = np.flatnonzero(feature >= 0)
+        left, right = np.full(n, -1), np.full(n, -1)
+        left[inner], right[inner] = place[g.left[order[inner]]], place[g.right[order[inner]]]
+        value = g.value[order]
+        if self.kind == ABSOLUTE:
+            for k, v in enumerate(order):
+                own = rows[g.lo[v] : g.hi[v]]
+                value[k, 0] = weighted_quantile(self.y[own, 0], weight[own], 0.5)
+        nan_left = g.nan_left[order]
+        sets = {}
+        for k in inner[self.bins.categories[feature[inner]] > 0].tolist():
+            sets[k] = g.sets[order[k]][: self.bins.categories[feature[k]]].copy()
+        self._later_nan(nan_left, feature, left, right, g.weight[order], inner, sets)
+        return Tree(
+            feature,
+            self._thresholds(g, order, feature, inner),
+            left,
+            right,
+            nan_left,
+            value,
+            g.weight[order],
+            g.impurity[order],
+            g.hi[order] - g.lo[order],
+            sets,
+        )
+
+    def _thresholds(self, g: Any, order: Any, feature: Any, inner: Any) -> F64:
+        out = np.zeros(len(feature))
+        j, low, high = feature[inner], g.low[order[inner]], g.high[order[inner]]
+        drawn = g.threshold[order[inner]]
+        start = self.columns.start[:-1][j]
+        levels = self.columns.levels
+        if self.exact:
+            a = levels[start + np.maximum(low, 0)]
+            b = levels[start + np.maximum(high, 0)]
+            found = np.where(np.isnan(drawn), midpoint(a, b, self.X.dtype), drawn)
+            if self.X.dtype == np.float32:
+                single = found.astype(np.float32).astype(np.float64)
+                found = np.where((single >= a) & (single < b), single, a)
+        else:
+            # the edge behind code c is the first value of code c + 1
+            size = self.bins.n_bins[j]
+            found = levels[start + np.minimum(np.maximum(low, 0) + 1, size - 1)]
+        out[inner] = np.where(high < 0, math.inf, found)
+        return out
+
+    def _later_nan(
+        self, nan_left: Any, feature: Any, left: Any, right: Any, weight: Any, inner: Any, sets: Any
+    ) -> None:
+        """NaN that a column did not have in training goes to the larger side."""
+        gaps = (self.columns.codes == self.bins.missing).any(1)
+        clean = inner[~gaps[feature[inner]]]
+        nan_left[clean] = weight[left[clean]] > weight[right[clean]]
+
+
+__all__ = ["KINDS", "TreeLimits", "TreeRows"]

@@ -1,0 +1,1 @@
+"""Models that remember the rows and ask the nearest of them."""
