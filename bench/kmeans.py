@@ -45,3 +45,44 @@ KMEANS = Benchmark(
     score_name="inertia",
     target=1.0,
 )
+
+
+def data32(size: tuple[int, int], seed: int) -> dict[str, Any]:
+    return {name: array.astype("float32") for name, array in data(size, seed).items()}
+
+
+KMEANS32 = Benchmark(
+    name="kmeans-float32",
+    title="KMeans(64).fit from given centres, single precision",
+    sizes={"2000x20": (2_000, 20), "20000x20": (20_000, 20), "200000x20": (200_000, 20)},
+    data=data32,
+    ours=ours,
+    peers={"scikit-learn": Peer(sklearn, "scikit-learn", "sklearn")},
+    score=lambda data, model: float(model.inertia_),
+    score_name="inertia",
+    target=1.0,
+)
+
+
+def ours_alone(data: dict[str, Any]) -> Any:
+    from groundstate import KMeans
+
+    return KMeans(CLUSTERS, random_state=0).fit(data["X"])
+
+
+def sklearn_alone(data: dict[str, Any]) -> Any:
+    from sklearn.cluster import KMeans
+
+    return KMeans(CLUSTERS, random_state=0).fit(data["X"])
+
+
+WHOLE = Benchmark(
+    name="kmeans-default",
+    title="KMeans(64).fit with its own start (k-means++)",
+    sizes={"2000x20": (2_000, 20), "20000x20": (20_000, 20), "200000x20": (200_000, 20)},
+    data=data,
+    ours=ours_alone,
+    peers={"scikit-learn": Peer(sklearn_alone, "scikit-learn", "sklearn")},
+    score=lambda data, model: float(model.inertia_),
+    score_name="inertia",
+)

@@ -83,8 +83,8 @@ def bernoulli_rbm() -> Figure:
     shown = np.unique(
         np.vstack([bars, bars.reshape(-1, n, n).swapaxes(1, 2).reshape(-1, 9)]), axis=0
     )
-    settings = {"learning_rate": 0.3, "batch_size": 14, "random_state": 0}
-    model = BernoulliRBM(12, n_iter=800, **settings).fit(shown.astype(float))
+    model = BernoulliRBM(16, batch_size=140, n_iter=1500, random_state=0)
+    model.fit(np.repeat(shown.astype(float), 20, axis=0))
     states = ((np.arange(512)[:, None] >> np.arange(9)) & 1).astype(float)
     F = model.energy(states)
     seen = (states[:, None] == shown[None]).all(-1).any(1)

@@ -25,6 +25,24 @@ if TYPE_CHECKING:
     from groundstate.models.discriminant.quadratic_discriminant_analysis import (
         QuadraticDiscriminantAnalysis as QuadraticDiscriminantAnalysis,
     )
+    from groundstate.models.ensembles.extra_trees_classifier import (
+        ExtraTreesClassifier as ExtraTreesClassifier,
+    )
+    from groundstate.models.ensembles.extra_trees_regressor import (
+        ExtraTreesRegressor as ExtraTreesRegressor,
+    )
+    from groundstate.models.ensembles.hist_gradient_boosting_classifier import (
+        HistGradientBoostingClassifier as HistGradientBoostingClassifier,
+    )
+    from groundstate.models.ensembles.hist_gradient_boosting_regressor import (
+        HistGradientBoostingRegressor as HistGradientBoostingRegressor,
+    )
+    from groundstate.models.ensembles.random_forest_classifier import (
+        RandomForestClassifier as RandomForestClassifier,
+    )
+    from groundstate.models.ensembles.random_forest_regressor import (
+        RandomForestRegressor as RandomForestRegressor,
+    )
     from groundstate.models.explain import explain as explain
     from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
     from groundstate.models.linear.linear_regression import LinearRegression as LinearRegression
@@ -45,6 +63,12 @@ if TYPE_CHECKING:
     )
     from groundstate.models.svm.linear_svc import LinearSVC as LinearSVC
     from groundstate.models.svm.svc import SVC as SVC
+    from groundstate.models.trees.decision_tree_classifier import (
+        DecisionTreeClassifier as DecisionTreeClassifier,
+    )
+    from groundstate.models.trees.decision_tree_regressor import (
+        DecisionTreeRegressor as DecisionTreeRegressor,
+    )
     from groundstate.models.undirected.bernoulli_rbm import BernoulliRBM as BernoulliRBM
     from groundstate.store import load as load
 
@@ -54,9 +78,15 @@ _EXPORTS = {
     "BernoulliNB": "groundstate.models.bayes.bernoulli_nb",
     "BernoulliRBM": "groundstate.models.undirected.bernoulli_rbm",
     "CategoricalNB": "groundstate.models.bayes.categorical_nb",
+    "DecisionTreeClassifier": "groundstate.models.trees.decision_tree_classifier",
+    "DecisionTreeRegressor": "groundstate.models.trees.decision_tree_regressor",
+    "ExtraTreesClassifier": "groundstate.models.ensembles.extra_trees_classifier",
+    "ExtraTreesRegressor": "groundstate.models.ensembles.extra_trees_regressor",
     "GaussianMixture": "groundstate.models.mixtures.gaussian_mixture",
     "GaussianNB": "groundstate.models.bayes.gaussian_nb",
     "GaussianProcessRegressor": "groundstate.models.processes.gaussian_process_regressor",
+    "HistGradientBoostingClassifier": "groundstate.models.ensembles.hist_gradient_boosting_classifier",
+    "HistGradientBoostingRegressor": "groundstate.models.ensembles.hist_gradient_boosting_regressor",
     "KMeans": "groundstate.models.clusters.kmeans",
     "KNeighborsClassifier": "groundstate.models.neighbors.k_neighbors_classifier",
     "KNeighborsRegressor": "groundstate.models.neighbors.k_neighbors_regressor",
@@ -68,6 +98,8 @@ _EXPORTS = {
     "Perceptron": "groundstate.models.linear.perceptron",
     "ProbabilisticPCA": "groundstate.models.factors.probabilistic_pca",
     "QuadraticDiscriminantAnalysis": "groundstate.models.discriminant.quadratic_discriminant_analysis",
+    "RandomForestClassifier": "groundstate.models.ensembles.random_forest_classifier",
+    "RandomForestRegressor": "groundstate.models.ensembles.random_forest_regressor",
     "Ridge": "groundstate.models.linear.ridge",
     "SVC": "groundstate.models.svm.svc",
     "explain": "groundstate.models.explain",

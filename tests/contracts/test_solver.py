@@ -26,6 +26,8 @@ from groundstate.energy import (
     ProcessEnergy,
     SquaredEnergy,
 )
+from groundstate.energy.tree_boosted import BoostedClassEnergy, BoostedEnergy
+from groundstate.energy.tree_energies import TreeClassEnergy, TreeMeanEnergy
 from groundstate.errors import Unsupported
 from groundstate.learn import (
     L2,
@@ -49,6 +51,10 @@ G = torch.Generator().manual_seed(0)
 X = torch.randn(60, 3, generator=G, dtype=torch.float64)
 Y = (X[:, 0] > 0).long() + (X[:, 1] > 0.5).long()
 PROBLEMS: dict[str, tuple[Energy, Rule, Mapping[str, Tensor], Penalty | None]] = {
+    "tree": (TreeClassEnergy(3, 3), SoftMin(), {"x": X, "y": Y}, None),
+    "tree of means": (TreeMeanEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, None),
+    "boosted classes": (BoostedClassEnergy(3, 3), SoftMin(), {"x": X, "y": Y}, None),
+    "boosted values": (BoostedEnergy(3), Naive(), {"x": X, "y": X[:, :1] * 2 + 1}, None),
     "softmax": (LinearEnergy(3, 3), SoftMin(), {"x": X, "y": Y}, L2(1.0)),
     # zero weights have perceptron loss zero, and only separable rows end at zero
     "perceptron": (LinearEnergy(3, 3, scale=1.0), Perceptron(), {"x": X, "y": X.argmax(1)}, None),

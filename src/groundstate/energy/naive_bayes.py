@@ -7,13 +7,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution
+from torch.distributions import Distribution, Independent, Poisson
 from torch.nn.functional import linear, softplus
 
 from groundstate.energy.naive_bayes_joint import LOWEST, JointClassEnergy
 from groundstate.energy.offers import offers
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Binary, Count
+from groundstate.errors import Unsupported
 
 
 def _example(cls: Any) -> Any:
@@ -100,13 +101,16 @@ class BernoulliClassEnergy(JointClassEnergy):
 
 
 @registered(
-    r"e(x, y) = -\log\pi_y - \sum_j x_j\log p_{yj}", lambda: _example(MultinomialClassEnergy)
+    r"e(x, y) = -\log\pi_y + \lambda - \sum_j [x_j\log\lambda p_{yj} - \log x_j!]",
+    lambda: _example(MultinomialClassEnergy),
 )
 class MultinomialClassEnergy(JointClassEnergy):
-    r"""Counts of words drawn from the class, :math:`e(x, y) = -\log\pi_y - \sum_j x_j\log p_{yj}`.
+    r"""Counts of words drawn from the class,
+    :math:`e(x, y) = -\log\pi_y + \lambda - \sum_j [x_j\log\lambda p_{yj} - \log x_j!]`.
 
-    It is the law of the class and of the ordered words that x counts, given how many there are;
-    :math:`p_y = \mathrm{softmax}(W_y)`. Fractional counts such as tf-idf are accepted.
+    The number of words is Poisson with mean λ, the same for all classes, and each word is drawn from
+    :math:`p_y = \mathrm{softmax}(W_y)`. Classes differ by :math:`\log\pi_y + \sum_j x_j\log p_{yj}`
+    alone (``word_scores``). Fractional counts such as tf-idf are accepted.
 
     Parameters
     ----------
@@ -118,7 +122,7 @@ class MultinomialClassEnergy(JointClassEnergy):
     Attributes
     ----------
     W : Parameter, ``(k, d)``; unnormalised log probabilities
-    length : buffer, ``(1,)``; mean number of words, of which draws have so many
+    length : buffer, ``(1,)``; λ, the mean number of words
 
     Examples
     --------
@@ -149,15 +153,33 @@ class MultinomialClassEnergy(JointClassEnergy):
         """Log probability of every word in every class, ``(k, d)``."""
         return torch.log_softmax(self.W, 1)
 
+    def word_scores(self, x: Tensor) -> Tensor:
+        r""":math:`\log\pi_y + \sum_j x_j\log p_{yj}`: the words in their order, ``(B, k)``."""
+        return linear(x, self.log_p(), self.log_prior)
+
     def log_likelihood(self, x: Tensor) -> Tensor:
-        return linear(x, self.log_p())
+        per_word = self.length.clamp_min(1e-30).log()
+        if x.layout == torch.sparse_csr:
+            v = x.values()
+            each = torch.sparse_csr_tensor(
+                x.crow_indices(), x.col_indices(), v * per_word - torch.lgamma(v + 1), x.shape
+            )
+            shared = each @ v.new_ones(x.shape[1], 1)  # (B, 1)
+        else:
+            shared = (x * per_word - torch.lgamma(x + 1)).sum(1, keepdim=True)
+        return linear(x, self.log_p()) + shared - self.length
+
+    @offers.conditional("x")
+    def counts(self, y: Tensor, T: float = 1.0) -> Distribution:
+        """Independent Poisson counts with means λp_y, at T = 1."""
+        if T != 1:
+            raise Unsupported(f"the law of counts is known at T=1, got T={T}")
+        rate = (self.length * self.log_p().exp())[y]
+        return Independent(Poisson(rate, validate_args=False), 1, validate_args=False)
 
     def draw_x(self, y: Tensor, generator: torch.Generator) -> Tensor:
-        words = max(1, round(float(self.length)))
-        p = self.log_p().detach().exp()[y]
-        which = torch.multinomial(p.to(generator.device), words, True, generator=generator)
-        counts = torch.zeros_like(p, device=generator.device)
-        return counts.scatter_add_(1, which, torch.ones_like(which, dtype=p.dtype)).to(p.device)
+        rate = (self.length * self.log_p().exp()).detach()[y]
+        return torch.poisson(rate.to(generator.device), generator=generator).to(rate.device)
 
     @offers.stats
     def stats(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import torch
@@ -13,53 +11,17 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 from torch.nn.functional import embedding_bag
 
+from groundstate.energy import spaces
 from groundstate.energy.naive_bayes_joint import LOWEST, JointClassEnergy
 from groundstate.energy.offers import offers
 from groundstate.energy.registering import registered
-from groundstate.energy.spaces import Space
-
-
-@dataclass(frozen=True)
-class Categories(Space):
-    """Vectors of integers, coordinate j in ``0..sizes[j]-1``.
-
-    >>> Categories((2, 3)).enumerate().tolist()[-1]
-    [1, 2]
-    """
-
-    sizes: tuple[int, ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (len(self.sizes),)
-
-    @property
-    def size(self) -> float:
-        return math.exp(min(700.0, sum(math.log(s) for s in self.sizes)))
-
-    def dtype(self, floating: torch.dtype) -> torch.dtype:
-        return torch.int64
-
-    def enumerate(
-        self, device: torch.device | None = None, dtype: torch.dtype | None = None
-    ) -> Tensor:
-        return torch.tensor(list(product(*(range(s) for s in self.sizes))), device=device)
-
-    def contains(self, v: Tensor) -> Tensor:
-        return ((v >= 0) & (v < torch.tensor(self.sizes, device=v.device))).all(-1)
-
-    def draw(
-        self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None
-    ) -> Tensor:
-        u = torch.rand(n, len(self.sizes), generator=generator, device=device)
-        return (u * torch.tensor(self.sizes, device=device)).long()
 
 
 def _example() -> CategoricalClassEnergy:
-    energy = CategoricalClassEnergy(2, (2, 3), alpha=0.0)
+    energy = CategoricalClassEnergy(2, (3, 3), alpha=0.0)
     with torch.no_grad():
         energy.logits.copy_(torch.tensor([0.3, -0.2]))
-        energy.W.copy_(torch.linspace(-1, 1, 10).reshape(2, 5))
+        energy.W.copy_(torch.linspace(-1, 1, 12).reshape(2, 6))
     return energy
 
 
@@ -94,14 +56,16 @@ class CategoricalClassEnergy(JointClassEnergy):
         prior: Sequence[float] | Tensor | None = None,
     ) -> None:
         self.sizes = tuple(int(s) for s in sizes)
-        super().__init__(k, Categories(self.sizes), prior)
+        super().__init__(k, spaces.Sequence(spaces.Finite(max(self.sizes)), len(self.sizes)), prior)
         self.alpha = alpha
         self.W = nn.Parameter(torch.zeros(k, sum(self.sizes)))
         each = torch.tensor(self.sizes, device="cpu")
+        self.register_buffer("size", each, persistent=False)
         self.register_buffer("start", each.cumsum(0) - each, persistent=False)
         group = torch.arange(len(each), device="cpu").repeat_interleave(each)
         self.register_buffer("group", group, persistent=False)
 
+    size: Tensor
     start: Tensor
     group: Tensor
 
@@ -116,7 +80,10 @@ class CategoricalClassEnergy(JointClassEnergy):
         return self.W - (top + total.log())[:, self.group]
 
     def log_likelihood(self, x: Tensor) -> Tensor:
-        return embedding_bag(x + self.start, self.log_p().T.contiguous(), mode="sum")
+        possible = (x < self.size).all(1, keepdim=True)  # sizes may differ
+        at = torch.minimum(x, self.size - 1) + self.start
+        ll = embedding_bag(at, self.log_p().T.contiguous(), mode="sum")
+        return torch.where(possible, ll, -math.inf)
 
     def draw_x(self, y: Tensor, generator: torch.Generator) -> Tensor:
         p = self.log_p().detach().exp().to(generator.device)
@@ -153,4 +120,4 @@ class CategoricalClassEnergy(JointClassEnergy):
         self.W.copy_(share.log().clamp_min(LOWEST))
 
 
-__all__ = ["Categories", "CategoricalClassEnergy"]
+__all__ = ["CategoricalClassEnergy"]

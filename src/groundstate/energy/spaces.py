@@ -313,7 +313,11 @@ class Sequence(Space):
 
     @property
     def size(self) -> float:
-        return self.item.size**self.max_length
+        k = self.item.size
+        if k <= 1 or math.isinf(k):
+            return k if self.max_length else 1.0
+        within = self.max_length * math.log2(k) < 1023
+        return k**self.max_length if within else 2.0**1023  # finite, if beyond counting
 
     @property
     def is_real(self) -> bool:

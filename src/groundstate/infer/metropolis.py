@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.energy.spaces import Simplex
+from groundstate.energy.spaces import Count, Simplex
 from groundstate.infer.base import Draws, Query
 from groundstate.infer.chains import draw_chains, walk
 from groundstate.infer.kernels import Kernel, Move, Outcome, Sampler, State, Target, Values
@@ -128,6 +128,9 @@ class Metropolis(Sampler):
         for name in free:
             if name in masks and isinstance(energy.spaces[name], Simplex):
                 return f"a point of a simplex ({name!r}) cannot be known in part"
+            own = self.proposal.get(name) if isinstance(self.proposal, Mapping) else self.proposal
+            if own is None and isinstance(energy.spaces[name], Count):
+                return f"it has no default proposal for counts ({name!r}); pass one as proposal"
         return None
 
     def _kernel(self, target: Target) -> Kernel:

@@ -13,10 +13,8 @@ from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
-from groundstate.registry import solvers
 
 
-@solvers.register(formula=r"\theta = \{(x_i, y_i, w_i)\}_i", make=lambda energy: Memorise())
 @solver_for(NeighborEnergy, SoftMin)
 @solver_for(NeighborEnergy, Naive)
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def smallest(
             distance = torch.tensor(table, dtype=torch.float64, device=x.device)
         else:
             distance = pairwise(part, rows.double(), p)
-        value, index = distance.sort(1, stable=True)
+        value, index = distance.sort(dim=1, stable=True)
         out.append(value[:, :k])
         found.append(index[:, :k])
     return torch.cat(out), torch.cat(found)

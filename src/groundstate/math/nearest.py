@@ -189,7 +189,7 @@ def _differences(x: Tensor, rows: Tensor, index: Tensor) -> Tensor:
 
 def _by_value_and_index(value: Tensor, index: Tensor) -> Tensor:
     first = index.argsort(1)
-    return first.gather(1, value.gather(1, first).sort(1, stable=True).indices)
+    return first.gather(1, value.gather(1, first).sort(dim=1, stable=True).indices)
 
 
 __all__ = ["NearestRows", "nearest_on_device"]

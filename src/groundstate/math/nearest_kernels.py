@@ -111,7 +111,9 @@ def direct(queries: Any, rows: Any, out: Any, found: Any) -> None:
         i[:] = len(rows)
         for r in range(len(rows)):
             s = _square(queries[q], rows[r])
-            if s < v[0]:
+            if not s < np.inf:  # beyond the largest number: still a row
+                s = np.inf
+            if s < v[0] or (s == v[0] and r < i[0]):
                 _sink(v, i, s, r)
         _sorted(v, i)
 

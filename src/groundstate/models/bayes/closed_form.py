@@ -118,7 +118,10 @@ class ClosedFormClassifier(ProbabilisticClassifier):
         r""":math:`\log p(x, y) = -e(x, y)` of all classes, ``(n_samples, n_classes)``."""
         x, home = self._rows(X)
         with torch.no_grad():
-            return home.give(-self.energy_.table("y", x=x))
+            return home.give(self._joint(x))
+
+    def _joint(self, x: Tensor) -> Tensor:
+        return -self.energy_.table("y", x=x)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Any, Any]:
         """Draw rows and their labels from the learned law."""

@@ -16,8 +16,10 @@ class MultinomialNB(DiscreteNB):
     r"""Counts of words that are drawn from the class.
 
     .. math::
-        e(x, y) = -\log\pi_y - \sum_j x_j\log p_{yj}, \qquad
+        e(x, y) = -\log\pi_y - \sum_j x_j\log p_{yj} + c(x), \qquad
         p_{yj} = \frac{n_{yj} + \alpha}{\sum_{j'} (n_{yj'} + \alpha)} .
+
+    The number of words is Poisson with the same mean in all classes and decides nothing.
 
     Parameters
     ----------
@@ -69,6 +71,13 @@ class MultinomialNB(DiscreteNB):
         self.class_prior = class_prior
         self.device = device
         self.callbacks = callbacks
+
+    def _class_table(self, x: Tensor) -> Tensor:
+        # what all classes share needs no computing
+        return -self.energy_.word_scores(x)  # type: ignore[operator]
+
+    def _joint(self, x: Tensor) -> Tensor:
+        return -self._class_table(x)  # of the words in their order, as in scikit-learn
 
     def _energy(self, x: Tensor, y: Tensor, weight: Tensor | None) -> MultinomialClassEnergy:
         d = x.shape[1]

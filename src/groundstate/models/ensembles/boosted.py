@@ -152,12 +152,6 @@ class HistogramBooster(VerboseMixin, TreeInputs):
         rest = frozenset(range(d)) - frozenset().union(*groups)
         return (*groups, rest) if rest else tuple(groups)
 
-    def _start(self, fresh: Energy) -> Energy:
-        """The energy to learn: a new one, or with ``warm_start`` the one that is there."""
-        old = getattr(self, "energy_", None)
-        same = type(old) is type(fresh) and repr(old.spaces) == repr(fresh.spaces)
-        return old if self.warm_start and same and old is not None else fresh
-
     def _learned(self, energy: Energy) -> dict[str, Any]:
         scores = self.history_.extra if hasattr(self, "history_") else {}
         d = len(range(self.n_features_in_))

@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from groundstate.energy.base import Energy
 from groundstate.models.arrays import Home, tensor, unwrap
 from groundstate.models.base import EnergyEstimator
 
@@ -121,6 +122,12 @@ class TreeInputs(EnergyEstimator):
         if missing:
             raise ValueError(f"categorical_features names {missing[0]!r}, which X does not have")
         return [known.index(name) for name in array.tolist()]
+
+    def _start(self, fresh: Energy) -> Energy:
+        """The energy to learn: a new one, or with ``warm_start`` the one that is there."""
+        old = getattr(self, "energy_", None)
+        same = type(old) is type(fresh) and repr(old.spaces) == repr(fresh.spaces)
+        return old if getattr(self, "warm_start", False) and same and old is not None else fresh
 
     def _category_sizes(self, d: int) -> tuple[int, ...] | None:
         """Levels per column, 0 for numbers; None when there are no categories."""

@@ -1,0 +1,65 @@
+"""What a single tree adds: its view, its size, its pruning path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils import Bunch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from groundstate.learn.tree import GrowTrees
+from groundstate.learn.tree_prune import pruning_path
+from groundstate.models.trees.grown import GrownTrees
+from groundstate.models.trees.view import TreeView
+
+
+class SingleTree(GrownTrees):
+    """One tree on all rows."""
+
+    splitter: str
+
+    def _solver(self, X: Tensor, weight: Tensor | None) -> GrowTrees:
+        return GrowTrees(
+            self._limits(X, weight, self.splitter),
+            categories=self._category_sizes(X.shape[1]),
+            prune=self.ccp_alpha,
+            threads=1,
+        )
+
+    @property
+    def tree_(self) -> TreeView:
+        """The tree as flat arrays."""
+        check_is_fitted(self, "energy_")
+        return self._view(0)
+
+    @property
+    def max_features_(self) -> int:
+        """Columns tried per node."""
+        check_is_fitted(self, "energy_")
+        return self._columns(self.n_features_in_) or self.n_features_in_
+
+    def apply(self, X: Any) -> Any:
+        """Number of the leaf of each row, ``(n_samples,)``."""
+        return super().apply(X)[:, 0]
+
+    def get_depth(self) -> int:
+        """The longest path from root to leaf, in edges."""
+        return self.tree_.max_depth
+
+    def get_n_leaves(self) -> int:
+        """How many leaves there are."""
+        return self.tree_.n_leaves
+
+    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+        """Values of ``ccp_alpha`` at which branches fall, and the leaf impurity after each."""
+        from sklearn.base import clone
+
+        full = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
+        alphas, impurities, _ = pruning_path(full.energy_.nodes.tree(0))
+        # branches that fall at the same cost are one step
+        last = [k for k in range(len(alphas)) if k + 1 == len(alphas) or alphas[k + 1] > alphas[k]]
+        return Bunch(ccp_alphas=alphas[last], impurities=impurities[last])
+
+
+__all__ = ["SingleTree"]
