@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     )
     from groundstate.models.explain import explain as explain
     from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
+    from groundstate.models.linear.elastic_net import ElasticNet as ElasticNet
+    from groundstate.models.linear.elastic_net_cv import ElasticNetCV as ElasticNetCV
+    from groundstate.models.linear.lasso import Lasso as Lasso
+    from groundstate.models.linear.lasso_cv import LassoCV as LassoCV
     from groundstate.models.linear.linear_regression import LinearRegression as LinearRegression
     from groundstate.models.linear.logistic_regression import (
         LogisticRegression as LogisticRegression,
@@ -80,6 +84,8 @@ _EXPORTS = {
     "CategoricalNB": "groundstate.models.bayes.categorical_nb",
     "DecisionTreeClassifier": "groundstate.models.trees.decision_tree_classifier",
     "DecisionTreeRegressor": "groundstate.models.trees.decision_tree_regressor",
+    "ElasticNet": "groundstate.models.linear.elastic_net",
+    "ElasticNetCV": "groundstate.models.linear.elastic_net_cv",
     "ExtraTreesClassifier": "groundstate.models.ensembles.extra_trees_classifier",
     "ExtraTreesRegressor": "groundstate.models.ensembles.extra_trees_regressor",
     "GaussianMixture": "groundstate.models.mixtures.gaussian_mixture",
@@ -90,6 +96,8 @@ _EXPORTS = {
     "KMeans": "groundstate.models.clusters.kmeans",
     "KNeighborsClassifier": "groundstate.models.neighbors.k_neighbors_classifier",
     "KNeighborsRegressor": "groundstate.models.neighbors.k_neighbors_regressor",
+    "Lasso": "groundstate.models.linear.lasso",
+    "LassoCV": "groundstate.models.linear.lasso_cv",
     "LinearDiscriminantAnalysis": "groundstate.models.discriminant.linear_discriminant_analysis",
     "LinearRegression": "groundstate.models.linear.linear_regression",
     "LinearSVC": "groundstate.models.svm.linear_svc",

@@ -39,9 +39,9 @@ def test_same_optimum_as_the_reference(kernel: Any, C: float) -> None:
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-6])
 def test_working_sets_agree_with_the_whole(tol: float) -> None:
-    x, t, lo, hi = problem(900)
-    whole = smo(RBF(2.0), x, t, lo, hi, tol=tol, block=1000)
-    parts = smo(RBF(2.0), x, t, lo, hi, tol=tol, block=64, megabytes=0.2)
+    x, t, lo, hi = problem(1600)
+    whole = smo(RBF(2.0), x, t, lo, hi, tol=tol, block=2000)
+    parts = smo(RBF(2.0), x, t, lo, hi, tol=tol, block=128, megabytes=0.2)
     assert parts.rounds > 3 and whole.rounds == 1
     assert parts.dual(t) == pytest.approx(whole.dual(t), rel=max(tol, 1e-6))
     K = RBF(2.0)(x).numpy()
@@ -52,7 +52,7 @@ def test_working_sets_agree_with_the_whole(tol: float) -> None:
 
 
 def test_feasible_to_the_last_digit() -> None:
-    x, t, lo, hi = problem(900, 0.7)
+    x, t, lo, hi = problem(1600, 0.7)
     found = smo(RBF(2.0), x, t, lo, hi, block=128)
     assert (found.beta >= lo).all() and (found.beta <= hi).all()
     assert abs(found.beta.sum()) < 1e-11
@@ -75,7 +75,7 @@ def test_shrinking_changes_nothing_but_time() -> None:
 
 
 def test_watcher_may_stop() -> None:
-    x, t, lo, hi = problem(900)
+    x, t, lo, hi = problem(1600)
     seen: list[float] = []
 
     def watch(violation: float) -> bool:

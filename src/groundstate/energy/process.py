@@ -87,13 +87,16 @@ class FieldEnergy(Energy):
 
     def covariance(self, theta: Tensor | None = None) -> Tensor:
         """K of the observations, with their noise, ``(n, n)``."""
-        theta = self.theta if theta is None else theta
-        K = self.kernel.of(self.geometry(), theta)
-        extra = self.noise
-        if self.weight is not None:
-            own = self.own_noise(theta)
-            extra = (own + self.noise) / self.weight - own
+        K, extra = self.parts(self.theta if theta is None else theta)
         return K + torch.diag(extra)
+
+    def parts(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        """The kernel's matrix ``(n, n)`` and what the diagonal has on top of it ``(n,)``."""
+        K = self.kernel.of(self.geometry(), theta)
+        if self.weight is None:
+            return K, self.noise
+        own = self.own_noise(theta)
+        return K, (own + self.noise) / self.weight - own
 
     def own_noise(self, theta: Tensor) -> Tensor:
         """The part of the variance that two observations at one input do not share, ``(n,)``."""

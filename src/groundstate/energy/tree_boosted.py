@@ -60,6 +60,7 @@ class BoostedClassEnergy(Energy):
     """
 
     missing = frozenset({"x"})
+    held = frozenset({"x"})  # boxes are flat: no gradient flows into x
     b: Tensor
 
     def __init__(self, d: int, k: int, nodes: TreeNodes | None = None) -> None:
@@ -126,6 +127,7 @@ class BoostedEnergy(Energy):
     """
 
     missing = frozenset({"x"})
+    held = frozenset({"x"})  # boxes are flat: no gradient flows into x
     b: Tensor
 
     def __init__(

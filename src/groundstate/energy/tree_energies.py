@@ -78,6 +78,7 @@ class TreeClassEnergy(Energy):
 
     normalised = frozenset({"y"})
     missing = frozenset({"x"})
+    held = frozenset({"x"})  # boxes are flat: no gradient flows into x
 
     def __init__(self, d: int, k: int, nodes: TreeNodes | None = None) -> None:
         super().__init__(x=Real(d), y=Finite(k))
@@ -124,6 +125,7 @@ class TreeMeanEnergy(Energy):
 
     gaussian = frozenset({"y"})
     missing = frozenset({"x"})
+    held = frozenset({"x"})  # boxes are flat: no gradient flows into x
 
     def __init__(self, d: int, m: int = 1, nodes: TreeNodes | None = None) -> None:
         super().__init__(x=Real(d), y=Real(m))

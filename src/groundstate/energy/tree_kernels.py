@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
-from numba import njit
 
 _ONE = np.uint64(1)
 
 
+_njit: Any = numba.njit
+
+
 def _jit(function: Any) -> Any:
-    return njit(nogil=True, no_cpython_wrapper=True)(function)
+    return _njit(nogil=True, no_cpython_wrapper=True)(function)
 
 
 @_jit
@@ -38,7 +41,7 @@ def leaf(
     return at
 
 
-@njit(cache=True, nogil=True)
+@_njit(cache=True, nogil=True)
 def leaves(
     x: Any, lo: int, hi: int, roots: Any, feature: Any, threshold: Any, left: Any, right: Any,
     nan_left: Any, cat_start: Any, cat_size: Any, bits: Any, out: Any,
@@ -50,7 +53,7 @@ def leaves(
                              cat_size, bits)  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@_njit(cache=True, nogil=True)
 def summed(
     x: Any, lo: int, hi: int, roots: Any, feature: Any, threshold: Any, left: Any, right: Any,
     nan_left: Any, cat_start: Any, cat_size: Any, bits: Any, value: Any, column: Any, out: Any,

@@ -54,7 +54,7 @@ class TreeNodes(nn.Module):
 
     Attributes
     ----------
-    value : Parameter, ``(n_nodes, k)``
+    value : Parameter, ``(n_nodes, k)``; found by growing trees, without gradients unless asked
     feature, threshold, left, right, nan_left, weight, impurity, rows : buffers, ``(n_nodes,)``
     start : buffer, ``(n_trees + 1,)``; tree t has the nodes ``start[t]:start[t + 1]``
     column : buffer, ``(n_trees,)``
@@ -77,7 +77,7 @@ class TreeNodes(nn.Module):
 
     def __init__(self, n_nodes: int = 1, n_trees: int = 1, k: int = 1, n_words: int = 0) -> None:
         super().__init__()
-        self.value = nn.Parameter(torch.zeros(n_nodes, k))
+        self.value = nn.Parameter(torch.zeros(n_nodes, k), requires_grad=False)
         for name, dtype in _INTEGER.items():
             self.register_buffer(name, torch.full((n_nodes,), -1, dtype=dtype))
         for name in ("threshold", "weight", "impurity"):
@@ -135,10 +135,19 @@ class TreeNodes(nn.Module):
                     setattr(self, name, own.new_empty(new.shape))
                 else:
                     self.value = nn.Parameter(own.new_empty(new.shape), own.requires_grad)
-        super()._load_from_state_dict(state, prefix, *args)  # type: ignore[no-untyped-call]
+        super()._load_from_state_dict(state, prefix, *args)
 
     def _arrays(self) -> tuple[Any, ...]:
-        names = ("feature", "threshold", "left", "right", "nan_left", "cat_start", "cat_size", "bits")
+        names = (
+            "feature",
+            "threshold",
+            "left",
+            "right",
+            "nan_left",
+            "cat_start",
+            "cat_size",
+            "bits",
+        )
         return (self.start[:-1].numpy(), *(getattr(self, name).numpy() for name in names))
 
     @torch.no_grad()
@@ -169,7 +178,9 @@ class TreeNodes(nn.Module):
             go = torch.where(known & ~category, v <= self.threshold[at], self.nan_left[at])
             if len(self.bits):
                 c = torch.where(known & category, v, torch.zeros_like(v)).long()
-                word = (self.cat_start[at].long().clamp_min(0) + (c >> 6)).clamp_max(len(self.bits) - 1)
+                word = (self.cat_start[at].long().clamp_min(0) + (c >> 6)).clamp_max(
+                    len(self.bits) - 1
+                )
                 bit = (self.bits[word] >> (c & 63)) & 1
                 go = torch.where(known & category, bit.bool(), go)
             step = torch.where(go, self.left[at], self.right[at]).long()
@@ -182,8 +193,8 @@ class TreeNodes(nn.Module):
             found = self.value[self.apply_rows(x)]  # (B, T, k)
             if bool((self.column < 0).all()):
                 return found.sum(1)
-            out = x.new_zeros(len(x), outputs)
-            return out.index_add(1, self.column, found[..., 0])
+            zeros = x.new_zeros(len(x), outputs)
+            return zeros.index_add(1, self.column, found[..., 0])
         from groundstate.energy.tree_kernels import summed
 
         out = np.zeros((len(x), outputs), np.float64)

@@ -28,6 +28,7 @@ from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.registry import solvers
 
+_settings: Any = numba.config
 _THREADS = threading.Lock()  # compiled threads serve one fit at a time; others run alone
 
 
@@ -96,7 +97,7 @@ class HistogramBoosting:
         history = History(solver="HistogramBoosting", stop="max_iter")
         fit = _Fit(self, problem)
         with Monitor(problem.callbacks, Run(problem, history, self.max_iter)) as monitor:
-            threads = max(1, min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS))
+            threads = max(1, min(torch.get_num_threads(), int(_settings.NUMBA_NUM_THREADS)))
             alone = threads == 1 or not _THREADS.acquire(blocking=False)
             try:
                 before = numba.get_num_threads()
@@ -132,7 +133,8 @@ class _Fit:
         if self.train is not None and bool((self.train == 1.0).all()):
             self.train = None
         kind = self.energy.loss if isinstance(self.energy, BoostedEnergy) else "classes"
-        self.loss = Loss(kind, self.y, len(self.energy.b), getattr(self.energy, "quantile", 0.5))
+        outputs = int(self.energy.b.shape[0])
+        self.loss = Loss(kind, self.y, outputs, getattr(self.energy, "quantile", 0.5))
         self.trees: list[Tree] = []
 
     def loop(self, monitor: Monitor, history: History, threads: int) -> None:
@@ -191,7 +193,10 @@ class _Fit:
             return False
         held = None if self.held is None else torch.from_numpy(self.held)
         if stopping is None or stopping.score is None:
-            found = -self.loss.mean(F, w), None if held is None else -self.loss.mean(F, held)
+            found: tuple[float | None, ...] = (
+                -self.loss.mean(F, w),
+                None if held is None else -self.loss.mean(F, held),
+            )
         else:
             self.energy.nodes.set(self.trees or [_stump(self.loss.outputs)])
             found = tuple(

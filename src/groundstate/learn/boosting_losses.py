@@ -65,7 +65,9 @@ class Loss:
             return (p.log() - p.log().mean()).numpy()
         if self.renews:
             q = self.quantile if self.kind == "quantile" else 0.5
-            return np.array([weighted_quantile(y.numpy(), None if weight is None else w.numpy(), q)])
+            return np.array(
+                [weighted_quantile(y.numpy(), None if weight is None else w.numpy(), q)]
+            )
         mean = torch.dot(w, y) / w.sum()
         return (mean.log() if self.kind in ("poisson", "gamma") else mean).reshape(1).numpy()
 

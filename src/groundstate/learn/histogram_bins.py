@@ -12,15 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from groundstate.learn.tree_jit import outer
 
 F64 = NDArray[np.float64]
 GUIDE = 1024  # cells of the look-up table that says where to begin among the edges
 MANY = 1 << 18  # entries from which several threads pay
 
 
-@njit(cache=True, nogil=True)
+@outer
 def _encode(column: Any, edges: Any, missing: int, out: Any) -> None:
     """out[i] = how many edges are below column[i]; the cell of a value is monotone in it."""
     m = len(edges)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from groundstate.energy.tree_nodes import Tree
 from groundstate.learn.histogram_bins import Bins
 from groundstate.learn.histogram_kernels import BINS, GROUP
 from groundstate.learn.histogram_tree import Settings, Table, grow
+from groundstate.learn.tree_jit import outer
 
 F64 = NDArray[np.float64]
 _PARALLEL = 1 << 17  # rows × columns of a node from which threads pay
@@ -147,7 +147,7 @@ class Grower:
         where = np.array(spans, np.int64)
         _add(tree.value[:, 0], where, self.rows, out)
         if len(self.live) < self.n:
-            rest = np.flatnonzero(self.weight == 0)  # type: ignore[operator]
+            rest = np.flatnonzero(self.weight == 0)
             out[rest] += descend(tree, self.X[rest])
 
 
@@ -168,7 +168,7 @@ def descend(tree: Tree, X: NDArray[Any]) -> F64:
     return tree.value[at, 0]
 
 
-@njit(cache=True, nogil=True)
+@outer
 def _quantise(
     g: Any, h: Any, weight: Any, bits: int, unit: float, pairs: Any, gw: Any, hw: Any
 ) -> Any:
@@ -196,7 +196,7 @@ def _quantise(
     return step_g, step_h
 
 
-@njit(cache=True, nogil=True)
+@outer
 def _add(value: Any, spans: Any, rows: Any, out: Any) -> None:
     for k in range(len(spans)):
         v = value[spans[k, 0]]

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, prange, types
+from numba import prange, types
 from numba.extending import intrinsic
+
+from groundstate.learn.tree_jit import inner, threads, vector
 
 BINS = 256  # 255 of values, one of NaN
 MISSING = 255
@@ -26,12 +28,10 @@ CAT_SMOOTH, CAT_L2, CAT_SMALL, CAT_SIDE, CAT_ONE = 10.0, 10.0, 10.0, 32, 4
 GAIN, CODE, LEFT_G, LEFT_H, LEFT_W, DIRECTION, SIZE = 0, 1, 2, 3, 4, 5, 6
 
 
-def _jit(function: Any) -> Any:
-    # called from compiled code alone: no wrappers, and the caller's cache holds it
-    return njit(nogil=True, error_model="numpy", no_cpython_wrapper=True)(function)
+_intrinsic: Any = intrinsic  # it adds the typing context by itself
 
 
-@intrinsic
+@_intrinsic
 def _add_pair(typingctx: Any, hist: Any, a: Any, b: Any, c: Any, d: Any, pairs: Any, k: Any) -> Any:
     """Add the two words ``pairs[k]`` to ``hist`` at four places, two words at a time."""
     word = types.int64
@@ -55,7 +55,7 @@ def _add_pair(typingctx: Any, hist: Any, a: Any, b: Any, c: Any, d: Any, pairs: 
     return signature, codegen
 
 
-@_jit
+@inner
 def fill(words: Any, rows: Any, lo: int, hi: int, pairs: Any, whole: bool, hist: Any) -> None:
     """Add the pairs of rows[lo:hi] to the histograms ``(GROUP * BINS * 2,)`` of one group."""
     hist[:] = 0
@@ -68,19 +68,19 @@ def fill(words: Any, rows: Any, lo: int, hi: int, pairs: Any, whole: bool, hist:
         _add_pair(hist, a, b, c, d, pairs, k)
 
 
-@_jit
+@inner
 def _value(g: float, h: float, l2: float, low: float, high: float) -> float:
     v = -g / (h + l2)
     return min(max(v, low), high)
 
 
-@_jit
+@inner
 def _drop(g: float, h: float, l2: float, v: float) -> float:
     """How much the second-order loss falls at value v; g²/2(h+l2) where v is free."""
     return -(g * v + 0.5 * (h + l2) * v * v)
 
 
-@_jit
+@inner
 def _gain(gl: float, hl: float, gr: float, hr: float, rules: Any, sign: int, box: Any) -> float:
     l2 = rules[0]
     if box[0] == -np.inf and box[1] == np.inf and sign == 0:
@@ -92,9 +92,7 @@ def _gain(gl: float, hl: float, gr: float, hr: float, rules: Any, sign: int, box
     return _drop(gl, hl, l2, vl) + _drop(gr, hr, l2, vr)
 
 
-@njit(
-    nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "contract"}, no_cpython_wrapper=True
-)
+@vector
 def _free_gains(
     g_int: Any, p_int: Any, start: int, stop: int, total: Any, units: Any, rules: Any, gains: Any
 ) -> float:
@@ -119,7 +117,7 @@ def _free_gains(
     return best
 
 
-@_jit
+@inner
 def _bound_gains(
     g_int: Any, p_int: Any, start: int, stop: int, total: Any, units: Any, rules: Any, sign: int,
     box: Any, gains: Any,
@@ -139,7 +137,7 @@ def _bound_gains(
     return best
 
 
-@_jit
+@inner
 def _scan(
     hist: Any, n_bins: int, total: Any, units: Any, rules: Any, sign: int, box: Any, cut: Any
 ) -> None:
@@ -189,7 +187,7 @@ def _scan(
         cut[LEFT_W] = (p_int[b] & mask) * units[2]
 
 
-@_jit
+@inner
 def _scan_categories(
     hist: Any, n_bins: int, total: Any, units: Any, rules: Any, box: Any, cut: Any, chosen: Any
 ) -> None:
@@ -243,7 +241,7 @@ def _scan_categories(
             chosen[used[order[m - 1 - k if backward else k]]] = True
 
 
-@_jit
+@inner
 def _columns(
     group: int, hist: Any, table: Any, total: Any, units: Any, rules: Any, box: Any, allowed: Any,
     cuts: Any, chosen: Any,
@@ -264,7 +262,7 @@ def _columns(
             _scan(part, n_bins[j], total, units, rules, signs[j], box, cuts[j])
 
 
-@_jit
+@inner
 def _group(
     q: int, words: Any, rows: Any, lo: int, hi: int, pairs: Any, whole: bool, small: Any,
     large: Any, two: bool, table: Any, totals: Any, units: Any, rules: Any, boxes: Any,
@@ -277,12 +275,10 @@ def _group(
         s, l = small[q], large[q]
         for i in range(len(s)):
             l[i] -= s[i]
-        _columns(
-            q, l, table, totals[1], units, rules, boxes[1], allowed[1], cuts[1], chosen[1]
-        )
+        _columns(q, l, table, totals[1], units, rules, boxes[1], allowed[1], cuts[1], chosen[1])
 
 
-@_jit
+@inner
 def best_cuts(
     words: Any, rows: Any, lo: int, hi: int, pairs: Any, whole: bool, small: Any, large: Any,
     two: bool, table: Any, totals: Any, units: Any, rules: Any, boxes: Any, allowed: Any,
@@ -294,7 +290,7 @@ def best_cuts(
                boxes, allowed, cuts, chosen)  # fmt: skip
 
 
-@njit(nogil=True, parallel=True, error_model="numpy")
+@threads
 def best_cuts_threads(
     words: Any, rows: Any, lo: int, hi: int, pairs: Any, whole: bool, small: Any, large: Any,
     two: bool, table: Any, totals: Any, units: Any, rules: Any, boxes: Any, allowed: Any,

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from groundstate.learn.histogram_kernels import (
     BINS,
@@ -27,7 +26,7 @@ from groundstate.learn.histogram_kernels import (
     best_cuts,
     best_cuts_threads,
 )
-from groundstate.learn.histogram_kernels import _jit as _jit
+from groundstate.learn.tree_jit import inner, outer
 
 _U = np.uint64
 
@@ -75,7 +74,7 @@ class Nodes(NamedTuple):
     sets: Any  # (nodes, BINS) bool, categories that go left
 
 
-@njit(nogil=True)
+@inner
 def mix(word: Any) -> Any:
     """The finaliser of SplitMix64."""
     w = (word ^ (word >> _U(30))) * _U(0xBF58476D1CE4E5B9)
@@ -83,7 +82,7 @@ def mix(word: Any) -> Any:
     return w ^ (w >> _U(31))
 
 
-@_jit
+@inner
 def _nodes(capacity: int, with_sets: bool, n_groups: int) -> Nodes:
     box = np.empty((capacity, 2))
     box[:, 0], box[:, 1] = -np.inf, np.inf
@@ -108,7 +107,7 @@ def _nodes(capacity: int, with_sets: bool, n_groups: int) -> Nodes:
     )
 
 
-@_jit
+@inner
 def _choose(table: Table, node: Nodes, v: int, columns: int, allowed: Any) -> None:
     """Which columns a node may cut: those of its live interaction groups, some at random."""
     d = len(allowed)
@@ -128,7 +127,7 @@ def _choose(table: Table, node: Nodes, v: int, columns: int, allowed: Any) -> No
         allowed[order[k]] = False
 
 
-@_jit
+@inner
 def _partition(codes: Any, rows: Any, spare: Any, node: Nodes, v: int, chosen: Any) -> int:
     """Rows that go left first, both sides in their old order; returns where the right begins."""
     left = np.empty(BINS, np.int64)
@@ -148,7 +147,7 @@ def _partition(codes: Any, rows: Any, spare: Any, node: Nodes, v: int, chosen: A
     return at
 
 
-@_jit
+@inner
 def _evaluate(
     table: Table, settings: Settings, node: Nodes, first: int, second: int, rows: Any, pairs: Any,
     pool: Any, units: Any, work: Any,
@@ -196,7 +195,7 @@ def _evaluate(
             node.sets[v] = chosen[k, at]
 
 
-@_jit
+@inner
 def _split(
     table: Table, settings: Settings, node: Nodes, v: int, l: int, rows: Any, spare: Any, pool: Any
 ) -> None:
@@ -229,7 +228,7 @@ def _split(
         node.box[below, 1] = node.box[above, 0] = (vl + vr) / 2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@outer
 def grow(
     table: Table, settings: Settings, capacity: int, rows: Any, pairs: Any, units: Any, g: Any,
     h: Any, pool: Any, seed: Any,
@@ -257,7 +256,7 @@ def grow(
     node.total[0, 2] = (p_sum & ((np.int64(1) << bits) - 1)) * units[2]
     node.hi[0], node.path[0], node.slot[0] = n, seed, free[n_free]
     _evaluate(table, settings, node, 0, -1, rows, pairs, pool, units, work)
-    pending, n_pending = np.zeros(capacity, np.int64), np.int64(node.column[0] == -2)
+    pending, n_pending = np.zeros(capacity, np.int64), 1 if node.column[0] == -2 else 0
     n_nodes, n_leaves = 1, 1
     while n_pending > 0 and (settings.max_leaves == 0 or n_leaves < settings.max_leaves):
         pick = n_pending - 1

@@ -82,7 +82,9 @@ class Drawer:
 
     def _approach(self, closest: NDArray[Any], row: NDArray[Any]) -> None:
         x = self.rows
-        for _ in over_slices(lambda lo, hi: kernels.approach(x, closest, row, lo, hi), len(x)):
+        for _ in over_slices(
+            lambda lo, hi: kernels.approach(x, closest, row, lo, hi), len(x), 2**15
+        ):
             pass
 
     def _potentials(self, closest: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:

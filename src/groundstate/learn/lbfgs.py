@@ -54,6 +54,8 @@ class LBFGS:
             return f"{type(rule).__name__} is not exact on this energy, so its loss is noisy"
         if any(p.requires_grad for p in rule.parameters()):
             return f"{type(rule).__name__} has parameters of its own"
+        if not any(p.requires_grad for p in problem.energy.parameters()):
+            return f"{type(problem.energy).__name__} has no parameters to learn by gradients"
         if problem.penalty is not None and not problem.penalty.smooth:
             return f"the penalty {type(problem.penalty).__name__} has kinks"
         return None

@@ -30,11 +30,12 @@ from groundstate.learn.kmeans_kernels import moments as kernel_moments
 from groundstate.learn.mixture_kernels import DIAGONAL, FULL, LINEAR, em_pass, reach, scatter
 from groundstate.learn.tiles import over_slices, tile_rows
 
-DIGITS = 1e-9  # largest error of a log density that the fast path may make
+DIGITS = 1e-8  # largest error of a log density that the fast path may make
 MAX_FEATURES = 2**13  # beyond this a tile of features leaves the cache
 KINDS = {"full": FULL, "tied": LINEAR, "diag": DIAGONAL, "spherical": DIAGONAL}
 TINY = 10 * torch.finfo(torch.float64).eps
 ROWS = 2**14
+SMALL = 2**20  # differences below which waiting for threads costs more than it gains
 
 
 class GaussianM(MStep):
@@ -134,9 +135,11 @@ class GaussianM(MStep):
     @torch.no_grad()
     def add(self, batch: Batch, weight: Tensor | None) -> None:
         if not self.fast:
-            for at in range(0, len(batch["x"]), ROWS):
-                part = None if weight is None else weight[at : at + ROWS]
-                super().add({"x": batch["x"][at : at + ROWS]}, part)
+            small = self.able and len(batch["x"]) * self.mixture.mu.numel() < SMALL
+            with threads(1) if small else nullcontext():
+                for at in range(0, len(batch["x"]), ROWS):
+                    part = None if weight is None else weight[at : at + ROWS]
+                    super().add({"x": batch["x"][at : at + ROWS]}, part)
             return
         x = _array(batch["x"])
         w = np.empty(0) if weight is None else _array(weight.double())

@@ -20,7 +20,7 @@ from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.process_polish import Objective, curvature, polish
 from groundstate.learn.rules.naive import Naive
-from groundstate.math.process import cholesky
+from groundstate.math.process import cholesky, inverse_from
 from groundstate.registry import solvers
 
 F64 = NDArray[np.float64]
@@ -53,10 +53,13 @@ def evidence(
     """
     at = (field.theta if theta is None else theta).detach().clone().requires_grad_(slope)
     with torch.set_grad_enabled(slope):
-        K = field.covariance(at)
+        K, extra = field.parts(at)
         repeats = field.repeats(at)
     with torch.no_grad():
-        L = cholesky(K.detach())
+        full = K.detach().clone()
+        full.diagonal().add_(extra)
+        L = cholesky(full)
+        del full
         rows = y if weight is None else y * weight.sqrt()[:, None]
         total = float(len(y) if weight is None else weight.sum())
         a = torch.cholesky_solve(rows.T, L)  # (n, m)
@@ -65,12 +68,10 @@ def evidence(
     if not slope or not len(at):
         return EvidencePoint(value, np.zeros(len(at)), L)
     with torch.no_grad():
-        W = torch.cholesky_inverse(L)
-        W = torch.addmm(W, a, a.T, beta=0.5 * total, alpha=-0.5)
-    outputs, grads = [K], [W]
-    if repeats.requires_grad:
-        outputs.append(repeats)
-        grads.append(torch.full_like(repeats, total))
+        W = inverse_from(L).mul_(0.5 * total).addmm_(a, a.T, alpha=-0.5)
+    pairs = [(K, W), (extra, W.diagonal()), (repeats, torch.full_like(repeats, total))]
+    outputs = [value for value, _ in pairs if value.requires_grad]
+    grads = [grad for value, grad in pairs if value.requires_grad]
     (g,) = torch.autograd.grad(outputs, [at], grads)
     return EvidencePoint(value, g.double().cpu().numpy(), L)
 

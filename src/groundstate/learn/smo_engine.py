@@ -21,7 +21,7 @@ from groundstate.math.kernels import Kernel
 
 F64 = NDArray[np.float64]
 BLOCK = 512  # rows of a working set
-WHOLE = 640  # up to this many rows the working set is everything
+WHOLE = 1500  # up to this many rows the working set is everything
 ROUND_STEPS = 20_000  # pair steps within one working set, at most
 
 
@@ -67,7 +67,7 @@ def smo(
     max_steps : pair steps at most, −1 for no limit
     megabytes : size of the cache of kernel rows
     shrinking : set coordinates aside that cannot move
-    block : rows of a working set; tables of at most 640 rows are one working set
+    block : rows of a working set; tables of at most 1,500 rows are one working set
     watch : told the violation after each working set; True stops
 
     Examples

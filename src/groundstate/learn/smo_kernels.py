@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
+WIDTH = 2048  # columns of a block
 FLAT = 1e-12  # curvature below which a direction counts as flat
 
 
@@ -100,28 +101,38 @@ def _restore(K: Any, change: Any, errors: Any, F: Any, active: Any, size: int) -
                 F[active[b]] -= change[t] * row[active[b]]
 
 
-@njit(cache=True, nogil=True, parallel=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _subtract_part(F: Any, cache: Any, slots: Any, change: Any, a: int, b: int) -> None:
+    part = F[a:b]
+    m = len(slots)
+    r = 0
+    while r + 4 <= m:
+        k0, k1 = cache[slots[r], a:b], cache[slots[r + 1], a:b]
+        k2, k3 = cache[slots[r + 2], a:b], cache[slots[r + 3], a:b]
+        c0, c1, c2, c3 = change[r], change[r + 1], change[r + 2], change[r + 3]
+        for t in range(b - a):
+            part[t] -= c0 * k0[t] + c1 * k1[t] + c2 * k2[t] + c3 * k3[t]
+        r += 4
+    while r < m:
+        k0, c0 = cache[slots[r], a:b], change[r]
+        for t in range(b - a):
+            part[t] -= c0 * k0[t]
+        r += 1
+
+
+@njit(cache=True, nogil=True)
 def subtract_rows(F: Any, cache: Any, slots: Any, change: Any) -> None:
     r"""F −= Σ_r change_r · cache[slot_r], four rows at a time, in column blocks of the L1 cache."""
-    n, m = len(F), len(slots)
-    width = 2048
-    for block in prange((n + width - 1) // width):
-        a = block * width
-        b = min(n, a + width)
-        part = F[a:b]
-        r = 0
-        while r + 4 <= m:
-            k0, k1 = cache[slots[r], a:b], cache[slots[r + 1], a:b]
-            k2, k3 = cache[slots[r + 2], a:b], cache[slots[r + 3], a:b]
-            c0, c1, c2, c3 = change[r], change[r + 1], change[r + 2], change[r + 3]
-            for t in range(b - a):
-                part[t] -= c0 * k0[t] + c1 * k1[t] + c2 * k2[t] + c3 * k3[t]
-            r += 4
-        while r < m:
-            k0, c0 = cache[slots[r], a:b], change[r]
-            for t in range(b - a):
-                part[t] -= c0 * k0[t]
-            r += 1
+    for a in range(0, len(F), WIDTH):
+        _subtract_part(F, cache, slots, change, a, min(len(F), a + WIDTH))
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def subtract_rows_parallel(F: Any, cache: Any, slots: Any, change: Any) -> None:
+    """`subtract_rows` on all threads."""
+    for block in prange((len(F) + WIDTH - 1) // WIDTH):
+        a = block * WIDTH
+        _subtract_part(F, cache, slots, change, a, min(len(F), a + WIDTH))
 
 
 @njit(cache=True, nogil=True)

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.compute.hashing import row_hash
-from groundstate.learn.smo_kernels import gather, subtract_rows
+from groundstate.learn.smo_kernels import gather, subtract_rows, subtract_rows_parallel
 from groundstate.math.kernels import RBF, Geometry, Kernel, Linear
 
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
+PARALLEL = 2**21  # products below which starting threads costs more than it saves
 HALF_NORM = 64.0  # beyond it float32 loses digits of the exponent that matter
 
 
@@ -142,7 +143,9 @@ class RowCache:
             part = self.cache[self._index(slots[moved])]
             F -= (torch.from_numpy(change[moved]).to(part) @ part).double().cpu().numpy()
             return
-        subtract_rows(F, self.array, slots[moved], change[moved])
+        rows, by = slots[moved], change[moved]
+        large = len(rows) * self.n > PARALLEL
+        (subtract_rows_parallel if large else subtract_rows)(F, self.array, rows, by)
 
 
 __all__ = ["RowCache"]

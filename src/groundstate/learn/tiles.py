@@ -30,6 +30,12 @@ def _libraries(process: int) -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
+@cache
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """Threads that wait for work; a forked process, which has none of them, makes its own."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="groundstate")
+
+
 def one_blas_thread() -> AbstractContextManager[Any]:
     """Products inside the block run on the thread that asks for them."""
     held: AbstractContextManager[Any] = _libraries(os.getpid()).limit(limits=1)
@@ -44,8 +50,7 @@ def over_slices(kernel: Callable[[int, int], R], rows: int, size: int = SLICE) -
         if threads < 2:
             yield from (kernel(lo, hi) for lo, hi in bounds)
             return
-        with ThreadPoolExecutor(threads) as pool:
-            yield from pool.map(lambda bound: kernel(*bound), bounds)
+        yield from _pool(os.getpid(), threads).map(lambda bound: kernel(*bound), bounds)
 
 
 def tile_rows(per_row: int, most: int = 256) -> int:

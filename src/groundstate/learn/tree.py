@@ -125,7 +125,7 @@ class GrowTrees:
         if self.out_of_bag and line is not None:
             keys = [problem.key.fold("tree", t) for t in range(len(trees))]
             bags = (self._bag(line, rows.weight, key) for key in keys)
-            history.extra["out_of_bag"] = self._outside(trees, bags, problem, rows)  # type: ignore[assignment]
+            history.extra["out_of_bag"] = self._outside(trees, bags, problem, rows)
         return history
 
     def _bag(self, line: WeightLine, weight: F64, key: Any) -> F64:

@@ -5,18 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from groundstate.learn.tree_jit import inner
 from groundstate.learn.tree_kernels import NONE, TIE, Columns, Cut, Rule, Work, mix
 
 _U = np.uint64
 
 
-def _jit(function: Any) -> Any:
-    return njit(nogil=True, error_model="numpy", no_cpython_wrapper=True)(function)
-
-
-@_jit
+@inner
 def _push(tree: Any, rank: int, w: float, wy: float) -> None:
     """Add to a Fenwick tree of weights and weighted values, by rank of y."""
     k = rank + 1
@@ -26,7 +22,7 @@ def _push(tree: Any, rank: int, w: float, wy: float) -> None:
         k += k & -k
 
 
-@_jit
+@inner
 def _error(tree: Any, ordered: Any, w: float, wy: float) -> float:
     """Σ w|y − median| of what is in the tree, whose totals are w and wy."""
     n = len(tree) - 1
@@ -44,7 +40,7 @@ def _error(tree: Any, ordered: Any, w: float, wy: float) -> float:
     return max(median * below - total + (wy - total) - median * (w - below), 0.0)
 
 
-@_jit
+@inner
 def absolute_impurity(rows: Any, lo: int, hi: int, y: Any, w: Any) -> float:
     """Mean absolute deviation from the weighted median."""
     n = hi - lo
@@ -61,7 +57,7 @@ def absolute_impurity(rows: Any, lo: int, hi: int, y: Any, w: Any) -> float:
     return (np.abs(values - median) * weights).sum() / total
 
 
-@_jit
+@inner
 def absolute_cut(
     cols: Columns, rule: Rule, rows: Any, lo: int, hi: int, y: Any, w: Any, seed: Any, work: Work,
     cut: Cut,

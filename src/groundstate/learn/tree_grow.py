@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from groundstate.learn.tree_absolute import absolute_cut, absolute_impurity
+from groundstate.learn.tree_jit import inner, outer
 from groundstate.learn.tree_kernels import (
     ABSOLUTE,
     ENTROPY,
@@ -53,7 +53,7 @@ class Grown(NamedTuple):
     sets: Any
 
 
-@njit(nogil=True, no_cpython_wrapper=True, error_model="numpy")
+@inner
 def _load(rule: Rule, rows: Any, lo: int, hi: int, label: Any, y: Any, w: Any, work: Work) -> None:
     """Bring labels and sums of the rows of a node together."""
     work.total[:] = 0.0
@@ -71,7 +71,7 @@ def _load(rule: Rule, rows: Any, lo: int, hi: int, label: Any, y: Any, w: Any, w
                 work.total[m + 1] += w[r] * y[r, m]
 
 
-@njit(nogil=True, no_cpython_wrapper=True, error_model="numpy")
+@inner
 def _impurity(rule: Rule, rows: Any, lo: int, hi: int, y: Any, w: Any, total: Any) -> float:
     """The impurity of a node as scikit-learn reports it."""
     weight = weight_of(rule.kind, total)
@@ -94,7 +94,7 @@ def _impurity(rule: Rule, rows: Any, lo: int, hi: int, y: Any, w: Any, total: An
     return out / weight / outputs
 
 
-@njit(nogil=True, no_cpython_wrapper=True)
+@inner
 def _partition(cols: Columns, rows: Any, spare: Any, lo: int, hi: int, cut: Cut) -> int:
     j, last, nan_left = cut.place[0], cut.place[1], cut.place[3]
     codes = cols.codes[j]
@@ -116,7 +116,7 @@ def _partition(cols: Columns, rows: Any, spare: Any, lo: int, hi: int, cut: Cut)
     return at
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@outer
 def grow(
     cols: Columns, rule: Rule, stop: Stop, capacity: int, rows: Any, label: Any, y: Any, w: Any,
     seed: Any,
@@ -224,7 +224,7 @@ def grow(
     return g, n_nodes
 
 
-@njit(cache=True, nogil=True)
+@outer
 def preorder(feature: Any, left: Any, right: Any) -> Any:
     """Nodes in the order root, left branch, right branch."""
     n = len(feature)

@@ -16,16 +16,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from groundstate.learn.tree_jit import inner
 
 GINI, ENTROPY, SQUARED, POISSON, ABSOLUTE = 0, 1, 2, 3, 4
 TIE = 1e-11
 NONE = -1e300
 _U = np.uint64
-
-
-def _jit(function: Any) -> Any:
-    return njit(nogil=True, error_model="numpy", no_cpython_wrapper=True)(function)
 
 
 class Columns(NamedTuple):
@@ -73,7 +70,7 @@ class Work(NamedTuple):
     stats: Any  # (n, size) or (n, 1) weights
 
 
-@njit(nogil=True)
+@inner
 def mix(word: Any) -> Any:
     """The finaliser of SplitMix64."""
     w = (word ^ (word >> _U(30))) * _U(0xBF58476D1CE4E5B9)
@@ -81,11 +78,11 @@ def mix(word: Any) -> Any:
     return w ^ (w >> _U(31))
 
 
-@_jit
+@inner
 def score(kind: int, s: Any) -> float:
     """The table above, for one side."""
     w, out = 0.0, 0.0
-    if kind == GINI or kind == ENTROPY:
+    if kind in (GINI, ENTROPY):
         for c in range(len(s)):
             w += s[c]
             if kind == GINI:
@@ -104,7 +101,7 @@ def score(kind: int, s: Any) -> float:
     return out
 
 
-@_jit
+@inner
 def weight_of(kind: int, s: Any) -> float:
     """The weight behind sums."""
     if kind != GINI and kind != ENTROPY:
@@ -115,7 +112,7 @@ def weight_of(kind: int, s: Any) -> float:
     return w
 
 
-@_jit
+@inner
 def _both(rule: Rule, total: Any, left: Any, right: Any, sign: int) -> float:
     """Score of a cut from the sums of its left side, NONE where it is not allowed."""
     kind = rule.kind
@@ -125,7 +122,7 @@ def _both(rule: Rule, total: Any, left: Any, right: Any, sign: int) -> float:
     if wl < rule.least or wr < rule.least or wl <= 0 or wr <= 0:
         return NONE
     if sign != 0:
-        class_like = kind == GINI or kind == ENTROPY
+        class_like = kind in (GINI, ENTROPY)
         k = len(total) - 1  # the second of two classes, or the only output
         vl, vr = left[k] / wl, right[k] / wr
         if (sign > 0 and vl > vr) or (sign < 0 and vl < vr):
@@ -136,7 +133,7 @@ def _both(rule: Rule, total: Any, left: Any, right: Any, sign: int) -> float:
     return NONE if a <= NONE or b <= NONE else a + b
 
 
-@_jit
+@inner
 def _sorted_present(present: Any, n: int) -> None:
     if n > 48:
         present[:n] = np.sort(present[:n])
@@ -150,7 +147,7 @@ def _sorted_present(present: Any, n: int) -> None:
         present[k] = v
 
 
-@_jit
+@inner
 def _fill(cols: Columns, rule: Rule, j: int, rows: Any, lo: int, hi: int, work: Work) -> int:
     """Sums per code of one column; returns how many codes are present (NaN apart)."""
     size, classes = rule.size, rule.kind == GINI or rule.kind == ENTROPY
@@ -186,7 +183,7 @@ def _fill(cols: Columns, rule: Rule, j: int, rows: Any, lo: int, hi: int, work: 
     return found
 
 
-@_jit
+@inner
 def _clear(size: int, found: int, work: Work) -> None:
     for i in range(found):
         c = work.present[i]
@@ -195,7 +192,7 @@ def _clear(size: int, found: int, work: Work) -> None:
             work.hist[c * size + k] = 0.0
 
 
-@_jit
+@inner
 def _by_target(rule: Rule, found: int, work: Work) -> None:
     """Order the present categories by their mean target, of the heaviest class for classes."""
     size = rule.size
@@ -213,7 +210,7 @@ def _by_target(rule: Rule, found: int, work: Work) -> None:
     work.present[:found] = work.present[:found][np.argsort(key, kind="mergesort")]
 
 
-@_jit
+@inner
 def _column(
     cols: Columns, rule: Rule, j: int, rows: Any, lo: int, hi: int, work: Work, right: Any, cut: Cut
 ) -> bool:
@@ -252,7 +249,7 @@ def _column(
     return True
 
 
-@_jit
+@inner
 def _random_column(
     cols: Columns, rule: Rule, j: int, rows: Any, lo: int, hi: int, work: Work, right: Any,
     seed: Any, cut: Cut,
@@ -298,7 +295,7 @@ def _random_column(
     return True
 
 
-@_jit
+@inner
 def best_cut(
     cols: Columns, rule: Rule, rows: Any, lo: int, hi: int, seed: Any, work: Work, cut: Cut
 ) -> None:

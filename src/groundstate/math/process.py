@@ -14,6 +14,7 @@ from torch.distributions import MultivariateNormal
 from groundstate.math.kernels import Geometry, Kernel
 
 MOST_JITTER = 1e-4
+LEAF = 256  # rows of a block that is inverted directly
 
 
 def cholesky(K: Tensor) -> Tensor:
@@ -40,6 +41,41 @@ def cholesky(K: Tensor) -> Tensor:
         f"the covariance of {K.shape[-1]} observations is not positive definite, even with "
         f"{MOST_JITTER} of its size on the diagonal; raise alpha or check the kernel"
     )
+
+
+def inverse_from(L: Tensor) -> Tensor:
+    r"""The symmetric :math:`(LL^\top)^{-1}`, by halves, so that all the work is in matrix products.
+
+    With :math:`P = L_{21}L_{11}^{-1}` and the inverses B of the diagonal blocks, the inverse is
+    :math:`\begin{pmatrix} B_{11} + P^\top B_{22}P & -P^\top B_{22} \\ -B_{22}P & B_{22}\end{pmatrix}`.
+
+    Examples
+    --------
+    >>> inverse_from(torch.tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
+    [[0.25, 0.0], [0.0, 0.0625]]
+    """
+    if len(L) <= LEAF or L.device.type != "cpu":
+        return torch.cholesky_inverse(L)
+    out = torch.empty_like(L)
+    _invert(L, out)
+    return out
+
+
+def _invert(L: Tensor, out: Tensor) -> None:
+    n = len(L)
+    if n <= LEAF:
+        eye = torch.eye(n, dtype=L.dtype)
+        root = torch.linalg.solve_triangular(L, eye, upper=False)
+        out.copy_(root.T @ root)  # LAPACK's own routine is many times slower
+        return
+    h = n // 2
+    _invert(L[:h, :h], out[:h, :h])
+    _invert(L[h:, h:], out[h:, h:])
+    P = torch.linalg.solve_triangular(L[:h, :h], L[h:, :h], upper=False, left=False)
+    cross = out[h:, h:] @ P
+    out[:h, :h].addmm_(P.T, cross)
+    out[h:, :h] = cross.neg_()
+    out[:h, h:] = cross.T
 
 
 def joint_normal(mean: Tensor, L: Tensor) -> MultivariateNormal:
@@ -158,4 +194,6 @@ def _spectrum(kernel: Kernel, axes: list[NDArray[Any]], steps: list[float]) -> T
     return values.clamp(min=0)
 
 
-__all__ = ["cholesky", "draws", "gaussian_random_field", "joint_normal", "matheron"]
+__all__ = [
+    "cholesky", "draws", "gaussian_random_field", "inverse_from", "joint_normal", "matheron",
+]  # fmt: skip

@@ -37,7 +37,7 @@ def unwrap(values: Any) -> tuple[Any, Home]:
     return values, Home()
 
 
-def tensor(values: NDArray[Any], device: torch.device) -> Tensor:
+def tensor(values: Any, device: torch.device) -> Tensor:
     """A tensor on ``device``, sharing memory where that is possible and safe; CSR stays CSR."""
     if issparse(values):
         rows = values.tocsr()

@@ -38,9 +38,13 @@ class Geometry:
                     f"the kernel has {scale.shape[0]} length scales for {self.x.shape[-1]} features"
                 )
             return self._of(self.x / scale, self.z if self.same else self.z / scale)
+        return self.plain() * (1.0 / scale**2)
+
+    def plain(self) -> Tensor:
+        """Squared distances at length one."""
         if self._squared is None:
             self._squared = self._of(self.x, self.z)
-        return self._squared / scale**2
+        return self._squared
 
     def distance(self, scale: Any) -> Tensor:
         """Square root of ``squared`` with derivative zero at distance zero."""
@@ -61,12 +65,12 @@ class Geometry:
             return torch.cdist(x, z, compute_mode=mode).square_()
         return squared_by_product(x, z, self.same)
 
-    def eye(self) -> Tensor:
-        """One on the diagonal where z is x, else zero."""
-        n, m = self.shape()[-2:]
+    def diagonal(self, value: Any) -> Tensor:
+        """A number on the diagonal where z is x, zero elsewhere."""
         if not self.same:
             return self.x.new_zeros(1, 1).expand(self.shape())
-        return torch.eye(n, m, dtype=self.x.dtype, device=self.x.device).expand(self.shape())
+        value = value if isinstance(value, Tensor) else self.x.new_tensor(value)
+        return torch.diag_embed(value.expand(self.x.shape[:-1]))
 
 
 def squared_by_product(x: Tensor, z: Tensor, same: bool) -> Tensor:

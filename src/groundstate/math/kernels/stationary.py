@@ -45,7 +45,7 @@ class RBF(Kernel):
         return math.sqrt(0.5 / gamma)
 
     def _of(self, at: Geometry, p: dict[str, Any]) -> Tensor:
-        return at.squared(p["length_scale"]).mul(-0.5).exp()
+        return gaussian(at, p["length_scale"])
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,7 +100,7 @@ class Matern(Kernel):
 
     def _of(self, at: Geometry, p: dict[str, Any]) -> Tensor:
         if self.nu == math.inf:
-            return at.squared(p["length_scale"]).mul(-0.5).exp()
+            return gaussian(at, p["length_scale"])
         r = at.distance(p["length_scale"]) * math.sqrt(2 * self.nu)
         decay = r.neg().exp()
         if self.nu == 0.5:
@@ -233,7 +233,14 @@ class White(Kernel):
         _checked(self)
 
     def _of(self, at: Geometry, p: dict[str, Any]) -> Tensor:
-        return at.eye() * p["noise_level"]
+        return at.diagonal(p["noise_level"])
+
+
+def gaussian(at: Geometry, scale: Any) -> Tensor:
+    r""":math:`\exp(-d^2/2\ell^2)` in two passes over the matrix."""
+    if isinstance(scale, Tensor) and scale.ndim:
+        return at.squared(scale).mul(-0.5).exp()
+    return (at.plain() * (-0.5 / scale**2)).exp()
 
 
 def _gamma(gamma: float) -> float:

@@ -88,7 +88,7 @@ class HistGradientBoostingClassifier(HistogramBooster, ProbabilisticClassifier):
     >>> from groundstate import HistGradientBoostingClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> HistGradientBoostingClassifier(max_iter=20).fit(X, y).score(X, y)
-    1.0
+    0.98
     """
 
     _single_class: ClassVar[bool] = True

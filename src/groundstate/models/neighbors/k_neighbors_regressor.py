@@ -28,7 +28,7 @@ class KNeighborsRegressor(NeighborSearch, EnergyRegressor):
     ----------
     n_neighbors : int, default=5
     weights : {"uniform", "distance"} or callable, default="uniform"
-        Means with equal weights, weights 1/distance (where exact hits win), or a function of the distances.
+        Equal weights, 1/distance (where exact hits win), or a function of the distances.
     algorithm : {"auto", "brute", "kd_tree", "ball_tree"}, default="auto"
         How to search; all are exact. Both trees are a tree of boxes, which pays off for few features.
     leaf_size : int, default=30

@@ -37,6 +37,7 @@ class NeighborSearch(EnergyEstimator):
     p: float
     metric: Any
     metric_params: dict[str, Any] | None
+    n_samples_fit_: int
 
     def _memory(self) -> dict[str, Any]:
         """Arguments of the energy's memory."""
@@ -83,7 +84,7 @@ class NeighborSearch(EnergyEstimator):
         return_distance : False gives the indices alone
         """
         check_is_fitted(self, "energy_")
-        k = self.n_neighbors if n_neighbors is None else n_neighbors
+        k: Any = self.n_neighbors if n_neighbors is None else n_neighbors
         if not isinstance(k, Integral) or k < 1:
             raise ValueError(f"n_neighbors must be an integer of at least 1, got {k!r}")
         memory: Any = self.energy_.memory
@@ -113,7 +114,7 @@ class NeighborSearch(EnergyEstimator):
         distance, index = (np.asarray(v) for v in self.kneighbors(X, n_neighbors))
         values = np.ones(index.size) if mode == "connectivity" else distance.ravel()
         starts = np.arange(0, index.size + 1, index.shape[1])
-        shape = (len(index), len(self.energy_.memory.rows))  # type: ignore[arg-type]
+        shape = (len(index), self.n_samples_fit_)
         return csr_matrix((values, index.ravel(), starts), shape=shape)
 
 

@@ -85,7 +85,8 @@ class GrownTrees(TreeInputs):
     def _limits(self, X: Tensor, weight: Tensor | None, splitter: str) -> TreeLimits:
         n, d = X.shape
         total = n if weight is None else float(weight.sum())
-        split, leaf = self.min_samples_split, self.min_samples_leaf
+        split: Any = self.min_samples_split
+        leaf: Any = self.min_samples_leaf
         if getattr(self, "preset", None) == "breiman" and not self._classes:
             split = max(split, 6)  # nodes of up to five rows stay whole
         rising = None if self.monotonic_cst is None else tuple(int(s) for s in self.monotonic_cst)

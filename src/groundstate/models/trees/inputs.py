@@ -81,9 +81,9 @@ class TreeInputs(EnergyEstimator):
         for j, name in enumerate(frame.columns):
             column = frame[:, j]
             by_dtype = column.dtype in (nw.Categorical, nw.Enum)
-            if not by_dtype and (j not in listed or column.dtype.is_numeric()):
-                if learn or j not in self._levels:
-                    continue
+            coded = by_dtype or (j in listed and not column.dtype.is_numeric())
+            if not coded and (learn or j not in self._levels):
+                continue
             values = np.array(column.to_list(), dtype=object)
             known = np.array([v is not None and v == v for v in values], dtype=bool)
             if learn:

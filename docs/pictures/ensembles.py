@@ -1,0 +1,83 @@
+"""Pictures of forests and boosting."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from common import COLOURS, figure, grid, scatter
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from trees import X, stairs, wave, y
+
+from groundstate import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+
+
+def shares(ax: Axes, model: Any, title: str) -> None:
+    """The probability of one class over the plane."""
+    a, b, points = grid(X)
+    p = model.fit(X, y).predict_proba(points)[:, 1].reshape(a.shape)
+    ax.contourf(a, b, p, levels=np.linspace(0, 1, 11), cmap="RdBu_r", alpha=0.7)
+    scatter(ax, X, y)
+    ax.set_title(title)
+
+
+def averaged(make: Any) -> Figure:
+    """One tree against the average of many."""
+    fig, (left, right) = figure(2)
+    shares(left, DecisionTreeClassifier(), "one tree")
+    shares(right, make(100, random_state=0), "the average of 100")
+    return fig
+
+
+def averaged_values(make: Any) -> Figure:
+    """One deep tree against the average of many."""
+    x, target = wave()
+    fig, (left, right) = figure(2)
+    stairs(left, DecisionTreeRegressor(), x, target, "one tree")
+    stairs(right, make(100, random_state=0), x, target, "the average of 100")
+    return fig
+
+
+def boosted() -> Figure:
+    """Scores after few and after many steps."""
+    fig, axes = figure(2)
+    for ax, steps in zip(axes, (5, 60), strict=True):
+        model = HistGradientBoostingClassifier(max_iter=steps, min_samples_leaf=5)
+        shares(ax, model, f"after {steps} steps")
+    return fig
+
+
+def boosted_values() -> Figure:
+    """The sum grows towards the rows, step by step."""
+    x, target = wave()
+    fig, (ax,) = figure(1, width=5.5)
+    model = HistGradientBoostingRegressor(max_iter=40, max_leaf_nodes=4, min_samples_leaf=5)
+    model.fit(x[:, None], target)
+    at = np.linspace(0, 6, 600)
+    ax.scatter(x, target, s=12, color="grey", edgecolor="white", linewidth=0.4)
+    staged = list(model.staged_predict(at[:, None]))
+    for k, colour in zip((1, 5, 40), COLOURS):
+        ax.plot(at, staged[k - 1], color=colour, label=f"{k} trees")
+    ax.legend()
+    return fig
+
+
+PICTURES = {
+    "ExtraTreesClassifier": partial(averaged, ExtraTreesClassifier),
+    "ExtraTreesRegressor": partial(averaged_values, ExtraTreesRegressor),
+    "HistGradientBoostingClassifier": boosted,
+    "HistGradientBoostingRegressor": boosted_values,
+    "RandomForestClassifier": partial(averaged, RandomForestClassifier),
+    "RandomForestRegressor": partial(averaged_values, RandomForestRegressor),
+}

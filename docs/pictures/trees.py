@@ -1,0 +1,51 @@
+"""Pictures of the decision trees."""
+
+from __future__ import annotations
+
+import numpy as np
+from common import COLOURS, figure, regions
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from sklearn.datasets import make_moons
+
+from groundstate import DecisionTreeClassifier, DecisionTreeRegressor
+from groundstate.models.trees.plot import plot_tree
+
+X, y = make_moons(160, noise=0.25, random_state=0)
+
+
+def classifier() -> Figure:
+    """Boxes in the plane, and the tree that asks for them."""
+    model = DecisionTreeClassifier(max_depth=2).fit(X, y)
+    fig, (left, right) = figure(2, width=10.0, height=4.0)
+    regions(left, X, y, model.predict)
+    left.set_title("boxes of lowest energy")
+    plot_tree(model, ax=right)
+    return fig
+
+
+def wave() -> tuple[np.ndarray, np.ndarray]:
+    """A noisy sine."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(0, 6, 90))
+    return x, np.sin(x) + rng.normal(0, 0.25, 90)
+
+
+def stairs(ax: Axes, model: object, x: np.ndarray, target: np.ndarray, title: str) -> None:
+    """Rows and what a model makes of them."""
+    at = np.linspace(0, 6, 600)
+    ax.scatter(x, target, s=12, color=COLOURS[0], edgecolor="white", linewidth=0.4)
+    ax.plot(at, model.fit(x[:, None], target).predict(at[:, None]), color=COLOURS[1])  # type: ignore[attr-defined]
+    ax.set_title(title)
+
+
+def regressor() -> Figure:
+    """A staircase, coarse and fine."""
+    x, target = wave()
+    fig, axes = figure(2)
+    for ax, depth in zip(axes, (2, 5), strict=True):
+        stairs(ax, DecisionTreeRegressor(max_depth=depth), x, target, f"max_depth={depth}")
+    return fig
+
+
+PICTURES = {"DecisionTreeClassifier": classifier, "DecisionTreeRegressor": regressor}
