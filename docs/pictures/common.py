@@ -44,7 +44,9 @@ def regions(ax: Axes, X: np.ndarray, y: np.ndarray, predict: Callable[[np.ndarra
     scatter(ax, X, y)
 
 
-def landscape(ax: Axes, X: np.ndarray, energy: Callable[[np.ndarray], Any], levels: int = 14) -> None:
+def landscape(
+    ax: Axes, X: np.ndarray, energy: Callable[[np.ndarray], Any], levels: int = 14
+) -> None:
     """Contours of an energy over the plane: dark is low."""
     a, b, points = grid(X)
     values = np.asarray(energy(points)).reshape(a.shape)

@@ -7,7 +7,7 @@ from common import COLOURS, figure, grid, landscape, regions, scatter
 from matplotlib.figure import Figure
 from sklearn.datasets import make_moons
 
-from groundstate import SVC, GaussianProcessRegressor
+from groundstate import SVC, GaussianProcessRegressor, KernelClassifier, KernelRegressor
 from groundstate.math.kernels import RBF, White
 
 X, y = make_moons(160, noise=0.2, random_state=0)
@@ -50,7 +50,40 @@ def gaussian_process_regressor() -> Figure:
     return fig
 
 
+def kernel_regressor() -> Figure:
+    """Three widths, and the one that leaving one out finds."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(0, 6, 60))[:, None]
+    target = np.sin(x[:, 0]) + 0.25 * rng.normal(size=60)
+    at = np.linspace(0, 6, 300)[:, None]
+    fig, (ax,) = figure(1, width=5.5)
+    ax.scatter(x, target, s=12, color="grey")
+    found = KernelRegressor().fit(x, target)
+    for colour, model in zip(
+        COLOURS, (KernelRegressor(RBF(0.05)), KernelRegressor(RBF(1.5)), found), strict=False
+    ):
+        model.fit(x, target)
+        ax.plot(at, model.predict(at), color=colour, label=f"ℓ = {model.kernel_.length_scale:.2f}")
+    ax.legend(frameon=False)
+    ax.set(xlabel="x", title="too narrow, too wide, left one out")
+    return fig
+
+
+def kernel_classifier() -> Figure:
+    """Shares of the classes nearby."""
+    model = KernelClassifier().fit(X, y)
+    fig, (left, right) = figure(2)
+    regions(left, X, y, model.predict)
+    left.set_title("class of lowest energy")
+    landscape(right, X, lambda points: model.energy(points, np.zeros(len(points), int)))
+    scatter(right, X, y)
+    right.set_title("energy of class 0")
+    return fig
+
+
 PICTURES = {
     "GaussianProcessRegressor": gaussian_process_regressor,
+    "KernelClassifier": kernel_classifier,
+    "KernelRegressor": kernel_regressor,
     "SVC": svc,
 }

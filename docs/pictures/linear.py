@@ -88,7 +88,9 @@ def ridge() -> Figure:
     path = np.array([Ridge(alpha=a).fit(rows, target).coef_ for a in alphas])
     fig, (ax,) = figure(1, width=5.5)
     ax.plot(alphas, path)
-    ax.set(xscale="log", xlabel="alpha", ylabel="weights", title="a stronger prior, smaller weights")
+    ax.set(
+        xscale="log", xlabel="alpha", ylabel="weights", title="a stronger prior, smaller weights"
+    )
     return fig
 
 

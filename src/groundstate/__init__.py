@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     )
     from groundstate.models.explain import explain as explain
     from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
+    from groundstate.models.kernels.kernel_classifier import KernelClassifier as KernelClassifier
+    from groundstate.models.kernels.kernel_regressor import KernelRegressor as KernelRegressor
     from groundstate.models.linear.elastic_net import ElasticNet as ElasticNet
     from groundstate.models.linear.elastic_net_cv import ElasticNetCV as ElasticNetCV
     from groundstate.models.linear.lasso import Lasso as Lasso
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     )
     from groundstate.models.linear.perceptron import Perceptron as Perceptron
     from groundstate.models.linear.ridge import Ridge as Ridge
+    from groundstate.models.linear.ridge_cv import RidgeCV as RidgeCV
     from groundstate.models.mixtures.gaussian_mixture import GaussianMixture as GaussianMixture
     from groundstate.models.neighbors.k_neighbors_classifier import (
         KNeighborsClassifier as KNeighborsClassifier,
@@ -96,6 +99,8 @@ _EXPORTS = {
     "KMeans": "groundstate.models.clusters.kmeans",
     "KNeighborsClassifier": "groundstate.models.neighbors.k_neighbors_classifier",
     "KNeighborsRegressor": "groundstate.models.neighbors.k_neighbors_regressor",
+    "KernelClassifier": "groundstate.models.kernels.kernel_classifier",
+    "KernelRegressor": "groundstate.models.kernels.kernel_regressor",
     "Lasso": "groundstate.models.linear.lasso",
     "LassoCV": "groundstate.models.linear.lasso_cv",
     "LinearDiscriminantAnalysis": "groundstate.models.discriminant.linear_discriminant_analysis",
@@ -109,6 +114,7 @@ _EXPORTS = {
     "RandomForestClassifier": "groundstate.models.ensembles.random_forest_classifier",
     "RandomForestRegressor": "groundstate.models.ensembles.random_forest_regressor",
     "Ridge": "groundstate.models.linear.ridge",
+    "RidgeCV": "groundstate.models.linear.ridge_cv",
     "SVC": "groundstate.models.svm.svc",
     "explain": "groundstate.models.explain",
     "load": "groundstate.store",

@@ -40,6 +40,8 @@ QUICK: dict[str, dict[str, Any]] = {
     "KMeans": {"n_clusters": 3, "random_state": 0},
     "KNeighborsClassifier": {"n_neighbors": 3},
     "KNeighborsRegressor": {},
+    "KernelClassifier": {},
+    "KernelRegressor": {},
     "Lasso": {"alpha": 0.1},
     "LassoCV": {},
     "LinearDiscriminantAnalysis": {},
@@ -53,6 +55,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "RandomForestClassifier": {"n_estimators": 8, "random_state": 0},
     "RandomForestRegressor": {"n_estimators": 8, "random_state": 0},
     "Ridge": {},
+    "RidgeCV": {},
     "SVC": {},
 }
 NAMES = sorted(QUICK)
@@ -64,6 +67,7 @@ CLASSIFIERS = [
     "GaussianNB",
     "HistGradientBoostingClassifier",
     "KNeighborsClassifier",
+    "KernelClassifier",
     "LinearDiscriminantAnalysis",
     "LinearSVC",
     "LogisticRegression",
@@ -85,7 +89,7 @@ def table(name: str) -> tuple[np.ndarray, np.ndarray | None]:
         return make_regression(80, 4, noise=1.0, random_state=0)
     X, y = load_iris(return_X_y=True)
     if name == "BernoulliRBM":
-        X = (X > X.mean(0)).astype(float)
+        X = (X.mean(0) < X).astype(float)
     return X, y if row.role == "classifier" else None
 
 
@@ -96,7 +100,7 @@ def answer(model: Any, X: Any) -> Any:
 
 def test_every_registered_model_has_a_row() -> None:
     assert models.names() == NAMES
-    assert CLASSIFIERS == [row.name for row in models if row.role == "classifier"]
+    assert [row.name for row in models if row.role == "classifier"] == CLASSIFIERS
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -153,7 +157,9 @@ def test_energy_is_one_number_per_row(name: str) -> None:
     assert e.shape == (7,) and np.isfinite(e).all()
     if y is not None:
         joint = model.energy(X[:7], y[:7])
-        assert joint.shape == (7,) and (joint >= e - 1e-9).all() or models[name].role == "regressor"
+        assert (joint.shape == (7,) and (joint >= e - 1e-9).all()) or models[
+            name
+        ].role == "regressor"
 
 
 @pytest.mark.parametrize("name", NAMES)

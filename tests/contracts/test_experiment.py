@@ -47,7 +47,9 @@ def test_run(name: str, tmp_path: Path) -> None:
     # a busy machine may miss a claim about time; no test depends on the clock
     decided = [claim for claim in result.claims if not claim.timed]
     failed = [claim for claim in decided if not claim.holds]
-    assert decided and not failed, "\n".join(f"{c.text}: {c.value}, expected {c.expected}" for c in failed)
+    assert decided and not failed, "\n".join(
+        f"{c.text}: {c.value}, expected {c.expected}" for c in failed
+    )
     assert result.verdict is all(claim.holds for claim in result.claims)
     for claim in result.claims:
         assert isinstance(claim, Claim) and claim.text and claim.expected

@@ -24,6 +24,8 @@ from groundstate.energy import (
     NetClassEnergy,
     ProbabilisticPCAEnergy,
     ProcessEnergy,
+    SmootherClassEnergy,
+    SmootherEnergy,
     SquaredEnergy,
 )
 from groundstate.energy.tree_boosted import BoostedClassEnergy, BoostedEnergy
@@ -69,6 +71,12 @@ PROBLEMS: dict[str, tuple[Energy, Rule, Mapping[str, Tensor], Penalty | None]] =
     ),
     "field": (
         FieldEnergy(X[:5], RBF(1.0) + White(0.5)), Naive(over="y"), {"y": X[:, [0, 1, 0, 1, 2]]}, None,
+    ),
+    "local mean": (
+        SmootherEnergy(3, 2, RBF(1.0)), Naive(over="y"), {"x": X, "y": X[:, :2]}, None,
+    ),
+    "local classes": (
+        SmootherClassEnergy(3, 3, RBF(1.0)), Naive(over="y"), {"x": X, "y": Y}, None,
     ),
     "process": (
         ProcessEnergy(3, 2, RBF(1.0) + White(0.5)), Naive(over="y"), {"x": X, "y": X[:, :2]}, None,

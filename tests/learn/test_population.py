@@ -107,12 +107,12 @@ def test_other_rules(rule) -> None:  # type: ignore[no-untyped-def]
         data = {"x": rows()["x"], "y": rows()["x"][:, :1] * 2}
         make = lambda s: SquaredEnergy(
             5, 1, (4,), generator=torch.Generator().manual_seed(s)
-        ).double()  # noqa: E731
+        ).double()
     else:
         data = rows()
         make = lambda s: NetClassEnergy(
             5, 3, (4,), generator=torch.Generator().manual_seed(s)
-        ).double()  # noqa: E731
+        ).double()
     together, alone = [make(s) for s in range(2)], [make(s) for s in range(2)]
     solver = Stochastic(batch_size=32, max_epochs=2, tol=None)
     fit_population(together, data, rule, solver, random_state=[0, 1])

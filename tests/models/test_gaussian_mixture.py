@@ -238,3 +238,16 @@ def test_density_integrates_to_one() -> None:
     mass = np.exp(model.score_samples(points)).sum() * (side[1] - side[0]) ** 2
     assert mass == pytest.approx(1.0, abs=1e-3)
     assert math.isfinite(model.lower_bound_)
+
+
+def test_a_stream_of_batches_is_the_whole() -> None:
+    x = torch.from_numpy(IRIS)
+    weight = torch.linspace(0.5, 2.0, len(x), dtype=torch.float64)
+    stream = [{"x": x[i : i + 40], "weight": weight[i : i + 40]} for i in range(0, len(x), 40)]
+    fitted = []
+    for data, w in (({"x": x}, weight), (stream, None)):
+        energy = GaussianMixtureEnergy(3, 4).double()
+        energy.mu.data.copy_(x[[0, 60, 120]])
+        fit(energy, data, NLL(), MixtureEM(max_iter=8, tol=None), sample_weight=w)
+        fitted.append(energy)
+    torch.testing.assert_close(fitted[0].U, fitted[1].U, rtol=1e-9, atol=1e-9)

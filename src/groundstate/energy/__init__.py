@@ -27,6 +27,7 @@ from groundstate.energy.reference import (
     SquaredEnergy,
     TableEnergy,
 )
+from groundstate.energy.smoother import SmootherClassEnergy, SmootherEnergy
 from groundstate.energy.spaces import Binary, Count, Finite, Real, Sequence, Simplex, Space
 from groundstate.energy.step import StepState
 from groundstate.energy.targets import StackedEnergies, TargetEnergy
@@ -69,6 +70,8 @@ __all__ = [
     "Scaled",
     "Sequence",
     "Simplex",
+    "SmootherClassEnergy",
+    "SmootherEnergy",
     "Space",
     "SquaredEnergy",
     "StackedEnergies",

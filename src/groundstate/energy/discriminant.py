@@ -99,7 +99,11 @@ class GaussianClassEnergy(JointClassEnergy):
         self.d, self.covariance = d, covariance
         self.shape = Shape(covariance, smoothing, shrinkage, reg_param, tol)
         self.mu = nn.Parameter(torch.zeros(k, d))
-        unit = {"diag": torch.ones(k, d), "tied": torch.eye(d), "full": torch.eye(d).repeat(k, 1, 1)}
+        unit = {
+            "diag": torch.ones(k, d),
+            "tied": torch.eye(d),
+            "full": torch.eye(d).repeat(k, 1, 1),
+        }
         self.U = nn.Parameter(unit[covariance])
         self.register_buffer("origin", torch.zeros(k, d))
         self.register_buffer("balance", torch.ones(k))

@@ -68,15 +68,37 @@ from groundstate.learn.rules import (
 from groundstate.learn.sgld import SGLD
 from groundstate.learn.smo import SMO
 from groundstate.learn.smo_engine import smo
+from groundstate.learn.smoother import Smoothing
 from groundstate.learn.snapshots import Snapshots
 from groundstate.learn.target_prop import AlternatingTargets
 from groundstate.learn.theta import ParameterEnergy, ThetaDraws
 from groundstate.learn.trainer import Stochastic, adam, sgd
 
 __all__ = [
-    "Callback", "Checkpoint", "Closed", "EarlyStopping", "HingeDual", "History", "LBFGS",
-    "LeastSquares", "Newton", "OneVsRest", "OnlinePerceptron", "Penalty", "Problem", "Progress",
-    "Rule", "Run", "Solver", "SquaredHingeNewton", "Stochastic", "Terms", "adam", "fit", "fit_population", "sgd",
+    "Callback",
+    "Checkpoint",
+    "Closed",
+    "EarlyStopping",
+    "HingeDual",
+    "History",
+    "LBFGS",
+    "LeastSquares",
+    "Newton",
+    "OneVsRest",
+    "OnlinePerceptron",
+    "Penalty",
+    "Problem",
+    "Progress",
+    "Rule",
+    "Run",
+    "Solver",
+    "SquaredHingeNewton",
+    "Stochastic",
+    "Terms",
+    "adam",
+    "fit",
+    "fit_population",
+    "sgd",
     "solver_for",
     "ElasticNet",
     "GaussianPrior",
@@ -140,4 +162,5 @@ __all__ = [
     "OneVsOne",
     "SMO",
     "smo",
+    "Smoothing",
 ]

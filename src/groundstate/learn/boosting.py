@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numba
@@ -71,7 +71,7 @@ class HistogramBoosting:
 
     max_iter: int = 100
     learning_rate: float = 0.1
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     max_bins: int = 255
     categories: tuple[int, ...] | None = None
     stopping: Stopping | None = None
@@ -133,8 +133,8 @@ class _Fit:
         if self.train is not None and bool((self.train == 1.0).all()):
             self.train = None
         kind = self.energy.loss if isinstance(self.energy, BoostedEnergy) else "classes"
-        outputs = int(self.energy.b.shape[0])
-        self.loss = Loss(kind, self.y, outputs, getattr(self.energy, "quantile", 0.5))
+        b: Any = self.energy.b
+        self.loss = Loss(kind, self.y, len(b), getattr(self.energy, "quantile", 0.5))
         self.trees: list[Tree] = []
 
     def loop(self, monitor: Monitor, history: History, threads: int) -> None:

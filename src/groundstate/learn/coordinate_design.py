@@ -76,9 +76,7 @@ class GramDesign(Design):
     ) -> int:
         part = w[ws]
         H = np.ascontiguousarray(self.G[np.ix_(ws, ws)])
-        epochs, _ = kernels.gram_descent(
-            H, self.q[ws], self.yy, part, lam, mu, positive, tol, most
-        )
+        epochs, _ = kernels.gram_descent(H, self.q[ws], self.yy, part, lam, mu, positive, tol, most)
         w[ws] = part
         return int(epochs)
 
@@ -151,9 +149,7 @@ class SparseDesign(Design):
         self.data = data if weight is None else data * self.root[self.rows]
         self.y = self.root * (y - self.mean_y)
         self.yy = float(self.y @ self.y)
-        each = np.bincount(
-            np.repeat(np.arange(p), np.diff(self.starts)), self.data**2, minlength=p
-        )
+        each = np.bincount(np.repeat(np.arange(p), np.diff(self.starts)), self.data**2, minlength=p)
         self.norms = np.maximum(each - self.W * self.mean_x**2, 0.0)
         constant = self.norms <= 1e-14 * each
         self.norms[constant] = 0.0

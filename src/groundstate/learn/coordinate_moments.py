@@ -132,9 +132,7 @@ class Moments:
         return GramDesign(W, G, q, max(yy - W * dy * dy, 0.0), mean_x + dx, mean_y + dy)
 
 
-def path_alphas(
-    top: float, n_alphas: int, eps: float
-) -> NDArray[np.float64]:
+def path_alphas(top: float, n_alphas: int, eps: float) -> NDArray[np.float64]:
     """``n_alphas`` values from ``top`` down to ``eps * top``, evenly spaced in their logarithm."""
     if top <= np.finfo(float).resolution:
         return np.full(n_alphas, np.finfo(float).resolution)

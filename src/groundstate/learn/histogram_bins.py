@@ -33,8 +33,8 @@ def _encode(column: Any, edges: Any, missing: int, out: Any) -> None:
         if not scale < np.inf:
             scale = 0.0
     for k in range(m):
-        cell = np.int64(min(max((edges[k] - low) * scale, 0.0), GUIDE - 1.0)) if scale > 0 else 0
-        guide[cell + 1] += 1
+        place = np.int64(min(max((edges[k] - low) * scale, 0.0), GUIDE - 1.0)) if scale > 0 else 0
+        guide[place + 1] += 1
     for c in range(GUIDE):
         guide[c + 1] += guide[c]
     for i in range(len(column)):
@@ -42,9 +42,15 @@ def _encode(column: Any, edges: Any, missing: int, out: Any) -> None:
         if np.isnan(v):
             out[i] = missing
             continue
-        c = np.int64(min(max((v - low) * scale, 0.0), GUIDE - 1.0)) if scale > 0 else 0
-        at = guide[c]
-        while at < m and v > edges[at]:
+        cell = np.int64(min(max((v - low) * scale, 0.0), GUIDE - 1.0)) if scale > 0 else 0
+        at, end = guide[cell], guide[cell + 1]
+        while end - at > 4:  # a crowded cell, as outliers make them
+            middle = (at + end) // 2
+            if v > edges[middle]:
+                at = middle + 1
+            else:
+                end = middle
+        while at < end and v > edges[at]:
             at += 1
         out[i] = at
 
@@ -130,7 +136,7 @@ class Bins:
 
         def edges(j: int) -> F64:
             if sizes[j]:
-                return np.arange(min(int(sizes[j]), max_bins) - 1) + 0.5
+                return np.arange(0.5, min(int(sizes[j]), max_bins) - 1)
             return column_edges(np.ascontiguousarray(X[:, j]), weight, max_bins)
 
         kept = {

@@ -69,12 +69,16 @@ class Grower:
             np.zeros(d, np.int64) if limits.rising is None else np.array(limits.rising, np.int64),
             together,
         )
-        self.weight = weight
         self.live: NDArray[np.int32] = np.arange(n, dtype=np.int32)
         if weight is not None:
             self.live = np.flatnonzero(weight).astype(np.int32)
         total = float(len(self.live) if weight is None else weight.sum())
         whole = weight is None or bool((weight == np.rint(weight)).all())
+        scale = 1.0
+        if not whole and weight is not None:  # weights that are no counts count one on average
+            scale = len(self.live) / total
+            weight, total = weight * scale, float(len(self.live))
+        self.weight = weight
         self.bits = max(2, math.frexp(total)[1] + 1) if whole else 32
         self.unit = 1.0 if whole else math.ldexp(1.0, math.frexp(total)[1] - 30)
         leaves = len(self.live) if limits.max_leaves is None else limits.max_leaves
@@ -84,7 +88,7 @@ class Grower:
             leaves = min(leaves, max(1, int(total / limits.min_weight)))
         self.capacity = max(1, 2 * leaves - 1)
         self.settings = Settings(
-            np.array([limits.l2, limits.min_weight, limits.min_hessian]),
+            np.array([limits.l2 * scale, limits.min_weight, limits.min_hessian]),
             limits.max_leaves or 0,
             _NEVER if limits.max_depth is None else limits.max_depth,
             d if limits.columns >= 1 else max(1, int(limits.columns * d)),

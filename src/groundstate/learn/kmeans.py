@@ -25,13 +25,13 @@ from groundstate.registry import solvers
 
 @solvers.register(
     formula=r"\mu_z \leftarrow \operatorname{mean}\{x_i : z_i = z\},\quad "
-    r"z_i = \arg\min_z\tfrac12\|x_i-\mu_z\|^2",
+    r"z_i = \arg\min_z\,\tfrac12\|x_i-\mu_z\|^2",
     make=lambda energy: Lloyd(),
 )
 @solver_for(CentroidEnergy, Naive)
 @dataclass(frozen=True)
 class Lloyd:
-    r"""Lower :math:`J = \frac1{\sum w}\sum_i w_i\min_z\tfrac12\|x_i-\mu_z\|^2` in turn over labels and
+    r"""Lower :math:`J = \frac1{\sum w}\sum_i w_i\min_z\,\tfrac12\|x_i-\mu_z\|^2` in turn over labels and
     centroids.
 
     This is EM at T = 0. A row is compared with all centroids only where Hamerly's bounds leave its

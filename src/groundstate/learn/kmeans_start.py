@@ -89,7 +89,9 @@ class Drawer:
 
     def _potentials(self, closest: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
         x, w = self.rows, self.w
-        parts = over_slices(lambda lo, hi: kernels.potentials(x, w, closest, rows, lo, hi), len(x))
+        parts = over_slices(
+            lambda lo, hi: kernels.potentials(x, w, closest, rows, lo, hi), len(x), 2**15
+        )
         return self.reduce.sum(torch.from_numpy(np.sum(list(parts), axis=0))).numpy()
 
     def uniform(self, k: int) -> NDArray[Any]:

@@ -184,7 +184,9 @@ class _Run:
                 member.penalty = L2(1.0)
         self.population = Population(members, place)
         self.rates = torch.full((p,), solver.lr) if lr is None else torch.tensor(list(lr))
-        self.shared = len(set(self.keys)) == 1 and (sample_weight is None or sample_weight.ndim == 1)
+        self.shared = len(set(self.keys)) == 1 and (
+            sample_weight is None or sample_weight.ndim == 1
+        )
         self.lines = self._lines()
 
     def _lines(self) -> list[WeightLine] | None:
@@ -347,9 +349,7 @@ def _per_member(weight: Tensor | None, p: int, rows: int) -> list[Tensor | None]
         return [weight] * p
     if weight.shape == (p, rows):
         return list(weight.unbind())
-    raise ShapeError(
-        f"sample_weight must be ({rows},) or ({p}, {rows}), got {tuple(weight.shape)}"
-    )
+    raise ShapeError(f"sample_weight must be ({rows},) or ({p}, {rows}), got {tuple(weight.shape)}")
 
 
 __all__ = ["fit_population"]

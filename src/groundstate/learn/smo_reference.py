@@ -29,7 +29,7 @@ def smo_reference(
         if F[i] - np.where(fall, F, np.inf).min() <= tol:
             break
         curve = np.maximum(K[i, i] + np.diag(K) - 2 * K[i], 1e-12)
-        gain = np.where(fall & (F < F[i]), (F[i] - F) ** 2 / curve, -np.inf)
+        gain = np.where(fall & (F[i] > F), (F[i] - F) ** 2 / curve, -np.inf)
         j = int(np.argmax(gain))
         step = min((F[i] - F[j]) / curve[j], hi[i] - beta[i], beta[j] - lo[j])
         beta[i] += step

@@ -175,9 +175,9 @@ def _fill(cols: Columns, rule: Rule, j: int, rows: Any, lo: int, hi: int, work: 
                 hist[c * size + k] += work.stats[i, k]
     if found * 6 > bins:  # walking over all codes is cheaper than sorting
         found = 0
-        for c in range(bins):
-            present[found] = c
-            found += count[c] > 0
+        for b in range(bins):
+            present[found] = b
+            found += count[b] > 0
     else:
         _sorted_present(present, found)
     return found
@@ -256,13 +256,14 @@ def _random_column(
 ) -> bool:  # fmt: skip
     """Try one cut of a column, uniform between its smallest and largest value in the node."""
     codes, size = cols.codes[j], rule.size
-    low, high, gaps = np.int64(1) << 40, np.int64(-1), 0
+    low, high, gaps = 1 << 40, -1, 0
     for i in range(lo, hi):
         c = np.int64(codes[rows[i]])
         if c == cols.missing:
             gaps += 1
         else:
-            low, high = min(low, c), max(high, c)
+            low = min(low, int(c))
+            high = max(high, int(c))
     if high < 0 or (low == high and gaps == 0):
         return False
     u = (mix(seed ^ mix(_U(j + 1))) >> _U(11)) * 2.0**-53

@@ -45,7 +45,9 @@ def inverse_root(VI: Any) -> NDArray[np.float64]:
     try:
         return np.linalg.cholesky(VI)
     except np.linalg.LinAlgError:
-        raise ValueError("VI must be positive definite, as the inverse of a covariance is") from None
+        raise ValueError(
+            "VI must be positive definite, as the inverse of a covariance is"
+        ) from None
 
 
 def pairwise(x: Tensor, z: Tensor, p: float = 2.0) -> Tensor:
@@ -93,4 +95,12 @@ def check_metric(metric: Any) -> None:
         )
 
 
-__all__ = ["METRICS", "check_metric", "inverse_root", "pairwise", "power_of", "smallest", "unit_rows"]
+__all__ = [
+    "METRICS",
+    "check_metric",
+    "inverse_root",
+    "pairwise",
+    "power_of",
+    "smallest",
+    "unit_rows",
+]

@@ -135,7 +135,10 @@ class NearestRows:
     def _direct(self, x: NDArray[Any], todo: NDArray[Any], out: Any, found: Any) -> None:
         def block(lo: int, hi: int) -> None:
             rows = todo[lo:hi]
-            o, f = np.empty((len(rows), out.shape[1])), np.empty((len(rows), out.shape[1]), np.int64)
+            o, f = (
+                np.empty((len(rows), out.shape[1])),
+                np.empty((len(rows), out.shape[1]), np.int64),
+            )
             kernels.direct(x[rows], self.rows, o, f)
             out[rows], found[rows] = o, f
 

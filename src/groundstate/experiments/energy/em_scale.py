@@ -102,9 +102,7 @@ def em_scale(seed: int = 0, *, quick: bool = False) -> Result:
     ratio = max(step.values()) / min(step.values())
     worst = max(abs(1 - a / b) for a, b in zip(bounds["mini-batch"], bounds["full"]))
     claims = [
-        Claim.at_most(
-            "time of a step: largest over N against smallest", ratio, 2.0
-        ).on_the_clock(),
+        Claim.at_most("time of a step: largest over N against smallest", ratio, 2.0).on_the_clock(),
         Claim.at_most("largest relative distance of the bound from full EM's", worst, 0.01),
     ]
     numbers = {"N": list(SIZES), **bounds, "distance": worst, "rows seen": BATCH * STEPS}

@@ -64,9 +64,7 @@ class ClosedFormClassifier(ProbabilisticClassifier):
         x, home = super()._rows(X)
         return self._features(x), home
 
-    def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further rows; the result is that of ``fit`` on all rows seen so far.
 
         Parameters

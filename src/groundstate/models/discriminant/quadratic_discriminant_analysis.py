@@ -146,7 +146,5 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
             "rotations_": rotations,
         }
         if self.store_covariance:
-            named["covariance_"] = [
-                (r * s) @ r.T for r, s in zip(rotations, scalings, strict=True)
-            ]
+            named["covariance_"] = [(r * s) @ r.T for r, s in zip(rotations, scalings, strict=True)]
         return named

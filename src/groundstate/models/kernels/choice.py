@@ -58,4 +58,12 @@ def gamma_of(gamma: Any, X: Tensor, y: Tensor | None, weight: Any) -> float:
     return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
 
-__all__ = ["chosen_kernel", "gamma_of"]
+def start_kernel(kernel: Kernel | None, X: Tensor, y: Tensor | None, weight: Any) -> Kernel:
+    """The kernel that was given, or an RBF as wide as the rows are spread."""
+    if kernel is not None:
+        return kernel
+    spread = 1.0 / (2.0 * gamma_of("scale", X, y, weight))
+    return RBF(spread**0.5, (1e-3 * spread**0.5, 1e3 * spread**0.5))
+
+
+__all__ = ["chosen_kernel", "gamma_of", "start_kernel"]

@@ -70,7 +70,11 @@ def enet_path(
     if not 0 < l1_ratio <= 1:
         raise ValueError(f"l1_ratio must be above 0 and at most 1, got {l1_ratio}; 0 is Ridge")
     X, y = check_X_y(
-        unwrap(X)[0], unwrap(y)[0], accept_sparse="csc", dtype=[np.float64, np.float32], y_numeric=True
+        unwrap(X)[0],
+        unwrap(y)[0],
+        accept_sparse="csc",
+        dtype=[np.float64, np.float32],
+        y_numeric=True,
     )
     rows = X if issparse(X) else torch.from_numpy(np.ascontiguousarray(X))
     target = torch.from_numpy(np.asarray(y, dtype=np.float64)[:, None].copy())

@@ -37,7 +37,9 @@ class SparseLinearRegressor(EnergyRegressor):
         strength = alpha * (float(len(X)) if weight is None else float(weight.sum()))
         if strength == 0:
             warnings.warn(
-                "With alpha=0, this is least squares; use LinearRegression", UserWarning, stacklevel=7
+                "With alpha=0, this is least squares; use LinearRegression",
+                UserWarning,
+                stacklevel=7,
             )
         if strength * l1_ratio == 0 and not self.positive:
             ridge = strength * (1 - l1_ratio)

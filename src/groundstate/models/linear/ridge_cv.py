@@ -1,0 +1,168 @@
+"""Ridge regression with its strength chosen by leave-one-out or cross-validation."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils._param_validation import StrOptions
+from torch import Tensor
+
+from groundstate.energy.base import Energy
+from groundstate.energy.reference import SquaredEnergy
+from groundstate.learn import L2, LeastSquares, Naive
+from groundstate.learn.ridge_loo import RidgePath
+from groundstate.models.base import Plan
+from groundstate.models.linear.coefficients import output_coefficients
+from groundstate.models.roles import EnergyRegressor
+from groundstate.registry import models
+
+
+class _Told(RegressorMixin, BaseEstimator):
+    """A regressor that predicts what it is given, for scorers."""
+
+    def fit(self, X: Any, y: Any) -> _Told:
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return X
+
+
+@models.register(family="linear", task="regression", role="regressor")
+class RidgeCV(EnergyRegressor):
+    r"""Ridge regression whose strength predicts rows that were left out best.
+
+    .. math::
+        e(x, y) = \tfrac12\|y - Wx - b\|^2, \qquad
+        \hat\alpha = \arg\min_\alpha \sum_i w_i\Bigl(\frac{y_i - \hat y_i}{1 - h_i}\Bigr)^2 .
+
+    One eigendecomposition serves all strengths; :math:`h_i` is the leverage of a row, so that every
+    row is left out once without fitting again. Of a row of weight w one of w rows is left out.
+
+    Parameters
+    ----------
+    alphas : array of floats, default=(0.1, 1.0, 10.0)
+        Strengths to choose from; see ``Ridge``.
+    fit_intercept : bool, default=True
+    scoring : str or callable, default=None
+        What to maximise; None is minus the squared error when rows are left out one by one, and
+        R² with ``cv``.
+    cv : int, splitter, iterable or None, default=None
+        Folds; None leaves out one row at a time, exactly.
+    gcv_mode : {"auto", "svd", "eigen"} or None, default=None
+        Accepted for scikit-learn's sake; the smaller side is always decomposed.
+    store_cv_results : bool, default=False
+        Keep ``cv_results_``; only with ``cv=None``.
+    device : str or torch.device, default=None
+        Where to compute; None is the CPU.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    alpha_ : float
+    best_score_ : float
+    cv_results_ : (n_samples, n_alphas) or (n_samples, n_targets, n_alphas) array
+        Squared errors of left-out rows, or their predictions where ``scoring`` is given.
+    coef_ : (n_features,) or (n_targets, n_features)
+    intercept_ : float or (n_targets,)
+    energy_ : SquaredEnergy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from groundstate import RidgeCV
+    >>> model = RidgeCV(alphas=[1.0]).fit(np.arange(4.0)[:, None], [1.0, 2.0, 2.0, 4.0])
+    >>> round(-model.best_score_, 6)
+    0.924644
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "alphas": ["array-like", float, int],
+        "fit_intercept": ["boolean"],
+        "scoring": [str, callable, None],
+        "cv": ["cv_object"],
+        "gcv_mode": [StrOptions({"auto", "svd", "eigen"}), None],
+        "store_cv_results": ["boolean"],
+        "device": "no_validation",  # type: ignore[dict-item]
+        "callbacks": "no_validation",  # type: ignore[dict-item]
+    }
+
+    def __init__(
+        self,
+        alphas: Any = (0.1, 1.0, 10.0),
+        *,
+        fit_intercept: bool = True,
+        scoring: Any = None,
+        cv: Any = None,
+        gcv_mode: Any = None,
+        store_cv_results: bool = False,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.scoring = scoring
+        self.cv = cv
+        self.gcv_mode = gcv_mode
+        self.store_cv_results = store_cv_results
+        self.device = device
+        self.callbacks = callbacks
+
+    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
+        assert y is not None
+        alphas = np.atleast_1d(np.asarray(self.alphas, dtype=np.float64))
+        if not len(alphas) or (alphas < 0).any():
+            raise ValueError(f"alphas must be at least one number, none below 0, got {self.alphas}")
+        if self.cv is not None and self.store_cv_results:
+            raise ValueError("cv!=None and store_cv_results=True are incompatible")
+        score = self._left_out if self.cv is None else self._folds
+        scores = score(X, y, weight, alphas)
+        best = int(np.argmax(scores))
+        self.alpha_, self.best_score_ = float(alphas[best]), float(scores[best])
+        penalty = L2(self.alpha_) if self.alpha_ > 0 else None
+        energy = SquaredEnergy(X.shape[1], y.shape[1], bias=self.fit_intercept)
+        return Plan(energy=energy, rule=Naive(), solver=LeastSquares(), penalty=penalty)
+
+    def _left_out(
+        self, X: Tensor, y: Tensor, weight: Tensor | None, alphas: np.ndarray
+    ) -> list[float]:
+        path = RidgePath(X, y, weight, self.fit_intercept)
+        errors = torch.stack([path.left_out(a) for a in alphas], -1)  # (n, m, alphas)
+        told = (y.double()[:, :, None] - errors).cpu().numpy()
+        wrong = errors.square()
+        if self.store_cv_results:
+            kept = wrong.cpu().numpy() if self.scoring is None else told
+            self.cv_results_ = kept[:, 0] if self._flat_target else kept
+        if self.scoring is None:
+            mean = torch.einsum("n,nma->a", path.w, wrong) / (path.w.sum() * y.shape[1])
+            return (-mean).tolist()
+        return [self._score(told[:, :, a], y, weight) for a in range(len(alphas))]
+
+    def _folds(self, X: Tensor, y: Tensor, weight: Tensor | None, alphas: np.ndarray) -> np.ndarray:
+        scores = []
+        for train, held in check_cv(self.cv).split(np.zeros((len(X), 1)), y.cpu().numpy()):
+            w = None if weight is None else weight[train]
+            path = RidgePath(X[train], y[train], w, self.fit_intercept)
+            row = []
+            for alpha in alphas:
+                W, b = path.solution(alpha)
+                told = (X[held].double() @ W + b).cpu().numpy()
+                row.append(self._score(told, y[held], None if weight is None else weight[held]))
+            scores.append(row)
+        return np.mean(scores, 0)
+
+    def _score(self, told: np.ndarray, y: Tensor, weight: Tensor | None) -> float:
+        scorer = check_scoring(_Told(), scoring=self.scoring or "r2")
+        true = y.double().cpu().numpy()
+        if self._flat_target:
+            told, true = told[:, 0], true[:, 0]
+        extra = {} if weight is None else {"sample_weight": weight.cpu().numpy()}
+        return float(scorer(_Told(), told, true, **extra))
+
+    def _learned(self, energy: Energy) -> dict[str, Any]:
+        return output_coefficients(energy, self._flat_target)
