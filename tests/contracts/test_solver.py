@@ -52,6 +52,14 @@ from groundstate.registry import solvers
 G = torch.Generator().manual_seed(0)
 X = torch.randn(60, 3, generator=G, dtype=torch.float64)
 Y = (X[:, 0] > 0).long() + (X[:, 1] > 0.5).long()
+
+
+def remembering(energy: Any, values: Tensor) -> Energy:
+    energy.double().set(X, values, None, energy.kernel)
+    smoother: Energy = energy
+    return smoother
+
+
 PROBLEMS: dict[str, tuple[Energy, Rule, Mapping[str, Tensor], Penalty | None]] = {
     "tree": (TreeClassEnergy(3, 3), SoftMin(), {"x": X, "y": Y}, None),
     "tree of means": (TreeMeanEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, None),
@@ -73,10 +81,12 @@ PROBLEMS: dict[str, tuple[Energy, Rule, Mapping[str, Tensor], Penalty | None]] =
         FieldEnergy(X[:5], RBF(1.0) + White(0.5)), Naive(over="y"), {"y": X[:, [0, 1, 0, 1, 2]]}, None,
     ),
     "local mean": (
-        SmootherEnergy(3, 2, RBF(1.0)), Naive(over="y"), {"x": X, "y": X[:, :2]}, None,
+        remembering(SmootherEnergy(3, 2, RBF(1.0)), X[:, :2]), Naive(over="y"),
+        {"x": X, "y": X[:, :2]}, None,
     ),
     "local classes": (
-        SmootherClassEnergy(3, 3, RBF(1.0)), Naive(over="y"), {"x": X, "y": Y}, None,
+        remembering(SmootherClassEnergy(3, 3, RBF(1.0)), torch.eye(3)[Y]), SoftMin(),
+        {"x": X, "y": Y}, None,
     ),
     "process": (
         ProcessEnergy(3, 2, RBF(1.0) + White(0.5)), Naive(over="y"), {"x": X, "y": X[:, :2]}, None,

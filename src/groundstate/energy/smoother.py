@@ -2,16 +2,19 @@ r"""Kernel smoothers: an answer is the average of the rows nearby, weighted by t
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributions import Distribution
 
 from groundstate.energy.base import Energy
 from groundstate.energy.offers import offers
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
 from groundstate.math.kernels import RBF, Geometry, Kernel
+from groundstate.math.laws import isotropic
 
 TILE = 2**24  # kernel values of one piece of rows
 
@@ -121,6 +124,14 @@ class SmootherEnergy(Memory):
     def best(self, x: Tensor) -> Tensor:
         return self.predict(x)
 
+    @offers.conditional("y")
+    def law(self, x: Tensor, T: float = 1.0) -> Distribution:
+        return isotropic(self.predict(x), T**0.5)
+
+    @offers.log_partition("y")
+    def constant(self, x: Tensor, T: float = 1.0) -> Tensor:
+        return x.new_full((x.shape[0],), 0.5 * self.m * math.log(2 * math.pi * T))
+
 
 def _classes() -> SmootherClassEnergy:
     energy = SmootherClassEnergy(2, 3, RBF(1.0))
@@ -154,10 +165,6 @@ class SmootherClassEnergy(Memory):
         self.normalize = normalize
         self._remember(d, k, kernel, n)
 
-    @property
-    def normalised(self) -> frozenset[str]:  # type: ignore[override]
-        return frozenset({"y"}) if self.normalize and len(self.rows_x) else frozenset()
-
     def config(self) -> dict[str, Any]:
         return {
             "d": self.d, "k": self.m, "kernel": self.kernel, "n": len(self.rows_x),
@@ -172,6 +179,8 @@ class SmootherClassEnergy(Memory):
         found, total = self.sums(x)
         if not self.normalize:
             return -found
+        if not len(self.rows_x):  # nothing is known: all classes alike
+            return found + math.log(self.m)
         return safe(total).log()[:, None] - found.clamp(min=torch.finfo(x.dtype).tiny).log()
 
 

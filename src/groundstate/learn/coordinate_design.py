@@ -66,10 +66,9 @@ class GramDesign(Design):
         pass
 
     def correlations(self, w: F64, alive: I64) -> tuple[F64, float, float]:
-        support = np.flatnonzero(w)
-        g = self.q - self.G[support].T @ w[support] if len(support) else self.q.copy()
-        wq = float(w @ self.q)
-        return g, self.yy - wq, max(self.yy - wq - float(w @ g), 0.0)
+        g = kernels.without(self.q, self.G, w)
+        wq = kernels.inner(w, self.q)
+        return g, self.yy - wq, max(self.yy - wq - kernels.inner(w, g), 0.0)
 
     def descend(
         self, w: F64, ws: I64, lam: float, mu: float, positive: bool, tol: float, most: int
@@ -166,16 +165,16 @@ class SparseDesign(Design):
 
     def start(self, w: F64) -> None:
         """The residual at w, from scratch."""
-        self.r, self.total = self.y.copy(), float(self.root @ self.y)
+        self.r = self.y.copy()
         for j in np.flatnonzero(w):
             lo, hi = self.starts[j], self.starts[j + 1]
             self.r[self.rows[lo:hi]] -= w[j] * self.data[lo:hi]
-        self.total = float(self.root @ self.r) if self.mean_x.any() else 0.0
+        self.total = kernels.inner(self.root, self.r) if self.mean_x.any() else 0.0
 
     def _sums(self) -> tuple[float, float]:
         shift = self.total / self.W
-        yr = float(self.y @ self.r) - float(self.y @ self.root) * shift
-        return yr, max(float(self.r @ self.r) - self.total * shift, 0.0)
+        yr = kernels.inner(self.y, self.r) - kernels.inner(self.y, self.root) * shift
+        return yr, max(kernels.inner(self.r, self.r) - self.total * shift, 0.0)
 
     def correlations(self, w: F64, alive: I64) -> tuple[F64, float, float]:
         g = np.zeros(len(w))

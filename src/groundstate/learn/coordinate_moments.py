@@ -101,7 +101,8 @@ class Moments:
                 sums["W"] += w.sum()
             sums["x"] += v.sum(0)
             sums["y"] += u.sum(0)
-            sums["xx"].addmm_(v.T, x)
+            square = (x if weight is None else x * w.sqrt()).numpy()
+            sums["xx"] += torch.from_numpy(square.T @ square)  # NumPy does half of it twice
             sums["xy"].addmm_(v.T, y)
             sums["yy"] += (u * y).sum(0)
         self.sums = current().sum_dict(sums)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from groundstate.energy.tree_nodes import Tree
 from groundstate.learn.histogram_bins import Bins
-from groundstate.learn.histogram_kernels import BINS, GROUP
-from groundstate.learn.histogram_tree import Settings, Table, grow
+from groundstate.learn.histogram_kernels import BINS, GROUP, SIZE
+from groundstate.learn.histogram_tree import Settings, Table, empty_nodes, grow
 from groundstate.learn.tree_jit import outer
 
 F64 = NDArray[np.float64]
@@ -99,6 +99,16 @@ class Grower:
         self.pairs = np.zeros((n, 2), np.int64)
         self.g, self.h = np.zeros(n), np.zeros(n)
         self.rows = self.live
+        sets = d if bins.categories.any() else 1
+        self.work = (
+            np.empty((len(self.live), 2), np.int64),
+            np.empty(len(self.live), np.int32),
+            np.empty((2, d, SIZE)),
+            np.zeros((2, sets, BINS), bool),
+            np.ones((2, d), bool),
+            np.empty(len(self.pool), np.int64),
+            np.empty(self.capacity, np.int64),
+        )
 
     def grow(self, g: F64, h: F64, seed: int) -> tuple[Tree, list[tuple[int, int, int]]]:
         """A tree of leaf values −G/(H+λ), and for each leaf (node, lo, hi) in ``self.rows``."""
@@ -106,9 +116,10 @@ class Grower:
         step_g, step_h = _quantise(g, h, weight, self.bits, self.unit, self.pairs, self.g, self.h)
         units = np.array([step_g, step_h, self.unit, float(self.bits)])
         self.rows = self.live.copy()
-        node, size = grow(
-            self.table, self.settings, self.capacity, self.rows, self.pairs, units, self.g, self.h,
-            self.pool, np.uint64(seed),
+        node = empty_nodes(self.capacity, bool(self.bins.categories.any()), len(self.table.groups))
+        size = grow(
+            self.table, self.settings, node, self.rows, self.pairs, units, self.g, self.h,
+            self.pool, self.work, np.uint64(seed),
         )  # fmt: skip
         tree = self._tree(node, size)
         leaves = np.flatnonzero(tree.feature < 0)

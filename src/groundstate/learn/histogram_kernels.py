@@ -15,7 +15,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import prange, types
 from numba.extending import intrinsic
 
-from groundstate.learn.tree_jit import inner, threads, vector
+from groundstate.learn.tree_jit import inner, sort_by, threads, vector
 
 BINS = 256  # 255 of values, one of NaN
 MISSING = 255
@@ -58,7 +58,8 @@ def _add_pair(typingctx: Any, hist: Any, a: Any, b: Any, c: Any, d: Any, pairs: 
 @inner
 def fill(words: Any, rows: Any, lo: int, hi: int, pairs: Any, whole: bool, hist: Any) -> None:
     """Add the pairs of rows[lo:hi] to the histograms ``(GROUP * BINS * 2,)`` of one group."""
-    hist[:] = 0
+    for k in range(len(hist)):
+        hist[k] = 0
     for k in range(hi - lo):
         word = words[lo + k] if whole else words[rows[lo + k]]
         a = np.int64(word & np.uint32(255)) * 2
@@ -213,7 +214,8 @@ def _scan_categories(
     if m == 0:
         return
     alone = present <= CAT_ONE
-    order = np.argsort(key[:m], kind="mergesort")
+    order = np.arange(m)
+    sort_by(key, order, m)
     best, found, backward = cut[GAIN], -1, False
     for turn in range(1 if alone else 2):
         g_int, p_int = np.int64(0), np.int64(0)
@@ -236,7 +238,8 @@ def _scan_categories(
                 cut[GAIN], cut[CODE] = gain, -1.0
                 cut[LEFT_G], cut[LEFT_H], cut[LEFT_W], cut[DIRECTION] = gl, hl, wl, 0.0
     if found >= 0:
-        chosen[:] = False
+        for k in range(BINS):
+            chosen[k] = False
         for k in range(found if alone else 0, found + 1):
             chosen[used[order[m - 1 - k if backward else k]]] = True
 

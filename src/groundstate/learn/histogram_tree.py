@@ -26,7 +26,7 @@ from groundstate.learn.histogram_kernels import (
     best_cuts,
     best_cuts_threads,
 )
-from groundstate.learn.tree_jit import inner, outer
+from groundstate.learn.tree_jit import inner, outer, sort_by
 
 _U = np.uint64
 
@@ -82,8 +82,8 @@ def mix(word: Any) -> Any:
     return w ^ (w >> _U(31))
 
 
-@inner
-def _nodes(capacity: int, with_sets: bool, n_groups: int) -> Nodes:
+def empty_nodes(capacity: int, with_sets: bool, n_groups: int) -> Nodes:
+    """Room for the nodes of one tree."""
     box = np.empty((capacity, 2))
     box[:, 0], box[:, 1] = -np.inf, np.inf
     return Nodes(
@@ -122,7 +122,8 @@ def _choose(table: Table, node: Nodes, v: int, columns: int, allowed: Any) -> No
         key[j] = mix(node.path[v] ^ mix(_U(j + 1))) >> _U(1)
         if not allowed[j]:
             key[j] |= _U(1) << _U(63)
-    order = np.argsort(key)
+    order = np.arange(d)
+    sort_by(key, order, d)
     for k in range(columns, d):
         allowed[order[k]] = False
 
@@ -143,7 +144,8 @@ def _partition(codes: Any, rows: Any, spare: Any, node: Nodes, v: int, chosen: A
         spare[other] = r
         at += go
         other += 1 - go
-    rows[at:hi] = spare[:other]
+    for i in range(other):
+        rows[at + i] = spare[i]
     return at
 
 
@@ -165,7 +167,9 @@ def _evaluate(
         ordered[i - lo, 1] = pairs[r, 1]
     for k in range(2 if two else 1):
         v = first if k == 0 else second
-        boxes[k], totals[k] = node.box[v], node.total[v]
+        for i in range(3):
+            totals[k, i] = node.total[v, i]
+        boxes[k, 0], boxes[k, 1] = node.box[v, 0], node.box[v, 1]
         _choose(table, node, v, settings.columns, allowed[k])
     small, large = pool[node.slot[first]], pool[node.slot[second if two else first]]
     columns = (table.n_bins, table.categories, table.signs)
@@ -187,12 +191,14 @@ def _evaluate(
                 at, gain = j, cuts[k, j, GAIN] * (1 + 1e-11)
         if at < 0 or node.depth[v] >= settings.max_depth or t[2] < 2 * rules[1]:
             continue
-        node.best[v] = cuts[k, at]
+        for i in range(SIZE):
+            node.best[v, i] = cuts[k, at, i]
         node.code[v] = at
         node.gain[v] = cuts[k, at, GAIN] - own
         node.column[v] = -2
         if table.categories[at]:
-            node.sets[v] = chosen[k, at]
+            for i in range(BINS):
+                node.sets[v, i] = chosen[k, at, i]
 
 
 @inner
@@ -206,20 +212,20 @@ def _split(
     middle = _partition(table.codes[j // GROUP, :, j % GROUP], rows, spare, node, v, chosen)
     node.lo[l], node.hi[l], node.lo[r], node.hi[r] = node.lo[v], middle, middle, node.hi[v]
     node.total[l, 0], node.total[l, 1], node.total[l, 2] = cut[LEFT_G], cut[LEFT_H], cut[LEFT_W]
-    node.total[r] = node.total[v] - node.total[l]
+    for i in range(3):
+        node.total[r, i] = node.total[v, i] - node.total[l, i]
     node.path[l] = mix(node.path[v] ^ _U(0x5851F42D4C957F2D))
     node.path[r] = mix(node.path[v] ^ _U(0x14057B7EF767814F))
     node.depth[l] = node.depth[r] = node.depth[v] + 1
-    node.alive[l], node.alive[r] = node.alive[v], node.alive[v]
     for k in range(len(table.groups)):
-        if not table.groups[k, j]:
-            node.alive[l, k] = node.alive[r, k] = False
+        node.alive[l, k] = node.alive[r, k] = node.alive[v, k] and table.groups[k, j]
     seen = pool[node.slot[v], j // GROUP, ((j % GROUP) * BINS + MISSING) * 2 + 1] != 0
     # NaN that was not seen in training goes to the larger side
     node.missing_left[v] = (
         cut[DIRECTION] > 0 if seen else node.total[l, 2] >= node.total[r, 2] and node.code[v] >= 0
     )
-    node.box[l], node.box[r] = node.box[v], node.box[v]
+    for i in range(2):
+        node.box[l, i] = node.box[r, i] = node.box[v, i]
     if table.signs[j] != 0:
         l2, low, high = settings.rules[0], node.box[v, 0], node.box[v, 1]
         vl = min(max(-node.total[l, 0] / (node.total[l, 1] + l2), low), high)
@@ -230,23 +236,20 @@ def _split(
 
 @outer
 def grow(
-    table: Table, settings: Settings, capacity: int, rows: Any, pairs: Any, units: Any, g: Any,
-    h: Any, pool: Any, seed: Any,
-) -> Any:  # fmt: skip
-    """Grow one tree on the listed rows, which it reorders; returns the nodes and their number.
+    table: Table, settings: Settings, node: Nodes, rows: Any, pairs: Any, units: Any, g: Any,
+    h: Any, pool: Any, work: Any, seed: Any,
+) -> int:  # fmt: skip
+    """Grow one tree on the listed rows, which it reorders; returns how many nodes it has.
 
-    ``pairs`` are the whole-number gradients of `histogram_kernels`, ``g`` and ``h`` the real ones.
+    ``pairs`` are the whole-number gradients of `histogram_kernels`, ``g`` and ``h`` the real ones;
+    ``work`` is memory for rows, spare rows, cuts, sets, columns, free slots and waiting nodes.
     """
-    n, d = len(rows), len(table.n_bins)
-    node = _nodes(capacity, table.categories.any(), len(table.groups))
-    work = (
-        np.empty((n, 2), np.int64),
-        np.empty((2, d, SIZE)),
-        np.zeros((2, d if table.categories.any() else 1, BINS), np.bool_),
-        np.ones((2, d), np.bool_),
-    )
-    spare = np.empty(n, rows.dtype)
-    free, n_free = np.arange(len(pool)), len(pool) - 1
+    n = len(rows)
+    ordered, spare, cuts, chosen, allowed, free, pending = work
+    inside = (ordered, cuts, chosen, allowed)
+    for i in range(len(pool)):
+        free[i] = i
+    n_free = len(pool) - 1
     bits = np.int64(units[3])
     g_sum, p_sum = np.int64(0), np.int64(0)
     for i in range(n):
@@ -255,8 +258,8 @@ def grow(
     node.total[0, 0], node.total[0, 1] = g_sum * units[0], (p_sum >> bits) * units[1]
     node.total[0, 2] = (p_sum & ((np.int64(1) << bits) - 1)) * units[2]
     node.hi[0], node.path[0], node.slot[0] = n, seed, free[n_free]
-    _evaluate(table, settings, node, 0, -1, rows, pairs, pool, units, work)
-    pending, n_pending = np.zeros(capacity, np.int64), 1 if node.column[0] == -2 else 0
+    _evaluate(table, settings, node, 0, -1, rows, pairs, pool, units, inside)
+    pending[0], n_pending = 0, 1 if node.column[0] == -2 else 0
     n_nodes, n_leaves = 1, 1
     while n_pending > 0 and (settings.max_leaves == 0 or n_leaves < settings.max_leaves):
         pick = n_pending - 1
@@ -266,7 +269,8 @@ def grow(
                 if node.gain[pending[k]] > node.gain[pending[pick]] * (1 + 1e-11):
                     pick = k
         v = pending[pick]
-        pending[pick : n_pending - 1] = pending[pick + 1 : n_pending].copy()
+        for k in range(pick, n_pending - 1):
+            pending[k] = pending[k + 1]
         n_pending -= 1
         l = n_nodes
         n_nodes += 2
@@ -278,7 +282,7 @@ def grow(
         small, large = (l, l + 1) if smaller else (l + 1, l)
         n_free -= 1
         node.slot[small], node.slot[large] = free[n_free], node.slot[v]
-        _evaluate(table, settings, node, small, large, rows, pairs, pool, units, work)
+        _evaluate(table, settings, node, small, large, rows, pairs, pool, units, inside)
         # the smaller one on top: without a limit of leaves, few wait at any time
         for u in (large, small):
             if node.column[u] == -2:
@@ -297,7 +301,7 @@ def grow(
                 b += h[rows[i]]
             value = -a / b if b > 0 else 0.0
             node.value[v] = min(max(value, node.box[v, 0]), node.box[v, 1])
-    return node, n_nodes
+    return n_nodes
 
 
-__all__ = ["Nodes", "Settings", "Table", "grow", "mix"]
+__all__ = ["Nodes", "Settings", "Table", "empty_nodes", "grow", "mix"]

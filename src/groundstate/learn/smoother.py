@@ -15,6 +15,7 @@ from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
+from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.smo_rows import canonical_rows
 from groundstate.math.kernels import Geometry, Kernel
 from groundstate.registry import solvers
@@ -27,7 +28,7 @@ STARTS = (-2.0, -1.0, 0.0, 1.0)  # further starts, as changes of all logarithms
     formula=r"\min_\theta \sum_i w_i\|y_i - f_{-i}(x_i)\|^2", make=lambda energy: Smoothing()
 )
 @solver_for(SmootherEnergy, Naive)
-@solver_for(SmootherClassEnergy, Naive)
+@solver_for(SmootherClassEnergy, SoftMin)
 @dataclass(frozen=True)
 class Smoothing:
     r"""Keep the rows; where asked, minimise :math:`\sum_i w_i\|y_i - f_{-i}(x_i)\|^2` over the free

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from groundstate.learn.tree_jit import inner
+from groundstate.learn.tree_jit import inner, sort_by
 from groundstate.learn.tree_kernels import NONE, TIE, Columns, Cut, Rule, Work, mix
 
 _U = np.uint64
@@ -47,14 +47,18 @@ def absolute_impurity(rows: Any, lo: int, hi: int, y: Any, w: Any) -> float:
     values, weights = np.empty(n), np.empty(n)
     for i in range(n):
         values[i], weights[i] = y[rows[lo + i], 0], w[rows[lo + i]]
-    order = np.argsort(values)
+    order = np.arange(n)
+    sort_by(values, order, n)
     total, below, median = weights.sum(), 0.0, values[order[n - 1]]
     for i in range(n):
         below += weights[order[i]]
         if below >= 0.5 * total:
             median = values[order[i]]
             break
-    return (np.abs(values - median) * weights).sum() / total
+    error = 0.0
+    for i in range(n):
+        error += abs(values[i] - median) * weights[i]
+    return error / total
 
 
 @inner
@@ -67,11 +71,14 @@ def absolute_cut(
     values = np.empty(n)
     for i in range(n):
         values[i] = y[rows[lo + i], 0]
-    by_value = np.argsort(values)
+    by_value = np.arange(n)
+    sort_by(values, by_value, n)
     rank = np.empty(n, np.int64)
     for i in range(n):
         rank[by_value[i]] = i
-    ordered = values[by_value]
+    ordered = np.empty(n)
+    for i in range(n):
+        ordered[i] = values[by_value[i]]
     cut.number[0], cut.place[0] = NONE, -1
     for j in range(d):
         work.order[j] = j
@@ -93,7 +100,8 @@ def absolute_cut(
             if nan_left:
                 for i in range(n):
                     codes[i] = -1 if codes[i] == cols.missing else codes[i]
-            line = np.argsort(codes, kind="mergesort")
+            line = np.arange(n)
+            sort_by(codes, line, n)
             if codes[line[0]] == codes[line[n - 1]]:
                 continue
             different = True

@@ -51,12 +51,17 @@ class Grown(NamedTuple):
     lo: Any
     hi: Any
     sets: Any
+    gain: Any
+    depth: Any
+    path: Any  # identity of a node, for random columns
+    pending: Any  # nodes that can be split
 
 
 @inner
 def _load(rule: Rule, rows: Any, lo: int, hi: int, label: Any, y: Any, w: Any, work: Work) -> None:
     """Bring labels and sums of the rows of a node together."""
-    work.total[:] = 0.0
+    for k in range(rule.size):
+        work.total[k] = 0.0
     for i in range(lo, hi):
         r, k = rows[i], i - lo
         if rule.kind == GINI or rule.kind == ENTROPY:
@@ -112,40 +117,47 @@ def _partition(cols: Columns, rows: Any, spare: Any, lo: int, hi: int, cut: Cut)
         spare[other] = r
         at += go
         other += 1 - go
-    rows[at:hi] = spare[:other]
+    for i in range(other):
+        rows[at + i] = spare[i]
     return at
 
 
-@outer
-def grow(
-    cols: Columns, rule: Rule, stop: Stop, capacity: int, rows: Any, label: Any, y: Any, w: Any,
-    seed: Any,
-) -> Any:  # fmt: skip
-    """Grow one tree on the listed rows, which it reorders; returns its nodes and their number."""
-    n, d, size = len(rows), len(cols.n_bins), rule.size
-    wide = 1
-    for j in range(d):
-        wide = max(wide, cols.n_bins[j])
-    classes = rule.kind == GINI or rule.kind == ENTROPY
-    work = Work(
-        np.zeros(wide * size), np.zeros(wide, np.int64), np.empty(wide + 1, np.int64),
-        np.empty(d, np.int64), np.zeros(size), np.zeros(size), np.zeros(size),
-        np.empty(n if classes else 1, np.int64), np.empty((n, 1 if classes else size)),
-    )  # fmt: skip
-    any_sets = cols.categories.any()
-    g = Grown(
+def empty_nodes(capacity: int, size: int, classes: bool, wide: int, sets: bool) -> Grown:
+    """Room for the nodes of one tree."""
+    return Grown(
         np.full(capacity, -1, np.int64), np.full(capacity, -1, np.int64),
         np.full(capacity, -1, np.int64), np.full(capacity, np.nan), np.zeros(capacity, np.bool_),
         np.full(capacity, -1, np.int64), np.full(capacity, -1, np.int64),
         np.zeros((capacity, size if classes else size - 1)), np.zeros(capacity),
         np.zeros(capacity), np.zeros(capacity, np.int64), np.zeros(capacity, np.int64),
-        np.zeros((capacity if any_sets else 1, wide), np.bool_),
+        np.zeros((capacity if sets else 1, wide), np.bool_), np.zeros(capacity),
+        np.zeros(capacity, np.int64), np.zeros(capacity, np.uint64), np.zeros(capacity, np.int64),
+    )  # fmt: skip
+
+
+def workspace(n: int, d: int, size: int, classes: bool, wide: int) -> tuple[Work, Cut]:
+    """Memory for nodes of up to n rows and columns of up to ``wide`` codes."""
+    work = Work(
+        np.zeros(wide * size), np.zeros(wide, np.int64), np.empty(wide + 1, np.int64),
+        np.empty(d, np.int64), np.zeros(size), np.zeros(size), np.zeros(size),
+        np.empty(n if classes else 1, np.int64), np.empty((n, 1 if classes else size)),
+        np.empty(n, np.int32),
     )  # fmt: skip
     cut = Cut(np.zeros(2), np.zeros(4, np.int64), np.zeros(wide, np.bool_), np.zeros(size))
-    gain, depth = np.zeros(capacity), np.zeros(capacity, np.int64)
-    path = np.zeros(capacity, np.uint64)
-    spare = np.empty(n, rows.dtype)
-    pending, n_pending = np.empty(capacity, np.int64), 0
+    return work, cut
+
+
+@outer
+def grow(
+    cols: Columns, rule: Rule, stop: Stop, g: Grown, work: Work, cut: Cut, rows: Any, label: Any,
+    y: Any, w: Any, seed: Any,
+) -> int:  # fmt: skip
+    """Grow one tree on the listed rows, which it reorders; returns how many nodes it has."""
+    n, size = len(rows), rule.size
+    classes = rule.kind == GINI or rule.kind == ENTROPY
+    any_sets = len(g.sets) > 1 or (len(g.sets) == 1 and len(g.feature) == 1)
+    gain, depth, path, pending, spare = g.gain, g.depth, g.path, g.pending, work.spare
+    n_pending = 0
     g.hi[0], path[0] = n, seed
     n_nodes, n_leaves, whole = 1, 1, 0.0
     first, last = 0, 1  # nodes that are new
@@ -190,7 +202,8 @@ def grow(
             g.feature[v], g.low[v], g.high[v] = cut.place[0], cut.place[1], cut.place[2]
             g.threshold[v], g.nan_left[v] = cut.number[1], cut.place[3] > 0
             if any_sets:
-                g.sets[v] = cut.chosen
+                for k in range(len(cut.chosen)):
+                    g.sets[v, k] = cut.chosen[k]
             pending[n_pending] = v
             n_pending += 1
         if n_pending == 0 or (stop.max_leaves > 0 and n_leaves >= stop.max_leaves):
@@ -208,7 +221,8 @@ def grow(
         cut.place[0], cut.place[1] = g.feature[v], g.low[v]
         cut.place[3] = np.int64(g.nan_left[v])
         if any_sets:
-            cut.chosen[:] = g.sets[v]
+            for k in range(len(cut.chosen)):
+                cut.chosen[k] = g.sets[v, k]
         middle = _partition(cols, rows, spare, g.lo[v], g.hi[v], cut)
         l, r = n_nodes, n_nodes + 1
         n_nodes += 2
@@ -221,7 +235,7 @@ def grow(
         first, last = l, l + 2
     for k in range(n_pending):  # leaves that could have been split
         g.feature[pending[k]] = -1
-    return g, n_nodes
+    return n_nodes
 
 
 @outer
@@ -241,4 +255,4 @@ def preorder(feature: Any, left: Any, right: Any) -> Any:
     return out
 
 
-__all__ = ["Grown", "Stop", "grow", "preorder"]
+__all__ = ["Grown", "Stop", "empty_nodes", "grow", "preorder", "workspace"]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from groundstate.learn.tree_jit import inner
+from groundstate.learn.tree_jit import inner, sort_by
 
 GINI, ENTROPY, SQUARED, POISSON, ABSOLUTE = 0, 1, 2, 3, 4
 TIE = 1e-11
@@ -68,6 +68,7 @@ class Work(NamedTuple):
     side: Any  # (size,)
     label: Any  # (n,) of the rows of a node
     stats: Any  # (n, size) or (n, 1) weights
+    spare: Any  # (n,) rows
 
 
 @inner
@@ -135,16 +136,18 @@ def _both(rule: Rule, total: Any, left: Any, right: Any, sign: int) -> float:
 
 @inner
 def _sorted_present(present: Any, n: int) -> None:
-    if n > 48:
-        present[:n] = np.sort(present[:n])
-        return
-    for i in range(1, n):
-        v = present[i]
-        k = i
-        while k > 0 and present[k - 1] > v:
-            present[k] = present[k - 1]
-            k -= 1
-        present[k] = v
+    gap = 1
+    while gap < n // 9:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            v = present[i]
+            k = i
+            while k >= gap and present[k - gap] > v:
+                present[k] = present[k - gap]
+                k -= gap
+            present[k] = v
+        gap //= 3
 
 
 @inner
@@ -153,7 +156,8 @@ def _fill(cols: Columns, rule: Rule, j: int, rows: Any, lo: int, hi: int, work: 
     size, classes = rule.size, rule.kind == GINI or rule.kind == ENTROPY
     hist, count, present, codes = work.hist, work.count, work.present, cols.codes[j]
     n, bins = hi - lo, cols.n_bins[j]
-    work.gap[:] = 0.0
+    for k in range(size):
+        work.gap[k] = 0.0
     found = 0
     for i in range(n):
         c = np.int64(codes[rows[lo + i]])
@@ -196,7 +200,9 @@ def _clear(size: int, found: int, work: Work) -> None:
 def _by_target(rule: Rule, found: int, work: Work) -> None:
     """Order the present categories by their mean target, of the heaviest class for classes."""
     size = rule.size
-    k = 1 if rule.kind > ENTROPY else np.argmax(work.total)
+    k = 0
+    for c in range(size):
+        k = c if work.total[c] > work.total[k] else k
     key = np.empty(found)
     for i in range(found):
         at = work.present[i] * size
@@ -207,7 +213,12 @@ def _by_target(rule: Rule, found: int, work: Work) -> None:
             for c in range(size):
                 w += work.hist[at + c]
             key[i] = work.hist[at + k] / w
-    work.present[:found] = work.present[:found][np.argsort(key, kind="mergesort")]
+    order = np.arange(found)
+    sort_by(key, order, found)
+    for i in range(found):
+        order[i] = work.present[order[i]]
+    for i in range(found):
+        work.present[i] = order[i]
 
 
 @inner
@@ -239,9 +250,11 @@ def _column(
                 cut.place[0], cut.place[1] = j, work.present[i]
                 cut.place[2] = work.present[i + 1] if i + 1 < found else -1
                 cut.place[3] = nan_left
-                cut.left[:] = side
+                for k in range(size):
+                    cut.left[k] = side[k]
                 if cols.categories[j]:
-                    cut.chosen[:] = False
+                    for m in range(len(cut.chosen)):
+                        cut.chosen[m] = False
                     for m in range(i + 1):
                         cut.chosen[work.present[m]] = True
                     cut.place[1] = -1
@@ -273,13 +286,19 @@ def _random_column(
     threshold = a + u * (b - a)
     last = low
     if low < high:
-        last = np.searchsorted(cols.levels[begin + low : begin + high + 1], threshold, side="right")
-        last = min(max(low + last - 1, low), high - 1)
+        above = high  # the first level beyond the threshold
+        while last + 1 < above:
+            middle = (last + above) // 2
+            if cols.levels[begin + middle] <= threshold:
+                last = middle
+            else:
+                above = middle
     elif not nan_left:
         threshold = a
     else:
         return False
-    work.side[:] = 0.0
+    for k in range(size):
+        work.side[k] = 0.0
     for i in range(lo, hi):
         c = np.int64(codes[rows[i]])
         if nan_left if c == cols.missing else c <= last:
@@ -292,7 +311,8 @@ def _random_column(
     if value > cut.number[0] + TIE * abs(cut.number[0]):
         cut.number[0], cut.number[1] = value, threshold
         cut.place[0], cut.place[1], cut.place[2], cut.place[3] = j, last, last + 1, nan_left
-        cut.left[:] = work.side
+        for k in range(size):
+            cut.left[k] = work.side[k]
     return True
 
 

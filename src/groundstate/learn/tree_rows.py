@@ -13,7 +13,7 @@ from groundstate.energy.tree_nodes import Tree
 from groundstate.errors import DataError
 from groundstate.learn.boosting_losses import weighted_quantile
 from groundstate.learn.histogram_bins import Bins, midpoint
-from groundstate.learn.tree_grow import Stop, grow, preorder
+from groundstate.learn.tree_grow import Stop, empty_nodes, grow, preorder, workspace
 from groundstate.learn.tree_kernels import (
     ABSOLUTE,
     ENTROPY,
@@ -150,9 +150,12 @@ class TreeRows:
             leaves = min(leaves, 1 << min(limits.max_depth, 30))
         depth = _NEVER if limits.max_depth is None else limits.max_depth
         stop = Stop(depth, limits.max_leaves or 0, split, limits.min_decrease)
-        grown, n = grow(
-            self.columns, rule, stop, 2 * leaves - 1, rows, self.label, self.y, weight,
-            np.uint64(seed),
+        wide, classes = int(self.bins.n_bins.max(initial=1)), self.classes > 0
+        sets = bool(self.bins.categories.any())
+        grown = empty_nodes(2 * leaves - 1, rule.size, classes, wide, sets)
+        n = grow(
+            self.columns, rule, stop, grown, *workspace(len(rows), d, rule.size, classes, wide),
+            rows, self.label, self.y, weight, np.uint64(seed),
         )  # fmt: skip
         return self._tree(grown, n, rows, weight)
 

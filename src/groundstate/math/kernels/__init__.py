@@ -13,10 +13,12 @@ from groundstate.math.kernels.stationary import (
     RationalQuadratic,
     White,
 )
+from groundstate.math.kernels.texts import BagOfWords, Spectrum, check_psd
 from groundstate.math.kernels.wrapped import Function, Precomputed
 
 __all__ = [
     "RBF",
+    "BagOfWords",
     "Constant",
     "DotProduct",
     "Function",
@@ -32,6 +34,8 @@ __all__ = [
     "Product",
     "RationalQuadratic",
     "Sigmoid",
+    "Spectrum",
     "Sum",
     "White",
+    "check_psd",
 ]

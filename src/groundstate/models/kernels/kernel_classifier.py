@@ -9,7 +9,7 @@ from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.energy.smoother import SmootherClassEnergy
-from groundstate.learn.rules.naive import Naive
+from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.smoother import Smoothing
 from groundstate.math.kernels import Kernel
 from groundstate.models.base import Plan
@@ -88,7 +88,7 @@ class KernelClassifier(ProbabilisticClassifier):
             energy=SmootherClassEnergy(
                 X.shape[1], len(self.classes_), kernel, normalize=self.normalize
             ),
-            rule=Naive(over="y"),
+            rule=SoftMin(),
             solver=Smoothing(learn),
         )
 
