@@ -32,6 +32,7 @@ from groundstate.energy.tree_boosted import BoostedClassEnergy, BoostedEnergy
 from groundstate.energy.tree_energies import TreeClassEnergy, TreeMeanEnergy
 from groundstate.errors import Unsupported
 from groundstate.learn import (
+    L1,
     L2,
     NLL,
     FunctionNorm,
@@ -72,6 +73,7 @@ PROBLEMS: dict[str, tuple[Energy, Rule, Mapping[str, Tensor], Penalty | None]] =
     "squared hinge": (LinearEnergy(3, 3), OneVsRest(), {"x": X, "y": Y}, L2(1.0, intercept=True)),
     "net": (NetClassEnergy(3, 3, (4,)), SoftMin(), {"x": X, "y": Y}, None),
     "least squares": (SquaredEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, None),
+    "lasso": (SquaredEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, L1(1.0)),
     "ridge": (SquaredEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, L2(1.0)),
     "mixture": (CentroidEnergy(2, 3), NLL(over="x"), {"x": X}, None),
     "kernel machine": (

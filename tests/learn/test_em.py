@@ -144,12 +144,10 @@ def test_cold_em_is_k_means(rule, solver):
     assert inertia == pytest.approx(peer.inertia_)
 
 
-def test_k_means_dispatch_and_parity_with_sklearn():
+def test_k_means_parity_with_sklearn():
     x = blobs()
     start = x[:5].clone()
     energy = centroids(start)
-    problem = Problem(energy, Naive(latent="minimise"), {"x": x})
-    assert type(choose(problem)).__name__ == "EM"
     fit(energy, {"x": x}, Naive(latent="minimise"), EM(tol=0.0, max_iter=300))
     peer = KMeans(5, init=start.numpy(), n_init=1, tol=0.0, max_iter=300).fit(x.numpy())
     assert_near(energy.mu, torch.tensor(peer.cluster_centers_), 1e-9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -109,7 +111,7 @@ def test_the_gap_bounds_the_distance_to_the_minimum_and_falls() -> None:
         model = Lasso(0.1, tol=tol).fit(TALL, y)
         assert objective(model.coef_) - best <= model.dual_gap_ + 1e-10
         values = model.history_.objective
-        assert all(b <= a + 1e-12 for a, b in zip(values, values[1:]))
+        assert all(b <= a + 1e-12 for a, b in itertools.pairwise(values))
 
 
 @pytest.mark.parametrize(("X", "target"), ROWS, ids=IDS)

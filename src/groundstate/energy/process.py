@@ -216,7 +216,7 @@ class ProcessEnergy(Energy):
         learning = torch.is_grad_enabled() and self.theta.requires_grad and self.theta.numel() > 0
         L, same = self._factor, torch.equal(self.solved, self.theta)
         if L is not None and (L.dtype != self.x.dtype or L.device != self.x.device):
-            L = None
+            L, same = None, False  # what was solved in other digits is solved again
         if learning or L is None or not same:
             K = self.kernel.of(Geometry(self.x), self.theta) + torch.diag(self.spread)
             L = cholesky(K)

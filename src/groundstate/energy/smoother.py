@@ -58,6 +58,7 @@ class Memory(Energy):
         if not len(self.rows_x):
             return x.new_zeros(len(x), self.m), x.new_zeros(len(x))
         K = self.kernel.of(Geometry(x, self.rows_x), self.theta) * self.weight
+        K = torch.where(torch.isfinite(K), K, 0.0)  # infinitely far away: no rows nearby
         total = K.sum(1)
         found = K @ self.values
         far = total.abs() <= torch.finfo(x.dtype).tiny

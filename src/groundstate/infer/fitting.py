@@ -82,12 +82,15 @@ def fit_law(
         raise ValueError(f"how must be moments, laplace or reverse_kl, got {how!r}")
     pack = Pack(query)
     mean, curvature = laplace(query, pack)
-    covariance = query.T * torch.linalg.inv(curvature)
-    covariance = (covariance + covariance.mT) / 2
+    flat = torch.eye(pack.dim, device=mean.device, dtype=mean.dtype).expand_as(curvature)
+    covariance = query.T * torch.linalg.inv_ex(curvature).inverse
+    mean, covariance = _sound(mean, (covariance + covariance.mT) / 2, mean, query.T * flat)
     if how == "moments":
         generators = split(query.generator or Key.of(0).torch(query.device), rounds)
         for own in generators:
-            mean, covariance = _matched(query, pack, mean, covariance, n, own)
+            mean, covariance = _sound(
+                *_matched(query, pack, mean, covariance, n, own), mean, covariance
+            )
     laws: dict[str, Distribution] = {}
     at = 0
     for name, d in pack.sizes.items():
@@ -103,6 +106,20 @@ def fit_law(
             laws[name] = Gaussian("full").law(query.space(name), params)
         at += d
     return laws
+
+
+def _sound(
+    mean: Tensor, covariance: Tensor, old_mean: Tensor, old: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The new moments in rows where they are those of a law, the old ones elsewhere.
+
+    An energy that is flat in a direction has no second moment; its estimate may be singular.
+    """
+    good = torch.linalg.cholesky_ex(torch.nan_to_num(covariance)).info == 0
+    good &= covariance.isfinite().flatten(1).all(1) & mean.isfinite().all(1)
+    return torch.where(good[:, None], mean, old_mean), torch.where(
+        good[:, None, None], covariance, old
+    )
 
 
 @torch.no_grad()

@@ -16,7 +16,7 @@ from torch import Tensor
 from groundstate.compute.reduce import current
 from groundstate.learn.coordinate_design import ColumnDesign, Design, GramDesign, SparseDesign
 
-CHUNK = 2**21  # numbers of one centred block
+CHUNK = 2**22  # numbers of one centred block
 GRAM_COLUMNS = 5000  # beyond it the whole Gram matrix is too large
 COLUMNS_PER_PENALTY = 40  # a path so long pays for the whole Gram matrix
 
@@ -83,29 +83,23 @@ class Moments:
     def __init__(self, X: Tensor, Y: Tensor, weight: Tensor | None, origin: Any) -> None:
         self.origin: tuple[Tensor, Tensor] = origin
         p, m = X.shape[1], Y.shape[1]
-        sums = {
-            "W": torch.zeros(1), "x": torch.zeros(p), "y": torch.zeros(m),
-            "xx": torch.zeros(p, p), "xy": torch.zeros(p, m), "yy": torch.zeros(m),
-        }  # fmt: skip
-        sums = {name: value.double() for name, value in sums.items()}
+        x0, y0 = origin[0].numpy(), origin[1].numpy()
         step = max(1, CHUNK // max(1, p))
+        block = np.empty((min(step, len(X)), p + m + 1))
+        total = np.zeros((p + m + 1, p + m + 1))
         for at in range(0, len(X), step):
-            x = X[at : at + step].double() - origin[0]
-            y = Y[at : at + step].double() - origin[1]
-            if weight is None:
-                v, u = x, y
-                sums["W"] += len(x)
-            else:
-                w = weight[at : at + step].double()[:, None]
-                v, u = x * w, y * w
-                sums["W"] += w.sum()
-            sums["x"] += v.sum(0)
-            sums["y"] += u.sum(0)
-            square = (x if weight is None else x * w.sqrt()).numpy()
-            sums["xx"] += torch.from_numpy(square.T @ square)  # NumPy does half of it twice
-            sums["xy"].addmm_(v.T, y)
-            sums["yy"] += (u * y).sum(0)
-        self.sums = current().sum_dict(sums)
+            z = block[: len(X[at : at + step])]
+            np.subtract(X[at : at + step].numpy(), x0, out=z[:, :p])
+            np.subtract(Y[at : at + step].numpy(), y0, out=z[:, p:-1])
+            z[:, -1] = 1.0
+            if weight is not None:
+                z *= weight[at : at + step].double().sqrt().numpy()[:, None]
+            total += z.T @ z  # NumPy sees that it is symmetric and computes half
+        sums = {
+            "W": total[-1, -1:], "x": total[:p, -1], "y": total[p:-1, -1],
+            "xx": total[:p, :p], "xy": total[:p, p:-1], "yy": total[p:-1, p:-1].diagonal(),
+        }  # fmt: skip
+        self.sums = current().sum_dict({n: torch.from_numpy(v.copy()) for n, v in sums.items()})
 
     def less(self, other: Moments) -> Moments:
         """What is left when some of the rows are taken out."""

@@ -155,7 +155,7 @@ def grow(
     """Grow one tree on the listed rows, which it reorders; returns how many nodes it has."""
     n, size = len(rows), rule.size
     classes = rule.kind == GINI or rule.kind == ENTROPY
-    any_sets = len(g.sets) > 1 or (len(g.sets) == 1 and len(g.feature) == 1)
+    any_sets = len(g.sets) > 1  # a tree of one node asks nothing
     gain, depth, path, pending, spare = g.gain, g.depth, g.path, g.pending, work.spare
     n_pending = 0
     g.hi[0], path[0] = n, seed

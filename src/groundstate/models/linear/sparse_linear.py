@@ -57,10 +57,11 @@ class SparseLinearRegressor(EnergyRegressor):
 
     def _go_on(self, energy: Energy) -> None:
         """Begin at the weights of the last fit, where it had the same shape."""
-        last = getattr(self, "energy_", None)
-        if last is not None and last.W.shape == energy.W.shape:  # type: ignore[union-attr]
+        last: Any = getattr(self, "energy_", None)
+        weights: Any = energy.W
+        if last is not None and last.W.shape == weights.shape:
             with torch.no_grad():
-                energy.W.copy_(last.W)  # type: ignore[union-attr,operator]
+                weights.copy_(last.W)
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
         learned = output_coefficients(energy, self._flat_target)

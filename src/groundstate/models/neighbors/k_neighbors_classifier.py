@@ -58,9 +58,9 @@ class KNeighborsClassifier(NeighborSearch, ProbabilisticClassifier):
     >>> import numpy as np
     >>> from groundstate import KNeighborsClassifier
     >>> X, y = np.array([[0.0], [1.0], [2.0], [10.0]]), ["a", "a", "b", "b"]
-    >>> [KNeighborsClassifier(3, weights=w).fit(X, y).predict([[3.0]])[0]
+    >>> [KNeighborsClassifier(3, weights=w).fit(X, y).predict([[3.0]]).tolist()
     ...  for w in ("uniform", "distance")]
-    ['a', 'b']
+    [['a'], ['b']]
     """
 
     _single_class: ClassVar[bool] = True

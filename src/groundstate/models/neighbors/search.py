@@ -90,7 +90,7 @@ class NeighborSearch(EnergyEstimator):
         memory: Any = self.energy_.memory
         own = X is None
         x, home = (memory.rows, Home()) if own else self._rows(X)
-        if k + own > len(memory.rows):
+        if int(k) + own > len(memory.rows):
             raise ValueError(
                 f"Expected n_neighbors {'<' if own else '<='} n_samples_fit, but n_neighbors = {k}, "
                 f"n_samples_fit = {len(memory.rows)}, n_samples = {len(x)}"

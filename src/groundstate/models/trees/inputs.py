@@ -25,6 +25,7 @@ class TreeInputs(EnergyEstimator):
     """
 
     _store_private: ClassVar[tuple[str, ...]] = ("_levels",)
+    _text_levels: ClassVar[bool] = False  # True where text is a category, whatever the dtype
     _levels: dict[int, NDArray[Any]]
 
     def __sklearn_tags__(self) -> Tags:
@@ -60,7 +61,7 @@ class TreeInputs(EnergyEstimator):
         rows = validate_data(
             self, framed, reset=False, dtype=kept, order="C", ensure_all_finite="allow-nan"
         )
-        if self._levels and framed is X:  # numbers of a column that was declared categorical
+        if self._levels and framed is X:  # numbers of columns that were declared categorical
             rows = np.array(rows)
             for j, levels in self._levels.items():
                 if levels.dtype.kind in "fiub":
@@ -69,8 +70,11 @@ class TreeInputs(EnergyEstimator):
 
     def _coded(self, X: Any, learn: bool) -> Any:
         """A frame with its category columns as numbers; everything else as it is."""
+        if self._text_levels and not hasattr(X, "columns") and not hasattr(X, "dtype"):
+            X = np.asarray(X, dtype=object if _has_text(X) else None)
         if not hasattr(X, "columns"):
-            return X
+            text = self._text_levels and getattr(X, "dtype", np.dtype(float)).kind in "OUS"
+            return self._coded_columns(X, learn) if text and X.ndim == 2 else X
         import narwhals as nw
 
         frame = nw.from_native(X, eager_only=True, pass_through=True)
@@ -81,22 +85,42 @@ class TreeInputs(EnergyEstimator):
         for j, name in enumerate(frame.columns):
             column = frame[:, j]
             by_dtype = column.dtype in (nw.Categorical, nw.Enum)
+            if self._text_levels:
+                by_dtype |= not column.dtype.is_numeric()
             coded = by_dtype or (j in listed and not column.dtype.is_numeric())
             if not coded and (learn or j not in self._levels):
                 continue
-            values = np.array(column.to_list(), dtype=object)
-            known = np.array([v is not None and v == v for v in values], dtype=bool)
-            if learn:
-                self._levels[j] = np.unique(values[known].astype(_kind(values[known])))
-            if j not in self._levels:
+            codes = self._codes(j, np.array(column.to_list(), dtype=object), learn)
+            if codes is None:
                 continue
-            codes = np.full(len(values), np.nan)
-            place = {v: float(i) for i, v in enumerate(self._levels[j].tolist())}
-            text = self._levels[j].dtype.kind == "U"
-            for i in np.flatnonzero(known):
-                codes[i] = place.get(str(values[i]) if text else values[i], np.nan)
             new.append(nw.new_series(name, codes, nw.Float64, backend=frame.implementation))
         return frame.with_columns(new).to_native() if new else X
+
+    def _coded_columns(self, X: NDArray[Any], learn: bool) -> NDArray[Any]:
+        """An array of objects with its text columns as numbers."""
+        out = np.empty(X.shape)
+        for j in range(X.shape[1]):
+            values = X[:, j]
+            words = any(isinstance(v, str) for v in values) if learn else j in self._levels
+            codes = self._codes(j, values, learn) if words else None
+            if codes is None:
+                codes = np.array([np.nan if v is None else float(v) for v in values])
+            out[:, j] = codes
+        return out
+
+    def _codes(self, j: int, values: NDArray[Any], learn: bool) -> NDArray[np.float64] | None:
+        """The numbers of the levels of a column, NaN for missing and unseen ones."""
+        known = np.array([v is not None and v == v for v in values], dtype=bool)
+        if learn:
+            self._levels[j] = np.unique(values[known].astype(_kind(values[known])))
+        if j not in self._levels:
+            return None
+        place = {v: float(i) for i, v in enumerate(self._levels[j].tolist())}
+        text = self._levels[j].dtype.kind == "U"
+        codes = np.full(len(values), np.nan)
+        for i in np.flatnonzero(known):
+            codes[i] = place.get(str(values[i]) if text else values[i], np.nan)
+        return codes
 
     def _listed(self, d: int, names: list[str] | None = None) -> list[int]:
         """Columns that the user declared categorical."""
@@ -134,6 +158,14 @@ class TreeInputs(EnergyEstimator):
         if not self._levels:
             return None
         return tuple(len(self._levels[j]) if j in self._levels else 0 for j in range(d))
+
+
+def _has_text(X: Any) -> bool:
+    """Whether rows given as lists hold text."""
+    try:
+        return any(isinstance(v, str) for row in X for v in row)
+    except TypeError:
+        return False
 
 
 def _kind(values: NDArray[Any]) -> Any:
