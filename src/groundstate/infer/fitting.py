@@ -87,9 +87,9 @@ def fit_law(
     mean, covariance = _sound(mean, (covariance + covariance.mT) / 2, mean, query.T * flat)
     if how == "moments":
         generators = split(query.generator or Key.of(0).torch(query.device), rounds)
-        for own in generators:
+        for stream in generators:
             mean, covariance = _sound(
-                *_matched(query, pack, mean, covariance, n, own), mean, covariance
+                *_matched(query, pack, mean, covariance, n, stream), mean, covariance
             )
     laws: dict[str, Distribution] = {}
     at = 0
