@@ -53,8 +53,8 @@ check: lint types
 	$(PYTEST) -m "not slow" tests
 
 test: lint types
-	$(PYTEST) --doctest-modules src tests
 	$(MKDOCS) --quiet
+	$(PYTEST) --doctest-modules src tests
 
 docs: $(VENV)/.dev
 	$(MKDOCS)

@@ -10,7 +10,6 @@ recorded as a CUDA graph like the larger ones.
 from __future__ import annotations
 
 import argparse
-import csv
 import statistics
 import time
 from pathlib import Path
@@ -18,7 +17,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from groundstate.bench.machine import machine, today, versions
+from groundstate.bench.machine import commit, machine, package_version, threads, today, versions
+from groundstate.bench.table import BenchRow, BenchTable
 from groundstate.energy import NetClassEnergy
 from groundstate.learn import SoftMin, Stochastic, fit, fit_population
 
@@ -83,6 +83,23 @@ def alone(device: str, epochs: int, batch: int) -> float:
     return (run(2 * epochs) - run(epochs)) / epochs
 
 
+def row(batch: int, name: str, times: list[float], ratio: float) -> BenchRow:
+    return BenchRow(
+        size=f"batch {batch}",
+        contestant=name,
+        ours=name != "one fit",
+        median_s=statistics.median(times),
+        min_s=min(times),
+        max_s=max(times),
+        repeats=len(times),
+        calls=1,
+        peak_mib=0.0,
+        device_mib=0.0,
+        score=ratio,
+        version=package_version("groundstate"),
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cpu")
@@ -95,39 +112,30 @@ def main() -> None:
     rows = []
     for batch in options.batch:
         runs = [alone(options.device, options.epochs, batch) for _ in range(options.repeats)]
-        single, base = statistics.median(runs), None
-        rows.append({"batch": batch, "members": "one fit", "seconds_per_epoch": single})
+        single = statistics.median(runs)
+        rows.append(row(batch, "one fit", runs, 1.0))
         for p in options.members:
             runs = [
                 seconds(p, options.device, options.epochs, batch) for _ in range(options.repeats)
             ]
-            value = statistics.median(runs)
-            base = base or value
-            rows.append(
-                {
-                    "batch": batch,
-                    "members": p,
-                    "seconds_per_epoch": value,
-                    "times_one_fit": value / single,
-                    "times_population_of_one": value / base,
-                }
-            )
-    for row in rows:
-        print(row)
+            rows.append(row(batch, f"{p} stacked", runs, statistics.median(runs) / single))
+            print(rows[-1], flush=True)
+    result = BenchTable(
+        name="population",
+        title="P tabular MLPs (50-128-128-5) trained as one program: seconds per epoch",
+        score_name="times the time of one fit",
+        better="low",
+        target=None,
+        rows=tuple(rows),
+        absent=(),
+        machine=machine(),
+        threads=threads(),
+        versions=versions(),
+        date=today(),
+        commit=commit(Path(__file__).parents[2]),
+    )
     if options.out:
-        where = {"machine": machine(), "versions": versions(), "date": today()}
-        names = [
-            "batch",
-            "members",
-            "seconds_per_epoch",
-            "times_one_fit",
-            "times_population_of_one",
-            *where,
-        ]
-        with options.out.open("w", newline="") as file:
-            writer = csv.DictWriter(file, names)
-            writer.writeheader()
-            writer.writerows({**row, **where} for row in rows)
+        result.to_csv(options.out)
 
 
 if __name__ == "__main__":

@@ -120,11 +120,14 @@ def _dense_sum(array: NDArray[Any], keys: U64) -> U64:
     if n * d <= SMALL:
         out[:] = mix64(canonical_words(array) ^ keys).sum(axis=1, dtype=np.uint64)
     else:
-        from groundstate.compute.kernels import sum_words
+        from groundstate.compute.kernels import sum_floats, sum_words
 
-        chunk = max(1, _CHUNK_WORDS // d)
-        for a in range(0, n, chunk):
-            sum_words(_raw_words(array[a : a + chunk]), keys, out[a : a + chunk])
+        if array.dtype.kind == "f" and array.dtype.itemsize in (4, 8):
+            sum_floats(array, keys, out)
+        else:
+            chunk = max(1, _CHUNK_WORDS // d)
+            for a in range(0, n, chunk):
+                sum_words(_raw_words(array[a : a + chunk]), keys, out[a : a + chunk])
     out -= mix64(keys).sum(dtype=np.uint64)
     return out
 

@@ -37,6 +37,21 @@ def _mix(w: Any) -> Any:
 
 
 @_jit
+def sum_floats(values: Any, keys: U64, out: U64) -> None:
+    """`sum_words` of the entries as float64, converted in registers."""
+    n, d = values.shape
+    for i in range(n):
+        total = _U(0)
+        for j in range(d):
+            w = np.float64(values[i, j]).view(np.uint64)
+            size = w & _ABS
+            w = _U(0) if size == _U(0) else w
+            w = _NAN if size > _INF else w
+            total += _mix(w ^ keys[j])
+        out[i] = total
+
+
+@_jit
 def sum_words(words: U64, keys: U64, out: U64) -> None:
     """out[i] = Σ_j mix(words[i, j] ^ keys[j]), with one zero and one NaN."""
     n, d = words.shape

@@ -32,6 +32,9 @@ class Step:
         afterwards: no launch costs. Needs a GPU and a loss without synchronisation.
     compile : bool, default False
         Pass the loss through ``torch.compile``.
+    ridge : Tensor, (P, D), optional
+        Adds :math:`\tfrac12 \sum_d r_{pd} \theta_{pd}^2` to the loss of member p, without autograd:
+        its gradient is one product.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class Step:
         shared: bool = True,
         capture: bool = False,
         compile: bool = False,
+        ridge: Tensor | None = None,
     ) -> None:
         if capture and population.flat.device.type != "cuda":
             raise Unsupported(
@@ -55,6 +59,7 @@ class Step:
         self._losses = torch.compile(losses) if compile else losses
         self._loss = loss
         self._grad = torch.zeros_like(population.flat)
+        self._ridge = ridge
         self._graphs: dict[Any, tuple[torch.cuda.CUDAGraph, Any, Tensor]] = {}
 
     def __call__(self, batch: Any, weight: Tensor | None = None) -> Tensor:
@@ -66,11 +71,16 @@ class Step:
         frozen = {n: b.clone() for n, b in buffers.items()} if optimizer.masked else {}
         losses = self._losses(self._loss, batch, weight, self.shared)
         self.population.gradient(losses, self._grad)
+        losses = losses.detach()
+        if self._ridge is not None:
+            pull = self._ridge * self.population.flat
+            self._grad += pull
+            losses = losses + 0.5 * torch.linalg.vecdot(pull, self.population.flat)
         optimizer.step(self._grad)
         for name, before in frozen.items():
             mask = optimizer.active.view(-1, *[1] * (before.ndim - 1))
             torch.where(mask, buffers[name], before, out=buffers[name])
-        return losses.detach()
+        return losses
 
     def _replay(self, batch: Any, weight: Tensor | None) -> Tensor:
         leaves, spec = tree_flatten((batch, weight))

@@ -154,7 +154,7 @@ def _check_resident(energy: Energy, data: Mapping[str, Tensor], weight: Tensor |
         if name in energy.missing:
             continue
         numbers = v.values() if v.layout == torch.sparse_csr else v
-        if v.is_floating_point() and name != "y" and not bool(torch.isfinite(numbers).all()):
+        if v.is_floating_point() and name != "y" and not _finite(numbers):
             row = int((~torch.isfinite(v)).reshape(len(v), -1).any(1).nonzero()[0])
             raise FloatingPointError(
                 f"{name!r} holds NaN or infinity, first in row {row}; impute or drop such rows"
@@ -166,3 +166,11 @@ def _check_resident(energy: Energy, data: Mapping[str, Tensor], weight: Tensor |
             )
         if not bool((weight >= 0).all()) or not bool(weight.sum() > 0):
             raise ValueError("sample_weight must be non-negative with a positive sum")
+
+
+def _finite(values: Tensor) -> bool:
+    """Whether all are finite: one pass without a temporary, since NaN spreads to the extremes."""
+    if values.numel() == 0:
+        return True
+    low, high = torch.aminmax(values)
+    return bool(torch.isfinite(low) & torch.isfinite(high))

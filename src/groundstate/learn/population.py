@@ -34,22 +34,17 @@ OPTIMIZERS: dict[Any, Callable[..., StackedOptimizer]] = {adam: Adam, sgd: SGD}
 
 
 class _Objective(nn.Module):
-    """One member: its energy, the rule, and the strength of its penalty."""
+    """One member: its energy and the rule; the penalty is added by the step."""
 
-    def __init__(self, energy: Energy, rule: Rule, strength: float, total: float) -> None:
+    def __init__(self, energy: Energy, rule: Rule) -> None:
         super().__init__()
         self.energy, self.rule = energy, rule
-        self.penalty = L2(1.0) if strength else None
-        dtype = energy.placement()[1]
-        self.register_buffer("scale", torch.tensor(strength / total, dtype=dtype))
 
     def forward(self, batch: Mapping[str, Tensor], weight: Tensor | None) -> Tensor:
         if weight is None:
-            loss = self.rule.mean(self.energy, batch)[0]
-        else:
-            total = weight.sum().clamp_min(torch.finfo(weight.dtype).tiny)
-            loss = torch.dot(self.rule(self.energy, batch).loss, weight) / total
-        return loss if self.penalty is None else loss + self.scale * self.penalty(self.energy)
+            return self.rule.mean(self.energy, batch)[0]
+        total = weight.sum().clamp_min(torch.finfo(weight.dtype).tiny)
+        return torch.dot(self.rule(self.energy, batch).loss, weight) / total
 
 
 @dataclass
@@ -175,19 +170,25 @@ class _Run:
         for name, values in (("lr", lr or seeds), ("strength", strengths), ("random_state", seeds)):
             if len(values) != p:
                 raise ShapeError(f"{name} has {len(values)} entries for {p} members")
-        members = [
-            _Objective(energy, copy.deepcopy(rule), s, t)
-            for energy, s, t in zip(energies, strengths, totals, strict=True)
-        ]
-        if any(strengths):
-            for member in members:
-                member.penalty = L2(1.0)
+        members = [_Objective(energy, copy.deepcopy(rule)) for energy in energies]
         self.population = Population(members, place)
+        scale = [s / t for s, t in zip(strengths, totals, strict=True)]
+        self.ridge = self._ridge(scale) if any(strengths) else None
         self.rates = torch.full((p,), solver.lr) if lr is None else torch.tensor(list(lr))
         self.shared = len(set(self.keys)) == 1 and (
             sample_weight is None or sample_weight.ndim == 1
         )
         self.lines = self._lines()
+
+    def _ridge(self, scale: list[float]) -> Tensor:
+        """The curvature of each member's penalty in each parameter.  # (P, D)"""
+        ridge = torch.zeros_like(self.population.flat)
+        views = self.population.views(ridge)
+        column = torch.tensor(scale, dtype=ridge.dtype, device=ridge.device)
+        for name, _, _ in L2().penalised(self.energies[0]):
+            view = views[f"energy.{name}"]
+            view += column.view(-1, *[1] * (view.ndim - 1))
+        return ridge
 
     def _lines(self) -> list[WeightLine] | None:
         size = self.solver.batch_size
@@ -253,7 +254,7 @@ class _Run:
             result: Tensor = population.call(params, buffers, batch, weight)
             return result
 
-        step = Step(population, loss, optimizer, shared=shared, capture=capture)
+        step = Step(population, loss, optimizer, shared=shared, capture=capture, ridge=self.ridge)
         p = len(population)
         histories = [History(solver="Stochastic") for _ in range(p)]
         stopper = self._stopper(validation, patience)
@@ -329,11 +330,7 @@ class _Run:
 
     @torch.no_grad()
     def _validate(self, loss: Any, weight: Tensor) -> Tensor:
-        scale = self.population.buffers["scale"]
-        self.population.buffers["scale"] = torch.zeros_like(scale)  # the held-out loss alone
-        values = self.population.losses(loss, self.data, weight)
-        self.population.buffers["scale"] = scale
-        return values
+        return self.population.losses(loss, self.data, weight)
 
     @torch.no_grad()
     def _write_back(self) -> None:
