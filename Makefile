@@ -59,7 +59,12 @@ test: lint types
 docs: $(VENV)/.dev
 	$(MKDOCS)
 
-bench: $(VENV)/.dev
+$(VENV)/.bench: pyproject.toml constraints.txt $(VENV)/.dev
+	@echo "installing the packages that benchmarks compare with"
+	@$(PIP) --editable '.[dev,bench]'
+	@touch $@
+
+bench: $(VENV)/.bench
 	$(BIN)/groundstate bench --all
 
 clean:

@@ -1,4 +1,4 @@
-"""A lasso path of 100 strengths against scikit-learn, dense and sparse."""
+"""A lasso path of 100 strengths against celer, skglm and scikit-learn, dense and sparse."""
 
 from __future__ import annotations
 
@@ -41,6 +41,46 @@ def sklearn(data: dict[str, Any]) -> Any:
     return lasso_path(data["X"], data["y"], alphas=100, eps=1e-2, tol=TOL, max_iter=10_000)
 
 
+def celer(data: dict[str, Any]) -> Any:
+    from celer import celer_path
+
+    found = celer_path(
+        data["X"],
+        data["y"],
+        pb="lasso",
+        alphas=grid(data),
+        tol=TOL,
+        max_iter=1000,
+        max_epochs=10**5,
+    )
+    return found[0], found[1]
+
+
+def skglm(data: dict[str, Any]) -> Any:
+    import numpy as np
+    from skglm.datafits import Quadratic
+    from skglm.penalties import L1
+    from skglm.solvers import AndersonCD
+
+    X, y = data["X"], data["y"]
+    if isinstance(X, np.ndarray):
+        X = np.asfortranarray(X)
+    solver = AndersonCD(fit_intercept=False, tol=1e-6, warm_start=True, max_iter=1000)
+    datafit, penalty = Quadratic(), L1(1.0)
+    alphas = grid(data)
+    path = solver.path(X, y, datafit, penalty, alphas, return_n_iter=False)
+    return path[0], path[1]
+
+
+def grid(data: dict[str, Any]) -> Any:
+    """The strengths, from the one that leaves nothing to a hundredth of it."""
+    import numpy as np
+
+    X, y = data["X"], data["y"]
+    top = np.abs(X.T @ y).max() / len(y)
+    return np.geomspace(top, 1e-2 * top, 100)
+
+
 def objective(data: dict[str, Any], path: Any) -> float:
     """Mean objective along the path."""
     import numpy as np
@@ -61,7 +101,11 @@ LASSO = Benchmark(
     },
     data=data,
     ours=ours,
-    peers={"scikit-learn": Peer(sklearn, "scikit-learn", "sklearn")},
+    peers={
+        "scikit-learn": Peer(sklearn, "scikit-learn", "sklearn"),
+        "celer": Peer(celer, "celer"),
+        "skglm": Peer(skglm, "skglm"),
+    },
     score=objective,
     score_name="mean objective",
     target=1.0,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
-from groundstate.bench import Benchmark, discover
+from groundstate.bench import Benchmark, discover, read_csv
+from groundstate.bench.benchmark import folder
+from groundstate.bench.table import COLUMNS
 
 BENCHMARKS = discover()
 
@@ -28,3 +31,10 @@ def test_same_seed_same_data_and_a_finite_score(name: str) -> None:
     score = bench.score(data, ours.run(data))
     assert math.isfinite(score)
     assert score == pytest.approx(bench.score(bench.data(smallest, 0), ours.run(data)), rel=1e-6)
+
+
+@pytest.mark.parametrize("path", sorted((folder() / "results").glob("*.csv")), ids=lambda p: p.name)
+def test_committed_results_have_the_columns_of_the_harness(path: Path) -> None:
+    for row in read_csv(path):
+        assert tuple(row) == COLUMNS
+        assert float(row["median_s"]) > 0 and row["machine"] and row["versions"] and row["date"]

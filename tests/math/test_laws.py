@@ -22,3 +22,15 @@ def test_one_mixture_scores_many_values() -> None:
     torch.testing.assert_close(law.log_prob(x), peer.log_prob(x))  # (5, 4)
     torch.testing.assert_close(law.log_prob(x[0]), peer.log_prob(x[0]))  # (4,)
     torch.testing.assert_close(law.log_prob(x[:, :1]), peer.log_prob(x[:, :1]))  # (5, 1)
+
+
+def test_many_bits_follow_their_logits() -> None:
+    logits = torch.tensor([-4.0, -1.0, 0.0, 0.5, 3.0, 200.0, -200.0])
+    law = D.Independent(D.Bernoulli(logits=logits), 1)
+    bits, again = (draw(law, 40_000, torch.Generator().manual_seed(1)) for _ in range(2))
+    assert torch.equal(bits, again)
+    p = torch.sigmoid(logits)
+    error = (p * (1 - p) / 40_000).sqrt()
+    assert ((bits.mean(0) - p).abs() <= 4.5 * error + 1e-12).all()
+    pairs = (bits[:, 2] * bits[:, 3]).mean() - bits[:, 2].mean() * bits[:, 3].mean()
+    assert abs(float(pairs)) < 4.5 * 0.25 / 40_000**0.5

@@ -16,6 +16,8 @@ from torch.distributions import Distribution, constraints
 from groundstate.errors import Unsupported
 from groundstate.math.chain import ChainLaw
 
+_MANY = 1 << 16  # bits; fewer are drawn by torch
+
 
 def mode(law: Distribution) -> Tensor:
     """The most probable value; ties go to the lowest (torch gives NaN for Bernoulli at ½).
@@ -185,6 +187,10 @@ def draw(law: Distribution, n: int, generator: torch.Generator | None = None) ->
             noise = _noise(torch.randn, size, base.loc, generator)
             return base.loc + (base._unbroadcasted_scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
         if isinstance(base, D.Bernoulli):
+            if "logits" in base.__dict__ and _many_on_cpu(base.logits, n):
+                from groundstate.math.bits import draw_bits
+
+                return draw_bits(base.logits.expand(law.batch_shape + event), n, generator)
             probs = base.probs
             return (_noise(torch.rand, size, probs, generator) < probs).to(probs.dtype)
         if isinstance(base, D.Categorical):
@@ -197,6 +203,12 @@ def draw(law: Distribution, n: int, generator: torch.Generator | None = None) ->
         with torch.random.fork_rng(devices=devices):
             torch.manual_seed(seed)
             return law.sample(torch.Size([n]))
+
+
+def _many_on_cpu(logits: Tensor, n: int) -> bool:
+    """Whether one compiled pass is worth its call."""
+    plain = logits.device.type == "cpu" and logits.dtype == torch.float32
+    return plain and logits.numel() * n >= _MANY
 
 
 def _noise(
