@@ -18,7 +18,7 @@ BENCHMARKS = discover()
 def test_says_what_it_measures(name: str) -> None:
     bench: Benchmark = BENCHMARKS[name]
     assert bench.name == name and bench.title and bench.score_name
-    assert len(bench.sizes) == 3 and bench.peers
+    assert len(bench.sizes) >= 3 and bench.peers
     assert bench.better in ("low", "high")
 
 

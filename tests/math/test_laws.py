@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import torch
-from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
+from torch.distributions import Bernoulli, Categorical, Independent, MixtureSameFamily, Normal
 
-from groundstate.math.laws import MixtureLaw
+from groundstate.math.laws import MixtureLaw, draw
 
 F64 = torch.float64
 
@@ -26,7 +26,7 @@ def test_one_mixture_scores_many_values() -> None:
 
 def test_many_bits_follow_their_logits() -> None:
     logits = torch.tensor([-4.0, -1.0, 0.0, 0.5, 3.0, 200.0, -200.0])
-    law = D.Independent(D.Bernoulli(logits=logits), 1)
+    law = Independent(Bernoulli(logits=logits), 1)
     bits, again = (draw(law, 40_000, torch.Generator().manual_seed(1)) for _ in range(2))
     assert torch.equal(bits, again)
     p = torch.sigmoid(logits)

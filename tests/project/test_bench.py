@@ -139,7 +139,7 @@ def test_short_calls_are_repeated() -> None:
 def test_errors_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NoBenchmark, match="has no size '4'; its sizes are 1, 2, 3"):
         bench.run(TINY, sizes=["4"])
-    with pytest.raises(ValueError, match="has 1 sizes; give three"):
+    with pytest.raises(ValueError, match="has 1 sizes; give at least three"):
         dataclasses.replace(TINY, sizes={"1": 1})
     with pytest.raises(ValueError, match="repeats is 0"):
         bench.run(TINY, repeats=0)

@@ -79,9 +79,9 @@ class Benchmark:
     source: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        if len(self.sizes) != 3:
+        if len(self.sizes) < 3:
             raise ValueError(
-                f"benchmark {self.name!r} has {len(self.sizes)} sizes; give three, so that the"
+                f"benchmark {self.name!r} has {len(self.sizes)} sizes; give at least three, so that the"
                 " table shows how the cost grows"
             )
 
