@@ -44,18 +44,33 @@ def sklearn(data: dict[str, Any]) -> Any:
     return model(early_stopping=False).fit(data["X"], data["y"])
 
 
+def threads() -> int:
+    """As many for the peers as for us."""
+    import torch
+
+    return torch.get_num_threads()
+
+
 def lightgbm(data: dict[str, Any]) -> Any:
     from lightgbm import LGBMClassifier, LGBMRegressor
 
     model = LGBMClassifier if data["y"].dtype.kind == "i" else LGBMRegressor
-    return model(n_estimators=100, num_leaves=31, verbose=-1).fit(data["X"], data["y"])
+    return model(n_estimators=100, num_leaves=31, n_jobs=threads(), verbose=-1).fit(
+        data["X"], data["y"]
+    )
 
 
 def xgboost(data: dict[str, Any]) -> Any:
     from xgboost import XGBClassifier, XGBRegressor
 
     model = XGBClassifier if data["y"].dtype.kind == "i" else XGBRegressor
-    settings = {"max_leaves": 31, "max_depth": 0, "grow_policy": "lossguide", "learning_rate": 0.1}
+    settings: dict[str, Any] = {
+        "max_leaves": 31,
+        "max_depth": 0,
+        "grow_policy": "lossguide",
+        "learning_rate": 0.1,
+    }
+    settings["n_jobs"] = threads()
     return model(n_estimators=100, tree_method="hist", **settings).fit(data["X"], data["y"])
 
 

@@ -16,6 +16,13 @@ def data(size: tuple[int, int], seed: int) -> dict[str, Any]:
     return {"X": X[:n], "y": y[:n], "X_test": X[n:], "y_test": y[n:]}
 
 
+def threads() -> int:
+    """As many for the peers as for us."""
+    import torch
+
+    return torch.get_num_threads()
+
+
 def ours(data: dict[str, Any]) -> Any:
     from groundstate import RandomForestClassifier
 
@@ -26,7 +33,7 @@ def ours(data: dict[str, Any]) -> Any:
 def sklearn(data: dict[str, Any]) -> Any:
     from sklearn.ensemble import RandomForestClassifier
 
-    model = RandomForestClassifier(100, random_state=0, n_jobs=-1).fit(data["X"], data["y"])
+    model = RandomForestClassifier(100, random_state=0, n_jobs=threads()).fit(data["X"], data["y"])
     return model.predict_proba(data["X_test"])
 
 
@@ -40,7 +47,7 @@ def lightgbm(data: dict[str, Any]) -> Any:
     model = LGBMClassifier(
         boosting_type="rf", n_estimators=100, num_leaves=4095, min_child_samples=1, bagging_freq=1,
         bagging_fraction=0.632, feature_fraction_bynode=max(1, int(d**0.5)) / d, random_state=0,
-        verbose=-1,
+        n_jobs=threads(), verbose=-1,
     ).fit(data["X"], data["y"])  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it asks for the column names that it made up

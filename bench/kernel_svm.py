@@ -47,7 +47,12 @@ def dual(data: dict[str, Any], model: Any) -> float:
 KERNEL_SVM = Benchmark(
     name="kernel_svm",
     title="SVC(kernel='rbf').fit to tol 1e-3",
-    sizes={"1000x20": (1_000, 20), "10000x20": (10_000, 20), "30000x20": (30_000, 20)},
+    sizes={
+        "100x10": (100, 10),
+        "1000x20": (1_000, 20),
+        "10000x20": (10_000, 20),
+        "30000x20": (30_000, 20),
+    },
     data=data,
     ours=ours,
     peers={"scikit-learn (libsvm)": Peer(sklearn, "scikit-learn", "sklearn")},

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from trees import X, stairs, wave, y
 
 from groundstate import (
+    AdaBoostClassifier,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     ExtraTreesClassifier,
@@ -73,7 +74,16 @@ def boosted_values() -> Figure:
     return fig
 
 
+def votes() -> Figure:
+    """Three stumps alone cannot, fifty together can."""
+    fig, axes = figure(2)
+    for ax, members in zip(axes, (3, 50), strict=True):
+        shares(ax, AdaBoostClassifier(n_estimators=members), f"{members} stumps")
+    return fig
+
+
 PICTURES = {
+    "AdaBoostClassifier": votes,
     "ExtraTreesClassifier": partial(averaged, ExtraTreesClassifier),
     "ExtraTreesRegressor": partial(averaged_values, ExtraTreesRegressor),
     "HistGradientBoostingClassifier": boosted,

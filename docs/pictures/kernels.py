@@ -7,7 +7,13 @@ from common import COLOURS, figure, grid, landscape, regions, scatter
 from matplotlib.figure import Figure
 from sklearn.datasets import make_moons
 
-from groundstate import SVC, GaussianProcessRegressor, KernelClassifier, KernelRegressor
+from groundstate import (
+    SVC,
+    GaussianProcessRegressor,
+    KernelClassifier,
+    KernelRegressor,
+    KernelRidge,
+)
 from groundstate.math.kernels import RBF, White
 
 X, y = make_moons(160, noise=0.2, random_state=0)
@@ -69,6 +75,22 @@ def kernel_regressor() -> Figure:
     return fig
 
 
+def kernel_ridge() -> Figure:
+    """Three strengths of the penalty on the norm of the function."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(0, 6, 40))[:, None]
+    target = np.sin(x[:, 0]) + 0.25 * rng.normal(size=40)
+    at = np.linspace(-0.5, 6.5, 300)[:, None]
+    fig, (ax,) = figure(1, width=5.5)
+    ax.scatter(x, target, s=12, color="grey")
+    for colour, alpha in zip(COLOURS, (1e-6, 0.3, 30.0), strict=False):
+        model = KernelRidge(alpha, kernel=RBF(0.7)).fit(x, target)
+        ax.plot(at, model.predict(at), color=colour, label=f"α = {alpha:g}")
+    ax.set(xlabel="x", ylim=(-2, 2), title="too free, right, too stiff")
+    ax.legend(frameon=False)
+    return fig
+
+
 def kernel_classifier() -> Figure:
     """Shares of the classes nearby."""
     model = KernelClassifier().fit(X, y)
@@ -85,5 +107,6 @@ PICTURES = {
     "GaussianProcessRegressor": gaussian_process_regressor,
     "KernelClassifier": kernel_classifier,
     "KernelRegressor": kernel_regressor,
+    "KernelRidge": kernel_ridge,
     "SVC": svc,
 }

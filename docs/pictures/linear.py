@@ -8,7 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.datasets import make_blobs
 
-from groundstate import LinearRegression, LinearSVC, LogisticRegression, Perceptron, Ridge
+from groundstate import (
+    LinearRegression,
+    LinearSVC,
+    LogisticRegression,
+    LogisticRegressionCV,
+    Perceptron,
+    Ridge,
+)
 
 X, y = make_blobs(120, centers=[[0, 0], [3, 1], [1, 3]], cluster_std=0.8, random_state=0)
 Xb, yb = X[y < 2], y[y < 2]
@@ -94,10 +101,28 @@ def ridge() -> Figure:
     return fig
 
 
+def logistic_regression_cv() -> Figure:
+    """The score of every fold along the strengths, and the weights of one."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(150, 12))
+    labels = (rows[:, :3] @ [2.0, -1.5, 1.0] + rng.logistic(size=150) > 0).astype(int)
+    model = LogisticRegressionCV(Cs=20, scoring="neg_log_loss").fit(rows, labels)
+    fig, (left, right) = figure(2)
+    left.plot(model.Cs_, model.scores_[:, 0].T, color=COLOURS[0], linewidth=0.7, alpha=0.6)
+    left.plot(model.Cs_, model.scores_[:, 0].mean(0), color="black")
+    left.axvline(model.C_, color="black", linestyle="--")
+    left.set(xscale="log", xlabel="C", ylabel="mean log-likelihood", title="held-out rows decide")
+    right.plot(model.Cs_, model.coefs_paths_[0, 0, :, 0, :-1])
+    right.axvline(model.C_, color="black", linestyle="--")
+    right.set(xscale="log", xlabel="C", ylabel="weights", title="the path of one fold")
+    return fig
+
+
 PICTURES = {
     "LinearRegression": linear_regression,
     "LinearSVC": linear_svc,
     "LogisticRegression": logistic_regression,
+    "LogisticRegressionCV": logistic_regression_cv,
     "Perceptron": perceptron,
     "Ridge": ridge,
 }

@@ -8,7 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.datasets import make_moons
 
-from groundstate import DecisionTreeClassifier, DecisionTreeRegressor
+from groundstate import (
+    C45Classifier,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ID3Classifier,
+)
 from groundstate.models.trees.plot import plot_tree
 
 X, y = make_moons(160, noise=0.25, random_state=0)
@@ -48,4 +53,31 @@ def regressor() -> Figure:
     return fig
 
 
-PICTURES = {"DecisionTreeClassifier": classifier, "DecisionTreeRegressor": regressor}
+def c45() -> Figure:
+    """Pruning takes back what noise suggested."""
+    fig, axes = figure(2)
+    for ax, prune in zip(axes, (False, True), strict=True):
+        model = C45Classifier(prune=prune).fit(X, y)
+        regions(ax, X, y, model.predict)
+        ax.set_title("pruned" if prune else "as grown")
+    return fig
+
+
+def id3() -> Figure:
+    """Shares of the classes in squares: every value of a column is a branch."""
+    coarse = np.round(X * 2)
+    model = ID3Classifier().fit(coarse, y)
+    fig, (left, right) = figure(2)
+    regions(left, X, y, lambda points: model.predict(np.round(points * 2)))
+    left.set_title("columns rounded to categories")
+    right.axis("off")
+    right.text(0, 1, model.export_text()[:700], va="top", family="monospace", fontsize=5)
+    return fig
+
+
+PICTURES = {
+    "C45Classifier": c45,
+    "DecisionTreeClassifier": classifier,
+    "DecisionTreeRegressor": regressor,
+    "ID3Classifier": id3,
+}

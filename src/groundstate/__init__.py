@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from groundstate.math import optim as optim
     from groundstate.models.bayes.bernoulli_nb import BernoulliNB as BernoulliNB
     from groundstate.models.bayes.categorical_nb import CategoricalNB as CategoricalNB
     from groundstate.models.bayes.gaussian_nb import GaussianNB as GaussianNB
@@ -25,11 +26,24 @@ if TYPE_CHECKING:
     from groundstate.models.discriminant.quadratic_discriminant_analysis import (
         QuadraticDiscriminantAnalysis as QuadraticDiscriminantAnalysis,
     )
+    from groundstate.models.ensembles.ada_boost_classifier import (
+        AdaBoostClassifier as AdaBoostClassifier,
+    )
+    from groundstate.models.ensembles.bagging_classifier import (
+        BaggingClassifier as BaggingClassifier,
+    )
+    from groundstate.models.ensembles.bagging_regressor import BaggingRegressor as BaggingRegressor
     from groundstate.models.ensembles.extra_trees_classifier import (
         ExtraTreesClassifier as ExtraTreesClassifier,
     )
     from groundstate.models.ensembles.extra_trees_regressor import (
         ExtraTreesRegressor as ExtraTreesRegressor,
+    )
+    from groundstate.models.ensembles.gradient_boosting_classifier import (
+        GradientBoostingClassifier as GradientBoostingClassifier,
+    )
+    from groundstate.models.ensembles.gradient_boosting_regressor import (
+        GradientBoostingRegressor as GradientBoostingRegressor,
     )
     from groundstate.models.ensembles.hist_gradient_boosting_classifier import (
         HistGradientBoostingClassifier as HistGradientBoostingClassifier,
@@ -43,21 +57,48 @@ if TYPE_CHECKING:
     from groundstate.models.ensembles.random_forest_regressor import (
         RandomForestRegressor as RandomForestRegressor,
     )
+    from groundstate.models.ensembles.seed_ensemble_classifier import (
+        SeedEnsembleClassifier as SeedEnsembleClassifier,
+    )
+    from groundstate.models.ensembles.seed_ensemble_regressor import (
+        SeedEnsembleRegressor as SeedEnsembleRegressor,
+    )
+    from groundstate.models.ensembles.snapshot_ensemble_classifier import (
+        SnapshotEnsembleClassifier as SnapshotEnsembleClassifier,
+    )
+    from groundstate.models.ensembles.snapshot_ensemble_regressor import (
+        SnapshotEnsembleRegressor as SnapshotEnsembleRegressor,
+    )
+    from groundstate.models.ensembles.voting_classifier import VotingClassifier as VotingClassifier
+    from groundstate.models.ensembles.voting_regressor import VotingRegressor as VotingRegressor
     from groundstate.models.explain import explain as explain
     from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
     from groundstate.models.kernels.kernel_classifier import KernelClassifier as KernelClassifier
     from groundstate.models.kernels.kernel_regressor import KernelRegressor as KernelRegressor
+    from groundstate.models.kernels.kernel_ridge import KernelRidge as KernelRidge
+    from groundstate.models.linear.bayesian_ridge import BayesianRidge as BayesianRidge
     from groundstate.models.linear.elastic_net import ElasticNet as ElasticNet
     from groundstate.models.linear.elastic_net_cv import ElasticNetCV as ElasticNetCV
+    from groundstate.models.linear.gamma_regressor import GammaRegressor as GammaRegressor
+    from groundstate.models.linear.gaussian_regressor import GaussianRegressor as GaussianRegressor
+    from groundstate.models.linear.glm import GLM as GLM
     from groundstate.models.linear.lasso import Lasso as Lasso
     from groundstate.models.linear.lasso_cv import LassoCV as LassoCV
     from groundstate.models.linear.linear_regression import LinearRegression as LinearRegression
     from groundstate.models.linear.logistic_regression import (
         LogisticRegression as LogisticRegression,
     )
+    from groundstate.models.linear.logistic_regression_cv import (
+        LogisticRegressionCV as LogisticRegressionCV,
+    )
     from groundstate.models.linear.perceptron import Perceptron as Perceptron
+    from groundstate.models.linear.poisson_regressor import PoissonRegressor as PoissonRegressor
     from groundstate.models.linear.ridge import Ridge as Ridge
     from groundstate.models.linear.ridge_cv import RidgeCV as RidgeCV
+    from groundstate.models.linear.smoothing_spline_regressor import (
+        SmoothingSplineRegressor as SmoothingSplineRegressor,
+    )
+    from groundstate.models.linear.tweedie_regressor import TweedieRegressor as TweedieRegressor
     from groundstate.models.mixtures.gaussian_mixture import GaussianMixture as GaussianMixture
     from groundstate.models.neighbors.k_neighbors_classifier import (
         KNeighborsClassifier as KNeighborsClassifier,
@@ -65,25 +106,35 @@ if TYPE_CHECKING:
     from groundstate.models.neighbors.k_neighbors_regressor import (
         KNeighborsRegressor as KNeighborsRegressor,
     )
+    from groundstate.models.networks.mixture_density_regressor import (
+        MixtureDensityRegressor as MixtureDensityRegressor,
+    )
     from groundstate.models.processes.gaussian_process_regressor import (
         GaussianProcessRegressor as GaussianProcessRegressor,
     )
     from groundstate.models.svm.linear_svc import LinearSVC as LinearSVC
     from groundstate.models.svm.svc import SVC as SVC
+    from groundstate.models.trees.c45_classifier import C45Classifier as C45Classifier
     from groundstate.models.trees.decision_tree_classifier import (
         DecisionTreeClassifier as DecisionTreeClassifier,
     )
     from groundstate.models.trees.decision_tree_regressor import (
         DecisionTreeRegressor as DecisionTreeRegressor,
     )
+    from groundstate.models.trees.id3_classifier import ID3Classifier as ID3Classifier
     from groundstate.models.undirected.bernoulli_rbm import BernoulliRBM as BernoulliRBM
     from groundstate.store import load as load
 
 __version__ = "0.1.0.dev0"
 
 _EXPORTS = {
+    "AdaBoostClassifier": "groundstate.models.ensembles.ada_boost_classifier",
+    "BaggingClassifier": "groundstate.models.ensembles.bagging_classifier",
+    "BaggingRegressor": "groundstate.models.ensembles.bagging_regressor",
+    "BayesianRidge": "groundstate.models.linear.bayesian_ridge",
     "BernoulliNB": "groundstate.models.bayes.bernoulli_nb",
     "BernoulliRBM": "groundstate.models.undirected.bernoulli_rbm",
+    "C45Classifier": "groundstate.models.trees.c45_classifier",
     "CategoricalNB": "groundstate.models.bayes.categorical_nb",
     "DecisionTreeClassifier": "groundstate.models.trees.decision_tree_classifier",
     "DecisionTreeRegressor": "groundstate.models.trees.decision_tree_regressor",
@@ -91,24 +142,34 @@ _EXPORTS = {
     "ElasticNetCV": "groundstate.models.linear.elastic_net_cv",
     "ExtraTreesClassifier": "groundstate.models.ensembles.extra_trees_classifier",
     "ExtraTreesRegressor": "groundstate.models.ensembles.extra_trees_regressor",
+    "GLM": "groundstate.models.linear.glm",
+    "GammaRegressor": "groundstate.models.linear.gamma_regressor",
     "GaussianMixture": "groundstate.models.mixtures.gaussian_mixture",
     "GaussianNB": "groundstate.models.bayes.gaussian_nb",
     "GaussianProcessRegressor": "groundstate.models.processes.gaussian_process_regressor",
+    "GaussianRegressor": "groundstate.models.linear.gaussian_regressor",
+    "GradientBoostingClassifier": "groundstate.models.ensembles.gradient_boosting_classifier",
+    "GradientBoostingRegressor": "groundstate.models.ensembles.gradient_boosting_regressor",
     "HistGradientBoostingClassifier": "groundstate.models.ensembles.hist_gradient_boosting_classifier",
     "HistGradientBoostingRegressor": "groundstate.models.ensembles.hist_gradient_boosting_regressor",
+    "ID3Classifier": "groundstate.models.trees.id3_classifier",
     "KMeans": "groundstate.models.clusters.kmeans",
     "KNeighborsClassifier": "groundstate.models.neighbors.k_neighbors_classifier",
     "KNeighborsRegressor": "groundstate.models.neighbors.k_neighbors_regressor",
     "KernelClassifier": "groundstate.models.kernels.kernel_classifier",
     "KernelRegressor": "groundstate.models.kernels.kernel_regressor",
+    "KernelRidge": "groundstate.models.kernels.kernel_ridge",
     "Lasso": "groundstate.models.linear.lasso",
     "LassoCV": "groundstate.models.linear.lasso_cv",
     "LinearDiscriminantAnalysis": "groundstate.models.discriminant.linear_discriminant_analysis",
     "LinearRegression": "groundstate.models.linear.linear_regression",
     "LinearSVC": "groundstate.models.svm.linear_svc",
     "LogisticRegression": "groundstate.models.linear.logistic_regression",
+    "LogisticRegressionCV": "groundstate.models.linear.logistic_regression_cv",
+    "MixtureDensityRegressor": "groundstate.models.networks.mixture_density_regressor",
     "MultinomialNB": "groundstate.models.bayes.multinomial_nb",
     "Perceptron": "groundstate.models.linear.perceptron",
+    "PoissonRegressor": "groundstate.models.linear.poisson_regressor",
     "ProbabilisticPCA": "groundstate.models.factors.probabilistic_pca",
     "QuadraticDiscriminantAnalysis": "groundstate.models.discriminant.quadratic_discriminant_analysis",
     "RandomForestClassifier": "groundstate.models.ensembles.random_forest_classifier",
@@ -116,8 +177,17 @@ _EXPORTS = {
     "Ridge": "groundstate.models.linear.ridge",
     "RidgeCV": "groundstate.models.linear.ridge_cv",
     "SVC": "groundstate.models.svm.svc",
+    "SeedEnsembleClassifier": "groundstate.models.ensembles.seed_ensemble_classifier",
+    "SeedEnsembleRegressor": "groundstate.models.ensembles.seed_ensemble_regressor",
+    "SmoothingSplineRegressor": "groundstate.models.linear.smoothing_spline_regressor",
+    "SnapshotEnsembleClassifier": "groundstate.models.ensembles.snapshot_ensemble_classifier",
+    "SnapshotEnsembleRegressor": "groundstate.models.ensembles.snapshot_ensemble_regressor",
+    "VotingClassifier": "groundstate.models.ensembles.voting_classifier",
+    "VotingRegressor": "groundstate.models.ensembles.voting_regressor",
     "explain": "groundstate.models.explain",
     "load": "groundstate.store",
+    "optim": "groundstate.math",
+    "TweedieRegressor": "groundstate.models.linear.tweedie_regressor",
 }
 
 _ROOMS = (

@@ -31,5 +31,9 @@ class NotConverged(UserWarning):
     """An iteration stopped at its limit before it reached its tolerance."""
 
 
+class SeparationWarning(NotConverged):
+    """Classes without mistakes on one side each: unpenalised weights grow for ever."""
+
+
 class Unreliable(UserWarning):
     """An estimate whose own diagnostics say that it cannot be trusted."""

@@ -21,6 +21,7 @@ from groundstate.energy import (
     KernelMachineEnergy,
     LinearEnergy,
     LinearGaussianEnergy,
+    MixtureDensityEnergy,
     NetClassEnergy,
     ProbabilisticPCAEnergy,
     ProcessEnergy,
@@ -28,8 +29,18 @@ from groundstate.energy import (
     SmootherEnergy,
     SquaredEnergy,
 )
+from groundstate.energy.additive import AdditiveClassEnergy, AdditiveEnergy
+from groundstate.energy.committee import CommitteeClassEnergy, CommitteeMeanEnergy
+from groundstate.energy.kernel_squared import KernelSquaredEnergy
+from groundstate.energy.process_inducing import InducingProcessEnergy
+from groundstate.energy.process_iterative import IterativeProcessEnergy
+from groundstate.energy.bayes_linear import BayesianLinearEnergy
+from groundstate.energy.glm import GLMEnergy
+from groundstate.energy.noise import GaussianNoiseEnergy
 from groundstate.energy.tree_boosted import BoostedClassEnergy, BoostedEnergy
+from groundstate.energy.tree_branching import BranchingEnergy
 from groundstate.energy.tree_energies import TreeClassEnergy, TreeMeanEnergy
+from groundstate.energy.tree_votes import VoteEnergy
 from groundstate.errors import Unsupported
 from groundstate.learn import (
     L1,
@@ -37,6 +48,7 @@ from groundstate.learn import (
     NLL,
     FunctionNorm,
     History,
+    Margin,
     Naive,
     OneVsOne,
     OneVsRest,
@@ -47,7 +59,9 @@ from groundstate.learn import (
     fit,
 )
 from groundstate.learn.base import Penalty, Problem
+from groundstate.learn.kernel_ridge import RidgeNorm
 from groundstate.math.kernels import RBF, White
+from groundstate.nn.natural_splines import NaturalSplines
 from groundstate.registry import solvers
 
 G = torch.Generator().manual_seed(0)
@@ -62,16 +76,33 @@ def remembering(energy: Any, values: Tensor) -> Energy:
 
 
 PROBLEMS: dict[str, tuple[Energy, Rule, Mapping[str, Tensor], Penalty | None]] = {
+    "committee": (CommitteeClassEnergy(3, 3), SoftMin(), {"x": X, "y": Y}, None),
+    "mean committee": (CommitteeMeanEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, None),
+    "additive classes": (AdditiveClassEnergy(3, 3), SoftMin(), {"x": X, "y": Y}, None),
+    "additive": (AdditiveEnergy(3), Naive(), {"x": X, "y": X[:, :1] * 2 + 1}, None),
+    "vote": (VoteEnergy(3, 3), SoftMin(), {"x": X, "y": Y}, None),
+    "branches": (BranchingEnergy(3, 3, spread=True), SoftMin(), {"x": X, "y": Y}, None),
     "tree": (TreeClassEnergy(3, 3), SoftMin(), {"x": X, "y": Y}, None),
     "tree of means": (TreeMeanEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, None),
     "boosted classes": (BoostedClassEnergy(3, 3), SoftMin(), {"x": X, "y": Y}, None),
     "boosted values": (BoostedEnergy(3), Naive(), {"x": X, "y": X[:, :1] * 2 + 1}, None),
     "softmax": (LinearEnergy(3, 3), SoftMin(), {"x": X, "y": Y}, L2(1.0)),
+    "sparse softmax": (LinearEnergy(3, 3), SoftMin(), {"x": X, "y": Y}, L1(1.0)),
     # zero weights have perceptron loss zero, and only separable rows end at zero
     "perceptron": (LinearEnergy(3, 3, scale=1.0), Perceptron(), {"x": X, "y": X.argmax(1)}, None),
     "hinge": (LinearEnergy(3, 3), OneVsRest(power=1), {"x": X, "y": Y}, L2(1.0, intercept=True)),
     "squared hinge": (LinearEnergy(3, 3), OneVsRest(), {"x": X, "y": Y}, L2(1.0, intercept=True)),
+    "best wrong class": (LinearEnergy(3, 3), Margin(), {"x": X, "y": Y}, L2(1.0, intercept=True)),
+    "few weights": (LinearEnergy(3, 3), OneVsRest(), {"x": X, "y": Y}, L1(1.0)),
     "net": (NetClassEnergy(3, 3, (4,)), SoftMin(), {"x": X, "y": Y}, None),
+    "counts": (GLMEnergy(3, 2), NLL(), {"x": X, "y": (X[:, :2].abs() * 3).round()}, L2(1.0)),
+    "noise": (GaussianNoiseEnergy(3), NLL(), {"x": X, "y": X[:, :1] + X[:, 1:2] * X[:, 2:]}, None),
+    "law of weights": (
+        BayesianLinearEnergy(3), NLL(), {"x": X, "y": X[:, :1] + X[:, 1:2] * X[:, 2:]}, None,
+    ),
+    "curves": (
+        SquaredEnergy(3, net=NaturalSplines([0, 0, 0])), Naive(), {"x": X, "y": X[:, :1].sin()}, None,
+    ),
     "least squares": (SquaredEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, None),
     "lasso": (SquaredEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, L1(1.0)),
     "ridge": (SquaredEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, L2(1.0)),
@@ -93,10 +124,25 @@ PROBLEMS: dict[str, tuple[Energy, Rule, Mapping[str, Tensor], Penalty | None]] =
     "process": (
         ProcessEnergy(3, 2, RBF(1.0) + White(0.5)), Naive(over="y"), {"x": X, "y": X[:, :2]}, None,
     ),
+    "process by iteration": (
+        IterativeProcessEnergy(3, 2, RBF(1.0) + White(0.5)), Naive(over="y"),
+        {"x": X, "y": X[:, :2]}, None,
+    ),
+    "process by points": (
+        InducingProcessEnergy(3, 2, RBF(1.0) + White(0.5)), Naive(over="y"),
+        {"x": X, "y": X[:, :2]}, None,
+    ),
+    "kernel ridge": (
+        KernelSquaredEnergy(3, 2, RBF(1.0), n=4), Naive(over="y"), {"x": X, "y": X[:, :2]},
+        RidgeNorm(0.5),
+    ),
     "factors": (LinearGaussianEnergy(3, 1), NLL(over="x"), {"x": X}, None),
     "k-means": (CentroidEnergy(2, 3), Naive(latent="minimise"), {"x": X}, None),
     "gaussians": (GaussianMixtureEnergy(2, 3), NLL(), {"x": X}, None),
     "noisy factors": (ProbabilisticPCAEnergy(3, 1), NLL(), {"x": X}, None),
+    "mixture density": (
+        MixtureDensityEnergy(3, 1, 1, net=()), NLL(), {"x": X, "y": X[:, :1] + X[:, 1:2] ** 2}, None,
+    ),
     "bits": (BilinearEnergy(3, 2), PersistentCD(n_chains=8), {"x": (X > 0).double()}, None),
 }  # fmt: skip
 PAIRS = [(s, p) for s in solvers.names() for p in PROBLEMS]

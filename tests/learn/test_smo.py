@@ -10,7 +10,9 @@ import torch
 from sklearn.datasets import make_classification
 
 from groundstate.learn import smo
+from groundstate.learn.smo_device import device_rounds
 from groundstate.learn.smo_reference import smo_reference
+from groundstate.learn.smo_rows import KernelRows, canonical_rows
 from groundstate.math.kernels import RBF, Linear, Matern
 
 
@@ -53,7 +55,8 @@ def test_working_sets_agree_with_the_whole(tol: float) -> None:
 
 def test_feasible_to_the_last_digit() -> None:
     x, t, lo, hi = problem(1600, 0.7)
-    found = smo(RBF(2.0), x, t, lo, hi, block=128)
+    found = smo(RBF(2.0), x, t, lo, hi, block=128, megabytes=0.2)
+    assert found.rounds > 1
     assert (found.beta >= lo).all() and (found.beta <= hi).all()
     assert abs(found.beta.sum()) < 1e-11
 
@@ -82,5 +85,42 @@ def test_watcher_may_stop() -> None:
         seen.append(violation)
         return len(seen) == 2
 
-    found = smo(RBF(2.0), x, t, lo, hi, block=64, watch=watch)
+    found = smo(RBF(2.0), x, t, lo, hi, block=64, megabytes=0.2, watch=watch)
     assert len(seen) == 2 and not found.converged
+
+
+@pytest.mark.parametrize("kernel", [RBF(2.0), Linear(), Matern(2.0), None], ids=str)
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+def test_rounds_of_a_device_find_the_same(kernel: Any, tol: float) -> None:
+    """The torch code that a GPU runs, on the CPU."""
+    x, t, lo, hi = problem(500, 0.5)
+    rows = x if kernel is not None else RBF(2.0)(x)
+    whole = smo(kernel, rows, t, lo, hi, tol=tol)
+    seen: list[float] = []
+    beta, F, steps, rounds, violation = device_rounds(
+        KernelRows(kernel, rows, single=tol >= 1e-5), t, lo, hi, tol, 2**62, 64,
+        lambda v: bool(seen.append(v)),
+    )  # fmt: skip
+    assert rounds > 3 and steps > rounds and violation <= tol
+    assert len(seen) >= rounds - 1
+    K = rows.numpy() if kernel is None else kernel(x).numpy()
+    assert objective(K, t, beta) == pytest.approx(whole.dual(t), rel=max(tol, 1e-6))
+    np.testing.assert_allclose(F, t - K @ beta, atol=1e-4 if tol == 1e-3 else 1e-8)
+    assert abs(beta.sum()) < 1e-10 and (beta >= lo).all() and (beta <= hi).all()
+
+
+def test_rounds_of_a_device_keep_to_the_limit() -> None:
+    x, t, lo, hi = problem(500)
+    rows = KernelRows(RBF(2.0), x, single=True)
+    steps = device_rounds(rows, t, lo, hi, 1e-3, 40, 64)[2]
+    assert steps == 40
+
+
+def test_equal_rows_are_one_in_an_order_of_their_own() -> None:
+    x = torch.tensor([[0.0, 1.0], [2.0, 3.0], [-0.0, 1.0], [2.0, 3.0], [5.0, 5.0]]).double()
+    y = torch.tensor([0, 1, 0, 0, 1])
+    first, weight = canonical_rows(x, y, torch.tensor([1.0, 2.0, 0.5, 1.0, 0.0]))
+    assert dict(zip(first.tolist(), weight.tolist(), strict=True)) == {0: 1.5, 1: 2.0, 3: 1.0}
+    mixed = torch.tensor([3, 1, 0, 2])
+    again, _ = canonical_rows(x[mixed], y[mixed], None)
+    np.testing.assert_array_equal(x[mixed][again].numpy(), x[first].numpy())

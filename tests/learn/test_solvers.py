@@ -12,7 +12,7 @@ from torch import Tensor
 
 from groundstate.compute.reduce import current, run_local
 from groundstate.energy import LinearEnergy, NetClassEnergy, SquaredEnergy
-from groundstate.errors import NotConverged, Unsupported
+from groundstate.errors import SeparationWarning, Unsupported
 from groundstate.learn import (
     L2,
     LBFGS,
@@ -70,7 +70,7 @@ def test_newton_equals_scikit_learn() -> None:
 
 def test_newton_warns_on_separable_classes_without_penalty() -> None:
     x = torch.tensor([[-1.0], [1.0]], dtype=torch.float64)
-    with pytest.warns(NotConverged, match="classes may be separable"):
+    with pytest.warns(SeparationWarning, match="classes are separable"):
         fit(
             LinearEnergy(1, 2).double(), {"x": x, "y": torch.tensor([0, 1])}, SoftMin(),
             Newton(max_iter=5, tol=1e-12),

@@ -129,3 +129,15 @@ def test_missing_values_and_max_samples() -> None:
     model = RandomForestRegressor(20, max_samples=0.5, random_state=0).fit(A, Y)
     assert model.score(A, Y) > 0.6
     assert model.estimators_[0].tree_.weighted_n_node_samples[0] == 150
+
+
+def test_members_of_a_stack() -> None:
+    parts = [
+        ("forest", RandomForestRegressor(10, random_state=0)),
+        ("tree", DecisionTreeRegressor()),
+    ]
+    stack = peer.StackingRegressor(parts, cv=3).fit(X, Y)
+    assert stack.score(X, Y) > 0.7
+    label = Y > 14
+    votes = [("a", RandomForestClassifier(8, random_state=0)), ("b", ExtraTreesClassifier(8))]
+    assert peer.StackingClassifier(votes, cv=3).fit(X, label).score(X, label) > 0.9

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_digits, load_iris, make_blobs, make_circles, make_moons
 from sklearn.svm import SVC as Libsvm
 
@@ -15,6 +16,7 @@ import groundstate
 from groundstate import SVC
 from groundstate.errors import NotConverged, NotSeparableError
 from groundstate.math.kernels import RBF, Linear, Polynomial
+from groundstate.registry import models
 
 TIGHT = 1e-9
 LINE = np.arange(4.0)[:, None], np.array([-1, 1, -1, 1])
@@ -190,3 +192,37 @@ def test_energies_are_half_the_score_with_opposite_signs() -> None:
     np.testing.assert_allclose(model.energy(X, np.ones(60, int)), -f / 2, atol=1e-12)
     np.testing.assert_allclose(model.energy(X, np.zeros(60, int)), f / 2, atol=1e-12)
     assert isinstance(model.decision_function(torch.from_numpy(X)), torch.Tensor)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "sigmoid"])
+def test_sparse_rows_are_dense_rows(kernel: str) -> None:
+    X, y = load_digits(n_class=3, return_X_y=True)
+    model = SVC(kernel=kernel, gamma=1e-3).fit(X, y)
+    sparse = SVC(kernel=kernel, gamma=1e-3).fit(csr_matrix(X), y)
+    np.testing.assert_array_equal(
+        sparse.decision_function(csr_matrix(X)), model.decision_function(X)
+    )
+    np.testing.assert_array_equal(sparse.support_, model.support_)
+
+
+def test_pairs_in_blocks_are_pairs_of_the_whole() -> None:
+    X, y = load_digits(n_class=4, return_X_y=True)
+    whole = SVC(tol=1e-5).fit(X, y)
+    blocks = SVC(tol=1e-5, cache_size=0.5).fit(X, y)
+    np.testing.assert_allclose(blocks.decision_function(X), whole.decision_function(X), atol=1e-3)
+    np.testing.assert_allclose(blocks.report().dual, whole.report().dual, rtol=1e-4)
+
+
+def test_what_else_libsvm_tells() -> None:
+    X, y = load_iris(return_X_y=True)
+    settings: dict[str, Any] = {"class_weight": "balanced", "random_state": 0, "verbose": False}
+    ours, peer = SVC(**settings).fit(X, y), Libsvm(**settings).fit(X, y)
+    assert (ours.fit_status_, ours.shape_fit_) == (peer.fit_status_, peer.shape_fit_)
+    np.testing.assert_allclose(ours.class_weight_, peer.class_weight_)
+    with pytest.warns(NotConverged):
+        assert SVC(max_iter=1).fit(X, y).fit_status_ == 1
+
+
+def test_tables_too_large_for_it_leave_it_out() -> None:
+    row = models["SVC"]
+    assert row.max_rows == 20_000

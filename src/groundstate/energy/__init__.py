@@ -11,6 +11,7 @@ from groundstate.energy.head import DistributionHead
 from groundstate.energy.kernel_machine import KernelMachineEnergy
 from groundstate.energy.likelihood import BernoulliOf, CategoricalOf, LinearNormal, PoissonOf
 from groundstate.energy.local import ChainRuleEnergy
+from groundstate.energy.mixture_density import MixtureDensityEnergy
 from groundstate.energy.offers import Offer, offers
 from groundstate.energy.probabilistic_pca import ProbabilisticPCAEnergy
 from groundstate.energy.process import FieldEnergy, ProcessEnergy
@@ -60,6 +61,7 @@ __all__ = [
     "Marginal",
     "Minimal",
     "Mixture",
+    "MixtureDensityEnergy",
     "NetClassEnergy",
     "NetEnergy",
     "Offer",

@@ -84,10 +84,10 @@ class KernelMachineEnergy(Energy):
         device, dtype = self.b.device, self.b.dtype
         self.counts = tuple(int(c) for c in counts)
         self.centers = centers.to(device, dtype).contiguous()
-        self.support = torch.arange(len(centers)) if support is None else support
-        self.support = self.support.to(device)
-        self.beta = nn.Parameter(beta.to(device, dtype).contiguous())
-        self.b = nn.Parameter(b.to(device, dtype))
+        places = torch.arange(len(centers)) if support is None else support
+        self.support = places.to(device)
+        self.beta.data = beta.to(device, dtype).contiguous()
+        self.b.data = b.to(device, dtype)
 
     def _pieces(self, x: Tensor) -> list[Tensor]:
         return list(torch.split(x, max(1, TILE // max(1, len(self.centers)))))

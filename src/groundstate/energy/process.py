@@ -7,16 +7,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution, Independent, Normal
+from torch.distributions import Distribution
 
 from groundstate.energy.base import Energy
 from groundstate.energy.offers import offers
+from groundstate.energy.process_law import ProcessLaw
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
 from groundstate.math.kernels import RBF, Geometry, Kernel, White
-from groundstate.math.process import cholesky, joint_normal
-
-FLOOR = 1e-12  # variance, relative to the prior's, below which digits are gone
+from groundstate.math.process import cholesky, joint_normal, matheron
 
 
 def _field() -> FieldEnergy:
@@ -92,11 +91,19 @@ class FieldEnergy(Energy):
 
     def parts(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         """The kernel's matrix ``(n, n)`` and what the diagonal has on top of it ``(n,)``."""
-        K = self.kernel.of(self.geometry(), theta)
+        return self.kernel.of(self.geometry(), theta), self.extra(theta)
+
+    def extra(self, theta: Tensor) -> Tensor:
+        """What is added to the diagonal of the kernel's matrix, ``(n,)``."""
         if self.weight is None:
-            return K, self.noise
+            return self.noise
         own = self.own_noise(theta)
-        return K, (own + self.noise) / self.weight - own
+        return (own + self.noise) / self.weight - own
+
+    def spread(self, theta: Tensor) -> Tensor:
+        """Variance of each observation about the function, ``(n,)``."""
+        total = self.own_noise(theta) + self.noise
+        return total if self.weight is None else total / self.weight
 
     def own_noise(self, theta: Tensor) -> Tensor:
         """The part of the variance that two observations at one input do not share, ``(n,)``."""
@@ -132,7 +139,7 @@ def _posterior() -> ProcessEnergy:
 
 
 @registered(r"e(x, y) = -\log N(y;\, m(x),\, v(x) + \alpha)", _posterior)
-class ProcessEnergy(Energy):
+class ProcessEnergy(ProcessLaw):
     r"""The law of a new observation, :math:`e(x, y) = -\log N(y;\, m(x),\, v(x) + \alpha)`, with
     :math:`m(x) = k_x^\top K^{-1}y` and :math:`v(x) = k(x,x) - k_x^\top K^{-1}k_x`.
 
@@ -163,50 +170,34 @@ class ProcessEnergy(Energy):
     (0.549318, 0.030456)
     """
 
-    normalised = frozenset({"y"})
-    gaussian = frozenset({"y"})
     x: Tensor
     y: Tensor
     a: Tensor
     solved: Tensor
     spread: Tensor
-    shift: Tensor
-    scale: Tensor
 
     def __init__(self, d: int, m: int, kernel: Kernel, n: int = 0, noise: float = 0.0) -> None:
-        super().__init__(x=Real(d), y=Real(m))
-        self.d, self.m, self.kernel, self.noise = d, m, kernel, float(noise)
-        self.theta = nn.Parameter(torch.as_tensor(kernel.theta, dtype=torch.get_default_dtype()))
+        super().__init__(d, m, kernel, noise)
         self.register_buffer("x", torch.zeros(n, d))
         self.register_buffer("y", torch.zeros(n, m))
         self.register_buffer("a", torch.zeros(n, m))
         self.register_buffer("solved", self.theta.detach().clone())  # θ of ``a``
         self.register_buffer("spread", torch.zeros(n))  # added to the diagonal of K
-        self.register_buffer("shift", torch.zeros(m))
-        self.register_buffer("scale", torch.ones(m))
         self._factor: Tensor | None = None
 
     def config(self) -> dict[str, Any]:
-        return {
-            "d": self.d, "m": self.m, "kernel": self.kernel, "n": len(self.x), "noise": self.noise,
-        }  # fmt: skip
+        return {**super().config(), "n": len(self.x)}
 
     @torch.no_grad()
     def observe(self, field: FieldEnergy, y: Tensor, factor: Tensor | None = None) -> None:
         """Condition on outputs ``(m, n)`` at the inputs of a field, with the field's θ."""
         self.kernel = field.learned_kernel
         self.theta = nn.Parameter(field.theta.detach().clone())
-        K = field.covariance()
         self.x, self.y = field.x, y.T.contiguous()
-        self.spread = K.diagonal() - self.kernel.diagonal(self.x, self.theta)
-        self._factor = cholesky(K) if factor is None else factor
+        self.spread = field.extra(self.theta).clone()
+        self._factor = cholesky(field.covariance()) if factor is None else factor
         self.a = torch.cholesky_solve(self.y, self._factor)
         self.solved = self.theta.detach().clone()
-
-    @property
-    def learned_kernel(self) -> Kernel:
-        """The kernel at θ."""
-        return self.kernel.clone_with_theta(self.theta.detach().cpu().double().numpy())
 
     def _solve(self) -> tuple[Tensor, Tensor]:
         """The factor of K ``(n, n)`` and :math:`K^{-1}y` ``(n, m)``; kept while θ stays.
@@ -258,36 +249,19 @@ class ProcessEnergy(Energy):
 
     def joint(self, x: Tensor) -> Tensor:
         """Covariance of the function at these inputs, before scaling, ``(B, B)``."""
-        prior = self.kernel.of(Geometry(x), self.theta)
+        prior = self.prior(x)
         if not len(self.x):
             return prior
         known = self._explained(x)[1]
         return prior - known.mT @ known
 
-    def _moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        mean, v = self.predict(x)
-        least = FLOOR * self.kernel.diagonal(x, self.theta)[:, None]
-        return mean, v + (self.noise + least) * self.scale.square()
-
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        mean, v = self._moments(x)
-        return 0.5 * ((y - mean).square() / v + (2 * math.pi * v).log()).sum(-1)
-
-    @offers.argmin("y")
-    def best(self, x: Tensor) -> Tensor:
-        return self.mean(x)
-
-    @offers.conditional("y")
-    def law(self, x: Tensor, T: float = 1.0) -> Distribution:
-        mean, v = self._moments(x)
-        normal = Normal(mean, (T * v).sqrt(), validate_args=False)
-        return Independent(normal, 1, validate_args=False)
-
-    @offers.log_partition("y")
-    def constant(self, x: Tensor, T: float = 1.0) -> Tensor:
-        _, v = self._moments(x)
-        log = (2 * math.pi * v).log()
-        return (0.5 * (math.log(T) + log) - 0.5 * log / T).sum(-1)
+    @torch.no_grad()
+    def functions(self, x: Tensor, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draws of the function by Matheron's rule, ``(n, B, m)``."""
+        if not len(self.x):
+            return super().functions(x, n, generator)
+        found = matheron(self.kernel, x, self.x, self.a, self.factor(), self.spread, n, generator)
+        return found * self.scale + self.shift
 
 
 __all__ = ["FieldEnergy", "ProcessEnergy"]

@@ -12,6 +12,8 @@ from groundstate.evaluate.compare import (
     paired_bootstrap,
     tied_with_best,
 )
+from groundstate.evaluate.goodness import d2, mcfadden_r2, r2
+from groundstate.evaluate.inference import InferenceTable, inference
 from groundstate.evaluate.intervals import Interval, bootstrap, interval, student, wilson
 from groundstate.evaluate.leaderboard import Entry, Leaderboard
 from groundstate.evaluate.metrics import METRICS, Metric, metric
@@ -24,6 +26,7 @@ __all__ = [
     "Assessment",
     "Comparison",
     "Entry",
+    "InferenceTable",
     "Interval",
     "Leaderboard",
     "Metric",
@@ -33,13 +36,17 @@ __all__ = [
     "assess",
     "bootstrap",
     "corrected_t",
+    "d2",
     "folds",
     "holm",
     "indistinguishable",
+    "inference",
     "interval",
+    "mcfadden_r2",
     "mcnemar",
     "metric",
     "paired_bootstrap",
+    "r2",
     "score",
     "student",
     "tied_with_best",

@@ -370,4 +370,4 @@ def infer(
     raise ValueError(f"mode must be one of {', '.join(get_args(Mode))}, got {mode!r}")
 
 
-FALLBACK.update(minimise=minimise, marginalise=marginalise)
+FALLBACK.update(minimise=minimise, marginalise=marginalise, sample=sample)

@@ -5,6 +5,8 @@ from groundstate.learn.boltzmann import BoltzmannSGD
 from groundstate.learn.callbacks import Callback, EarlyStopping, Progress, Run
 from groundstate.learn.checkpoint import Checkpoint
 from groundstate.learn.closed import Closed
+from groundstate.learn.crammer_singer import CrammerSinger
+from groundstate.learn.dual_coordinate import HingeDual
 from groundstate.learn.elbo import Elbo, elbo
 from groundstate.learn.em import EM
 from groundstate.learn.estimator_report import EstimatorRow, compare_estimators
@@ -13,11 +15,13 @@ from groundstate.learn.factors import EigenFactors
 from groundstate.learn.fit import fit, solver_for
 from groundstate.learn.function_norm import FunctionNorm
 from groundstate.learn.guides import Amortised, PerInstance
-from groundstate.learn.hinge import HingeDual, SquaredHingeNewton
+from groundstate.learn.hinge import SquaredHingeNewton
+from groundstate.learn.hinge_l1 import SquaredHingeL1
 from groundstate.learn.kmeans import Lloyd
 from groundstate.learn.lbfgs import LBFGS
 from groundstate.learn.least_squares import LeastSquares
 from groundstate.learn.mixture import MixtureEM
+from groundstate.learn.mixture_density import MixtureDensityTraining
 from groundstate.learn.newton import Newton
 from groundstate.learn.online_perceptron import OnlinePerceptron
 from groundstate.learn.penalties import (
@@ -65,11 +69,13 @@ from groundstate.learn.rules import (
     softmin_loss,
     zero_one,
 )
+from groundstate.learn.separation import is_separable
 from groundstate.learn.sgld import SGLD
 from groundstate.learn.smo import SMO
 from groundstate.learn.smo_engine import smo
 from groundstate.learn.smoother import Smoothing
 from groundstate.learn.snapshots import Snapshots
+from groundstate.learn.sparse_logit import ProximalNewton
 from groundstate.learn.target_prop import AlternatingTargets
 from groundstate.learn.theta import ParameterEnergy, ThetaDraws
 from groundstate.learn.trainer import Stochastic, adam, sgd
@@ -78,6 +84,7 @@ __all__ = [
     "Callback",
     "Checkpoint",
     "Closed",
+    "CrammerSinger",
     "EarlyStopping",
     "HingeDual",
     "History",
@@ -92,6 +99,7 @@ __all__ = [
     "Rule",
     "Run",
     "Solver",
+    "SquaredHingeL1",
     "SquaredHingeNewton",
     "Stochastic",
     "Terms",
@@ -142,6 +150,7 @@ __all__ = [
     "BoltzmannSGD",
     "EigenFactors",
     "Lloyd",
+    "MixtureDensityTraining",
     "MixtureEM",
     "Elbo",
     "EstimatorRow",
@@ -163,4 +172,6 @@ __all__ = [
     "SMO",
     "smo",
     "Smoothing",
+    "ProximalNewton",
+    "is_separable",
 ]

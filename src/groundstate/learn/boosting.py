@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numba
 import numpy as np
@@ -14,8 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.hashing import row_hash
 from groundstate.compute.line import WeightLine
-from groundstate.compute.random import Key
+from groundstate.compute.random import U64, Key, mix64
 from groundstate.energy.tree_boosted import BoostedClassEnergy, BoostedEnergy
 from groundstate.energy.tree_nodes import Tree
 from groundstate.learn.base import History, Problem
@@ -23,6 +24,8 @@ from groundstate.learn.boosting_losses import Loss
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.histogram_bins import Bins
+from groundstate.learn.histogram_device import DeviceGrower
+from groundstate.learn.histogram_device_rows import device_bins
 from groundstate.learn.histogram_grower import Grower, Limits
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
@@ -67,6 +70,10 @@ class HistogramBoosting:
     stopping : early stopping, None for none
     watch : whether to record the training loss of every step
     continued : go on from the trees that the energy has
+    goss : shares (a, b) of gradient-based one-side sampling: a tree sees the rows of largest
+        gradients, a of the weight, and b of it from the others, which count (1 − a)/b times
+    backend : ``"torch"`` grows trees where x is, ``"numba"`` on the CPU; ``"auto"`` takes torch on
+        a GPU. Columns of categories are always cut on the CPU.
     """
 
     max_iter: int = 100
@@ -77,6 +84,14 @@ class HistogramBoosting:
     stopping: Stopping | None = None
     watch: bool = False
     continued: bool = False
+    goss: tuple[float, float] | None = None
+    backend: Literal["auto", "numba", "torch"] = "auto"
+
+    def on_device(self, x: Tensor) -> bool:
+        """Whether trees grow where ``x`` is."""
+        if self.categories is not None and any(self.categories):
+            return False
+        return self.backend == "torch" or (self.backend == "auto" and x.device.type != "cpu")
 
     def reason_against(self, problem: Problem) -> str | None:
         energy, rule = problem.energy, problem.rule
@@ -116,16 +131,19 @@ class _Fit:
     def __init__(self, solver: HistogramBoosting, problem: Problem) -> None:
         self.solver, self.problem, self.key = solver, problem, problem.key
         self.energy: Any = problem.energy
-        x, y = problem.resident["x"].cpu(), problem.resident["y"].cpu()
+        x, y = problem.resident["x"], problem.resident["y"]
+        self.there = solver.on_device(x)
+        self.x = x if self.there else x.cpu().contiguous()
+        y = y if self.there else y.cpu()
         weight = None if problem.sample_weight is None else problem.sample_weight.cpu().double()
-        self.X: NDArray[Any] = x.contiguous().numpy()
         self.y = y.double()[:, 0] if y.is_floating_point() else y
         self.held: NDArray[np.float64] | None = None
         self.train = None if weight is None else weight.numpy()
         stopping = solver.stopping
         if stopping is not None and stopping.share is not None:
-            line = WeightLine.of(self.X, self.y.numpy(), weights=self.train)
-            labels = None if y.is_floating_point() else self.y.numpy()
+            target = self.y.cpu().numpy()
+            line = WeightLine.of(self.x.cpu().numpy(), target, weights=self.train)
+            labels = None if y.is_floating_point() else target
             parts = line.cut(self.key.fold("validation"), stopping.share, stratify=labels)
             self.train, self.held = parts
             if not self.held.any() or not self.train.any():
@@ -136,22 +154,37 @@ class _Fit:
         b: Any = self.energy.b
         self.loss = Loss(kind, self.y, len(b), getattr(self.energy, "quantile", 0.5))
         self.trees: list[Tree] = []
+        self.hash: U64 | None = None
+        if solver.goss is not None:
+            self.hash = row_hash(self.x.cpu().numpy(), self.y.cpu().numpy())
+
+    def _tensor(self, part: NDArray[np.float64] | None) -> Tensor | None:
+        return None if part is None else torch.from_numpy(part).to(self.y.device)
+
+    def _grower(self, w: Tensor | None, threads: int) -> Any:
+        solver = self.solver
+        if self.there:
+            bins = device_bins(self.x, w, solver.max_bins)
+            return DeviceGrower(self.x, bins, w, solver.limits)
+        X: NDArray[Any] = self.x.numpy()
+        categories = None if solver.categories is None else np.array(solver.categories)
+        bins = Bins.of(X, self.train, solver.max_bins, categories, threads=threads)
+        return Grower(X, bins, self.train, solver.limits, threads)
 
     def loop(self, monitor: Monitor, history: History, threads: int) -> None:
         solver, start = self.solver, time.perf_counter()
-        w = None if self.train is None else torch.from_numpy(self.train)
+        w = self._tensor(self.train)
         nodes = self.energy.nodes
         done = nodes.n_trees // self.loss.outputs if int(nodes.column[0]) >= 0 else 0
         if solver.continued and done:
             self.trees = [nodes.tree(t) for t in range(nodes.n_trees)]
-            F = self.energy.raw(self.problem.resident["x"]).double().cpu()
+            F = self.energy.raw(self.problem.resident["x"]).double().to(self.y.device)
         else:
             done, b = 0, self.loss.start(w)
             self.energy.b.copy_(torch.from_numpy(b))
-            F = torch.from_numpy(np.tile(b, (len(self.X), 1)))
-        categories = None if solver.categories is None else np.array(solver.categories)
-        bins = Bins.of(self.X, self.train, solver.max_bins, categories, threads=threads)
-        grower = Grower(self.X, bins, self.train, solver.limits, threads)
+            F = torch.from_numpy(np.tile(b, (len(self.x), 1))).to(self.y.device)
+        F = F.T.contiguous().T  # scores of a class stand together
+        grower = self._grower(w, threads)
         self._judge(F, history, w)
         for step in range(done, solver.max_iter):
             self._step(F, grower, self.key.fold("tree", step))
@@ -168,21 +201,45 @@ class _Fit:
         nodes.set(self.trees or [_stump(self.loss.outputs)])
         history.n_iter = len(self.trees) // self.loss.outputs
 
-    def _step(self, F: Tensor, grower: Grower, key: Key) -> None:
-        for c, (g, h) in enumerate(self.loss.gradients(F)):
-            tree, spans = grower.grow(g.numpy(), h.numpy(), key.fold(c).low)
+    def _step(self, F: Tensor, grower: Any, key: Key) -> None:
+        pairs = self.loss.gradients(F)
+        live = None
+        if self.solver.goss is not None:
+            live, factor = self._one_side(pairs, key)
+            pairs = [(g * factor, h * factor) for g, h in pairs]
+        for c, (g, h) in enumerate(pairs):
+            tree, spans = grower.grow(g, h, key.fold(c).low, live)
             if self.loss.renews:
                 self._renew(tree, spans, grower.rows, F[:, 0])
             tree.value *= self.solver.learning_rate
             tree = replace(tree, column=c)
             self.trees.append(tree)
-            add = F[:, c].numpy()
-            grower.add(tree, spans, add)
+            grower.add(tree, spans, F[:, c])
+
+    def _one_side(self, pairs: list[tuple[Tensor, Tensor]], key: Key) -> tuple[Any, Tensor]:
+        """Rows that a tree sees, and how often they count.
+
+        The others are drawn by their content: equal rows share their fate, so that a row of weight
+        2 is two rows here too.
+        """
+        assert self.solver.goss is not None and self.hash is not None
+        a, b = self.solver.goss
+        size = torch.stack([g.abs() for g, _ in pairs]).sum(0).cpu().numpy()
+        weight = np.ones(len(size)) if self.train is None else self.train
+        order = np.argsort(-size, kind="stable")
+        mass = np.cumsum(weight[order])
+        mark = int(np.searchsorted(mass, a * mass[-1] * (1 - 1e-12)))
+        top = size >= size[order[min(mark, len(size) - 1)]]
+        drawn = mix64(self.hash ^ np.uint64(key.fold("one side").low))
+        rest = (drawn >> np.uint64(11)) * 2.0**-53 < b / (1 - a)
+        live = np.flatnonzero((top | rest) & (weight > 0)).astype(np.int32)
+        return live, torch.from_numpy(np.where(top, 1.0, (1 - a) / b)).to(self.y.device)
 
     def _renew(self, tree: Tree, spans: Any, rows: Any, f: Tensor) -> None:
-        residual = (self.y - f).numpy()
+        residual = (self.y - f).cpu().numpy()
+        order = rows.cpu().numpy() if isinstance(rows, Tensor) else rows
         for v, lo, hi in spans:
-            own = rows[lo:hi]
+            own = order[lo:hi]
             w = None if self.train is None else self.train[own]
             tree.value[v, 0] = self.loss.leaf_value(residual[own], w)
 
@@ -191,7 +248,7 @@ class _Fit:
         stopping = self.solver.stopping
         if stopping is None and not self.solver.watch:
             return False
-        held = None if self.held is None else torch.from_numpy(self.held)
+        held = self._tensor(self.held)
         if stopping is None or stopping.score is None:
             found: tuple[float | None, ...] = (
                 -self.loss.mean(F, w),
@@ -201,7 +258,7 @@ class _Fit:
             self.energy.nodes.set(self.trees or [_stump(self.loss.outputs)])
             found = tuple(
                 None if part is None else self._scored(part)
-                for part in (np.ones(len(self.X)) if w is None else self.train, self.held)
+                for part in (np.ones(len(self.x)) if w is None else self.train, self.held)
             )
         for name, value in zip(("train", "validation"), found):
             if value is not None:

@@ -45,7 +45,9 @@ class Closed:
         if not problem.rule.contrast_is_constant(energy):
             return f"the contrast of {type(problem.rule).__name__} depends on θ"
         if problem.penalty is not None and not (
-            plain_l2(problem.penalty) and "l2" in _arguments(energy.ability("from_stats"))
+            plain_l2(problem.penalty)
+            and torch.as_tensor(problem.penalty.strength).ndim == 0
+            and "l2" in _arguments(energy.ability("from_stats"))
         ):
             return f"{name} has no closed form with the penalty {type(problem.penalty).__name__}"
         return None

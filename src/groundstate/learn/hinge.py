@@ -1,43 +1,29 @@
-r"""Solvers of the linear support vector machine: Newton in the primal, coordinates in the dual."""
+r"""Newton's method for the squared hinge: the linear support vector machine in the primal."""
 
 from __future__ import annotations
 
 import time
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
-import numba
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
-from groundstate.compute.line import WeightLine
 from groundstate.compute.reduce import current
 from groundstate.energy.reference import LinearEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
+from groundstate.learn.hinge_rows import F64, reason_against, store, strengths, wanted_classes
+from groundstate.learn.hinge_sums import ProductSums, Sums, TileSums
 from groundstate.learn.penalties import L2
 from groundstate.learn.rules.one_vs_rest import OneVsRest
 from groundstate.registry import solvers
 
-MAX_FEATURES = 2000  # the Newton system is dense
-
-
-def _reason(problem: Problem, power: int) -> str | None:
-    energy, rule = problem.energy, problem.rule
-    if not isinstance(energy, LinearEnergy) or type(rule) is not OneVsRest:
-        return "it is for a linear class energy with the one-against-rest rule"
-    if rule.power != power:
-        return f"it is for power={power}, got power={rule.power}"
-    if not problem.is_resident or set(problem.names) != {"x", "y"}:
-        return "it needs resident x and y"
-    if not isinstance(problem.penalty, L2) or problem.penalty.select is not None:
-        return "it needs an L2 penalty, without which the solution is not unique"
-    return None
+MAX_FEATURES = 2000  # up to this many the Newton system is solved directly
+PILOT = 2**16  # beyond this many rows a share of them gives the first weights
+SHARE = 16
 
 
 @solvers.register(
@@ -51,7 +37,8 @@ class SquaredHingeNewton:
 
     The objective is piecewise quadratic: on the active rows :math:`A = \{t_i f_i < m\}` the system
     is :math:`(2 \tilde X_A^\top w \tilde X_A + \lambda)\,\Delta = -\nabla`; the active set settles
-    after a few steps and the last step is exact.
+    after a few steps and the last step is exact. Wide and sparse tables solve the system by
+    conjugate gradients. A large table begins at the solution of a sixteenth of its rows.
 
     Parameters
     ----------
@@ -63,30 +50,36 @@ class SquaredHingeNewton:
     tol: float = 1e-10
 
     def reason_against(self, problem: Problem) -> str | None:
-        return _reason(problem, 2)
-
-    def fits(self, problem: Problem) -> bool:
-        """Few enough features for a dense Newton system."""
-        return int(problem.resident["x"].shape[1]) <= MAX_FEATURES
+        energy, rule = problem.energy, problem.rule
+        if not isinstance(energy, LinearEnergy) or type(rule) is not OneVsRest:
+            return "it is for a linear class energy with the one-against-rest rule"
+        if rule.power != 2:
+            return f"it is for power=2, got power={rule.power}"
+        return reason_against(problem, L2)
 
     @torch.no_grad()
     def run(self, problem: Problem) -> History:
         history = History(solver="SquaredHingeNewton")
         run = Run(problem, history, self.max_iter)
-        binary = _OneClass.all_of(problem)
+        energy = problem.energy
+        assert isinstance(energy, LinearEnergy)
+        parts = _separate(problem)
+        total = problem.total_weight
         with Monitor(problem.callbacks, run) as monitor:
             while run.epoch < self.max_iter:
                 start = time.perf_counter()
-                done = [problem_.step(self.tol) for problem_ in binary]
-                _OneClass.store(problem, binary)
-                value = sum(p.value for p in binary) / problem.total_weight
+                done = [part.step(self.tol) for part in parts]
+                history.converged = all(done)
+                if problem.callbacks:
+                    store(energy, [part.theta for part in parts])
+                value = sum(part.value for part in parts) / total
                 history.objective.append(value)
                 history.seconds.append(time.perf_counter() - start)
                 if monitor.epoch(value):
                     return history
-                if all(done):
-                    history.converged = True
+                if history.converged:
                     break
+        store(energy, [part.theta for part in parts])
         history.stop = "gradient" if history.converged else "max_iter"
         if not history.converged:
             warnings.warn(
@@ -98,198 +91,81 @@ class SquaredHingeNewton:
         return history
 
 
-class _OneClass:
-    """One class against the rest: its rows, signs and weights."""
+class Descent:
+    """One class against the rest: where Newton is, and the sums that take it further."""
 
-    def __init__(self, x: Tensor, t: Tensor, w: Tensor | None, ridge: Tensor, m: float) -> None:
-        self.x, self.t, self.w, self.ridge, self.m = x, t, w, ridge, m
-        self.theta = x.new_zeros(x.shape[1])
-        self.score = x.new_zeros(len(x))
-        self.value, self.first = self._value(self.score, self.theta), 0.0
+    def __init__(self, sums: Sums, ridge: F64, start: F64, scale: float = 0.0) -> None:
+        self.sums, self.ridge, self.theta = sums, ridge, start
+        self.value, self.gradient = self._at(start)
+        self.scale = scale or float(np.abs(self.gradient).max()) or 1.0  # of the gradient at zero
         self.done = False
 
-    @staticmethod
-    def all_of(problem: Problem) -> list[_OneClass]:
-        energy, penalty, rule = problem.energy, problem.penalty, problem.rule
-        assert isinstance(energy, LinearEnergy) and isinstance(penalty, L2)
-        assert isinstance(rule, OneVsRest)
-        x = problem.resident["x"].double()
-        if energy.b is not None:
-            x = torch.cat([x, x.new_ones(len(x), 1)], 1)
-        y = problem.resident["y"]
-        w = None if problem.sample_weight is None else problem.sample_weight.double()
-        classes = energy.W.shape[0]
-        # two classes: θ = W₁ − W₀ and W₀ = −W₁, so λ(‖W₀‖² + ‖W₁‖²)/2 = (λ/2)‖θ‖²/2
-        strength = float(penalty.strength) / (2 if classes == 2 else 1)
-        ridge = x.new_full((x.shape[1],), strength)
-        if energy.b is not None and not penalty.intercept:
-            ridge[-1] = 0.0
-        wanted = [1] if classes == 2 else range(classes)
-        signs = (torch.where(y == k, 1.0, -1.0).to(x.dtype) for k in wanted)
-        return [_OneClass(x, t, w, ridge, rule.m) for t in signs]
-
-    @staticmethod
-    def store(problem: Problem, parts: list[_OneClass]) -> None:
-        energy = problem.energy
-        assert isinstance(energy, LinearEnergy)
-        theta = torch.stack([p.theta for p in parts])
-        if len(parts) == 1:
-            theta = torch.cat([-theta / 2, theta / 2])
-        energy.W.copy_(theta[:, : energy.W.shape[1]])
-        if energy.b is not None:
-            energy.b.copy_(theta[:, -1])
-
-    def _value(self, score: Tensor, theta: Tensor) -> float:
-        gap = (self.m - self.t * score).clamp(min=0).square()
-        total = current().sum(gap.sum() if self.w is None else gap @ self.w)
-        return float(total + 0.5 * (self.ridge * theta * theta).sum())
+    def _at(self, theta: F64) -> tuple[float, F64]:
+        loss, gradient = self.sums.at(theta)
+        return loss + 0.5 * float(self.ridge @ (theta * theta)), gradient + self.ridge * theta
 
     def step(self, tol: float) -> bool:
         """One Newton step with backtracking; True when the gradient is small enough."""
         if self.done:
             return True
-        gap = (self.m - self.t * self.score).clamp(min=0)
-        active = (gap > 0).nonzero()[:, 0]
-        xa = self.x[active]
-        slope = gap[active] * self.t[active]
-        if self.w is not None:
-            slope = slope * self.w[active]
-            hessian = 2 * xa.T @ (xa * self.w[active, None])
-        else:
-            hessian = 2 * xa.T @ xa
-        sums = current().sum_dict({"g": -2 * (slope @ xa), "h": hessian})
-        gradient = sums["g"] + self.ridge * self.theta
-        hessian = sums["h"]
-        hessian.diagonal().add_(self.ridge)
-        size = float(gradient.abs().max())
-        self.first = self.first or size or 1.0
-        self.done = size <= tol * self.first
-        factor, failed = torch.linalg.cholesky_ex(hessian)
-        if int(failed):
-            move = -torch.linalg.lstsq(hessian, gradient[:, None], driver="gelsd").solution[:, 0]
-        else:
-            move = -torch.cholesky_solve(gradient[:, None], factor)[:, 0]
-        descent = float(move @ gradient)
-        ahead = self.x @ move
+        move = self.sums.direction(self.gradient, self.ridge)
+        descent = float(move @ self.gradient)
         step = 1.0
         for _ in range(40):
-            score, theta = self.score + step * ahead, self.theta + step * move
-            value = self._value(score, theta)
+            theta = self.theta + step * move
+            value, gradient = self._at(theta)
             if value <= self.value + 1e-4 * step * descent:
-                self.score, self.theta, self.value = score, theta, value
+                self.theta, self.value, self.gradient = theta, value, gradient
+                self.done = float(np.abs(gradient).max()) <= tol * self.scale
                 return self.done
             step *= 0.5
         self.done = True  # no descent left in floating point
         return True
 
 
-@solvers.register(
-    formula=r"\min_\alpha \tfrac12\|\sum_i\alpha_i t_i x_i\|^2 - m\sum_i\alpha_i",
-    make=lambda energy: HingeDual(),
-)
-@solver_for(LinearEnergy, OneVsRest)
-@dataclass(frozen=True)
-class HingeDual:
-    r"""Dual coordinate descent for the hinge: :math:`\min_\alpha \tfrac12\|\sum_i \alpha_i t_i
-    \tilde x_i\|^2 - m\sum_i\alpha_i`, :math:`0 \le \alpha_i \le w_i/\lambda`.
-
-    Parameters
-    ----------
-    max_iter : passes over the rows at most
-    tol : largest violation of the optimality conditions at the end
-    """
-
-    max_iter: int = 1000
-    tol: float = 1e-4
-
-    def reason_against(self, problem: Problem) -> str | None:
-        reason = _reason(problem, 1)
-        if reason is not None:
-            return reason
-        energy, penalty = problem.energy, problem.penalty
-        assert isinstance(energy, LinearEnergy) and isinstance(penalty, L2)
-        if energy.b is not None and not penalty.intercept:
-            return "the dual needs the intercept in the penalty: L2(strength, intercept=True)"
-        if energy.W.device.type != "cpu":
-            return "it visits one row at a time, which is for the CPU"
-        return None
-
-    def run(self, problem: Problem) -> History:
-        history = History(solver="HingeDual")
-        run = Run(problem, history, self.max_iter)
-        parts = _OneClass.all_of(problem)
-        x = parts[0].x.numpy()
-        line = WeightLine.of(x, problem.resident["y"].numpy(), weights=problem.sample_weight)
-        weight = np.ones(len(x)) if problem.sample_weight is None else line.weights
-        bound = weight / float(parts[0].ridge[0])
-        norms = np.einsum("ij,ij->i", x, x)
-        alphas = [np.zeros(len(x)) for _ in parts]
-        thetas = [np.zeros(x.shape[1]) for _ in parts]
-        m = parts[0].m
-        with Monitor(problem.callbacks, run) as monitor:
-            while run.epoch < self.max_iter:
-                start = time.perf_counter()
-                order = line.order(problem.key.fold("epoch", run.epoch))
-                worst = max(
-                    _dual_pass(x, p.t.numpy(), a, theta, bound, norms, order, m)
-                    for p, a, theta in zip(parts, alphas, thetas, strict=True)
-                )
-                value = self._close(problem, parts, thetas)
-                history.objective.append(value)
-                history.seconds.append(time.perf_counter() - start)
-                if monitor.epoch(value):
-                    return history
-                if worst <= self.tol:
-                    history.converged = True
-                    break
-        history.stop = "optimality" if history.converged else "max_iter"
-        if not history.converged:
-            warnings.warn(
-                f"the hinge did not reach tol={self.tol} in {self.max_iter} passes; raise max_iter "
-                "or scale the inputs",
-                NotConverged,
-                stacklevel=3,
-            )
-        return history
-
-    @torch.no_grad()
-    def _close(
-        self, problem: Problem, parts: list[_OneClass], thetas: list[NDArray[np.float64]]
-    ) -> float:
-        total = 0.0
-        for part, theta in zip(parts, thetas, strict=True):
-            part.theta = torch.from_numpy(theta)
-            gap = (part.m - part.t * (part.x @ part.theta)).clamp(min=0)
-            total += float(gap.sum() if part.w is None else gap @ part.w)
-            total += 0.5 * float((part.ridge * part.theta**2).sum())
-        _OneClass.store(problem, parts)
-        return total / problem.total_weight
+def _separate(problem: Problem) -> list[Descent]:
+    """One problem for each class; with two classes θ = W₁ − W₀ and W₀ = −W₁."""
+    energy, rule = problem.energy, problem.rule
+    assert isinstance(energy, LinearEnergy) and isinstance(rule, OneVsRest)
+    on_weights, on_intercept = strengths(problem.penalty, L2) or (0.0, 0.0)
+    x, y, w = problem.resident["x"].detach(), problem.resident["y"], problem.sample_weight
+    intercept = energy.b is not None
+    ridge = np.full(x.shape[1] + intercept, on_weights)
+    if intercept:
+        ridge[-1] = on_intercept
+    wanted = wanted_classes(energy)
+    if len(wanted) == 1:
+        ridge *= 0.5  # λ(‖W₀‖² + ‖W₁‖²)/2 = (λ/2)‖θ‖²/2
+    labels = y.cpu().numpy()
+    signs = [np.where(labels == k, 1.0, -1.0) for k in wanted]
+    zero = np.zeros(len(ridge))
+    narrow = x.shape[1] <= MAX_FEATURES and x.layout == torch.strided
+    if narrow and x.device.type == "cpu":
+        rows = np.ascontiguousarray(x.numpy())
+        weight = None if w is None else w.double().numpy()
+        found = []
+        for t in signs:
+            start, scale = zero, 0.0
+            if len(rows) > PILOT and current().world == 1:
+                start, scale = _pilot(rows, t, weight, rule.m, intercept, ridge)
+            sums = TileSums(rows, t, weight, rule.m, intercept)
+            found.append(Descent(sums, ridge, start, scale))
+        return found
+    return [Descent(ProductSums(x, t, w, rule.m, intercept, narrow), ridge, zero) for t in signs]
 
 
-@numba.njit(cache=True)
-def _dual_pass(
-    x: Any, t: Any, alpha: Any, theta: Any, bound: Any, norms: Any, order: Any, m: float
-) -> float:
-    worst = 0.0
-    d = x.shape[1]
-    for i in order:
-        if norms[i] == 0.0 or bound[i] == 0.0:
-            continue
-        f = 0.0
-        for j in range(d):
-            f += theta[j] * x[i, j]
-        g = t[i] * f - m
-        projected = g
-        if alpha[i] <= 0.0:
-            projected = min(g, 0.0)
-        elif alpha[i] >= bound[i]:
-            projected = max(g, 0.0)
-        worst = max(worst, abs(projected))
-        if projected == 0.0:
-            continue
-        new = min(max(alpha[i] - g / norms[i], 0.0), bound[i])
-        change = (new - alpha[i]) * t[i]
-        alpha[i] = new
-        for j in range(d):
-            theta[j] += change * x[i, j]
-    return worst
+def _pilot(
+    rows: F64, t: F64, weight: F64 | None, m: float, intercept: bool, ridge: F64
+) -> tuple[F64, float]:
+    """The weights of every sixteenth row, roughly, and the size of the gradient at zero."""
+    some = slice(None, None, SHARE)
+    w = None if weight is None else np.ascontiguousarray(weight[some])
+    sums = TileSums(np.ascontiguousarray(rows[some]), t[some].copy(), w, m, intercept)
+    part = Descent(sums, ridge / SHARE, np.zeros(len(ridge)))
+    for _ in range(30):
+        if part.step(1e-4):
+            break
+    return part.theta, SHARE * part.scale
+
+
+__all__ = ["Descent", "SquaredHingeNewton"]

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from groundstate.energy.tree_nodes import Tree
 from groundstate.learn.histogram_bins import Bins
-from groundstate.learn.histogram_kernels import BINS, GROUP, SIZE
+from groundstate.learn.histogram_cuts import BINS, GROUP, MISSING, SIZE
 from groundstate.learn.histogram_tree import Settings, Table, empty_nodes, grow
 from groundstate.learn.tree_jit import outer
 
@@ -38,6 +39,33 @@ class Limits:
     together: tuple[frozenset[int], ...] | None = None
 
 
+@dataclass(frozen=True)
+class Weighing:
+    """Rows that count, and the fixed units of their weights."""
+
+    live: NDArray[np.int32]  # rows of positive weight
+    weight: F64 | None  # (n,)
+    total: float
+    scale: float  # what weights were multiplied with
+    bits: int  # of the sum of all weights in ``unit``
+    unit: float
+
+    @classmethod
+    def of(cls, weight: F64 | None, n: int) -> Weighing:
+        live: NDArray[np.int32] = np.arange(n, dtype=np.int32)
+        if weight is not None:
+            live = np.flatnonzero(weight).astype(np.int32)
+        total = float(len(live) if weight is None else weight.sum())
+        whole = weight is None or bool((weight == np.rint(weight)).all())
+        scale = 1.0
+        if not whole and weight is not None:  # weights that are no counts count one on average
+            scale = len(live) / total
+            weight, total = weight * scale, float(len(live))
+        bits = max(2, math.frexp(total)[1] + 1) if whole else 32
+        unit = 1.0 if whole else math.ldexp(1.0, math.frexp(total)[1] - 30)
+        return cls(live, weight, total, scale, bits, unit)
+
+
 class Grower:
     """Grows trees on one binned table.
 
@@ -61,26 +89,18 @@ class Grower:
         together = np.zeros((0, d), bool)
         if limits.together is not None:
             together = np.array([[j in part for j in range(d)] for part in limits.together])
+        words = codes.reshape(groups, n * GROUP).view(np.uint32)
         self.table = Table(
-            codes.reshape(groups, n * GROUP).view(np.uint32),
+            words,
             codes,
             bins.n_bins,
             bins.categories,
             np.zeros(d, np.int64) if limits.rising is None else np.array(limits.rising, np.int64),
             together,
         )
-        self.live: NDArray[np.int32] = np.arange(n, dtype=np.int32)
-        if weight is not None:
-            self.live = np.flatnonzero(weight).astype(np.int32)
-        total = float(len(self.live) if weight is None else weight.sum())
-        whole = weight is None or bool((weight == np.rint(weight)).all())
-        scale = 1.0
-        if not whole and weight is not None:  # weights that are no counts count one on average
-            scale = len(self.live) / total
-            weight, total = weight * scale, float(len(self.live))
-        self.weight = weight
-        self.bits = max(2, math.frexp(total)[1] + 1) if whole else 32
-        self.unit = 1.0 if whole else math.ldexp(1.0, math.frexp(total)[1] - 30)
+        w = Weighing.of(weight, n)
+        self.live, self.weight, self.bits, self.unit = w.live, w.weight, w.bits, w.unit
+        total, scale = w.total, w.scale
         leaves = len(self.live) if limits.max_leaves is None else limits.max_leaves
         if limits.max_depth is not None:
             leaves = min(leaves, 1 << min(limits.max_depth, 30))
@@ -98,11 +118,12 @@ class Grower:
         self.pool = np.empty((max(2, slots), groups, GROUP * BINS * 2), np.int64)
         self.pairs = np.zeros((n, 2), np.int64)
         self.g, self.h = np.zeros(n), np.zeros(n)
-        self.rows = self.live
+        self.rows: NDArray[np.uint32] = self.live.astype(np.uint32)
+        self.node: Any = None
         sets = d if bins.categories.any() else 1
         self.work = (
             np.empty((len(self.live), 2), np.int64),
-            np.empty(len(self.live), np.int32),
+            np.empty(len(self.live), np.uint32),
             np.empty((2, d, SIZE)),
             np.zeros((2, sets, BINS), bool),
             np.ones((2, d), bool),
@@ -110,17 +131,25 @@ class Grower:
             np.empty(self.capacity, np.int64),
         )
 
-    def grow(self, g: F64, h: F64, seed: int) -> tuple[Tree, list[tuple[int, int, int]]]:
-        """A tree of leaf values −G/(H+λ), and for each leaf (node, lo, hi) in ``self.rows``."""
+    def grow(
+        self, g: Tensor, h: Tensor, seed: int, live: NDArray[np.int32] | None = None
+    ) -> tuple[Tree, list[tuple[int, int, int]]]:
+        """A tree of leaf values −G/(H+λ), and for each leaf (node, lo, hi) in ``self.rows``.
+
+        ``live`` are the rows that it sees, all of positive weight by default.
+        """
         weight = np.empty(0) if self.weight is None else self.weight
-        step_g, step_h = _quantise(g, h, weight, self.bits, self.unit, self.pairs, self.g, self.h)
+        self.rows = (self.live if live is None else live).astype(np.uint32)
+        step_g, step_h = _quantise(
+            g.numpy(), h.numpy(), weight, self.rows, self.bits, self.unit, self.pairs, self.g, self.h
+        )
         units = np.array([step_g, step_h, self.unit, float(self.bits)])
-        self.rows = self.live.copy()
         node = empty_nodes(self.capacity, bool(self.bins.categories.any()), len(self.table.groups))
         size = grow(
             self.table, self.settings, node, self.rows, self.pairs, units, self.g, self.h,
             self.pool, self.work, np.uint64(seed),
         )  # fmt: skip
+        self.node = node
         tree = self._tree(node, size)
         leaves = np.flatnonzero(tree.feature < 0)
         return tree, [(int(v), int(node.lo[v]), int(node.hi[v])) for v in leaves]
@@ -157,53 +186,57 @@ class Grower:
         code = self.bins.kept[j]
         return np.where(code >= 0, chosen[np.maximum(code, 0)], False)
 
-    def add(self, tree: Tree, spans: list[tuple[int, int, int]], out: F64) -> None:
-        """Add the tree's values to ``out`` (n,), also for rows of weight zero."""
+    def add(self, tree: Tree, spans: list[tuple[int, int, int]], out: Tensor) -> None:
+        """Add the values of the tree grown last to ``out`` (n,), also for rows it did not see."""
         where = np.array(spans, np.int64)
-        _add(tree.value[:, 0], where, self.rows, out)
-        if len(self.live) < self.n:
-            rest = np.flatnonzero(self.weight == 0)
-            out[rest] += descend(tree, self.X[rest])
+        _add(tree.value[:, 0], where, self.rows, out.numpy())
+        if len(self.rows) < self.n:
+            unseen = np.ones(self.n, bool)
+            unseen[self.rows] = False
+            rest = np.flatnonzero(unseen)
+            descend(self.table.codes, self.node, tree.nan_left, tree.value[:, 0], rest, out.numpy())
 
 
-def descend(tree: Tree, X: NDArray[Any]) -> F64:
-    """Leaf values of rows, one tree, in NumPy."""
-    at = np.zeros(len(X), np.int64)
-    live = np.arange(len(X))
-    while len(live):
-        j = tree.feature[at[live]]
-        live, j = live[j >= 0], j[j >= 0]
-        node, v = at[live], X[live, j]
-        go = np.where(np.isnan(v), tree.nan_left[node], v <= tree.threshold[node])
-        for k in np.flatnonzero(np.isin(node, list(tree.categories))):
-            mask = tree.categories[int(node[k])]
-            known = 0 <= v[k] < len(mask)
-            go[k] = mask[int(v[k])] if known else tree.nan_left[node[k]]
-        at[live] = np.where(go, tree.left[node], tree.right[node])
-    return tree.value[at, 0]
+@outer
+def descend(codes: Any, node: Any, nan_left: Any, value: Any, rows: Any, out: Any) -> None:
+    """Add the leaf values of these rows, which find their way by codes."""
+    for r in rows:
+        v = 0
+        while node.left[v] >= 0:
+            j = node.column[v]
+            c = codes[j // GROUP, r, j % GROUP]
+            if c == MISSING:
+                go = nan_left[v]
+            elif node.code[v] < 0:
+                go = node.sets[v, c]
+            else:
+                go = c <= node.code[v]
+            v = node.left[v] + (0 if go else 1)
+        out[r] += value[v]
 
 
 @outer
 def _quantise(
-    g: Any, h: Any, weight: Any, bits: int, unit: float, pairs: Any, gw: Any, hw: Any
+    g: Any, h: Any, weight: Any, rows: Any, bits: int, unit: float, pairs: Any, gw: Any, hw: Any
 ) -> Any:
     """Whole-number pairs of gradient, and hessian with weight; returns what one step of each is.
 
     A row's gradient is rounded before its weight multiplies it: twice the weight is the row twice.
     """
-    n, plain = len(g), len(weight) == 0
+    plain = len(weight) == 0
     sum_g, sum_h = 0.0, 0.0
-    for i in range(n):
+    for i in rows:
         w = 1.0 if plain else weight[i]
         gw[i], hw[i] = g[i] * w, h[i] * w
         sum_g += abs(gw[i])
         sum_h += hw[i]
     step_g = 2.0 ** (np.ceil(np.log2(sum_g)) + 1 - 60) if sum_g > 0 else 1.0
     step_h = 2.0 ** (np.ceil(np.log2(sum_h)) + 1 - (61 - bits)) if sum_h > 0 else 1.0
-    for i in range(n):
+    per_g, per_h = 1.0 / step_g, 1.0 / step_h  # powers of two: exact
+    for i in rows:
         w = 1.0 if plain else weight[i]
         whole = w == np.rint(w)
-        a, b = g[i] / step_g, h[i] / step_h
+        a, b = g[i] * per_g, h[i] * per_h
         ga = np.rint(a) * w if whole else np.rint(a * w)
         hb = np.rint(b) * w if whole else np.rint(b * w)
         pairs[i, 0] = np.int64(ga)
@@ -219,4 +252,4 @@ def _add(value: Any, spans: Any, rows: Any, out: Any) -> None:
             out[rows[i]] += v
 
 
-__all__ = ["Grower", "Limits", "descend"]
+__all__ = ["Grower", "Limits", "Weighing", "descend"]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from groundstate.learn.histogram_kernels import (
+from groundstate.learn.histogram_cuts import (
     BINS,
     CODE,
     DIRECTION,
@@ -22,13 +22,16 @@ from groundstate.learn.histogram_kernels import (
     LEFT_H,
     LEFT_W,
     MISSING,
+    NONE,
+    SEEN,
     SIZE,
-    best_cuts,
-    best_cuts_threads,
 )
+from groundstate.learn.histogram_kernels import best_cuts, best_cuts_threads
+from groundstate.learn.histogram_small import scratch, small_cuts
 from groundstate.learn.tree_jit import inner, outer, sort_by
 
 _U = np.uint64
+_FEW = 256  # rows of a parent up to which its children need no histograms
 
 
 class Table(NamedTuple):
@@ -131,22 +134,32 @@ def _choose(table: Table, node: Nodes, v: int, columns: int, allowed: Any) -> No
 @inner
 def _partition(codes: Any, rows: Any, spare: Any, node: Nodes, v: int, chosen: Any) -> int:
     """Rows that go left first, both sides in their old order; returns where the right begins."""
-    left = np.empty(BINS, np.int64)
+    left = np.empty(BINS, np.uint64)
     for b in range(BINS):
-        left[b] = chosen[b] if node.code[v] < 0 else b <= node.code[v]
-    left[MISSING] = np.int64(node.best[v, DIRECTION])
-    lo, hi = node.lo[v], node.hi[v]
-    at, other = lo, 0
+        left[b] = _U(chosen[b] if node.code[v] < 0 else b <= node.code[v])
+    left[MISSING] = _U(node.best[v, DIRECTION])
+    lo, hi = _U(node.lo[v]), _U(node.hi[v])
+    at, other = lo, _U(0)
     for i in range(lo, hi):
         r = rows[i]
         go = left[codes[r]]
         rows[at] = r
         spare[other] = r
         at += go
-        other += 1 - go
+        other += _U(1) - go
     for i in range(other):
         rows[at + i] = spare[i]
-    return at
+    return np.int64(at)
+
+
+@inner
+def _gather(rows: Any, lo: int, hi: int, pairs: Any, ordered: Any) -> None:
+    """The pairs of rows[lo:hi], one after the other."""
+    first = _U(lo)
+    for i in range(_U(hi - lo)):
+        r = rows[first + i]
+        ordered[i, 0] = pairs[r, 0]
+        ordered[i, 1] = pairs[r, 1]
 
 
 @inner
@@ -155,31 +168,40 @@ def _evaluate(
     pool: Any, units: Any, work: Any,
 ) -> None:  # fmt: skip
     """Find the best cut of a node, or of two siblings; column −2 marks those that have one."""
-    ordered, cuts, chosen, allowed = work
+    ordered, cuts, chosen, allowed, room = work
     rules = settings.rules
     d = len(table.n_bins)
     two = second >= 0
     totals, boxes = np.empty((2, 3)), np.empty((2, 2))
-    lo, hi = node.lo[first], node.hi[first]
-    for i in range(lo, hi):
-        r = rows[i]
-        ordered[i - lo, 0] = pairs[r, 0]
-        ordered[i - lo, 1] = pairs[r, 1]
     for k in range(2 if two else 1):
         v = first if k == 0 else second
         for i in range(3):
             totals[k, i] = node.total[v, i]
         boxes[k, 0], boxes[k, 1] = node.box[v, 0], node.box[v, 1]
         _choose(table, node, v, settings.columns, allowed[k])
-    small, large = pool[node.slot[first]], pool[node.slot[second if two else first]]
     columns = (table.n_bins, table.categories, table.signs)
-    whole = hi - lo == table.words.shape[1]
-    if (hi - lo) * d >= settings.many:
-        best_cuts_threads(table.words, rows, lo, hi, ordered, whole, small, large, two, columns,
-                          totals, units, rules, boxes, allowed, cuts, chosen)  # fmt: skip
+    lo, hi = node.lo[first], node.hi[first]
+    if node.slot[first] < 0:
+        for k in range(2 if two else 1):
+            v = first if k == 0 else second
+            if node.depth[v] >= settings.max_depth or totals[k, 2] < 2 * rules[1]:
+                for j in range(d):
+                    cuts[k, j, GAIN] = NONE
+                continue
+            lo, hi = node.lo[v], node.hi[v]
+            _gather(rows, lo, hi, pairs, ordered)
+            small_cuts(table.words, rows, lo, hi, ordered, room, columns, totals[k], units, rules,
+                       boxes[k], allowed[k], cuts[k], chosen[k])  # fmt: skip
     else:
-        best_cuts(table.words, rows, lo, hi, ordered, whole, small, large, two, columns,
-                  totals, units, rules, boxes, allowed, cuts, chosen)  # fmt: skip
+        small, large = pool[node.slot[first]], pool[node.slot[second if two else first]]
+        whole = hi - lo == table.words.shape[1]
+        _gather(rows, lo, hi, pairs, ordered)
+        if (hi - lo) * d >= settings.many:
+            best_cuts_threads(table.words, rows, lo, hi, ordered, whole, small, large,
+                              two, columns, totals, units, rules, boxes, allowed, cuts, chosen)  # fmt: skip
+        else:
+            best_cuts(table.words, rows, lo, hi, ordered, whole, small, large, two,
+                      columns, totals, units, rules, boxes, allowed, cuts, chosen)  # fmt: skip
     for k in range(2 if two else 1):
         v = first if k == 0 else second
         t = node.total[v]
@@ -203,7 +225,7 @@ def _evaluate(
 
 @inner
 def _split(
-    table: Table, settings: Settings, node: Nodes, v: int, l: int, rows: Any, spare: Any, pool: Any
+    table: Table, settings: Settings, node: Nodes, v: int, l: int, rows: Any, spare: Any
 ) -> None:
     """Turn a node with a known cut into an inner node with the children l and l + 1."""
     r, j, cut = l + 1, node.code[v], node.best[v]
@@ -219,7 +241,7 @@ def _split(
     node.depth[l] = node.depth[r] = node.depth[v] + 1
     for k in range(len(table.groups)):
         node.alive[l, k] = node.alive[r, k] = node.alive[v, k] and table.groups[k, j]
-    seen = pool[node.slot[v], j // GROUP, ((j % GROUP) * BINS + MISSING) * 2 + 1] != 0
+    seen = cut[SEEN] != 0
     # NaN that was not seen in training goes to the larger side
     node.missing_left[v] = (
         cut[DIRECTION] > 0 if seen else node.total[l, 2] >= node.total[r, 2] and node.code[v] >= 0
@@ -246,7 +268,7 @@ def grow(
     """
     n = len(rows)
     ordered, spare, cuts, chosen, allowed, free, pending = work
-    inside = (ordered, cuts, chosen, allowed)
+    inside = (ordered, cuts, chosen, allowed, scratch())
     for i in range(len(pool)):
         free[i] = i
     n_free = len(pool) - 1
@@ -257,7 +279,9 @@ def grow(
         p_sum += pairs[rows[i], 1]
     node.total[0, 0], node.total[0, 1] = g_sum * units[0], (p_sum >> bits) * units[1]
     node.total[0, 2] = (p_sum & ((np.int64(1) << bits) - 1)) * units[2]
-    node.hi[0], node.path[0], node.slot[0] = n, seed, free[n_free]
+    node.hi[0], node.path[0] = n, seed
+    if n > _FEW:
+        node.slot[0] = free[n_free]
     _evaluate(table, settings, node, 0, -1, rows, pairs, pool, units, inside)
     pending[0], n_pending = 0, 1 if node.column[0] == -2 else 0
     n_nodes, n_leaves = 1, 1
@@ -275,20 +299,24 @@ def grow(
         l = n_nodes
         n_nodes += 2
         n_leaves += 1
-        _split(table, settings, node, v, l, rows, spare, pool)
+        _split(table, settings, node, v, l, rows, spare)
         if settings.max_leaves > 0 and n_leaves >= settings.max_leaves:
             break
         smaller = node.hi[l] - node.lo[l] <= node.hi[l + 1] - node.lo[l + 1]
         small, large = (l, l + 1) if smaller else (l + 1, l)
-        n_free -= 1
-        node.slot[small], node.slot[large] = free[n_free], node.slot[v]
+        if node.slot[v] >= 0 and node.hi[v] - node.lo[v] > _FEW:
+            n_free -= 1
+            node.slot[small], node.slot[large] = free[n_free], node.slot[v]
+        elif node.slot[v] >= 0:
+            free[n_free] = node.slot[v]
+            n_free += 1
         _evaluate(table, settings, node, small, large, rows, pairs, pool, units, inside)
         # the smaller one on top: without a limit of leaves, few wait at any time
         for u in (large, small):
             if node.column[u] == -2:
                 pending[n_pending] = u
                 n_pending += 1
-            else:
+            elif node.slot[u] >= 0:
                 free[n_free] = node.slot[u]
                 n_free += 1
     for v in range(n_nodes):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from groundstate.compute.reduce import current
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
+from groundstate.learn.logistic_rows import SoftmaxRows
 from groundstate.registry import solvers
 
 MAX_CELLS = 10_000_000
@@ -69,8 +71,17 @@ class LBFGS:
         run = Run(problem, history, self.max_iter)
         parameters: list[Tensor] = [p for p in problem.energy.parameters() if p.requires_grad]
         seen = [time.perf_counter()]
+        fused = _Fused(problem) if SoftmaxRows.takes(problem) else None
+
+        def scatter(theta: NDArray[np.float64]) -> None:
+            if fused is None:
+                _scatter(theta, parameters)
+            else:
+                fused.scatter(theta)
 
         def value_and_gradient(theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            if fused is not None:
+                return fused.value_and_gradient(theta)
             _scatter(theta, parameters)
             value, gradient = problem.value_and_gradient(parameters, self.chunk_rows)
             return value, gradient.double().cpu().numpy()
@@ -83,7 +94,8 @@ class LBFGS:
             def each(intermediate_result: object) -> None:
                 theta = intermediate_result.x  # type: ignore[attr-defined]
                 value = float(intermediate_result.fun)  # type: ignore[attr-defined]
-                _scatter(theta, parameters)
+                if problem.callbacks or fused is None:
+                    scatter(theta)
                 history.objective.append(value)
                 history.seconds.append(time.perf_counter() - seen[0])
                 seen[0] = time.perf_counter()
@@ -93,7 +105,7 @@ class LBFGS:
             try:
                 result = minimize(
                     value_and_gradient,
-                    _gather(parameters),
+                    _gather(parameters) if fused is None else fused.start(),
                     jac=True,
                     method="L-BFGS-B",
                     callback=each,
@@ -107,7 +119,7 @@ class LBFGS:
                 )
             except Stop:
                 return history
-        _scatter(result.x, parameters)
+        scatter(result.x)
         history.converged = result.status == 0
         history.stop = str(result.message)
         if result.status == 1 and current().rank == 0:
@@ -118,6 +130,28 @@ class LBFGS:
                 stacklevel=3,
             )
         return history
+
+
+class _Fused:
+    """A linear soft-min: its objective and gradient in one pass, without a graph."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.rows = SoftmaxRows(problem)
+
+    def start(self) -> NDArray[np.float64]:
+        flat: NDArray[np.float64] = torch.as_tensor(self.rows.start()).reshape(-1).cpu().numpy()
+        return flat
+
+    def _theta(self, flat: NDArray[np.float64]) -> Any:
+        theta = flat.reshape(self.rows.shape)
+        return theta if self.rows.on_host else torch.from_numpy(theta).to(self.rows.x.device)
+
+    def scatter(self, flat: NDArray[np.float64]) -> None:
+        self.rows.store(self._theta(flat))
+
+    def value_and_gradient(self, flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        value, gradient = self.rows.evaluate(self._theta(flat))
+        return value, torch.as_tensor(gradient).reshape(-1).cpu().numpy()
 
 
 def _gather(parameters: list[Tensor]) -> NDArray[np.float64]:

@@ -4,25 +4,46 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Literal
 
+import numpy as np
 import torch
+from scipy.linalg.lapack import dpotrf, dpotrs
 from torch import Tensor
 
 from groundstate.compute.reduce import current
 from groundstate.energy.reference import SquaredEnergy
-from groundstate.errors import DataError
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
+from groundstate.learn.least_squares_rows import Rows
+from groundstate.learn.least_squares_sums import RegressionSums, is_sparse
 from groundstate.learn.penalties import L2, plain_l2
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.registry import solvers
 
-CHUNK = 2**21  # elements of a centred block: it stays in the cache between its two uses
 WELL_CONDITIONED = 1e-5  # smallest pivot of the unit-diagonal Gram matrix that is trusted
+REFINED = 0.03  # pivots from which a step of refinement would change no digit that matters
+SPARSE_GRAM = 1000  # columns up to which sparse rows are solved by their Gram matrix
+
+
+class OutputL2(L2):
+    r""":math:`\Omega(W) = \tfrac12\sum_j s_j\|W_j\|^2`: a strength of its own for every output.
+
+    Parameters
+    ----------
+    strength : Tensor, ``(m,)``
+
+    Examples
+    --------
+    >>> OutputL2(torch.tensor([1.0, 2.0])).value_of(torch.ones(2, 3))
+    tensor(4.5000)
+    """
+
+    def value_of(self, theta: Tensor) -> Tensor:
+        return 0.5 * (torch.as_tensor(self.strength)[:, None] * theta.square()).sum()
 
 
 @solvers.register(
@@ -35,10 +56,25 @@ class LeastSquares:
     r"""Solve :math:`\min_{W,b} \tfrac12\sum_i w_i\|y_i - Wx_i - b\|^2 + \tfrac\lambda2\|W\|^2`.
 
     Rows are centred first, so large means cost no digits. While the Gram matrix is well conditioned
-    one Cholesky factor and one step of iterative refinement give the solution; otherwise a complete
-    orthogonal decomposition of the rows gives the one of smallest norm. Everything summed over
-    rows is summed over shards.
+    one Cholesky factor gives the solution, with a step of iterative refinement where that matters;
+    otherwise an orthogonal decomposition of the rows gives the one of smallest norm. With a penalty
+    and fewer rows than columns the Gram matrix of the rows is factored instead. Sparse rows with
+    many columns are solved by LSMR or conjugate gradients. Everything summed over rows is summed
+    over shards.
+
+    Parameters
+    ----------
+    way : "auto", "gram", "svd" or "iterative"
+    positive : allow no weight below zero
+    singular : report the singular values of the centred rows
+    tol, max_iter : of the iterative way
     """
+
+    way: Literal["auto", "gram", "svd", "iterative"] = "auto"
+    positive: bool = False
+    singular: bool = False
+    tol: float = 1e-12
+    max_iter: int | None = None
 
     def reason_against(self, problem: Problem) -> str | None:
         energy = problem.energy
@@ -59,109 +95,161 @@ class LeastSquares:
         assert isinstance(energy, SquaredEnergy)
         history = History(converged=True, solver="LeastSquares", stop="closed form")
         with Monitor(problem.callbacks, Run(problem, history, max_epochs=1)) as monitor:
-            rows = _Centred(problem)
-            strength = problem.penalty.strength if isinstance(problem.penalty, L2) else 0.0
-            W, rank = rows.solve(float(strength))
-            energy.W.copy_(W.T)
-            if energy.b is not None:
-                energy.b.copy_(rows.mean_y - rows.mean_x @ W)
+            strength: Any = problem.penalty.strength if isinstance(problem.penalty, L2) else 0.0
+            self._solve(problem, energy, torch.as_tensor(strength, dtype=torch.float64), history)
             history.seconds.append(time.perf_counter() - start)
-            history.extra["rank"] = [float(rank)]
             if problem.callbacks:
                 history.objective.append(float(problem.objective()))
             monitor.epoch(history.objective[0] if history.objective else math.nan)
         return history
 
-
-class _Centred:
-    """Rows about their weighted mean, block by block."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.x, self.y = problem.resident["x"], problem.resident["y"]
-        self.w = problem.sample_weight
-        self.total = problem.total_weight
-        if not self.total > 0:
-            raise DataError("the weights sum to zero; at least one row needs a positive weight")
-        self.mean_x = self.x.new_zeros(self.x.shape[1], dtype=torch.float64)
-        self.mean_y = self.y.new_zeros(self.y.shape[1], dtype=torch.float64)
-        if problem.energy.b is not None:
-            self._center()
-
-    def _center(self) -> None:
-        if self.w is None:
-            sums = {
-                "x": self.x.sum(0, dtype=torch.float64),
-                "y": self.y.sum(0, dtype=torch.float64),
-            }
+    def _solve(
+        self, problem: Problem, energy: SquaredEnergy, strength: Tensor, history: History
+    ) -> None:
+        x, y, w = problem.resident["x"], problem.resident["y"], problem.sample_weight
+        n, p = problem.rows, x.shape[1]
+        alone, few = current().world == 1, n < p
+        many = is_sparse(x) and p > SPARSE_GRAM
+        wanted = self.way == "gram" or (self.way == "auto" and not few and not many)
+        if wanted and not self.positive:
+            sums = RegressionSums.of(x, y, w, energy.b is not None)
+            found = solve_sums(sums, strength)
+            if found is not None:
+                W, pivot, rank = found
+                if pivot < REFINED and not is_sparse(x):
+                    W = _refined(W, sums, strength, Rows(x, y, w, sums.mean_x, sums.mean_y))
+                self._store(energy, W, sums.mean_x, sums.mean_y)
+                history.extra["rank"] = [float(rank)]
+                if self.singular:
+                    history.extra["singular"] = _roots(sums.xx)
+                return
+        mean_x, mean_y = _means(problem, energy.b is not None)
+        rows = Rows(x, y, w, mean_x, mean_y)
+        at = strength.to(rows.mean_x.device)
+        if self.positive:
+            W = rows.positive(at)
+        elif self.way == "iterative" or (many and self.way == "auto" and alone):
+            W, steps = rows.iterative(at, self.tol, self.max_iter)
+            history.extra["steps"] = [float(steps)]
         else:
-            w = self.w.double()
-            sums = {"x": w @ self.x.double(), "y": w @ self.y.double()}
-        sums = current().sum_dict(sums)
-        self.mean_x, self.mean_y = sums["x"] / self.total, sums["y"] / self.total
+            dual = rows.dual(at) if few and bool((at > 0).all()) and self.way == "auto" else None
+            if dual is None:
+                dual, singular = rows.smallest(at)
+                history.extra["rank"] = [float((singular > 0).sum())]
+                history.extra["singular"] = singular.tolist()
+            W = dual
+        self._store(energy, W, mean_x, mean_y)
 
-    def blocks(self) -> Iterator[tuple[Tensor, Tensor, Tensor | None]]:
-        """Centred float64 blocks ``(n, d)``, ``(n, m)`` with their weights."""
-        step = max(1, CHUNK // max(1, self.x.shape[1]))
-        for at in range(0, len(self.x), step):
-            x = self.x[at : at + step].double() - self.mean_x
-            y = self.y[at : at + step].double() - self.mean_y
-            yield x, y, None if self.w is None else self.w[at : at + step].double()
+    @staticmethod
+    def _store(energy: SquaredEnergy, W: Any, mean_x: Any, mean_y: Any) -> None:
+        energy.W.copy_(torch.as_tensor(W).T)
+        if energy.b is not None:
+            energy.b.copy_(torch.as_tensor(mean_y - mean_x @ W))
 
-    def solve(self, strength: float) -> tuple[Tensor, int]:
-        """W ``(d, m)`` and the rank of the centred rows."""
-        d = self.x.shape[1]
-        if d <= self.total:
-            W = self._by_gram(strength)
-            if W is not None:
-                return W, d
-        return self._by_rows(strength)
 
-    def _by_gram(self, strength: float) -> Tensor | None:
-        d, m = self.x.shape[1], self.y.shape[1]
-        gram = self.mean_x.new_zeros(d, d)
-        cross = self.mean_x.new_zeros(d, m)
-        for x, y, w in self.blocks():
-            weighted = x if w is None else x * w[:, None]
-            gram.addmm_(weighted.T, x)
-            cross.addmm_(weighted.T, y)
-        sums = current().sum_dict({"g": gram, "c": cross})
-        gram, cross = sums["g"], sums["c"]
-        gram.diagonal().add_(strength)
-        scale = gram.diagonal().clamp_min(0).sqrt()
-        if not bool((scale > 0).all()):
-            return None
-        factor, failed = torch.linalg.cholesky_ex(gram / scale[:, None] / scale)
-        if int(failed) or float(factor.diagonal().min()) < WELL_CONDITIONED:
-            return None
+@torch.no_grad()
+def from_sums(
+    energy: SquaredEnergy, sums: RegressionSums, strength: Tensor, positive: bool = False
+) -> None:
+    """Set W and b to the minimiser for rows that only their sums are known of."""
+    found = None if positive else solve_sums(sums, strength)
+    if found is not None:
+        W = found[0]
+    else:
+        values, vectors = torch.linalg.eigh(torch.as_tensor(sums.xx))
+        kept = values > float(values.max().clamp_min(0)) * len(values) * 2.0**-50
+        root = values[kept].sqrt()
+        pieces = [vectors[:, kept].T @ torch.as_tensor(sums.xy), vectors[:, kept] * root]
+        zero = torch.zeros_like(root[:1]).new_zeros(pieces[1].shape[0])
+        few = Rows(pieces[1].T.contiguous(), pieces[0] / root[:, None], None, zero, zero[:1])
+        W = few.positive(strength) if positive else few.smallest(strength)[0]
+    LeastSquares._store(energy, W, sums.mean_x, sums.mean_y)
 
-        def apply_inverse(right: Tensor) -> Tensor:
-            return torch.cholesky_solve(right / scale[:, None], factor) / scale[:, None]
 
-        W = apply_inverse(cross)
-        return W + apply_inverse(self._gradient(W) - strength * W)
+def solve_sums(sums: RegressionSums, strength: Tensor) -> tuple[Any, float, int] | None:
+    """W ``(p, m)``, the smallest pivot and the rank; None where the sums are nearly singular."""
+    if strength.ndim:
+        columns = []
+        for j, value in enumerate(strength):
+            one = RegressionSums(
+                sums.weight, sums.mean_x, sums.mean_y[j : j + 1], sums.xx, sums.xy[:, j : j + 1],
+                sums.yy[j : j + 1],
+            )  # fmt: skip
+            found = solve_sums(one, value)
+            if found is None:
+                return None
+            columns.append(found)
+        join = np.hstack if isinstance(sums.xx, np.ndarray) else torch.hstack
+        W = join([c[0] for c in columns])
+        return W, min(c[1] for c in columns), min(c[2] for c in columns)
+    apply, pivot, rank = _inverse(sums, float(strength))
+    return None if apply is None else (apply(sums.xy), pivot, rank)
 
-    def _gradient(self, W: Tensor) -> Tensor:
-        """Xᵀ w (Y − X W) over all rows and shards."""
-        out = torch.zeros_like(W)
-        for x, y, w in self.blocks():
-            residual = torch.addmm(y, x, W, alpha=-1.0)
-            out.addmm_(x.T, residual if w is None else residual * w[:, None])
-        return current().sum(out)
 
-    def _by_rows(self, strength: float) -> tuple[Tensor, int]:
-        parts = [
-            (x, y) if w is None else (x * w.sqrt()[:, None], y * w.sqrt()[:, None])
-            for x, y, w in self.blocks()
-        ]
-        x, y = torch.cat([p[0] for p in parts]), torch.cat([p[1] for p in parts])
-        d = x.shape[1]
-        if len(x) > d:  # only R and Qᵀy matter, and they are small enough to gather
-            q, r = torch.linalg.qr(x)
-            x, y = r, q.T @ y
-        x, y = current().gather(x), current().gather(y)
-        u, s, vt = torch.linalg.svd(x, full_matrices=False)
-        cutoff = float(s.max()) * max(x.shape) * torch.finfo(s.dtype).eps if len(s) else 0.0
-        kept = s > cutoff
-        safe = torch.where(kept, s, 1.0)
-        gain = torch.where(kept, safe / (safe * safe + strength), 0.0)
-        return vt.T @ (gain[:, None] * (u.T @ y)), int(kept.sum())
+def _inverse(sums: RegressionSums, strength: float) -> tuple[Any, float, int]:
+    """(XᵀwX + λ)⁻¹ as a function, scaled to a unit diagonal; constant columns get weight zero."""
+    gram = sums.xx.copy() if isinstance(sums.xx, np.ndarray) else sums.xx.clone()
+    p = len(gram)
+    diagonal = gram.reshape(-1)[:: p + 1]
+    flat = diagonal <= 0
+    rank = p - int(flat.sum())
+    diagonal += strength
+    if rank < p:
+        diagonal[flat] = 1.0
+    scale = 1.0 / diagonal**0.5
+    gram *= scale[:, None]
+    gram *= scale
+    if isinstance(gram, np.ndarray):
+        factor, failed = dpotrf(gram, lower=1, clean=0)
+        pivot = 0.0 if failed else float(factor.reshape(-1, order="A")[:: p + 1].min())
+    else:
+        factor, info = torch.linalg.cholesky_ex(gram)
+        failed, pivot = int(info), float(factor.diagonal().min())
+    if failed or pivot < WELL_CONDITIONED:
+        return None, pivot, rank
+
+    def apply(right: Any) -> Any:
+        right = right * scale[:, None]
+        if isinstance(right, np.ndarray):
+            found = dpotrs(factor, right, lower=1)[0] * scale[:, None]
+        else:
+            found = torch.cholesky_solve(right, factor) * scale[:, None]
+        if rank < p:
+            found[flat] = 0.0
+        return found
+
+    return apply, pivot, rank
+
+
+def _refined(W: Any, sums: RegressionSums, strength: Tensor, rows: Rows) -> Any:
+    """One step of iterative refinement: the residual of the rows, not of their products."""
+    at = torch.as_tensor(W)
+    residual = rows.gradient(at) - strength.to(at.device) * at
+    given = residual.numpy() if isinstance(W, np.ndarray) else residual
+    change = RegressionSums(sums.weight, sums.mean_x, sums.mean_y, sums.xx, given, sums.yy)
+    found = solve_sums(change, strength)
+    return W if found is None else W + found[0]
+
+
+def _means(problem: Problem, intercept: bool) -> tuple[Tensor, Tensor]:
+    x, y, w = problem.resident["x"], problem.resident["y"], problem.sample_weight
+    if not intercept:
+        return x.new_zeros(x.shape[1]).double(), y.new_zeros(y.shape[1]).double()
+    ones = torch.ones(len(y), dtype=torch.float64, device=y.device) if w is None else w.double()
+    if is_sparse(x):
+        from groundstate.learn.least_squares_sums import scipy_rows
+
+        over_x = torch.from_numpy(scipy_rows(x).T @ ones.numpy())
+    else:
+        over_x = x.sum(0, dtype=torch.float64) if w is None else ones @ x.double()
+    sums = current().sum_dict({"x": over_x, "y": ones @ y.double(), "w": ones.sum().reshape(1)})
+    return sums["x"] / sums["w"], sums["y"] / sums["w"]
+
+
+def _roots(gram: Any) -> list[float]:
+    values = torch.linalg.eigvalsh(torch.as_tensor(gram)).flip(0).clamp_min(0).sqrt()
+    singular: list[float] = values.tolist()
+    return singular
+
+
+__all__ = ["LeastSquares", "OutputL2", "from_sums", "solve_sums"]

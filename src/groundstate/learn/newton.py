@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,15 +16,20 @@ from torch.nn import functional
 
 from groundstate.compute.reduce import current
 from groundstate.energy.reference import LinearEnergy
-from groundstate.errors import NotConverged
+from groundstate.errors import NotConverged, SeparationWarning
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
+from groundstate.learn.least_squares_sums import is_sparse
+from groundstate.learn.logistic_large import Step, conjugate_newton, sampled_newton
+from groundstate.learn.logistic_rows import SoftmaxRows, reason_against_softmax
 from groundstate.learn.penalties import L2, plain_l2
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.registry import solvers
 
 MAX_UNKNOWNS = 600  # the Hessian is dense: beyond this L-BFGS is the better trade
+MAX_FEATURES = 1000  # the same for two classes, whose Hessian is one product
+LARGE = 2**21  # rows times unknowns from which a part of the rows gives the Hessian
 MAX_CELLS = 2**22  # of one block of P⊗X rows
 
 
@@ -43,19 +50,18 @@ class Newton:
     ----------
     max_iter : steps at most
     tol : largest entry of the gradient of J at the end
+    way : "exact" forms the whole Hessian, "sampled" that of a part of the rows with secant
+        corrections, "conjugate" never forms it; "auto" decides by the size of the problem
     """
 
     max_iter: int = 100
     tol: float = 1e-4
+    way: Literal["auto", "exact", "sampled", "conjugate"] = "auto"
 
     def reason_against(self, problem: Problem) -> str | None:
-        energy, rule = problem.energy, problem.rule
-        if not isinstance(energy, LinearEnergy) or not isinstance(rule, SoftMin):
-            return "it is for a linear class energy with the soft-min rule"
-        if rule.T != 1.0 or rule.contrasted(energy) != ("y",):
-            return "it needs SoftMin at T=1 over y"
-        if not problem.is_resident or set(problem.names) != {"x", "y"}:
-            return "it needs resident x and y"
+        reason = reason_against_softmax(problem)
+        if reason is not None:
+            return reason
         if problem.penalty is not None and not plain_l2(problem.penalty):
             return "its only penalty is L2 on the weights"
         if bool((problem.resident["y"] < 0).any()):
@@ -65,44 +71,105 @@ class Newton:
     @staticmethod
     def handles(classes: int, features: int) -> bool:
         """Whether the dense Hessian is small enough to be the better choice."""
-        return (classes if classes > 2 else 1) * (features + 1) <= MAX_UNKNOWNS
+        if classes == 2:
+            return features < MAX_FEATURES
+        return classes * (features + 1) <= MAX_UNKNOWNS
 
     def fits(self, problem: Problem) -> bool:
         energy = problem.energy
         assert isinstance(energy, LinearEnergy)
         return self.handles(*energy.W.shape)
 
+    def _way(self, problem: Problem) -> str:
+        if self.way != "auto":
+            return self.way
+        energy, x = problem.energy, problem.resident["x"]
+        assert isinstance(energy, LinearEnergy)
+        k, d = energy.W.shape
+        unknowns = (1 if k == 2 else k) * (d + 1)
+        if not self.handles(k, d):
+            return "conjugate"
+        large = problem.rows * unknowns > LARGE and problem.rows > 60 * unknowns
+        return "sampled" if large or is_sparse(x) else "exact"
+
     @torch.no_grad()
     def run(self, problem: Problem) -> History:
         history = History(solver="Newton")
         run = Run(problem, history, self.max_iter)
-        system = _Softmax(problem)
+        way = self._way(problem)
         with Monitor(problem.callbacks, run) as monitor:
-            while run.epoch < self.max_iter:
-                start = time.perf_counter()
-                gradient, hessian = system.derivatives()
-                small = float(abs(gradient).max()) <= self.tol
-                moved = system.step(gradient, hessian)
-                # the step taken from a gradient below tol squares its error: stop after it
-                history.converged = small or not moved
-                if problem.callbacks or history.converged:
-                    system.store()
-                history.objective.append(system.value)
+            steps = self._exact(problem) if way == "exact" else self._large(problem, way)
+            unpenalised = problem.penalty is None
+            start = time.perf_counter()
+            for value, done, store, separates in steps:
+                history.converged = done
+                if problem.callbacks:
+                    store()
+                history.objective.append(value)
                 history.seconds.append(time.perf_counter() - start)
-                if monitor.epoch(system.value):
-                    return history
-                if history.converged:
+                start = time.perf_counter()
+                if monitor.epoch(value) or done or run.epoch >= self.max_iter:
                     break
-        system.store()
+                if unpenalised and separates():
+                    history.stop = "separable"
+                    break
+            store()
+        if history.stop == "callback":
+            return history
+        self._say_why(history)
+        return history
+
+    def _say_why(self, history: History) -> None:
+        if history.stop == "separable":
+            history.extra["separable"] = [1.0]
+            warnings.warn(
+                f"the classes are separable: after {history.n_iter} steps every row is on the right "
+                "side, and without a penalty the weights grow for ever; the last ones are kept, "
+                "set C or a penalty for a finite optimum",
+                SeparationWarning,
+                stacklevel=4,
+            )
+            return
         history.stop = "gradient" if history.converged else "max_iter"
         if not history.converged:
             warnings.warn(
                 f"Newton stopped after {self.max_iter} steps before the gradient reached "
                 f"tol={self.tol}; the classes may be separable: strengthen the penalty",
                 NotConverged,
-                stacklevel=3,
+                stacklevel=4,
             )
-        return history
+
+    def _exact(self, problem: Problem) -> Iterator[Any]:
+        """Steps with the whole Hessian: value, whether done, how to store, whether separated."""
+        system = _Softmax(problem)
+        while True:
+            gradient, hessian = system.derivatives()
+            small = float(abs(gradient).max()) <= self.tol
+            moved = system.step(gradient, hessian)
+            # the step taken from a gradient below tol squares its error: stop after it
+            yield system.value, small or not moved, system.store, system.separates
+
+    def _large(self, problem: Problem, way: str) -> Iterator[Any]:
+        rows = SoftmaxRows(problem)
+        # a tenth of the tolerance, so that the answer does not depend on the path to it
+        tol = 0.1 * self.tol
+        steps = sampled_newton(rows, tol) if way == "sampled" else conjugate_newton(rows, tol)
+        last: Step | None = None
+        for step in steps:
+            if last is not None:
+                yield (
+                    last.value,
+                    False,
+                    partial(rows.store, last.theta),
+                    partial(rows.separates, last.theta),
+                )
+            last = step
+            if step.slope <= tol:
+                break
+        if last is None:  # no descent from the start: it is the optimum
+            theta = rows.start()
+            last = Step(rows.evaluate(theta)[0], 0.0, theta)
+        yield last.value, True, partial(rows.store, last.theta), lambda: False
 
 
 class _Softmax:
@@ -154,6 +221,18 @@ class _Softmax:
         self.energy.W.copy_(theta[:, :-1] if self.intercept else theta)
         if self.energy.b is not None:
             self.energy.b.copy_(theta[:, -1])
+
+    def separates(self) -> bool:
+        """Whether every row of positive weight has its own class strictly ahead."""
+        if self.binary:
+            margin = self.score[:, 0] * (2.0 * self.target[:, 0] - 1.0)
+        else:
+            own = (self.score * self.target).sum(1)
+            margin = own - self.xp.amax(self.score - 1e300 * self.target, 1)
+        if self.w is not None:
+            margin = margin[self.w[:, 0] > 0]
+        behind = torch.tensor(float((margin <= 0).sum()), dtype=torch.float64)
+        return float(current().sum(behind)) == 0.0
 
     def _over_shards(self, *sums: Any) -> tuple[Any, ...]:
         reduce = current()

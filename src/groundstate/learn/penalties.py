@@ -129,6 +129,8 @@ class SeparablePenalty(Penalty):
 
 
 def _strength(strength: float | Tensor, name: str = "strength") -> float | Tensor:
+    if isinstance(strength, float | int) and strength >= 0:
+        return strength
     if not bool(torch.as_tensor(strength >= 0).all()):
         raise ValueError(f"{name} must be non-negative, got {strength}")
     return strength

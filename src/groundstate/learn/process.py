@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.process_polish import Objective, curvature, polish
 from groundstate.learn.rules.naive import Naive
-from groundstate.math.process import cholesky, inverse_from
+from groundstate.math.process import cholesky, lower_inverse
 from groundstate.registry import solvers
 
 F64 = NDArray[np.float64]
@@ -68,7 +68,9 @@ def evidence(
     if not slope or not len(at):
         return EvidencePoint(value, np.zeros(len(at)), L)
     with torch.no_grad():
-        W = inverse_from(L).mul_(0.5 * total).addmm_(a, a.T, alpha=-0.5)
+        # K is symmetric: half of W, taken twice, is all of it
+        W = lower_inverse(L).mul_(total).addmm_(a, a.T, alpha=-1.0).tril_()
+        W.diagonal().mul_(0.5)
     pairs = [(K, W), (extra, W.diagonal()), (repeats, torch.full_like(repeats, total))]
     outputs = [value for value, _ in pairs if value.requires_grad]
     grads = [grad for value, grad in pairs if value.requires_grad]
@@ -136,10 +138,10 @@ class Evidence:
                 raise ValueError("restarts need finite bounds on every parameter of the kernel")
             rng = key.fold("restarts").numpy()
             starts += list(rng.uniform(bounds[:, 0], bounds[:, 1], (self.restarts, len(bounds))))
-        part, y_part = _sketch(field, y) if self.optimizer == "lbfgs" else (None, y)
-        whole = _Objective(field, y, w)
-        rough = whole if part is None else _Objective(part, y_part, w)
-        best = min((self._minimise(rough, s, bounds) for s in starts), key=lambda pair: pair[1])[0]
+        part, y_part = sketch(field, y) if self.optimizer == "lbfgs" else (None, y)
+        whole = EvidenceObjective(field, y, w)
+        rough = whole if part is None else EvidenceObjective(part, y_part, w)
+        best = min((self.minimise(rough, s, bounds) for s in starts), key=lambda pair: pair[1])[0]
         if part is not None:  # curvature grows with the rows, so the part knows that of the whole
             hessian = curvature(rough, best) * (len(field.x) / len(part.x))
             best = polish(whole, best, bounds, hessian, max_iter=self.max_iter)[0]
@@ -149,7 +151,7 @@ class Evidence:
         history.objective += [*whole.values, point.value]
         return point.factor
 
-    def _minimise(self, objective: Objective, start: F64, bounds: F64) -> tuple[F64, float]:
+    def minimise(self, objective: Objective, start: F64, bounds: F64) -> tuple[F64, float]:
         if callable(self.optimizer):
             theta, value = self.optimizer(objective, start, bounds)
             return np.asarray(theta), float(value)
@@ -162,7 +164,7 @@ class Evidence:
         return found.x, float(found.fun)
 
 
-class _Objective:
+class EvidenceObjective:
     """The evidence as a function of θ that remembers its values and its best point."""
 
     def __init__(self, field: FieldEnergy, y: Tensor, w: Tensor | None) -> None:
@@ -189,7 +191,7 @@ class _Objective:
         return evidence(self.field, self.y, at, self.w, slope=False)
 
 
-def _sketch(field: FieldEnergy, y: Tensor) -> tuple[FieldEnergy | None, Tensor]:
+def sketch(field: FieldEnergy, y: Tensor) -> tuple[FieldEnergy | None, Tensor]:
     """A part of a long table, chosen by the content of its rows."""
     if len(field.x) < LONG:
         return None, y
@@ -215,6 +217,7 @@ class Conditioning:
 
     noise: Any = None
     evidence: Evidence = Evidence()
+    _ordered: ClassVar[bool] = False  # whether the order of the rows must not matter
 
     def reason_against(self, problem: Problem) -> str | None:
         if not isinstance(problem.energy, ProcessEnergy):
@@ -226,17 +229,16 @@ class Conditioning:
     def run(self, problem: Problem) -> History:
         energy = problem.energy
         assert isinstance(energy, ProcessEnergy)
-        history = History(solver="Conditioning", converged=True, stop="gradient")
+        history = History(solver=type(self).__name__, converged=True, stop="gradient")
         start = time.perf_counter()
         with Monitor(problem.callbacks, Run(problem, history, 1)) as monitor:
             x, y = problem.resident["x"].detach(), problem.resident["y"].detach()
             noise = energy.noise if self.noise is None else self.noise
             alpha = torch.as_tensor(noise).to(x).expand(len(x))
-            index, weight = merged(x, y, alpha, problem.sample_weight)
+            index, weight = merged(x, y, alpha, problem.sample_weight, self._ordered)
             field = FieldEnergy(x[index], energy.kernel, alpha[index], weight)
             y = ((y[index] - energy.shift) / energy.scale).T.contiguous()
-            L = self.evidence.learn(field, y, None, problem.key, history)
-            energy.observe(field, y, L)
+            self._condition(energy, field, y, problem.key, history)
             history.extra["log_marginal_likelihood"] = [-history.objective[-1]]
             history.extra["noise"] = alpha[index].tolist()
             if weight is not None:
@@ -246,25 +248,43 @@ class Conditioning:
         history.n_iter = max(1, len(history.objective))
         return history
 
+    def _condition(
+        self, energy: ProcessEnergy, field: FieldEnergy, y: Tensor, key: Key, history: History
+    ) -> None:
+        """Learn θ, then take the observations ``(m, n)`` in."""
+        energy.observe(field, y, self.evidence.learn(field, y, None, key, history))
+
 
 def merged(
-    x: Tensor, y: Tensor, alpha: Tensor, weight: Tensor | None
+    x: Tensor, y: Tensor, alpha: Tensor | None, weight: Tensor | None, ordered: bool = False
 ) -> tuple[Tensor, Tensor | None]:
     """First places of rows of different content, and their summed weights.
 
     Without repeated or weighted rows the order stays and the weights are None; else the order is
     that of the content, so that a weighted table and its repeated twin are the same to the bit.
+    ``ordered`` takes that order always.
     """
+    if weight is None and not ordered and any(map(_all_different, (x[:, 0], y[:, 0]))):
+        return torch.arange(len(x), device=x.device), None
     w = np.ones(len(x)) if weight is None else weight.double().cpu().numpy()
     held = np.flatnonzero(w > 0)
-    _, first, group = np.unique(
-        row_hash(x, y, alpha.contiguous())[held], return_index=True, return_inverse=True
-    )
+    hashes = row_hash(x, y, None if alpha is None else alpha.contiguous())[held]
+    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
     sums = np.bincount(group, weights=w[held])
-    if (sums == 1).all() and len(held) == len(x):
+    plain = bool((sums == 1).all()) and len(held) == len(x)
+    if plain and not ordered:
         return torch.arange(len(x), device=x.device), None
     at = torch.from_numpy(held[first]).to(x.device)
+    if plain:
+        return at, None
     return at, torch.from_numpy(sums).to(x)
 
 
-__all__ = ["Conditioning", "Evidence", "EvidencePoint", "evidence", "merged"]
+def _all_different(column: Tensor) -> bool:
+    values = np.sort(column.detach().cpu().numpy())
+    return bool((values[1:] != values[:-1]).all())
+
+
+__all__ = [
+    "Conditioning", "Evidence", "EvidenceObjective", "EvidencePoint", "evidence", "merged", "sketch",
+]  # fmt: skip

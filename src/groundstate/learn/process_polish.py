@@ -40,7 +40,7 @@ def polish(
     hessian: F64,
     *,
     gtol: float = 1e-5,
-    ftol: float = 2.2e-9,
+    ftol: float = 1e-8,
     max_iter: int = 100,
 ) -> tuple[F64, float]:
     r"""Minimise from a good start: steps :math:`-H^{-1}\nabla` with BFGS updates of H, halved until
@@ -64,6 +64,8 @@ def polish(
         step = np.zeros_like(theta)
         step[free] = -np.linalg.solve(H[np.ix_(free, free)], gradient[free])
         step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
+        if -0.5 * float(gradient @ step) <= ftol * max(abs(value), 1.0):
+            break  # what is left to gain is known to be less than asked for
         for _ in range(30):
             new = np.clip(theta + step, low, high)
             ahead, slope = objective(new)

@@ -19,8 +19,8 @@ from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.function_norm import FunctionNorm
 from groundstate.learn.rules.one_vs_one import OneVsOne
-from groundstate.learn.smo_engine import Solution, smo
-from groundstate.learn.smo_rows import F64, I64, canonical_rows
+from groundstate.learn.smo_engine import Solution, in_one_piece, smo
+from groundstate.learn.smo_rows import F64, I64, canonical_rows, gram
 from groundstate.math.kernels import Precomputed
 from groundstate.registry import solvers
 
@@ -76,11 +76,11 @@ class SMO:
         assert isinstance(energy, KernelMachineEnergy) and isinstance(penalty, FunctionNorm)
         history = History(solver="SMO")
         with Monitor(problem.callbacks, Run(problem, history, 1)) as monitor:
-            pairs = _Pairs(problem, penalty.strength)
+            pairs = _Pairs(problem, penalty.strength, self.megabytes)
             found = [self._pair(pairs, a, b) for a, b in pairs.names]
             pairs.store(energy, found)
             history.extra = {key: [row[key] for row in pairs.reports] for key in pairs.reports[0]}
-            value = sum(history.extra["primal"]) * penalty.strength / problem.total_weight
+            value = sum(history.extra["primal"]) * penalty.strength / float(pairs.weight.sum())
             if penalty.strength == 0:
                 value = 0.0  # a hard margin leaves no loss
             history.objective.append(value)
@@ -100,16 +100,16 @@ class SMO:
         return history
 
     def _pair(self, pairs: _Pairs, a: int, b: int) -> Solution:
-        x, t, w, gram = pairs.rows(a, b)
+        x, t, w = pairs.of(a, b)
         if pairs.strength > 0:
-            solution = self._solve(pairs, x, t, w / pairs.strength, gram)
-            pairs.report(solution, t, w / pairs.strength)
+            upper = w / pairs.strength
+            solution = self._solve(pairs, x, t, upper)
+            pairs.report(solution, t, upper)
             return solution
-        size = math.sqrt(max(float(pairs.size(x, gram)), np.finfo(float).tiny))
+        size = math.sqrt(max(pairs.size(x), np.finfo(float).tiny))
         box = 1e3 / size**2
         while True:  # a hard margin is a soft one whose box is not felt
-            upper = np.full(len(t), box)
-            solution = self._solve(pairs, x, t, upper, gram)
+            solution = self._solve(pairs, x, t, np.full(len(t), box))
             total = float(np.abs(solution.beta).sum())
             norm = math.sqrt(max(float(solution.beta @ (t - solution.F)), 0.0))
             if not (np.abs(solution.beta) >= box * (1 - BOUND)).any():
@@ -122,18 +122,19 @@ class SMO:
                 )
             box *= 100.0
 
-    def _solve(self, pairs: _Pairs, x: Tensor, t: F64, upper: F64, gram: bool) -> Solution:
+    def _solve(self, pairs: _Pairs, x: Tensor, t: F64, upper: F64) -> Solution:
         return smo(
-            None if gram else pairs.energy.kernel, x, t, np.where(t > 0, 0.0, -upper),
-            np.where(t > 0, upper, 0.0), tol=self.tol, max_steps=self.max_steps,
-            megabytes=self.megabytes, shrinking=self.shrinking, block=self.block,
+            pairs.energy.kernel if pairs.whole is None else None, x, t,
+            np.where(t > 0, 0.0, -upper), np.where(t > 0, upper, 0.0), tol=self.tol,
+            max_steps=self.max_steps, megabytes=self.megabytes, shrinking=self.shrinking,
+            block=self.block,
         )  # fmt: skip
 
 
 class _Pairs:
     """The rows of all pairs of classes and what was found for them."""
 
-    def __init__(self, problem: Problem, strength: float) -> None:
+    def __init__(self, problem: Problem, strength: float, megabytes: float) -> None:
         energy = problem.energy
         assert isinstance(energy, KernelMachineEnergy)
         self.energy, self.strength = energy, strength
@@ -149,20 +150,40 @@ class _Pairs:
             )
         self.names = [(a, b) for a in range(k) for b in range(a + 1, k)]
         self.given = isinstance(energy.kernel, Precomputed)
+        at = torch.from_numpy(self.index)
+        if self.x.device.type == "cpu":
+            rows = torch.from_numpy(self.x.numpy()[self.index])
+        else:
+            rows = self.x[at.to(self.x.device)]
+        self.whole: F64 | None = None  # matrix of all rows, shared by the pairs
+        if self.given:
+            self.whole = rows.cpu()[:, at].double().numpy()
+        elif in_one_piece(len(rows), megabytes):
+            self.whole = gram(energy.kernel, rows)
+        self.rows = rows
         self.members: list[I64] = []
         self.reports: list[dict[str, float]] = []
 
-    def rows(self, a: int, b: int) -> tuple[Tensor, F64, F64, bool]:
+    def of(self, a: int, b: int) -> tuple[Tensor, F64, F64]:
         """Rows (or their Gram matrix), signs and weights of one pair."""
-        mine = np.flatnonzero((self.y == a) | (self.y == b))
+        if len(self.names) == 1:
+            mine: I64 = np.arange(len(self.y))
+            rows = self.rows if self.whole is None else torch.from_numpy(self.whole)
+        else:
+            mine = np.flatnonzero((self.y == a) | (self.y == b))
+            if self.whole is None:
+                rows = self.rows[torch.from_numpy(mine).to(self.x.device)]
+            else:
+                rows = torch.from_numpy(self.whole[np.ix_(mine, mine)])
         self.members.append(mine)
-        at = torch.from_numpy(self.index[mine]).to(self.x.device)
-        x = self.x[at]
-        x = x[:, at].double() if self.given else x
-        return x, np.where(self.y[mine] == a, 1.0, -1.0), self.weight[mine], self.given
+        return rows, np.where(self.y[mine] == a, 1.0, -1.0), self.weight[mine]
 
-    def size(self, x: Tensor, gram: bool) -> Tensor:
-        return (x.diagonal() if gram else self.energy.kernel.diagonal(x.double())).abs().mean()
+    def size(self, rows: Tensor) -> float:
+        """The mean of k(x, x)."""
+        values = rows.diagonal()
+        if self.whole is None:
+            values = self.energy.kernel.diagonal(rows.double())
+        return float(values.abs().mean())
 
     def report(self, s: Solution, t: F64, upper: F64) -> None:
         r"""Both objectives, on the scale :math:`\tfrac12\|f\|^2 + C\sum\xi`, and counts of rows."""
@@ -170,9 +191,8 @@ class _Pairs:
         felt = slack > s.violation + 1e-12  # what is within the tolerance is no slack
         norm = float(s.beta @ (t - s.F))
         alpha = np.abs(s.beta)
-        hard = np.isinf(upper)
         top = alpha >= upper * (1 - BOUND)
-        paid = 0.0 if hard.all() else float(upper @ slack)
+        paid = float(upper @ slack) if self.strength > 0 else 0.0
         primal, dual = 0.5 * norm + paid, s.dual(t)
         self.reports.append(
             {
@@ -191,17 +211,21 @@ class _Pairs:
         of their content, so that both tables give the same machine.
         """
         k = energy.k
-        table = np.zeros((k - 1, len(self.index)))
-        for (a, b), members, s in zip(self.names, self.members, found, strict=True):
-            of_a = self.y[members] == a
-            table[b - 1, members[of_a]] = s.beta[of_a]
-            table[a, members[~of_a]] = s.beta[~of_a]
-        kept = np.flatnonzero((table != 0).any(0))
+        if k == 2:
+            table = found[0].beta[None]
+            kept = np.flatnonzero(found[0].beta)
+        else:
+            table = np.zeros((k - 1, len(self.index)))
+            for (a, b), members, s in zip(self.names, self.members, found, strict=True):
+                of_a = self.y[members] == a
+                table[b - 1, members[of_a]] = s.beta[of_a]
+                table[a, members[~of_a]] = s.beta[~of_a]
+            kept = np.flatnonzero((table != 0).any(0))
         order = self.index[kept] if self.plain else kept
         kept = kept[np.lexsort((order, self.y[kept]))]
         support: NDArray[np.int64] = self.index[kept]
         at = torch.from_numpy(support)
-        centers = at[:, None] if self.given else self.x[at.to(self.x.device)]
+        centers = at[:, None] if self.given else self.rows[torch.from_numpy(kept).to(self.x.device)]
         energy.set(
             centers,
             torch.from_numpy(table[:, kept]),

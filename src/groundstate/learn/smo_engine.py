@@ -15,13 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.learn.smo_device import device_rounds
 from groundstate.learn.smo_kernels import solve_pairs
-from groundstate.learn.smo_rows import RowCache
+from groundstate.learn.smo_rows import KernelRows, RowCache, gram
 from groundstate.math.kernels import Kernel
 
 F64 = NDArray[np.float64]
 BLOCK = 512  # rows of a working set
-WHOLE = 1500  # up to this many rows the working set is everything
+WHOLE = 1200  # up to this many rows the matrix is computed in one piece, if the cache holds it
+DEVICE_BLOCK = 1024  # the same on a GPU, where rows are cheap and rounds are not
 ROUND_STEPS = 20_000  # pair steps within one working set, at most
 
 
@@ -67,7 +69,8 @@ def smo(
     max_steps : pair steps at most, −1 for no limit
     megabytes : size of the cache of kernel rows
     shrinking : set coordinates aside that cannot move
-    block : rows of a working set; tables of at most 1,500 rows are one working set
+    block : rows of a working set; tables of at most 1,200 rows whose matrix fits into the cache are
+        solved in one piece
     watch : told the violation after each working set; True stops
 
     Examples
@@ -81,10 +84,24 @@ def smo(
     """
     n = len(p)
     limit = max_steps if max_steps >= 0 else 2**62
-    whole = n <= max(WHOLE, block)
-    rows = RowCache(kernel, x, megabytes, min(n, 2 * block), single=tol >= 1e-5 and not whole)
     beta, F = np.zeros(n), p.astype(np.float64).copy()
-    work = _Blocks(n, n if whole else block)
+    if n <= block or in_one_piece(n, megabytes):
+        K = x.double().cpu().numpy() if kernel is None else gram(kernel, x)
+        every = min(n, 1000) if shrinking else 2**62
+        steps, violation = solve_pairs(K, beta, lo, hi, F, tol, limit, every)
+        if watch is not None:
+            watch(violation)
+        solved = violation <= tol
+        return Solution(beta, F, intercept(beta, lo, hi, F), violation, steps, 1, solved)
+    values = KernelRows(kernel, x, single=tol >= 1e-5)
+    if x.device.type != "cpu":
+        beta, F, steps, rounds, violation = device_rounds(
+            values, p, lo, hi, tol, limit, max(block, DEVICE_BLOCK), watch
+        )
+        solved = violation <= tol
+        return Solution(beta, F, intercept(beta, lo, hi, F), violation, steps, rounds, solved)
+    rows = RowCache(values, megabytes, min(n, 2 * block))
+    work = _Blocks(block)
     steps = rounds = 0
     violation = math.inf
     K = np.zeros((0, 0))
@@ -98,19 +115,13 @@ def smo(
         before, local = beta[chosen], F[chosen]
         after = before.copy()
         # far from the end, a rough answer within the set is enough
-        goal = tol if whole else max(tol * 0.5, 0.1 * violation)
-        budget = limit - steps if whole else min(ROUND_STEPS, limit - steps)
+        goal = max(tol * 0.5, 0.1 * violation)
+        budget = min(ROUND_STEPS, limit - steps)
         shrink = min(len(chosen), 1000) if shrinking else 2**62
-        done, left = solve_pairs(K, after, lo[chosen], hi[chosen], local, goal, budget, shrink)
+        done, _ = solve_pairs(K, after, lo[chosen], hi[chosen], local, goal, budget, shrink)
         steps += done
         rounds += 1
         beta[chosen] = after
-        if whole:
-            F[chosen] = local
-            violation = left
-            if watch is not None:
-                watch(violation)
-            break
         rows.subtract(F, slots, after - before)
         if done == 0:
             break  # no pair can move in floating point
@@ -118,11 +129,16 @@ def smo(
     return Solution(beta, F, intercept(beta, lo, hi, F), violation, steps, rounds, converged)
 
 
+def in_one_piece(n: int, megabytes: float) -> bool:
+    """Whether so few rows are best solved with their whole matrix."""
+    return n <= WHOLE and n * n <= megabytes * 2**17
+
+
 class _Blocks:
     """Chooses working sets: half is kept, half are the rows that violate optimality most."""
 
-    def __init__(self, n: int, size: int) -> None:
-        self.n, self.size = n, size
+    def __init__(self, size: int) -> None:
+        self.size = size
         self.last = np.zeros(0, np.int64)
 
     def choose(self, beta: F64, lo: F64, hi: F64, F: F64) -> tuple[float, NDArray[np.int64], int]:
@@ -130,8 +146,6 @@ class _Blocks:
         up = np.where(beta < hi, F, -np.inf)
         down = np.where(beta > lo, F, np.inf)
         violation = float(up.max() - down.min())
-        if self.size >= self.n:
-            return violation, np.arange(self.n), 0
         half = self.size // 2 if len(self.last) else self.size
         kept = self.last[-(self.size - half) :] if half < self.size else self.last[:0]
         up[kept], down[kept] = -np.inf, np.inf
@@ -164,4 +178,4 @@ def intercept(beta: F64, lo: F64, hi: F64, F: F64) -> float:
     return 0.5 * (low + high)
 
 
-__all__ = ["Solution", "intercept", "smo"]
+__all__ = ["Solution", "in_one_piece", "intercept", "smo"]

@@ -10,18 +10,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.hashing import row_hash
 from groundstate.energy.smoother import Memory, SmootherClassEnergy, SmootherEnergy, safe
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
-from groundstate.learn.smo_rows import canonical_rows
 from groundstate.math.kernels import Geometry, Kernel
 from groundstate.registry import solvers
 
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
 MOST = 2000  # rows that the bandwidth is learned on
-STARTS = (-2.0, -1.0, 0.0, 1.0)  # further starts, as changes of all logarithms
+STARTS = tuple(0.5 * i for i in range(-6, 4))  # of the search, as changes of all logarithms
 
 
 @solvers.register(
@@ -75,31 +77,43 @@ def bandwidth(
     """The kernel with the smallest mean squared error of leaving one out, and that error."""
     from scipy.optimize import minimize
 
-    index, weights = canonical_rows(x, values, weight)
+    index, weights = distinct_rows(x, values, weight)
     at = torch.from_numpy(index[:MOST]).to(x.device)
     w = torch.from_numpy(weights[:MOST]).to(x.device)
     x, values = x[at].double(), values[at].double()
-    geometry, total = Geometry(x), float(w.sum())
+    geometry, total, weighted = Geometry(x), float(w.sum()), w[:, None] * values
 
-    def objective(theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        t = torch.tensor(theta, dtype=x.dtype, device=x.device, requires_grad=True)
+    def loss(t: Tensor) -> Tensor:
         K = kernel.of(geometry, t)
         own = K.diagonal()[:, None]
-        found = K @ (w[:, None] * values) - own * values
+        found = K @ weighted - own * values
         if normalize:
             found = found / safe(K @ w - own[:, 0])[:, None]
-        loss = (w @ (found - values).square().sum(1)) / total
-        (g,) = torch.autograd.grad(loss, t)
-        return float(loss.detach()), g.cpu().numpy()
+        return (w @ (found - values).square().sum(1)) / total
+
+    def value(theta: F64) -> float:
+        with torch.no_grad():
+            return float(loss(torch.from_numpy(theta).to(x)))
+
+    def objective(theta: F64) -> tuple[float, F64]:
+        t = torch.from_numpy(theta).to(x).requires_grad_()
+        found = loss(t)
+        (g,) = torch.autograd.grad(found, t)
+        return float(found.detach()), g.cpu().numpy()
 
     bounds, theta = kernel.bounds, kernel.theta
-    starts = [theta, *(theta + s for s in STARTS if s)]
-    found = [
-        minimize(objective, np.clip(s, *bounds.T), jac=True, method="L-BFGS-B", bounds=bounds)
-        for s in starts
-    ]
-    best = min(found, key=lambda result: result.fun)
+    start = min((np.clip(theta + s, *bounds.T) for s in STARTS), key=value)
+    best = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds)
     return kernel.clone_with_theta(best.x), float(best.fun)
 
 
-__all__ = ["Smoothing", "bandwidth"]
+def distinct_rows(x: Tensor, y: Tensor | None, weight: Tensor | None) -> tuple[I64, F64]:
+    """First places of rows of different content, in the order of their hash, and summed weights."""
+    w = np.ones(len(x)) if weight is None else weight.detach().cpu().double().numpy()
+    held = np.flatnonzero(w > 0)
+    hashes = row_hash(x, y)[held]
+    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
+    return held[first], np.bincount(group, weights=w[held], minlength=len(first))
+
+
+__all__ = ["Smoothing", "bandwidth", "distinct_rows"]

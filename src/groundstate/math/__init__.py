@@ -1,0 +1,10 @@
+"""Numbers and laws: chains, kernels, distances, distributions, optimisers; nothing learns here."""
+
+from importlib import import_module
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    if name == "optim":  # the one room of this floor that the top level offers by name
+        return import_module(f"{__name__}.optim")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotri
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
 from groundstate.math.kernels import Geometry, Kernel
 
 MOST_JITTER = 1e-4
-LEAF = 256  # rows of a block that is inverted directly
 
 
 def cholesky(K: Tensor) -> Tensor:
@@ -43,39 +43,21 @@ def cholesky(K: Tensor) -> Tensor:
     )
 
 
-def inverse_from(L: Tensor) -> Tensor:
-    r"""The symmetric :math:`(LL^\top)^{-1}`, by halves, so that all the work is in matrix products.
-
-    With :math:`P = L_{21}L_{11}^{-1}` and the inverses B of the diagonal blocks, the inverse is
-    :math:`\begin{pmatrix} B_{11} + P^\top B_{22}P & -P^\top B_{22} \\ -B_{22}P & B_{22}\end{pmatrix}`.
+def lower_inverse(L: Tensor) -> Tensor:
+    r"""The lower half of :math:`(LL^\top)^{-1}` with its diagonal; above it there is nothing to read.
 
     Examples
     --------
-    >>> inverse_from(torch.tensor([[2.0, 0.0], [0.0, 4.0]])).diagonal().tolist()
+    >>> lower_inverse(torch.tensor([[2.0, 0.0], [0.0, 4.0]]).double()).diagonal().tolist()
     [0.25, 0.0625]
     """
-    if len(L) <= LEAF or L.device.type != "cpu":
+    if L.device.type != "cpu" or L.dtype != torch.float64:
         return torch.cholesky_inverse(L)
-    out = torch.empty_like(L)
-    _invert(L, out)
-    return out
-
-
-def _invert(L: Tensor, out: Tensor) -> None:
-    n = len(L)
-    if n <= LEAF:
-        eye = torch.eye(n, dtype=L.dtype)
-        root = torch.linalg.solve_triangular(L, eye, upper=False)
-        out.copy_(root.T @ root)  # LAPACK's own routine is many times slower
-        return
-    h = n // 2
-    _invert(L[:h, :h], out[:h, :h])
-    _invert(L[h:, h:], out[h:, h:])
-    P = torch.linalg.solve_triangular(L[:h, :h], L[h:, :h], upper=False, left=False)
-    cross = out[h:, h:] @ P
-    out[:h, :h].addmm_(P.T, cross)
-    out[h:, :h] = cross.neg_()
-    out[:h, h:] = cross.T
+    # the transpose of rows is columns, so that LAPACK's upper half is our lower one
+    found, failed = dpotri(L.numpy().T, lower=0)
+    if failed:
+        raise np.linalg.LinAlgError("the factor has a zero on its diagonal")
+    return torch.from_numpy(found.T)
 
 
 def joint_normal(mean: Tensor, L: Tensor) -> MultivariateNormal:
@@ -115,16 +97,18 @@ def matheron(
     x, observed : new ``(B, d)`` and old ``(N, d)`` inputs
     a : :math:`K^{-1}y`, ``(N, m)``
     factor : of K, ``(N, N)``
-    spread : noise of the old observations, ``(N,)``
+    spread : noise of the old observations beyond the kernel's own, ``(N,)``
     n : draws
     """
     both = torch.cat([x, observed])
     m = a.shape[1]
-    prior = draws(kernel.of(Geometry(both)), n * m, generator).reshape(n, m, len(both))
+    smooth = kernel.of(Geometry(both, both))
+    prior = draws(smooth, n * m, generator).reshape(n, m, len(both))
+    own = kernel.diagonal(both) - kernel.diagonal(both, noise=False)
+    own[len(x) :] += spread  # a weight divides the noise, so that spread may be negative
+    noise = torch.randn(prior.shape, generator=generator, dtype=x.dtype, device=x.device)
+    prior = prior + noise * own.clamp(min=0).sqrt()
     new, old = prior[..., : len(x)], prior[..., len(x) :]
-    shape = (n, m, len(observed))
-    noise = torch.randn(shape, generator=generator, dtype=x.dtype, device=x.device)
-    old = old + noise * spread.clamp(min=0).sqrt()
     cross = kernel.of(Geometry(x, observed))  # (B, N)
     missed = torch.cholesky_solve(old.reshape(-1, len(observed)).T, factor)  # (N, n m)
     correction = (cross @ missed).T.reshape(n, m, len(x))
@@ -195,5 +179,5 @@ def _spectrum(kernel: Kernel, axes: list[NDArray[Any]], steps: list[float]) -> T
 
 
 __all__ = [
-    "cholesky", "draws", "gaussian_random_field", "inverse_from", "joint_normal", "matheron",
+    "cholesky", "draws", "gaussian_random_field", "joint_normal", "lower_inverse", "matheron",
 ]  # fmt: skip

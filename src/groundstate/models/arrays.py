@@ -51,3 +51,32 @@ def tensor(values: Any, device: torch.device) -> Tensor:
         values = np.array(values, dtype=values.dtype.newbyteorder("="), order="C")
     out = torch.from_numpy(values)
     return out if device.type == "cpu" else out.to(device)
+
+
+def plain_rows(X: Any, min_rows: int = 1) -> bool:
+    """Whether X is what validation would return: finite floating rows, contiguous, no frame.
+
+    Looking costs a hundredth of scikit-learn's checks, which small fits would spend most time in;
+    whatever is unusual goes there.
+    """
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.dtype.char in "fd"
+        and X.dtype.isnative
+        and X.shape[0] >= min_rows
+        and X.shape[1] > 0
+        and X.flags.c_contiguous
+        and bool(np.isfinite(X.sum()))
+    )
+
+
+def plain_target(y: Any, rows: int, multi_output: bool) -> bool:
+    """Whether y is a numeric array that validation would return as it is."""
+    return (
+        type(y) is np.ndarray
+        and (y.ndim == 1 or (multi_output and y.ndim == 2))
+        and y.dtype.kind in "fiub"
+        and len(y) == rows
+        and (y.dtype.kind != "f" or bool(np.isfinite(y.sum())))
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -18,17 +19,29 @@ from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, FitCallback
 from sklearn.callback._callback_support import callback_management_context
 from sklearn.utils import Tags
+from sklearn.utils._param_validation import make_constraint
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from torch import Tensor
 
 from groundstate.compute.device import resolve_device
+from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
 from groundstate.infer import marginalise, minimise
 from groundstate.infer import sample as draw
 from groundstate.learn import fit as learn
-from groundstate.learn.base import History, Penalty, Rule, Solver
-from groundstate.models.arrays import Home, tensor, unwrap
+from groundstate.learn.base import History, Penalty, Problem, Rule, Solver
+from groundstate.models.arrays import Home, plain_rows, plain_target, tensor, unwrap
 from groundstate.models.bridge import SklearnBridge
+
+
+@cache
+def _constraints(cls: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    """Parameters of a class with what they may be."""
+    return tuple(
+        (name, tuple(make_constraint(one) for one in cls._parameter_constraints[name]))
+        for name in cls._get_param_names()
+        if cls._parameter_constraints.get(name, "no_validation") != "no_validation"
+    )
 
 
 @dataclass
@@ -103,6 +116,14 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         with callback_management_context(self):
             return self._fit(X, y, sample_weight)
 
+    def _validate_params(self) -> None:
+        """Check the parameters; the constraints of a class are made once."""
+        cls: Any = type(self)
+        for name, allowed in _constraints(cls):
+            value = getattr(self, name)
+            if not any(one.is_satisfied_by(value) for one in allowed):
+                super()._validate_params()  # says what is wrong
+
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         X_, y_, encoded = self._checked(X, y)
         weight = self._checked_weight(sample_weight, X_)
@@ -119,16 +140,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
             data = {"x": xt} if yt is None else {"x": xt, "y": yt}
         plan.energy.to(device, xt.dtype)
         mine, theirs = self._callbacks(plan.energy, X, y, sample_weight)
-        history = learn(
-            plan.energy,
-            data,
-            plan.rule,
-            plan.solver,
-            sample_weight=wt,
-            penalty=plan.penalty,
-            callbacks=mine,
-            random_state=getattr(self, "random_state", None),
-        )
+        history = self._run(plan, data, wt, mine)
         self.energy_ = plan.energy
         self.history_ = history
         self.n_iter_ = max(1, history.n_iter)
@@ -141,6 +153,28 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
                 **theirs.metadata,
             )
         return self
+
+    def _run(
+        self, plan: Plan, data: Mapping[str, Tensor], weight: Tensor | None, callbacks: list[Any]
+    ) -> History:
+        """Learn; what ``learn.fit`` checks of the data was checked at the door already."""
+        seed = getattr(self, "random_state", None)
+        if plan.solver is not None and plan.data is None:
+            problem = Problem(
+                plan.energy, plan.rule, data, weight, plan.penalty, tuple(callbacks), Key.of(seed)
+            )
+            if plan.solver.reason_against(problem) is None:
+                return plan.solver.run(problem)
+        return learn(
+            plan.energy,
+            data,
+            plan.rule,
+            plan.solver,
+            sample_weight=weight,
+            penalty=plan.penalty,
+            callbacks=callbacks,
+            random_state=seed,
+        )
 
     def _callbacks(
         self, energy: Energy, X: Any, y: Any, weight: Any
@@ -174,7 +208,11 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         if not self._takes_target:
             return validate_data(self, X, ensure_min_samples=self._min_rows(), **kind), None, {}
         y, _ = unwrap(y)
-        X, y = validate_data(self, X, y, multi_output=self._multi_output, **kind)
+        if plain_rows(X) and plain_target(y, len(X), self._multi_output):
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            X, y = validate_data(self, X, y, multi_output=self._multi_output, **kind)
         encoded, attributes = self._target(y)
         if encoded is not None and encoded.dtype.kind == "f":
             encoded = encoded.astype(X.dtype, copy=False)
@@ -190,6 +228,8 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         checked: NDArray[Any] = _check_sample_weight(
             weight, X, dtype=X.dtype, ensure_non_negative=True
         )
+        if not checked.sum() > 0:
+            raise ValueError("sample_weight must be non-negative with a positive sum")
         return checked
 
     def _rows(self, X: Any) -> tuple[Tensor, Home]:
@@ -198,9 +238,11 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         X, home = unwrap(X)
         device, dtype = self.energy_.placement()
         kept = np.float64 if dtype == torch.float64 else np.float32
-        X = validate_data(
-            self, X, reset=False, dtype=kept, order="C", accept_sparse=self._accept_sparse
-        )
+        seen = self.n_features_in_, hasattr(self, "feature_names_in_")
+        if not (plain_rows(X) and X.dtype == kept and seen == (X.shape[1], False)):
+            X = validate_data(
+                self, X, reset=False, dtype=kept, order="C", accept_sparse=self._accept_sparse
+            )
         return tensor(X, device), home
 
     # --- questions -----------------------------------------------------------------------
@@ -242,8 +284,6 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         One array for a single free variable (a dict for several): best values ``(B, ...)``, free
         energies ``(B,)`` or draws ``(n, B, ...)``.
         """
-        from groundstate.compute.random import Key
-
         check_is_fitted(self, "energy_")
         values = self._observed(observed)
         _, home = unwrap(next(iter(observed.values()))) if observed else (None, Home())

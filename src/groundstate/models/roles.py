@@ -69,6 +69,12 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
         """Energies of all classes, ``(B, K)``."""
         return self.energy_.table("y", x=x)
 
+    def energies(self, X: Any) -> Any:
+        """Energies of all classes, ``(n_samples, n_classes)``; the lowest is predicted."""
+        x, home = self._rows(X)
+        with torch.no_grad():
+            return home.give(self._class_table(x))
+
     def decision_function(self, X: Any) -> Any:
         """Scores −e, ``(n_samples, n_classes)``; for two classes their difference, ``(n_samples,)``."""
         x, home = self._rows(X)

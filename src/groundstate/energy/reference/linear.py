@@ -61,6 +61,8 @@ class LinearEnergy(Energy):
         return {"d": self.W.shape[1], "k": self.W.shape[0], "bias": self.b is not None}
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        if x.layout != torch.strided:  # sparse rows know products with a matrix only
+            return self.energies(x).gather(1, y[:, None])[:, 0]
         e = -(x * self.W[y]).sum(-1)
         return e if self.b is None else e - self.b[y]
 

@@ -3,6 +3,7 @@
 from groundstate.math.kernels.algebra import Power, Product, Sum
 from groundstate.math.kernels.base import Kernel
 from groundstate.math.kernels.geometry import Geometry
+from groundstate.math.kernels.objects import OnObjects
 from groundstate.math.kernels.products import DotProduct, Linear, Polynomial, Sigmoid
 from groundstate.math.kernels.stationary import (
     RBF,
@@ -27,6 +28,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Matern",
+    "OnObjects",
     "Periodic",
     "Polynomial",
     "Power",

@@ -43,6 +43,7 @@ CONSTRAINTS: dict[str, Any] = {
     "tol": [Interval(Real, 0, None, closed="left")],
     "verbose": ["verbose"],
     "random_state": ["random_state"],
+    "goss": ["boolean", "array-like"],
     "device": [Hidden(None), str, torch.device, None],
     "callbacks": "no_validation",
 }
@@ -69,6 +70,7 @@ class HistogramBooster(VerboseMixin, TreeInputs):
     validation_fraction: float | None
     n_iter_no_change: int
     tol: float
+    goss: Any
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     def _solver(self, X: Tensor, y: Tensor, weight: Tensor | None) -> HistogramBoosting:
@@ -94,7 +96,20 @@ class HistogramBooster(VerboseMixin, TreeInputs):
             sizes,
             self._stopping(X, y, total) if stop else None,
             continued=self.warm_start,
+            goss=self._one_side(),
         )
+
+    def _one_side(self) -> tuple[float, float] | None:
+        given = self.goss
+        if given is False:
+            return None
+        top, other = (0.2, 0.1) if given is True else (float(share) for share in given)
+        if not (0 < top < 1 and 0 < other and top + other <= 1):
+            raise ValueError(
+                f"goss={given!r} must be shares (a, b) of rows with large and of other gradients, "
+                "above zero and together at most one, as in goss=(0.2, 0.1)"
+            )
+        return top, other
 
     def _stopping(self, X: Tensor, y: Tensor, total: float) -> Stopping:
         share = self.validation_fraction

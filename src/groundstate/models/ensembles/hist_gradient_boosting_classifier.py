@@ -67,8 +67,12 @@ class HistGradientBoostingClassifier(HistogramBooster, ProbabilisticClassifier):
     random_state : int, default=None
         Of the held-out rows and of ``max_features``.
     class_weight : dict, "balanced" or None
+    goss : bool or (float, float), default=False
+        Gradient-based one-side sampling: a tree sees the share a of rows with the largest
+        gradients and b of the others, which then count (1 − a)/b times. True is (0.2, 0.1).
     device : str or torch.device, default=None
-        Where predictions are computed; trees grow on the CPU.
+        Where trees grow and predictions are computed; with columns of categories, trees grow on
+        the CPU.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 
@@ -122,6 +126,7 @@ class HistGradientBoostingClassifier(HistogramBooster, ProbabilisticClassifier):
         verbose: int = 0,
         random_state: Any = None,
         class_weight: Any = None,
+        goss: Any = False,
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
@@ -146,6 +151,7 @@ class HistGradientBoostingClassifier(HistogramBooster, ProbabilisticClassifier):
         self.verbose = verbose
         self.random_state = random_state
         self.class_weight = class_weight
+        self.goss = goss
         self.device = device
         self.callbacks = callbacks
 

@@ -69,8 +69,12 @@ class HistGradientBoostingRegressor(HistogramBooster, EnergyRegressor):
         Above zero, a progress bar on the terminal.
     random_state : int, default=None
         Of the held-out rows and of ``max_features``.
+    goss : bool or (float, float), default=False
+        Gradient-based one-side sampling: a tree sees the share a of rows with the largest
+        gradients and b of the others, which then count (1 − a)/b times. True is (0.2, 0.1).
     device : str or torch.device, default=None
-        Where predictions are computed; trees grow on the CPU.
+        Where trees grow and predictions are computed; with columns of categories, trees grow on
+        the CPU.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 
@@ -123,6 +127,7 @@ class HistGradientBoostingRegressor(HistogramBooster, EnergyRegressor):
         tol: float = 1e-7,
         verbose: int = 0,
         random_state: Any = None,
+        goss: Any = False,
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
@@ -147,6 +152,7 @@ class HistGradientBoostingRegressor(HistogramBooster, EnergyRegressor):
         self.tol = tol
         self.verbose = verbose
         self.random_state = random_state
+        self.goss = goss
         self.device = device
         self.callbacks = callbacks
 

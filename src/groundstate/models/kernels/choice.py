@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -50,20 +51,11 @@ def gamma_of(gamma: Any, X: Tensor, y: Tensor | None, weight: Any) -> float:
     if gamma != "scale":
         return float(gamma)
     w = None if weight is None else torch.as_tensor(weight)
-    index, weights = canonical_rows(X, y, w)  # the same sum for a weighted and a repeated table
-    x = X[torch.from_numpy(index).to(X.device)].double().cpu()
-    v = torch.from_numpy(weights)
-    mean = (v @ x).sum() / (v.sum() * x.shape[1])
-    variance = float((v @ (x - mean).square()).sum() / (v.sum() * x.shape[1]))
+    index, v = canonical_rows(X, y, w)  # the same sum for a weighted and a repeated table
+    x = X.cpu().numpy().astype(np.float64)[index]
+    total = v.sum() * x.shape[1]
+    variance = float((v @ np.square(x - (v @ x).sum() / total)).sum() / total)
     return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
 
-def start_kernel(kernel: Kernel | None, X: Tensor, y: Tensor | None, weight: Any) -> Kernel:
-    """The kernel that was given, or an RBF as wide as the rows are spread."""
-    if kernel is not None:
-        return kernel
-    spread = 1.0 / (2.0 * gamma_of("scale", X, y, weight))
-    return RBF(spread**0.5, (1e-3 * spread**0.5, 1e3 * spread**0.5))
-
-
-__all__ = ["chosen_kernel", "gamma_of", "start_kernel"]
+__all__ = ["chosen_kernel", "gamma_of"]

@@ -13,12 +13,12 @@ from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.smoother import Smoothing
 from groundstate.math.kernels import Kernel
 from groundstate.models.base import Plan
-from groundstate.models.kernels.choice import start_kernel
+from groundstate.models.kernels.width import start_kernel
 from groundstate.models.roles import ProbabilisticClassifier
 from groundstate.registry import models
 
 
-@models.register(family="kernels", task="classification", role="classifier")
+@models.register(family="kernels", task="classification", role="classifier", max_rows=50_000)
 class KernelClassifier(ProbabilisticClassifier):
     r"""The share of each class among the rows nearby.
 
@@ -30,7 +30,7 @@ class KernelClassifier(ProbabilisticClassifier):
 
     Parameters
     ----------
-    kernel : kernel object or None
+    kernel : kernel object, function of two arrays of rows, or None
         None is an RBF as wide as the spread of the rows. Its values must not be negative.
     normalize : bool, default=True
         False takes minus the plain sums as energies; for labels ±1 the sign of
@@ -59,7 +59,7 @@ class KernelClassifier(ProbabilisticClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [None, Kernel],
+        "kernel": [None, Kernel, callable],
         "normalize": ["boolean"],
         "bandwidth": [StrOptions({"auto", "loo", "fixed"})],
         "device": "no_validation",  # type: ignore[dict-item]

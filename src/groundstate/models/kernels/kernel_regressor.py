@@ -13,12 +13,12 @@ from groundstate.learn.rules.naive import Naive
 from groundstate.learn.smoother import Smoothing
 from groundstate.math.kernels import Kernel
 from groundstate.models.base import Plan
-from groundstate.models.kernels.choice import start_kernel
+from groundstate.models.kernels.width import start_kernel
 from groundstate.models.roles import EnergyRegressor
 from groundstate.registry import models
 
 
-@models.register(family="kernels", task="regression", role="regressor")
+@models.register(family="kernels", task="regression", role="regressor", max_rows=50_000)
 class KernelRegressor(EnergyRegressor):
     r"""The mean of the targets nearby, as Nadaraya and Watson weigh them.
 
@@ -30,7 +30,7 @@ class KernelRegressor(EnergyRegressor):
 
     Parameters
     ----------
-    kernel : kernel object or None
+    kernel : kernel object, function of two arrays of rows, or None
         None is an RBF as wide as the spread of the rows.
     normalize : bool, default=True
         False is the plain sum :math:`\sum_i w_i k(x, x_i) y_i`.
@@ -57,7 +57,7 @@ class KernelRegressor(EnergyRegressor):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [None, Kernel],
+        "kernel": [None, Kernel, callable],
         "normalize": ["boolean"],
         "bandwidth": [StrOptions({"auto", "loo", "fixed"})],
         "device": "no_validation",  # type: ignore[dict-item]

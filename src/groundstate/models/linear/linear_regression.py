@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from torch import Tensor
+import numpy as np
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from groundstate.energy.base import Energy
-from groundstate.energy.reference import SquaredEnergy
-from groundstate.learn import LeastSquares, Naive
-from groundstate.models.base import Plan
-from groundstate.models.linear.coefficients import output_coefficients
-from groundstate.models.roles import EnergyRegressor
+from groundstate.models.linear.least_squares_model import LeastSquaresRegressor
 from groundstate.registry import models
 
 
 @models.register(family="linear", task="regression", role="regressor")
-class LinearRegression(EnergyRegressor):
+class LinearRegression(LeastSquaresRegressor):
     r"""Squared distance to a linear prediction, lowered in closed form.
 
     .. math:: e(x, y) = \tfrac12\|y - Wx - b\|^2, \qquad \min_{W, b} \sum_i w_i\, e(x_i, y_i) .
 
     :math:`\int e^{-e}dy` does not depend on θ, so lowering the energy alone is maximum likelihood.
-    Where the columns are collinear, the solution of smallest norm is taken.
+    Where the columns are collinear, the solution of smallest norm is taken. Sparse rows stay sparse;
+    ``partial_fit`` learns a table chunk by chunk, exactly.
 
     Parameters
     ----------
     fit_intercept : bool, default=True
+    copy_X, n_jobs
+        Accepted for scikit-learn's sake: rows are never overwritten, and threads are torch's.
+    tol : float, default=1e-6
+        Precision of LSMR, which solves sparse rows with many columns.
+    positive : bool, default=False
+        Allow no weight below zero.
+    solver : {"auto", "cholesky", "svd", "lsqr", "sgd"} or a solver object, default="auto"
+        "auto" factors the Gram matrix while it is well conditioned, else decomposes the rows.
     device : str or torch.device, default=None
         Where to compute; None is the CPU.
     callbacks : sequence, default=None
@@ -37,7 +44,9 @@ class LinearRegression(EnergyRegressor):
     coef_ : (n_features,) or (n_targets, n_features)
     intercept_ : float or (n_targets,)
     rank_ : int
-        Rank of the centred rows.
+        Rank of the centred rows, where they were factored.
+    singular_ : (min(n_samples, n_features),) array
+        Singular values of the centred rows, where they were factored.
     energy_ : SquaredEnergy
 
     Examples
@@ -52,24 +61,42 @@ class LinearRegression(EnergyRegressor):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "fit_intercept": ["boolean"],
+        "copy_X": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "n_jobs": [None, Integral],
+        "positive": ["boolean"],
+        "solver": [StrOptions({"auto", "cholesky", "svd", "lsqr", "sgd"}), HasMethods("run")],
         "device": "no_validation",  # type: ignore[dict-item]
         "callbacks": "no_validation",  # type: ignore[dict-item]
     }
+    _reports_singular: ClassVar[bool] = True
 
     def __init__(
-        self, *, fit_intercept: bool = True, device: Any = None, callbacks: Any = None
+        self,
+        *,
+        fit_intercept: bool = True,
+        copy_X: bool = True,
+        tol: float = 1e-6,
+        n_jobs: Any = None,
+        positive: bool = False,
+        solver: Any = "auto",
+        device: Any = None,
+        callbacks: Any = None,
     ) -> None:
         self.fit_intercept = fit_intercept
+        self.copy_X = copy_X
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.positive = positive
+        self.solver = solver
         self.device = device
         self.callbacks = callbacks
 
-    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
-        assert y is not None
-        energy = SquaredEnergy(X.shape[1], y.shape[1], bias=self.fit_intercept)
-        return Plan(energy=energy, rule=Naive(), solver=LeastSquares())
-
     def _learned(self, energy: Energy) -> dict[str, Any]:
-        learned = output_coefficients(energy, self._flat_target)
-        if hasattr(self, "history_"):
-            learned["rank_"] = int(self.history_.extra["rank"][0])
+        learned = super()._learned(energy)
+        extra = self.history_.extra if hasattr(self, "history_") else {}
+        if "rank" in extra:
+            learned["rank_"] = int(extra["rank"][0])
+        if "singular" in extra:
+            learned["singular_"] = np.array(extra["singular"])
         return learned

@@ -8,7 +8,7 @@ from groundstate.math import kernels as k
 
 
 def own_kernel(kernel: Any) -> k.Kernel:
-    """Our twin of a kernel of ``sklearn.gaussian_process.kernels``; ours as it is."""
+    """Our twin of a kernel of ``sklearn.gaussian_process.kernels`` or of a function; ours as is."""
     if isinstance(kernel, k.Kernel):
         return kernel
     name = type(kernel).__name__
@@ -18,6 +18,8 @@ def own_kernel(kernel: Any) -> k.Kernel:
     if name == "Exponentiation":
         return own_kernel(kernel.kernel) ** kernel.exponent
     if name not in _LEAVES:
+        if callable(kernel) and not hasattr(kernel, "clone_with_theta"):
+            return k.Function(kernel)
         raise TypeError(
             f"kernel must be of groundstate.math.kernels or one of scikit-learn's "
             f"{', '.join(_LEAVES)}, got {name}; wrap a function with kernels.Function"

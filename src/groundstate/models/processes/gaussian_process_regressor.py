@@ -17,10 +17,18 @@ from groundstate.compute.device import resolve_device
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
 from groundstate.energy.process import FieldEnergy, ProcessEnergy
+from groundstate.energy.process_inducing import InducingProcessEnergy
+from groundstate.energy.process_iterative import IterativeProcessEnergy
+from groundstate.energy.process_law import ProcessLaw
+from groundstate.errors import Unsupported
+from groundstate.learn.base import Solver
+from groundstate.learn.inducing import Inducing
+from groundstate.learn.inducing_stochastic import VariationalInducing
 from groundstate.learn.process import Conditioning, Evidence, evidence
+from groundstate.learn.process_iterative import IterativeConditioning, IterativeEvidence
 from groundstate.learn.rules.naive import Naive
 from groundstate.math.kernels import RBF, Constant, Kernel
-from groundstate.math.process import draws, matheron
+from groundstate.math.process import draws
 from groundstate.models.arrays import Home, tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.processes.foreign import own_kernel
@@ -28,7 +36,7 @@ from groundstate.models.roles import EnergyRegressor
 from groundstate.registry import models
 
 
-@models.register(family="processes", task="regression", role="regressor")
+@models.register(family="processes", task="regression", role="regressor", max_rows=5_000)
 class GaussianProcessRegressor(EnergyRegressor):
     r"""A law over functions, conditioned on the rows.
 
@@ -41,8 +49,9 @@ class GaussianProcessRegressor(EnergyRegressor):
 
     Parameters
     ----------
-    kernel : kernel object, default=None
-        None is ``Constant(1, "fixed") * RBF(1, "fixed")``. Kernels of scikit-learn are understood.
+    kernel : kernel object or function, default=None
+        None is ``Constant(1, "fixed") * RBF(1, "fixed")``. Kernels of scikit-learn are understood,
+        and functions of two arrays of rows.
     alpha : float or (n_samples,), default=1e-10
         Variance of the noise of each row.
     optimizer : "fmin_l_bfgs_b" (or "lbfgs"), callable or None
@@ -53,8 +62,17 @@ class GaussianProcessRegressor(EnergyRegressor):
         Learn on centred and scaled targets.
     n_targets : int, default=None
         Outputs of the prior, before fit.
+    method : {"exact", "cg", "inducing"}, default="exact"
+        "exact" factors K. "cg" never stores it: solutions by conjugate gradients, the evidence by
+        random probes. "inducing" knows the function through its values at a few rows, in time
+        linear in the rows, and learns from a bound of the evidence.
+    n_inducing : int, default=512
+        Inducing points at most, for ``method="inducing"``.
+    batch_size : int, default=None
+        Rows of a batch, for ``method="inducing"``: the kernel is then learned by stochastic
+        variational steps. None takes all rows in each step.
     random_state : int, default=None
-        Of the restarts.
+        Of the restarts, probes and batches.
     device : str or torch.device, default=None
         Where to compute; None is the CPU.
     callbacks : sequence, default=None
@@ -66,8 +84,9 @@ class GaussianProcessRegressor(EnergyRegressor):
     X_train_, y_train_ : the rows; equal rows are kept once, with their weight
     alpha_ : (n_samples,) or (n_samples, n_targets), :math:`K^{-1}y`
     L_ : (n_samples, n_samples), the factor of K
-    log_marginal_likelihood_value_ : float
-    energy_ : ProcessEnergy
+    inducing_points_ : (n_inducing, n_features), for ``method="inducing"``, which keeps no rows
+    log_marginal_likelihood_value_ : float, estimated for "cg", a lower bound for "inducing"
+    energy_ : ProcessEnergy, IterativeProcessEnergy or InducingProcessEnergy
 
     Examples
     --------
@@ -86,6 +105,9 @@ class GaussianProcessRegressor(EnergyRegressor):
         "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
         "normalize_y": ["boolean"],
         "n_targets": [Interval(Integral, 1, None, closed="left"), None],
+        "method": [StrOptions({"exact", "cg", "inducing"})],
+        "n_inducing": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
         "device": "no_validation",  # type: ignore[dict-item]
         "callbacks": "no_validation",  # type: ignore[dict-item]
@@ -100,6 +122,9 @@ class GaussianProcessRegressor(EnergyRegressor):
         n_restarts_optimizer: int = 0,
         normalize_y: bool = False,
         n_targets: int | None = None,
+        method: str = "exact",
+        n_inducing: int = 512,
+        batch_size: int | None = None,
         random_state: Any = None,
         device: Any = None,
         callbacks: Any = None,
@@ -110,6 +135,9 @@ class GaussianProcessRegressor(EnergyRegressor):
         self.n_restarts_optimizer = n_restarts_optimizer
         self.normalize_y = normalize_y
         self.n_targets = n_targets
+        self.method = method
+        self.n_inducing = n_inducing
+        self.batch_size = batch_size
         self.random_state = random_state
         self.device = device
         self.callbacks = callbacks
@@ -139,17 +167,38 @@ class GaussianProcessRegressor(EnergyRegressor):
         if self.n_targets is not None and y.shape[1] != self.n_targets:
             raise ValueError(f"y has {y.shape[1]} targets, n_targets={self.n_targets}")
         known = 0.0 if np.ndim(self.alpha) else float(self.alpha)
-        energy = ProcessEnergy(X.shape[1], y.shape[1], self._prior_kernel(), noise=known).double()
+        energy = self._law(X.shape[1], y.shape[1], known, X.device)
         if self.normalize_y:
             w = torch.ones(len(y)).to(y) if weight is None else weight
             energy.shift = w @ y / w.sum()
             spread = (w @ (y - energy.shift).square() / w.sum()).sqrt()
             energy.scale = torch.where(spread > 0, spread, torch.ones_like(spread))
+        return Plan(energy, Naive(over="y"), self._solver())
+
+    def _law(self, d: int, m: int, noise: float, device: torch.device) -> ProcessLaw:
+        kernel = self._prior_kernel()
+        if self.method == "inducing":
+            return InducingProcessEnergy(d, m, kernel, noise=noise).double()
+        if self.method == "cg":
+            single = device.type != "cpu"  # accelerators are many times faster in float32
+            return IterativeProcessEnergy(d, m, kernel, noise=noise, single=single).double()
+        return ProcessEnergy(d, m, kernel, noise=noise).double()
+
+    def _solver(self) -> Solver:
+        noise = np.asarray(self.alpha, float)
         chosen = "lbfgs" if self.optimizer == "fmin_l_bfgs_b" else self.optimizer
         found = Evidence(self.n_restarts_optimizer, chosen)
-        return Plan(energy, Naive(over="y"), Conditioning(np.asarray(self.alpha, float), found))
+        if self.method == "exact":
+            return Conditioning(noise, found)
+        if self.method == "cg":
+            return IterativeConditioning(noise, found)
+        if self.batch_size is None:
+            return Inducing(noise, self.n_inducing, found)
+        return VariationalInducing(noise, self.n_inducing, found, batch_size=self.batch_size)
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
+        if isinstance(energy, InducingProcessEnergy):
+            return {"kernel_": energy.kernel, "inducing_points_": energy.u.cpu().numpy()}
         assert isinstance(energy, ProcessEnergy)
         flat = self._flat_target
         return {
@@ -161,7 +210,10 @@ class GaussianProcessRegressor(EnergyRegressor):
 
     @property
     def L_(self) -> NDArray[np.float64]:
-        factor: NDArray[np.float64] = self.energy_.factor().cpu().numpy()  # type: ignore[operator]
+        energy = self.energy_
+        if self.method != "exact" or not isinstance(energy, ProcessEnergy):
+            raise AttributeError(f"method={self.method!r} keeps no factor of K; use method='exact'")
+        factor: NDArray[np.float64] = energy.factor().cpu().numpy()
         return factor
 
     @property
@@ -185,16 +237,16 @@ class GaussianProcessRegressor(EnergyRegressor):
                 return self._shaped(mean, home), self._shaped(v.sqrt(), home)
             return self._shaped(energy.mean(x), home)
 
-    def _at(self, X: Any) -> tuple[Tensor, Home, ProcessEnergy]:
+    def _at(self, X: Any) -> tuple[Tensor, Home, ProcessLaw]:
         if hasattr(self, "energy_"):
             x, home = self._rows(X)
             energy = self.energy_
         else:
             X, home = unwrap(X)
             x = tensor(validate_data(self, X, dtype=np.float64), resolve_device(self.device))
-            energy = ProcessEnergy(x.shape[1], self.n_targets or 1, self._prior_kernel())
-            energy = energy.to(x.device, torch.float64)
-        assert isinstance(energy, ProcessEnergy)
+            prior = ProcessEnergy(x.shape[1], self.n_targets or 1, self._prior_kernel())
+            energy = prior.to(x.device, torch.float64)
+        assert isinstance(energy, ProcessLaw)
         return x, home, energy
 
     def _shaped(self, values: Tensor, home: Home) -> Any:
@@ -203,20 +255,11 @@ class GaussianProcessRegressor(EnergyRegressor):
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Any:
         """Draws of the function, ``(n_samples_X, n_samples)`` (targets in the middle), from the
-        posterior by Matheron's rule; before ``fit`` from the prior.
+        posterior (for ``method="exact"`` by Matheron's rule); before ``fit`` from the prior.
         """
         x, home, energy = self._at(X)
         generator = Key.of(random_state).torch(x.device)
-        with torch.no_grad():
-            if len(energy.x):
-                found = matheron(
-                    energy.kernel, x, energy.x, energy.a, energy.factor(), energy.spread,
-                    n_samples, generator,
-                )  # fmt: skip
-            else:
-                flat = draws(energy.joint(x), n_samples * energy.m, generator)
-                found = flat.reshape(n_samples, energy.m, len(x)).mT
-            found = found * energy.scale + energy.shift  # (n, B, m)
+        found = energy.functions(x, n_samples, generator)  # (n, B, m)
         found = found.permute(1, 2, 0)
         single = getattr(self, "_flat_target", (self.n_targets or 1) == 1)
         return home.give(found[:, 0] if single else found)
@@ -225,8 +268,7 @@ class GaussianProcessRegressor(EnergyRegressor):
         """Draws from the prior with the kernel as it is, ``(n_samples_X, n_samples)``."""
         x, home, energy = self._at(X)
         generator = Key.of(random_state).torch(x.device)
-        prior = ProcessEnergy(energy.d, 1, energy.kernel).to(x.device, x.dtype)
-        return home.give(draws(prior.joint(x).detach(), n_samples, generator).T)
+        return home.give(draws(energy.prior(x).detach(), n_samples, generator).T)
 
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
@@ -237,9 +279,19 @@ class GaussianProcessRegressor(EnergyRegressor):
                 raise ValueError("the gradient is of a given theta; pass theta as well")
             return self.log_marginal_likelihood_value_
         energy = self.energy_
-        assert isinstance(energy, ProcessEnergy)
+        if not isinstance(energy, ProcessEnergy):
+            raise Unsupported(
+                "the bound at another theta needs the rows, which method='inducing' does not keep; "
+                "use method='exact' or 'cg'"
+            )
         noise, weight = self._noise(energy)
         field = FieldEnergy(energy.x, energy.kernel.clone_with_theta(theta), noise, weight)
+        if isinstance(energy, IterativeProcessEnergy):
+            by_probes = IterativeEvidence(
+                field, energy.y.T, Key.of(self.random_state), rank=energy.rank, single=energy.single
+            )
+            value, gradient = by_probes.at(np.asarray(theta, float), eval_gradient)
+            return (-value, -gradient) if eval_gradient else -value
         point = evidence(field, energy.y.T, slope=eval_gradient)
         return (-point.value, -point.gradient) if eval_gradient else -point.value
 

@@ -10,42 +10,60 @@ from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.energy.reference import LinearEnergy
-from groundstate.learn import L2, HingeDual, OneVsRest, SquaredHingeNewton
+from groundstate.learn import L1, L2, Margin, OneVsRest, SumPenalty
+from groundstate.learn.base import Penalty
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import class_coefficients
 from groundstate.models.roles import EnergyClassifier
+from groundstate.models.svm.solvers import linear_solver
 from groundstate.registry import models
 
 
 @models.register(family="svm", task="classification", role="classifier")
 class LinearSVC(EnergyClassifier):
-    r"""Linear class energies, pushed apart by a margin, one class against the rest.
+    r"""Linear class energies, pushed apart by a margin.
 
     .. math::
         e(x, y) = -(Wx + b)_y, \qquad
         \min_{W, b}\; C\sum_i w_i \sum_k \max(0,\, 1 + t_{ik}\, e(x_i, k))^p
         + \tfrac12\|W\|^2 + \tfrac12\|b\|^2,
 
-    with :math:`t_{ik} = 1` for the target and −1 for the others. With two classes one problem is
-    solved, for the difference of the two rows, as in scikit-learn.
+    with :math:`t_{ik} = 1` for the target and −1 for the others: each class against the rest. With
+    two classes one problem is solved, for the difference of the two rows, as in scikit-learn. With
+    ``multi_class="crammer_singer"`` the loss is the margin against the best wrong class,
+    :math:`\max(0,\, 1 + e(x_i, y_i) - \min_{k \ne y_i} e(x_i, k))`.
 
     Parameters
     ----------
+    penalty : {"l2", "l1"}, default="l2"
+        "l1" sums absolute values instead of halved squares and sets weights to exactly zero.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         The power p: 2 or 1.
+    dual : "auto" or bool, default="auto"
+        Solve in the dual, one row at a time, or in the primal. "auto" takes the primal for the
+        squared hinge and the dual for the hinge, whose primal has kinks.
     tol : float, default=1e-4
-        For the hinge, the largest violation of optimality. The squared hinge is solved exactly.
+        In the dual, the largest violation of optimality. The primal is solved to the last digits.
     C : float, default=1.0
         Weight of the data against the penalty.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        With "crammer_singer" penalty, loss and dual are not used.
     fit_intercept : bool, default=True
-        The intercept is penalised like a weight, as in scikit-learn with ``intercept_scaling=1``.
+    intercept_scaling : float, default=1.0
+        :math:`b/s` is what the penalty sees of the intercept.
     class_weight : dict, "balanced" or None
-        Factors on the rows of each class.
+        Factors on the rows of each class, in every machine; scikit-learn's one-against-rest applies
+        a factor only in the machine of its class.
+    verbose : int
+        Accepted for scikit-learn's sake; use ``callbacks``.
     random_state : int, default=None
-        Order of the passes of the hinge solver; it does not change the solution.
+        Order of the passes of the dual solvers; it does not change the solution.
     max_iter : int, default=1000
+    penalize_intercept : bool, default=True
+        The intercept is in the penalty, as in scikit-learn; False leaves it free, and the hinge then
+        gives ``SVC(kernel="linear")``.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is the CPU. Another device is for the squared hinge in the primal.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 
@@ -66,56 +84,84 @@ class LinearSVC(EnergyClassifier):
     0.967
     """
 
+    _accept_sparse: ClassVar[bool | str] = "csr"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "penalty": [StrOptions({"l1", "l2"})],
         "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "dual": ["boolean", StrOptions({"auto"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "C": [Interval(Real, 0, None, closed="neither")],
+        "multi_class": [StrOptions({"ovr", "crammer_singer"})],
         "fit_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "penalize_intercept": ["boolean"],
         "device": "no_validation",  # type: ignore[dict-item]
         "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(
         self,
-        *,
+        penalty: str = "l2",
         loss: str = "squared_hinge",
+        *,
+        dual: bool | str = "auto",
         tol: float = 1e-4,
         C: float = 1.0,
+        multi_class: str = "ovr",
         fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
         class_weight: Any = None,
+        verbose: int = 0,
         random_state: Any = None,
         max_iter: int = 1000,
+        penalize_intercept: bool = True,
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
+        self.penalty = penalty
         self.loss = loss
+        self.dual = dual
         self.tol = tol
         self.C = C
+        self.multi_class = multi_class
         self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.verbose = verbose
         self.random_state = random_state
         self.max_iter = max_iter
+        self.penalize_intercept = penalize_intercept
         self.device = device
         self.callbacks = callbacks
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         classes = len(self.classes_)
-        squared = self.loss == "squared_hinge"
-        # W₀ = −W₁ for two classes: twice the strength on both is 1/C on their difference
-        strength = (2.0 if classes == 2 else 1.0) / self.C
+        joint = self.multi_class == "crammer_singer"
         return Plan(
             energy=LinearEnergy(X.shape[1], classes, self.fit_intercept),
-            rule=OneVsRest(power=2 if squared else 1),
-            solver=(
-                SquaredHingeNewton(max_iter=self.max_iter)
-                if squared
-                else HingeDual(max_iter=self.max_iter, tol=self.tol)
+            rule=Margin() if joint else OneVsRest(power=2 if self.loss == "squared_hinge" else 1),
+            solver=linear_solver(
+                self.penalty, self.loss, self.dual, joint, self.max_iter, self.tol
             ),
-            penalty=L2(strength, intercept=True),
+            penalty=self._prior(classes, joint),
         )
+
+    def _prior(self, classes: int, joint: bool) -> Penalty:
+        sparse = self.penalty == "l1" and not joint
+        # W₀ = −W₁ for two classes: twice the strength on both is 1/C on the square of their
+        # difference, and once that on its absolute value
+        twice = classes == 2 and not joint and not sparse
+        strength = (2.0 if twice else 1.0) / self.C
+        kind: Any = L1 if sparse else L2
+        if not self.penalize_intercept or self.intercept_scaling == 1 or not self.fit_intercept:
+            whole: Penalty = kind(strength, intercept=self.penalize_intercept)
+            return whole
+        seen = self.intercept_scaling ** (1 if sparse else 2)
+        return SumPenalty(kind(strength), kind(strength / seen, select=("b",)))
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
         return class_coefficients(energy)

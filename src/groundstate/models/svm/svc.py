@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -20,6 +22,7 @@ from groundstate.learn.function_norm import FunctionNorm
 from groundstate.learn.rules.one_vs_one import OneVsOne
 from groundstate.learn.smo import SMO
 from groundstate.math.kernels import Kernel
+from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
 from groundstate.models.kernels.choice import chosen_kernel
 from groundstate.models.roles import EnergyClassifier
@@ -48,7 +51,7 @@ class MarginReport:
     wrong: NDArray[np.int64]
 
 
-@models.register(family="svm", task="classification", role="classifier")
+@models.register(family="svm", task="classification", role="classifier", max_rows=20_000)
 class SVC(EnergyClassifier):
     r"""The widest margin in the space of a kernel, for each pair of classes.
 
@@ -58,7 +61,8 @@ class SVC(EnergyClassifier):
 
     Solved in the dual by sequential minimal optimisation. Several classes are compared two by two;
     the class with most wins has the lowest energy, and summed scores break ties. Rows of equal
-    content count as one row with their summed weight.
+    content count as one row with their summed weight. Sparse rows are taken and made dense. For
+    probabilities wrap it in scikit-learn's ``CalibratedClassifierCV``.
 
     Parameters
     ----------
@@ -75,6 +79,8 @@ class SVC(EnergyClassifier):
         Megabytes for kernel rows.
     class_weight : dict, "balanced" or None
         Factors on C for each class.
+    verbose, random_state
+        Accepted for scikit-learn's sake; nothing here is random.
     max_iter : int, default=-1
         Steps for each pair of classes; −1 for no limit.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
@@ -82,7 +88,7 @@ class SVC(EnergyClassifier):
         Whether ``predict`` settles an equal number of wins by the scores, as the energy does, or
         takes the first of the classes, as scikit-learn does by default.
     device : str or torch.device, default=None
-        Where kernel rows are computed; None is the CPU.
+        Where kernel rows and errors are kept; None is the CPU.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 
@@ -96,6 +102,9 @@ class SVC(EnergyClassifier):
     intercept_ : (n_classes (n_classes - 1) / 2,)
     coef_ : the same number of rows, for the linear kernel
     margin_ : distance from boundary to margin, :math:`1/\|f\|`, for each pair
+    class_weight_ : (n_classes,) factors on C
+    fit_status_ : 0 when solved to ``tol``, else 1
+    shape_fit_ : shape of the training rows
     energy_ : KernelMachineEnergy
     n_iter_ : int, steps in total
 
@@ -108,6 +117,7 @@ class SVC(EnergyClassifier):
     0.973
     """
 
+    _accept_sparse: ClassVar[bool | str] = "csr"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="right"), Interval(Real, 0, None, closed="neither")],
         "kernel": [
@@ -120,6 +130,8 @@ class SVC(EnergyClassifier):
         "tol": [Interval(Real, 0, None, closed="neither")],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "decision_function_shape": [StrOptions({"ovr", "ovo"})],
         "break_ties": ["boolean"],
@@ -139,9 +151,11 @@ class SVC(EnergyClassifier):
         tol: float = 1e-3,
         cache_size: float = 200,
         class_weight: Any = None,
+        verbose: bool = False,
         max_iter: int = -1,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
+        random_state: Any = None,
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
@@ -154,9 +168,11 @@ class SVC(EnergyClassifier):
         self.tol = tol
         self.cache_size = cache_size
         self.class_weight = class_weight
+        self.verbose = verbose
         self.max_iter = max_iter
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
+        self.random_state = random_state
         self.device = device
         self.callbacks = callbacks
 
@@ -165,12 +181,27 @@ class SVC(EnergyClassifier):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
+    def _checked(self, X: Any, y: Any) -> Any:
+        rows: Any
+        rows, *rest = super()._checked(X, y)
+        return (rows.toarray() if issparse(rows) else rows), *rest
+
+    def _rows(self, X: Any) -> tuple[Tensor, Home]:
+        x, home = super()._rows(X)
+        return (x if x.layout == torch.strided else x.to_dense()), home
+
     def _row_weight(self, y: Any, weight: Any) -> Any:
         self._repeats = weight  # the scale of X is that of the repeated rows, whatever their class
+        self.class_weight_ = np.ones(len(self.classes_))
+        if self.class_weight is not None:
+            self.class_weight_ = compute_class_weight(
+                self.class_weight, classes=self.classes_, y=self.classes_[y], sample_weight=weight
+            )
         return super()._row_weight(y, weight)
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         repeats = self.__dict__.pop("_repeats", None)
+        self.shape_fit_ = tuple(X.shape)
         kernel = chosen_kernel(self.kernel, X, y, repeats, self.gamma, self.degree, self.coef0)
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(
@@ -195,6 +226,7 @@ class SVC(EnergyClassifier):
             "n_support_": np.array(energy.counts, np.int32),
             "dual_coef_": beta,
             "intercept_": sign * energy.b.detach().cpu().numpy(),
+            "fit_status_": int(not getattr(self.__dict__.get("history_"), "converged", False)),
         }
         if self.kernel == "linear":
             found["coef_"] = _pair_coefficients(beta, centers, energy)

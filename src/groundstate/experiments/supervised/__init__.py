@@ -1,0 +1,1 @@
+"""Claims about supervised learning: lines, margins, kernels, neighbours, trees and committees."""

@@ -1,0 +1,130 @@
+"""What bagging adds to a committee: drawn rows, drawn columns, answers out of the bag."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import HasMethods, Interval
+from torch import Tensor
+
+from groundstate.learn.committee import FitMembers
+from groundstate.models.ensembles.committees import CommitteeModel, amount
+from groundstate.models.ensembles.member import member
+from groundstate.models.extras import VerboseMixin
+
+CONSTRAINTS: dict[str, Any] = {
+    "estimator": [HasMethods(["fit", "predict"]), None],
+    "n_estimators": [Interval(Integral, 1, None, closed="left")],
+    "max_samples": [
+        None,
+        Interval(Integral, 1, None, closed="left"),
+        Interval(Real, 0, 1, closed="right"),
+    ],
+    "max_features": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(Real, 0, 1, closed="right"),
+    ],
+    "bootstrap": ["boolean"],
+    "bootstrap_features": ["boolean"],
+    "oob_score": ["boolean", callable],
+    "warm_start": ["boolean"],
+    "n_jobs": [Integral, None],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+    "device": "no_validation",
+    "callbacks": "no_validation",
+}
+
+
+class Bagging(VerboseMixin, CommitteeModel):
+    """One kind of member, each on its own draw of rows and columns."""
+
+    estimator: Any
+    n_estimators: int
+    max_samples: Any
+    max_features: Any
+    bootstrap: bool
+    bootstrap_features: bool
+    oob_score: Any
+    warm_start: bool
+    _bags: list[NDArray[np.float32]]
+
+    def _base(self) -> Any:
+        """The member unless one was given."""
+        raise TypeError(f"{type(self).__name__} must define _base()")
+
+    def _kinds(self) -> list[Any]:
+        return [self._base() if self.estimator is None else self.estimator]
+
+    def _solver(self, X: Tensor, y: Tensor, weight: Tensor | None) -> FitMembers:
+        if self.oob_score and not self.bootstrap:
+            raise ValueError(
+                "oob_score needs bootstrap=True: otherwise every member sees every row"
+            )
+        d = X.shape[1]
+        total = len(X) if weight is None else float(weight.sum())
+        draws, share = None, self.max_samples
+        if isinstance(share, Integral) or (share is not None and share < 1):
+            draws = amount(share, total, "max_samples")
+            if draws > total and not self.bootstrap:
+                raise ValueError(
+                    f"max_samples={draws} rows without replacement, but there are {total:g}"
+                )
+        columns = amount(self.max_features, d, "max_features")
+        if columns > d:
+            raise ValueError(f"max_features={columns}, but X has {d} columns")
+        (base,) = self._kinds()
+        fits = member(base, len(self.classes_) if hasattr(self, "classes_") else None)
+        return FitMembers(
+            (fits,) * self.n_estimators,
+            bootstrap=self.bootstrap,
+            draws=draws,
+            columns=columns,
+            repeat_columns=self.bootstrap_features,
+            out_of_bag=bool(self.oob_score),
+            continued=self.warm_start,
+            threads=self._threads(),
+        )
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        earlier = list(getattr(self, "_bags", ())) if self.warm_start else []
+        super()._fit(X, y, sample_weight)
+        found: Any = self.history_.extra.pop("bags", [])
+        bags = [np.ones(len(y)) if bag is None else bag for bag in found]
+        self._bags = [*earlier, *(bag.astype(np.float32) for bag in bags)]
+        outside = self.history_.extra.pop("out_of_bag", None)
+        if outside is not None:
+            self._judge(np.asarray(outside), y, sample_weight)
+        return self
+
+    def _judge(self, outside: NDArray[Any], y: Any, weight: Any) -> None:
+        """Set what is known about rows from the members that did not see them."""
+        raise TypeError(f"{type(self).__name__} must define _judge(outside, y, weight)")
+
+    @property
+    def estimator_(self) -> Any:
+        """The member that is cloned."""
+        return self._kinds()[0]
+
+    @property
+    def estimators_features_(self) -> list[NDArray[np.int64]]:
+        """Columns that each member sees."""
+        every = np.arange(self.n_features_in_)
+        return [every if own is None else np.array(own) for own in self.energy_.columns]
+
+    @property
+    def estimators_samples_(self) -> list[NDArray[np.int64]]:
+        """Rows that each member saw, as often as it saw them."""
+        bags = getattr(self, "_bags", None)
+        if bags is None:
+            raise AttributeError(
+                "which rows a member saw is known after fit, and not kept in files"
+            )
+        counts = [np.ceil(bag - 1e-4).astype(np.int64) for bag in bags]
+        return [np.repeat(np.arange(len(own)), own) for own in counts]
+
+
+__all__ = ["CONSTRAINTS", "Bagging"]

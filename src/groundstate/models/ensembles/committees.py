@@ -1,0 +1,135 @@
+"""What committees of estimators share: members of any kind, their average, the rows they saw."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from groundstate.energy.base import Energy
+from groundstate.energy.committee import CommitteeClassEnergy, CommitteeMeanEnergy
+from groundstate.learn import Naive, SoftMin
+from groundstate.learn.committee import FitMembers
+from groundstate.models.arrays import Home, tensor, unwrap
+from groundstate.models.base import EnergyEstimator, Plan
+from groundstate.models.ensembles.member import member
+from groundstate.models.roles import EnergyRegressor, ProbabilisticClassifier
+
+
+class CommitteeModel(EnergyEstimator):
+    """Members of any kind behind one energy; they see numbers, with NaN where all of them take it."""
+
+    energy_: Any
+    n_jobs: int | None
+    _hard: bool = False
+
+    def _bases(self) -> list[Any]:
+        """The members before they are fitted."""
+        raise TypeError(f"{type(self).__name__} must define _bases()")
+
+    def _kinds(self) -> list[Any]:
+        """Members of different kind, whose tags decide what may come in."""
+        return self._bases()
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        try:
+            own = [get_tags(base) for base in self._kinds()]
+        except (AttributeError, TypeError, ValueError):  # fit says what is wrong with them
+            return tags
+        tags.input_tags.allow_nan = all(t.input_tags.allow_nan for t in own)
+        tags.target_tags.multi_output &= all(t.target_tags.multi_output for t in own)
+        return tags
+
+    def _finite(self) -> Any:
+        return "allow-nan" if get_tags(self).input_tags.allow_nan else True
+
+    def _checked(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
+        X, _ = unwrap(X)
+        y, _ = unwrap(y)
+        X, y = validate_data(
+            self, X, y, multi_output=self._multi_output, dtype=[np.float64, np.float32], order="C",
+            ensure_all_finite=self._finite(),
+        )  # fmt: skip
+        encoded, attributes = self._target(y)
+        assert encoded is not None
+        if encoded.dtype.kind == "f":
+            encoded = encoded.astype(X.dtype, copy=False)
+        return X, encoded, attributes
+
+    def _rows(self, X: Any) -> tuple[Tensor, Home]:
+        check_is_fitted(self, "energy_")
+        X, home = unwrap(X)
+        device, dtype = self.energy_.placement()
+        kept = np.float64 if dtype == torch.float64 else np.float32
+        rows = validate_data(
+            self, X, reset=False, dtype=kept, order="C", ensure_all_finite=self._finite()
+        )
+        return tensor(rows, device), home
+
+    def _solver(self, X: Tensor, y: Tensor, weight: Tensor | None) -> FitMembers:
+        k = len(self.classes_) if hasattr(self, "classes_") else None
+        fits = tuple(member(base, k) for base in self._bases())
+        return FitMembers(fits, bootstrap=False, threads=self._threads())
+
+    def _threads(self) -> int:
+        return 1 if self.n_jobs is None else int(effective_n_jobs(self.n_jobs))
+
+    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
+        assert y is not None
+        solver = self._solver(X, y, weight)
+        if y.is_floating_point():
+            return Plan(self._begin(CommitteeMeanEnergy(X.shape[1], y.shape[1])), Naive(), solver)
+        energy = CommitteeClassEnergy(X.shape[1], len(self.classes_), hard=self._hard)
+        return Plan(self._begin(energy), SoftMin(), solver)
+
+    def _begin(self, fresh: Energy) -> Energy:
+        """A new energy, or with ``warm_start`` the one that is there."""
+        old = getattr(self, "energy_", None)
+        same = type(old) is type(fresh) and repr(old.spaces) == repr(fresh.spaces)
+        return old if getattr(self, "warm_start", False) and same and old is not None else fresh
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """The fitted members."""
+        check_is_fitted(self, "energy_")
+        return [one.estimator for one in self.energy_.members]
+
+    def __len__(self) -> int:
+        return len(self.energy_.members)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.estimators_)
+
+    classes_: NDArray[Any]
+
+
+class CommitteeClassifier(CommitteeModel, ProbabilisticClassifier):
+    """Averaged class probabilities, or votes of members that have none."""
+
+    _single_class: ClassVar[bool] = True
+
+
+class CommitteeRegressor(CommitteeModel, EnergyRegressor):
+    """Averaged values."""
+
+
+def amount(share: Any, total: float, name: str) -> int:
+    """A number as it is, a share of ``total`` rounded; at least one."""
+    if isinstance(share, Integral):
+        return int(share)
+    if not 0 < share <= 1:
+        raise ValueError(f"{name}={share} is a share and must be above 0 and at most 1")
+    return max(1, math.floor(share * total + 1e-9))
+
+
+__all__ = ["CommitteeClassifier", "CommitteeModel", "CommitteeRegressor", "amount"]

@@ -1,0 +1,169 @@
+"""What the two gradient boosters share: trees or other members, stages, early stopping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils import Tags, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from torch import Tensor
+
+from groundstate.energy.tree_energies import TreeMeanEnergy
+from groundstate.energy.tree_nodes import Tree
+from groundstate.learn.boosting_functional import GradientBooster
+from groundstate.learn.boosting_pieces import Base, MemberBase, TreeBase
+from groundstate.models.ensembles.member import member
+from groundstate.models.extras import VerboseMixin
+from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
+from groundstate.models.trees.grown import CONSTRAINTS as TREE
+from groundstate.models.trees.grown import VALUE_CRITERIA, GrownTrees
+
+CONSTRAINTS: dict[str, Any] = {
+    **{name: rule for name, rule in TREE.items() if name != "monotonic_cst"},
+    "criterion": [VALUE_CRITERIA],
+    "learning_rate": [Interval(Real, 0, None, closed="left")],
+    "n_estimators": [Interval(Integral, 1, None, closed="left")],
+    "subsample": [Interval(Real, 0, 1, closed="right")],
+    "init": [StrOptions({"zero"}), None],
+    "verbose": ["verbose"],
+    "warm_start": ["boolean"],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "estimator": [HasMethods(["fit", "predict"]), None],
+    "line_search": [StrOptions({"leaf", "exact", "none"})],
+}
+
+
+class FunctionalBooster(VerboseMixin, GrownTrees):
+    """An additive energy, member by member."""
+
+    loss: Any
+    learning_rate: float
+    n_estimators: int
+    subsample: float
+    init: Any
+    warm_start: bool
+    validation_fraction: float
+    n_iter_no_change: int | None
+    tol: float
+    estimator: Any
+    line_search: Any
+    monotonic_cst: Any = None  # GrownTrees asks for it; boosting steps have none
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if self.estimator is not None:
+            tags.input_tags.allow_nan = bool(get_tags(self.estimator).input_tags.allow_nan)
+        return tags
+
+    def _booster(self, X: Tensor, weight: Tensor | None) -> GradientBooster:
+        base: Any = self.estimator
+        make: Any
+        if base is None or type(base) is DecisionTreeRegressor:
+            model: Any = self if base is None else base
+            make = partial(_trees, model._limits(X, weight, "best"),
+                           self._category_sizes(X.shape[1]), model.ccp_alpha)  # fmt: skip
+        else:
+            make = partial(_members, base)
+        return GradientBooster(
+            make,
+            self.n_estimators,
+            self.learning_rate,
+            self.line_search,
+            self.subsample,
+            self.n_iter_no_change,
+            self.validation_fraction,
+            self.tol,
+            self.init == "zero",
+            self.warm_start,
+        )
+
+    def _learned(self, energy: Any) -> dict[str, Any]:
+        seen = self.history_.extra if hasattr(self, "history_") else {}
+        scale = self._factor()
+        out: dict[str, Any] = {
+            "train_score_": scale * np.array(seen.get("train", [])),
+            "n_estimators_": (_size(energy.nodes) + len(energy.members)) // len(energy.b),
+            "max_features_": self._columns(self.n_features_in_) or self.n_features_in_,
+        }
+        if "outside" in seen:
+            after = scale * np.array(seen["outside"])
+            before = scale * np.array(seen["outside_before"])
+            out |= {"oob_scores_": after, "oob_score_": float(after[-1]),
+                    "oob_improvement_": before - after}  # fmt: skip
+        return out
+
+    def _factor(self) -> float:
+        """From the mean loss to the deviance that is reported."""
+        return 1.0
+
+    @property
+    def estimators_(self) -> NDArray[Any]:
+        """The members by step and score, ``(n_estimators_, n_scores)``."""
+        e = self.energy_
+        found = [self._tree(e.nodes.tree(t)) for t in range(_size(e.nodes))]
+        found += [one.estimator for one in e.members]
+        out = np.empty(len(found), object)
+        out[:] = found
+        return out.reshape(-1, len(e.b))
+
+    def _tree(self, tree: Tree) -> DecisionTreeRegressor:
+        model = DecisionTreeRegressor(max_depth=self.max_depth)
+        energy = TreeMeanEnergy(self.n_features_in_).to(*self.energy_.placement())
+        scaled = tree.value / (self.learning_rate or 1.0)
+        energy.nodes.set([replace(tree, value=scaled, column=-1)])
+        model.energy_, model.n_features_in_ = energy, self.n_features_in_
+        model._levels, model._flat_target = self._levels, True
+        return model
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Fall of the squared error of the steps by column; sums to one."""
+        e = self.energy_
+        parts = [self._view(t) for t in range(_size(e.nodes))]
+        found = [p.compute_feature_importances(False) for p in parts if p.node_count > 1]
+        if not found:
+            return np.zeros(self.n_features_in_)
+        mean: NDArray[np.float64] = np.mean(found, axis=0)
+        return mean / mean.sum()
+
+    def _staged(self, X: Any) -> Iterator[tuple[Tensor, Any]]:
+        """Scores after every step."""
+        x, home = self._rows(X)
+        e = self.energy_
+        k, trees = len(e.b), _size(e.nodes)
+        with torch.no_grad():
+            F = e.b.repeat(len(x), 1)
+            leaves = e.nodes.apply_rows(x)
+            for t in range(0, trees, k):
+                for c in range(k):
+                    F[:, c] += e.nodes.value[leaves[:, t + c], 0]
+                yield F.clone(), home
+            for m in range(0, len(e.members), k):
+                for c in range(k):
+                    F[:, c] += e.a[m + c] * e.member_value(m + c, x)[:, 0]
+                yield F.clone(), home
+
+
+def _size(nodes: Any) -> int:
+    """Number of trees that count; an empty sum holds one leaf of nobody."""
+    return 0 if int(nodes.column[0]) < 0 else int(nodes.n_trees)
+
+
+def _trees(limits: Any, sizes: Any, alpha: float, kept: list[Tree]) -> Base:
+    return TreeBase(limits, sizes, kept, alpha)
+
+
+def _members(base: Any, kept: list[Tree]) -> Base:
+    return MemberBase(member(base, None))
+
+
+__all__ = ["CONSTRAINTS", "FunctionalBooster"]

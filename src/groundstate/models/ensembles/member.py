@@ -1,0 +1,150 @@
+r"""A fitted estimator as a member of a committee: its answers read as an energy of x and y."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+from torch import Tensor
+
+from groundstate.compute.random import Key
+from groundstate.energy.base import Energy
+from groundstate.energy.offers import offers
+from groundstate.energy.spaces import Finite, Real
+from groundstate.errors import DataError
+from groundstate.learn.committee import Member
+from groundstate.models.base import EnergyEstimator
+
+
+class ClassMember(Energy):
+    r"""A fitted classifier, :math:`e(x, y) = -\log p(y \mid x)`; without ``predict_proba`` it is
+    certain of what it predicts.
+
+    Parameters
+    ----------
+    d : number of columns that it sees
+    k : number of classes of the committee, of which it may know a part
+    estimator : fitted to class numbers
+    """
+
+    normalised = frozenset({"y"})
+    missing = frozenset({"x"})
+    held = frozenset({"x"})
+
+    def __init__(self, d: int, k: int, estimator: Any) -> None:
+        super().__init__(x=Real(d), y=Finite(k))
+        self.d, self.k, self.estimator = d, k, estimator
+
+    def config(self) -> dict[str, Any]:
+        return {"d": self.d, "k": self.k, "estimator": self.estimator}
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.energies(x).gather(1, y[:, None]).squeeze(1)
+
+    @offers.table("y")
+    @torch.no_grad()
+    def energies(self, x: Tensor) -> Tensor:
+        out = torch.zeros(len(x), self.k, dtype=x.dtype, device=x.device)
+        if hasattr(self.estimator, "predict_proba"):
+            known = torch.as_tensor(np.asarray(self.estimator.classes_, np.int64), device=x.device)
+            out[:, known] = _asked(self.estimator, "predict_proba", x).to(out)
+        else:
+            best = _asked(self.estimator, "predict", x).long().to(x.device)
+            out.scatter_(1, best[:, None], 1.0)
+        return -out.log()
+
+
+class ValueMember(Energy):
+    r"""A fitted regressor, :math:`e(x, y) = \tfrac12\|y - f(x)\|^2`.
+
+    Parameters
+    ----------
+    d : number of columns that it sees
+    m : number of outputs
+    estimator : fitted
+    """
+
+    missing = frozenset({"x"})
+    held = frozenset({"x"})
+
+    def __init__(self, d: int, m: int, estimator: Any) -> None:
+        super().__init__(x=Real(d), y=Real(m))
+        self.d, self.m, self.estimator = d, m, estimator
+
+    def config(self) -> dict[str, Any]:
+        return {"d": self.d, "m": self.m, "estimator": self.estimator}
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return 0.5 * (y - self.best(x)).square().sum(-1)
+
+    @offers.argmin("y")
+    @torch.no_grad()
+    def best(self, x: Tensor) -> Tensor:
+        return _asked(self.estimator, "predict", x).to(x).reshape(len(x), self.m)
+
+    def leaves(self, x: Tensor) -> Tensor | None:
+        """The leaf of each row where the estimator is a tree of scikit-learn, ``(B,)``."""
+        if not hasattr(self.estimator, "tree_") or isinstance(self.estimator, EnergyEstimator):
+            return None
+        return torch.as_tensor(self.estimator.apply(x.cpu().numpy())).long()
+
+    def move(self, values: Tensor) -> None:
+        """New values of those leaves."""
+        self.estimator.tree_.value[: len(values), 0, 0] = values.numpy()
+
+
+def _asked(estimator: Any, question: str, x: Tensor) -> Tensor:
+    """The answer of an estimator to rows, as a tensor; ours take tensors as they are."""
+    rows = x if isinstance(estimator, EnergyEstimator) else x.cpu().numpy()
+    return torch.as_tensor(getattr(estimator, question)(rows))
+
+
+def member(base: Any, k: int | None, seeds: bool = True) -> Member:
+    """How to fit a clone of ``base``: to k classes, or to values (None); with seeds of its own."""
+    weighs = has_fit_parameter(base, "sample_weight")
+
+    def fitted(x: Tensor, y: Tensor, weight: Tensor | None, key: Key) -> Energy:
+        model = seeded(clone(base), key) if seeds else clone(base)
+        X, target = x.cpu().numpy(), y.cpu().numpy()
+        w = None if weight is None else weight.double().cpu().numpy()
+        if k is None and target.shape[1] == 1:
+            target = target[:, 0]
+        if k is not None and w is not None and len(np.unique(target[w > 0])) < k:
+            X, target, w = X[w > 0], target[w > 0], w[w > 0]  # it must not know classes it has not
+        if w is None or weighs:
+            model.fit(X, target, **({} if w is None else {"sample_weight": w}))
+        else:
+            index = np.repeat(np.arange(len(X)), _whole(w, base))
+            model.fit(X[index], target[index])
+        if k is None:
+            return ValueMember(x.shape[1], y.shape[1], model)
+        return ClassMember(x.shape[1], k, model)
+
+    return fitted
+
+
+def seeded(model: Any, key: Key) -> Any:
+    """Give every ``random_state`` of a model, also of its parts, a seed of its own."""
+    seeds = {
+        name: key.fold(name).low % 2**31
+        for name in sorted(model.get_params(deep=True))
+        if name == "random_state" or name.endswith("__random_state")
+    }
+    return model.set_params(**seeds) if seeds else model
+
+
+def _whole(weight: NDArray[np.float64], base: Any) -> NDArray[np.int64]:
+    counts = np.round(weight)
+    if not np.allclose(counts, weight, atol=1e-9):
+        raise DataError(
+            f"{type(base).__name__} takes no sample_weight, so weights are repeated rows and must "
+            "be whole numbers; use a member that takes weights"
+        )
+    return counts.astype(np.int64)
+
+
+__all__ = ["ClassMember", "ValueMember", "member", "seeded"]

@@ -1,0 +1,86 @@
+"""One regressor under many seeds."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import HasMethods, Interval
+
+from groundstate.models.ensembles.committees import CommitteeRegressor
+from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
+from groundstate.registry import models
+
+
+@models.register(family="ensembles", task="regression", role="regressor")
+class SeedEnsembleRegressor(CommitteeRegressor):
+    r"""The average of one model fitted to the same rows with different seeds.
+
+    .. math::
+        e(x, y) = \tfrac12\Bigl\|y - \frac1M\sum_{m=1}^M f_m(x)\Bigr\|^2 .
+
+    What is averaged away is the part of the error that comes from the random choices of the
+    fit itself: starting weights, mini-batches, columns tried. A model without ``random_state`` gives
+    members that are all the same.
+
+    Parameters
+    ----------
+    estimator : regressor of any kind, default=None
+        A decision tree that tries a random part of the columns per node unless given.
+    n_estimators : int, default=10
+    n_jobs : int or None
+        Threads.
+    random_state : int, default=None
+        From which every member gets a seed of its own.
+    device : str or torch.device, default=None
+        Where answers are averaged; members choose their own.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    estimators_ : list of fitted members
+    energy_ : CommitteeMeanEnergy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from groundstate import SeedEnsembleRegressor
+    >>> X = np.random.default_rng(0).normal(size=(50, 4))
+    >>> model = SeedEnsembleRegressor(n_estimators=5, random_state=0).fit(X, X.sum(1))
+    >>> len(model.estimators_), round(model.score(X, X.sum(1)), 6)
+    (5, 1.0)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "device": "no_validation",  # type: ignore[dict-item]
+        "callbacks": "no_validation",  # type: ignore[dict-item]
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_estimators: int = 10,
+        *,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.device = device
+        self.callbacks = callbacks
+
+    def _kinds(self) -> list[Any]:
+        default = DecisionTreeRegressor(max_features=0.5)
+        return [default if self.estimator is None else self.estimator]
+
+    def _bases(self) -> list[Any]:
+        return self._kinds() * self.n_estimators

@@ -1,0 +1,164 @@
+"""Bayesian ridge regression."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval
+from torch import Tensor
+
+from groundstate.energy.base import Energy
+from groundstate.energy.bayes_linear import BayesianLinearEnergy
+from groundstate.learn.evidence import EvidenceUpdates
+from groundstate.learn.rules.softmin import NLL
+from groundstate.models.base import Plan
+from groundstate.models.linear.coefficients import output_coefficients
+from groundstate.models.roles import EnergyRegressor
+from groundstate.registry import models
+
+
+@models.register(family="linear", task="regression", role="regressor")
+class BayesianRidge(EnergyRegressor):
+    r"""Linear regression that keeps the law of its weights and chooses its own penalty.
+
+    .. math::
+        w \sim N(0, \lambda^{-1}I), \quad y \mid x, w \sim N(w^\top x + b, \alpha^{-1}), \qquad
+        S = (\lambda I + \alpha X^\top X)^{-1}, \quad m = \alpha SX^\top y, \qquad
+        e(x, y) = -\log N(y;\, m^\top x + b,\, \alpha^{-1} + x^\top Sx) .
+
+    λ and α maximise the evidence (MacKay's updates); x is taken about its mean.
+
+    Parameters
+    ----------
+    max_iter : int, default=300
+        Updates at most; 0 keeps ``alpha_init`` and ``lambda_init``.
+    tol : float, default=1e-3
+        Summed change of the weights at the end.
+    alpha_1, alpha_2 : float, default=1e-6
+        Shape and rate of the gamma prior of the precision of the noise.
+    lambda_1, lambda_2 : float, default=1e-6
+        The same for the precision of the weights.
+    alpha_init, lambda_init : float, default=None
+        Initial precisions; None is 1/Var(y), and 1.
+    compute_score : bool, default=False
+        Keep the log evidence of every update in ``scores_``.
+    fit_intercept : bool, default=True
+    copy_X, verbose
+        Accepted for scikit-learn's sake: rows are never overwritten.
+    device : str or torch.device, default=None
+        Where to compute; None is the CPU.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    coef_ : (n_features,) array, m
+    intercept_ : float
+    alpha_, lambda_ : float
+    sigma_ : (n_features, n_features) array, S
+    scores_ : array of log evidences
+    X_offset_, X_scale_ : (n_features,) arrays
+    n_iter_ : int
+    energy_ : BayesianLinearEnergy
+
+    Examples
+    --------
+    >>> from groundstate import BayesianRidge
+    >>> X, y = [[1.0], [2.0], [3.0]], [2.0, 3.0, 5.0]
+    >>> fixed = {"max_iter": 0, "alpha_init": 1.0, "lambda_init": 1.0, "fit_intercept": False}
+    >>> model = BayesianRidge(**fixed).fit(X, y)
+    >>> round(model.coef_[0] * 15), round(1 / model.sigma_[0, 0])  # 23/15 and 1/15
+    (23, 15)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "alpha_1": [Interval(Real, 0, None, closed="left")],
+        "alpha_2": [Interval(Real, 0, None, closed="left")],
+        "lambda_1": [Interval(Real, 0, None, closed="left")],
+        "lambda_2": [Interval(Real, 0, None, closed="left")],
+        "alpha_init": [None, Interval(Real, 0, None, closed="neither")],
+        "lambda_init": [None, Interval(Real, 0, None, closed="neither")],
+        "compute_score": ["boolean"],
+        "fit_intercept": ["boolean"],
+        "copy_X": ["boolean"],
+        "verbose": ["verbose"],
+        "device": "no_validation",  # type: ignore[dict-item]
+        "callbacks": "no_validation",  # type: ignore[dict-item]
+    }
+    _multi_output: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        *,
+        max_iter: int = 300,
+        tol: float = 1e-3,
+        alpha_1: float = 1e-6,
+        alpha_2: float = 1e-6,
+        lambda_1: float = 1e-6,
+        lambda_2: float = 1e-6,
+        alpha_init: float | None = None,
+        lambda_init: float | None = None,
+        compute_score: bool = False,
+        fit_intercept: bool = True,
+        copy_X: bool = True,
+        verbose: Any = False,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+        self.alpha_1 = alpha_1
+        self.alpha_2 = alpha_2
+        self.lambda_1 = lambda_1
+        self.lambda_2 = lambda_2
+        self.alpha_init = alpha_init
+        self.lambda_init = lambda_init
+        self.compute_score = compute_score
+        self.fit_intercept = fit_intercept
+        self.copy_X = copy_X
+        self.verbose = verbose
+        self.device = device
+        self.callbacks = callbacks
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
+
+    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
+        solver = EvidenceUpdates(
+            self.max_iter, self.tol, self.alpha_1, self.alpha_2, self.lambda_1, self.lambda_2,
+            self.alpha_init, self.lambda_init,
+        )  # fmt: skip
+        energy = BayesianLinearEnergy(X.shape[1], self.fit_intercept)
+        return Plan(energy=energy, rule=NLL(), solver=solver)
+
+    def _learned(self, energy: Energy) -> dict[str, Any]:
+        assert isinstance(energy, BayesianLinearEnergy)
+        center = energy.center.cpu().numpy().copy()
+        learned = output_coefficients(energy, True) | {
+            "alpha_": float(energy.alpha),
+            "lambda_": float(energy.lam),
+            "sigma_": energy.S.cpu().numpy().copy(),
+            "X_offset_": center,
+            "X_scale_": np.ones_like(center),
+            "scores_": np.empty(0),
+        }
+        if self.compute_score and hasattr(self, "history_"):
+            learned["scores_"] = np.array(self.history_.extra["evidence"])
+        return learned
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Means, ``(n_samples,)``; with ``return_std`` also the spread of noise and weights."""
+        x, home = self._rows(X)
+        energy = self.energy_
+        assert isinstance(energy, BayesianLinearEnergy)
+        with torch.no_grad():
+            mean = home.give(energy.mean(x)[:, 0])
+            return (mean, home.give(energy.spread(x)[:, 0])) if return_std else mean
