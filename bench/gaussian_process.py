@@ -42,3 +42,28 @@ GAUSSIAN_PROCESS = Benchmark(
     better="high",
     target=3.0,
 )
+
+
+def on_device(data: dict[str, Any]) -> Any:
+    import torch
+
+    from groundstate import GaussianProcessRegressor
+    from groundstate.math.kernels import RBF, White
+
+    device = "cuda" if torch.cuda.is_available() else None
+    kernel = 1.0 * RBF(1.0) + White(0.1)
+    return GaussianProcessRegressor(kernel, device=device).fit(data["X"], data["y"])
+
+
+GAUSSIAN_PROCESS_DEVICE = Benchmark(
+    name="gaussian_process_device",
+    title="the same on the accelerator, where there is one",
+    sizes={"200x4": (200, 4), "2000x4": (2_000, 4), "10000x4": (10_000, 4)},
+    data=data,
+    ours=on_device,
+    peers={"scikit-learn": Peer(sklearn, "scikit-learn", "sklearn")},
+    score=lambda data, model: float(model.log_marginal_likelihood_value_),
+    score_name="log marginal likelihood",
+    better="high",
+    target=10.0,
+)

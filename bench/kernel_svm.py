@@ -45,7 +45,7 @@ def dual(data: dict[str, Any], model: Any) -> float:
 
 
 KERNEL_SVM = Benchmark(
-    name="kernel_svm",
+    name="kernel-svm",
     title="SVC(kernel='rbf').fit to tol 1e-3",
     sizes={
         "100x10": (100, 10),

@@ -47,3 +47,44 @@ LOGISTIC = Benchmark(
     score_name="penalised NLL",
     target=1.0,
 )
+
+
+def five_classes(size: tuple[int, int], seed: int) -> dict[str, Any]:
+    from sklearn.datasets import make_classification
+
+    X, y = make_classification(*size, n_informative=20, n_classes=5, random_state=seed)
+    return {"X": X, "y": y}
+
+
+def ours_tight(data: dict[str, Any]) -> Any:
+    from groundstate import LogisticRegression
+
+    return LogisticRegression(tol=1e-6, max_iter=1000).fit(data["X"], data["y"])
+
+
+def sklearn_tight(solver: str) -> Any:
+    def run(data: dict[str, Any]) -> Any:
+        from sklearn.linear_model import LogisticRegression
+
+        model = LogisticRegression(tol=1e-6, max_iter=1000, solver=solver)
+        return model.fit(data["X"], data["y"])
+
+    return run
+
+
+SOFTMAX = Benchmark(
+    name="softmax-regression",
+    title="LogisticRegression(tol=1e-6).fit, five classes",
+    sizes={"1000x50": (1_000, 50), "10000x50": (10_000, 50), "100000x50": (100_000, 50)},
+    data=five_classes,
+    ours=ours_tight,
+    peers={
+        "scikit-learn lbfgs": Peer(sklearn_tight("lbfgs"), "scikit-learn", "sklearn"),
+        "scikit-learn newton-cholesky": Peer(
+            sklearn_tight("newton-cholesky"), "scikit-learn", "sklearn"
+        ),
+    },
+    score=objective,
+    score_name="penalised NLL",
+    target=2.0,
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from common import COLOURS, figure, regions
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -71,7 +72,13 @@ def id3() -> Figure:
     regions(left, X, y, lambda points: model.predict(np.round(points * 2)))
     left.set_title("columns rounded to categories")
     right.axis("off")
-    right.text(0, 1, model.export_text()[:700], va="top", family="monospace", fontsize=5)
+    rows = {"YYYY": 2, "YYNN": 2, "YYNY": 1, "YNYY": 3, "NNNN": 1, "NYNN": 2, "NYYY": 2, "NYYN": 1}
+    table = [list(row[:3]) for row, n in rows.items() for _ in range(n)]
+    sick = [row[3] for row, n in rows.items() for _ in range(n)]
+    frame = pd.DataFrame(table, columns=["fever", "cough", "breathing"])
+    words = ID3Classifier().fit(frame, sick).export_text()
+    right.text(0, 1, words, va="top", family="monospace", fontsize=7)
+    right.set_title("three signs and an infection")
     return fig
 
 

@@ -30,13 +30,13 @@ from groundstate.energy import (
     SquaredEnergy,
 )
 from groundstate.energy.additive import AdditiveClassEnergy, AdditiveEnergy
+from groundstate.energy.bayes_linear import BayesianLinearEnergy
 from groundstate.energy.committee import CommitteeClassEnergy, CommitteeMeanEnergy
+from groundstate.energy.glm import GLMEnergy
 from groundstate.energy.kernel_squared import KernelSquaredEnergy
+from groundstate.energy.noise import GaussianNoiseEnergy
 from groundstate.energy.process_inducing import InducingProcessEnergy
 from groundstate.energy.process_iterative import IterativeProcessEnergy
-from groundstate.energy.bayes_linear import BayesianLinearEnergy
-from groundstate.energy.glm import GLMEnergy
-from groundstate.energy.noise import GaussianNoiseEnergy
 from groundstate.energy.tree_boosted import BoostedClassEnergy, BoostedEnergy
 from groundstate.energy.tree_branching import BranchingEnergy
 from groundstate.energy.tree_energies import TreeClassEnergy, TreeMeanEnergy

@@ -8,8 +8,14 @@ import scipy.sparse
 import scipy.stats
 from sklearn.metrics import d2_tweedie_score
 
-from groundstate import GLM, KNeighborsRegressor, LinearRegression, LogisticRegression
-from groundstate import PoissonRegressor, Ridge
+from groundstate import (
+    GLM,
+    KNeighborsRegressor,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+)
 from groundstate.errors import DataError, Unreliable, Unsupported
 from groundstate.evaluate import d2, inference, mcfadden_r2, r2
 from groundstate.math.families import NegativeBinomial

@@ -12,8 +12,16 @@ from torch.distributions import Distribution, Independent, Normal
 from groundstate.energy import Energy, LinearEnergy, Real, SquaredEnergy, TableEnergy, offers
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.infer import HMC, Metropolis
-from groundstate.learn import L2, SGLD, GaussianPrior, Naive, SoftMin, fit
-from groundstate.learn.committee_posterior import GibbsPosterior, ModelAverage
+from groundstate.learn import (
+    L2,
+    SGLD,
+    GaussianPrior,
+    GibbsPosterior,
+    ModelAverage,
+    Naive,
+    SoftMin,
+    fit,
+)
 
 F64 = torch.float64
 D = {"x": torch.tensor([[1.0], [2.0], [6.0]], dtype=F64)}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from groundstate.errors import DataError, ShapeError
-from groundstate.math.committees import bootstrap_indices, ensemble_decomposition
+from groundstate.math.committees import bootstrap_indices, bootstrap_split, ensemble_decomposition
 
 RNG = np.random.default_rng(0)
 
@@ -39,9 +39,10 @@ def test_share_of_distinct_rows() -> None:
 
 def test_splitting_a_resample_leaks() -> None:
     """Rows of the second part that also stand in the first: 1 − e^{−ρ}, .551 at ρ = .8."""
-    drawn, _ = bootstrap_indices(20_000, random_state=1)
-    cut = int(0.8 * len(drawn))
-    assert np.isin(drawn[cut:], drawn[:cut]).mean() == pytest.approx(0.551, abs=0.02)
+    learned, judged = bootstrap_split(20_000, 0.8, random_state=1, leaky=True)
+    assert np.isin(judged, learned).mean() == pytest.approx(0.551, abs=0.02)
+    learned, judged = bootstrap_split(20_000, random_state=1)
+    assert not np.isin(judged, learned).any() and len(learned) == 20_000
 
 
 def test_errors_teach() -> None:

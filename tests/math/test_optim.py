@@ -277,6 +277,14 @@ def test_many_parameters_as_scipy(name: str) -> None:
     assert found.fun == pytest.approx(peer.fun, rel=1e-8)
 
 
+def test_damped_newton_ends_where_a_trust_region_does() -> None:
+    peer = scipy.optimize.minimize(
+        scipy.optimize.rosen, [-1.2, 1.0], method="trust-exact",
+        jac=scipy.optimize.rosen_der, hess=scipy.optimize.rosen_hess, options={"gtol": 1e-9},
+    )  # fmt: skip
+    np.testing.assert_allclose(optim.newton(rosenbrock, [-1.2, 1.0]).x, peer.x, atol=1e-8)
+
+
 def test_descent_needs_many_steps_where_curvature_differs() -> None:
     fixed = optim.gradient_descent(rosenbrock, [-1.2, 1.0], 1e-3, max_iter=1001)
     assert not fixed.converged and "max_iter=1001" in fixed.reason

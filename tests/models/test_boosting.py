@@ -103,6 +103,22 @@ def test_weight_is_repetition_with_random_columns_and_early_stopping() -> None:
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-10, atol=1e-10)
 
 
+def test_one_side_sampling() -> None:
+    """Few rows per tree, nearly the same answer; a weight is still a repetition."""
+    whole = HistGradientBoostingRegressor(max_iter=40).fit(X, Y).score(X, Y)
+    some = HistGradientBoostingRegressor(max_iter=40, goss=(0.2, 0.2), random_state=0).fit(X, Y)
+    assert some.score(X, Y) > whole - 0.05
+    assert some.energy_.nodes.tree(0).rows[0] == pytest.approx(0.4 * len(X), rel=0.15)
+    w = RNG.integers(0, 4, len(X)).astype(float)
+    index = RNG.permutation(np.repeat(np.arange(len(X)), w.astype(int)))
+    settings = {"goss": True, "random_state": 1, "max_iter": 10, "min_samples_leaf": 5}
+    weighted = HistGradientBoostingRegressor(**settings).fit(X, Y, sample_weight=w)  # type: ignore[arg-type]
+    repeated = HistGradientBoostingRegressor(**settings).fit(X[index], Y[index])  # type: ignore[arg-type]
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-9, atol=1e-9)
+    with pytest.raises(ValueError, match="together at most one"):
+        HistGradientBoostingRegressor(goss=(0.9, 0.5)).fit(X, Y)
+
+
 def test_weights_that_are_no_counts_still_split() -> None:
     w = RNG.uniform(0.1, 1.0, len(X))
     small = HistGradientBoostingRegressor(max_iter=20).fit(X, Y, sample_weight=w / w.sum())

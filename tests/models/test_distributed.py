@@ -9,7 +9,7 @@ import pytest
 import torch
 from sklearn.datasets import make_blobs
 
-from groundstate import GaussianMixture, KMeans, ProbabilisticPCA
+from groundstate import GaussianMixture, KMeans, LinearSVC, ProbabilisticPCA
 from groundstate.compute import run_local
 
 
@@ -35,6 +35,8 @@ def learned(rows: slice) -> dict[str, Any]:
     for init in ("k-means++", "random", "random_from_data"):
         mixture = GaussianMixture(3, init_params=init, tol=0.0, max_iter=3, random_state=0).fit(X)
         out[f"means from {init}"] = mixture.means_
+    sides = np.where(X[:, 0] + X[:, 1] ** 2 > X[:, 2] + 20, 1, np.where(X[:, 1] > 0, 2, 0))
+    out["planes"] = LinearSVC(C=0.01).fit(X, sides, sample_weight=w).coef_
     out["axes"] = ProbabilisticPCA(2).fit(X, sample_weight=w).components_
     return {k: torch.as_tensor(v) for k, v in out.items()}
 

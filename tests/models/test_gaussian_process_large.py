@@ -112,7 +112,7 @@ def test_close_to_the_exact_answer(how: dict[str, Any], exact: GaussianProcessRe
 def test_weights_are_repetitions_in_any_order(how: dict[str, Any]) -> None:
     weight = np.arange(60) % 3
     index = np.random.default_rng(0).permutation(np.repeat(np.arange(60), weight))
-    make = lambda: GaussianProcessRegressor(KERNEL, **how, random_state=0)  # noqa: E731
+    make = lambda: GaussianProcessRegressor(KERNEL, **how, random_state=0)
     a = make().fit(X[:60], Y[:60], sample_weight=weight)
     b = make().fit(X[:60][index], Y[:60][index])
     np.testing.assert_array_equal(a.predict(Z), b.predict(Z))

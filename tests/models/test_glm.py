@@ -103,9 +103,9 @@ def test_parity_with_scikit_learn(
     y, w = TARGETS[family], np.linspace(0.2, 2, 150)
     given = {"alpha": alpha, "fit_intercept": intercept, **extra}
     a = ours(tol=1e-8, **given).fit(X, y, sample_weight=w)
-    b = theirs(solver="newton-cholesky", tol=1e-10, max_iter=1000, **given).fit(X, y, w)
-    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-6)
-    np.testing.assert_allclose(a.intercept_, b.intercept_, atol=1e-6)
+    b = theirs(solver="lbfgs", tol=1e-10, max_iter=10_000, **given).fit(X, y, w)
+    np.testing.assert_allclose(a.coef_, b.coef_, atol=2e-6)
+    np.testing.assert_allclose(a.intercept_, b.intercept_, atol=2e-6)
     np.testing.assert_allclose(a.predict(X), b.predict(X), rtol=1e-5)
     assert np.isclose(a.score(X, y, w), b.score(X, y, w))
 
@@ -196,7 +196,7 @@ def test_values_outside_the_support_name_the_family() -> None:
     with pytest.raises(Unsupported, match="LogisticRegression"):
         GLM("categorical").fit(X4, COUNTS)
     with pytest.raises(ValueError, match="use link='log'"):
-        GLM("gamma", "inverse", fit_intercept=False).fit(-X4 - 1, COUNTS)
+        GLM("gamma", "inverse", fit_intercept=False).fit(X4 - 1.5, COUNTS)
 
 
 def test_huge_scales_far_means_and_dead_columns() -> None:
@@ -205,7 +205,7 @@ def test_huge_scales_far_means_and_dead_columns() -> None:
     scale = np.array([1e-12, 1.0, 1e6, 1e12])
     moved = PoissonRegressor(alpha=0, tol=1e-15, max_iter=50).fit(X * scale, y)
     np.testing.assert_allclose(moved.coef_ * scale, plain.coef_, rtol=1e-5, atol=1e-7)
-    far = PoissonRegressor(alpha=0, tol=1e-9).fit(X + [0, 1e7, 0, 0], y)
+    far = PoissonRegressor(alpha=0, tol=1e-9).fit(X + np.array([0, 1e7, 0, 0]), y)
     np.testing.assert_allclose(far.coef_, plain.coef_, rtol=1e-5, atol=1e-7)
     wide = np.column_stack([X, X[:, 0], np.ones(150)])
     np.testing.assert_allclose(

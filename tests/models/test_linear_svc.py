@@ -244,3 +244,57 @@ def test_two_penalties_are_one_with_a_strength_for_the_intercept() -> None:
     fit(energy, {"x": X, "y": y}, OneVsRest(), SquaredHingeNewton(), penalty=both)
     scaled = LinearSVC(intercept_scaling=2.0).fit(X.numpy(), y.numpy())
     np.testing.assert_allclose(energy.b.detach().numpy(), scaled.intercept_, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("form", "most"),
+    [({"loss": "hinge"}, 600), ({"multi_class": "crammer_singer"}, 600), ({"dual": True}, 600)],
+    ids=str,
+)
+def test_the_dual_ends_soon_where_rows_one_by_one_would_not(
+    form: dict[str, Any], most: int
+) -> None:
+    X, y = load_iris(return_X_y=True)  # unscaled: plain passes need tens of thousands
+    model = LinearSVC(random_state=0, **form).fit(X, y)
+    assert model.history_.converged and model.n_iter_ <= most
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_long_tables_begin_at_a_smooth_hinge(free: bool) -> None:
+    X, y = make_classification(
+        2000, 8, n_informative=6, n_redundant=0, class_sep=0.6, flip_y=0.1, random_state=0
+    )
+    weight = np.random.default_rng(0).integers(1, 3, 2000)
+    settings = {"loss": "hinge", "penalize_intercept": not free, "random_state": 0}
+    model = LinearSVC(**settings).fit(X, y, sample_weight=weight)
+    assert model.history_.converged and model.n_iter_ <= 400
+    t = np.where(y == 1, 1, -1)
+    margin = t * model.decision_function(X)
+    # w = Σ αtx: what the rows inside leave over is carried by the few on the margin
+    inside, on = margin < 1 - 1e-3, np.abs(margin - 1) <= 1e-3
+    assert on.sum() <= 30
+    rows = X if free else np.column_stack([X, np.ones(2000)])
+    theta = model.coef_[0] if free else np.r_[model.coef_[0], model.intercept_]
+    left = theta - (weight * t * inside) @ rows
+    share = np.linalg.lstsq((rows[on] * t[on, None]).T, left, rcond=None)[0]
+    np.testing.assert_allclose((rows[on] * t[on, None]).T @ share, left, atol=0.02)
+    index = np.random.default_rng(1).permutation(np.repeat(np.arange(2000), weight))
+    again = LinearSVC(**settings).fit(X[index], y[index])
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-3, 1e6])
+def test_the_unit_of_the_features_is_only_a_unit(scale: float) -> None:
+    X, y = table(2)
+    plain = LinearSVC(C=1.0).fit(X, y)
+    scaled = LinearSVC(C=scale**-2, intercept_scaling=scale).fit(X * scale, y)
+    np.testing.assert_allclose(scaled.coef_ * scale, plain.coef_, rtol=1e-5)
+    np.testing.assert_allclose(scaled.intercept_, plain.intercept_, rtol=1e-5)
+
+
+def test_far_from_the_origin_newton_still_ends() -> None:
+    X, y = table(2)
+    near = LinearSVC(penalize_intercept=False).fit(X, y)
+    far = LinearSVC(penalize_intercept=False).fit(X + 1e5, y)
+    assert far.n_iter_ <= 30
+    np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-4, atol=1e-6)

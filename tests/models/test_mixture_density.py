@@ -243,8 +243,14 @@ def test_answers_agree_with_the_density(fitted: MixtureDensityRegressor) -> None
 def test_credible_sets_hold_their_share_of_new_rows(fitted: MixtureDensityRegressor) -> None:
     X, y = inverse(2000, 5)
     found = fitted.credible_set(X, 0.9, n_draws=500)
-    share = found.contains(torch.from_numpy(y)).double().mean()
-    assert share.item() == pytest.approx(0.9, abs=0.04)
+    inside = found.contains(y)
+    assert isinstance(inside, np.ndarray) and inside.mean() == pytest.approx(0.9, abs=0.04)
+    assert found.intervals is not None
+    by_hand = [any(a <= v <= b for a, b in cut) for v, cut in zip(y, found.intervals, strict=True)]
+    assert np.mean(inside == np.array(by_hand)) > 0.999
+    tensors = fitted.credible_set(torch.from_numpy(X[:2]), 0.9, n_draws=500)
+    assert isinstance(tensors.threshold, torch.Tensor)
+    np.testing.assert_allclose(tensors.volume, found.volume[:2], rtol=1e-9)
 
 
 def test_one_component_of_constant_scale_is_least_squares() -> None:

@@ -106,6 +106,26 @@ def test_bins_are_nearly_exact() -> None:
     assert binned == pytest.approx(exact, abs=0.01)
 
 
+@pytest.mark.parametrize("rows", [200, 3000])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_short_way_grows_the_same_trees(rows: int, gaps: bool) -> None:
+    """Constraints that ask for nothing take the general loops; without them, two sums suffice."""
+    A = np.round(RNG.normal(size=(rows, 5)), 1)
+    if gaps:
+        A[RNG.random(A.shape) < 0.1] = np.nan
+    y = np.nan_to_num(A[:, 0]) + np.nan_to_num(A[:, 1]) ** 2 + 0.1 * RNG.normal(size=rows)
+    settings = {"min_samples_leaf": 3, "max_features": 3, "random_state": 0}
+    for model, target in (
+        (DecisionTreeRegressor, y),
+        (DecisionTreeClassifier, (y > 1).astype(int)),
+    ):
+        short = model(**settings).fit(A, target)  # type: ignore[arg-type]
+        general = model(**settings, monotonic_cst=[0] * 5).fit(A, target)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(short.tree_.feature, general.tree_.feature)
+        np.testing.assert_array_equal(short.tree_.threshold, general.tree_.threshold)
+        np.testing.assert_allclose(short.tree_.impurity, general.tree_.impurity, atol=1e-12)
+
+
 def test_single_precision_rows_reach_their_leaf() -> None:
     A = X.astype(np.float32)
     model = DecisionTreeRegressor().fit(A, Y)

@@ -1,17 +1,20 @@
 """PARAMETRISE: the energy contract, spaces, abilities, and energies by form."""
 
 from groundstate.energy.base import Capability, Energy, batch_size, shapes_of
+from groundstate.energy.bayes_linear import BayesianLinearEnergy
 from groundstate.energy.check import gradcheck
 from groundstate.energy.compose import Given, Marginal, Minimal, Mixture, Scaled, Sum, mixture
 from groundstate.energy.density import DensityEnergy, space_of
 from groundstate.energy.directed import DirectedEnergy
 from groundstate.energy.exact import exact_free_energy, exact_minimum, marginal_way, minimum_way
 from groundstate.energy.gaussian_mixture import GaussianMixtureEnergy
+from groundstate.energy.glm import GLMEnergy
 from groundstate.energy.head import DistributionHead
 from groundstate.energy.kernel_machine import KernelMachineEnergy
 from groundstate.energy.likelihood import BernoulliOf, CategoricalOf, LinearNormal, PoissonOf
 from groundstate.energy.local import ChainRuleEnergy
 from groundstate.energy.mixture_density import MixtureDensityEnergy
+from groundstate.energy.noise import GaussianNoiseEnergy
 from groundstate.energy.offers import Offer, offers
 from groundstate.energy.probabilistic_pca import ProbabilisticPCAEnergy
 from groundstate.energy.process import FieldEnergy, ProcessEnergy
@@ -35,6 +38,7 @@ from groundstate.energy.targets import StackedEnergies, TargetEnergy
 from groundstate.math.free import free_energy
 
 __all__ = [
+    "BayesianLinearEnergy",
     "BernoulliOf",
     "BilinearEnergy",
     "Binary",
@@ -51,7 +55,9 @@ __all__ = [
     "Energy",
     "FieldEnergy",
     "Finite",
+    "GLMEnergy",
     "GaussianMixtureEnergy",
+    "GaussianNoiseEnergy",
     "Given",
     "KernelMachineEnergy",
     "LatentClassEnergy",

@@ -180,9 +180,10 @@ class ConditionalEnergy(Energy):
         if self.axes:
             p = self.density(x).flatten(1) * self.log_weight.exp()
             at = torch.multinomial(p, n, replacement=True, generator=generator)  # (B, n)
-            u = torch.rand(n, len(x), len(self.axes), generator=generator, dtype=x.dtype)
+            shape = (n, len(x), len(self.axes))
+            u = torch.rand(shape, generator=generator, dtype=x.dtype, device=x.device)
             low, high = (side[at.T] for side in self._cells(x))
-            return (low + (high - low) * u.to(x.device)).view(n, len(x), *self.nodes.shape[1:])
+            return (low + (high - low) * u).view(n, len(x), *self.nodes.shape[1:])
         if "sample" not in FALLBACK:
             raise Unsupported("import groundstate.infer to draw y by Markov chains")
         given = {"x": x.repeat(n, 1)}

@@ -83,9 +83,10 @@ class KernelMachineEnergy(Energy):
         """Take these centres and coefficients."""
         device, dtype = self.b.device, self.b.dtype
         self.counts = tuple(int(c) for c in counts)
-        self.centers = centers.to(device, dtype).contiguous()
         places = torch.arange(len(centers)) if support is None else support
-        self.support = places.to(device)
+        # straight into the table of buffers: torch's checks cost more than a small fit
+        self._buffers["centers"] = centers.to(device, dtype).contiguous()
+        self._buffers["support"] = places.to(device)
         self.beta.data = beta.to(device, dtype).contiguous()
         self.b.data = b.to(device, dtype)
 

@@ -68,6 +68,7 @@ class MixtureDensityEnergy(Energy):
     x_scale: Tensor
     y_shift: Tensor
     y_scale: Tensor
+    y_volume: Tensor
 
     def __init__(
         self,
@@ -98,6 +99,7 @@ class MixtureDensityEnergy(Energy):
         self.register_buffer("x_scale", torch.ones(d))
         self.register_buffer("y_shift", torch.zeros(m))
         self.register_buffer("y_scale", torch.ones(m))
+        self.register_buffer("y_volume", torch.zeros(()))  # Σ log y_scale
 
     def _try(self) -> int:
         like = next((p for p in self.trunk.parameters()), torch.zeros(()))
@@ -128,6 +130,7 @@ class MixtureDensityEnergy(Energy):
         """Set shift and scale of inputs ``(d,)`` and outcomes ``(m,)``."""
         for name, value in zip(("x_shift", "x_scale", "y_shift", "y_scale"), (*x, *y)):
             getattr(self, name).copy_(value)
+        self.y_volume.copy_(self.y_scale.log().sum())
 
     def parameters_of(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """log π, μ and σ of standardised outcomes: ``(B, K)``, ``(B, K, m)``, ``(B, K, 1 or m)``."""
@@ -141,7 +144,7 @@ class MixtureDensityEnergy(Energy):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         e = self.head.nll(self.features(x), (y - self.y_shift) / self.y_scale)
-        return e + self.y_scale.log().sum()
+        return e + self.y_volume
 
     def law(self, x: Tensor) -> GaussianMixtureLaw:
         """The law of y, in its own units."""
@@ -181,7 +184,7 @@ class MixtureDensityEnergy(Energy):
 def _trunk(d: int, sizes: Sequence[int], activation: str, generator: torch.Generator) -> nn.Module:
     if not sizes:
         return nn.Identity()
-    return nn.Sequential(MLP((d, *sizes), activation, generator), ACTIVATIONS[activation]())
+    return nn.Sequential(*MLP((d, *sizes), activation, generator).layers, ACTIVATIONS[activation]())
 
 
 __all__ = ["MixtureDensityEnergy"]

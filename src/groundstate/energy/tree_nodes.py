@@ -125,7 +125,7 @@ class TreeNodes(nn.Module):
             if name == "value":
                 self.value = nn.Parameter(made, requires_grad=self.value.requires_grad)
             else:
-                setattr(self, name, made)
+                self._buffers[name] = made  # known names: what a module would check holds
 
     def _load_from_state_dict(self, state: Any, prefix: str, *args: Any) -> None:
         for name in (*self._parameters, *self._buffers):  # trees of another size may come

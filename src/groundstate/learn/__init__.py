@@ -5,24 +5,28 @@ from groundstate.learn.boltzmann import BoltzmannSGD
 from groundstate.learn.callbacks import Callback, EarlyStopping, Progress, Run
 from groundstate.learn.checkpoint import Checkpoint
 from groundstate.learn.closed import Closed
+from groundstate.learn.committee_posterior import GibbsPosterior, ModelAverage
 from groundstate.learn.crammer_singer import CrammerSinger
 from groundstate.learn.dual_coordinate import HingeDual
 from groundstate.learn.elbo import Elbo, elbo
 from groundstate.learn.em import EM
 from groundstate.learn.estimator_report import EstimatorRow, compare_estimators
 from groundstate.learn.estimators import pathwise, score_function
+from groundstate.learn.evidence import EvidenceUpdates
 from groundstate.learn.factors import EigenFactors
 from groundstate.learn.fit import fit, solver_for
 from groundstate.learn.function_norm import FunctionNorm
 from groundstate.learn.guides import Amortised, PerInstance
 from groundstate.learn.hinge import SquaredHingeNewton
 from groundstate.learn.hinge_l1 import SquaredHingeL1
+from groundstate.learn.irls import IRLS
 from groundstate.learn.kmeans import Lloyd
 from groundstate.learn.lbfgs import LBFGS
 from groundstate.learn.least_squares import LeastSquares
 from groundstate.learn.mixture import MixtureEM
 from groundstate.learn.mixture_density import MixtureDensityTraining
 from groundstate.learn.newton import Newton
+from groundstate.learn.noise_scoring import NoiseScoring
 from groundstate.learn.online_perceptron import OnlinePerceptron
 from groundstate.learn.penalties import (
     L1,
@@ -76,6 +80,7 @@ from groundstate.learn.smo_engine import smo
 from groundstate.learn.smoother import Smoothing
 from groundstate.learn.snapshots import Snapshots
 from groundstate.learn.sparse_logit import ProximalNewton
+from groundstate.learn.spline import SplineSmoothing
 from groundstate.learn.target_prop import AlternatingTargets
 from groundstate.learn.theta import ParameterEnergy, ThetaDraws
 from groundstate.learn.trainer import Stochastic, adam, sgd
@@ -86,11 +91,16 @@ __all__ = [
     "Closed",
     "CrammerSinger",
     "EarlyStopping",
+    "EvidenceUpdates",
+    "GibbsPosterior",
     "HingeDual",
     "History",
+    "IRLS",
     "LBFGS",
     "LeastSquares",
+    "ModelAverage",
     "Newton",
+    "NoiseScoring",
     "OneVsRest",
     "OnlinePerceptron",
     "Penalty",
@@ -99,6 +109,7 @@ __all__ = [
     "Rule",
     "Run",
     "Solver",
+    "SplineSmoothing",
     "SquaredHingeL1",
     "SquaredHingeNewton",
     "Stochastic",

@@ -80,7 +80,7 @@ class Loss:
             p = torch.sigmoid(f)
             return [(p - y, p * (1 - p))]
         if self.kind == "classes":
-            scores = F.T.contiguous()  # (k, n): one class after the other is quicker than row by row
+            scores = F.T.contiguous()  # (k, n), quicker than row by row
             p = (scores - scores.amax(0)).exp_()
             p /= p.sum(0)
             h = p * (1 - p)

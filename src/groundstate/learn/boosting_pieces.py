@@ -59,7 +59,8 @@ class TreePiece:
         return self.at, self.tree.n_nodes
 
     def move(self, values: Tensor) -> None:
-        self.tree.value[:, 0] = values.numpy()
+        ends = self.tree.feature < 0
+        self.tree.value[ends, 0] = values.numpy()[ends]
         self.values = values[self.at]
 
     def commit(self, energy: Any, weight: float, score: int) -> None:

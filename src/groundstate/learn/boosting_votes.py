@@ -13,7 +13,6 @@ from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
-from groundstate.energy.tree_energies import TreeClassEnergy
 from groundstate.energy.tree_votes import VoteEnergy
 from groundstate.errors import DataError
 from groundstate.learn.base import History, Problem
@@ -22,31 +21,10 @@ from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.perceptron import Perceptron
 from groundstate.learn.rules.softmin import SoftMin
-from groundstate.learn.tree_rows import TreeLimits, TreeRows
+from groundstate.learn.tree_member import GrownMember
 from groundstate.registry import solvers
 
 Member = Callable[[Tensor, Tensor, Tensor, Key], Energy]
-
-
-class GrownMember:
-    """A small tree; the table is sorted once for all members of a run."""
-
-    def __init__(
-        self, limits: TreeLimits | None = None, categories: tuple[int, ...] | None = None
-    ) -> None:
-        self.limits = TreeLimits(max_depth=1) if limits is None else limits
-        self.categories = categories
-        self.seen: Tensor | None = None
-
-    def __call__(self, x: Tensor, y: Tensor, weight: Tensor, key: Key) -> Energy:
-        k, w = int(y.max()) + 1, weight.double().cpu().numpy()
-        if self.seen is not x:
-            X = x.cpu().contiguous().numpy()
-            self.rows = TreeRows(X, y.cpu().numpy(), w, self.limits, k, self.categories)
-            self.seen = x
-        energy = TreeClassEnergy(x.shape[1], k).to(x.device, x.dtype)
-        energy.nodes.set([self.rows.grow(w, key.fold("columns").low)])
-        return energy
 
 
 def stump(x: Tensor, y: Tensor, weight: Tensor, key: Key) -> Energy:
@@ -131,4 +109,4 @@ class AdaBoost:
         return history
 
 
-__all__ = ["AdaBoost", "GrownMember", "stump"]
+__all__ = ["AdaBoost", "stump"]

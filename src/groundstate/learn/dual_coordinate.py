@@ -40,7 +40,8 @@ from groundstate.registry import solvers
 
 LONG = 40  # rows for each weight from which on smooth hinges are the better beginning
 BETWEEN = 20  # passes between Newton steps of the free coefficients
-LEAPS = 10  # Newton steps at a time, each ending at a bound but the last
+CHEAP = 10_000  # visits that cost less than such a step
+LEAPS = 100  # Newton steps at a time, each ending at a bound but the last
 MOST_FREE, MOST_CELLS = 1000, 2**22  # size of such a step
 ROUNDS = 200  # of the multiplier of a free intercept, at most
 
@@ -192,7 +193,8 @@ class _Dual:
         """Passes until optimal or used up; how many they were."""
         used = 0
         while used < passes and not self.converged:
-            done, solved = self._passes(tol, min(passes - used, BETWEEN))
+            few = max(BETWEEN, CHEAP // len(self.alpha))
+            done, solved = self._passes(tol, min(passes - used, few))
             used += done
             if solved:
                 self.converged = not self.table.free or self._settled(tol)
@@ -212,7 +214,9 @@ class _Dual:
             offset = self.centre * np.where(at.y[i] == self.k, 1.0, -1.0)
             g = z @ self.theta + offset - at.m + at.curve[free] * self.alpha[free]
             Q = z @ z.T
-            Q.reshape(-1)[:: len(Q) + 1] += at.curve[free] + 1e-12 * max(np.trace(Q) / len(Q), 1e-12)
+            Q.reshape(-1)[:: len(Q) + 1] += at.curve[free] + 1e-12 * max(
+                np.trace(Q) / len(Q), 1e-12
+            )
             _, move, failed = dposv(Q, -g, lower=1)
             if failed != 0 or not np.isfinite(move).all():
                 return

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 F64 = NDArray[np.float64]
 
@@ -33,23 +33,28 @@ def feature_sign(G: F64, c: F64, lam: float, w: F64, max_steps: int = 0) -> F64:
     [2.0, 0.0]
     """
     w = w.copy()
-    small = 1e-9 * lam + 1e-15 * float(abs(c).max())
+    small = 1e-9 * lam + 1e-15 * abs(c)  # (m,)
     solved = False  # whether w minimises on its face
     for _ in range(max_steps or 3 * len(w) + 20):
         slope = G @ w - c
         wrong = np.where(w == 0, np.maximum(abs(slope) - lam, 0.0), abs(slope + lam * np.sign(w)))
         signs = np.sign(w)
-        if solved or wrong[w != 0].max(initial=0.0) <= small:
-            enters = int(np.argmax(np.where(w == 0, wrong, 0.0)))
-            if w[enters] != 0 or wrong[enters] <= small:
+        if solved or not (wrong > small)[w != 0].any():
+            enters = int(np.argmax(np.where((w == 0) & (wrong > small), wrong, 0.0)))
+            if w[enters] != 0 or wrong[enters] <= small[enters]:
                 break
             signs[enters] = -np.sign(slope[enters])
         face = np.flatnonzero(signs)
         try:
-            goal = solve(G[np.ix_(face, face)], c[face] - lam * signs[face], assume_a="pos")
+            goal = _solved(G[np.ix_(face, face)], c[face] - lam * signs[face])
         except LinAlgError:
             break
         start = w[face]
+        if (np.sign(goal) == signs[face]).all():  # the minimum of the face is on it
+            if solved and not abs(goal - start).any():
+                break
+            w[face], solved = goal, True
+            continue
         with np.errstate(divide="ignore", invalid="ignore"):
             crossings = start / (start - goal)
         inside = crossings[(crossings > 0) & (crossings < 1) & np.isfinite(crossings)]
@@ -65,8 +70,15 @@ def feature_sign(G: F64, c: F64, lam: float, w: F64, max_steps: int = 0) -> F64:
             solved = True  # to rounding
             continue
         w[face] = trials[best]
-        solved = best == len(steps) - 1
+        solved = False
     return w
+
+
+def _solved(G: F64, right: F64) -> F64:
+    """G⁻¹ right, in units in which the diagonal is one."""
+    unit = 1.0 / np.sqrt(np.maximum(G.diagonal(), 1e-300))
+    found: F64 = unit * cho_solve(cho_factor(unit[:, None] * G * unit), unit * right)
+    return found
 
 
 def _value(G: F64, c: F64, lam: float, w: F64) -> float:

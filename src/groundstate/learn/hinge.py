@@ -24,6 +24,7 @@ from groundstate.registry import solvers
 MAX_FEATURES = 2000  # up to this many the Newton system is solved directly
 PILOT = 2**16  # beyond this many rows a share of them gives the first weights
 SHARE = 16
+ROUNDING = 1e-16
 
 
 @solvers.register(
@@ -110,13 +111,15 @@ class Descent:
             return True
         move = self.sums.direction(self.gradient, self.ridge)
         descent = float(move @ self.gradient)
+        # what is left to gain may be below the last digit of the value
+        last, rounding = -descent <= ROUNDING * self.value, ROUNDING * self.value
         step = 1.0
         for _ in range(40):
             theta = self.theta + step * move
             value, gradient = self._at(theta)
-            if value <= self.value + 1e-4 * step * descent:
+            if value <= self.value + 1e-4 * step * descent + last * rounding:
                 self.theta, self.value, self.gradient = theta, value, gradient
-                self.done = float(np.abs(gradient).max()) <= tol * self.scale
+                self.done = last or float(np.abs(gradient).max()) <= tol * self.scale
                 return self.done
             step *= 0.5
         self.done = True  # no descent left in floating point

@@ -20,9 +20,7 @@ LEAST = 1e-6  # μ at the end, relative to the margin
 STEPS = 30
 
 
-def smooth_start(
-    x: F64, t: F64, w: F64, m: float, ridge: F64, intercept: bool
-) -> tuple[F64, F64]:
+def smooth_start(x: F64, t: F64, w: F64, m: float, ridge: F64, intercept: bool) -> tuple[F64, F64]:
     r"""Weights ``(D,)``, the intercept last, and shares :math:`\lambda\alpha_i/w_i` in [0, 1]."""
     sums = TileSums(x, t, w, m, intercept)
     theta, mu = np.zeros(len(ridge)), m
@@ -31,15 +29,21 @@ def smooth_start(
     while True:
         sums.knee = mu
         part = Descent(sums, 2.0 * mu * ridge, theta, scale * mu)
-        for _ in range(STEPS):
-            if part.step(1e-5):
-                break
-        theta = part.theta
-        if sums.active.sum() <= len(ridge) or mu <= LEAST * m:
+        _solve(part, 1e-5)
+        if sums.active.sum() <= 2 * len(ridge) or mu <= LEAST * m:
             break
-        mu *= FALL
+        theta, mu = part.theta, mu * FALL
+    part.done = False  # the weights that the coefficients stand for differ by gradient / 2μλ
+    _solve(part, 2e-6 * float(ridge[0]) / scale)
+    theta = part.theta
     f = x @ theta[: x.shape[1]] + (theta[-1] if intercept else 0.0)
     return theta, np.clip((m - t * f) / mu, 0.0, 1.0)
+
+
+def _solve(part: Descent, tol: float) -> None:
+    for _ in range(STEPS):
+        if part.step(tol):
+            return
 
 
 __all__ = ["smooth_start"]

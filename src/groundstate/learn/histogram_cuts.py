@@ -145,7 +145,7 @@ def numeric_cut(
 
 
 @inner
-def _running(hist: Any, n_bins: int, work: Any) -> int:
+def _running(hist: Any, n_bins: int, work: Any) -> Any:
     """Running sums behind every bin that is not empty; returns how many there are."""
     codes, g_sum, p_sum, _ = work
     g, p, m = np.int64(0), np.int64(0), np.uint64(0)

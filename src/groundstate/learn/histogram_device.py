@@ -261,9 +261,7 @@ class DeviceGrower:
         upto = running[at].tolist()
         before = [[0, 0], *upto[:-1]]
         units = (self.units[0], step)
-        return [
-            ((b[0] - a[0]) * units[0], (b[1] - a[1]) * units[1]) for a, b in zip(before, upto)
-        ]
+        return [((b[0] - a[0]) * units[0], (b[1] - a[1]) * units[1]) for a, b in zip(before, upto)]
 
     def add(self, tree: Tree, spans: list[tuple[int, int, int]], out: Tensor) -> None:
         """Add the tree's values to ``out`` (n,), also for rows of weight zero."""

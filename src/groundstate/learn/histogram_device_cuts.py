@@ -17,7 +17,9 @@ COLUMN, GAIN, CODE, SIDE, LEFT_G, LEFT_H, LEFT_W, SEEN = range(8)
 
 def _value_drop(g: Tensor, d: Tensor, box: Tensor) -> tuple[Tensor, Tensor]:
     """Leaf value within its bounds, and how much the second-order loss falls there."""
-    v = torch.minimum(torch.maximum(-g / d, box[:, 0, None, None, None]), box[:, 1, None, None, None])
+    v = torch.minimum(
+        torch.maximum(-g / d, box[:, 0, None, None, None]), box[:, 1, None, None, None]
+    )
     return v, -(g * v + 0.5 * d * v * v)
 
 
@@ -58,7 +60,9 @@ def best_cuts(
     b = torch.arange(MISSING, device=hist.device)
     room = n_bins[None, :, None] - 1  # (1, d, 1)
     # with NaN on the right, all values may stand together on the left
+    filled = hist[:, :, :MISSING, 1] != 0  # behind an empty bin there is no new cut
     valid = torch.stack([b < room + missing.long(), missing & (b < room)], 2)  # (m, d, 2, 255)
+    valid = valid & filled[:, :, None]
     ok = valid & (wl >= least) & (wr >= least) & (hl >= least_h) & (hr >= least_h)
     dl, dr = hl + l2, hr + l2
     if signs is None or box is None:

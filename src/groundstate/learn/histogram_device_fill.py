@@ -83,9 +83,7 @@ def fill(codes: Tensor, rows: Tensor, pairs: Tensor, spans: list[tuple[int, int]
     (spans, groups * GROUP, BINS, 2) int64
     """
     groups, n, _ = codes.shape
-    out = torch.zeros(
-        (len(spans), groups * GROUP, BINS, 2), dtype=torch.int64, device=codes.device
-    )
+    out = torch.zeros((len(spans), groups * GROUP, BINS, 2), dtype=torch.int64, device=codes.device)
     longest = max((hi - lo for lo, hi in spans), default=0)
     if longest == 0:
         return out

@@ -141,8 +141,9 @@ class Grower:
         weight = np.empty(0) if self.weight is None else self.weight
         self.rows = (self.live if live is None else live).astype(np.uint32)
         step_g, step_h = _quantise(
-            g.numpy(), h.numpy(), weight, self.rows, self.bits, self.unit, self.pairs, self.g, self.h
-        )
+            g.numpy(), h.numpy(), weight, self.rows, self.bits, self.unit, self.pairs, self.g,
+            self.h,
+        )  # fmt: skip
         units = np.array([step_g, step_h, self.unit, float(self.bits)])
         node = empty_nodes(self.capacity, bool(self.bins.categories.any()), len(self.table.groups))
         size = grow(

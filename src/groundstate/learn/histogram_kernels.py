@@ -71,7 +71,9 @@ def _group(
 ) -> None:  # fmt: skip
     """Fill the smaller node's histograms, subtract for the sibling, and find the cuts of both."""
     fill(words[q], rows, lo, hi, pairs, whole, small[q])
-    column_cuts(q, small[q], table, totals[0], units, rules, boxes[0], allowed[0], cuts[0], chosen[0])
+    column_cuts(
+        q, small[q], table, totals[0], units, rules, boxes[0], allowed[0], cuts[0], chosen[0]
+    )
     if two:
         s, l = small[q], large[q]
         for i in range(len(s)):

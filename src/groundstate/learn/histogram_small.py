@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.cpython.unsafe.numbers import trailing_zeros
+from numba.cpython.unsafe.numbers import trailing_zeros as _zeros
 
 from groundstate.learn.histogram_cuts import (
     BINS,
@@ -21,6 +21,7 @@ from groundstate.learn.histogram_kernels import add_pair
 from groundstate.learn.tree_jit import inner
 
 _U = np.uint64
+_trailing: Any = _zeros
 
 
 @inner
@@ -56,7 +57,7 @@ def _running(hist: Any, seen: Any, k: int, work: Any) -> Any:
         left = seen[4 * k + part]
         seen[4 * k + part] = _U(0)
         while left != _U(0):
-            b = _U(64 * part) + _U(trailing_zeros(left))
+            b = _U(64 * part) + _U(_trailing(left))
             left &= left - _U(1)
             at = _U(k * BINS * 2) + _U(2) * b
             here_g, here_p = hist[at], hist[at + _U(1)]

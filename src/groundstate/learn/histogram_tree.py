@@ -132,7 +132,7 @@ def _choose(table: Table, node: Nodes, v: int, columns: int, allowed: Any) -> No
 
 
 @inner
-def _partition(codes: Any, rows: Any, spare: Any, node: Nodes, v: int, chosen: Any) -> int:
+def _partition(codes: Any, rows: Any, spare: Any, node: Nodes, v: int, chosen: Any) -> Any:
     """Rows that go left first, both sides in their old order; returns where the right begins."""
     left = np.empty(BINS, np.uint64)
     for b in range(BINS):

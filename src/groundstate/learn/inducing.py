@@ -2,6 +2,7 @@ r"""Learning a Gaussian process through inducing points."""
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -53,7 +54,7 @@ class Inducing:
 
     noise: Any = None
     n_inducing: int = 512
-    evidence: Evidence = Evidence()
+    evidence: Evidence = dataclasses.field(default_factory=Evidence)
     rounds: int = 2
 
     def reason_against(self, problem: Problem) -> str | None:
@@ -123,8 +124,7 @@ def chosen_points(field: FieldEnergy, k: int) -> Tensor:
     """Rows that explain most of the others at the field's θ, the same on every shard."""
     reduce = current()
     x = reduce.gather(field.x[: max(1, CANDIDATES // reduce.world)])
-    if reduce.world > 1:
-        x = x[torch.from_numpy(np.argsort(row_hash(x))).to(x.device)]
+    x = x[torch.from_numpy(np.argsort(row_hash(x), kind="stable")).to(x.device)]
     at = pivoted_cholesky(field.kernel, x, k, field.theta.detach(), tol=1e-8)[1]
     return x[at]
 

@@ -24,6 +24,7 @@ from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.registry import solvers
 
+DEAR = 2**17  # elements of the rows from which Hessians are worth saving
 MAX_UNKNOWNS = 2000  # beyond this the Hessian costs more than L-BFGS saves
 
 
@@ -99,11 +100,14 @@ class IRLS:
     def _newton(self, system: System, problem: Problem, monitor: Monitor, j: int) -> bool | None:
         history = monitor.run.history
         start, last, renew = time.perf_counter(), np.inf, True
+        dear = len(system.eta) * system.rows.size > DEAR
         for _ in range(self.max_iter):
             gradient = system.gradient(renew)
             largest = float(abs(gradient).max(initial=0.0))
             ratio = largest / last
-            if not renew and ratio > 0.2 and largest > self.tol:  # the old factor has worn out
+            if (
+                not renew and ratio > (0.6 if dear else 0.3) and largest > self.tol
+            ):  # the old factor has worn out
                 gradient = system.gradient(True)
             small = largest <= self.tol
             # the step taken from a small gradient squares its error: stop after it
@@ -117,8 +121,9 @@ class IRLS:
                 return None
             if done:
                 return True
-            # convergence is quadratic: when the next gradient will be small, that is all we need
-            renew, last = largest * min(ratio, 1.0) ** 2 > self.tol, largest
+            # Newton converges quadratically: where the next gradient will be small, or where a
+            # Hessian costs as much as many gradients, the old factor with its corrections will do
+            renew, last = not dear and largest * min(ratio, 1.0) ** 2 > self.tol, largest
         return False
 
     def _lbfgs(self, system: System, problem: Problem, monitor: Monitor, j: int) -> bool | None:
@@ -200,11 +205,11 @@ def _finish(energy: GLMEnergy, j: int, system: System, unknowns: int) -> float:
     y, mu = torch.from_numpy(target.y), energy.link.inverse(torch.from_numpy(system.eta))
     w = torch.from_numpy(target.w) if len(target.w) else torch.ones_like(y)
     deviance = float((w * energy.family.unit_deviance(y, mu)).sum())
-    pearson = float((w * (y - mu).square() / energy.family.variance(mu)).sum())
-    square = float((w * y.square() / energy.family.variance(mu)).sum())
-    sums = over_shards(*map(np.float64, (deviance, pearson, square)))
-    deviance, pearson, square = map(float, sums)
+    (deviance,) = map(float, over_shards(np.float64(deviance)))
     if energy.family.scaled:
+        variance = energy.family.variance(mu)
+        own = (w * (y - mu).square() / variance).sum(), (w * y.square() / variance).sum()
+        pearson, square = map(float, over_shards(*map(np.float64, own)))
         free = system.total - unknowns
         phi = pearson / (free if free > 0 else system.total)
         energy.phi[j] = max(phi, 1e-12 * square / system.total, 1e-300)

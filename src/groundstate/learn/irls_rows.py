@@ -18,7 +18,7 @@ from groundstate.compute.reduce import current
 from groundstate.learn.irls_kernels import scaled_block, sparse_gram
 
 Array = NDArray[np.float64]
-BLOCK = 2**17  # elements of a block: it stays in the cache between its uses
+BLOCK = 2**16  # elements of a block: it stays in the cache between its uses
 FAR = 1e3  # means this many spreads from 0 cost digits: such columns are centred
 SINGLE = 2**27  # products from which a float32 Gram matrix pays
 
@@ -56,11 +56,12 @@ class DenseRows:
         self.step = max(256, BLOCK // max(1, p))
         self.shift = self._far() if intercept else None
         self.exact = n * p * p < SINGLE
+        self.buffer: NDArray[Any] | None = None
         self.plain = self.shift is None and x.dtype == np.float64
 
     def _far(self) -> Array | None:
         """The means, where they are so large that they drown the spread."""
-        some = self.x[:: max(1, len(self.x) // 2048)].astype(np.float64)
+        some = self.x[:: max(1, len(self.x) // 512)].astype(np.float64)
         if not (np.abs(some.mean(0)) > FAR * some.std(0)).any() and current().world == 1:
             return None
         total, count = over_shards(self.x.sum(0, dtype=np.float64), np.float64(len(self.x)))
@@ -73,6 +74,13 @@ class DenseRows:
             return piece
         piece = piece.astype(np.float64)
         return piece if self.shift is None else piece - self.shift
+
+    def _space(self) -> NDArray[Any]:
+        """Room for one scaled block, kept: fresh pages cost as much as filling them."""
+        kind = np.dtype(np.float64 if self.exact else np.float32)
+        if self.buffer is None or self.buffer.dtype != kind:
+            self.buffer = np.empty((min(self.step, len(self.x)), self.x.shape[1] + 1), kind)
+        return self.buffer
 
     def score(self, theta: Array) -> Array:
         w = theta[:-1] if self.intercept else theta
@@ -91,9 +99,7 @@ class DenseRows:
         p = self.x.shape[1]
         gradient = np.zeros(self.size)
         gram = None if h is None else np.zeros((self.size, self.size))
-        if gram is not None:
-            kind = np.float64 if self.exact else np.float32
-            buffer = np.empty((min(self.step, len(self.x)), p + 1), kind)
+        buffer = self._space() if gram is not None else np.empty((0, 0))
         if self.plain and gram is None:
             gradient[:p] = g @ self.x
         else:

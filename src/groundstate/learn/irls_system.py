@@ -85,6 +85,8 @@ class System:
         self._g, self._h = np.empty_like(self.g), np.empty_like(self.h)  # of a trial step
         self.theta = theta
         self.factor: Any = None
+        self.pairs: list[tuple[Array, Array, float]] = []  # moves since the factor was made
+        self.last: tuple[Array, Array] | None = None
         if cold and rows.intercept:
             self._start_at_the_mean()
         self.eta = self._scores(self.theta)
@@ -121,7 +123,10 @@ class System:
             )
 
     def _scores(self, theta: Array) -> Array:
-        eta = self.rows.score(theta)
+        if self.rows.intercept and not theta[:-1].any():
+            eta = np.full(len(self.target.y), theta[-1])
+        else:
+            eta = self.rows.score(theta)
         return eta if self.target.offset is None else eta + self.target.offset
 
     def _objective(self, loss: float, theta: Array) -> float:
@@ -140,15 +145,33 @@ class System:
         """∇J; with ``curvature`` the factor of the Hessian is renewed as well."""
         right, gram = self.rows.sums(self.g, self.h if curvature else None)
         if gram is not None:
+            self.pairs.clear()
+            self.last = None
             self.factor = Factor(gram, self.ridge, WEAK if self.rows.exact else WEAK_SINGLE)
             if self.factor.weak and not self.rows.exact:
                 self.rows.exact = True
                 return self.gradient(True)
         return (right + self.ridge * self.theta) / self.total
 
+    def _direction(self, gradient: Array) -> Array:
+        """−H⁻¹∇J; an old factor is brought up to date by the moves since (L-BFGS)."""
+        if self.last is not None:
+            s, v = self.theta - self.last[0], (gradient - self.last[1]) * self.total
+            if float(s @ v) > 1e-12 * float(v @ v) ** 0.5 * float(s @ s) ** 0.5:
+                self.pairs.append((s, v, 1 / float(s @ v)))
+        self.last = self.theta, gradient
+        move, kept = -gradient * self.total, []
+        for s, v, r in reversed(self.pairs):
+            kept.append(r * float(s @ move))
+            move = move - kept[-1] * v
+        move = self.factor.solve(move)
+        for (s, v, r), a in zip(self.pairs, reversed(kept), strict=True):
+            move = move + (a - r * float(v @ move)) * s
+        return move
+
     def step(self, gradient: Array) -> bool:
         """One damped step along −H⁻¹∇J; False when no descent is left."""
-        move = -self.factor.solve(gradient * self.total)
+        move = self._direction(gradient)
         slope = float(move @ gradient)
         if not slope < 0:
             return False

@@ -44,10 +44,10 @@ class RidgeNorm(Penalty):
 
     def __init__(self, alpha: float | Sequence[float]) -> None:
         super().__init__()
-        values = torch.atleast_1d(torch.as_tensor(alpha, dtype=torch.float64))
-        if not bool((values >= 0).all()):
+        values = [float(a) for a in np.atleast_1d(np.asarray(alpha, dtype=float))]
+        if not all(a >= 0 for a in values):
             raise ValueError(f"alpha must not be negative, got {alpha}")
-        self.register_buffer("alpha", values)
+        self.register_buffer("alpha", torch.tensor(values, dtype=torch.float64))
 
     def value(self, energy: Energy) -> Tensor:
         if not isinstance(energy, KernelSquaredEnergy):

@@ -20,6 +20,7 @@ from groundstate.errors import DataError
 from groundstate.learn.tiles import SLICE, over_slices
 
 SAMPLE = 1024  # rows whose mean is the origin
+NEAR = 4.0  # squared distance of zero and mean, in variances, up to which zero is the origin
 FAR = 100.0  # squared distance of origin and mean, in variances, from which the pass is repeated
 NARROW = 256  # columns up to which slices run in threads, each with its own product
 
@@ -143,6 +144,8 @@ def _dense(x: Any, y: Any, w: Any, intercept: bool) -> RegressionSums:
         step = 1 if n <= SLICE else max(1, n // SAMPLE)
         ox = x[::step].mean(0, dtype=np.float64)
         oy = y[::step].mean(0, dtype=np.float64)
+        if step > 1 and bool((ox * ox <= NEAR * x[::step].var(0, dtype=np.float64)).all()):
+            ox = np.zeros(p)  # zero is near enough: nothing to subtract
     sums = _centred(_products(x, y, w, ox, oy), p, ox, oy, intercept)
     if intercept and _far(sums, ox, oy):  # the sample, or the plain mean, was not near the mean
         ox, oy = sums.mean_x, sums.mean_y
@@ -153,8 +156,17 @@ def _dense(x: Any, y: Any, w: Any, intercept: bool) -> RegressionSums:
 def _products(x: Any, y: Any, w: Any, ox: Any, oy: Any) -> Any:
     n, p = x.shape
     k = p + y.shape[1] + 1
+    bare = n > SLICE and w is None and x.dtype == np.float64 and not ox.any()
 
     def part(lo: int, hi: int) -> Any:
+        if bare:  # the rows as they are, without a copy
+            rest = np.ones((hi - lo, k - p))
+            np.subtract(y[lo:hi], oy, out=rest[:, :-1])
+            out = np.empty((k, k))
+            out[:p, :p] = x[lo:hi].T @ x[lo:hi]
+            out[:p, p:] = x[lo:hi].T @ rest
+            out[p:, p:] = rest.T @ rest
+            return out
         z = np.empty((hi - lo, k))
         np.subtract(x[lo:hi], ox, out=z[:, :p])
         np.subtract(y[lo:hi], oy, out=z[:, p:-1])

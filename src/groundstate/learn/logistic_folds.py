@@ -37,6 +37,7 @@ F64 = NDArray[np.float64]
 ROWS_PER_UNKNOWN = 50  # of the part that gives the shared Hessian
 SLOW = 0.4  # a gradient that shrinks less asks for a new Hessian
 COARSE = 1e-5  # gradients of this size are known in single precision
+OWN = 2**22  # multiply-adds up to which every member has a Hessian of its own
 CHORDS = 12  # steps of the population before a member goes on alone
 
 
@@ -125,6 +126,7 @@ class _Folds:
         if tol >= COARSE and _single_precision_will_do(self.rows):
             self.x, self.w = self.x.astype(np.float32), self.w.astype(np.float32)
         self.slope: Any = None  # the last gradient
+        self.small = len(weights) * self.rows.n * (r * d) ** 2 <= OWN
 
     def still(self, theta: F64, before: float, strength: float, tol: float) -> bool:
         """Whether θ, solved for one strength, is good enough for the next as it is."""
@@ -175,6 +177,30 @@ class _Folds:
         out: F64 = (total.reshape(f, r, d) + theta * ridge) / self.totals[:, None, None]
         return out
 
+    def _own_steps(self, theta: F64, gradient: F64) -> F64 | None:
+        """Newton steps with the Hessian of every member; None where one is singular."""
+        rows, (f, r, d) = self.rows, theta.shape
+        if rows.binary and not rows.sparse:
+            x = rows.sample(1)[0]  # (n, D)
+            e = np.exp(-abs(theta[:, 0] @ x.T))
+            h = self.weights * e / (1.0 + e) ** 2  # (F, n)
+            hessians = (h[:, None, :] * x.T) @ x
+            hessians[:, np.arange(d), np.arange(d)] += rows.ridge
+            hessians /= self.totals[:, None, None]
+        else:
+            mean, total = rows.w, rows.total
+            each = []
+            for k in range(f):
+                rows.w, rows.total, rows._sample = self.weights[k], self.totals[k], None
+                each.append(rows.hessian(theta[k]))
+            rows.w, rows.total, rows._sample = mean, total, None
+            hessians = np.stack(each)
+        try:
+            step: F64 = np.linalg.solve(hessians, gradient.reshape(f, r * d, 1))
+        except np.linalg.LinAlgError:
+            return None
+        return step.reshape(f, r, d)
+
     def _shared(self, theta: F64, strength: float) -> Any:
         """A factor of the Hessian at the mean of the members."""
         rows = self.rows
@@ -197,13 +223,19 @@ class _Folds:
                 return theta, used
             if not np.isfinite(worst) or worst > 4 * last:
                 break
-            if factor is None or worst > SLOW * last:
+            if self.small:
+                step = self._own_steps(theta, gradient)
+                if step is None:
+                    break
+            elif factor is None or worst > SLOW * last:
                 factor = self._shared(theta, strength)
             last = worst
             moving = size > tol
             used += moving
-            scaled = gradient.reshape(f, r * d).T
-            theta -= _solved(factor, np.asfortranarray(scaled)).T.reshape(f, r, d)
+            if not self.small:
+                scaled = np.asfortranarray(gradient.reshape(f, r * d).T)
+                step = _solved(factor, scaled).T.reshape(f, r, d)
+            theta -= step
         return self._alone(theta, strength, tol, max_iter, used)
 
     def _alone(

@@ -21,6 +21,7 @@ from groundstate.learn.process_polish import curvature, polish
 from groundstate.learn.rules.naive import Naive
 from groundstate.math.conjugate import Solved, log_quadratic
 from groundstate.math.covariance import TiledCovariance
+from groundstate.math.low_rank import pivoted_cholesky
 from groundstate.registry import solvers
 
 F64 = NDArray[np.float64]
@@ -43,7 +44,7 @@ class IterativeEvidence:
     key : of the probes
     probes : number of them
     tol : relative residual of the solutions
-    rank, single : see `TiledCovariance`
+    rank, single, pivots : see `TiledCovariance`
 
     Examples
     --------
@@ -62,6 +63,7 @@ class IterativeEvidence:
     tol: float = 1e-4
     rank: int = 100
     single: bool = False
+    pivots: Tensor | None = None
 
     def __call__(self, theta: F64) -> tuple[float, F64]:
         return self.at(theta)
@@ -74,8 +76,9 @@ class IterativeEvidence:
             spread, repeats = field.spread(at), field.repeats(at)
             own = field.kernel.diagonal(field.x, at, noise=False)
         K = TiledCovariance(
-            field.kernel, field.x, spread.detach(), at.detach(), single=self.single, rank=self.rank
-        )
+            field.kernel, field.x, spread.detach(), at.detach(), single=self.single,
+            rank=self.rank, pivots=self.pivots,
+        )  # fmt: skip
         P = K.preconditioner
         z = P.draw(self.probes, self.key.fold("probes").torch(y.device))
         found = K.solve(torch.cat([y.T, z], 1), self.tol)
@@ -112,8 +115,8 @@ class IterativeEvidence:
 class IterativeConditioning(Conditioning):
     r"""Learn the kernel, then condition on the rows by conjugate gradients; K is never stored.
 
-    Tables of 2,000 rows and more learn the kernel on 1,000 of them and polish it on all by the
-    evidence of `IterativeEvidence`; shorter ones by the exact evidence.
+    Tables of 800 rows and more learn the kernel on half of them (1,000 at most) and polish it on
+    all by `IterativeEvidence`; shorter ones learn it by the exact evidence.
 
     Parameters
     ----------
@@ -140,19 +143,22 @@ class IterativeConditioning(Conditioning):
             self.evidence.learn(field, y, None, key, history)
             energy.observe(field, y)
             return
-        whole = IterativeEvidence(
-            field, y, key, self.probes, rank=energy.rank, single=energy.single
-        )
         theta = field.theta.detach().double().cpu().numpy()
-        if self.evidence.optimizer is not None and len(theta):
-            self.evidence.learn(part, y_part, None, key, history)
-            history.objective.clear()
+        learning = self.evidence.optimizer is not None and len(theta) > 0
+        if learning:
+            self.evidence.learn(part, y_part, None, key, History())
             theta = part.theta.detach().double().cpu().numpy()
+        at = torch.as_tensor(theta).to(field.theta)
+        pivots = pivoted_cholesky(field.kernel, field.x, energy.rank, at)[1]
+        whole = IterativeEvidence(
+            field, y, key, self.probes, rank=energy.rank, single=energy.single, pivots=pivots
+        )
+        if learning:
             rough = EvidenceObjective(part, y_part, None)
             hessian = curvature(rough, theta) * (len(field.x) / len(part.x))
             # the likelihood itself moves by √n from one sample to the next
             theta, value = polish(
-                whole, theta, field.kernel.bounds, hessian,
+                whole, theta, field.kernel.bounds, hessian, halvings=4,
                 gtol=0.05 * math.sqrt(len(field.x)), ftol=1e-6, max_iter=self.max_iter,
             )  # fmt: skip
         else:

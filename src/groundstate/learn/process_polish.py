@@ -42,6 +42,7 @@ def polish(
     gtol: float = 1e-5,
     ftol: float = 1e-8,
     max_iter: int = 100,
+    halvings: int = 30,
 ) -> tuple[F64, float]:
     r"""Minimise from a good start: steps :math:`-H^{-1}\nabla` with BFGS updates of H, halved until
     the value falls; parameters at a bound that want to leave stay there.
@@ -66,7 +67,7 @@ def polish(
         step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
         if -0.5 * float(gradient @ step) <= ftol * max(abs(value), 1.0):
             break  # what is left to gain is known to be less than asked for
-        for _ in range(30):
+        for _ in range(halvings):
             new = np.clip(theta + step, low, high)
             ahead, slope = objective(new)
             if ahead <= value + 1e-4 * float(gradient @ (new - theta)):

@@ -46,7 +46,7 @@ class SMO:
     Parameters
     ----------
     tol : largest violation of optimality at the end
-    max_steps : pair steps for each pair of classes, −1 for no limit
+    max_steps : pair steps for each pair of classes, −1 for ten million or a hundred for each row
     megabytes : size of the cache of kernel rows
     shrinking : set coefficients aside that cannot move
     block : rows of a working set

@@ -24,6 +24,7 @@ F64 = NDArray[np.float64]
 BLOCK = 512  # rows of a working set
 WHOLE = 1200  # up to this many rows the matrix is computed in one piece, if the cache holds it
 DEVICE_BLOCK = 1024  # the same on a GPU, where rows are cheap and rounds are not
+MOST_STEPS = 10_000_000  # where no limit is given; an ill-scaled table would not end
 ROUND_STEPS = 20_000  # pair steps within one working set, at most
 
 
@@ -66,7 +67,7 @@ def smo(
     x : rows ``(n, d)`` or Gram matrix ``(n, n)``; on a GPU its kernel rows are computed and kept there
     p, lo, hi : linear term and box, ``(n,)``
     tol : largest :math:`\max_{\beta_i < u_i} F_i - \min_{\beta_j > l_j} F_j` at the end
-    max_steps : pair steps at most, −1 for no limit
+    max_steps : pair steps at most, −1 for ten million or a hundred for each row
     megabytes : size of the cache of kernel rows
     shrinking : set coordinates aside that cannot move
     block : rows of a working set; tables of at most 1,200 rows whose matrix fits into the cache are
@@ -83,7 +84,7 @@ def smo(
     [-0.5, 0.5]
     """
     n = len(p)
-    limit = max_steps if max_steps >= 0 else 2**62
+    limit = max_steps if max_steps >= 0 else max(MOST_STEPS, 100 * n)
     beta, F = np.zeros(n), p.astype(np.float64).copy()
     if n <= block or in_one_piece(n, megabytes):
         K = x.double().cpu().numpy() if kernel is None else gram(kernel, x)

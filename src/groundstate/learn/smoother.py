@@ -113,7 +113,8 @@ def distinct_rows(x: Tensor, y: Tensor | None, weight: Tensor | None) -> tuple[I
     held = np.flatnonzero(w > 0)
     hashes = row_hash(x, y)[held]
     _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
-    return held[first], np.bincount(group, weights=w[held], minlength=len(first))
+    sums: F64 = np.bincount(group, weights=w[held], minlength=len(first)).astype(np.float64)
+    return held[first].astype(np.int64), sums
 
 
 __all__ = ["Smoothing", "bandwidth", "distinct_rows"]

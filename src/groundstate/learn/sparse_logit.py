@@ -50,8 +50,9 @@ class ProximalNewton:
     r"""Solve :math:`\min_\theta \sum_i w_i\ell_i + \lambda\|\theta\|_1 + \tfrac\mu2\|\theta\|^2`.
 
     Intercepts are free. The loss is replaced by its quadratic model, a lasso on the working set of
-    columns; a line search on the true objective makes every step one of descent. The set grows by the columns that violate the optimality conditions most, and
-    columns that the duality gap proves to be zero are left out. Rows may be sparse.
+    columns; a line search on the true objective makes every step one of descent. The set grows by
+    the columns that violate the optimality conditions most, and columns that the duality gap proves
+    to be zero are left out. Rows may be sparse.
 
     Parameters
     ----------

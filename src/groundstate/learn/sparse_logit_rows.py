@@ -223,7 +223,7 @@ class SparseLogit:
             G, c = G - cross @ inner @ cross.T, c - cross @ (inner @ q[free])
             back = lambda w: inner @ (q[free] - cross.T @ w)  # noqa: E731
         # a little damping: rounding must not make the model indefinite
-        damp = 1e-9 * float(G.diagonal().max(initial=0.0)) + 1e-300
+        damp = 1e-9 * np.maximum(G.diagonal(), 0.0) + 1e-300
         G[np.diag_indices_from(G)] += damp + self.mu
         w = feature_sign(G, c + damp * theta[kept], self.lam, theta[kept])
         if not np.isfinite(w).all():

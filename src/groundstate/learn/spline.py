@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize_scalar
 
+from groundstate.compute.reduce import current
 from groundstate.energy.reference import SquaredEnergy
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
@@ -61,11 +62,10 @@ class SplineSmoothing:
         energy = problem.energy
         assert isinstance(energy, SquaredEnergy) and isinstance(energy.net, NaturalSplines)
         history = History(solver="SplineSmoothing", converged=True, stop="settled")
-        x = problem.resident["x"].double().cpu().numpy()
-        y = problem.resident["y"][:, 0].double().cpu().numpy()
-        w = np.ones(len(y))
-        if problem.sample_weight is not None:
-            w = problem.sample_weight.double().cpu().numpy()
+        rows, weight = problem.resident["x"], problem.sample_weight
+        weight = rows.new_ones(len(rows)) if weight is None else weight
+        shares = (rows, problem.resident["y"][:, 0], weight)
+        x, y, w = (current().gather(v.double()).cpu().numpy() for v in shares)  # knots are rows
         columns = [_Column(x[:, j], w) for j in range(x.shape[1])]
         b = float(w @ y) / float(w.sum())
         spread = math.sqrt(float(w @ (y - b) ** 2) / float(w.sum()))

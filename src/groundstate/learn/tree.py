@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,11 +110,10 @@ class GrowTrees:
         with Monitor(problem.callbacks, Run(problem, history, self.n_trees)) as monitor:
             trees = kept[: self.n_trees]
             step = self.n_trees if not problem.callbacks else max(1, threads)
-            with ThreadPoolExecutor(threads) as pool:
+            with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
                 while len(trees) < self.n_trees:
                     ahead = range(len(trees), min(len(trees) + step, self.n_trees))
-                    many = threads > 1 and len(ahead) > 1
-                    trees += list(pool.map(tree, ahead)) if many else [tree(t) for t in ahead]
+                    trees += list(pool.map(tree, ahead) if pool else map(tree, ahead))
                     history.seconds.append(time.perf_counter() - start)
                     if problem.callbacks:
                         energy.nodes.set(trees)

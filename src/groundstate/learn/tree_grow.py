@@ -19,6 +19,7 @@ from groundstate.learn.tree_kernels import (
     Work,
     best_cut,
     mix,
+    room,
     score,
     weight_of,
 )
@@ -62,6 +63,16 @@ def _load(rule: Rule, rows: Any, lo: int, hi: int, label: Any, y: Any, w: Any, w
     """Bring labels and sums of the rows of a node together."""
     for k in range(rule.size):
         work.total[k] = 0.0
+    if rule.fast:
+        for u in range(_U(lo), _U(hi)):
+            r, at = rows[u], u - _U(lo)
+            value = w[r] * (label[r] if rule.kind == GINI else y[r, 0])
+            work.stats[at, 0], work.stats[at, 1] = w[r], value
+            work.total[0] += w[r]
+            work.total[1] += value
+        if rule.kind == GINI:
+            work.total[0] -= work.total[1]
+        return
     for i in range(lo, hi):
         r, k = rows[i], i - lo
         if rule.kind == GINI or rule.kind == ENTROPY:
@@ -100,26 +111,26 @@ def _impurity(rule: Rule, rows: Any, lo: int, hi: int, y: Any, w: Any, total: An
 
 
 @inner
-def _partition(cols: Columns, rows: Any, spare: Any, lo: int, hi: int, cut: Cut) -> int:
+def _partition(cols: Columns, rows: Any, spare: Any, lo: int, hi: int, cut: Cut) -> Any:
     j, last, nan_left = cut.place[0], cut.place[1], cut.place[3]
     codes = cols.codes[j]
-    at, other = lo, 0
-    for i in range(lo, hi):
+    at, other, begin = _U(lo), _U(0), _U(lo)
+    for i in range(begin, _U(hi)):
         r = rows[i]
         c = np.int64(codes[r])
         if c == cols.missing:
-            go = nan_left
+            go = _U(nan_left)
         elif last < 0:
-            go = np.int64(cut.chosen[c])
+            go = _U(cut.chosen[c])
         else:
-            go = np.int64(c <= last)
+            go = _U(c <= last)
         rows[at] = r
         spare[other] = r
         at += go
-        other += 1 - go
+        other += _U(1) - go
     for i in range(other):
         rows[at + i] = spare[i]
-    return at
+    return np.int64(at)
 
 
 def empty_nodes(capacity: int, size: int, classes: bool, wide: int, sets: bool) -> Grown:
@@ -135,13 +146,13 @@ def empty_nodes(capacity: int, size: int, classes: bool, wide: int, sets: bool) 
     )  # fmt: skip
 
 
-def workspace(n: int, d: int, size: int, classes: bool, wide: int) -> tuple[Work, Cut]:
+def workspace(n: int, d: int, size: int, classes: bool, wide: int, fast: bool) -> tuple[Work, Cut]:
     """Memory for nodes of up to n rows and columns of up to ``wide`` codes."""
     work = Work(
         np.zeros(wide * size), np.zeros(wide, np.int64), np.empty(wide + 1, np.int64),
         np.empty(d, np.int64), np.zeros(size), np.zeros(size), np.zeros(size),
-        np.empty(n if classes else 1, np.int64), np.empty((n, 1 if classes else size)),
-        np.empty(n, np.int32),
+        np.empty(n if classes else 1, np.int64), np.empty((n, 1 if classes and not fast else size)),
+        np.empty(n, np.uint32),
     )  # fmt: skip
     cut = Cut(np.zeros(2), np.zeros(4, np.int64), np.zeros(wide, np.bool_), np.zeros(size))
     return work, cut
@@ -157,7 +168,7 @@ def grow(
     classes = rule.kind == GINI or rule.kind == ENTROPY
     any_sets = len(g.sets) > 1  # a tree of one node asks nothing
     gain, depth, path, pending, spare = g.gain, g.depth, g.path, g.pending, work.spare
-    n_pending = 0
+    n_pending, space = 0, room()
     g.hi[0], path[0] = n, seed
     n_nodes, n_leaves, whole = 1, 1, 0.0
     first, last = 0, 1  # nodes that are new
@@ -189,7 +200,7 @@ def grow(
                 absolute_cut(cols, rule, rows, lo, hi, y, w, path[v], work, cut)
                 own = -g.impurity[v] * weight
             else:
-                best_cut(cols, rule, rows, lo, hi, path[v], work, cut)
+                best_cut(cols, rule, rows, lo, hi, path[v], work, space, cut)
                 own = score(rule.kind, work.total)
             if cut.place[0] < 0:
                 continue

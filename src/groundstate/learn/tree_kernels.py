@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from groundstate.learn.tree_fast import fast_column, room
 from groundstate.learn.tree_jit import inner, sort_by
 
 GINI, ENTROPY, SQUARED, POISSON, ABSOLUTE = 0, 1, 2, 3, 4
@@ -45,6 +46,7 @@ class Rule(NamedTuple):
     least: float  # weight of a side
     random: bool  # a random cut per column instead of the best
     columns: int  # columns tried per node
+    fast: bool  # two sums per side, codes of one byte, columns of numbers: see `tree_fast`
 
 
 class Cut(NamedTuple):
@@ -67,7 +69,7 @@ class Work(NamedTuple):
     gap: Any  # (size,) sums of the rows with NaN
     side: Any  # (size,)
     label: Any  # (n,) of the rows of a node
-    stats: Any  # (n, size) or (n, 1) weights
+    stats: Any  # (n, size), (n, 1) weights, or (n, 2) weights and weighted values
     spare: Any  # (n,) rows
 
 
@@ -318,24 +320,32 @@ def _random_column(
 
 @inner
 def best_cut(
-    cols: Columns, rule: Rule, rows: Any, lo: int, hi: int, seed: Any, work: Work, cut: Cut
-) -> None:
+    cols: Columns, rule: Rule, rows: Any, lo: int, hi: int, seed: Any, work: Work, space: Any,
+    cut: Cut,
+) -> None:  # fmt: skip
     """The best cut over columns, all of them in order or some in random order.
 
     A column that is constant in the node does not count as tried.
     """
     d = len(cols.n_bins)
-    right = np.empty(rule.size)
     cut.number[0], cut.place[0] = NONE, -1
-    order = work.order
+    order, tried = work.order, 0
     for j in range(d):
         order[j] = j
-    tried = 0
+    if rule.fast:
+        w_all, b_all = weight_of(rule.kind, work.total), work.total[1]
+        for t in range(d):
+            j = _drawn(rule, order, t, seed)
+            tried += fast_column(cols.codes[j], j, cols.n_bins[j], rows, lo, hi, work.stats, w_all,
+                                 b_all, rule.least, space, cut)  # fmt: skip
+            if tried >= rule.columns:
+                break
+        if rule.kind == GINI and cut.place[0] >= 0:
+            cut.number[0] = 2 * cut.number[0] - 2 * b_all + w_all
+        return
+    right = np.empty(rule.size)
     for t in range(d):
-        if rule.columns < d:
-            pick = t + np.int64(mix(seed + _U(t) * _U(0x9E3779B97F4A7C15)) % _U(d - t))
-            order[t], order[pick] = order[pick], order[t]
-        j = order[t]
+        j = _drawn(rule, order, t, seed)
         if rule.random and not cols.categories[j]:
             tried += _random_column(cols, rule, j, rows, lo, hi, work, right, seed, cut)
         else:
@@ -344,5 +354,15 @@ def best_cut(
             return
 
 
+@inner
+def _drawn(rule: Rule, order: Any, t: int, seed: Any) -> Any:
+    """The column that comes at place t: all in order, or by a shuffle that goes as far as asked."""
+    d = len(order)
+    if rule.columns < d:
+        pick = t + np.int64(mix(seed + _U(t) * _U(0x9E3779B97F4A7C15)) % _U(d - t))
+        order[t], order[pick] = order[pick], order[t]
+    return np.int64(order[t])
+
+
 __all__ = ["ABSOLUTE", "ENTROPY", "GINI", "POISSON", "SQUARED", "Columns", "Cut", "Rule", "Work",
-           "best_cut", "mix", "score", "weight_of"]  # fmt: skip
+           "best_cut", "mix", "room", "score", "weight_of"]  # fmt: skip

@@ -56,6 +56,7 @@ class TreeLimits:
     max_leaves: int | None = None
     min_decrease: float = 0.0
     rising: tuple[int, ...] | None = None
+    exact_rows: int = EXACT_ROWS
 
 
 class TreeRows:
@@ -92,18 +93,21 @@ class TreeRows:
         if kind == POISSON and (self.y.min() < 0 or not self.y.sum() > 0):
             raise DataError("criterion='poisson' needs non-negative y with a positive sum")
         self.kind = kind
-        binned = limits.splitter == "hist" or (limits.splitter != "exact" and n > EXACT_ROWS)
+        binned = limits.splitter == "hist" or (limits.splitter != "exact" and n > limits.exact_rows)
         self.exact = not binned
         sizes = None if categories is None else np.array(categories, np.int64)
         given = None if weight is None else self.weight
-        bins = Bins.of(X, given, 255 if binned else n + 1, sizes, threads=threads)
+        if binned:
+            bins = Bins.of(X, given, 255, sizes, threads=threads)
+            levels = [_first_values(bins, X, j) for j in range(d)]
+        else:
+            bins, levels = Bins.exact(X, given, sizes)
         most = int(bins.n_bins.max(initial=1))
-        dtype = np.uint8 if binned or most < 255 else np.uint16 if most < 65_535 else np.uint32
+        dtype = np.uint8 if binned or most < 255 else np.uint32  # each width is compiled
         bins.missing = int(np.iinfo(dtype).max)
         codes = np.empty((d, n), dtype)
         bins.encode(X, codes, threads)
         self.bins = bins
-        levels = [self._levels(j) for j in range(d)]
         self.columns = Columns(
             codes,
             bins.n_bins,
@@ -114,21 +118,10 @@ class TreeRows:
             bins.missing,
         )
 
-    def _levels(self, j: int) -> F64:
-        """The smallest value of each code of a column."""
-        edges, column = self.bins.edges[j], self.X[:, j]
-        if self.bins.categories[j]:
-            return np.arange(len(edges) + 1.0)
-        if self.exact:
-            known = np.unique(column[(self.weight > 0) & ~np.isnan(column)]).astype(np.float64)
-            return known if len(known) else np.zeros(1)
-        low = float(np.nanmin(column)) if not np.isnan(column).all() else 0.0
-        return np.concatenate([[low], edges])
-
     def grow(self, weight: F64, seed: int) -> Tree:
         """A tree on rows of these weights; rows of weight zero are left out."""
         limits = self.limits
-        rows = np.flatnonzero(weight > 0).astype(np.int32)
+        rows = np.flatnonzero(weight > 0).astype(np.uint32)
         if not len(rows):
             raise DataError("the weights sum to zero; at least one row needs a positive weight")
         total = float(weight.sum())
@@ -138,13 +131,12 @@ class TreeRows:
         least = max(least, limits.min_share * total) * (1 - 1e-12)
         split = limits.min_split * scale * (1 - 1e-12) if limits.min_split > 2 else 0.0
         d = self.X.shape[1]
-        rule = Rule(
-            self.kind,
-            self.classes or 1 + self.y.shape[1],
-            least,
-            limits.splitter == "random",
-            d if limits.columns is None else max(1, min(d, limits.columns)),
-        )
+        size, drawn = self.classes or 1 + self.y.shape[1], limits.splitter == "random"
+        plain = not (drawn or self.bins.categories.any() or limits.rising)
+        fast = plain and size == 2 and self.kind in (GINI, SQUARED)
+        fast = fast and self.columns.codes.dtype == np.uint8
+        columns = d if limits.columns is None else max(1, min(d, limits.columns))
+        rule = Rule(self.kind, size, least, drawn, columns, fast)
         leaves = len(rows) if limits.max_leaves is None else min(len(rows), limits.max_leaves)
         if limits.max_depth is not None:
             leaves = min(leaves, 1 << min(limits.max_depth, 30))
@@ -152,9 +144,9 @@ class TreeRows:
         stop = Stop(depth, limits.max_leaves or 0, split, limits.min_decrease)
         wide, classes = int(self.bins.n_bins.max(initial=1)), self.classes > 0
         sets = bool(self.bins.categories.any())
-        grown = empty_nodes(2 * leaves - 1, rule.size, classes, wide, sets)
+        grown = empty_nodes(2 * leaves - 1, size, classes, wide, sets)
         n = grow(
-            self.columns, rule, stop, grown, *workspace(len(rows), d, rule.size, classes, wide),
+            self.columns, rule, stop, grown, *workspace(len(rows), d, size, classes, wide, fast),
             rows, self.label, self.y, weight, np.uint64(seed),
         )  # fmt: skip
         return self._tree(grown, n, rows, weight)
@@ -217,6 +209,15 @@ class TreeRows:
         gaps = (self.columns.codes == self.bins.missing).any(1)
         clean = inner[~gaps[feature[inner]]]
         nan_left[clean] = weight[left[clean]] > weight[right[clean]]
+
+
+def _first_values(bins: Bins, X: NDArray[Any], j: int) -> F64:
+    """The smallest value of each code of a column."""
+    edges, column = bins.edges[j], X[:, j]
+    if bins.categories[j]:
+        return np.arange(len(edges) + 1.0)
+    low = float(np.nanmin(column)) if not np.isnan(column).all() else 0.0
+    return np.concatenate([[low], edges])
 
 
 __all__ = ["KINDS", "TreeLimits", "TreeRows"]

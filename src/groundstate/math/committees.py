@@ -113,4 +113,33 @@ def bootstrap_indices(
     return drawn, np.setdiff1d(np.arange(n), drawn)
 
 
-__all__ = ["Decomposition", "bootstrap_indices", "ensemble_decomposition"]
+def bootstrap_split(
+    n: int, share: float = 0.8, random_state: RandomState = None, *, leaky: bool = False
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    r"""Rows to learn from, drawn with replacement, and rows to judge by, which were not drawn.
+
+    Parameters
+    ----------
+    n : number of rows
+    share : of the draws that a leaky split learns from
+    leaky : for demonstration only: cut one resample in two, so that a share of about
+        :math:`1 - e^{-\rho}` of the rows to judge by was learned from
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> learned, judged = bootstrap_split(2000, random_state=0)
+    >>> bool(np.isin(judged, learned).any())
+    False
+    >>> learned, judged = bootstrap_split(20_000, random_state=0, leaky=True)
+    >>> bool(np.isin(judged, learned).mean() > 0.5)
+    True
+    """
+    drawn, outside = bootstrap_indices(n, random_state=random_state)
+    if not leaky:
+        return drawn, outside
+    cut = round(share * n)
+    return drawn[:cut], drawn[cut:]
+
+
+__all__ = ["Decomposition", "bootstrap_indices", "bootstrap_split", "ensemble_decomposition"]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from groundstate.math.conjugate import Solved, conjugate
 from groundstate.math.kernels import Geometry, Kernel
-from groundstate.math.low_rank import LowRank, pivoted_cholesky
+from groundstate.math.low_rank import LowRank, explained_by, pivoted_cholesky
 
 TILE = 2**24  # kernel values at once
 
@@ -26,6 +26,7 @@ class TiledCovariance:
     theta : free parameters of the kernel
     single : compute tiles in float32; solutions are refined by float64 residuals
     rank : columns of the preconditioner
+    pivots : its rows, where they are chosen already, so that it changes smoothly with θ
 
     Examples
     --------
@@ -46,9 +47,10 @@ class TiledCovariance:
         *,
         single: bool = False,
         rank: int = 100,
+        pivots: Tensor | None = None,
     ) -> None:
         self.kernel, self.x, self.spread, self.theta = kernel, x, spread, theta
-        self.single, self.rank = single, rank
+        self.single, self.rank, self.pivots = single, rank, pivots
         self.rows = max(1, TILE // max(1, len(x)))
         self._one: dict[bool, Tensor] = {}  # by precision: the only tile of a small table
 
@@ -93,7 +95,10 @@ class TiledCovariance:
     @cached_property
     def preconditioner(self) -> LowRank:
         """The part of K that a few rows explain, and what is left on the diagonal."""
-        L, _ = pivoted_cholesky(self.kernel, self.x, self.rank, self.theta)
+        if self.pivots is None:
+            L, _ = pivoted_cholesky(self.kernel, self.x, self.rank, self.theta)
+        else:
+            L = explained_by(self.kernel, self.x, self.x[self.pivots], self.theta)
         own = self.kernel.diagonal(self.x, self.theta, noise=False).detach()
         left = (own - L.square().sum(1)).clamp(min=0)
         return LowRank(L, self.spread + left.mean() + 1e-10 * own.mean())

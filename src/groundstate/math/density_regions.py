@@ -4,7 +4,9 @@ r"""Highest-density sets: the smallest sets that hold a given probability,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,19 +27,28 @@ class DensitySet:
     level : probability inside
     threshold : t, ``(B,)``
     volume : length (or area, volume) of the set, ``(B,)``
-    intervals : in one dimension, B tensors ``(n_intervals, 2)``, ascending; else None
+    intervals : in one dimension, B arrays ``(n_intervals, 2)``, ascending; else None
     law : the mixtures
     """
 
     level: float
-    threshold: Tensor
-    volume: Tensor
-    intervals: list[Tensor] | None
+    threshold: Any
+    volume: Any
+    intervals: list[Any] | None
     law: GaussianMixtureLaw = field(repr=False)
 
-    def contains(self, y: Tensor) -> Tensor:
+    def contains(self, y: Any) -> Any:
         """Whether the value of each row lies in its set, bool ``(B,)``."""
-        return self.law.log_prob(y.reshape(len(self.threshold), -1)) >= self.threshold.log()
+        values = torch.as_tensor(y).to(self.law.mu).reshape(len(self.threshold), -1)
+        inside = self.law.log_prob(values) >= torch.as_tensor(self.threshold).to(values).log()
+        return inside if isinstance(self.threshold, Tensor) else inside.cpu().numpy()
+
+    def given(self, give: Callable[[Tensor], Any]) -> DensitySet:
+        """The same set in another kind of arrays."""
+        cut = None if self.intervals is None else [give(i) for i in self.intervals]
+        return replace(
+            self, threshold=give(self.threshold), volume=give(self.volume), intervals=cut
+        )
 
 
 @torch.no_grad()
@@ -45,7 +56,7 @@ def density_set(
     law: GaussianMixtureLaw,
     level: float = 0.9,
     *,
-    n_draws: int = 4000,
+    n_draws: int = 2000,
     generator: torch.Generator | None = None,
 ) -> DensitySet:
     r"""Draw, score each draw by its density, and keep what lies above the (1 − level) quantile.

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from groundstate.math.kernels import Geometry, Kernel
+from groundstate.math.process import cholesky
 
 
 def pivoted_cholesky(
@@ -60,6 +61,24 @@ def pivoted_cholesky(
     return L[: len(chosen)].T.contiguous(), at
 
 
+@torch.no_grad()
+def explained_by(kernel: Kernel, x: Tensor, u: Tensor, theta: Tensor | None = None) -> Tensor:
+    r"""L with :math:`LL^\top = K_{xu}K_{uu}^{-1}K_{ux}`, the part of K that rows u explain, ``(n, k)``.
+
+    Examples
+    --------
+    >>> from groundstate.math.kernels import RBF
+    >>> x = torch.tensor([[0.0], [1.0]]).double()
+    >>> L = explained_by(RBF(1.0), x, x)
+    >>> bool((L @ L.T - RBF(1.0)(x)).abs().max() < 1e-6)
+    True
+    """
+    K = kernel.of(Geometry(u, u), theta)
+    K.diagonal().add_(1e-8 * K.diagonal().mean())
+    across = kernel.of(Geometry(u, x), theta)  # (k, n)
+    return torch.linalg.solve_triangular(cholesky(K), across, upper=False).T.contiguous()
+
+
 class LowRank:
     r""":math:`P = LL^\top + \operatorname{diag}(D)`, solved in :math:`O(nk)` by its small side.
 
@@ -104,4 +123,4 @@ class LowRank:
         return found
 
 
-__all__ = ["LowRank", "pivoted_cholesky"]
+__all__ = ["LowRank", "explained_by", "pivoted_cholesky"]

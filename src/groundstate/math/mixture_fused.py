@@ -120,8 +120,8 @@ class _RowsNLL(Function):
         from groundstate.math.mixture_kernels import head_rows
 
         grad, gy, nll = torch.empty_like(out), torch.empty_like(y), out.new_empty(len(out))
-        arrays = [v.detach().numpy() for v in (out, y, nll, grad, gy)]
-        head_rows(*arrays[:2], k, sizes[1] // k, sizes[2] > 0, min_scale, *arrays[2:])
+        o, t, e, g, h = (v.detach().numpy() for v in (out, y, nll, grad, gy))
+        head_rows(o, t, k, sizes[1] // k, sizes[2] > 0, min_scale, e, g, h)
         ctx.save_for_backward(out, y)
         ctx.kept, ctx.shape = (grad, gy), (sizes, k, min_scale)
         return nll
@@ -129,7 +129,8 @@ class _RowsNLL(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
-            return _again(ctx, *ctx.saved_tensors, grads[0])
+            out, y = ctx.saved_tensors
+            return _again(ctx, out, y, grads[0])
         g = grads[0].unsqueeze(1)
         grad, gy = ctx.kept
         return grad * g, gy * g if ctx.needs_input_grad[1] else None, None, None, None

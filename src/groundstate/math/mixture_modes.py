@@ -12,7 +12,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from groundstate.math.gaussian_mixtures import GaussianMixtureLaw
+from groundstate.math.gaussian_mixtures import GaussianMixtureLaw, joint_log_density
 
 CELLS = 2**21  # numbers of one block (B, starts, K, d)
 ITERATIONS = 100
@@ -31,43 +31,75 @@ def _starts(law: GaussianMixtureLaw) -> Tensor:
     return torch.cat([law.mu, law.mean.unsqueeze(1), *middles], 1)  # (B, S, d)
 
 
-def _climb(law: GaussianMixtureLaw, y: Tensor) -> tuple[Tensor, Tensor]:
-    """End points of the starts ``(B, S, d)``, and the Hessian of log p there ``(B, S, d, d)``."""
-    spread = GaussianMixtureLaw(
-        law.log_weights.unsqueeze(1), law.mu.unsqueeze(1), law.sigma.unsqueeze(1)
-    )  # one law for all starts of a row
-    precision = law.sigma.unsqueeze(1).square().reciprocal()  # (B, 1, K, 1 or d)
-    reach = 0.5 * law.sigma.flatten(1).min(1).values[:, None, None]
-    eye = torch.eye(y.shape[-1], dtype=y.dtype, device=y.device)
-    small = 1e-10 * law.variance.sum(-1).sqrt()[:, None]
-    H = y.new_zeros(*y.shape, y.shape[-1])
+class _Points:
+    """Points ``(N, d)``, each with a mixture of its own: log density, gradient and Hessian."""
+
+    def __init__(self, log_weights: Tensor, mu: Tensor, sigma: Tensor) -> None:
+        self.parts = log_weights, mu, sigma
+        self.mu, self.precision = mu, sigma.square().reciprocal()  # (N, K, d), (N, K, 1 or d)
+
+    def keep(self, index: Tensor) -> _Points:
+        return _Points(*(part[index] for part in self.parts))
+
+    def look(self, y: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """log p ``(N,)``, gradient ``(N, d)``, pull ``(N, d)`` and Hessian ``(N, d, d)``."""
+        joint = joint_log_density(*self.parts, y)
+        r = torch.softmax(joint, -1).unsqueeze(-1)  # (N, K, 1)
+        push = (self.mu - y.unsqueeze(-2)) * self.precision  # (N, K, d)
+        g = (r * push).sum(-2)
+        total = (r * self.precision).sum(-2).expand_as(g)
+        H = (r * push).mT @ push - g.unsqueeze(-1) * g.unsqueeze(-2) - torch.diag_embed(total)
+        return torch.logsumexp(joint, -1), g, total, H
+
+
+def _newton(H: Tensor, g: Tensor) -> Tensor:
+    """The step to where the gradient vanishes; not finite where there is none."""
+    if g.shape[-1] == 1:
+        return -g / H[..., 0]
+    return torch.linalg.solve_ex(H, -g.unsqueeze(-1))[0].squeeze(-1)
+
+
+def _climb(law: GaussianMixtureLaw, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """End points of the starts ``(B, S, d)``, log densities there, and Hessians."""
+    B, S, d = y.shape
+    every = [v.repeat_interleave(S, 0) for v in (law.log_weights, law.mu, law.sigma)]
+    points, y = _Points(*every), y.reshape(-1, d)
+    reach = 0.5 * every[2].flatten(1).min(1).values[:, None]
+    tiny = max(1e-10, 10 * torch.finfo(y.dtype).eps)
+    small = tiny * law.variance.sum(-1).sqrt().repeat_interleave(S, 0)
+    state = points.look(y)
+    ends, active = [y, state[0], state[3]], torch.arange(B * S, device=y.device)
     for _ in range(ITERATIONS):
-        r = spread.responsibilities(y).unsqueeze(-1)  # (B, S, K, 1)
-        a = (r * precision).expand(*r.shape[:-1], y.shape[-1])
-        pull = (law.mu.unsqueeze(1) - y.unsqueeze(-2)) * precision  # (B, S, K, d)
-        g = (r * pull).sum(-2)
-        total = a.sum(-2)
-        H = (r * pull).mT @ pull - g.unsqueeze(-1) * g.unsqueeze(-2) - total.unsqueeze(-1) * eye
-        shift = g / total  # mean shift, written as a step
-        step, failed = torch.linalg.solve_ex(H, -g.unsqueeze(-1))
-        step = step.squeeze(-1)
-        ahead = ((step * g).sum(-1, keepdim=True) > 0) & (failed == 0).unsqueeze(-1)
-        near = step.norm(dim=-1, keepdim=True) <= reach
-        quick = torch.where(ahead & near, step, shift)
-        better = spread.log_prob(y + quick) >= spread.log_prob(y + shift)
-        move = torch.where(better.unsqueeze(-1), quick, shift)
+        height, g, total, H = state
+        shift = g / total  # mean shift, written as a step: it never goes down
+        step = _newton(H, g)
+        ahead = ((step * g).sum(-1, keepdim=True) > 0) & (step.norm(dim=-1, keepdim=True) <= reach)
+        move = torch.where(ahead, step, shift)
+        state = points.look(y + move)
+        lower = (state[0] < height).nonzero().squeeze(1)
+        if len(lower):
+            move[lower] = shift[lower]
+            again = points.keep(lower).look(y[lower] + shift[lower])
+            state = tuple(v.index_copy(0, lower, w) for v, w in zip(state, again))  # type: ignore[assignment]
         y = y + move
-        if bool((move.norm(dim=-1) <= small).all()):
+        for end, value in zip(ends, (y, state[0], state[3])):
+            end[active] = value
+        moving = (move.norm(dim=-1) > small).nonzero().squeeze(1)
+        if not len(moving):
             break
-    return y, H
+        if len(moving) < 0.7 * len(y):  # go on with what still moves
+            points, y, active = points.keep(moving), y[moving], active[moving]
+            reach, small = reach[moving], small[moving]
+            state = tuple(v[moving] for v in state)  # type: ignore[assignment]
+    return ends[0].view(B, S, d), ends[1].view(B, S), ends[2].view(B, S, d, d)
 
 
 def _maxima(law: GaussianMixtureLaw) -> tuple[Tensor, Tensor]:
     """End points ``(B, S, d)`` by falling density, and which of them are maxima ``(B, S)``."""
-    y, H = _climb(law, _starts(law))
-    height = torch.stack([law.log_prob(part) for part in y.unbind(1)], 1)  # (B, S)
+    y, height, H = _climb(law, _starts(law))
     scale = H.abs().flatten(2).max(-1).values
-    top = torch.linalg.eigvalsh(H)[..., -1] < -1e-7 * scale
+    flat = H[..., 0, 0] if y.shape[-1] == 1 else torch.linalg.eigvalsh(H)[..., -1]
+    top = flat < -1e-7 * scale
     order = torch.where(top, height, -torch.inf).argsort(dim=1, descending=True, stable=True)
     return y.take_along_dim(order.unsqueeze(-1), 1), top.take_along_dim(order, 1)
 

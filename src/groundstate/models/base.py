@@ -20,7 +20,7 @@ from sklearn.callback import CallbackSupportMixin, FitCallback
 from sklearn.callback._callback_support import callback_management_context
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import make_constraint
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor
 
 from groundstate.compute.device import resolve_device
@@ -32,6 +32,7 @@ from groundstate.learn import fit as learn
 from groundstate.learn.base import History, Penalty, Problem, Rule, Solver
 from groundstate.models.arrays import Home, plain_rows, plain_target, tensor, unwrap
 from groundstate.models.bridge import SklearnBridge
+from groundstate.models.validation import validate_data
 
 
 @cache
@@ -158,7 +159,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         self, plan: Plan, data: Mapping[str, Tensor], weight: Tensor | None, callbacks: list[Any]
     ) -> History:
         """Learn; what ``learn.fit`` checks of the data was checked at the door already."""
-        seed = getattr(self, "random_state", None)
+        seed = getattr(self, "random_state", 0)  # without the parameter nothing is random
         if plan.solver is not None and plan.data is None:
             problem = Problem(
                 plan.energy, plan.rule, data, weight, plan.penalty, tuple(callbacks), Key.of(seed)

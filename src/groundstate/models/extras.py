@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.compute.random import Key
@@ -16,6 +16,7 @@ from groundstate.learn.callbacks import Progress
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import EnergyEstimator
 from groundstate.models.bridge import SklearnBridge
+from groundstate.models.validation import validate_data
 
 
 class VerboseMixin(EnergyEstimator):

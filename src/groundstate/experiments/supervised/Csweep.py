@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groundstate import SVC
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import clouds, is_falling
+from groundstate.models.svm.svc import SVC
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

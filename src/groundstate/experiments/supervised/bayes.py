@@ -26,6 +26,7 @@ from groundstate.learn import (
     sgd,
 )
 from groundstate.learn.base import Batch
+from groundstate.learn.committee_posterior import GibbsPosterior
 from groundstate.models.ensembles.snapshot_ensemble_regressor import SnapshotEnsembleRegressor
 
 if TYPE_CHECKING:
@@ -42,11 +43,11 @@ LAWS = {  # prior, β and repetitions of the rows: mean and variance of θ
 }
 
 
-def posterior(prior: Any, beta: float, times: int) -> ParameterEnergy:
-    r""":math:`e(\theta) = \beta\sum_i\tfrac12(x_i - \theta)^2 - \log p(\theta)`."""
+def posterior(prior: Any, beta: float, times: int) -> GibbsPosterior:
+    r""":math:`q(\theta) \propto p(\theta)\,e^{-\beta\sum_i\frac12(x_i - \theta)^2}`."""
     x = ROWS.repeat(times)[:, None]
     data = {"x": x, "z": torch.zeros(len(x), dtype=torch.int64)}
-    return ParameterEnergy(CentroidEnergy(1, 1).double(), Naive(), data, prior, 1 / beta)
+    return GibbsPosterior(CentroidEnergy(1, 1).double(), prior, beta).fit(data)
 
 
 def walk(energy: ParameterEnergy, draws: int, key: Key) -> F64:
@@ -125,14 +126,21 @@ def bayes(seed: int = 0, *, quick: bool = False) -> Result:
     claims, drawn = list[Claim](), dict[str, F64]()
     numbers: dict[str, Any] = {}
     for name, (prior, beta, times, mean, variance) in LAWS.items():
-        drawn[name] = values = walk(posterior(prior, beta, times), draws, key.fold(name))
+        q = posterior(prior, beta, times)
+        off = max(abs(q.law.mean.item() - mean), abs(q.law.variance.item() - variance))
+        claims.append(Claim.at_most(f"{name}: closed form, largest error", off, 1e-9))
+        drawn[name] = values = walk(q.theta, draws, key.fold(name))
         numbers[name] = [float(values.mean()), float(values.var(ddof=1))]
         claims += _within(name, values, mean, variance)
     name = "N(0, 1), β = 1"
     noise = key.fold("predictive").numpy().standard_normal(draws)
     claims += _within("predictive", drawn[name] + noise, 2.25, 1.25)
 
-    counted = posterior(PRIOR, 1.0, 1)
+    ahead: Any = posterior(PRIOR, 1.0, 1).predictive({"z": torch.zeros(1, dtype=torch.int64)})
+    off = max(abs(ahead.mean.item() - 2.25), abs(ahead.variance.item() - 1.25))
+    claims.append(Claim.at_most("predictive: closed form, largest error", off, 1e-9))
+
+    counted = posterior(PRIOR, 1.0, 1).theta
     before, steps = counted.passes, 50
     sample(counted, "theta", n=1, method=Metropolis(n_steps=steps, adapt=False, burn_in=0),
            generator=key.fold("count").torch(), init={"theta": counted.theta})  # fmt: skip

@@ -90,6 +90,10 @@ def boost(seed: int = 0, *, quick: bool = False) -> Result:
                             {"loss": HUBER, "learning_rate": 1.0, "line_search": "exact"}),
         "logistic, step 20": (GradientBoostingClassifier, classes,
                               {"learning_rate": 20.0, "line_search": "none"}),
+        "Huber, full step": (GradientBoostingRegressor, rough,
+                             {"loss": HUBER, "learning_rate": 1.0, "line_search": "none"}),
+        "logistic, full step": (GradientBoostingClassifier, classes,
+                                {"learning_rate": 1.0, "line_search": "none"}),
         "logistic, leaves": (GradientBoostingClassifier, classes, {"learning_rate": 0.1}),
         "logistic, searched": (GradientBoostingClassifier, classes,
                                {"learning_rate": 1.0, "line_search": "exact"}),
@@ -124,8 +128,8 @@ def boost(seed: int = 0, *, quick: bool = False) -> Result:
             left.semilogx(np.arange(1, TREES + 1), curve, color=colour, label=f"ν = {rate:g}")
         left.set(title="test error", xlabel="trees", ylim=(0, None))
         left.legend()
-        for (name, values), colour in zip(steps.items(), (*COLOURS, "black")):
-            dashed = "step" in name
+        for (name, values), colour in zip(steps.items(), (*COLOURS, "black", "#c49c3f", "#7fa8d9")):
+            dashed = "step" in name  # not searched
             middle.semilogy(
                 np.maximum(values / values[0], 1e-3),
                 "--" if dashed else "-",

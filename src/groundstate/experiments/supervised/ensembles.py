@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from groundstate import (
-    DecisionTreeRegressor,
-    HistGradientBoostingRegressor,
-    LinearRegression,
-    RandomForestRegressor,
-)
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import friedman
 from groundstate.models.ensembles.bagging_regressor import BaggingRegressor
+from groundstate.models.ensembles.hist_gradient_boosting_regressor import (
+    HistGradientBoostingRegressor,
+)
+from groundstate.models.ensembles.random_forest_regressor import RandomForestRegressor
+from groundstate.models.linear.linear_regression import LinearRegression
+from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groundstate import LinearRegression
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.models.linear.linear_regression import LinearRegression
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from groundstate import GLM, PoissonRegressor
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
+from groundstate.models.linear.glm import GLM
+from groundstate.models.linear.poisson_regressor import PoissonRegressor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

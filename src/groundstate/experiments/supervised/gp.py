@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from groundstate import GaussianProcessRegressor
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
 from groundstate.math.kernels import RBF, Laplacian, Linear, Periodic
+from groundstate.models.processes.gaussian_process_regressor import GaussianProcessRegressor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groundstate import LogisticRegression
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, Rng
 from groundstate.models.linear.gaussian_regressor import GaussianRegressor
+from groundstate.models.linear.logistic_regression import LogisticRegression
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from groundstate import SVC
 from groundstate.compute.random import Key
 from groundstate.data.generators import spirals
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, Rng, regions
 from groundstate.math.features import RBFTaylor
 from groundstate.math.kernels import RBF
+from groundstate.models.svm.svc import SVC
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groundstate import KMeans, KNeighborsClassifier
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, clouds
+from groundstate.models.clusters.kmeans import KMeans
+from groundstate.models.neighbors.k_neighbors_classifier import KNeighborsClassifier
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

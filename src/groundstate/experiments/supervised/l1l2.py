@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import minimize
 
-from groundstate import Lasso, Ridge
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
+from groundstate.models.linear.lasso import Lasso
 from groundstate.models.linear.paths import lasso_path
+from groundstate.models.linear.ridge import Ridge
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groundstate import (
-    GaussianMixture,
-    KNeighborsClassifier,
-    LinearDiscriminantAnalysis,
-    LogisticRegression,
-    ProbabilisticPCA,
-)
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, dots
+from groundstate.models.discriminant.linear_discriminant_analysis import LinearDiscriminantAnalysis
+from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA
+from groundstate.models.linear.logistic_regression import LogisticRegression
+from groundstate.models.mixtures.gaussian_mixture import GaussianMixture
+from groundstate.models.neighbors.k_neighbors_classifier import KNeighborsClassifier
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groundstate import LinearRegression
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, Rng
 from groundstate.math.stats.linearity import linearity_test
+from groundstate.models.linear.linear_regression import LinearRegression
 from groundstate.models.linear.smoothing_spline_regressor import SmoothingSplineRegressor
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groundstate import LogisticRegression
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, clouds, is_falling
+from groundstate.models.linear.logistic_regression import LogisticRegression
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +45,7 @@ def logodds(seed: int = 0, *, quick: bool = False) -> Result:
     y = (rng.random(ROWS) < 1 / (1 + np.exp(-OFFSET - SLOPE * x))).astype(np.float64)
     middle, odds, precision = binned(x, y)
     steep = float(np.polyfit(middle, odds, 1, w=np.sqrt(precision))[0])
-    model = LogisticRegression(C=1e8).fit(x[:, None], y)
+    model = LogisticRegression(C=np.inf).fit(x[:, None], y)
     p = model.predict_proba(x[:, None])[:, 1]
     recall = [float(y[p > d].sum() / y.sum()) for d in DELTAS]
     exact = [float(y[p > d].mean()) if (p > d).any() else 1.0 for d in DELTAS]

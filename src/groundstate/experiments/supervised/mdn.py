@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri
 
-from groundstate import MixtureDensityRegressor
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, Rng
+from groundstate.models.networks.mixture_density_regressor import MixtureDensityRegressor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import minimize
 
-from groundstate import LinearRegression
 from groundstate.compute.random import Key
+from groundstate.evaluate.goodness import r2
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
+from groundstate.models.linear.linear_regression import LinearRegression
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,12 +47,9 @@ def likeliest(X: F64, y: F64) -> F64:
     return found
 
 
-def r2_forms(y: F64, f: F64) -> tuple[float, float, float]:
+def r2_forms(y: F64, f: F64) -> list[float]:
     """Residual, explained and squared-correlation form of R²."""
-    total = ((y - y.mean()) ** 2).sum()
-    residual = 1 - ((y - f) ** 2).sum() / total
-    explained = ((f - y.mean()) ** 2).sum() / total
-    return float(residual), float(explained), float(np.corrcoef(y, f)[0, 1] ** 2)
+    return [r2(y, f, "residual"), r2(y, f, "explained"), r2(y, f, "pearson")]
 
 
 @experiment("SUP-X-ols", theme="supervised", title="Normal equations = descent = Gaussian ML")
@@ -76,7 +74,7 @@ def ols(seed: int = 0, *, quick: bool = False) -> Result:
         apart = max(np.abs(direct - walked).max(), np.abs(direct - likely).max())
         agreement[str(sigma)] = float(apart)
         claims.append(Claim.at_most(f"σ = {sigma:g}: largest distance of the three θ", apart, 1e-6))
-        forms[str(sigma)] = list(r2_forms(y, model.predict(X[:, 1:])))
+        forms[str(sigma)] = r2_forms(y, model.predict(X[:, 1:]))
         spread = max(forms[str(sigma)]) - min(forms[str(sigma)])
         claims.append(Claim.at_most(f"σ = {sigma:g}: spread of the R² forms", spread, 1e-12))
 
@@ -115,5 +113,5 @@ def ols(seed: int = 0, *, quick: bool = False) -> Result:
         out.set(title=f"beyond the data R² = {outside[0]:.1f}", xlabel="x", ylim=(-3, 3))
         out.legend()
 
-    numbers = {"distance": agreement, "R2": forms, "R2 out of sample": list(outside)}
+    numbers = {"distance": agreement, "R2": forms, "R2 out of sample": outside}
     return Result(claims, numbers, draw, size=(10.0, 3.3))

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from groundstate import SVC, Perceptron
-from groundstate.compute.line import WeightLine
 from groundstate.compute.random import Key
 from groundstate.energy import Energy, LinearEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, I64, dots
 from groundstate.experiments.tools import Watch
+from groundstate.learn.smo_rows import canonical_rows
+from groundstate.models.linear.perceptron import Perceptron
+from groundstate.models.svm.svc import SVC
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,8 +80,7 @@ def perceptron(seed: int = 0, *, quick: bool = False) -> Result:
     restless, _ = learn(X, flipped, EPOCHS)
     later = restless.history_.extra["mistakes"]
 
-    line = WeightLine.of(X, y)
-    order = line.batches(Key.of(0).fold("epoch", 0), line.total).rows.numpy()
+    order, _ = canonical_rows(torch.from_numpy(X), torch.from_numpy(y), None)
     apart = float(np.abs(thresholded(X, y, order, len(path) - 1) - path).max())
     claims = [
         Claim.equal("separable: mistakes in the last epoch", int(mistakes[-1]), 0),

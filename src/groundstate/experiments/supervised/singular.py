@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groundstate import LinearRegression, Ridge
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, slope
+from groundstate.models.linear.linear_regression import LinearRegression
+from groundstate.models.linear.ridge import Ridge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

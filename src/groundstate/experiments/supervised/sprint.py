@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groundstate import LinearRegression
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.models.linear.linear_regression import LinearRegression
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

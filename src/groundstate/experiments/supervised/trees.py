@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from groundstate import C45Classifier, ID3Classifier
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.math.impurity import entropy, gain_ratio, information_gain
+from groundstate.models.trees.c45_classifier import C45Classifier
+from groundstate.models.trees.id3_classifier import ID3Classifier
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from groundstate import SVC, LinearSVC
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.math.features import PolynomialKernelMap
+from groundstate.models.svm.linear_svc import LinearSVC
+from groundstate.models.svm.svc import SVC
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

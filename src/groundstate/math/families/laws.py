@@ -13,6 +13,7 @@ from torch.distributions import Distribution, constraints
 from groundstate.errors import Unsupported
 
 _CELLS = 2**21  # terms of the series held at once
+_LONG = 1e5  # jumps from which the series is too long
 
 
 class InverseGaussianLaw(Distribution):
@@ -133,16 +134,25 @@ class TweedieLaw(Distribution):
         return torch.where(positive, self._density(y, rate, scale), -rate)
 
     def _density(self, y: Tensor, rate: Tensor, scale: Tensor) -> Tensor:
-        """The series around its largest term, in blocks of rows."""
-        shape, flat = y.shape, (y.reshape(-1), rate.reshape(-1), scale.reshape(-1))
+        """The series around its largest term, in blocks of rows; a saddle point where it is long."""
         p = self.power
-        phi = self.phi.detach().expand(shape).reshape(-1)
-        top = (flat[0].detach() ** (2 - p) / (phi * (2 - p))).clamp_min(1.0)
-        reach = int(10 * math.sqrt(float(top.max()) + 1) + 20) if top.numel() else 1
-        rows = max(1, _CELLS // (2 * reach + 1))
-        pieces = zip(*(v.split(rows) for v in (*flat, top)), strict=True)
-        parts = [self._series(y, rate, scale, top, reach) for y, rate, scale, top in pieces]
-        return torch.cat(parts).reshape(shape) if parts else y
+        phi = self.phi.expand(y.shape)
+        top = (y.detach() ** (2 - p) / (phi.detach() * (2 - p))).clamp_min(1.0)
+        far = top > _LONG
+        near = [torch.where(far, torch.ones_like(v), v) for v in (y, rate, scale, top)]
+        flat = [v.reshape(-1) for v in near]
+        reach = int(10 * math.sqrt(float(flat[3].max()) + 1) + 20) if top.numel() else 1
+        pieces = zip(*(v.split(max(1, _CELLS // (2 * reach + 1))) for v in flat), strict=True)
+        parts = [self._series(a, b, c, d, reach) for a, b, c, d in pieces]
+        found = torch.cat(parts).reshape(y.shape)
+        return torch.where(far, self._saddle(y), found) if bool(far.any()) else found
+
+    def _saddle(self, y: Tensor) -> Tensor:
+        """−½log 2πφyᵖ − d/2φ, whose relative error falls as one over the number of jumps."""
+        p = self.power
+        d = y ** (2 - p) / ((1 - p) * (2 - p)) - y * self.mu ** (1 - p) / (1 - p)
+        half = d + self.mu ** (2 - p) / (2 - p)  # half the unit deviance
+        return -0.5 * torch.log(2 * math.pi * self.phi * y**p) - half / self.phi
 
     def _series(self, y: Tensor, rate: Tensor, scale: Tensor, top: Tensor, reach: int) -> Tensor:
         first = (top.round() - reach).clamp_min(1.0)
@@ -172,7 +182,16 @@ class TweedieLaw(Distribution):
         return (torch.exp(-rate[..., 0]) + (weight * inside).sum(-1)).to(self.mu)
 
     def quantile(self, q: float) -> Tensor:
-        """The smallest y with P(≤ y) ≥ q, by bisection."""
+        """The smallest y with P(≤ y) ≥ q, by bisection; of very many jumps the Gaussian one."""
+        many = self.rate > 1e4
+        z = float(torch.special.ndtri(torch.tensor(q, dtype=torch.float64)))
+        out = self.mean + z * self.variance.sqrt()
+        if not bool(many.all()):
+            few = TweedieLaw(self.mu[~many], self.phi[~many], self.power)
+            out = out.masked_scatter(~many, few._bisected(q))
+        return out
+
+    def _bisected(self, q: float) -> Tensor:
         low = torch.zeros_like(self.mu)
         high = self.mean + 20 * self.variance.sqrt() + 1e-12
         for _ in range(60):

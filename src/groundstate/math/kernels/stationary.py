@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from groundstate.math.kernels.base import WIDE, Bounds, Kernel, Scale, limits, positive
+from groundstate.math.kernels.bessel import bessel_decay
 from groundstate.math.kernels.geometry import Geometry
 
 
@@ -78,7 +79,7 @@ class Matern(Kernel):
     Parameters
     ----------
     length_scale, length_scale_bounds : as in `RBF`
-    nu : 0.5 (`Laplacian`), 1.5, 2.5 or infinity (`RBF`)
+    nu : smoothness; 0.5 is `Laplacian`, infinity `RBF`, and 0.5, 1.5, 2.5 are quick
 
     Examples
     --------
@@ -94,14 +95,16 @@ class Matern(Kernel):
     is_stationary: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.nu not in (0.5, 1.5, 2.5, math.inf):
-            raise ValueError(f"nu must be 0.5, 1.5, 2.5 or infinity, got {self.nu!r}")
+        if not self.nu > 0:
+            raise ValueError(f"nu must be positive, got {self.nu!r}")
         _checked(self)
 
     def _of(self, at: Geometry, p: dict[str, Any]) -> Tensor:
         if self.nu == math.inf:
             return gaussian(at, p["length_scale"])
         r = at.distance(p["length_scale"]) * math.sqrt(2 * self.nu)
+        if self.nu not in (0.5, 1.5, 2.5):
+            return bessel_decay(r, self.nu)
         decay = r.neg().exp()
         if self.nu == 0.5:
             return decay

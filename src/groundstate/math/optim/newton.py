@@ -245,8 +245,12 @@ def _modified(H: Tensor) -> Tensor:
 
 def _escape(objective: Objective, walk: Walk, H: Tensor) -> Tensor | None:
     """A step away from a saddle or maximum along the most negative curvature, or None."""
+    zero = 1e-8 * max(1.0, float(torch.linalg.matrix_norm(H, ord=1)))
+    eye = torch.eye(len(H), dtype=H.dtype, device=H.device)
+    if not bool(torch.linalg.cholesky_ex(H + zero * eye)[1]):
+        return None  # no negative curvature: cheaper to know than the eigenvalues
     values, vectors = torch.linalg.eigh(H)
-    if not float(values[0]) < -1e-8 * max(1.0, float(values.abs().max())):
+    if not float(values[0]) < -zero:
         return None
     d = vectors[:, 0] * max(1.0, float(walk.x.norm()))
     for _ in range(60):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from sklearn.utils.multiclass import _check_partial_fit_first_call
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.compute.device import resolve_device
@@ -18,6 +18,7 @@ from groundstate.learn import NLL, Closed, History
 from groundstate.models.arrays import Home, tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.validation import validate_data
 
 
 class ClosedFormClassifier(ProbabilisticClassifier):

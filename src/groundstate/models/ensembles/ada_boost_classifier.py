@@ -15,7 +15,8 @@ from torch import Tensor
 from groundstate.energy.tree_energies import TreeClassEnergy
 from groundstate.energy.tree_votes import VoteEnergy
 from groundstate.learn import SoftMin
-from groundstate.learn.boosting_votes import AdaBoost, GrownMember
+from groundstate.learn.boosting_votes import AdaBoost
+from groundstate.learn.tree_member import GrownMember
 from groundstate.models.base import Plan
 from groundstate.models.ensembles.member import member
 from groundstate.models.roles import ProbabilisticClassifier

@@ -14,7 +14,7 @@ from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassi
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="classification", role="classifier")
+@models.register(family="ensembles", task="classification", role="classifier", max_rows=2_000)
 class BaggingClassifier(Bagging, CommitteeClassifier):
     r"""The average of members fitted to rows drawn with replacement.
 

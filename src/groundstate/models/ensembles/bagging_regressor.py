@@ -14,7 +14,7 @@ from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegress
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="regression", role="regressor")
+@models.register(family="ensembles", task="regression", role="regressor", max_rows=2_000)
 class BaggingRegressor(Bagging, CommitteeRegressor):
     r"""The average of members fitted to rows drawn with replacement.
 

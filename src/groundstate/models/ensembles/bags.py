@@ -12,7 +12,7 @@ from torch import Tensor
 
 from groundstate.learn.committee import FitMembers
 from groundstate.models.ensembles.committees import CommitteeModel, amount
-from groundstate.models.ensembles.member import member
+from groundstate.models.ensembles.grown import fits
 from groundstate.models.extras import VerboseMixin
 
 CONSTRAINTS: dict[str, Any] = {
@@ -77,9 +77,10 @@ class Bagging(VerboseMixin, CommitteeModel):
         if columns > d:
             raise ValueError(f"max_features={columns}, but X has {d} columns")
         (base,) = self._kinds()
-        fits = member(base, len(self.classes_) if hasattr(self, "classes_") else None)
+        k = None if y.is_floating_point() else len(self.classes_)
+        whole = columns == d and not self.bootstrap_features
         return FitMembers(
-            (fits,) * self.n_estimators,
+            (fits(base, k, X, weight, whole),) * self.n_estimators,
             bootstrap=self.bootstrap,
             draws=draws,
             columns=columns,

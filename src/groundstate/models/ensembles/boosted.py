@@ -104,7 +104,7 @@ class HistogramBooster(VerboseMixin, TreeInputs):
         if given is False:
             return None
         top, other = (0.2, 0.1) if given is True else (float(share) for share in given)
-        if not (0 < top < 1 and 0 < other and top + other <= 1):
+        if not (0 < top < 1 and other > 0 and top + other <= 1):
             raise ValueError(
                 f"goss={given!r} must be shares (a, b) of rows with large and of other gradients, "
                 "above zero and together at most one, as in goss=(0.2, 0.1)"

@@ -12,17 +12,18 @@ import torch
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.energy.committee import CommitteeClassEnergy, CommitteeMeanEnergy
 from groundstate.learn import Naive, SoftMin
 from groundstate.learn.committee import FitMembers
-from groundstate.models.arrays import Home, tensor, unwrap
+from groundstate.models.arrays import Home, plain_rows, tensor, unwrap
 from groundstate.models.base import EnergyEstimator, Plan
-from groundstate.models.ensembles.member import member
+from groundstate.models.ensembles.grown import estimator_of, fits
 from groundstate.models.roles import EnergyRegressor, ProbabilisticClassifier
+from groundstate.models.validation import validate_data
 
 
 class CommitteeModel(EnergyEstimator):
@@ -31,6 +32,8 @@ class CommitteeModel(EnergyEstimator):
     energy_: Any
     n_jobs: int | None
     _hard: bool = False
+    _takes_nan: bool
+    _store_private: ClassVar[tuple[str, ...]] = ("_takes_nan",)
 
     def _bases(self) -> list[Any]:
         """The members before they are fitted."""
@@ -50,15 +53,15 @@ class CommitteeModel(EnergyEstimator):
         tags.target_tags.multi_output &= all(t.target_tags.multi_output for t in own)
         return tags
 
-    def _finite(self) -> Any:
-        return "allow-nan" if get_tags(self).input_tags.allow_nan else True
-
     def _checked(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
+        self._takes_nan = bool(get_tags(self).input_tags.allow_nan)
+        if not self._takes_nan or plain_rows(unwrap(X)[0]):
+            return super()._checked(X, y)
         X, _ = unwrap(X)
         y, _ = unwrap(y)
         X, y = validate_data(
             self, X, y, multi_output=self._multi_output, dtype=[np.float64, np.float32], order="C",
-            ensure_all_finite=self._finite(),
+            ensure_all_finite="allow-nan",
         )  # fmt: skip
         encoded, attributes = self._target(y)
         assert encoded is not None
@@ -68,18 +71,22 @@ class CommitteeModel(EnergyEstimator):
 
     def _rows(self, X: Any) -> tuple[Tensor, Home]:
         check_is_fitted(self, "energy_")
+        if not self._takes_nan or plain_rows(unwrap(X)[0]):
+            return super()._rows(X)
         X, home = unwrap(X)
         device, dtype = self.energy_.placement()
         kept = np.float64 if dtype == torch.float64 else np.float32
         rows = validate_data(
-            self, X, reset=False, dtype=kept, order="C", ensure_all_finite=self._finite()
+            self, X, reset=False, dtype=kept, order="C", ensure_all_finite="allow-nan"
         )
         return tensor(rows, device), home
 
     def _solver(self, X: Tensor, y: Tensor, weight: Tensor | None) -> FitMembers:
-        k = len(self.classes_) if hasattr(self, "classes_") else None
-        fits = tuple(member(base, k) for base in self._bases())
-        return FitMembers(fits, bootstrap=False, threads=self._threads())
+        k = None if y.is_floating_point() else len(self.classes_)
+        bases = self._bases()
+        made = {id(base): fits(base, k, X, weight) for base in {id(b): b for b in bases}.values()}
+        each = tuple(made[id(base)] for base in bases)
+        return FitMembers(each, bootstrap=False, threads=self._threads())
 
     def _threads(self) -> int:
         return 1 if self.n_jobs is None else int(effective_n_jobs(self.n_jobs))
@@ -102,7 +109,8 @@ class CommitteeModel(EnergyEstimator):
     def estimators_(self) -> list[Any]:
         """The fitted members."""
         check_is_fitted(self, "energy_")
-        return [one.estimator for one in self.energy_.members]
+        (base, *_) = self._kinds()  # only committees of one kind hold bare energies
+        return [estimator_of(one, base) for one in self.energy_.members]
 
     def __len__(self) -> int:
         return len(self.energy_.members)
@@ -121,6 +129,13 @@ class CommitteeClassifier(CommitteeModel, ProbabilisticClassifier):
 
 class CommitteeRegressor(CommitteeModel, EnergyRegressor):
     """Averaged values."""
+
+    def predict(self, X: Any) -> Any:
+        """Values of lowest energy, ``(n_samples,)`` or ``(n_samples, n_targets)``."""
+        x, home = self._rows(X)
+        with torch.no_grad():
+            y = self.energy_.predict(x)
+        return home.give(y[:, 0] if self._flat_target else y)
 
 
 def amount(share: Any, total: float, name: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from groundstate.learn.tree import GrowTrees
 from groundstate.models.extras import VerboseMixin
 from groundstate.models.trees.grown import CONSTRAINTS, GrownTrees
 
+EXACT_ROWS = 2_000  # members differ by more than cuts between neighbours: bins above this
 FOREST: dict[str, Any] = {
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
     **CONSTRAINTS,
@@ -55,7 +57,7 @@ class Forest(VerboseMixin, GrownTrees):
             share = self.max_samples
             draws = int(share) if isinstance(share, Integral) else max(1, round(share * total))
         return GrowTrees(
-            self._limits(X, weight, self._splitter),
+            replace(self._limits(X, weight, self._splitter), exact_rows=EXACT_ROWS),
             self.n_estimators,
             self.bootstrap,
             draws,

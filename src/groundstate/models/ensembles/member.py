@@ -18,6 +18,7 @@ from groundstate.energy.spaces import Finite, Real
 from groundstate.errors import DataError
 from groundstate.learn.committee import Member
 from groundstate.models.base import EnergyEstimator
+from groundstate.models.roles import EnergyRegressor, ProbabilisticClassifier
 
 
 class ClassMember(Energy):
@@ -48,6 +49,9 @@ class ClassMember(Energy):
     @offers.table("y")
     @torch.no_grad()
     def energies(self, x: Tensor) -> Tensor:
+        own = self.estimator
+        if _plain(own, ProbabilisticClassifier, "predict_proba") and len(own.classes_) == self.k:
+            return -torch.log_softmax(-own.energy_.table("y", x=x), 1)
         out = torch.zeros(len(x), self.k, dtype=x.dtype, device=x.device)
         if hasattr(self.estimator, "predict_proba"):
             known = torch.as_tensor(np.asarray(self.estimator.classes_, np.int64), device=x.device)
@@ -84,7 +88,14 @@ class ValueMember(Energy):
     @offers.argmin("y")
     @torch.no_grad()
     def best(self, x: Tensor) -> Tensor:
-        return _asked(self.estimator, "predict", x).to(x).reshape(len(x), self.m)
+        own = self.estimator
+        argmin = (
+            own.energy_.ability("argmin", "y") if _plain(own, EnergyRegressor, "predict") else None
+        )
+        if argmin is not None:
+            value: Tensor = argmin(x=x)
+            return value
+        return _asked(own, "predict", x).to(x).reshape(len(x), self.m)
 
     def leaves(self, x: Tensor) -> Tensor | None:
         """The leaf of each row where the estimator is a tree of scikit-learn, ``(B,)``."""
@@ -95,6 +106,17 @@ class ValueMember(Energy):
     def move(self, values: Tensor) -> None:
         """New values of those leaves."""
         self.estimator.tree_.value[: len(values), 0, 0] = values.numpy()
+
+
+def _plain(estimator: Any, role: Any, question: str) -> bool:
+    """Whether the answer of an estimator is that of its energy to the rows as they are."""
+    cls = type(estimator)
+    return (
+        issubclass(cls, role)
+        and getattr(cls, question) is getattr(role, question)
+        and cls._rows is EnergyEstimator._rows
+        and getattr(cls, "_class_table", None) is getattr(role, "_class_table", None)
+    )
 
 
 def _asked(estimator: Any, question: str, x: Tensor) -> Tensor:

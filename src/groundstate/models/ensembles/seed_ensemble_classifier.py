@@ -12,7 +12,7 @@ from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassi
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="classification", role="classifier")
+@models.register(family="ensembles", task="classification", role="classifier", max_rows=2_000)
 class SeedEnsembleClassifier(CommitteeClassifier):
     r"""The average of one model fitted to the same rows with different seeds.
 

@@ -10,7 +10,7 @@ from groundstate.models.roles import EnergyRegressor
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="regression", role="regressor")
+@models.register(family="ensembles", task="regression", role="regressor", max_rows=2_000)
 class SnapshotEnsembleRegressor(SnapshotModel, EnergyRegressor):
     r"""The average over parameters that stochastic gradient descent passes at a constant rate.
 
@@ -28,7 +28,7 @@ class SnapshotEnsembleRegressor(SnapshotModel, EnergyRegressor):
     n_snapshots : int, default=10
     every : int, default=10
         Steps between snapshots.
-    burn_in : int, default=50
+    burn_in : int, default=20
         Steps before the first.
     learning_rate : float or None, default=None
         None takes the largest at which no step of a linear model overshoots,
@@ -63,7 +63,7 @@ class SnapshotEnsembleRegressor(SnapshotModel, EnergyRegressor):
         *,
         n_snapshots: int = 10,
         every: int = 10,
-        burn_in: int = 50,
+        burn_in: int = 20,
         learning_rate: float | None = None,
         batch_size: int = 32,
         random_state: Any = None,

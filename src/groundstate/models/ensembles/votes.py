@@ -72,7 +72,7 @@ class Voting(TransformerMixin, VerboseMixin, CommitteeModel, _BaseComposition):
             if min(kept) < 0 or sum(kept) <= 0:
                 raise ValueError(f"weights must not be negative or all zero, got {kept}")
             weights = tuple(kept)
-        k = len(self.classes_) if hasattr(self, "classes_") else None
+        k = None if y.is_floating_point() else len(self.classes_)
         fits = tuple(member(base, k, seeds=False) for base in self._bases())
         return FitMembers(fits, weights, bootstrap=False, threads=self._threads())
 

@@ -27,7 +27,7 @@ def _soft(estimator: Any) -> bool:
     return True
 
 
-@models.register(family="ensembles", task="classification", role="classifier")
+@models.register(family="ensembles", task="classification", role="classifier", max_rows=2_000)
 class VotingClassifier(Voting, CommitteeClassifier):
     r"""Classifiers of different kinds on the same rows, averaged or counted.
 

@@ -15,7 +15,7 @@ from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegress
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="regression", role="regressor")
+@models.register(family="ensembles", task="regression", role="regressor", max_rows=2_000)
 class VotingRegressor(Voting, CommitteeRegressor):
     r"""The weighted average of regressors of different kinds, all fitted to the same rows.
 

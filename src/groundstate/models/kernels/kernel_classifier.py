@@ -58,6 +58,7 @@ class KernelClassifier(ProbabilisticClassifier):
     True
     """
 
+    _single_class: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [None, Kernel, callable],
         "normalize": ["boolean"],

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array
 from torch import Tensor
 
 from groundstate.compute.random import Key
+from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy
 from groundstate.energy.glm import GLMEnergy
 from groundstate.errors import DataError
@@ -80,11 +81,12 @@ class GLMRegressor(EnergyRegressor):
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         assert y is not None
         family = self._family()
-        family.check(y if weight is None else y[weight > 0])
         energy = GLMEnergy(X.shape[1], y.shape[1], family, self._link(), self.fit_intercept)
+        family.check(y if weight is None else y[weight > 0])
         if self.warm_start:
             self._go_on(energy)
-        total = float(len(X)) if weight is None else float(weight.sum())
+        own = torch.tensor(len(X), dtype=torch.float64) if weight is None else weight.sum()
+        total = float(current().sum(own.double()))
         data = {"x": X, "y": y}
         if self._offset is not None:
             data["offset"] = self._offsets(self._offset, X, y.shape[1])

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from groundstate.compute.device import resolve_device
@@ -21,6 +20,7 @@ from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import output_coefficients
 from groundstate.models.roles import EnergyRegressor
+from groundstate.models.validation import validate_data
 
 WAYS: dict[str, Any] = {
     "auto": "auto", "svd": "svd", "cholesky": "gram", "lsqr": "iterative", "sparse_cg": "iterative",

@@ -8,14 +8,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import _check_partial_fit_first_call
-from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from groundstate.compute.device import resolve_device
 from groundstate.energy.reference import LinearEnergy
 from groundstate.learn import SoftMin
 from groundstate.learn.base import History
-from groundstate.learn.online_descent import Stream, rate_for
+from groundstate.learn.online_descent import BATCH, Stream, cut, rate_for
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.linear.logistic_model import (
@@ -23,6 +22,7 @@ from groundstate.models.linear.logistic_model import (
     LinearSoftminClassifier,
     penalty_for,
 )
+from groundstate.models.validation import validate_data
 from groundstate.registry import models
 
 
@@ -185,7 +185,7 @@ class LogisticRegression(LinearSoftminClassifier):
         if first:
             self.energy_ = LinearEnergy(x.shape[1], many, self.fit_intercept).to(device, x.dtype)
             self.history_ = History(solver="Stream")
-            stream = Stream(rate_for(x, w, self.energy_))
+            stream = Stream(rate_for(cut(x, 0, BATCH), self.energy_))  # the first batch alone
         else:
             stream = Stream(**self.stream_)
         penalty = penalty_for(self.C, 0.0, many)

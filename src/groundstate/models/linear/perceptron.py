@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _check_partial_fit_first_call
-from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from groundstate.compute.random import Key
@@ -24,6 +23,7 @@ from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import class_coefficients
 from groundstate.models.roles import EnergyClassifier
+from groundstate.models.validation import validate_data
 from groundstate.registry import models
 
 

@@ -29,7 +29,7 @@ from groundstate.nn.mlp import ACTIVATIONS
 from groundstate.registry import models
 
 
-@models.register(family="networks", task="regression", role="regressor")
+@models.register(family="networks", task="regression", role="regressor", max_rows=100_000)
 class MixtureDensityRegressor(EnergyRegressor):
     r"""The whole law of the outcome, as a mixture of Gaussians whose parameters a network gives.
 
@@ -230,16 +230,17 @@ class MixtureDensityRegressor(EnergyRegressor):
         return home.give(law.log_prob(points).exp().T)
 
     def credible_set(
-        self, X: Any, level: float = 0.9, *, n_draws: int = 4000, random_state: Any = None
+        self, X: Any, level: float = 0.9, *, n_draws: int = 2000, random_state: Any = None
     ) -> DensitySet:
         r"""The smallest set that holds the outcome with probability ``level``.
 
-        For one target it is given as disjoint intervals, for several by its threshold: it holds
-        where :math:`p(y\mid x)` exceeds that.
+        It holds where :math:`p(y\mid x)` exceeds its ``threshold``; ``contains(y)`` says for which
+        rows, ``volume`` is its size, and for one target ``intervals`` are its disjoint pieces.
         """
-        law, _ = self._law(X)
+        law, home = self._law(X)
         generator = Key.of(random_state).torch(law.mu.device)
-        return density_set(law, level, n_draws=n_draws, generator=generator)
+        found = density_set(law, level, n_draws=n_draws, generator=generator)
+        return found.given(home.give)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean log-likelihood :math:`\\log p(y\\mid x)`, weighted."""

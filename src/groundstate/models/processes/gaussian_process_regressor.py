@@ -10,7 +10,6 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from groundstate.compute.device import resolve_device
@@ -33,6 +32,7 @@ from groundstate.models.arrays import Home, tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.processes.foreign import own_kernel
 from groundstate.models.roles import EnergyRegressor
+from groundstate.models.validation import validate_data
 from groundstate.registry import models
 
 
@@ -167,7 +167,7 @@ class GaussianProcessRegressor(EnergyRegressor):
         if self.n_targets is not None and y.shape[1] != self.n_targets:
             raise ValueError(f"y has {y.shape[1]} targets, n_targets={self.n_targets}")
         known = 0.0 if np.ndim(self.alpha) else float(self.alpha)
-        energy = self._law(X.shape[1], y.shape[1], known, X.device)
+        energy = self._law(X, y.shape[1], known)
         if self.normalize_y:
             w = torch.ones(len(y)).to(y) if weight is None else weight
             energy.shift = w @ y / w.sum()
@@ -175,13 +175,15 @@ class GaussianProcessRegressor(EnergyRegressor):
             energy.scale = torch.where(spread > 0, spread, torch.ones_like(spread))
         return Plan(energy, Naive(over="y"), self._solver())
 
-    def _law(self, d: int, m: int, noise: float, device: torch.device) -> ProcessLaw:
-        kernel = self._prior_kernel()
+    def _law(self, X: Tensor, m: int, noise: float) -> ProcessLaw:
+        kernel, d = self._prior_kernel(), X.shape[1]
         if self.method == "inducing":
             return InducingProcessEnergy(d, m, kernel, noise=noise).double()
         if self.method == "cg":
-            single = device.type != "cpu"  # accelerators are many times faster in float32
-            return IterativeProcessEnergy(d, m, kernel, noise=noise, single=single).double()
+            return IterativeProcessEnergy(
+                d, m, kernel, noise=noise, rank=max(100, int(4 * len(X) ** 0.5)),
+                single=X.device.type != "cpu",  # accelerators are many times faster in float32
+            ).double()  # fmt: skip
         return ProcessEnergy(d, m, kernel, noise=noise).double()
 
     def _solver(self) -> Solver:

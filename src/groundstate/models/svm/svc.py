@@ -82,7 +82,7 @@ class SVC(EnergyClassifier):
     verbose, random_state
         Accepted for scikit-learn's sake; nothing here is random.
     max_iter : int, default=-1
-        Steps for each pair of classes; −1 for no limit.
+        Steps for each pair of classes; −1 for ten million or a hundred for each row.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
     break_ties : bool, default=False
         Whether ``predict`` settles an equal number of wins by the scores, as the energy does, or

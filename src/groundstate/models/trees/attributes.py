@@ -43,28 +43,54 @@ class AttributeTree(TreeInputs, ProbabilisticClassifier):
             return home.give(self.energy_.probabilities(x).log())
 
     def export_text(self) -> str:
-        """The tree as an indented outline, with class weights as shares."""
-        e = self.energy_
-        names = getattr(self, "feature_names_in_", None)
+        """The tree as an indented outline, with class shares in the leaves."""
         lines: list[str] = []
 
         def write(v: int, depth: int) -> None:
             edge = "|   " * depth + "|--- "
-            n, j = int(e.answers[v]), int(e.attribute[v])
-            if n == 0:
-                shares = ", ".join(f"{p:.4g}" for p in e.value[v].tolist())
-                lines.append(f"{edge}class {self.classes_[int(e.value[v].argmax())]} [{shares}]")
-                return
-            name = f"x{j}" if names is None else str(names[j])
-            levels = self._levels.get(j, np.empty(0))
-            t = float(e.threshold[v])
-            for c in range(n):
-                word = f"{'<=' if c == 0 else '>'} {t!r}" if t == t else f"= {levels[c]}"
-                lines.append(f"{edge}{name} {word}")
-                write(int(e.first[v]) + c, depth + 1)
+            answers = self._answers(v)
+            if not answers:
+                lines.append(edge + self._said(v))
+            for words, child in answers:
+                lines.append(edge + words)
+                write(child, depth + 1)
 
         write(0, 0)
         return "\n".join(lines)
+
+    def rules(self) -> list[str]:
+        """One sentence per leaf: ``if a = x and b <= 2.5 then class c [shares]``."""
+        found: list[str] = []
+
+        def walk(v: int, way: tuple[str, ...]) -> None:
+            answers = self._answers(v)
+            if not answers:
+                head = f"if {' and '.join(way)} then " if way else ""
+                found.append(head + self._said(v))
+            for words, child in answers:
+                walk(child, (*way, words))
+
+        walk(0, ())
+        return found
+
+    def _said(self, v: int) -> str:
+        value = self.energy_.value[v]
+        shares = ", ".join(f"{p:.4g}" for p in value.tolist())
+        return f"class {self.classes_[int(value.argmax())]} [{shares}]"
+
+    def _answers(self, v: int) -> list[tuple[str, int]]:
+        """The answers to the question of a node, in words, and the nodes they lead to."""
+        e = self.energy_
+        n, j, t = int(e.answers[v]), int(e.attribute[v]), float(e.threshold[v])
+        if n == 0:
+            return []
+        names = getattr(self, "feature_names_in_", None)
+        name = f"x{j}" if names is None else str(names[j])
+        levels = self._levels.get(j, np.empty(0))
+        words = [
+            f"{'<=' if c == 0 else '>'} {t!r}" if t == t else f"= {levels[c]}" for c in range(n)
+        ]
+        return [(f"{name} {word}", int(e.first[v]) + c) for c, word in enumerate(words)]
 
 
 __all__ = ["AttributeTree"]

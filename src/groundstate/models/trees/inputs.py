@@ -8,12 +8,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.models.arrays import Home, tensor, unwrap
 from groundstate.models.base import EnergyEstimator
+from groundstate.models.validation import validate_data
 
 
 class TreeInputs(EnergyEstimator):

@@ -1,0 +1,92 @@
+"""scikit-learn's checks at the door, with one sentence where a value is NaN or infinite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils.validation import validate_data as scikit_learn_checks
+
+from groundstate.errors import DataError
+
+TAKES_MISSING = {
+    "classifier": "HistGradientBoostingClassifier or GaussianNB",
+    "regressor": "HistGradientBoostingRegressor",
+}
+
+
+def validate_data(
+    estimator: Any, X: Any = "no_validation", y: Any = "no_validation", **settings: Any
+) -> Any:
+    """``sklearn.utils.validation.validate_data``; a refusal says how many entries and where.
+
+    Parameters
+    ----------
+    estimator : whose ``n_features_in_`` and ``feature_names_in_`` are set or compared
+    X, y : rows and targets
+    settings : as in scikit-learn
+
+    Raises
+    ------
+    DataError : NaN where the model has no use for it, or infinity
+    """
+    try:
+        return scikit_learn_checks(estimator, X, y, **settings)
+    except ValueError as error:
+        said = str(error)
+        name = "y" if said.startswith("Input y contains") else "X"
+        if not said.startswith((f"Input {name} contains", "Input contains NaN")):
+            raise
+        missing = "contains NaN" in said
+        sentence = f"Input {name} contains {'NaN' if missing else 'infinity'}"
+        asked = settings.get("dtype") if name == "X" else None
+        sentence += _where(X if name == "X" else y, missing, asked)
+        raise DataError(f"{sentence}; {_advice(estimator, name, missing)}") from None
+
+
+def _advice(estimator: Any, name: str, missing: bool) -> str:
+    if name == "y":
+        return "drop the rows without a finite target"
+    if not missing:
+        return "replace such values or drop their rows"
+    other = TAKES_MISSING.get(str(estimator.__sklearn_tags__().estimator_type))
+    use = "" if other is None else f", or use a model that takes missing values: {other}"
+    return f"{type(estimator).__name__} needs every value, so impute or drop them{use}"
+
+
+
+def _where(values: Any, missing: bool, dtype: Any) -> str:
+    """How many entries are bad, and where the first is; empty where the values are no numbers."""
+    try:
+        at, entries = _bad(values, missing, dtype if isinstance(dtype, type) else np.float64)
+    except (TypeError, ValueError):
+        return ""
+    if not len(at):
+        return ""
+    place = f"row {at[0, 0]}"
+    if at.shape[1] > 1:
+        columns = list(getattr(values, "columns", ()))
+        j = int(at[0, 1])
+        place += f", column {columns[j]!r}" if columns else f", column {j}"
+    return f" in {len(at)} of {entries} entries, first in {place}"
+
+
+def _bad(values: Any, missing: bool, dtype: Any) -> tuple[NDArray[np.intp], int]:
+    """Indices of the bad entries ``(m, ndim)`` in the order of rows, and the number of entries."""
+    with np.errstate(over="ignore"):  # what overflows is infinite
+        if issparse(values):
+            kept = values.tocoo()
+            wrong = _is(kept.data.astype(dtype), missing)
+            at = np.column_stack([kept.row[wrong], kept.col[wrong]])
+            return at[np.lexsort((at[:, 1], at[:, 0]))], int(np.prod(values.shape))
+        array = np.asarray(values).astype(dtype)
+    return np.argwhere(_is(array, missing)), array.size
+
+
+def _is(values: NDArray[Any], missing: bool) -> NDArray[np.bool_]:
+    return np.isnan(values) if missing else np.isinf(values)
+
+
+__all__ = ["validate_data"]
