@@ -39,6 +39,9 @@ class ModelRow(Row):
     task: Literal["classification", "regression", "clustering", "representation", "density"]
     role: str  # classifier, regressor, clusterer, transformer, density
     max_rows: int | None = None  # larger tables leave it out unless it is asked for by name
+    auto: bool = (
+        True  # whether `fit` considers it unasked: needs no settings, and no twin is better
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

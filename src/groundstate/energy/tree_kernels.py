@@ -21,24 +21,25 @@ def _jit(function: Any) -> Any:
 def leaf(
     x: Any, i: int, at: int, feature: Any, threshold: Any, left: Any, right: Any, nan_left: Any,
     cat_start: Any, cat_size: Any, bits: Any,
-) -> int:  # fmt: skip
+) -> Any:  # fmt: skip
     """The leaf that row i reaches from node ``at``."""
-    j = feature[at]
+    here = np.uint64(at)  # unsigned: no question whether an index counts from the end
+    row, j = np.uint64(i), feature[here]
     while j >= 0:
-        v = x[i, j]
-        if np.isnan(v):
-            go = nan_left[at]
-        elif cat_start[at] < 0:
-            go = v <= threshold[at]
-        elif v < 0 or v >= cat_size[at]:
-            go = nan_left[at]
-        else:
-            c = np.uint64(v)
-            word = np.uint64(bits[cat_start[at] + np.int64(c >> np.uint64(6))])
-            go = (word >> (c & np.uint64(63))) & _ONE != 0
-        at = left[at] if go else right[at]
-        j = feature[at]
-    return at
+        v = x[row, np.uint64(j)]
+        go = v <= threshold[here]
+        if v != v:  # NaN
+            go = nan_left[here]
+        elif cat_start[here] >= 0:
+            if v < 0 or v >= cat_size[here]:
+                go = nan_left[here]
+            else:
+                c = np.uint64(v)
+                word = np.uint64(bits[np.uint64(cat_start[here]) + (c >> np.uint64(6))])
+                go = (word >> (c & np.uint64(63))) & _ONE != 0
+        here = np.uint64(left[here] if go else right[here])
+        j = feature[here]
+    return np.int64(here)
 
 
 @_njit(cache=True, nogil=True)

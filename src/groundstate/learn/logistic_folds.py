@@ -37,7 +37,7 @@ F64 = NDArray[np.float64]
 ROWS_PER_UNKNOWN = 50  # of the part that gives the shared Hessian
 SLOW = 0.4  # a gradient that shrinks less asks for a new Hessian
 COARSE = 1e-5  # gradients of this size are known in single precision
-OWN = 2**22  # multiply-adds up to which every member has a Hessian of its own
+OWN = 2**21  # multiply-adds up to which every member has a Hessian of its own
 CHORDS = 12  # steps of the population before a member goes on alone
 
 

@@ -141,7 +141,8 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
             data = {"x": xt} if yt is None else {"x": xt, "y": yt}
         plan.energy.to(device, xt.dtype)
         mine, theirs = self._callbacks(plan.energy, X, y, sample_weight)
-        history = self._run(plan, data, wt, mine)
+        checked = all(value is xt or value is yt for value in data.values())
+        history = self._run(plan, data, wt, mine, checked)
         self.energy_ = plan.energy
         self.history_ = history
         self.n_iter_ = max(1, history.n_iter)
@@ -156,11 +157,16 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         return self
 
     def _run(
-        self, plan: Plan, data: Mapping[str, Tensor], weight: Tensor | None, callbacks: list[Any]
+        self,
+        plan: Plan,
+        data: Mapping[str, Tensor],
+        weight: Tensor | None,
+        callbacks: list[Any],
+        checked: bool,
     ) -> History:
-        """Learn; what ``learn.fit`` checks of the data was checked at the door already."""
+        """Learn; what ``learn.fit`` looks for in the data was looked for at the door, if checked."""
         seed = getattr(self, "random_state", 0)  # without the parameter nothing is random
-        if plan.solver is not None and plan.data is None:
+        if plan.solver is not None and checked:
             problem = Problem(
                 plan.energy, plan.rule, data, weight, plan.penalty, tuple(callbacks), Key.of(seed)
             )

@@ -36,8 +36,12 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
     classes_: NDArray[Any]
 
     def _target(self, y: Any) -> tuple[NDArray[Any], dict[str, Any]]:
-        check_classification_targets(y)
+        plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iub"
+        if not plain:
+            check_classification_targets(y)
         classes, index = np.unique(y, return_inverse=True)
+        if plain and 2 * len(classes) > len(y):
+            check_classification_targets(y)  # warns of labels that look like numbers
         if len(classes) < 2 and not self._single_class:
             raise ValueError(
                 f"{type(self).__name__} needs at least 2 classes in y, got one class: "

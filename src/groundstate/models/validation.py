@@ -56,7 +56,6 @@ def _advice(estimator: Any, name: str, missing: bool) -> str:
     return f"{type(estimator).__name__} needs every value, so impute or drop them{use}"
 
 
-
 def _where(values: Any, missing: bool, dtype: Any) -> str:
     """How many entries are bad, and where the first is; empty where the values are no numbers."""
     try:

@@ -18,7 +18,8 @@ def chosen_models(
 
     Parameters
     ----------
-    names : ``"auto"`` for every registered model with the role of the task, or names with commas
+    names : ``"auto"`` for the registered models with the role of the task that need no settings, or
+        names with commas
     task : ``"classification"`` or ``"regression"``
     device : given to every model that takes one
     n_rows : size of the table; ``"auto"`` leaves out models that declare a smaller limit
@@ -36,7 +37,9 @@ def chosen_models(
         raise Unsupported(f"name at least one model, or auto; there are {', '.join(fitting)}")
     if wanted == ["auto"]:
         wanted = [
-            row.name for row in fitting.values() if row.max_rows is None or n_rows <= row.max_rows
+            row.name
+            for row in fitting.values()
+            if row.auto and (row.max_rows is None or n_rows <= row.max_rows)
         ]
     found: dict[str, Any] = {}
     for name in wanted:

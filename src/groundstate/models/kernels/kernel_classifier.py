@@ -18,7 +18,9 @@ from groundstate.models.roles import ProbabilisticClassifier
 from groundstate.registry import models
 
 
-@models.register(family="kernels", task="classification", role="classifier", max_rows=50_000)
+@models.register(
+    family="kernels", task="classification", role="classifier", max_rows=50_000, auto=False
+)
 class KernelClassifier(ProbabilisticClassifier):
     r"""The share of each class among the rows nearby.
 

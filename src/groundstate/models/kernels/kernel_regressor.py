@@ -18,7 +18,7 @@ from groundstate.models.roles import EnergyRegressor
 from groundstate.registry import models
 
 
-@models.register(family="kernels", task="regression", role="regressor", max_rows=50_000)
+@models.register(family="kernels", task="regression", role="regressor", max_rows=50_000, auto=False)
 class KernelRegressor(EnergyRegressor):
     r"""The mean of the targets nearby, as Nadaraya and Watson weigh them.
 

@@ -13,7 +13,7 @@ from groundstate.models.linear.sparse_linear import SparseLinearRegressor
 from groundstate.registry import models
 
 
-@models.register(family="linear", task="regression", role="regressor")
+@models.register(family="linear", task="regression", role="regressor", auto=False)
 class ElasticNet(SparseLinearRegressor):
     r"""Squared distance to a linear prediction, with an L1 and an L2 penalty on the weights.
 

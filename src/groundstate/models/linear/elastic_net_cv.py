@@ -11,7 +11,7 @@ from groundstate.models.linear.path_choice import PathChooser
 from groundstate.registry import models
 
 
-@models.register(family="linear", task="regression", role="regressor")
+@models.register(family="linear", task="regression", role="regressor", auto=False)
 class ElasticNetCV(PathChooser):
     r"""The elastic net with its penalty chosen by cross-validation.
 

@@ -12,7 +12,7 @@ from groundstate.models.linear.glm_regressor import METHODS, GLMRegressor
 from groundstate.registry import models
 
 
-@models.register(family="linear", task="regression", role="regressor")
+@models.register(family="linear", task="regression", role="regressor", auto=False)
 class GammaRegressor(GLMRegressor):
     r"""Positive amounts whose log mean is linear and whose spread grows with the mean.
 

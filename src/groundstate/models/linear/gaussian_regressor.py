@@ -22,7 +22,7 @@ from groundstate.models.roles import EnergyRegressor
 from groundstate.registry import models
 
 
-@models.register(family="linear", task="regression", role="regressor")
+@models.register(family="linear", task="regression", role="regressor", auto=False)
 class GaussianRegressor(EnergyRegressor):
     r"""A linear mean with a noise that depends on x as well.
 

@@ -13,7 +13,7 @@ from groundstate.models.linear.glm_regressor import METHODS, GLMRegressor
 from groundstate.registry import models
 
 
-@models.register(family="linear", task="regression", role="regressor")
+@models.register(family="linear", task="regression", role="regressor", auto=False)
 class GLM(GLMRegressor):
     r"""A linear score sets the mean of a law of y that fits its support.
 

@@ -13,7 +13,7 @@ from groundstate.models.linear.sparse_linear import SparseLinearRegressor
 from groundstate.registry import models
 
 
-@models.register(family="linear", task="regression", role="regressor")
+@models.register(family="linear", task="regression", role="regressor", auto=False)
 class Lasso(SparseLinearRegressor):
     r"""Squared distance to a linear prediction with a Laplace prior on the weights.
 

@@ -12,7 +12,7 @@ from groundstate.models.linear.glm_regressor import METHODS, GLMRegressor
 from groundstate.registry import models
 
 
-@models.register(family="linear", task="regression", role="regressor")
+@models.register(family="linear", task="regression", role="regressor", auto=False)
 class PoissonRegressor(GLMRegressor):
     r"""Counts whose log mean is linear.
 

@@ -19,7 +19,7 @@ from groundstate.nn.natural_splines import NaturalSplines
 from groundstate.registry import models
 
 
-@models.register(family="linear", task="regression", role="regressor")
+@models.register(family="linear", task="regression", role="regressor", auto=False)
 class SmoothingSplineRegressor(EnergyRegressor):
     r"""The smoothest curve that is close enough to the data; a sum of curves for several columns.
 

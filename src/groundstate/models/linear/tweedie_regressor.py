@@ -12,7 +12,7 @@ from groundstate.models.linear.glm_regressor import METHODS, GLMRegressor
 from groundstate.registry import models
 
 
-@models.register(family="linear", task="regression", role="regressor")
+@models.register(family="linear", task="regression", role="regressor", auto=False)
 class TweedieRegressor(GLMRegressor):
     r"""Any y whose variance is a power of its mean, such as costs that are often zero.
 

@@ -29,7 +29,9 @@ from groundstate.nn.mlp import ACTIVATIONS
 from groundstate.registry import models
 
 
-@models.register(family="networks", task="regression", role="regressor", max_rows=100_000)
+@models.register(
+    family="networks", task="regression", role="regressor", max_rows=100_000, auto=False
+)
 class MixtureDensityRegressor(EnergyRegressor):
     r"""The whole law of the outcome, as a mixture of Gaussians whose parameters a network gives.
 
