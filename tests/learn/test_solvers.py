@@ -215,6 +215,13 @@ def _sharded(rank: int) -> list[Tensor]:
         energy = LinearEnergy(5, 3).double()
         fit(energy, mine, rule, solver, penalty=penalty, random_state=0)
         out.append(energy.W.detach())
+    table = regression()
+    part = {k: v[rank * 50 : 50 if rank == 0 and world > 1 else None] for k, v in table.items()}
+    wide = {k: v[rank * 2 : 2 if rank == 0 and world > 1 else 4] for k, v in table.items()}
+    for rows, strength in ((part, 0.0), (part, 2.0), (wide, 2.0)):
+        squares = SquaredEnergy(6, 2).double()
+        fit(squares, rows, Naive(), LeastSquares(), penalty=L2(strength) if strength else None)
+        out.append(squares.W.detach())
     return out
 
 

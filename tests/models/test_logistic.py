@@ -238,6 +238,15 @@ def test_a_tie_goes_to_the_first_class() -> None:
     assert model.predict([[0.0]]).tolist() == ["a"]
 
 
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+@pytest.mark.parametrize("ratio", [0.0, 1.0])
+def test_any_units_of_a_column(scale: float, ratio: float) -> None:
+    rows = X * np.r_[scale, np.ones(7)]
+    model = LogisticRegression(C=10.0, l1_ratio=ratio).fit(rows, y)
+    without = LogisticRegression(C=10.0, l1_ratio=ratio).fit(X[:, 1:], y)
+    assert model.score(rows, y) >= without.score(X[:, 1:], y) - 0.02
+
+
 def test_warm_start_goes_on() -> None:
     cold = LogisticRegression(tol=1e-8).fit(X, y)
     warm = LogisticRegression(tol=1e-8, warm_start=True).fit(X, y)

@@ -13,6 +13,14 @@ from torch.nn.functional import linear
 
 from groundstate.energy.discriminant_moments import Shape, class_shapes
 from groundstate.energy.naive_bayes_joint import JointClassEnergy
+from groundstate.energy.naive_bayes_missing import (
+    observed_sums,
+    seen_weight,
+    shared,
+    some_missing,
+    spoilt,
+    without_missing,
+)
 from groundstate.energy.offers import offers
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
@@ -42,7 +50,8 @@ class GaussianClassEnergy(JointClassEnergy):
     One diagonal per class is Gaussian naive Bayes, one matrix for all classes the linear
     discriminant (energies of two classes differ by a linear function of x), and one matrix per
     class the quadratic discriminant. A tied matrix may be singular: directions in which no class
-    varies are left out.
+    varies are left out. With one diagonal per class the factors of missing features (NaN) are left
+    out too.
 
     Parameters
     ----------
@@ -97,6 +106,7 @@ class GaussianClassEnergy(JointClassEnergy):
             )
         super().__init__(k, Real(d), prior)
         self.d, self.covariance = d, covariance
+        self.missing = frozenset({"x"}) if covariance == "diag" else frozenset()
         self.shape = Shape(covariance, smoothing, shrinkage, reg_param, tol)
         self.mu = nn.Parameter(torch.zeros(k, d))
         unit = {
@@ -149,7 +159,17 @@ class GaussianClassEnergy(JointClassEnergy):
         tied = self.covariance == "tied"
         rows = max(64, CELLS * (8 if tied else 1) // (self.d if tied else self.k * self.d))
         squares = torch.cat([self._squares(part) for part in x.split(rows)])
+        if self.missing and spoilt(squares):
+            return torch.cat([self._observed(part) for part in x.split(rows)])
         return self.log_det() - 0.5 * (squares + int(self.rank) * math.log(2 * math.pi))
+
+    def _observed(self, x: Tensor) -> Tensor:
+        """Log likelihood of the features that are there, ``(B, k)``, for one diagonal per class."""
+        filled, gone = without_missing(x)
+        there = 1 - gone  # (B, d)
+        white = (filled - self.mu[:, None]) * self.U[:, None] * there  # (k, B, d)
+        constant = linear(there, self.U.abs().log() - 0.5 * math.log(2 * math.pi))
+        return constant - 0.5 * white.square().sum(-1).T
 
     def _squares(self, x: Tensor) -> Tensor:
         r""":math:`\|U_y^\top(x - \mu_y)\|^2`, ``(B, k)``."""
@@ -195,10 +215,8 @@ class GaussianClassEnergy(JointClassEnergy):
 
         A class without rows gets the mean of all.
         """
-        sums = self.sums_of(x, y, weights)
-        n = sums["n"][:, None]
-        every = sums["x"].sum(0) / n.sum().clamp_min(1e-300)
-        self.origin.copy_(torch.where(n > 0, sums["x"] / n.clamp_min(1e-300), every))
+        sums = (observed_sums if self.missing else type(self).sums_of)(self, x, y, weights)
+        self.origin.copy_(shared(sums["x"], seen_weight(sums)))
 
     @offers.stats
     def stats(
@@ -209,7 +227,7 @@ class GaussianClassEnergy(JointClassEnergy):
             raise TypeError("GaussianClassEnergy learns from observed classes only")
         origin = self.origin.double()
         if self.covariance == "diag":
-            return self.sums_of(x, y, weights, origin, squares=True)
+            return observed_sums(self, x, y, weights, origin, squares=True)
         x = x.double() - origin[y]
         return {
             **self.sums_of(x, y, weights),
@@ -221,9 +239,11 @@ class GaussianClassEnergy(JointClassEnergy):
     def from_stats(self, stats: dict[str, Tensor]) -> None:
         """Priors, means and covariances; see ``groundstate.energy.discriminant_moments``."""
         self._keep(stats)
-        n = stats["n"].clamp_min(1e-300)[:, None]
-        shift = stats["x"] / n
-        self.mu.copy_(shift + self.origin.double())
+        seen = seen_weight(stats)
+        shift = stats["x"] / seen.clamp_min(1e-300)
+        mu = shift + self.origin.double()
+        # a class that was never seen with some feature has the mean of all rows
+        self.mu.copy_(shared(seen * mu, seen) if some_missing(stats) else mu)
         U, rank, thin = class_shapes(
             self.shape, stats, shift, self.mu.double(), self.balance.double()
         )

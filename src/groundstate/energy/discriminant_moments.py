@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from groundstate.energy.naive_bayes_missing import seen_weight, some_missing
+
 TINY = 1e-300
 
 
@@ -71,7 +73,13 @@ def class_shapes(
     n = stats["n"].clamp_min(TINY)
     if shape.covariance == "diag":
         within, total = total_variance(stats, mu - shift)
+        seen = seen_weight(stats)
+        if (
+            seen.shape[1] > 1
+        ):  # nothing seen in the class: as in all rows; nothing at all: any width
+            within = torch.where(seen > 0, within, total)
         variance = within + shape.smoothing * total.max()
+        variance = torch.where(seen.sum(0) > 0, variance, 1.0)
         # where nothing varies any width will do
         return torch.where(variance > 0, variance, 1.0).rsqrt(), mu.shape[1], mu[:0]
     if shape.per_class:
@@ -92,10 +100,11 @@ def class_shapes(
 
 def total_variance(stats: dict[str, Tensor], origin: Tensor) -> tuple[Tensor, Tensor]:
     """Variances within the classes ``(k, d)`` and of all rows ``(d,)``, for diagonal sums."""
-    n = stats["n"].clamp_min(TINY)[:, None]
+    seen = seen_weight(stats)
+    n = seen.clamp_min(TINY)
     shift = stats["x"] / n
     within = (stats["xx"] / n - shift.square()).clamp_min(0.0)
-    share = (stats["n"] / stats["n"].sum().clamp_min(TINY))[:, None]
+    share = seen / seen.sum(0).clamp_min(TINY)
     mu = shift + origin
     middle = (share * mu).sum(0)
     return within, (share * (within + (mu - middle).square())).sum(0)

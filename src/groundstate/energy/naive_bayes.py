@@ -11,6 +11,14 @@ from torch.distributions import Distribution, Independent, Poisson
 from torch.nn.functional import linear, softplus
 
 from groundstate.energy.naive_bayes_joint import LOWEST, JointClassEnergy
+from groundstate.energy.naive_bayes_missing import (
+    observed_sums,
+    seen_weight,
+    shared,
+    some_missing,
+    spoilt,
+    without_missing,
+)
 from groundstate.energy.offers import offers
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Binary, Count
@@ -34,6 +42,7 @@ class BernoulliClassEnergy(JointClassEnergy):
     :math:`e(x, y) = -\log\pi_y - \sum_j [x_j\log p_{yj} + (1-x_j)\log(1-p_{yj})]`.
 
     With :math:`p = \sigma(W)` it is linear in x: :math:`-\log\pi_y - W_yx + \sum_j\log(1+e^{W_{yj}})`.
+    The factor of a missing bit (NaN) is left out.
 
     Parameters
     ----------
@@ -55,6 +64,8 @@ class BernoulliClassEnergy(JointClassEnergy):
     [0.75, 0.33329999446868896]
     """
 
+    missing = frozenset({"x"})
+
     def __init__(
         self,
         k: int,
@@ -74,7 +85,12 @@ class BernoulliClassEnergy(JointClassEnergy):
         return -softplus(-self.W)
 
     def log_likelihood(self, x: Tensor) -> Tensor:
-        return linear(x, self.W, -softplus(self.W).sum(1))
+        no = softplus(self.W)  # −log(1 − p)
+        found = linear(x, self.W, -no.sum(1))
+        if not spoilt(found):
+            return found
+        filled, gone = without_missing(x)
+        return linear(filled, self.W, -no.sum(1)) + linear(gone, no)
 
     def draw_x(self, y: Tensor, generator: torch.Generator) -> Tensor:
         p = torch.sigmoid(self.W.detach())[y]
@@ -85,8 +101,8 @@ class BernoulliClassEnergy(JointClassEnergy):
     def stats(
         self, weights: Tensor | None, x: Tensor, y: Tensor | Distribution
     ) -> dict[str, Tensor]:
-        """Rows and ones per class."""
-        return self.sums_of(x, y, weights)
+        """Rows, observed entries and ones per class."""
+        return observed_sums(self, x, y, weights)
 
     @offers.from_stats
     @torch.no_grad()
@@ -95,7 +111,7 @@ class BernoulliClassEnergy(JointClassEnergy):
         self._keep(stats)
         alpha = stats["x"].new_tensor(self.alpha)
         ones = stats["x"] + alpha
-        zeros = (stats["n"][:, None] - stats["x"]).clamp_min(0.0) + alpha
+        zeros = (seen_weight(stats) - stats["x"]).clamp_min(0.0) + alpha
         odds = ones.log().clamp_min(LOWEST) - zeros.log().clamp_min(LOWEST)
         self.W.copy_(odds)
 
@@ -110,7 +126,8 @@ class MultinomialClassEnergy(JointClassEnergy):
 
     The number of words is Poisson with mean λ, the same for all classes, and each word is drawn from
     :math:`p_y = \mathrm{softmax}(W_y)`. Classes differ by :math:`\log\pi_y + \sum_j x_j\log p_{yj}`
-    alone (``word_scores``). Fractional counts such as tf-idf are accepted.
+    alone (``word_scores``). Fractional counts such as tf-idf are accepted. The Poisson factor of a
+    missing count (NaN) is left out; in learning, counts stand for the rows that miss them.
 
     Parameters
     ----------
@@ -132,6 +149,7 @@ class MultinomialClassEnergy(JointClassEnergy):
     [[0.33329999446868896, 0.666700005531311]]
     """
 
+    missing = frozenset({"x"})
     length: Tensor
 
     def __init__(
@@ -154,20 +172,35 @@ class MultinomialClassEnergy(JointClassEnergy):
         return torch.log_softmax(self.W, 1)
 
     def word_scores(self, x: Tensor) -> Tensor:
-        r""":math:`\log\pi_y + \sum_j x_j\log p_{yj}`: the words in their order, ``(B, k)``."""
-        return linear(x, self.log_p(), self.log_prior)
+        r""":math:`\log\pi_y + \sum_j x_j\log p_{yj}`: the words in their order, ``(B, k)``.
+
+        Without the missing words the mean number of words is smaller: :math:`\lambda p_{yj}` each.
+        """
+        log_p = self.log_p()
+        found = linear(x, log_p, self.log_prior)
+        if not spoilt(found):
+            return found
+        filled, gone = without_missing(x)
+        return linear(filled, log_p, self.log_prior) + self.length * linear(gone, log_p.exp())
 
     def log_likelihood(self, x: Tensor) -> Tensor:
+        found = self._log_counts(x)
+        if not spoilt(found):
+            return found
+        filled, gone = without_missing(x)
+        return self._log_counts(filled) + self.length * linear(gone, self.log_p().exp())
+
+    def _log_counts(self, x: Tensor) -> Tensor:
         per_word = self.length.clamp_min(1e-30).log()
         if x.layout == torch.sparse_csr:
             v = x.values()
             each = torch.sparse_csr_tensor(
                 x.crow_indices(), x.col_indices(), v * per_word - torch.lgamma(v + 1), x.shape
             )
-            shared = each @ v.new_ones(x.shape[1], 1)  # (B, 1)
+            common = each @ v.new_ones(x.shape[1], 1)  # (B, 1)
         else:
-            shared = (x * per_word - torch.lgamma(x + 1)).sum(1, keepdim=True)
-        return linear(x, self.log_p()) + shared - self.length
+            common = (x * per_word - torch.lgamma(x + 1)).sum(1, keepdim=True)
+        return linear(x, self.log_p()) + common - self.length
 
     @offers.conditional("x")
     def counts(self, y: Tensor, T: float = 1.0) -> Distribution:
@@ -185,16 +218,21 @@ class MultinomialClassEnergy(JointClassEnergy):
     def stats(
         self, weights: Tensor | None, x: Tensor, y: Tensor | Distribution
     ) -> dict[str, Tensor]:
-        """Rows and words per class."""
-        return self.sums_of(x, y, weights)
+        """Rows, observed entries and words per class."""
+        return observed_sums(self, x, y, weights)
 
     @offers.from_stats
     @torch.no_grad()
     def from_stats(self, stats: dict[str, Tensor]) -> None:
         """Smoothed shares of every word."""
         self._keep(stats)
-        self.length.fill_(float(stats["x"].sum() / stats["n"].sum().clamp_min(1e-300)))
-        counts = stats["x"] + stats["x"].new_tensor(self.alpha)
+        words, alpha = stats["x"], stats["x"].new_tensor(self.alpha)
+        if some_missing(stats):  # as if all rows had been like the observed ones
+            seen = stats["seen"]
+            words = shared(words, seen) * stats["n"][:, None]
+            alpha = alpha * (seen.sum(0) > 0)  # a word that nobody observed is no word
+        self.length.fill_(float(words.sum() / stats["n"].sum().clamp_min(1e-300)))
+        counts = words + alpha
         share = counts / counts.sum(1, keepdim=True).clamp_min(1e-300)
         self.W.copy_(share.log().clamp_min(LOWEST))
 

@@ -29,6 +29,8 @@ def _example() -> CategoricalClassEnergy:
 class CategoricalClassEnergy(JointClassEnergy):
     r"""Independent categories given the class, :math:`e(x, y) = -\log\pi_y - \sum_j\log p_{yj}(x_j)`.
 
+    The factor of a missing category, written −1, is left out.
+
     Parameters
     ----------
     k : number of classes
@@ -82,7 +84,11 @@ class CategoricalClassEnergy(JointClassEnergy):
     def log_likelihood(self, x: Tensor) -> Tensor:
         possible = (x < self.size).all(1, keepdim=True)  # sizes may differ
         at = torch.minimum(x, self.size - 1) + self.start
-        ll = embedding_bag(at, self.log_p().T.contiguous(), mode="sum")
+        each = self.log_p().T.contiguous()  # (sum(sizes), k)
+        if _some_missing(x):
+            at = torch.where(x < 0, len(each), at)
+            each = torch.cat([each, each.new_zeros(1, self.k)])
+        ll = embedding_bag(at, each, mode="sum")
         return torch.where(possible, ll, -math.inf)
 
     def draw_x(self, y: Tensor, generator: torch.Generator) -> Tensor:
@@ -100,12 +106,14 @@ class CategoricalClassEnergy(JointClassEnergy):
         """Rows per class and how often every category was seen in it."""
         width = self.W.shape[1]
         r = self.per_class(y, weights)  # (B, k)
+        there = (x >= 0).reshape(-1) if _some_missing(x) else slice(None)  # (B·d,)
         if isinstance(y, Distribution):
             seen = r.new_zeros(width, self.k)
-            seen.index_add_(0, (x + self.start).reshape(-1), r.repeat_interleave(x.shape[1], 0))
+            at = (x + self.start).reshape(-1)[there]
+            seen.index_add_(0, at, r.repeat_interleave(x.shape[1], 0)[there])
             return {"n": r.sum(0), "x": seen.T.contiguous()}
-        at = (x + self.start + width * y[:, None]).reshape(-1)  # (B·d,)
-        w = None if weights is None else weights.double().repeat_interleave(x.shape[1])
+        at = (x + self.start + width * y[:, None]).reshape(-1)[there]
+        w = None if weights is None else weights.double().repeat_interleave(x.shape[1])[there]
         seen = torch.bincount(at, w, minlength=width * self.k)
         return {"n": r.sum(0), "x": seen.double().reshape(self.k, width)}
 
@@ -118,6 +126,10 @@ class CategoricalClassEnergy(JointClassEnergy):
         total = counts.new_zeros(self.k, len(self.sizes)).index_add(1, self.group, counts)
         share = counts / total.clamp_min(1e-300)[:, self.group]
         self.W.copy_(share.log().clamp_min(LOWEST))
+
+
+def _some_missing(x: Tensor) -> bool:
+    return x.numel() > 0 and int(x.amin()) < 0
 
 
 __all__ = ["CategoricalClassEnergy"]

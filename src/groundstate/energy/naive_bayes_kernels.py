@@ -32,4 +32,24 @@ def class_sums(x: Any, y: Any, w: Any, origin: Any, squares: bool) -> Any:
     return n, first, second
 
 
-__all__ = ["class_sums"]
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def observed_class_sums(x: Any, y: Any, w: Any, origin: Any, squares: bool) -> Any:
+    """``class_sums`` without the entries that are NaN, and the weight of the others ``(k, d)``."""
+    k, d = origin.shape
+    n, seen, first = np.zeros(k), np.zeros((k, d)), np.zeros((k, d))
+    second = np.zeros((k if squares else 0, d))
+    for i in range(len(x)):
+        c = y[i]
+        v = w[i] if w.size else 1.0
+        n[c] += v
+        for j in range(d):
+            u = x[i, j] - origin[c, j]
+            if u == u:
+                seen[c, j] += v
+                first[c, j] += v * u
+                if squares:
+                    second[c, j] += v * u * u
+    return n, seen, first, second
+
+
+__all__ = ["class_sums", "observed_class_sums"]

@@ -214,6 +214,7 @@ class _Folds:
         theta = theta.copy()
         used, last = np.zeros(f, np.int64), np.inf
         factor: Any = None
+        step: Any = None
         for _ in range(CHORDS):
             gradient = self.gradient(theta, ridge)
             size = abs(gradient).max((1, 2))

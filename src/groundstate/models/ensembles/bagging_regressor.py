@@ -14,7 +14,9 @@ from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegress
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="regression", role="regressor", max_rows=2_000)
+@models.register(
+    family="ensembles", task="regression", role="regressor", max_rows=2_000, auto=False
+)
 class BaggingRegressor(Bagging, CommitteeRegressor):
     r"""The average of members fitted to rows drawn with replacement.
 

@@ -20,7 +20,9 @@ from groundstate.registry import models
 LOSSES = ("log_loss", "exponential")
 
 
-@models.register(family="ensembles", task="classification", role="classifier", max_rows=10_000)
+@models.register(
+    family="ensembles", task="classification", role="classifier", max_rows=10_000, auto=False
+)
 class GradientBoostingClassifier(FunctionalBooster, ProbabilisticClassifier):
     r"""A sum of small members, each fitted to the negative gradients of the loss.
 

@@ -30,7 +30,9 @@ from groundstate.registry import models
 LOSSES = ("squared_error", "absolute_error", "huber", "quantile", "poisson")
 
 
-@models.register(family="ensembles", task="regression", role="regressor", max_rows=10_000)
+@models.register(
+    family="ensembles", task="regression", role="regressor", max_rows=10_000, auto=False
+)
 class GradientBoostingRegressor(FunctionalBooster, EnergyRegressor):
     r"""A sum of small members, each fitted to the negative gradients of the loss.
 

@@ -12,7 +12,9 @@ from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassi
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="classification", role="classifier", max_rows=2_000)
+@models.register(
+    family="ensembles", task="classification", role="classifier", max_rows=2_000, auto=False
+)
 class SeedEnsembleClassifier(CommitteeClassifier):
     r"""The average of one model fitted to the same rows with different seeds.
 

@@ -12,7 +12,9 @@ from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegress
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="regression", role="regressor", max_rows=2_000)
+@models.register(
+    family="ensembles", task="regression", role="regressor", max_rows=2_000, auto=False
+)
 class SeedEnsembleRegressor(CommitteeRegressor):
     r"""The average of one model fitted to the same rows with different seeds.
 

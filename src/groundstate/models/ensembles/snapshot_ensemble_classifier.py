@@ -10,7 +10,9 @@ from groundstate.models.roles import ProbabilisticClassifier
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="classification", role="classifier", max_rows=2_000)
+@models.register(
+    family="ensembles", task="classification", role="classifier", max_rows=2_000, auto=False
+)
 class SnapshotEnsembleClassifier(SnapshotModel, ProbabilisticClassifier):
     r"""The average over parameters that stochastic gradient descent passes at a constant rate.
 

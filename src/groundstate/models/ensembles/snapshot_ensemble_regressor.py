@@ -10,7 +10,9 @@ from groundstate.models.roles import EnergyRegressor
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="regression", role="regressor", max_rows=2_000)
+@models.register(
+    family="ensembles", task="regression", role="regressor", max_rows=2_000, auto=False
+)
 class SnapshotEnsembleRegressor(SnapshotModel, EnergyRegressor):
     r"""The average over parameters that stochastic gradient descent passes at a constant rate.
 

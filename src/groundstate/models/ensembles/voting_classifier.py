@@ -27,7 +27,9 @@ def _soft(estimator: Any) -> bool:
     return True
 
 
-@models.register(family="ensembles", task="classification", role="classifier", max_rows=2_000)
+@models.register(
+    family="ensembles", task="classification", role="classifier", max_rows=2_000, auto=False
+)
 class VotingClassifier(Voting, CommitteeClassifier):
     r"""Classifiers of different kinds on the same rows, averaged or counted.
 

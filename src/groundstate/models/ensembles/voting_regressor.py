@@ -15,7 +15,9 @@ from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegress
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="regression", role="regressor", max_rows=2_000)
+@models.register(
+    family="ensembles", task="regression", role="regressor", max_rows=2_000, auto=False
+)
 class VotingRegressor(Voting, CommitteeRegressor):
     r"""The weighted average of regressors of different kinds, all fitted to the same rows.
 

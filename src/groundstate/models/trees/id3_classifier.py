@@ -14,7 +14,7 @@ from groundstate.models.trees.attributes import AttributeTree
 from groundstate.registry import models
 
 
-@models.register(family="trees", task="classification", role="classifier")
+@models.register(family="trees", task="classification", role="classifier", auto=False)
 class ID3Classifier(AttributeTree):
     r"""A tree of questions about categories, each chosen by information gain.
 
