@@ -16,6 +16,7 @@ from groundstate.learn import (
     ElasticNet,
     GaussianPrior,
     LaplacePrior,
+    Lp,
     SumPenalty,
 )
 from groundstate.learn.penalties import SeparablePenalty, penalised
@@ -194,3 +195,35 @@ def test_errors_teach() -> None:
         GaussianPrior(0.0)
     with pytest.raises(ValueError, match="b must be positive, got -1"):
         LaplacePrior(-1.0)
+
+
+@pytest.mark.parametrize("p", [0.5, 2 / 3, 1.0, 1.5, 2.0, 3.0])
+def test_powers_against_a_grid(p: float) -> None:
+    penalty = Lp(0.7, p)
+    assert penalty.convex == (p >= 1)
+    theta = torch.tensor([-3.0, -0.9, -0.2, 0.0, 0.4, 1.1, 2.5], dtype=torch.float64)
+    grid = torch.linspace(-4, 4, 1_600_001, dtype=torch.float64)
+    for t, u in zip(theta, penalty.prox_of(theta, 1.3), strict=True):
+        cost = 0.5 * (grid - t).square() + 1.3 * 0.7 * grid.abs().pow(p)
+        assert abs(float(grid[cost.argmin()] - u)) < 1e-5
+
+
+def test_priors_are_the_laws_of_the_notes() -> None:
+    laws = [L1(s).prior() for s in (0.5, 1.0, 2.0, 3.0)]
+    assert [round(float(law.variance), 4) for law in laws] == [8.0, 2.0, 0.5, 0.2222]
+    peaks = [float(law.log_prob(torch.tensor(0.0)).exp()) for law in laws]
+    assert peaks == pytest.approx([0.25, 0.5, 1.0, 1.5])
+    assert float(L2(2 * 3.0).prior().variance) == pytest.approx(1 / (2 * 3.0))
+    assert float(Lp(3.0, 2.0).prior().variance) == pytest.approx(1 / (2 * 3.0))
+    assert float(Lp(2.0, 1.0).prior().variance) == pytest.approx(0.5)
+    with pytest.raises(Unsupported, match="p=1 and p=2 have one"):
+        Lp(1.0, 0.5).prior()
+
+
+def test_least_strength_that_leaves_nothing() -> None:
+    gradient = torch.tensor([0.3, -1.2])
+    assert L1().alpha_max(gradient) == Lp(p=1.0).alpha_max(gradient) == pytest.approx(1.2)
+    assert ElasticNet(l1_ratio=0.5).alpha_max(gradient) == pytest.approx(2.4)
+    for penalty in (L2(), Lp(p=2.0), ElasticNet(l1_ratio=0.0)):
+        with pytest.raises(Unsupported):
+            penalty.alpha_max(gradient)

@@ -32,12 +32,12 @@ from groundstate.learn.penalties import (
     L1,
     L2,
     ElasticNet,
-    GaussianPrior,
-    LaplacePrior,
     SumPenalty,
 )
+from groundstate.learn.penalties_lp import Lp
 from groundstate.learn.population import fit_population
 from groundstate.learn.predictive import Predictive, posterior_predictive
+from groundstate.learn.priors import GaussianPrior, LaplacePrior
 from groundstate.learn.process import Conditioning, Evidence
 from groundstate.learn.rules import (
     NCE,
@@ -124,6 +124,7 @@ __all__ = [
     "L1",
     "L2",
     "LaplacePrior",
+    "Lp",
     "Margin",
     "NLL",
     "Naive",

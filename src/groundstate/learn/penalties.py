@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributions import Distribution, Laplace, Normal
 
 from groundstate.energy.base import Energy
 from groundstate.errors import Unsupported
@@ -124,6 +125,14 @@ class SeparablePenalty(Penalty):
     def distance_of(self, theta: Tensor, gradient: Tensor, scale: float = 1.0) -> Tensor:
         """Entry by entry, how far ``-gradient`` is from ``scale`` times the subgradients of Ω."""
 
+    def alpha_max(self, gradient: Tensor) -> float:
+        """Least strength at which θ = 0 is optimal, given the gradient of the loss there."""
+        raise Unsupported(f"{type(self).__name__} never makes entries exactly zero")
+
+    def prior(self) -> Distribution:
+        """The law of one entry whose minus log density this penalty is, up to a constant."""
+        raise Unsupported(f"{type(self).__name__} is no named law")
+
     def __add__(self, other: SeparablePenalty) -> SumPenalty:
         return SumPenalty(self, other)
 
@@ -174,6 +183,11 @@ class L2(SeparablePenalty):
     def distance_of(self, theta: Tensor, gradient: Tensor, scale: float = 1.0) -> Tensor:
         return (gradient + scale * self.strength * theta).abs()
 
+    def prior(self) -> Distribution:
+        """:math:`N(0, 1/s)`."""
+        s = torch.as_tensor(self.strength, dtype=torch.get_default_dtype())
+        return Normal(torch.zeros_like(s), s.rsqrt())
+
 
 @penalties.register(formula=r"s\,\|\theta\|_1", make=lambda energy: L1(0.5))
 class L1(SeparablePenalty):
@@ -214,6 +228,14 @@ class L1(SeparablePenalty):
 
     def distance_of(self, theta: Tensor, gradient: Tensor, scale: float = 1.0) -> Tensor:
         return _lasso_distance(theta, gradient, scale * self.strength)
+
+    def alpha_max(self, gradient: Tensor) -> float:
+        return float(gradient.abs().max())
+
+    def prior(self) -> Distribution:
+        """Laplace of scale 1/s."""
+        s = torch.as_tensor(self.strength, dtype=torch.get_default_dtype())
+        return Laplace(torch.zeros_like(s), 1 / s)
 
 
 @penalties.register(
@@ -268,60 +290,10 @@ class ElasticNet(SeparablePenalty):
         l1, l2 = self._parts
         return _lasso_distance(theta, gradient + scale * l2 * theta, scale * l1)
 
-
-@penalties.register(formula=r"\|\theta\|^2/(2\tau^2)", make=lambda energy: GaussianPrior(4.0))
-class GaussianPrior(L2):
-    r""":math:`\Omega(\theta) = \|\theta\|^2/(2\tau^2)`: independent :math:`N(0, \tau^2)` priors.
-
-    Parameters
-    ----------
-    variance : float, default=1.0
-        :math:`\tau^2`.
-    select, intercept
-        Which parameters; see ``SeparablePenalty``.
-
-    Examples
-    --------
-    >>> GaussianPrior(4.0).strength
-    0.25
-    """
-
-    def __init__(
-        self,
-        variance: float | Tensor = 1.0,
-        *,
-        select: Select = None,
-        intercept: bool = False,
-    ) -> None:
-        if not bool(torch.as_tensor(variance > 0).all()):
-            raise ValueError(f"variance must be positive, got {variance}")
-        super().__init__(1 / variance, select=select, intercept=intercept)
-        self.variance = variance
-
-
-@penalties.register(formula=r"\|\theta\|_1/b", make=lambda energy: LaplacePrior(2.0))
-class LaplacePrior(L1):
-    r""":math:`\Omega(\theta) = \|\theta\|_1/b`: independent Laplace priors of scale :math:`b`.
-
-    Parameters
-    ----------
-    b : float, default=1.0
-    select, intercept
-        Which parameters; see ``SeparablePenalty``.
-
-    Examples
-    --------
-    >>> LaplacePrior(2.0).strength
-    0.5
-    """
-
-    def __init__(
-        self, b: float | Tensor = 1.0, *, select: Select = None, intercept: bool = False
-    ) -> None:
-        if not bool(torch.as_tensor(b > 0).all()):
-            raise ValueError(f"b must be positive, got {b}")
-        super().__init__(1 / b, select=select, intercept=intercept)
-        self.b = b
+    def alpha_max(self, gradient: Tensor) -> float:
+        if self.l1_ratio == 0:
+            return super().alpha_max(gradient)
+        return float(gradient.abs().max()) / self.l1_ratio
 
 
 class SumPenalty(Penalty):
@@ -377,10 +349,8 @@ def _lasso_distance(theta: Tensor, gradient: Tensor, strength: float | Tensor) -
 
 __all__ = [
     "ElasticNet",
-    "GaussianPrior",
     "L1",
     "L2",
-    "LaplacePrior",
     "SeparablePenalty",
     "SumPenalty",
     "penalised",
