@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from common import COLOURS, figure, regions
 from matplotlib.figure import Figure
+from matplotlib.patches import Circle
 from sklearn.datasets import make_moons
 
-from groundstate import KNeighborsClassifier, KNeighborsRegressor
+from groundstate import KNeighborsClassifier, KNeighborsRegressor, NearestNeighbors
 
 X, y = make_moons(160, noise=0.25, random_state=0)
 
@@ -37,7 +38,29 @@ def k_neighbors_regressor() -> Figure:
     return fig
 
 
+def nearest_neighbors() -> Figure:
+    """The five nearest rows, the rows within a radius, and the energy of a place."""
+    place = np.array([[0.6, 0.1]])
+    model = NearestNeighbors(n_neighbors=5, radius=0.5).fit(X)
+    near, around = model.kneighbors(place)[1][0], model.radius_neighbors(place)[1][0]
+    fig, (left, right) = figure(2)
+    left.scatter(*X.T, s=10, color="0.75")
+    left.scatter(*X[around].T, s=18, color=COLOURS[0], label="within radius = 0.5")
+    left.scatter(*X[near].T, s=18, color=COLOURS[1], label="n_neighbors = 5")
+    left.add_patch(Circle(tuple(place[0]), 0.5, fill=False, color=COLOURS[0]))
+    left.scatter(*place.T, marker="x", color="black")
+    left.set(title="which rows are near x", aspect="equal")
+    left.legend(frameon=False, fontsize=8)
+    a, c = np.meshgrid(np.linspace(-2.5, 3.5, 80), np.linspace(-2.5, 3.0, 80))
+    level = model.energy(np.column_stack([a.ravel(), c.ravel()])).reshape(a.shape)
+    right.contour(a, c, level, 12, cmap="viridis", linewidths=0.8)
+    right.scatter(*X.T, s=4, color="0.5")
+    right.set(title="energy of x, low where rows are near", aspect="equal")
+    return fig
+
+
 PICTURES = {
     "KNeighborsClassifier": k_neighbors_classifier,
     "KNeighborsRegressor": k_neighbors_regressor,
+    "NearestNeighbors": nearest_neighbors,
 }

@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     from groundstate.models.neighbors.k_neighbors_regressor import (
         KNeighborsRegressor as KNeighborsRegressor,
     )
+    from groundstate.models.neighbors.nearest_neighbors import NearestNeighbors as NearestNeighbors
     from groundstate.models.networks.mixture_density_regressor import (
         MixtureDensityRegressor as MixtureDensityRegressor,
     )
@@ -168,6 +169,7 @@ _EXPORTS = {
     "LogisticRegressionCV": "groundstate.models.linear.logistic_regression_cv",
     "MixtureDensityRegressor": "groundstate.models.networks.mixture_density_regressor",
     "MultinomialNB": "groundstate.models.bayes.multinomial_nb",
+    "NearestNeighbors": "groundstate.models.neighbors.nearest_neighbors",
     "Perceptron": "groundstate.models.linear.perceptron",
     "PoissonRegressor": "groundstate.models.linear.poisson_regressor",
     "ProbabilisticPCA": "groundstate.models.factors.probabilistic_pca",

@@ -63,6 +63,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "LogisticRegressionCV": {"Cs": 4},
     "MixtureDensityRegressor": {"max_iter": 60, "random_state": 0},
     "MultinomialNB": {},
+    "NearestNeighbors": {},
     "Perceptron": {},
     "PoissonRegressor": {},
     "ProbabilisticPCA": {"n_components": 2},

@@ -215,7 +215,8 @@ class GaussianClassEnergy(JointClassEnergy):
 
         A class without rows gets the mean of all.
         """
-        sums = (observed_sums if self.missing else type(self).sums_of)(self, x, y, weights)
+        diagonal = self.covariance == "diag"
+        sums = observed_sums(self, x, y, weights) if diagonal else self.sums_of(x, y, weights)
         self.origin.copy_(shared(sums["x"], seen_weight(sums)))
 
     @offers.stats

@@ -73,13 +73,11 @@ def class_shapes(
     n = stats["n"].clamp_min(TINY)
     if shape.covariance == "diag":
         within, total = total_variance(stats, mu - shift)
-        seen = seen_weight(stats)
-        if (
-            seen.shape[1] > 1
-        ):  # nothing seen in the class: as in all rows; nothing at all: any width
-            within = torch.where(seen > 0, within, total)
+        if some_missing(stats):  # nothing seen in a class: as in all rows
+            within = torch.where(stats["seen"] > 0, within, total)
         variance = within + shape.smoothing * total.max()
-        variance = torch.where(seen.sum(0) > 0, variance, 1.0)
+        if some_missing(stats):  # nothing seen at all: any width will do
+            variance = torch.where(stats["seen"].sum(0) > 0, variance, 1.0)
         # where nothing varies any width will do
         return torch.where(variance > 0, variance, 1.0).rsqrt(), mu.shape[1], mu[:0]
     if shape.per_class:

@@ -76,15 +76,27 @@ def observed_sums(
     if origin is None:
         origin = x.new_zeros(energy.k, x.shape[1], dtype=torch.float64)
     if x.is_cuda or isinstance(y, Distribution):
-        r, gone = energy.per_class(y, weights), x.isnan()
-        rows = x.double() if isinstance(y, Distribution) else x.double() - origin[y]
-        rows = rows.masked_fill(gone, 0.0)
-        sums = {"n": r.sum(0), "seen": r.T @ (~gone).double(), "x": r.T @ rows}
-        return {**sums, "xx": r.T @ rows.square()} if squares else sums
+        return _products(energy, x, y, weights, origin, squares)
     w = np.empty(0) if weights is None else weights.double().numpy()
     found = observed_class_sums(x.detach().numpy(), y.numpy(), w, origin.double().numpy(), squares)
     names = ("n", "seen", "x", "xx") if squares else ("n", "seen", "x")
     return {name: torch.from_numpy(v) for name, v in zip(names, found, strict=False)}
+
+
+def _products(
+    energy: JointClassEnergy,
+    x: Tensor,
+    y: Tensor | Distribution,
+    weights: Tensor | None,
+    origin: Tensor,
+    squares: bool,
+) -> dict[str, Tensor]:
+    """The sums as matrix products, for a GPU and for laws of y."""
+    r, gone = energy.per_class(y, weights), x.isnan()
+    rows = x.double() if isinstance(y, Distribution) else x.double() - origin[y]
+    rows = rows.masked_fill(gone, 0.0)
+    sums = {"n": r.sum(0), "seen": r.T @ (~gone).double(), "x": r.T @ rows}
+    return {**sums, "xx": r.T @ rows.square()} if squares else sums
 
 
 def seen_weight(stats: dict[str, Tensor]) -> Tensor:

@@ -9,8 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.errors import DataError
-from groundstate.math.distances import check_metric, inverse_root, power_of, smallest, unit_rows
+from groundstate.math.distances import (
+    check_metric,
+    inverse_root,
+    pairwise,
+    power_of,
+    smallest,
+    unit_rows,
+)
 from groundstate.math.nearest import NearestRows, nearest_on_device
+from groundstate.math.radius import Ragged, within, within_by
 
 
 class Memory(nn.Module):
@@ -99,11 +107,22 @@ class Memory(nn.Module):
         if x.is_cuda:
             distance, index = nearest_on_device(self._placed(x), self._placed(self.rows), k)
         else:
-            if self._search is None:
-                self._search = NearestRows(self._placed(self.rows).numpy(), self.algorithm)
-            found = self._search.query(self._placed(x).numpy(), k)
+            found = self._searched().query(self._placed(x).numpy(), k)
             distance, index = torch.from_numpy(found[0]), torch.from_numpy(found[1])
         return (0.5 * distance.square() if self.metric == "cosine" else distance), index
+
+    def within(self, x: Tensor, radius: float) -> Ragged:
+        """All rows at most ``radius`` away from each of x, found in tiles."""
+        power = None if callable(self.metric) else power_of(self.metric, self.p)
+        if power == 2.0 or self.metric == "mahalanobis":
+            tree = None if x.is_cuda else self._searched().tree
+            return within(self._placed(x), self._placed(self.rows), radius, tree)
+        return within_by(self.every, x, len(self.rows), radius)
+
+    def _searched(self) -> NearestRows:
+        if self._search is None:
+            self._search = NearestRows(self._placed(self.rows).numpy(), self.algorithm)
+        return self._search
 
     def _placed(self, x: Tensor) -> Tensor:
         """Rows where the metric is Euclidean."""
@@ -129,15 +148,63 @@ class Memory(nn.Module):
         power = power_of(self.metric, self.p)
         return torch.linalg.vector_norm(gap, 2.0 if power is None else power, dim=-1)
 
+    def squared(self, x: Tensor, index: Tensor) -> Tensor:
+        """Squared distances to one given row each ``(B,)``, float64 and smooth at distance zero."""
+        euclidean = not callable(self.metric) and power_of(self.metric, self.p) == 2.0
+        if not euclidean and self.metric != "mahalanobis":
+            return self.measured(x, index[:, None])[:, 0].square()
+        gap = x.double() - self.rows.double()[index]
+        return (gap if euclidean else gap @ self.root.double()).square().sum(-1)
+
+    def every(self, x: Tensor) -> Tensor:
+        """Distances to all rows ``(B, n)``, float64 and differentiable in x."""
+        if callable(self.metric):
+            index = torch.arange(len(self.rows), device=x.device)
+            return self.measured(x, index.expand(len(x), -1))
+        x, rows = x.double(), self.rows.double()
+        if self.metric == "cosine":
+            return 1 - unit_rows(x) @ unit_rows(rows).T
+        if self.metric == "mahalanobis":
+            x, rows = x @ self.root.double(), rows @ self.root.double()
+        power = power_of(self.metric, self.p)
+        return pairwise(x, rows, 2.0 if power is None else power)
+
+    def units(self, x: Tensor, k: int, own: bool = False) -> tuple[Tensor, Tensor]:
+        """Distances and indices of the k nearest, ``(B, k)``, where weight w makes w rows of one.
+
+        The j-th is the row at which the summed weight reaches j. ``own``: x are the rows
+        themselves, and none of them counts itself.
+        """
+        if not own and not len(self.weight):
+            return self.nearest(x, k)
+        distance, index = self.nearest(x, self._enough(k + own))
+        weight = self.weight.double()[index] if len(self.weight) else torch.ones_like(distance)
+        if own:
+            itself = index == torch.arange(len(x), device=index.device)[:, None]
+            weight = torch.where(itself, (weight - 1).clamp_min(0), weight)
+        wanted = torch.arange(1, k + 1, device=x.device) * (1 - 1e-12)
+        at = torch.searchsorted(weight.cumsum(1), wanted.double().expand(len(x), k).contiguous())
+        at = at.clamp_max(index.shape[1] - 1)
+        return distance.gather(1, at), index.gather(1, at)
+
+    def total(self) -> float:
+        """How many rows the remembered ones stand for."""
+        return float(self.weight.double().sum()) if len(self.weight) else float(len(self.rows))
+
+    def _enough(self, k: int) -> int:
+        """So many rows stand for k, whichever they are."""
+        if not len(self.weight):
+            return min(k, len(self.rows))
+        enough = self.weight.double().sort().values.cumsum(0) >= k * (1 - 1e-12)
+        return int(enough.nonzero()[0]) + 1 if bool(enough.any()) else len(self.rows)
+
     def counted(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Distances, indices and how many rows each stands for, ``(B, m)``; they sum to k."""
         k = self.n_neighbors
         if not len(self.weight):
             distance, index = self.nearest(x, k)
             return distance, index, torch.ones_like(distance)
-        enough = self.weight.double().sort().values.cumsum(0) >= k * (1 - 1e-12)
-        m = int(enough.nonzero()[0]) + 1 if bool(enough.any()) else len(self.rows)
-        distance, index = self.nearest(x, m)
+        distance, index = self.nearest(x, self._enough(k))
         weight = self.weight.double()[index]
         upto = weight.cumsum(1)
         return distance, index, upto.clamp_max(k) - (upto - weight).clamp_max(k)

@@ -39,6 +39,8 @@ def unwrap(values: Any) -> tuple[Any, Home]:
 
 def tensor(values: Any, device: torch.device) -> Tensor:
     """A tensor on ``device``, sharing memory where that is possible and safe; CSR stays CSR."""
+    if isinstance(values, Tensor):
+        return values.to(device)
     if issparse(values):
         rows = values.tocsr()
         parts = (rows.indptr, rows.indices, rows.data)

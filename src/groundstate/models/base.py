@@ -32,6 +32,7 @@ from groundstate.learn import fit as learn
 from groundstate.learn.base import History, Penalty, Problem, Rule, Solver
 from groundstate.models.arrays import Home, plain_rows, plain_target, tensor, unwrap
 from groundstate.models.bridge import SklearnBridge
+from groundstate.models.resident import is_resident
 from groundstate.models.validation import validate_data
 
 
@@ -73,7 +74,9 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     _store_skip: ClassVar[tuple[str, ...]] = ("callbacks",)
+    _device_rows: ClassVar[bool] = False  # whether `_build` takes tensors of a device as they are
     _accept_sparse: ClassVar[bool | str] = False
+    _allow_nan: ClassVar[bool] = False  # True where a model has a use for missing values
     _takes_target: ClassVar[bool] = False
     _multi_output: ClassVar[bool] = False
     energy_: Energy
@@ -84,6 +87,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = bool(self._accept_sparse)
+        tags.input_tags.allow_nan = self._allow_nan
         return tags
 
     # --- what a preset fills in ----------------------------------------------------------
@@ -128,7 +132,8 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         X_, y_, encoded = self._checked(X, y)
         weight = self._checked_weight(sample_weight, X_)
-        device = resolve_device(getattr(self, "device", None))
+        where = getattr(self, "device", None)
+        device = X_.device if where is None and isinstance(X_, Tensor) else resolve_device(where)
         xt = tensor(X_, device)
         yt = None if y_ is None else tensor(y_, device)
         for name, value in encoded.items():
@@ -205,12 +210,19 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
 
     # --- validation ----------------------------------------------------------------------
 
-    def _checked(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
+    def _checked(self, X: Any, y: Any) -> tuple[Any, Any, dict[str, Any]]:
+        if self._device_rows and is_resident(X):
+            found = self._resident_target(y, X)
+            if found is not None:
+                self.n_features_in_ = X.shape[1]
+                self.__dict__.pop("feature_names_in_", None)
+                return X.detach(), *found
         X, _ = unwrap(X)
         kind = {
             "dtype": [np.float64, np.float32],
             "order": "C",
             "accept_sparse": self._accept_sparse,
+            "ensure_all_finite": "allow-nan" if self._allow_nan else True,
         }
         if not self._takes_target:
             return validate_data(self, X, ensure_min_samples=self._min_rows(), **kind), None, {}
@@ -225,13 +237,19 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
             encoded = encoded.astype(X.dtype, copy=False)
         return X, encoded, attributes
 
+    def _resident_target(self, y: Any, X: Tensor) -> tuple[Tensor, dict[str, Any]] | None:
+        """`_target` of y on the device of X, or None where it needs the checks of the host."""
+        return None
+
     def _min_rows(self) -> int:
         return 1
 
-    def _checked_weight(self, weight: Any, X: NDArray[Any]) -> NDArray[Any] | None:
+    def _checked_weight(self, weight: Any, X: Any) -> NDArray[Any] | None:
         if weight is None:
             return None
         weight, _ = unwrap(weight)
+        if isinstance(X, Tensor):
+            X = np.empty((len(X), 0), str(X.dtype).removeprefix("torch."))
         checked: NDArray[Any] = _check_sample_weight(
             weight, X, dtype=X.dtype, ensure_non_negative=True
         )
@@ -242,14 +260,20 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     def _rows(self, X: Any) -> tuple[Tensor, Home]:
         """New rows as a tensor on the energy's device, and where answers go."""
         check_is_fitted(self, "energy_")
-        X, home = unwrap(X)
         device, dtype = self.energy_.placement()
+        named = hasattr(self, "feature_names_in_")
+        if isinstance(X, Tensor) and (X.device, X.dtype, named) == (device, dtype, False):
+            ready = is_resident(X) and X.shape[1] == self.n_features_in_
+            if ready:
+                return X.detach(), Home(X.device)
+        X, home = unwrap(X)
         kept = np.float64 if dtype == torch.float64 else np.float32
         seen = self.n_features_in_, hasattr(self, "feature_names_in_")
         if not (plain_rows(X) and X.dtype == kept and seen == (X.shape[1], False)):
             X = validate_data(
-                self, X, reset=False, dtype=kept, order="C", accept_sparse=self._accept_sparse
-            )
+                self, X, reset=False, dtype=kept, order="C", accept_sparse=self._accept_sparse,
+                ensure_all_finite="allow-nan" if self._allow_nan else True,
+            )  # fmt: skip
         return tensor(X, device), home
 
     # --- questions -----------------------------------------------------------------------

@@ -19,8 +19,9 @@ from torch import Tensor
 from groundstate.compute.random import Key
 from groundstate.infer import minimise, posterior
 from groundstate.infer import sample as draw
-from groundstate.models.arrays import Home
+from groundstate.models.arrays import Home, unwrap
 from groundstate.models.base import EnergyEstimator
+from groundstate.models.resident import class_numbers, targets
 
 
 class EnergyClassifier(ClassifierMixin, EnergyEstimator):
@@ -49,13 +50,18 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
             )
         return index.astype(np.int64), {"classes_": classes}
 
-    def _row_weight(
-        self, y: NDArray[Any] | None, weight: NDArray[Any] | None
-    ) -> NDArray[Any] | None:
+    def _resident_target(self, y: Any, X: Tensor) -> tuple[Tensor, dict[str, Any]] | None:
+        found = class_numbers(y, len(X))
+        if found is None or len(found[1]) < 2:
+            return None
+        return found[0], {"classes_": found[1]}
+
+    def _row_weight(self, y: Any, weight: NDArray[Any] | None) -> NDArray[Any] | None:
         balance = getattr(self, "class_weight", None)
         if balance is None:
             return weight
         assert y is not None
+        y = unwrap(y)[0]
         labels = self.classes_[y]
         per_class = compute_class_weight(
             balance, classes=self.classes_, y=labels, sample_weight=weight
@@ -137,6 +143,10 @@ class EnergyRegressor(RegressorMixin, EnergyEstimator):
         y = y.astype(np.float64, copy=False)
         flat = y.ndim == 1
         return (y[:, None] if flat else y), {"_flat_target": flat}
+
+    def _resident_target(self, y: Any, X: Tensor) -> tuple[Tensor, dict[str, Any]] | None:
+        found = targets(y, X)
+        return None if found is None else (found[0], {"_flat_target": found[1]})
 
     def predict(self, X: Any) -> Any:
         """Values of lowest energy, ``(n_samples,)`` or ``(n_samples, n_targets)``."""

@@ -33,7 +33,8 @@ def validate_data(
     DataError : NaN where the model has no use for it, or infinity
     """
     try:
-        return scikit_learn_checks(estimator, X, y, **settings)
+        with np.errstate(over="ignore"):  # what overflows is infinite, and refused as such
+            return scikit_learn_checks(estimator, X, y, **settings)
     except ValueError as error:
         said = str(error)
         name = "y" if said.startswith("Input y contains") else "X"
@@ -74,7 +75,7 @@ def _where(values: Any, missing: bool, dtype: Any) -> str:
 
 def _bad(values: Any, missing: bool, dtype: Any) -> tuple[NDArray[np.intp], int]:
     """Indices of the bad entries ``(m, ndim)`` in the order of rows, and the number of entries."""
-    with np.errstate(over="ignore"):  # what overflows is infinite
+    with np.errstate(over="ignore"):
         if issparse(values):
             kept = values.tocoo()
             wrong = _is(kept.data.astype(dtype), missing)

@@ -47,8 +47,10 @@ class Modules:
     def build(self, cls: Any, parts: dict[str, dict[str, Any]], device: str) -> Any:
         import torch
 
+        from groundstate.store.shapes import shapes_only
+
         tensors = parts["state"]["tensors"]
-        with contextlib.suppress(NotImplementedError, RuntimeError), torch.device("meta"):
+        with contextlib.suppress(NotImplementedError, RuntimeError), shapes_only():
             # costs no memory: a file cannot ask for a network larger than the tensors it brings
             _check(cls, _make(cls, parts["config"]).state_dict(), tensors)
         with torch.random.fork_rng(devices=[]):  # initial weights are overwritten, draws undone

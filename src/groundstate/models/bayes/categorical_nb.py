@@ -11,20 +11,25 @@ from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from groundstate.energy.naive_bayes_categorical import CategoricalClassEnergy
+from groundstate.energy.naive_bayes_missing import spoilt
 from groundstate.errors import DataError
+from groundstate.models.arrays import Home
 from groundstate.models.bayes.discrete import DiscreteNB
+from groundstate.models.categories import CategoryInputs
 from groundstate.registry import models
 
 
 @models.register(family="bayes", task="classification", role="classifier")
-class CategoricalNB(DiscreteNB):
+class CategoricalNB(DiscreteNB, CategoryInputs):
     r"""Features that are independent categories given the class.
 
     .. math::
         e(x, y) = -\log\pi_y - \sum_j \log p_{yj}(x_j), \qquad
         p_{yj}(c) = \frac{n_{yj}(c) + \alpha}{n_y + \alpha C_j} .
 
-    Features hold the numbers of the categories, 0 to :math:`C_j - 1`.
+    Features hold the numbers of the categories, 0 to :math:`C_j - 1`, or words: text, and columns of
+    a frame that are no numbers. A missing value (NaN, None) is a term that is left out, so
+    :math:`n_y` counts the rows that have the feature; so is a word that was not seen in fitting.
 
     Parameters
     ----------
@@ -49,6 +54,8 @@ class CategoricalNB(DiscreteNB):
     class_count_, class_log_prior_ : (n_classes,) arrays
     category_count_, feature_log_prob_ : lists of (n_classes, n_categories) arrays, one per feature
     n_categories_ : (n_features,) array
+    categories_ : list of (n_categories,) arrays, one per feature
+        The words of a feature, sorted, or its numbers.
     energy_ : CategoricalClassEnergy
 
     Examples
@@ -58,9 +65,14 @@ class CategoricalNB(DiscreteNB):
     >>> X = np.array([[0, 2], [0, 1], [1, 0]])
     >>> CategoricalNB().fit(X, ["a", "a", "b"]).predict([[0, 0]]).tolist()
     ['a']
+    >>> words = CategoricalNB().fit([["red", "big"], ["blue", None]], ["a", "b"])
+    >>> words.predict([["blue", "small"]]).tolist()
+    ['b']
     """
 
     _positive: ClassVar[bool] = True
+    _wants: ClassVar[str] = "categories are words, or numbers from zero"
+    _text_levels: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DiscreteNB._parameter_constraints,
         "min_categories": [None, "array-like", Interval(Integral, 1, None, closed="left")],
@@ -88,14 +100,15 @@ class CategoricalNB(DiscreteNB):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
+        tags.input_tags.string = True
         return tags
 
     def _features(self, x: Tensor) -> Tensor:
-        codes = x.long()
+        codes = (x.masked_fill(x.isnan(), -1.0) if spoilt(x) else x).long()
         if not hasattr(self, "n_categories_") or not hasattr(self, "energy_"):
             return codes
         sizes = codes.new_tensor(self.n_categories_)
-        beyond = ((codes >= sizes) | (codes < 0)).any(0).nonzero()
+        beyond = ((codes >= sizes) | (x <= -1)).any(0).nonzero()
         if len(beyond):
             j = int(beyond[0])
             raise DataError(
@@ -110,7 +123,7 @@ class CategoricalNB(DiscreteNB):
         return super()._build(X, y, weight)
 
     def _energy(self, x: Tensor, y: Tensor, weight: Tensor | None) -> CategoricalClassEnergy:
-        sizes = x.amax(0).cpu().numpy() + 1
+        sizes = np.maximum(x.amax(0).cpu().numpy() + 1, 1)
         if self.min_categories is not None:
             least = np.asarray(self.min_categories)
             if least.dtype.kind not in "iu" or least.shape not in ((), sizes.shape):
@@ -134,4 +147,23 @@ class CategoricalNB(DiscreteNB):
             "class_log_prior_": named["class_log_prior_"],
             "category_count_": np.split(named["feature_count_"], edges, axis=1),
             "feature_log_prob_": np.split(named["feature_log_prob_"], edges, axis=1),
+            "categories_": [
+                self._levels.get(j, np.arange(n)) for j, n in enumerate(self.n_categories_)
+            ],
         }
+
+    def _words(self, X: Any, first: bool) -> Any:
+        if first:
+            self._levels = {}
+        return self._coded(self._table(X), learn=first)
+
+    def _decoded(self, name: str, values: Tensor, home: Home) -> Any:
+        if name != "x" or not self._levels:
+            return super()._decoded(name, values, home)
+        codes = values.cpu().numpy()
+        out = codes.astype(object)
+        for j, levels in self._levels.items():
+            # room made by min_categories has no word
+            words = np.append(levels.astype(object), [None] * int(self.n_categories_[j]))
+            out[..., j] = words[codes[..., j]]
+        return out

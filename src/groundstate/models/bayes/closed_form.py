@@ -76,10 +76,11 @@ class ClosedFormClassifier(ProbabilisticClassifier):
         """
         self._validate_params()
         first = _check_partial_fit_first_call(self, classes)
-        X, y = unwrap(X)[0], unwrap(y)[0]
+        X, y = self._words(unwrap(X)[0], first), unwrap(y)[0]
         X_, y_ = validate_data(
             self, X, y, reset=first, dtype=[np.float64, np.float32], order="C",
             accept_sparse=self._accept_sparse,
+            ensure_all_finite="allow-nan" if self._allow_nan else True,
         )  # fmt: skip
         if first:
             self.classes_ = np.unique(np.asarray(classes))
@@ -98,12 +99,18 @@ class ClosedFormClassifier(ProbabilisticClassifier):
         with torch.no_grad():
             sums = energy.stats(wt, x=x, y=yt)  # type: ignore[operator]
             if not first:
-                sums = {k: v + self.statistics_[k].to(v.device) for k, v in sums.items()}
+                # sums that were stored without it come from rows that lacked nothing
+                before = {"seen": self.statistics_["n"][:, None], **self.statistics_}
+                sums = {k: v + before[k].to(v.device) for k, v in sums.items()}
             energy.from_stats(sums)  # type: ignore[operator]
         self.n_iter_ += 1
         for name, value in self._learned(energy).items():
             setattr(self, name, value)
         return self
+
+    def _words(self, X: Any, first: bool) -> Any:
+        """Further rows with numbers for words; the first rows say which words there are."""
+        return X
 
     def _non_negative(self, X: Any) -> Any:
         """Rows, refused where the model cannot have such values."""
@@ -127,7 +134,7 @@ class ClosedFormClassifier(ProbabilisticClassifier):
         check_is_fitted(self, "energy_")
         generator = Key.of(random_state).torch(self.energy_.placement()[0])
         found = self.energy_.ancestral(n_samples, generator=generator)  # type: ignore[operator]
-        return found["x"].cpu().numpy(), self.classes_[found["y"].cpu().numpy()]
+        return self._decoded("x", found["x"], Home()), self.classes_[found["y"].cpu().numpy()]
 
 
 def checked_prior(prior: Any, classes: int) -> list[float] | None:

@@ -7,12 +7,13 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_non_negative
 from torch import Tensor
 
+from groundstate.errors import DataError
 from groundstate.models.bayes.closed_form import ClosedFormClassifier, checked_prior
 
 ALPHA_MIN = 1e-10
@@ -23,6 +24,8 @@ class DiscreteNB(ClosedFormClassifier):
 
     _single_class: ClassVar[bool] = True
     _positive: ClassVar[bool] = False
+    _wants: ClassVar[str] = "counts are zero or more"
+    _allow_nan: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
         "force_alpha": ["boolean"],
@@ -49,7 +52,12 @@ class DiscreteNB(ClosedFormClassifier):
 
     def _non_negative(self, X: Any) -> Any:
         if self._positive:
-            check_non_negative(X, f"{type(self).__name__} (input X)")
+            values = X.data if issparse(X) else X
+            if values.size and np.fmin.reduce(values, axis=None) < 0:  # NaN hides nothing
+                raise DataError(
+                    f"Negative values in data passed to {type(self).__name__} (input X); "
+                    f"{self._wants}"
+                )
         return X
 
     def _prior(self) -> list[float] | None:

@@ -23,6 +23,7 @@ class GaussianNB(ClosedFormClassifier):
         + \tfrac12\log 2\pi\sigma_{yj}^2\Bigr], \qquad \min_\theta \sum_i w_i\, e(x_i, y_i) .
 
     The minimiser is one pass of sums: weight, mean and variance of every feature in every class.
+    A missing value (NaN) is a term that is left out, in learning and in prediction.
 
     Parameters
     ----------
@@ -56,6 +57,7 @@ class GaussianNB(ClosedFormClassifier):
     """
 
     _single_class: ClassVar[bool] = True
+    _allow_nan: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "priors": ["array-like", None],
         "var_smoothing": [Interval(Real, 0, None, closed="left")],

@@ -19,7 +19,9 @@ class MultinomialNB(DiscreteNB):
         e(x, y) = -\log\pi_y - \sum_j x_j\log p_{yj} + c(x), \qquad
         p_{yj} = \frac{n_{yj} + \alpha}{\sum_{j'} (n_{yj'} + \alpha)} .
 
-    The number of words is Poisson with the same mean in all classes and decides nothing.
+    The number of words is Poisson with the same mean in all classes and decides nothing. A missing
+    count (NaN) is a factor that is left out; in learning, the counts of the other rows of the class
+    stand for it, :math:`n_{yj}` being scaled up to all of them.
 
     Parameters
     ----------

@@ -31,6 +31,7 @@ WAYS: dict[str, Any] = {
 class LeastSquaresRegressor(EnergyRegressor):
     """A linear squared energy solved in closed form, on dense or sparse rows, whole or in chunks."""
 
+    _device_rows: ClassVar[bool] = True
     _accept_sparse: ClassVar[bool | str] = "csr"
     fit_intercept: bool
     positive: bool

@@ -44,6 +44,7 @@ def penalty_for(C: float, l1_ratio: float, classes: int) -> Penalty | None:
 class LinearSoftminClassifier(ProbabilisticClassifier):
     """A linear class energy learned by cross-entropy, on dense or sparse rows."""
 
+    _device_rows: ClassVar[bool] = True
     _accept_sparse: ClassVar[bool | str] = "csr"
     fit_intercept: bool
     max_iter: int

@@ -226,16 +226,18 @@ class LogisticRegressionCV(LinearSoftminClassifier):
         for f, weight in enumerate(held):
             live = np.flatnonzero(weight > 0)
             X, labels, w = rows[live], y.numpy()[live], weight[live]
+            if scorer is None:  # the accuracy of all members in one product
+                members = theta[f].reshape(-1, theta.shape[-1])
+                s = X @ members[:, : x.shape[1]].T
+                s = s + members[:, x.shape[1]] if self.fit_intercept else s
+                s = s.reshape(len(live), -1, theta.shape[3])  # (n, members, R)
+                told = s[:, :, 0] > 0 if s.shape[2] == 1 else s.argmax(2)
+                out[f] = (w @ (told == labels[:, None]) / w.sum()).reshape(out.shape[1:])
+                continue
+            extra = {} if (w == 1).all() else {"sample_weight": w}
             for at in np.ndindex(*theta.shape[1:3]):
-                member = theta[(f, *at)]
-                if scorer is not None:
-                    extra = {} if (w == 1).all() else {"sample_weight": w}
-                    out[(f, *at)] = scorer(self._like(member), X, self.classes_[labels], **extra)
-                    continue
-                s = X @ member[:, : x.shape[1]].T
-                s = s + member[:, x.shape[1]] if self.fit_intercept else s
-                told = (s[:, 0] > 0).astype(np.int64) if len(member) == 1 else s.argmax(1)
-                out[(f, *at)] = w @ (told == labels) / w.sum()
+                model = self._like(theta[(f, *at)])
+                out[(f, *at)] = scorer(model, X, self.classes_[labels], **extra)
         return out
 
     def _like(self, theta: Any) -> LogisticRegression:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from scipy.sparse import csr_matrix
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from groundstate.math.radius import Ragged
 from groundstate.models.arrays import Home
 from groundstate.models.base import EnergyEstimator
 
@@ -56,7 +58,7 @@ class NeighborSearch(EnergyEstimator):
         tree = self.algorithm in ("kd_tree", "ball_tree")
         return {
             "n_neighbors": self.n_neighbors,
-            "votes": self.weights or "uniform",
+            "votes": getattr(self, "weights", None) or "uniform",
             "metric": metric,
             "p": p,
             "VI": VI,
@@ -64,17 +66,25 @@ class NeighborSearch(EnergyEstimator):
         }
 
     def _learned(self, energy: Any) -> dict[str, Any]:
+        params = dict(self.metric_params or {})
+        metric = self.metric
+        if metric == "minkowski":
+            p = params.pop("p", self.p)
+            metric = {1: "manhattan", 2: "euclidean", math.inf: "chebyshev"}.get(p, metric)
+            params |= {"p": p, "w": None} if metric == "minkowski" else {}
         return {
             "n_samples_fit_": len(energy.memory.rows),
-            "effective_metric_": "euclidean"
-            if self.metric == "minkowski" and self.p == 2
-            else self.metric,
+            "effective_metric_": metric,
+            "effective_metric_params_": params,
         }
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
     ) -> Any:
         """Distances and indices of the nearest rows, ``(n_queries, n_neighbors)`` each.
+
+        A row of weight w is listed like w rows: the j-th neighbour is the row at which the summed
+        weight reaches j.
 
         Parameters
         ----------
@@ -90,17 +100,13 @@ class NeighborSearch(EnergyEstimator):
         memory: Any = self.energy_.memory
         own = X is None
         x, home = (memory.rows, Home()) if own else self._rows(X)
-        if int(k) + own > len(memory.rows):
+        if int(k) + own > memory.total() * (1 + 1e-12):
             raise ValueError(
                 f"Expected n_neighbors {'<' if own else '<='} n_samples_fit, but n_neighbors = {k}, "
-                f"n_samples_fit = {len(memory.rows)}, n_samples = {len(x)}"
+                f"n_samples_fit = {memory.total():g}, n_samples = {len(x)}"
             )
         with torch.no_grad():
-            distance, index = memory.nearest(x, k + own)
-        if own:
-            itself = index == torch.arange(len(x), device=index.device)[:, None]
-            itself[~itself.any(1), -1] = True  # crowded out by equal rows: drop the last
-            distance, index = (v[~itself].reshape(len(x), k) for v in (distance, index))
+            distance, index = memory.units(x, int(k), own)
         if not return_distance:
             return home.give(index)
         return home.give(distance.to(x.dtype)), home.give(index)
@@ -108,14 +114,119 @@ class NeighborSearch(EnergyEstimator):
     def kneighbors_graph(
         self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity"
     ) -> csr_matrix:
-        """The nearest rows as a sparse matrix ``(n_queries, n_samples_fit)`` of ones or distances."""
-        if mode not in ("connectivity", "distance"):
-            raise ValueError(f"mode must be 'connectivity' or 'distance', got {mode!r}")
-        distance, index = (np.asarray(v) for v in self.kneighbors(X, n_neighbors))
+        """The nearest rows as a sparse matrix ``(n_queries, n_samples_fit)`` of ones or distances.
+
+        Where a weighted row is several of the nearest, its entry counts them.
+        """
+        _check_mode(mode)
+        distance, index = (
+            v.cpu().numpy() if isinstance(v, torch.Tensor) else v
+            for v in self.kneighbors(X, n_neighbors)
+        )
         values = np.ones(index.size) if mode == "connectivity" else distance.ravel()
         starts = np.arange(0, index.size + 1, index.shape[1])
         shape = (len(index), self.n_samples_fit_)
+        if mode == "distance" and len(self.energy_.memory.weight):  # type: ignore[arg-type,union-attr]
+            first = np.ones(index.shape, bool)
+            first[:, 1:] = index[:, 1:] != index[:, :-1]  # the copies of a row follow each other
+            starts = np.concatenate([[0], first.sum(1).cumsum()])
+            values, index = values[first.ravel()], index[first]
         return csr_matrix((values, index.ravel(), starts), shape=shape)
 
 
-__all__ = ["NeighborSearch"]
+def _check_mode(mode: str) -> None:
+    if mode not in ("connectivity", "distance"):
+        raise ValueError(f"mode must be 'connectivity' or 'distance', got {mode!r}")
+
+
+class RadiusSearch(NeighborSearch):
+    """``radius_neighbors`` and ``radius_neighbors_graph``."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **NeighborSearch._parameter_constraints,
+        "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
+        "radius": [Interval(Real, 0, None, closed="both"), None],
+    }
+    radius: float
+
+    def radius_neighbors(
+        self,
+        X: Any = None,
+        radius: float | None = None,
+        return_distance: bool = True,
+        sort_results: bool = False,
+    ) -> Any:
+        """Distances and indices of all rows at most ``radius`` away.
+
+        Parameters
+        ----------
+        X : rows to ask about; None asks about the fitted rows, which are then not their own
+            neighbours
+        radius : how far; None takes the model's
+        return_distance : False gives the indices alone
+        sort_results : the nearest first; else in the order of the rows
+
+        Returns
+        -------
+        Two object arrays ``(n_queries,)`` of arrays of any length (lists of tensors for tensors).
+        """
+        if sort_results and not return_distance:
+            raise ValueError("return_distance must be True if sort_results is True.")
+        found, x, home = self._found(X, radius, sort_results)
+        ends = found.count.cumsum(0)[:-1].cpu()
+        distance = _pieces(found.distance.to(x.dtype), ends, home)
+        index = _pieces(found.index, ends, home)
+        return (distance, index) if return_distance else index
+
+    def radius_neighbors_graph(
+        self,
+        X: Any = None,
+        radius: float | None = None,
+        mode: str = "connectivity",
+        sort_results: bool = False,
+    ) -> csr_matrix:
+        """Rows within the radius as a sparse matrix ``(n_queries, n_samples_fit)`` of ones or distances."""
+        _check_mode(mode)
+        found, x, _ = self._found(X, radius, sort_results)
+        index = found.index.cpu().numpy()
+        values = found.distance.to(x.dtype).cpu().numpy()
+        values = np.ones(len(index)) if mode == "connectivity" else values
+        starts = np.concatenate([[0], found.count.cpu().numpy().cumsum()])
+        return csr_matrix((values, index, starts), shape=(len(x), self.n_samples_fit_))
+
+    def _found(
+        self, X: Any, radius: float | None, sort_results: bool
+    ) -> tuple[Ragged, torch.Tensor, Home]:
+        check_is_fitted(self, "energy_")
+        r: Any = self.radius if radius is None else radius
+        if not isinstance(r, Real) or not float(r) >= 0:
+            raise ValueError(f"radius must be a number of at least 0, got {r!r}")
+        memory: Any = self.energy_.memory
+        x, home = (memory.rows, Home()) if X is None else self._rows(X)
+        with torch.no_grad():
+            found = memory.within(x, float(r))
+        query = torch.arange(len(x), device=x.device).repeat_interleave(found.count)
+        if X is None:
+            other = found.index != query
+            if len(memory.weight):  # a row of weight above one has a twin
+                other |= memory.weight[found.index] > 1
+            query = query[other]
+            count = torch.bincount(query, minlength=len(x))
+            found = Ragged(count, found.index[other], found.distance[other])
+        if sort_results:
+            order = found.distance.sort(stable=True).indices
+            order = order[query[order].sort(stable=True).indices]
+            found = Ragged(found.count, found.index[order], found.distance[order])
+        return found, x, home
+
+
+def _pieces(values: torch.Tensor, ends: torch.Tensor, home: Home) -> Any:
+    pieces = [home.give(piece) for piece in values.tensor_split(ends)]
+    if home.device is not None:
+        return pieces
+    out = np.empty(len(pieces), dtype=object)
+    out[:] = pieces
+    return out
+
+
+__all__ = ["NeighborSearch", "RadiusSearch"]

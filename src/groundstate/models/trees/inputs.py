@@ -2,151 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
-
 from groundstate.energy.base import Energy
-from groundstate.models.arrays import Home, tensor, unwrap
-from groundstate.models.base import EnergyEstimator
-from groundstate.models.validation import validate_data
+from groundstate.models.categories import CategoryInputs
 
 
-class TreeInputs(EnergyEstimator):
-    """Rows with NaN and categories at the door of a tree model.
-
-    A column of categories becomes the numbers of its levels, which are learned in ``fit``; a level
-    that was not seen there is treated as missing. Columns are categorical by the dtype of a frame
-    (category, enum), or as ``categorical_features`` says where a model has it.
-    """
-
-    _store_private: ClassVar[tuple[str, ...]] = ("_levels",)
-    _text_levels: ClassVar[bool] = False  # True where text is a category, whatever the dtype
-    _levels: dict[int, NDArray[Any]]
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-    def _checked(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
-        X, _ = unwrap(X)
-        y, _ = unwrap(y)
-        self._levels = {}
-        X = self._coded(X, learn=True)
-        X, y = validate_data(
-            self, X, y, multi_output=self._multi_output, dtype=[np.float64, np.float32], order="C",
-            ensure_all_finite="allow-nan",
-        )  # fmt: skip
-        for j in self._listed(X.shape[1]):
-            if j not in self._levels:
-                self._levels[j] = np.unique(X[:, j][~np.isnan(X[:, j])])
-                X = X.copy() if X.flags.owndata else np.array(X)
-                X[:, j] = _numbers(X[:, j], self._levels[j])
-        encoded, attributes = self._target(y)
-        if encoded is not None and encoded.dtype.kind == "f":
-            encoded = encoded.astype(X.dtype, copy=False)
-        return X, encoded, attributes
-
-    def _rows(self, X: Any) -> tuple[Tensor, Home]:
-        check_is_fitted(self, "energy_")
-        X, home = unwrap(X)
-        device, dtype = self.energy_.placement()
-        framed = self._coded(X, learn=False)
-        kept = np.float64 if dtype == torch.float64 else np.float32
-        rows = validate_data(
-            self, framed, reset=False, dtype=kept, order="C", ensure_all_finite="allow-nan"
-        )
-        if self._levels and framed is X:  # numbers of columns that were declared categorical
-            rows = np.array(rows)
-            for j, levels in self._levels.items():
-                if levels.dtype.kind in "fiub":
-                    rows[:, j] = _numbers(rows[:, j], levels)
-        return tensor(rows, device), home
-
-    def _coded(self, X: Any, learn: bool) -> Any:
-        """A frame with its category columns as numbers; everything else as it is."""
-        if self._text_levels and not hasattr(X, "columns") and not hasattr(X, "dtype"):
-            X = np.asarray(X, dtype=object if _has_text(X) else None)
-        if not hasattr(X, "columns"):
-            text = self._text_levels and getattr(X, "dtype", np.dtype(float)).kind in "OUS"
-            return self._coded_columns(X, learn) if text and X.ndim == 2 else X
-        import narwhals as nw
-
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
-        if not isinstance(frame, nw.DataFrame):
-            return X
-        new = []
-        listed = set(self._listed(frame.shape[1], list(frame.columns)) if learn else self._levels)
-        for j, name in enumerate(frame.columns):
-            column = frame[:, j]
-            by_dtype = column.dtype in (nw.Categorical, nw.Enum)
-            if self._text_levels:
-                by_dtype |= not column.dtype.is_numeric()
-            coded = by_dtype or (j in listed and not column.dtype.is_numeric())
-            if not coded and (learn or j not in self._levels):
-                continue
-            codes = self._codes(j, np.array(column.to_list(), dtype=object), learn)
-            if codes is None:
-                continue
-            new.append(nw.new_series(name, codes, nw.Float64, backend=frame.implementation))
-        return frame.with_columns(new).to_native() if new else X
-
-    def _coded_columns(self, X: NDArray[Any], learn: bool) -> NDArray[Any]:
-        """An array of objects with its text columns as numbers."""
-        out = np.empty(X.shape)
-        for j in range(X.shape[1]):
-            values = X[:, j]
-            words = any(isinstance(v, str) for v in values) if learn else j in self._levels
-            codes = self._codes(j, values, learn) if words else None
-            if codes is None:
-                codes = np.array([np.nan if v is None else float(v) for v in values])
-            out[:, j] = codes
-        return out
-
-    def _codes(self, j: int, values: NDArray[Any], learn: bool) -> NDArray[np.float64] | None:
-        """The numbers of the levels of a column, NaN for missing and unseen ones."""
-        known = np.array([v is not None and v == v for v in values], dtype=bool)
-        if learn:
-            self._levels[j] = np.unique(values[known].astype(_kind(values[known])))
-        if j not in self._levels:
-            return None
-        place = {v: float(i) for i, v in enumerate(self._levels[j].tolist())}
-        text = self._levels[j].dtype.kind == "U"
-        codes = np.full(len(values), np.nan)
-        for i in np.flatnonzero(known):
-            codes[i] = place.get(str(values[i]) if text else values[i], np.nan)
-        return codes
-
-    def _listed(self, d: int, names: list[str] | None = None) -> list[int]:
-        """Columns that the user declared categorical."""
-        given = getattr(self, "categorical_features", None)
-        if given is None or (isinstance(given, str) and given == "from_dtype"):
-            return []
-        array = np.asarray(given)
-        if array.dtype.kind == "b":
-            if len(array) != d:
-                raise ValueError(
-                    f"categorical_features is a mask of {len(array)} columns, but X has {d}; give "
-                    "one entry per column"
-                )
-            return [int(j) for j in np.flatnonzero(array)]
-        if array.dtype.kind in "iu":
-            if len(array) and (array.min() < 0 or array.max() >= d):
-                raise ValueError(
-                    f"categorical_features names column {array.max()}, but X has {d} columns"
-                )
-            return [int(j) for j in array]
-        known = names if names is not None else list(getattr(self, "feature_names_in_", []))
-        missing = [name for name in array.tolist() if name not in known]
-        if missing:
-            raise ValueError(f"categorical_features names {missing[0]!r}, which X does not have")
-        return [known.index(name) for name in array.tolist()]
+class TreeInputs(CategoryInputs):
+    """Rows with NaN and categories at the door of a tree model."""
 
     def _start(self, fresh: Energy) -> Energy:
         """The energy to learn: a new one, or with ``warm_start`` the one that is there."""
@@ -159,28 +20,6 @@ class TreeInputs(EnergyEstimator):
         if not self._levels:
             return None
         return tuple(len(self._levels[j]) if j in self._levels else 0 for j in range(d))
-
-
-def _has_text(X: Any) -> bool:
-    """Whether rows given as lists hold text."""
-    try:
-        return any(isinstance(v, str) for row in X for v in row)
-    except TypeError:
-        return False
-
-
-def _kind(values: NDArray[Any]) -> Any:
-    """Numbers stay numbers, anything else is read as text."""
-    numeric = all(isinstance(v, int | float | np.number) for v in values)
-    return np.float64 if numeric else str
-
-
-def _numbers(column: NDArray[Any], levels: NDArray[Any]) -> NDArray[Any]:
-    """The number of each value's level, NaN for unknown ones."""
-    if not len(levels):
-        return np.full_like(column, np.nan)
-    at = np.minimum(np.searchsorted(levels, column), len(levels) - 1)
-    return np.where(levels[at] == column, at, np.nan).astype(column.dtype)
 
 
 __all__ = ["TreeInputs"]
