@@ -43,7 +43,12 @@ def sklearn(data: dict[str, Any]) -> Any:
 LOGISTIC_CV = Benchmark(
     name="logistic-cv",
     title="LogisticRegressionCV(Cs=20, cv=5).fit, beside one LogisticRegression().fit",
-    sizes={"1000x20": (1_000, 20), "10000x20": (10_000, 20), "10000x50": (10_000, 50)},
+    sizes={
+        "1000x20": (1_000, 20),
+        "10000x20": (10_000, 20),
+        "10000x50": (10_000, 50),
+        "100000x50": (100_000, 50),
+    },
     data=data,
     ours=ours,
     peers={

@@ -15,6 +15,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.datasets import make_classification, make_regression
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.discovery import all_estimators
 
 import groundstate
@@ -25,14 +28,18 @@ from groundstate.registry import models
 
 POSITIVE_X = ("MultinomialNB", "CategoricalNB")
 POSITIVE_Y = ("GammaRegressor", "PoissonRegressor", "TweedieRegressor")
-SETTINGS: dict[str, dict[str, Any]] = {"BernoulliRBM": {"random_state": 0}}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "BernoulliRBM": {"random_state": 0},
+    "VotingClassifier": {"estimators": [("one", GaussianNB()), ("other", LogisticRegression())]},
+    "VotingRegressor": {"estimators": [("one", Ridge()), ("other", DecisionTreeRegressor())]},
+}
 
 
 def table(name: str) -> tuple[Any, Any]:
     if models[name].role == "regressor":
         X, y = make_regression(100, 10, noise=1.0, random_state=0)
         return X, np.exp(y / np.abs(y).max()) if name in POSITIVE_Y else y
-    X, y = make_classification(100, 10, n_informative=5, random_state=0)
+    X, y = make_classification(100, 10, n_informative=5, n_redundant=0, random_state=0)
     if name in POSITIVE_X:
         X = np.round(X - X.min(0))
     if name == "BernoulliRBM":

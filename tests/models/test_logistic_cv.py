@@ -67,6 +67,42 @@ def test_the_population_equals_separate_fits() -> None:
             np.testing.assert_allclose(found.theta[f, c], expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize(("intercept", "tol"), [(True, 1e-4), (False, 1e-8)])
+def test_a_hundred_members_have_small_gradients(classes: int, intercept: bool, tol: float) -> None:
+    rows, labels = make_classification(1500, 12, n_informative=8, n_classes=classes, random_state=2)
+    fold = np.arange(1500) % 5
+    weights = np.array([(fold != f) * 1.0 for f in range(5)])
+    strengths = np.logspace(4, -4, 20)
+    data = torch.from_numpy(rows), torch.from_numpy(labels)
+    found = fold_paths(*data, weights, strengths, classes, intercept, tol)
+    x = np.c_[rows, np.ones(1500)] if intercept else rows
+    s = found.theta @ x.T  # (F, S, R, n)
+    s = np.concatenate([np.zeros_like(s), s], 2) if classes == 2 else s
+    p = np.exp(s - s.max(2, keepdims=True))
+    p /= p.sum(2, keepdims=True)
+    p -= np.eye(classes)[:, labels]
+    slope = (p[:, :, 1:] if classes == 2 else p) * weights[:, None, None] @ x
+    slope[..., :12] += strengths[:, None, None] * found.theta[..., :12]
+    assert abs(slope).max() / 1200 <= tol
+    assert found.steps.max() <= 14  # none was left to itself
+
+
+def test_hard_rows_are_solved_too() -> None:
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(900, 12)) * np.logspace(-2, 3, 12)
+    apart = rng.normal(size=(900, 12))
+    for rows, labels in ((wide, wide[:, 0] > 0), (apart, apart[:, 0] > 0)):
+        y = labels.astype(int)
+        y[rng.random(900) < (0.1 if rows is wide else 0.0)] ^= 1
+        strengths = np.logspace(3, -3, 9)
+        data = torch.from_numpy(rows), torch.from_numpy(y)
+        found = fold_paths(*data, np.ones((2, 900)), strengths, 2, True)
+        p = 0.5 + 0.5 * np.tanh(0.5 * (found.theta[0, :, 0] @ np.c_[rows, np.ones(900)].T))
+        slope = (p - y) @ rows + strengths[:, None] * found.theta[0, :, 0, :-1]
+        assert abs(slope).max() / 900 <= 1e-4
+
+
 def test_single_precision_is_used_where_it_will_do() -> None:
     rows, labels = make_classification(4000, 20, random_state=0)
     moved = rows + 1e4  # columns far from zero need all digits
@@ -85,6 +121,17 @@ def test_sparse_rows_equal_dense_rows() -> None:
     b = LogisticRegressionCV(Cs=[0.1, 1.0], cv=FOLDS, tol=1e-7).fit(thin.toarray(), labels)
     np.testing.assert_allclose(a.coefs_paths_, b.coefs_paths_, atol=1e-4)
     assert LogisticRegressionCV(Cs=3).fit(thin, labels).scores_.shape == (5, 1, 3)
+
+
+def test_a_population_on_sparse_rows() -> None:
+    thin = sp.random(2000, 30, 0.2, format="csr", random_state=0)
+    noise = np.random.default_rng(0).normal(size=2000)
+    labels = (thin[:, :4].toarray().sum(1) + 0.3 * noise > 0.4).astype(int)
+    grid = {"Cs": [0.01, 0.1, 1.0, 10.0], "cv": FOLDS, "tol": 1e-7}
+    a = LogisticRegressionCV(**grid).fit(thin, labels)
+    b = LogisticRegressionCV(**grid).fit(thin.toarray(), labels)
+    np.testing.assert_allclose(a.coefs_paths_, b.coefs_paths_, atol=1e-3)
+    np.testing.assert_allclose(a.scores_, b.scores_)
 
 
 def test_averaged_folds_and_older_shapes() -> None:

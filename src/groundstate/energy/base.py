@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,7 @@ from groundstate.errors import ShapeError, Unsupported
 if TYPE_CHECKING:
     from groundstate.energy.compose import Given, Marginal, Minimal, Scaled, Sum
 
+CPU = torch.device("cpu")
 TABLE_CHUNK = 2**24  # elements of one generic table evaluation
 
 
@@ -209,12 +210,28 @@ class Energy(nn.Module):
         self, values: Mapping[str, Tensor] | None = None
     ) -> tuple[torch.device, torch.dtype]:
         """Device and floating dtype: the parameters', else the values', else torch's default."""
+        for parameter in self._parameters.values():  # the usual case, without torch's walk
+            if parameter is not None and parameter.is_floating_point():
+                return parameter.device, parameter.dtype
         for tensor in (*self.parameters(), *self.buffers(), *(values or {}).values()):
             if tensor.is_floating_point():
                 return tensor.device, tensor.dtype
         for tensor in (values or {}).values():
             return tensor.device, torch.get_default_dtype()
         return torch.device("cpu"), torch.get_default_dtype()
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """As ``nn.Module.to``; a change of dtype on the CPU skips its walk, which small fits feel."""
+        plain = (
+            len(args) == 2 and not kwargs and args[0] == CPU and isinstance(args[1], torch.dtype)
+        )
+        if plain and args[1].is_floating_point:
+            modules = list(self.modules())
+            if all(map(_is_plain, modules)):
+                for module in modules:
+                    _convert(module, args[1])
+                return self
+        return super().to(*args, **kwargs)
 
     # --- composition (groundstate.energy.compose) ----------------------------------------
 
@@ -251,6 +268,24 @@ class Energy(nn.Module):
     def tempered(self, T: float) -> Scaled:
         """``e / T``: the energy whose law at temperature one is this one's at ``T``."""
         return self * (1.0 / T)
+
+
+def _is_plain(module: nn.Module) -> bool:
+    """Whether a module holds nothing but tensors of the CPU that have no gradient yet."""
+    return type(module)._apply is nn.Module._apply and all(
+        t is None or (type(t) in (nn.Parameter, Tensor) and t.device == CPU and t.grad is None)
+        for t in (*module._parameters.values(), *module._buffers.values())
+    )
+
+
+def _convert(module: nn.Module, dtype: torch.dtype) -> None:
+    """Floating parameters (in place) and buffers in another dtype."""
+    for parameter in module._parameters.values():
+        if parameter is not None and parameter.dtype != dtype and parameter.is_floating_point():
+            parameter.data = parameter.data.to(dtype)
+    for name, buffer in module._buffers.items():
+        if buffer is not None and buffer.dtype != dtype and buffer.is_floating_point():
+            module._buffers[name] = buffer.to(dtype)
 
 
 def batch_size(values: Mapping[str, Tensor]) -> int:

@@ -17,7 +17,6 @@ from groundstate.energy.naive_bayes_missing import (
     observed_sums,
     seen_weight,
     shared,
-    some_missing,
     spoilt,
     without_missing,
 )
@@ -109,16 +108,12 @@ class GaussianClassEnergy(JointClassEnergy):
         self.missing = frozenset({"x"}) if covariance == "diag" else frozenset()
         self.shape = Shape(covariance, smoothing, shrinkage, reg_param, tol)
         self.mu = nn.Parameter(torch.zeros(k, d))
-        unit = {
-            "diag": torch.ones(k, d),
-            "tied": torch.eye(d),
-            "full": torch.eye(d).repeat(k, 1, 1),
-        }
-        self.U = nn.Parameter(unit[covariance])
-        self.register_buffer("origin", torch.zeros(k, d))
-        self.register_buffer("balance", torch.ones(k))
-        self.register_buffer("rank", torch.tensor(d))
-        self.register_buffer("thin", torch.zeros((d, d) if covariance == "tied" else (0, 0)))
+        unit = torch.ones(k, d) if covariance == "diag" else torch.eye(d)
+        self.U = nn.Parameter(unit.repeat(k, 1, 1) if covariance == "full" else unit)
+        held = self._buffers  # known names: what `register_buffer` would check holds
+        held["origin"], held["balance"] = torch.zeros(k, d), torch.ones(k)
+        held["rank"] = torch.tensor(d)
+        held["thin"] = torch.zeros((d, d) if covariance == "tied" else (0, 0))
 
     def config(self) -> dict[str, Any]:
         shape = self.shape
@@ -210,14 +205,16 @@ class GaussianClassEnergy(JointClassEnergy):
     # --- learning ------------------------------------------------------------------------
 
     @torch.no_grad()
-    def centre(self, x: Tensor, y: Tensor, weights: Tensor | None) -> None:
+    def centre(self, x: Tensor, y: Tensor, weights: Tensor | None) -> Tensor:
         """Move ``origin`` to the class means of some rows, so that sums lose no digits.
 
-        A class without rows gets the mean of all.
+        A class without rows gets the mean of all. Returns the weight of every class, ``(k,)``.
         """
-        diagonal = self.covariance == "diag"
-        sums = observed_sums(self, x, y, weights) if diagonal else self.sums_of(x, y, weights)
+        sums = self.sums_of(x, y, weights)
+        if self.covariance == "diag" and spoilt(sums["x"]):
+            sums = observed_sums(self, x, y, weights)
         self.origin.copy_(shared(sums["x"], seen_weight(sums)))
+        return sums["n"]
 
     @offers.stats
     def stats(
@@ -244,9 +241,9 @@ class GaussianClassEnergy(JointClassEnergy):
         shift = stats["x"] / seen.clamp_min(1e-300)
         mu = shift + self.origin.double()
         # a class that was never seen with some feature has the mean of all rows
-        self.mu.copy_(shared(seen * mu, seen) if some_missing(stats) else mu)
+        self.mu.copy_(shared(seen * mu, seen) if seen is stats.get("seen") else mu)
         U, rank, thin = class_shapes(
-            self.shape, stats, shift, self.mu.double(), self.balance.double()
+            self.shape, stats, seen, shift, self.mu.double(), self.balance.double()
         )
         self.U.copy_(U)
         self.rank.fill_(rank)

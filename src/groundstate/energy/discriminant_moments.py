@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from groundstate.energy.naive_bayes_missing import seen_weight, some_missing
+from groundstate.energy.naive_bayes_missing import seen_weight
 
 TINY = 1e-300
 
@@ -44,16 +44,24 @@ class Shape:
         """Whether a matrix of every class is needed."""
         return self.covariance == "full" or self.shrinkage == "auto"
 
+    @property
+    def changes(self) -> bool:
+        """Whether a covariance is shrunk or pulled towards the identity."""
+        return self.shrinkage is not None or bool(self.reg_param)
+
     def squares(
         self, x: Tensor, y: Tensor, weights: Tensor | None, balance: Tensor
     ) -> dict[str, Tensor]:
         """Sums of squares of rows about their origin, ``(d, d)`` or ``(k, d, d)``."""
         k = len(balance)
         if not self.per_class:
-            if weights is None and bool((balance == 1).all()):
+            if weights is None and set(balance.tolist()) == {1.0}:
                 return {"xx": x.T @ x}
             w = balance[y] if weights is None else weights.double() * balance[y]
             return {"xx": (x * w[:, None]).T @ x}
+        if weights is None and self.shrinkage != "auto":
+            parts = [x[y == c] for c in range(k)]
+            return {"xx": torch.stack([part.T @ part for part in parts])}
         w = x.new_ones(len(x)) if weights is None else weights.double()
         xx, fourth = x.new_zeros(k, x.shape[1], x.shape[1]), x.new_zeros(k)
         for c in range(k):
@@ -67,38 +75,41 @@ class Shape:
 
 
 def class_shapes(
-    shape: Shape, stats: dict[str, Tensor], shift: Tensor, mu: Tensor, balance: Tensor
+    shape: Shape, stats: dict[str, Tensor], seen: Tensor, shift: Tensor, mu: Tensor, balance: Tensor
 ) -> tuple[Tensor, int, Tensor]:
     """Inverse roots U of the covariances, their rank, and a root of a singular tied one."""
-    n = stats["n"].clamp_min(TINY)
     if shape.covariance == "diag":
-        within, total = total_variance(stats, mu - shift)
-        if some_missing(stats):  # nothing seen in a class: as in all rows
+        within, total = total_variance(stats, mu - shift, seen)
+        missing = seen is stats.get("seen")
+        if missing:  # nothing seen in a class: as in all rows
             within = torch.where(stats["seen"] > 0, within, total)
         variance = within + shape.smoothing * total.max()
-        if some_missing(stats):  # nothing seen at all: any width will do
+        if missing:  # nothing seen at all: any width will do
             variance = torch.where(stats["seen"].sum(0) > 0, variance, 1.0)
         # where nothing varies any width will do
         return torch.where(variance > 0, variance, 1.0).rsqrt(), mu.shape[1], mu[:0]
     if shape.per_class:
+        n = stats["n"].clamp_min(TINY)
         cov = stats["xx"] / n[:, None, None] - shift[:, :, None] * shift[:, None]
-        cov = torch.stack([_shrunk(shape, c, stats, i) for i, c in enumerate(cov)])
+        if shape.changes:
+            cov = torch.stack([_shrunk(shape, c, stats, i) for i, c in enumerate(cov)])
     else:
         share = (balance * stats["n"])[:, None]
         cov = (stats["xx"] - (share * shift).T @ shift) / share.sum().clamp_min(TINY)
-        cov = _shrunk(shape, cov, stats, 0)
+        cov = _shrunk(shape, cov, stats, 0) if shape.changes else cov
     if shape.covariance == "full":
-        U = torch.stack([_full_root(shape, c, i) for i, c in enumerate(cov)])
-        return U, mu.shape[1], mu[:0]
+        return _full_root(shape, cov), mu.shape[1], mu[:0]
     if shape.per_class:
         share = balance * stats["n"]
         cov = (share[:, None, None] * cov).sum(0) / share.sum().clamp_min(TINY)
     return _tied_root(shape, cov)
 
 
-def total_variance(stats: dict[str, Tensor], origin: Tensor) -> tuple[Tensor, Tensor]:
+def total_variance(
+    stats: dict[str, Tensor], origin: Tensor, seen: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Variances within the classes ``(k, d)`` and of all rows ``(d,)``, for diagonal sums."""
-    seen = seen_weight(stats)
+    seen = seen_weight(stats) if seen is None else seen
     n = seen.clamp_min(TINY)
     shift = stats["x"] / n
     within = (stats["xx"] / n - shift.square()).clamp_min(0.0)
@@ -130,32 +141,34 @@ def _shrunk(shape: Shape, cov: Tensor, stats: dict[str, Tensor], c: int) -> Tens
 
 
 def _deviation(variance: Tensor) -> Tensor:
-    return torch.where(variance > 0, variance, 1.0).clamp_min(0.0).sqrt()
+    return torch.where(variance > 0, variance, 1.0).sqrt()
 
 
 def _upper(cov: Tensor) -> Tensor:
-    """Upper triangular U with UUᵀ = Σ⁻¹."""
-    eye = torch.eye(len(cov), dtype=cov.dtype, device=cov.device)
+    """Upper triangular U with UUᵀ = Σ⁻¹, of one matrix or of many."""
+    eye = torch.eye(cov.shape[-1], dtype=cov.dtype, device=cov.device)
     lower = torch.linalg.cholesky(cov)
     return torch.linalg.solve_triangular(lower, eye, upper=False).mT
 
 
-def _full_root(shape: Shape, cov: Tensor, c: int) -> Tensor:
-    unit = _deviation(cov.diagonal())
-    values = torch.linalg.eigvalsh(cov / unit / unit[:, None])
-    if float(values.min()) <= shape.tol**2:
-        raise RankDeficient(c)
-    return _upper(cov / unit / unit[:, None]) / unit[:, None]
+def _full_root(shape: Shape, cov: Tensor) -> Tensor:
+    unit = _deviation(cov.diagonal(dim1=1, dim2=2))  # (k, d)
+    scaled = cov / unit[:, None] / unit[:, :, None]
+    for c, lowest in enumerate(torch.linalg.eigvalsh(scaled)[:, 0].tolist()):
+        if lowest <= shape.tol**2:
+            raise RankDeficient(c)
+    return _upper(scaled) / unit[:, :, None]
 
 
 def _tied_root(shape: Shape, cov: Tensor) -> tuple[Tensor, int, Tensor]:
     d = len(cov)
     unit = _deviation(cov.diagonal())
-    values, vectors = torch.linalg.eigh(cov / unit / unit[:, None])
+    scaled = cov / unit / unit[:, None]
+    values, vectors = torch.linalg.eigh(scaled)
     kept = values > shape.tol**2
     rank = int(kept.sum())
     if rank == d:
-        return _upper(cov / unit / unit[:, None]) / unit[:, None], d, cov[:0]
+        return _upper(scaled) / unit[:, None], d, cov[:0]
     U = cov.new_zeros(d, d)
     U[:, :rank] = vectors[:, kept] * values[kept].rsqrt() / unit[:, None]
     return U, rank, vectors[:, kept] * values[kept].sqrt() * unit[:, None]

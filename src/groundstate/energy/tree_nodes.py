@@ -78,15 +78,14 @@ class TreeNodes(nn.Module):
     def __init__(self, n_nodes: int = 1, n_trees: int = 1, k: int = 1, n_words: int = 0) -> None:
         super().__init__()
         self.value = nn.Parameter(torch.zeros(n_nodes, k), requires_grad=False)
+        held = self._buffers  # known names: what `register_buffer` would check holds
         for name, dtype in _INTEGER.items():
-            self.register_buffer(name, torch.full((n_nodes,), -1, dtype=dtype))
+            held[name] = torch.full((n_nodes,), -1, dtype=dtype)
         for name in ("threshold", "weight", "impurity"):
-            self.register_buffer(name, torch.zeros(n_nodes))
-        self.register_buffer("bits", torch.zeros(n_words, dtype=torch.int64))
-        start = torch.zeros(n_trees + 1, dtype=torch.int64)
-        start[1:] = n_nodes
-        self.register_buffer("start", start)
-        self.register_buffer("column", torch.full((n_trees,), -1, dtype=torch.int64))
+            held[name] = torch.zeros(n_nodes)
+        held["bits"] = torch.zeros(n_words, dtype=torch.int64)
+        held["start"] = torch.tensor([0] + [n_nodes] * n_trees)
+        held["column"] = torch.full((n_trees,), -1, dtype=torch.int64)
 
     def config(self) -> dict[str, Any]:
         n, k = self.value.shape
@@ -121,7 +120,9 @@ class TreeNodes(nn.Module):
         arrays["column"] = np.array([t.column for t in trees], np.int64)
         for name, array in arrays.items():
             kind = _INTEGER.get(name, torch.int64 if array.dtype.kind == "i" else dtype)
-            made = torch.from_numpy(np.ascontiguousarray(array)).to(device, kind)
+            made = torch.from_numpy(np.ascontiguousarray(array))
+            if kind != made.dtype or device.type != "cpu":
+                made = made.to(device, kind)
             if name == "value":
                 self.value = nn.Parameter(made, requires_grad=self.value.requires_grad)
             else:

@@ -83,14 +83,15 @@ class Moments:
     def __init__(self, X: Tensor, Y: Tensor, weight: Tensor | None, origin: Any) -> None:
         self.origin: tuple[Tensor, Tensor] = origin
         p, m = X.shape[1], Y.shape[1]
+        rows, targets = X.numpy(), Y.numpy()
         x0, y0 = origin[0].numpy(), origin[1].numpy()
         step = max(1, CHUNK // max(1, p))
         block = np.empty((min(step, len(X)), p + m + 1))
         total = np.zeros((p + m + 1, p + m + 1))
         for at in range(0, len(X), step):
-            z = block[: len(X[at : at + step])]
-            np.subtract(X[at : at + step].numpy(), x0, out=z[:, :p])
-            np.subtract(Y[at : at + step].numpy(), y0, out=z[:, p:-1])
+            z = block[: len(rows[at : at + step])]
+            np.subtract(rows[at : at + step], x0, out=z[:, :p])
+            np.subtract(targets[at : at + step], y0, out=z[:, p:-1])
             z[:, -1] = 1.0
             if weight is not None:
                 z *= weight[at : at + step].double().sqrt().numpy()[:, None]

@@ -81,7 +81,8 @@ class EvidenceUpdates:
                 start = time.perf_counter()
                 m, sse = rows.weights(alpha, lam)
                 scores.append(self._evidence(rows, alpha, lam, m, sse))
-                gamma = float((alpha * rows.s2 / (lam + alpha * rows.s2)).sum())
+                told = alpha * rows.s2
+                gamma = float((told / (lam + told)).sum())
                 lam = (gamma + 2 * self.lambda_1) / (float(m @ m) + 2 * self.lambda_2)
                 alpha = (rows.total - gamma + 2 * self.alpha_1) / (sse + 2 * self.alpha_2)
                 if problem.callbacks:
@@ -153,8 +154,9 @@ class _Directions:
     def weights(self, alpha: float, lam: float) -> tuple[Tensor, float]:
         """The posterior mean ``(d,)`` and its sum of squared residuals."""
         ratio = lam / alpha
-        m = self.vt.T @ (self.s / (self.s2 + ratio) * self.along)
-        left = ratio / (self.s2 + ratio) * self.along
+        kept = self.s2 + ratio
+        m = self.vt.T @ (self.s / kept * self.along)
+        left = ratio / kept * self.along
         return m, self.outside + float(left @ left)
 
     def store(self, energy: BayesianLinearEnergy, alpha: float, lam: float) -> tuple[Tensor, float]:

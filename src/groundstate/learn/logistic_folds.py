@@ -1,13 +1,14 @@
 r"""Logistic regression for all folds and all strengths of a penalty at once.
 
-A fold is a weight vector, so the folds of one strength are one population: a single product gives
-the scores of all of them, another their gradients. All share one Hessian, that of the rows under
-their mean weights at the mean of their parameters, which is near each of theirs; iterating
+A fold is a weight vector, so folds and strengths are one population (``logistic_population``), or,
+where there are very few rows or many unknowns, the folds of one strength after the other: a single
+product gives the scores of all of them, another their gradients. They share one Hessian, that of the
+rows under their mean weights at the mean of their parameters, which is near each of theirs; iterating
 
 .. math:: \theta_f \leftarrow \theta_f - B_\lambda^{-1}\,\nabla J_f(\theta_f)
 
-with exact gradients converges to the exact solutions. Strengths are visited from strong to weak, each
-from the tangent of the path through the last two.
+with exact gradients converges to the exact solutions. Strengths are then visited from strong to weak,
+each from the tangent of the path through the last two.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Penalty, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.logistic_large import _factor, _solved
+from groundstate.learn.logistic_population import UNKNOWNS, Population
 from groundstate.learn.logistic_rows import CELLS, SoftmaxRows
 from groundstate.learn.newton import Newton
 from groundstate.learn.penalties import L2
@@ -37,6 +40,7 @@ F64 = NDArray[np.float64]
 ROWS_PER_UNKNOWN = 50  # of the part that gives the shared Hessian
 SLOW = 0.4  # a gradient that shrinks less asks for a new Hessian
 COARSE = 1e-5  # gradients of this size are known in single precision
+WIDE = 2e5  # times tol: columns of this size still have their gradients in single precision
 OWN = 2**21  # multiply-adds up to which every member has a Hessian of its own
 CHORDS = 12  # steps of the population before a member goes on alone
 
@@ -87,6 +91,10 @@ def fold_paths(
     folds = _Folds(x, y, weights, classes, intercept, tol)
     r, d = folds.rows.shape
     many = len(strengths)
+    if not folds.small and r * d <= UNKNOWNS and many > 1:
+        paths = folds.together(strengths, tol, max_iter)
+        if paths is not None:
+            return paths
     out = np.empty((len(weights), many, r, d))
     steps = np.zeros((len(weights), many), np.int64)
     theta, before = np.zeros((len(weights), r, d)), None
@@ -122,11 +130,29 @@ class _Folds:
         self.energy = energy
         r, d = self.rows.shape
         self.every = max(1, self.rows.n // (ROWS_PER_UNKNOWN * r * d))
-        self.x, self.y, self.w = self.rows.x, self.rows.y, self.weights
-        if tol >= COARSE and _single_precision_will_do(self.rows):
-            self.x, self.w = self.x.astype(np.float32), self.w.astype(np.float32)
+        self.y, self.w = self.rows.y, self.weights
+        if tol >= COARSE and _single_precision_will_do(self.rows, tol):
+            self.w = self.w.astype(np.float32)
         self.slope: Any = None  # the last gradient
         self.small = len(weights) * self.rows.n * (r * d) ** 2 <= OWN
+
+    @cached_property
+    def x(self) -> Any:
+        """Rows in the precision of the weights."""
+        return self.rows.x if self.rows.sparse else self.rows.x.astype(self.w.dtype, copy=False)
+
+    def together(self, strengths: F64, tol: float, max_iter: int) -> FoldPaths | None:
+        """All members at once; those whose shared Hessians do not serve them go on alone."""
+        solved = Population(self.rows, self.w).solve(strengths, tol)
+        if solved is None:
+            return None
+        theta, steps, done = solved
+        for c in np.flatnonzero(~done.all(0)):
+            some = np.flatnonzero(~done[:, c])
+            theta[some, c], steps[some, c] = self._alone(
+                theta[some, c], float(strengths[c]), tol, max_iter, steps[some, c], some
+            )
+        return FoldPaths(theta, steps)
 
     def still(self, theta: F64, before: float, strength: float, tol: float) -> bool:
         """Whether θ, solved for one strength, is good enough for the next as it is."""
@@ -240,13 +266,13 @@ class _Folds:
         return self._alone(theta, strength, tol, max_iter, used)
 
     def _alone(
-        self, theta: F64, strength: float, tol: float, max_iter: int, used: Any
+        self, theta: F64, strength: float, tol: float, max_iter: int, used: Any, some: Any = None
     ) -> tuple[F64, Any]:
         """Members that the shared Hessian does not serve, by Newton's method each."""
         out, self.slope = theta, None
         binary = self.rows.binary
         penalty = L2(strength * (2.0 if binary else 1.0)) if strength > 0 else None
-        for f, weight in enumerate(self.weights):
+        for f, weight in enumerate(self.weights if some is None else self.weights[some]):
             start = theta[f] if np.isfinite(theta[f]).all() else np.zeros_like(theta[f])
             self.rows.store(start if abs(start).max() < 1e3 else 0 * start)
             problem = Problem(self.energy, SoftMin(), self.data, torch.from_numpy(weight), penalty)
@@ -313,13 +339,14 @@ class AtHand:
         return history
 
 
-def _single_precision_will_do(rows: SoftmaxRows) -> bool:
-    """Large dense rows without columns far from zero."""
-    if rows.sparse or rows.n * rows.p < 2**16:
+def _single_precision_will_do(rows: SoftmaxRows, tol: float) -> bool:
+    """Large dense rows whose columns are not far from zero, nor so wide that tol is rounding."""
+    if rows.sparse or rows.n * rows.p < 2**13:
         return False
-    mean = rows.x.mean(0)
-    square = np.einsum("ij,ij->j", rows.x, rows.x) / rows.n
-    return bool((mean**2 <= 0.999 * square).all() and square.max() < 1e30)
+    x = rows.x[:: max(1, rows.n // 2**13)]
+    mean, square = np.full(len(x), 1.0 / len(x)) @ x, np.einsum("ij,ij->j", x, x) / len(x)
+    near = bool((mean**2 <= 0.999 * square).all() and square.max() <= (WIDE * tol) ** 2)
+    return near and float(np.vdot(rows.x, rows.x)) < 1e30
 
 
 __all__ = ["AtHand", "FoldPaths", "fold_paths", "sparse_fold_paths"]

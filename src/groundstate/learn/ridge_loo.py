@@ -69,13 +69,20 @@ class RidgePath:
         return s, x @ V, V
 
     @cached_property
+    def _squares(self) -> tuple[Tensor, Tensor]:
+        """Squares of Z ``(n, r)`` and what the intercept adds to a leverage."""
+        return self.spectrum[1].square(), 1.0 / self.w.sum()
+
+    @cached_property
     def _cross(self) -> Tensor:
         _, z, _ = self.spectrum
         return (z * self.w[:, None]).T @ self.centred[1]  # (r, m)
 
     def _gain(self, alpha: float) -> Tensor:
-        s = self.spectrum[0]
-        return torch.where(s + alpha > 0, 1.0 / torch.where(s + alpha > 0, s + alpha, 1.0), 0.0)
+        s = self.spectrum[0] + alpha
+        if alpha > 0:
+            return 1.0 / s  # no eigenvalue is below zero
+        return torch.where(s > 0, 1.0 / torch.where(s > 0, s, 1.0), 0.0)
 
     def solution(self, alpha: float) -> tuple[Tensor, Tensor]:
         """Weights ``(p, m)`` and intercepts ``(m,)``."""
@@ -84,14 +91,21 @@ class RidgePath:
 
     def leverage(self, alpha: float) -> Tensor:
         """h of a row of weight one, ``(n,)``."""
-        h = self.spectrum[1].square() @ self._gain(alpha)
-        return h + 1.0 / self.w.sum() if self.intercept else h
+        return self._leverage(self._gain(alpha))
+
+    def _leverage(self, gain: Tensor) -> Tensor:
+        squares, even = self._squares
+        h = squares @ gain
+        return h + even if self.intercept else h
 
     def left_out(self, alpha: float) -> Tensor:
         """Residuals of every row when (one of) it is not in the fit, ``(n, m)``."""
         z, y = self.spectrum[1], self.centred[1]
-        residual = y - z @ (self._gain(alpha)[:, None] * self._cross)
-        out = self.w.clamp_max(1.0) * self.leverage(alpha)
+        gain = self._gain(alpha)
+        residual = y - z @ (gain[:, None] * self._cross)
+        out = self._leverage(gain)
+        if self.weight is not None:
+            out = self.w.clamp_max(1.0) * out
         return residual / (1 - out).clamp_min(1e-12)[:, None]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -36,10 +36,18 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="groundstate")
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
     """Products inside the block run on the thread that asks for them."""
-    held: AbstractContextManager[Any] = _libraries(os.getpid()).limit(limits=1)
-    return held
+    found = [(one, one.num_threads) for one in _libraries(os.getpid()).lib_controllers]
+    changed = [(one, threads) for one, threads in found if threads not in (None, 1)]
+    for one, _ in changed:
+        one.set_num_threads(1)
+    try:
+        yield
+    finally:
+        for one, threads in changed:
+            one.set_num_threads(threads)
 
 
 def over_slices(kernel: Callable[[int, int], R], rows: int, size: int = SLICE) -> Iterator[R]:

@@ -110,7 +110,8 @@ class GrowTrees:
         with Monitor(problem.callbacks, Run(problem, history, self.n_trees)) as monitor:
             trees = kept[: self.n_trees]
             step = self.n_trees if not problem.callbacks else max(1, threads)
-            with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
+            pooled = threads > 1 and self.n_trees > 1
+            with ThreadPoolExecutor(threads) if pooled else nullcontext() as pool:
                 while len(trees) < self.n_trees:
                     ahead = range(len(trees), min(len(trees) + step, self.n_trees))
                     trees += list(pool.map(tree, ahead) if pool else map(tree, ahead))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -37,13 +38,18 @@ from groundstate.models.validation import validate_data
 
 
 @cache
-def _constraints(cls: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """Parameters of a class with what they may be."""
-    return tuple(
-        (name, tuple(make_constraint(one) for one in cls._parameter_constraints[name]))
-        for name in cls._get_param_names()
-        if cls._parameter_constraints.get(name, "no_validation") != "no_validation"
-    )
+def _constraints(cls: Any) -> tuple[tuple[str, Any, tuple[Any, ...]], ...]:
+    """Parameters of a class, an allowed default (else a value nobody passes), what they may be."""
+    rows = []
+    given = signature(cls.__init__).parameters
+    for name in cls._get_param_names():
+        if cls._parameter_constraints.get(name, "no_validation") == "no_validation":
+            continue
+        allowed = tuple(make_constraint(one) for one in cls._parameter_constraints[name])
+        default = given[name].default if name in given else object()
+        fine = any(one.is_satisfied_by(default) for one in allowed)
+        rows.append((name, default if fine else object(), allowed))
+    return tuple(rows)
 
 
 @dataclass
@@ -124,8 +130,10 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     def _validate_params(self) -> None:
         """Check the parameters; the constraints of a class are made once."""
         cls: Any = type(self)
-        for name, allowed in _constraints(cls):
+        for name, default, allowed in _constraints(cls):
             value = getattr(self, name)
+            if value is default:
+                continue
             if not any(one.is_satisfied_by(value) for one in allowed):
                 super()._validate_params()  # says what is wrong
 
@@ -225,6 +233,10 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
             "ensure_all_finite": "allow-nan" if self._allow_nan else True,
         }
         if not self._takes_target:
+            if plain_rows(X, self._min_rows()):
+                self.n_features_in_ = X.shape[1]
+                self.__dict__.pop("feature_names_in_", None)
+                return X, None, {}
             return validate_data(self, X, ensure_min_samples=self._min_rows(), **kind), None, {}
         y, _ = unwrap(y)
         if plain_rows(X) and plain_target(y, len(X), self._multi_output):

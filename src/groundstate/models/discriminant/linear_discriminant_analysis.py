@@ -134,22 +134,25 @@ class LinearDiscriminantAnalysis(
         log_prior = energy.log_prior.detach().double()
         prior = log_prior.exp()
         xbar = prior @ mu
-        centre = xbar if self.solver == "svd" else torch.zeros_like(xbar)
-        white = (mu - centre) @ U  # (k, d)
+        middle = (mu - xbar) @ U
+        svd = self.solver == "svd"
+        centre = xbar if svd else torch.zeros_like(xbar)
+        white = middle if svd else (mu - centre) @ U  # (k, d)
         coef = white @ U.T
         intercept = log_prior - 0.5 * white.square().sum(1) - coef @ centre
-        between = prior.sqrt()[:, None] * ((mu - xbar) @ U)
+        between = prior.sqrt()[:, None] * middle
         s, vt = torch.linalg.svd(between, full_matrices=False)[1:]
         most = min(len(mu) - 1, mu.shape[1]) if self.n_components is None else self.n_components
-        rank = int((s > self.tol * s[0]).sum())
-        shares = s.square() / s.square().sum().clamp_min(1e-300)
+        singular, squares = s.tolist(), s.square()
+        rank = sum(value > self.tol * singular[0] for value in singular)
+        shares = squares / squares.sum().clamp_min(1e-300)
         if len(mu) == 2:
             coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
         named = {
             "coef_": coef, "intercept_": intercept, "means_": mu, "priors_": prior, "xbar_": xbar,
             "scalings_": U @ vt[:rank].T, "explained_variance_ratio_": shares[:most],
         }  # fmt: skip
-        if self.store_covariance or self.solver != "svd":
+        if self.store_covariance or not svd:
             named["covariance_"] = energy.tied_covariance()
         dtype = energy.mu.dtype
         return {name: value.to(dtype).cpu().numpy() for name, value in named.items()}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
@@ -123,10 +125,9 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
             k, x.shape[1], "full", shrinkage=self.shrinkage, tol=self.tol,
             reg_param=self.reg_param, prior=proportions(self.priors, k),
         ).to(x.device, x.dtype)  # fmt: skip
-        energy.centre(x, y, weight)
-        n = energy.sums_of(x[:, :1], y, weight)["n"]
-        if bool((n <= 1).any()):
-            label = self.classes_[int((n <= 1).nonzero()[0])]
+        n = energy.centre(x, y, weight).tolist()
+        if min(n) <= 1:
+            label = self.classes_[[share <= 1 for share in n].index(True)]
             counted = "" if weight is None else " (counted by sample_weight)"
             raise ValueError(
                 f"y has only 1 sample in class {label}{counted}, covariance is ill defined."
@@ -134,17 +135,31 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
         return energy
 
     def _attributes(self, energy: Any, sums: dict[str, Tensor]) -> dict[str, Any]:
-        dtype = energy.mu.dtype
-        U = energy.root().detach().double()
-        values, axes = torch.linalg.eigh(U @ U.mT)  # precision, lowest first: widest axis first
-        scalings = [v.reciprocal().to(dtype).cpu().numpy() for v in values]
-        rotations = [a.to(dtype).cpu().numpy() for a in axes]
+        for name in ("scalings_", "rotations_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         named: dict[str, Any] = {
             "means_": energy.mu.detach().cpu().numpy().copy(),
             "priors_": np.exp(energy.log_prior.detach().cpu().numpy()),
-            "scalings_": scalings,
-            "rotations_": rotations,
         }
         if self.store_covariance:
+            scalings, rotations = _principal(energy)
             named["covariance_"] = [(r * s) @ r.T for r, s in zip(rotations, scalings, strict=True)]
         return named
+
+    @cached_property
+    def scalings_(self) -> list[NDArray[Any]]:
+        """Variances along the principal axes of every class, found when first asked for."""
+        return _principal(self.energy_)[0]
+
+    @cached_property
+    def rotations_(self) -> list[NDArray[Any]]:
+        """Principal axes of every class, widest first, found when first asked for."""
+        return _principal(self.energy_)[1]
+
+
+def _principal(energy: Any) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
+    """Variances and axes of every class, from the precisions: lowest first is widest first."""
+    U = energy.root().detach().double()
+    values, axes = torch.linalg.eigh(U @ U.mT)
+    dtype = energy.mu.dtype
+    return list(values.reciprocal().to(dtype).cpu().numpy()), list(axes.to(dtype).cpu().numpy())

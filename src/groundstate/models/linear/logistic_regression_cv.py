@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from math import isinf, log, prod
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -167,6 +169,7 @@ class LogisticRegressionCV(LinearSoftminClassifier):
         theta = np.stack([path.theta[:, back] for path in paths], 1)  # (folds, ratios, Cs, R, D)
         steps = np.stack([path.steps[:, back] for path in paths], 1)
         scores = self._scores(x, labels, held, theta)
+        self._share = float(train.sum() / (train + held).sum())
         self.Cs_, self.l1_ratios_ = Cs, ratios
         self._told = {"coefs_paths_": theta, "scores_": scores, "n_iter_": np.maximum(steps, 1)}
         return self._chosen(X, weight, theta, scores)
@@ -176,7 +179,7 @@ class LogisticRegressionCV(LinearSoftminClassifier):
         classes = len(self.classes_)
         if self.refit:
             ratio, c = np.unravel_index(int(scores.mean(0).argmax()), scores.shape[1:])
-            start = theta[:, ratio, c].mean(0)
+            start = self._toward_all(theta[:, ratio].mean(0), int(c))
             self.C_, self.l1_ratio_ = float(self.Cs_[c]), float(self.l1_ratios_[ratio])
         else:
             flat = scores.reshape(len(scores), -1).argmax(1)
@@ -197,6 +200,21 @@ class LogisticRegressionCV(LinearSoftminClassifier):
         if not self.refit:
             plan.solver = AtHand()
         return plan
+
+    def _toward_all(self, path: Any, c: int) -> Any:
+        r"""Where the path of the folds' mean :math:`(S, R, D)` has the penalty of all rows.
+
+        A fold has a share ρ of the rows, so that of the mean loss of all rows is ρλ of a fold.
+        """
+        order = np.argsort(self.Cs_, kind="stable").tolist()
+        first = max(0, min(order.index(c) - 1, len(order) - 4))
+        near = order[first : first + 4]
+        nodes = [log(self.Cs_[k]) for k in near]
+        place = log(self.Cs_[c] / self._share)
+        if len(near) < 4 or min(b - a for a, b in pairwise(nodes)) < 0.1 or isinf(nodes[-1]):
+            return path[c]
+        shares = [prod((place - b) / (a - b) for b in nodes if b != a) for a in nodes]
+        return sum(share * path[k] for share, k in zip(shares, near, strict=True))
 
     def _row_weight(self, y: Any, weight: Any) -> Any:
         """As every classifier; remembers the rows' own weights, which cut and score the folds."""
@@ -223,22 +241,33 @@ class LogisticRegressionCV(LinearSoftminClassifier):
         scorer = None
         if self.scoring is not None:
             scorer = check_scoring(self._like(theta[0, 0, 0]), scoring=self.scoring)
+        members = theta.reshape(len(theta), -1, *theta.shape[3:])
+        new = np.r_[True, (members[:, 1:] != members[:, :-1]).any((0, 2, 3))]
+        place = np.cumsum(new) - 1
         for f, weight in enumerate(held):
             live = np.flatnonzero(weight > 0)
-            X, labels, w = rows[live], y.numpy()[live], weight[live]
-            if scorer is None:  # the accuracy of all members in one product
-                members = theta[f].reshape(-1, theta.shape[-1])
-                s = X @ members[:, : x.shape[1]].T
-                s = s + members[:, x.shape[1]] if self.fit_intercept else s
-                s = s.reshape(len(live), -1, theta.shape[3])  # (n, members, R)
-                told = s[:, :, 0] > 0 if s.shape[2] == 1 else s.argmax(2)
-                out[f] = (w @ (told == labels[:, None]) / w.sum()).reshape(out.shape[1:])
+            X = rows[live] if is_sparse(x) else rows.take(live, 0)
+            labels, w = y.numpy()[live], weight[live]
+            if scorer is None:  # the accuracy of all different members in one product
+                told = self._told_by(members[f, new], X)
+                right = (told == labels.astype(told.dtype)) @ w / w.sum()
+                out[f] = right[place].reshape(out.shape[1:])
                 continue
             extra = {} if (w == 1).all() else {"sample_weight": w}
             for at in np.ndindex(*theta.shape[1:3]):
                 model = self._like(theta[(f, *at)])
                 out[(f, *at)] = scorer(model, X, self.classes_[labels], **extra)
         return out
+
+    def _told_by(self, members: Any, X: Any) -> Any:
+        """Class numbers ``(members, n)`` that parameters ``(members, R, D)`` tell rows."""
+        flat = members.reshape(-1, members.shape[2])
+        W = flat[:, : X.shape[1]]
+        s = W @ X.T if isinstance(X, np.ndarray) else (X @ W.T).T
+        if self.fit_intercept:
+            s += flat[:, X.shape[1], None]
+        s = s.reshape(*members.shape[:2], -1)
+        return s[:, 0] > 0 if members.shape[1] == 1 else s.argmax(1)
 
     def _like(self, theta: Any) -> LogisticRegression:
         """A fitted model with such parameters, for scorers."""
