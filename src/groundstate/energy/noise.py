@@ -124,8 +124,9 @@ class GaussianNoiseEnergy(Energy):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         mu, score = self.scores(x)
         log_v = self.log_variance(score)
-        rows = 0.5 * (math.log(2 * math.pi) + log_v + (y - mu).square() * torch.exp(-log_v))
-        return rows.sum(-1)
+        # scaled before it is squared: a far mean with a wide law must not be ∞ · 0
+        off = (y - mu) * torch.exp(-0.5 * log_v)
+        return 0.5 * (math.log(2 * math.pi) + log_v + off.square()).sum(-1)
 
     @offers.argmin("y")
     def best(self, x: Tensor) -> Tensor:

@@ -18,8 +18,9 @@ COLUMNS = 256  # right sides solved together
 
 def _posterior() -> IterativeProcessEnergy:
     x = torch.tensor([[0.0], [1.0], [2.5]])
-    energy = IterativeProcessEnergy(1, 1, RBF(1.0) + White(0.1))
-    energy.observe(FieldEnergy(x, energy.kernel, 1e-3), torch.tensor([[0.0, 1.0, -1.0]]))
+    # numbers that float32 and float64 both hold
+    energy = IterativeProcessEnergy(1, 1, RBF(1.0) + White(1.0), tol=1e-13)
+    energy.observe(FieldEnergy(x, energy.kernel, 2.0**-10), torch.tensor([[0.0, 1.0, -1.0]]))
     return energy
 
 
@@ -83,6 +84,15 @@ class IterativeProcessEnergy(ProcessEnergy):
         self.total = field.spread(self.theta)
         self.solved = self.theta.detach().clone()
         self.a = self.covariance().solve(self.y, self.tol).x
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        before = self.a.dtype
+        super()._apply(fn, recurse)
+        wider = self.a.dtype == torch.float64 and before == torch.float32
+        if wider and len(self.x) and self.a.device.type != "meta":
+            with torch.no_grad():  # as accurate as the numbers are now
+                self.a = self.covariance().solve(self.y, self.tol).x
+        return self
 
     def covariance(self) -> TiledCovariance:
         """K, which multiplies and solves by tiles."""

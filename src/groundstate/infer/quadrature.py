@@ -89,7 +89,13 @@ class Quadrature(Method):
         shape = None if rule == self._trapezoid else laplace(query, pack, self.restarts)
 
         def value(points: int) -> Tensor:
-            return self._sum(query, pack, *rule(points, query, pack, shape))
+            nodes, log_w = rule(points, query, pack, shape)
+            if not bool(torch.isfinite(nodes).all() & torch.isfinite(log_w).all()):
+                raise FloatingPointError(
+                    f"{type(query.energy).__name__} has no finite minimum over "
+                    f"{', '.join(query.free)}, so exp(-e/T) is probably not integrable over it"
+                )
+            return self._sum(query, pack, nodes, log_w)
 
         F = value(self.points)
         with torch.no_grad():
