@@ -226,3 +226,36 @@ def test_what_else_libsvm_tells() -> None:
 def test_tables_too_large_for_it_leave_it_out() -> None:
     row = models["SVC"]
     assert row.max_rows == 20_000
+
+
+def test_scalings_of_the_notes() -> None:
+    """‖w‖² or λ‖w‖² beside hinges, and a width instead of gamma, are a known C and gamma."""
+    from scipy.optimize import minimize
+
+    from groundstate.math.kernels import RBF
+
+    rng = np.random.default_rng(3)
+    n, d, lam = 16, 2, 0.7
+    rows = rng.normal(size=(n, d))
+    sign = np.where(rows[:, 0] + 0.8 * rng.normal(size=n) > 0, 1.0, -1.0)
+    inside = [
+        {"type": "ineq", "fun": lambda t: sign * (rows @ t[:d] + t[d]) - 1 + t[d + 1 :]},
+        {"type": "ineq", "fun": lambda t: t[d + 1 :]},
+    ]
+    start = np.r_[np.zeros(d + 1), np.full(n, 2.0)]
+    for norm, slack, C in ((1.0, lam, lam / 2), (0.5, lam, lam), (lam, 1 / n, 1 / (2 * lam * n))):
+
+        def cost(t, norm=norm, slack=slack):  # type: ignore[no-untyped-def]
+            return norm * t[:d] @ t[:d] + slack * t[d + 1 :].sum()
+
+        found = minimize(
+            cost, start, constraints=inside, method="SLSQP", options={"ftol": 1e-14, "maxiter": 500}
+        )
+        model = SVC(kernel="linear", C=C, tol=1e-8).fit(rows, sign)
+        np.testing.assert_allclose(model.coef_[0], found.x[:d], atol=1e-5)
+    width = 1.3
+    one = SVC(kernel=RBF(width), tol=1e-8).fit(rows, sign)
+    other = SVC(kernel="rbf", gamma=1 / (2 * width**2), tol=1e-8).fit(rows, sign)
+    np.testing.assert_allclose(
+        one.decision_function(rows), other.decision_function(rows), atol=1e-6
+    )
