@@ -31,7 +31,7 @@ def sklearn(data: dict[str, Any]) -> Any:
 
 
 GAUSSIAN_PROCESS = Benchmark(
-    name="gaussian_process",
+    name="gaussian-process",
     title="GaussianProcessRegressor.fit with three learned parameters",
     sizes={"200x4": (200, 4), "1000x4": (1_000, 4), "5000x4": (5_000, 4)},
     data=data,
@@ -56,7 +56,7 @@ def on_device(data: dict[str, Any]) -> Any:
 
 
 GAUSSIAN_PROCESS_DEVICE = Benchmark(
-    name="gaussian_process_device",
+    name="gaussian-process-device",
     title="the same on the accelerator, where there is one",
     sizes={"200x4": (200, 4), "2000x4": (2_000, 4), "10000x4": (10_000, 4)},
     data=data,

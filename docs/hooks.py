@@ -19,6 +19,17 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("energies", "rules", "penalties", "solvers", "methods")
+FAMILIES = {  # page of docs/families: the families of the registry it tells about
+    "linear": ("linear",),
+    "margins": ("svm",),
+    "kernels": ("kernels", "processes"),
+    "neighbors": ("neighbors",),
+    "bayes": ("bayes", "discriminant"),
+    "trees": ("trees",),
+    "ensembles": ("ensembles",),
+    "networks": ("networks",),
+    "latent": ("clusters", "mixtures", "factors", "undirected"),
+}
 MARK = re.compile(r"^\{\{ table: (?P<name>[\w-]+) \}\}$", re.M)
 
 
@@ -75,6 +86,7 @@ def _fill(nav: list[Any], docs: Path) -> list[Any]:
     written = set(re.findall(r"[\w/-]+\.md", yaml.safe_dump(nav)))
     folders = {
         "MODELS": model_pages(docs),
+        "FAMILIES": [f"families/{name}.md" for name in FAMILIES],
         "DECISIONS": [f"decisions/{p.name}" for p in sorted((docs / "decisions").glob("*.md"))],
         "CONCEPTS": [
             f"concepts/{p.name}"
@@ -123,6 +135,19 @@ def models_table() -> str:
     return table(
         ("model", "family", "task", "role", "in one line"), cells, "No model is registered yet."
     )
+
+
+def family_table(page: str) -> Callable[[], str]:
+    """Return a maker of the table of the models that one page of docs/families tells about."""
+
+    def made() -> str:
+        from groundstate.registry import models
+
+        rows = [row for row in models if row.family in FAMILIES[page]]
+        cells = [(f"[{row.name}](../models/{row.name}.md)", row.task, row.summary) for row in rows]
+        return table(("model", "task", "in one line"), sorted(cells), "No model of this family yet.")
+
+    return made
 
 
 def parts_table(kind: str) -> Callable[[], str]:
@@ -267,6 +292,7 @@ def _does(energy: Any, batch: Any, make_method: Any) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "models": models_table,
+    **{f"family-{page}": family_table(page) for page in FAMILIES},
     "experiments": experiments_table,
     "coverage": coverage_table,
     "benchmarks": benchmarks_table,

@@ -32,6 +32,15 @@ def test_every_table_a_page_asks_for_exists(hooks: ModuleType) -> None:
     assert asked and asked <= set(hooks.TABLES)
 
 
+def test_every_family_has_a_page(hooks: ModuleType) -> None:
+    told = {family for families in hooks.FAMILIES.values() for family in families}
+    assert told == {row.family for row in registry.models}
+    pages = {path.stem for path in (DOCS / "families").glob("*.md")}
+    assert pages == set(hooks.FAMILIES)
+    for page in pages:
+        assert f"{{{{ table: family-{page} }}}}" in (DOCS / "families" / f"{page}.md").read_text()
+
+
 def test_an_unknown_table_stops_the_build(hooks: ModuleType) -> None:
     with pytest.raises(ValueError, match="asks for the table 'nope'; there are: models"):
         hooks.on_page_markdown("{{ table: nope }}", None, None, None)

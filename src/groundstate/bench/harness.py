@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from groundstate.bench.measure import calls_per_timing, peak_mib, seconds
 from groundstate.bench.table import BenchRow, BenchTable
 
 Progress = Callable[[str], None]
+LONG = 10.0  # seconds
 
 
 def run(
@@ -27,7 +29,7 @@ def run(
     """Measure ours and every installed peer at each size.
 
     Each contestant runs once to warm up (compilation, caches, thread pools) and once under the
-    memory meter. Then all take turns ``repeats`` times, the first of a round being another one each
+    memory meter; a run of more than 10 seconds is both at once. Then all take turns ``repeats`` times, the first of a round being another one each
     round, and the median is kept: a slow moment of the machine falls on everybody.
 
     Parameters
@@ -85,12 +87,16 @@ def _size(
     number: dict[str, int] = {}
     for name, (_, peer) in present.items():
         progress(f"{bench.name} {label}: {name} warms up")
-        peer.run(data)
-        result, host, device = peak_mib(partial(peer.run, data))
+        call = partial(peer.run, data)
+        start = time.perf_counter()
+        result, host, device = peak_mib(call)
+        first = time.perf_counter() - start
+        if first < LONG:
+            result, host, device = peak_mib(call)
         memory[name] = host, device
         scores[name] = float(bench.score(data, result))
         del result
-        number[name] = calls_per_timing(seconds(partial(peer.run, data), 1))
+        number[name] = 1 if first > LONG else calls_per_timing(seconds(call, 1))
     times: dict[str, list[float]] = {name: [] for name in present}
     order = list(present)
     for turn in range(repeats):
