@@ -1,16 +1,24 @@
 r"""Newton's method where the Hessian is dear: many rows, or many unknowns.
 
 A pass over the rows gives the objective and its gradient; the Hessian needs about RD/4 times as
-much. With many rows it is therefore taken from a part of them, :math:`B \approx H`, kept while it
-serves, and corrected by the secant pairs of the steps (L-BFGS on top of :math:`B^{-1}`). With many
-unknowns it is never formed: conjugate gradients solve :math:`H\Delta = -\nabla` with products alone. The
-gradient is exact in both cases, so the solution is too.
+much. So it is replaced by a :math:`B \approx H` that is cheap, kept while it serves, and corrected by the
+secant pairs of the steps (L-BFGS on top of :math:`B^{-1}`):
+
+- *metric*: the Hessian where all classes are equally likely,
+  :math:`\tfrac1K(I - \tfrac1K 11^\top)\otimes\sum_i w_i\tilde x_i\tilde x_i^\top + \lambda I`. On directions
+  that sum to zero over the classes, which all gradients do, it is one D × D matrix for every class.
+  It takes away the scales and correlations of the columns; what is left needs some twenty passes.
+- *sampled*: the Hessian of a part of the rows.
+- *conjugate*: none; conjugate gradients solve :math:`H\Delta = -\nabla` with products alone.
+
+The gradient is exact in all cases, so the solution is too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +28,8 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from groundstate.learn.logistic_rows import SoftmaxRows
 
 MEMORY = 8  # secant pairs
+PATIENCE = 30  # steps with the metric before the Hessian itself is worth its price
+MAX_DENSE = 600  # unknowns up to which a dense Hessian is formed
 ROWS_PER_UNKNOWN = 30  # of the part that gives the Hessian
 SLOW = 0.5  # a gradient that shrinks less than this asks for a new Hessian, from more rows
 
@@ -33,9 +43,34 @@ class Step:
     theta: Any
 
 
-def sampled_newton(rows: SoftmaxRows, tol: float) -> Iterator[Step]:
+def metric_newton(rows: SoftmaxRows, tol: float) -> Iterator[Step]:
+    """Steps in the metric of equal probabilities; where they are too many, Newton's."""
+    factor = _factor(rows.metric())
+    r, d = rows.shape
+
+    def solve(right: Any) -> Any:
+        return _solved(factor, right.reshape(r, d).T).T.reshape(-1)
+
+    theta, left = rows.start(), PATIENCE
+    value, gradient = rows.evaluate(theta)
+    pairs: list[tuple[Any, Any, float]] = []
+    while left and _size(gradient) > tol:
+        left -= 1
+        found = _search(rows, theta, value, gradient, _secant(pairs, gradient, solve, scaled=True))
+        if found is None:
+            break
+        ahead, value, slope = found
+        pairs = _paired(pairs, ahead - theta, slope - gradient)
+        theta, gradient = ahead, slope
+        yield Step(value, _size(gradient), theta)
+    if _size(gradient) > tol:
+        small = r * d <= MAX_DENSE
+        yield from (sampled_newton if small else conjugate_newton)(rows, tol, theta)
+
+
+def sampled_newton(rows: SoftmaxRows, tol: float, start: Any = None) -> Iterator[Step]:
     """Steps with the Hessian of a part of the rows; ends when no descent is left."""
-    theta = rows.start()
+    theta = rows.start() if start is None else start
     value, gradient = rows.evaluate(theta)
     unknowns = rows.shape[0] * rows.shape[1]
     every = max(1, rows.n // (ROWS_PER_UNKNOWN * unknowns))
@@ -44,7 +79,7 @@ def sampled_newton(rows: SoftmaxRows, tol: float) -> Iterator[Step]:
     for count in range(10**9):
         if factor is None:
             factor = _factor(rows.hessian(theta, every))
-        direction = _secant(pairs, gradient, factor)
+        direction = _secant(pairs, gradient, partial(_solved, factor))
         found = _search(rows, theta, value, gradient, direction)
         if found is None:
             if not pairs and every == 1:
@@ -53,11 +88,8 @@ def sampled_newton(rows: SoftmaxRows, tol: float) -> Iterator[Step]:
             continue
         before = _size(gradient)
         ahead, value, slope = found
-        s, change = (ahead - theta).reshape(-1), (slope - gradient).reshape(-1)
+        pairs = _paired(pairs, ahead - theta, slope - gradient)
         theta, gradient = ahead, slope
-        curvature = float(s @ change)
-        if curvature > 1e-14 * float(change @ change):
-            pairs = [*pairs[-MEMORY + 1 :], (s, change, 1.0 / curvature)]
         yield Step(value, _size(gradient), theta)
         shrunk = _size(gradient) / max(before, 1e-300)
         if count < 2 or (shrunk > SLOW and _size(gradient) > tol):
@@ -66,9 +98,9 @@ def sampled_newton(rows: SoftmaxRows, tol: float) -> Iterator[Step]:
             factor, pairs = None, []
 
 
-def conjugate_newton(rows: SoftmaxRows, tol: float) -> Iterator[Step]:
+def conjugate_newton(rows: SoftmaxRows, tol: float, start: Any = None) -> Iterator[Step]:
     """Truncated Newton: the Hessian is met only in products."""
-    theta = rows.start()
+    theta = rows.start() if start is None else start
     value, gradient = rows.evaluate(theta)
     while True:
         kept = rows.curvature(theta)
@@ -124,11 +156,28 @@ def _factor(hessian: Any) -> Any:
 def _solved(factor: Any, right: Any) -> Any:
     if isinstance(right, np.ndarray):
         return dpotrs(factor, right, lower=1)[0]
-    return torch.cholesky_solve(right[:, None], factor)[:, 0]
+    columns = right if right.ndim == 2 else right[:, None]
+    return torch.cholesky_solve(columns, factor).reshape(right.shape)
 
 
-def _secant(pairs: list[tuple[Any, Any, float]], gradient: Any, factor: Any) -> Any:
-    """−(B corrected by secant pairs)⁻¹∇: the two-loop recursion."""
+def _paired(
+    pairs: list[tuple[Any, Any, float]], move: Any, change: Any
+) -> list[tuple[Any, Any, float]]:
+    """The secant pairs with a new one, unless its curvature is lost in rounding."""
+    s, change = move.reshape(-1), change.reshape(-1)
+    curvature = float(s @ change)
+    if curvature <= 1e-14 * float(change @ change):
+        return pairs
+    return [*pairs[-MEMORY + 1 :], (s, change, 1.0 / curvature)]
+
+
+def _secant(
+    pairs: list[tuple[Any, Any, float]],
+    gradient: Any,
+    solve: Callable[[Any], Any],
+    scaled: bool = False,
+) -> Any:
+    """−(B corrected by secant pairs)⁻¹∇: the two-loop recursion; B scaled by the last pair or not."""
     q = gradient.reshape(-1)
     q = q + 0.0
     kept = []
@@ -136,7 +185,10 @@ def _secant(pairs: list[tuple[Any, Any, float]], gradient: Any, factor: Any) -> 
         a = inverse * float(s @ q)
         kept.append(a)
         q -= a * change
-    q = _solved(factor, q)
+    q = solve(q)
+    if scaled and pairs:
+        _, change, inverse = pairs[-1]
+        q *= 1.0 / (inverse * float(change @ solve(change)))
     for (s, change, inverse), a in zip(pairs, reversed(kept), strict=True):
         q += (a - inverse * float(change @ q)) * s
     return -q.reshape(gradient.shape)
@@ -165,4 +217,4 @@ def _conjugate(rows: SoftmaxRows, kept: Any, gradient: Any) -> Any:
     return move if float((move * gradient).sum()) < 0 else -gradient
 
 
-__all__ = ["Step", "conjugate_newton", "sampled_newton"]
+__all__ = ["MAX_DENSE", "Step", "conjugate_newton", "metric_newton", "sampled_newton"]

@@ -226,6 +226,21 @@ class SoftmaxRows:
             self._pin(total)
         return total / self.total
 
+    def metric(self) -> Any:
+        """A class's block ``(D, D)`` of the Hessian where all classes are equally likely."""
+        x = self.x.toarray() if self.sparse else self.x
+        rows = x if self.w is None else x * self.w[:, None]
+        out = self.xp.zeros((self.shape[1],) * 2) if self.on_host else x.new_zeros(
+            (self.shape[1],) * 2
+        )  # fmt: skip
+        out[: self.p, : self.p] = rows.T @ x
+        if self.intercept:
+            out[-1, : self.p] = out[: self.p, -1] = rows.sum(0)
+            out[-1, -1] = len(x) if self.w is None else self.w.sum()
+        out = self._over_shards(out) / self.classes
+        out.reshape(-1)[:: len(out) + 1] += self.ridge
+        return out / self.total
+
     def _pin(self, hessian: Any) -> None:
         """Give the null directions (all classes shifted alike, where unpenalised) curvature."""
         r, d = self.shape

@@ -21,15 +21,23 @@ from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.least_squares_sums import is_sparse
-from groundstate.learn.logistic_large import Step, conjugate_newton, sampled_newton
+from groundstate.learn.logistic_large import (
+    MAX_DENSE,
+    Step,
+    conjugate_newton,
+    metric_newton,
+    sampled_newton,
+)
 from groundstate.learn.logistic_rows import SoftmaxRows, reason_against_softmax
 from groundstate.learn.penalties import L2, plain_l2
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.registry import solvers
 
-MAX_UNKNOWNS = 600  # the Hessian is dense: beyond this L-BFGS is the better trade
-MAX_FEATURES = 1000  # the same for two classes, whose Hessian is one product
+MAX_FEATURES = 1000  # a dense matrix of columns by columns: beyond this L-BFGS is the better trade
+SMALL = 2**15  # rows times unknowns below which the whole Hessian costs less than a call
 LARGE = 2**21  # rows times unknowns from which a part of the rows gives the Hessian
+HUGE = 2**24  # where for several classes a part of the rows beats the metric
+WAYS = {"metric": metric_newton, "sampled": sampled_newton, "conjugate": conjugate_newton}
 MAX_CELLS = 2**22  # of one block of P⊗X rows
 
 
@@ -50,13 +58,14 @@ class Newton:
     ----------
     max_iter : steps at most
     tol : largest entry of the gradient of J at the end
-    way : "exact" forms the whole Hessian, "sampled" that of a part of the rows with secant
-        corrections, "conjugate" never forms it; "auto" decides by the size of the problem
+    way : "exact" forms the whole Hessian, "metric" that of equally likely classes and "sampled"
+        that of a part of the rows, both with secant corrections, "conjugate" never forms it;
+        "auto" decides by the size of the problem
     """
 
     max_iter: int = 100
     tol: float = 1e-4
-    way: Literal["auto", "exact", "sampled", "conjugate"] = "auto"
+    way: Literal["auto", "exact", "metric", "sampled", "conjugate"] = "auto"
 
     def reason_against(self, problem: Problem) -> str | None:
         reason = reason_against_softmax(problem)
@@ -70,10 +79,8 @@ class Newton:
 
     @staticmethod
     def handles(classes: int, features: int) -> bool:
-        """Whether the dense Hessian is small enough to be the better choice."""
-        if classes == 2:
-            return features < MAX_FEATURES
-        return classes * (features + 1) <= MAX_UNKNOWNS
+        """Whether a dense matrix of columns by columns is small enough to be the better choice."""
+        return features < MAX_FEATURES
 
     def fits(self, problem: Problem) -> bool:
         energy = problem.energy
@@ -87,9 +94,12 @@ class Newton:
         assert isinstance(energy, LinearEnergy)
         k, d = energy.W.shape
         unknowns = (1 if k == 2 else k) * (d + 1)
-        if not self.handles(k, d):
+        if not self.handles(k, d) or (is_sparse(x) and unknowns > MAX_DENSE):
             return "conjugate"
-        large = problem.rows * unknowns > LARGE and problem.rows > 60 * unknowns
+        cells = problem.rows * unknowns
+        if k > 2 and not is_sparse(x) and (SMALL < cells < HUGE or unknowns > MAX_DENSE):
+            return "metric"
+        large = cells > LARGE and problem.rows > 60 * unknowns
         return "sampled" if large or is_sparse(x) else "exact"
 
     @torch.no_grad()
@@ -153,7 +163,7 @@ class Newton:
         rows = SoftmaxRows(problem)
         # a tenth of the tolerance, so that the answer does not depend on the path to it
         tol = 0.1 * self.tol
-        steps = sampled_newton(rows, tol) if way == "sampled" else conjugate_newton(rows, tol)
+        steps = WAYS[way](rows, tol)
         last: Step | None = None
         for step in steps:
             if last is not None:
