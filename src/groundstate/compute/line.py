@@ -206,17 +206,24 @@ class WeightLine:
         arrival = -np.log1p(-uniform) / at.groups[live]
         return at.rows[live[np.argsort(arrival, kind="stable")[:n]]]
 
-    def weighted_draw(self, key: Key, extra: ArrayLike | Tensor, n: int = 1) -> I64:
+    @property
+    def contents(self) -> tuple[I64, I64]:
+        """One row of each content in the order of the line, and how much of the line is theirs."""
+        return self._at.rows, self._at.groups
+
+    def weighted_draw(
+        self, key: Key, extra: ArrayLike | Tensor, n: int = 1, *, start: int = 0
+    ) -> I64:
         r"""Rows under n points of the line with lengths :math:`w_i \cdot extra_i`.  # (n,)
 
         Equal rows must have equal ``extra`` (k-means++: squared distances). When every length is
-        zero the points fall on the plain line.
+        zero the points fall on the plain line. The points are the key's from ``start`` on.
         """
         lengths = checked(extra, self.n_rows, "extra")[self._at.rows] * self._at.groups
         ends = np.cumsum(lengths)
         if not 0.0 < ends[-1] < math.inf:
-            return self.draw(key, n)
-        found = np.searchsorted(ends, key.uniform(n) * ends[-1], side="right")
+            return self.draw(key, start + n)[start:]
+        found = np.searchsorted(ends, key.uniform(start + n)[start:] * ends[-1], side="right")
         return self._at.rows[np.minimum(found, np.flatnonzero(lengths)[-1])]
 
     def _parts(self, key: Key, places: cuts.Places, stratify: ArrayLike | None, whole: bool) -> F64:

@@ -148,6 +148,93 @@ def step(
 
 
 @_jit
+def _geometry(mu: Any, moved: Any, slack: float, gap: Any, shift: Any, far: Any) -> None:
+    """Half distances between centroids, own shifts, and the largest shift of the others."""
+    k, d = mu.shape
+    for a in range(k):
+        least = np.inf
+        for b in range(k):
+            if a == b:
+                continue
+            s = 0.0
+            for j in range(d):
+                v = mu[a, j] - mu[b, j]
+                s += v * v
+            least = min(least, s)
+        gap[a] = 0.5 * np.sqrt(least) * (1 - slack)
+        shift[a] = moved[a] * (1 + slack)
+    for a in range(k):
+        most = 0.0
+        for b in range(k):
+            if a != b:
+                most = max(most, shift[b])
+        far[a] = most
+
+
+@_jit
+def lloyd(
+    x: Any,
+    w: Any,
+    origin: Any,
+    mu: Any,
+    label: Any,
+    upper: Any,
+    lower: Any,
+    n: Any,
+    sums: Any,
+    moved: Any,
+    spread: float,
+    total: float,
+    threshold: float,
+    slack: float,
+    tile: int,
+    values: Any,
+) -> Any:
+    """Iterations until no label changes, the centroids rest, ``values`` is full or one is empty.
+
+    Everything is changed in place: centroids ``mu`` about ``origin``, labels and bounds of the rows,
+    weights ``n`` and sums of the centroids, how far each ``moved``, and the objective of every
+    iteration. Gives the number of iterations, how many rows changed in the last one, the sum of
+    its squared shifts, how often a row was compared, and whether a centroid lost all its rows: then
+    the last iteration has labelled but not moved.
+    """
+    k, d = mu.shape
+    gap, shift, far = np.empty(k), np.empty(k), np.empty(k)
+    near, half = np.empty((k, d), x.dtype), np.empty(k, x.dtype)
+    compared, changed, square = 0, 0, 0.0
+    for iteration in range(len(values)):
+        _geometry(mu, moved, slack, gap, shift, far)
+        for z in range(k):
+            h = 0.0
+            for j in range(d):
+                near[z, j] = mu[z, j]
+                h += np.float64(near[z, j]) ** 2
+            half[z] = 0.5 * h
+        n_part, x_part, changed, c = step(
+            x, w, origin, near, half, gap, shift, far, label, upper, lower, slack, tile, 0, len(x)
+        )
+        compared += c
+        n += n_part
+        sums += x_part
+        if n.min() <= 1e-12 * total:
+            return iteration, changed, square, compared, True
+        square, pulled = 0.0, 0.0
+        for z in range(k):
+            s = 0.0
+            for j in range(d):
+                mean = sums[z, j] / n[z]
+                s += (mean - mu[z, j]) ** 2
+                mu[z, j] = mean
+                pulled += 2 * mean * sums[z, j] - n[z] * mean * mean
+            moved[z] = np.sqrt(s)
+            square += s
+        values[iteration] = 0.5 * max(0.0, spread - pulled) / total
+        if changed == 0 or square <= threshold:
+            return iteration + 1, changed, square, compared, False
+    return len(values), changed, square, compared, False
+
+
+@_jit
 def nearest(
     x: Any, w: Any, origin: Any, mu: Any, half: Any, label: Any, tile: int, lo: int, hi: int
 ) -> float:
@@ -214,4 +301,37 @@ def approach(x: Any, closest: Any, row: Any, lo: int, hi: int) -> None:
         closest[i] = min(closest[i], s)
 
 
-__all__ = ["approach", "moments", "nearest", "potentials", "step"]
+@_jit
+def plus_plus(
+    x: Any, w: Any, rows: Any, lengths: Any, first: int, uniform: Any, chosen: Any
+) -> int:
+    """Fill ``chosen`` with row numbers far from each other; how many there are before all is zero.
+
+    ``rows`` and ``lengths`` are the weight line: one row of each content, and how much of the line
+    is its. ``uniform`` holds the draws of every round ``(k - 1, trials)``.
+    """
+    k, trials = len(chosen), uniform.shape[1]
+    closest = np.full(len(x), np.inf)
+    ends, drawn = np.empty(len(rows)), np.empty(trials, np.int64)
+    chosen[0] = first
+    approach(x, closest, x[first], 0, len(x))
+    for i in range(1, k):
+        total, last = 0.0, 0
+        for g in range(len(rows)):
+            length = closest[rows[g]] * lengths[g]
+            total += length
+            ends[g] = total
+            if length != 0:
+                last = g
+        if not 0.0 < total < np.inf:
+            return i
+        for t in range(trials):
+            found = np.searchsorted(ends, uniform[i - 1, t] * total, side="right")
+            drawn[t] = rows[min(found, last)]
+        left = potentials(x, w, closest, x[drawn], 0, len(x))
+        chosen[i] = drawn[left.argmin()]
+        approach(x, closest, x[chosen[i]], 0, len(x))
+    return k
+
+
+__all__ = ["approach", "lloyd", "moments", "nearest", "plus_plus", "potentials", "step"]

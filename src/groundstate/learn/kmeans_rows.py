@@ -13,6 +13,7 @@ from groundstate.errors import DataError
 from groundstate.learn import kmeans_kernels as kernels
 from groundstate.learn.tiles import over_slices, tile_rows
 
+FEW = 2**13  # rows that one compiled call takes care of
 BLOCK = 2**22  # numbers of one table of distances on a GPU
 
 
@@ -78,9 +79,38 @@ class CentroidRows:
         self.shift = torch.zeros(k, dtype=torch.float64, device=device)
         self.n = torch.zeros(k, dtype=torch.float64, device=device)
         self.sums = torch.zeros_like(self.mu)
-        self.compared = 0.0
+        self.compared, self.objective = 0.0, float("nan")
         if self.fast:
             self.upper, self.lower = np.empty(len(self.x)), np.empty(len(self.x))
+
+    def run(self, threshold: float, max_iter: int) -> tuple[list[float], bool, bool] | None:
+        """All iterations in one compiled call, where one process holds few rows.
+
+        Gives the objective of each, whether it converged, and whether it was because no label
+        changed; None where the iterations are to be done one by one.
+        """
+        if not self.fast or current().world > 1 or len(self.x) > FEW:
+            return None
+        k, d = self.mu.shape
+        mu, n, sums, moved = (t.numpy() for t in (self.mu, self.n, self.sums, self.shift))
+        values, done = np.empty(max_iter), 0
+        while True:
+            count, changed, square, compared, empty = kernels.lloyd(
+                self.rows, self.w, self.origin.numpy(), mu, self.label.numpy(), self.upper,
+                self.lower, n, sums, moved, self.spread, self.total, threshold,
+                float((d + 4) * np.finfo(self.rows.dtype).eps), tile_rows(k * d), values[done:],
+            )  # fmt: skip
+            self.compared += compared
+            done += count
+            if empty:
+                square = self.update()
+                values[done] = self.objective
+                done += 1
+                mu, moved = self.mu.numpy(), self.shift.numpy()
+            converged = changed == 0 or square <= threshold
+            if converged or done == max_iter:
+                self.objective = float(values[done - 1])
+                return values[:done].tolist(), converged, changed == 0
 
     # --- labels --------------------------------------------------------------------------
 

@@ -67,12 +67,20 @@ class Drawer:
     def plus_plus(self, k: int) -> NDArray[Any]:
         """k rows far from each other, ``(k, d)``."""
         trials = 2 + int(math.log(k))
-        chosen = self.take(self.line.draw(self.key.fold("first"), 1))
+        first = self.line.draw(self.key.fold("first"), 1)
+        draws = self.key.fold("next")
+        if self.reduce.world == 1 and len(self.rows) <= 2**15:
+            picked = np.empty(k, np.int64)
+            rows, lengths = self.line.contents
+            uniform = draws.uniform((k - 1) * trials).reshape(-1, trials)
+            if kernels.plus_plus(self.rows, self.w, rows, lengths, first[0], uniform, picked) == k:
+                return self.take(picked)
+        chosen = self.take(first)
         closest = np.full(len(self.rows), np.inf)
         self._approach(closest, chosen[0])
         for i in range(1, k):
             extra = self.reduce.gather(torch.from_numpy(closest)).numpy()
-            drawn = self.line.weighted_draw(self.key.fold("next", i), extra, trials)
+            drawn = self.line.weighted_draw(draws, extra, trials, start=(i - 1) * trials)
             candidates = self.take(drawn)
             left = self._potentials(closest, candidates)
             best = candidates[int(left.argmin())]
