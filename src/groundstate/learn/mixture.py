@@ -127,7 +127,9 @@ def start_mixture(problem: Problem, solver: MixtureEM, i: int = 0) -> None:
         key = problem.key.fold("start", i)
         k, d = energy.mu.shape
         energy.origin.copy_(_mean(x, weight))
-        if solver.init == "kmeans":
+        if k == 1:  # every start is the same one
+            _complete(energy, x, weight, torch.zeros(len(x), dtype=torch.long, device=x.device))
+        elif solver.init == "kmeans":
             centroids = CentroidEnergy(k, d).to(x)
             rule = Naive(latent="minimise")
             Lloyd().run(Problem(centroids, rule, {"x": x}, weight, key=key))
