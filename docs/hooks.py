@@ -145,7 +145,9 @@ def family_table(page: str) -> Callable[[], str]:
 
         rows = [row for row in models if row.family in FAMILIES[page]]
         cells = [(f"[{row.name}](../models/{row.name}.md)", row.task, row.summary) for row in rows]
-        return table(("model", "task", "in one line"), sorted(cells), "No model of this family yet.")
+        return table(
+            ("model", "task", "in one line"), sorted(cells), "No model of this family yet."
+        )
 
     return made
 
@@ -163,6 +165,25 @@ def parts_table(kind: str) -> Callable[[], str]:
         return table(("name", "formula", "in one line"), rows, f"No {kind} are registered yet.")
 
     return made
+
+
+def activations_table() -> str:
+    """Return every activation with what is known about it."""
+    import math
+
+    from groundstate.nn import ACTIVATIONS
+
+    def number(value: float) -> str:
+        return f"{value:.4g}".replace("inf", "∞")
+
+    smooth = {-1: "a jump", 0: "continuous", 1: "C¹", math.inf: "C^∞"}
+    rows = [
+        (f"`{a.name}`", f"${a.formula}$", f"({number(a.low)}, {number(a.high)})",
+         smooth[a.smooth], "yes" if a.monotone else "no", number(a.bound), a.init)
+        for a in ACTIVATIONS.values()
+    ]  # fmt: skip
+    header = ("name", "formula", "range", "smoothness", "monotone", "largest slope", "init")
+    return table(header, rows, "No activation is registered yet.")
 
 
 def experiments_table() -> str:
@@ -294,6 +315,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "models": models_table,
     **{f"family-{page}": family_table(page) for page in FAMILIES},
     "experiments": experiments_table,
+    "activations": activations_table,
     "coverage": coverage_table,
     "benchmarks": benchmarks_table,
     "cross": cross_table,

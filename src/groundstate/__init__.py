@@ -14,7 +14,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from groundstate.evaluate import metrics as metrics
     from groundstate.math import optim as optim
+    from groundstate.math import stats as stats
     from groundstate.models.bayes.bernoulli_nb import BernoulliNB as BernoulliNB
     from groundstate.models.bayes.categorical_nb import CategoricalNB as CategoricalNB
     from groundstate.models.bayes.gaussian_nb import GaussianNB as GaussianNB
@@ -110,6 +112,10 @@ if TYPE_CHECKING:
     from groundstate.models.networks.mixture_density_regressor import (
         MixtureDensityRegressor as MixtureDensityRegressor,
     )
+    from groundstate.models.networks.mlp_classifier import MLPClassifier as MLPClassifier
+    from groundstate.models.networks.mlp_regressor import MLPRegressor as MLPRegressor
+    from groundstate.models.networks.neural_classifier import NeuralClassifier as NeuralClassifier
+    from groundstate.models.networks.neural_regressor import NeuralRegressor as NeuralRegressor
     from groundstate.models.processes.gaussian_process_regressor import (
         GaussianProcessRegressor as GaussianProcessRegressor,
     )
@@ -167,9 +173,13 @@ _EXPORTS = {
     "LinearSVC": "groundstate.models.svm.linear_svc",
     "LogisticRegression": "groundstate.models.linear.logistic_regression",
     "LogisticRegressionCV": "groundstate.models.linear.logistic_regression_cv",
+    "MLPClassifier": "groundstate.models.networks.mlp_classifier",
+    "MLPRegressor": "groundstate.models.networks.mlp_regressor",
     "MixtureDensityRegressor": "groundstate.models.networks.mixture_density_regressor",
     "MultinomialNB": "groundstate.models.bayes.multinomial_nb",
     "NearestNeighbors": "groundstate.models.neighbors.nearest_neighbors",
+    "NeuralClassifier": "groundstate.models.networks.neural_classifier",
+    "NeuralRegressor": "groundstate.models.networks.neural_regressor",
     "Perceptron": "groundstate.models.linear.perceptron",
     "PoissonRegressor": "groundstate.models.linear.poisson_regressor",
     "ProbabilisticPCA": "groundstate.models.factors.probabilistic_pca",
@@ -188,7 +198,9 @@ _EXPORTS = {
     "VotingRegressor": "groundstate.models.ensembles.voting_regressor",
     "explain": "groundstate.models.explain",
     "load": "groundstate.store",
+    "metrics": "groundstate.evaluate",
     "optim": "groundstate.math",
+    "stats": "groundstate.math",
     "TweedieRegressor": "groundstate.models.linear.tweedie_regressor",
 }
 

@@ -232,6 +232,26 @@ def test_head_by_maximum_likelihood() -> None:
         DistributionHead("weibull", 1)
 
 
+def test_ranking_head() -> None:
+    """A law of rankings is an energy of sequences: +inf where an item repeats."""
+    e = DistributionHead("plackett_luce", 2, 3, net=()).double()
+    x = torch.randn(2, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    table = e.table("y", x=x)  # all 27 sequences
+    assert torch.isinf(table).sum(1).tolist() == [21, 21]
+    assert torch.allclose(torch.logsumexp(-table, 1), torch.zeros(2, dtype=F64), atol=1e-12)
+    best = e.spaces["y"].enumerate()[table.argmin(1)]
+    assert torch.equal(minimise(e, "y", {"x": x})["y"], best)
+
+
+def test_links_of_a_head() -> None:
+    e = DistributionHead("poisson", 1, net=(), link="exp").double()
+    for p in e.parameters():
+        p.data.zero_()
+    y = torch.tensor([[0.0]], dtype=F64)
+    assert e(x=torch.zeros(1, 1, dtype=F64), y=y).item() == 1.0  # rate e⁰
+    assert DistributionHead(**e.config()).link == "exp"
+
+
 def test_tied_bernoulli_mode_is_zero() -> None:
     e = DistributionHead("bernoulli", 1, net=())
     for p in e.parameters():

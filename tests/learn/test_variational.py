@@ -156,7 +156,7 @@ def test_per_instance_trains_by_mini_batches():
 def test_linear_network_reaches_the_exact_bound():
     # the posterior mean is linear in x and its covariance constant: a linear network can say it
     energy, x = linear()
-    net = MLP((3, 5)).double()
+    net = MLP(3, (), 5, "tanh", init="lecun").double()
     for p in energy.parameters():
         p.requires_grad_(False)
     q = Amortised(net, Gaussian("full"))
@@ -175,7 +175,7 @@ def test_linear_network_reaches_the_exact_bound():
 def test_amortised_learns_with_theta():
     energy, x = linear()
     before = exact(energy, x)
-    rule = NLL(latent=Amortised(MLP((3, 16, 4)).double(), Gaussian("diag")))
+    rule = NLL(latent=Amortised(MLP(3, (16,), 4, "tanh", init="lecun").double(), Gaussian("diag")))
     history = fit(
         energy, {"x": x}, rule, Stochastic(lr=0.02, batch_size=20, max_epochs=80, tol=None)
     )
@@ -186,7 +186,7 @@ def test_amortised_learns_with_theta():
 @pytest.mark.parametrize("steps", [1, 5, 50])
 def test_refinement_is_never_worse(steps):
     energy, x = linear()
-    q = Amortised(MLP((3, 8, 4)).double(), Gaussian("diag"))
+    q = Amortised(MLP(3, (8,), 4, "tanh", init="lecun").double(), Gaussian("diag"))
     start = elbo(energy, q.laws(energy, ("z",), {"x": x})["z"], {"x": x}).value.detach()
     law = q.refine(energy, {"x": x}, steps)["z"]
     after = elbo(energy, law, {"x": x}).value.detach()
@@ -197,7 +197,7 @@ def test_refinement_is_never_worse(steps):
 def test_refinement_of_a_nonlinear_decoder():
     energy = DecoderEnergy(3, 1).double()
     x = torch.randn(20, 3, generator=torch.Generator().manual_seed(0), dtype=F64)
-    q = Amortised(MLP((3, 8, 2)).double(), Gaussian("diag"))
+    q = Amortised(MLP(3, (8,), 2, "tanh", init="lecun").double(), Gaussian("diag"))
 
     def measured(law):
         g = torch.Generator().manual_seed(1)
@@ -235,9 +235,16 @@ def test_statistics_see_the_law_of_the_family():
 def test_errors_teach():
     energy, x = linear()
     with pytest.raises(ShapeError, match=r"must return \(B, 4\) parameters"):
-        NLL(latent=Amortised(MLP((3, 7)).double(), Gaussian("diag")))(energy, {"x": x})
+        NLL(latent=Amortised(MLP(3, (), 7, "tanh", init="lecun").double(), Gaussian("diag")))(
+            energy, {"x": x}
+        )
     with pytest.raises(Unsupported, match="use Stochastic"):
-        fit(energy, {"x": x}, NLL(latent=Amortised(MLP((3, 4)).double(), Gaussian())), EM())
+        fit(
+            energy,
+            {"x": x},
+            NLL(latent=Amortised(MLP(3, (), 4, "tanh", init="lecun").double(), Gaussian())),
+            EM(),
+        )
     with pytest.raises(Unsupported, match="a bound needs a temperature"):
         fit(energy, {"x": x}, NLL(latent=Variational()), EM(T=0))
     with pytest.raises(ValueError, match="steps must be at least 1"):

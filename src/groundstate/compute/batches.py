@@ -70,6 +70,31 @@ class Batches:
             return ((r, None) for r in rows)
         return zip(rows, self.weights.split(self.sizes), strict=True)
 
+    def totals(self) -> list[float]:
+        """Weight of each batch, in one transfer."""
+        if self.weights is None:
+            return [float(size) for size in self.sizes]
+        ends = torch.tensor(self.sizes).cumsum(0).to(self.weights.device) - 1
+        summed = self.weights.cumsum(0)[ends]
+        found: list[float] = torch.diff(summed, prepend=summed.new_zeros(1)).tolist()
+        return found
+
+    def of_full_size(self, batch_size: float) -> Batches:
+        """Without the last batch where it is smaller, unless it is the only one.
+
+        >>> import torch
+        >>> Batches.slices(torch.arange(5), 2).of_full_size(2).sizes
+        [2, 2]
+        """
+        if len(self.sizes) < 2:
+            return self
+        last = self.sizes[-1]
+        weight = float(last) if self.weights is None else float(self.weights[-last:].sum())
+        if weight >= batch_size * (1 - 1e-9):
+            return self
+        weights = None if self.weights is None else self.weights[:-last]
+        return Batches(self.rows[:-last], weights, self.sizes[:-1])
+
     def from_batch(self, start: int) -> Batches:
         """The batches from number ``start`` on: where an interrupted epoch resumes."""
         skip = sum(self.sizes[:start])

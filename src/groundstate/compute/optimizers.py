@@ -1,4 +1,4 @@
-r"""SGD, Adam and AdamW for a population, with hyperparameters and a stop of each member's own.
+r"""Optimisers for a population, with hyperparameters and a stop of each member's own.
 
 The parameters of P members are one matrix :math:`\Theta` (P, D), so a step is a few elementwise
 operations on it, with the hyperparameters as columns (P, 1). Members that are not active keep
@@ -7,19 +7,20 @@ their parameters bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
-from groundstate.errors import ShapeError
+from groundstate.errors import ShapeError, Unsupported
 
 PerMember: TypeAlias = float | Sequence[float] | Tensor
 
 
 class StackedOptimizer:
-    """What the optimisers share: columns of hyperparameters and the mask of active members.
+    r"""What the optimisers share: columns of hyperparameters and the mask of active members.
 
     Parameters
     ----------
@@ -32,9 +33,16 @@ class StackedOptimizer:
     active : Tensor of bool, (P, 1)
     masked, fused : bool
         Whether any member has stopped, and whether one kernel does the step for all.
+    clip : Tensor, (P, 1), or None
+        Largest norm of each member's gradient, set by `set_clip`.
+    lasso : Tensor, (P, D), or None
+        Strengths of a penalty :math:`\sum_d l_{pd} |\theta_{pd}|`, whose proximal map in the metric
+        of the optimiser follows each step.
     """
 
     fused = False
+    clip: Tensor | None = None
+    lasso: Tensor | None = None
 
     def __init__(self, flat: Tensor, lr: PerMember, weight_decay: PerMember = 0.0) -> None:
         self.flat = flat
@@ -63,6 +71,18 @@ class StackedOptimizer:
         """Change the step sizes, for a schedule."""
         self.lr.copy_(self._column(lr, "lr"))
 
+    def pace(self, lr: Tensor) -> None:
+        """Change the step sizes to a column (P, 1) of this device; the kind of step stays."""
+        self.lr.copy_(lr)
+
+    def set_clip(self, clip: PerMember) -> None:
+        """Bound the norm of each member's gradient."""
+        self.clip = self._column(clip, "clip")
+
+    def metric(self) -> Tensor:
+        """The factor before a settled gradient, (P, 1) or (P, D)."""
+        return self._cast(self.lr)
+
     def stop(self, members: Tensor) -> None:
         """Freeze members (a mask of P) from now on."""
         self.active &= ~members.reshape(-1, 1).to(self.active.device)
@@ -76,15 +96,21 @@ class StackedOptimizer:
     def step(self, grad: Tensor) -> None:
         """One step along a gradient (P, D)."""
         self.steps += 1
-        if self.masked:
-            before = self.flat.clone()
-            self._step(grad)
+        if self.clip is not None:
+            norm = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
+            grad = grad * self._cast((self.clip / (norm + 1e-6)).clamp(max=1.0))
+        before = self.flat.clone() if self.masked else None
+        self._step(grad)
+        if self.lasso is not None:
+            size = (self.flat.abs() - self.lasso * self.metric()).clamp_min_(0.0)
+            self.flat.copy_(size.copysign_(self.flat))
+        if before is not None:
             torch.where(self.active, self.flat, before, out=self.flat)
-        else:
-            self._step(grad)
 
     def _step(self, grad: Tensor) -> None:
-        raise TypeError(f"{type(self).__name__} has no rule; use SGD, Adam or AdamW.")
+        raise TypeError(
+            f"{type(self).__name__} has no rule; use SGD, Adam, AdamW, RMSprop or Adagrad."
+        )
 
 
 class SGD(StackedOptimizer):
@@ -121,6 +147,9 @@ class SGD(StackedOptimizer):
 
     def state(self) -> list[Tensor]:
         return [*super().state(), *([] if self.velocity is None else [self.velocity])]
+
+    def metric(self) -> Tensor:
+        return self._cast(self.lr / (1.0 - self.momentum))
 
     def _step(self, grad: Tensor) -> None:
         if self.decays:
@@ -163,6 +192,10 @@ class Adam(StackedOptimizer):
         narrow = flat.device.type == "cuda"  # that kernel reads its step size as float32
         able = flat.device.type == "cpu" or (narrow and flat.dtype == torch.float32)
         self.fused = same and able
+        # One step size each, the rest shared: the kernel finds the direction, θ follows it after.
+        self.paced = not same and narrow and flat.dtype == torch.float32 and _single(
+            beta1, beta2, eps
+        )  # fmt: skip
         kind = torch.float32 if narrow else self._wide
         self._rate = self.lr[0, 0].to(kind)
         self._count = torch.zeros((), dtype=torch.float32, device=flat.device)
@@ -174,12 +207,22 @@ class Adam(StackedOptimizer):
         self._rate.copy_(self.lr[0, 0])
         self.fused = self.fused and isinstance(lr, float | int)
 
+    def pace(self, lr: Tensor) -> None:
+        super().pace(lr)
+        self._rate.copy_(self.lr[0, 0])
+
     def state(self) -> list[Tensor]:
         return [*super().state(), self._count, self.mean, self.square]
 
+    def metric(self) -> Tensor:
+        root = (1.0 - self.beta2**self.steps).sqrt()
+        return self._cast(self.lr * root) / (self.square.sqrt() + self._cast(self.eps * root))
+
     def _step(self, grad: Tensor) -> None:
         if self.fused:
-            return self._fused_step(grad)
+            return self._fused_step(self.flat, grad, self._rate, self._shared[2])
+        if self.paced:
+            return self._paced_step(grad)
         work, cast = torch.empty_like(grad), self._cast
         if self.decays and self.decoupled:
             self.flat.mul_(cast(1.0 - self.lr * self.weight_decay))
@@ -195,13 +238,22 @@ class Adam(StackedOptimizer):
         rate = self.lr * root / (1.0 - self.beta1**self.steps)
         self.flat.addcmul_(work, cast(rate), value=-1.0)
 
-    def _fused_step(self, grad: Tensor) -> None:
-        beta1, beta2, weight_decay, eps = self._shared
+    def _paced_step(self, grad: Tensor) -> None:
+        if self.decays and self.decoupled:
+            self.flat.mul_(self._cast(1.0 - self.lr * self.weight_decay))
+        elif self.decays:
+            grad = torch.addcmul(grad, self.flat, self._cast(self.weight_decay))
+        back = torch.zeros_like(self.flat)  # becomes minus the direction
+        self._fused_step(back, grad, torch.ones_like(self._rate), 0.0)
+        self.flat.addcmul_(back, self._cast(self.lr))
+
+    def _fused_step(self, flat: Tensor, grad: Tensor, rate: Tensor, weight_decay: float) -> None:
+        beta1, beta2, _, eps = self._shared
         rule = torch._fused_adamw_ if self.decoupled else torch._fused_adam_
         self._count += 1
         rule(
-            *([self.flat], [grad], [self.mean], [self.square], [], [self._count]),
-            lr=self._rate,
+            *([flat], [grad], [self.mean], [self.square], [], [self._count]),
+            lr=rate,
             beta1=beta1,
             beta2=beta2,
             weight_decay=weight_decay,
@@ -226,3 +278,99 @@ class AdamW(Adam):
         weight_decay: PerMember = 1e-2,
     ) -> None:
         super().__init__(flat, lr, beta1, beta2, eps, weight_decay)
+
+
+class RMSprop(StackedOptimizer):
+    r"""RMSprop: :math:`v ← α v + (1-α) g^2`, :math:`θ ← θ - η\, g / (\sqrt v + ε)`.
+
+    Parameters
+    ----------
+    flat : Tensor, (P, D)
+    lr, alpha, eps, weight_decay : float or (P,)
+    """
+
+    def __init__(
+        self,
+        flat: Tensor,
+        lr: PerMember = 1e-2,
+        alpha: PerMember = 0.99,
+        eps: PerMember = 1e-8,
+        weight_decay: PerMember = 0.0,
+    ) -> None:
+        super().__init__(flat, lr, weight_decay)
+        self.beta2, self.eps = self._column(alpha, "alpha"), self._column(eps, "eps")
+        self.square = torch.zeros_like(flat)
+
+    def state(self) -> list[Tensor]:
+        return [*super().state(), self.square]
+
+    def metric(self) -> Tensor:
+        return self._cast(self.lr) / (self.square.sqrt() + self._cast(self.eps))
+
+    def _step(self, grad: Tensor) -> None:
+        if self.decays:
+            grad = torch.addcmul(grad, self.flat, self._cast(self.weight_decay))
+        self._gather(grad)
+        root = self.square.sqrt().add_(self._cast(self.eps))
+        self.flat.addcmul_(grad / root, self._cast(self.lr), value=-1.0)
+
+    def _gather(self, grad: Tensor) -> None:
+        self.square.lerp_(grad * grad, self._cast(1.0 - self.beta2))
+
+
+class Adagrad(RMSprop):
+    r"""Adagrad: :math:`v ← v + g^2`, :math:`θ ← θ - η\, g / (\sqrt v + ε)`.
+
+    Parameters
+    ----------
+    flat : Tensor, (P, D)
+    lr, eps, weight_decay : float or (P,)
+    """
+
+    def __init__(
+        self,
+        flat: Tensor,
+        lr: PerMember = 1e-2,
+        eps: PerMember = 1e-10,
+        weight_decay: PerMember = 0.0,
+    ) -> None:
+        super().__init__(flat, lr, 1.0, eps, weight_decay)
+
+    def _gather(self, grad: Tensor) -> None:
+        self.square.addcmul_(grad, grad)
+
+
+def _single(*values: PerMember) -> bool:
+    return all(isinstance(value, float | int) for value in values)
+
+
+OPTIMIZERS: dict[str, Callable[..., StackedOptimizer]] = {
+    "adam": Adam,
+    "adamw": AdamW,
+    "sgd": SGD,
+    "momentum": partial(SGD, momentum=0.9),
+    "nesterov": partial(SGD, momentum=0.9, nesterov=True),
+    "rmsprop": RMSprop,
+    "adagrad": Adagrad,
+}
+
+
+def optimizer_named(name: str, flat: Tensor, **settings: Any) -> StackedOptimizer:
+    """The optimiser of that name for parameters (P, D); settings are numbers or one per member.
+
+    Examples
+    --------
+    >>> import torch
+    >>> type(optimizer_named("nesterov", torch.ones(2, 3), lr=[0.1, 0.2])).__name__
+    'SGD'
+    """
+    if name not in OPTIMIZERS:
+        raise Unsupported(
+            f"optimizer {name!r} is not there for populations; use {', '.join(OPTIMIZERS)}."
+        )
+    try:
+        return OPTIMIZERS[name](flat, **settings)
+    except TypeError as error:
+        raise Unsupported(
+            f"optimizer {name!r} does not know {' or '.join(settings)}: {error}."
+        ) from None

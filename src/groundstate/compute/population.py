@@ -83,10 +83,10 @@ class Population:
             )
         self.size = len(modules)
         self.skeleton = copy.deepcopy(modules[0]).to("meta")
-        self._places: dict[str, tuple[int, torch.Size]] = {}
+        self.places: dict[str, tuple[int, torch.Size]] = {}
         width = 0
         for name, tensor in params.items():
-            self._places[name] = width, tensor.shape[1:]
+            self.places[name] = width, tensor.shape[1:]
             width += -(-tensor[0].numel() // _ALIGN) * _ALIGN
         first = next(iter(params.values()))
         where = first.device if device is None else torch.device(device)
@@ -116,7 +116,7 @@ class Population:
         """A (P, D) matrix as named tensors (P, ...) that share its memory."""
         return {
             name: flat[:, a : a + shape.numel()].view(-1, *shape)
-            for name, (a, shape) in self._places.items()
+            for name, (a, shape) in self.places.items()
         }
 
     def __len__(self) -> int:

@@ -35,6 +35,8 @@ class Step:
     ridge : Tensor, (P, D), optional
         Adds :math:`\tfrac12 \sum_d r_{pd} \theta_{pd}^2` to the loss of member p, without autograd:
         its gradient is one product.
+    work : callable(batch, weight, grad) -> losses, optional
+        Writes the gradients (P, D) itself; `loss` is then not used.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Step:
         capture: bool = False,
         compile: bool = False,
         ridge: Tensor | None = None,
+        work: Callable[[Any, Tensor | None, Tensor], Tensor] | None = None,
     ) -> None:
         if capture and population.flat.device.type != "cuda":
             raise Unsupported(
@@ -59,7 +62,7 @@ class Step:
         self._losses = torch.compile(losses) if compile else losses
         self._loss = loss
         self._grad = torch.zeros_like(population.flat)
-        self._ridge = ridge
+        self._ridge, self._work = ridge, work
         self._graphs: dict[Any, tuple[torch.cuda.CUDAGraph, Any, Tensor]] = {}
 
     def __call__(self, batch: Any, weight: Tensor | None = None) -> Tensor:
@@ -69,13 +72,18 @@ class Step:
     def _run(self, batch: Any, weight: Tensor | None) -> Tensor:
         optimizer, buffers = self.optimizer, self.population.buffers
         frozen = {n: b.clone() for n, b in buffers.items()} if optimizer.masked else {}
-        losses = self._losses(self._loss, batch, weight, self.shared)
-        self.population.gradient(losses, self._grad)
-        losses = losses.detach()
+        if self._work is not None:
+            losses = self._work(batch, weight, self._grad)
+        else:
+            losses = self._losses(self._loss, batch, weight, self.shared)
+            self.population.gradient(losses, self._grad)
+            losses = losses.detach()
         if self._ridge is not None:
             pull = self._ridge * self.population.flat
             self._grad += pull
             losses = losses + 0.5 * torch.linalg.vecdot(pull, self.population.flat)
+        if optimizer.lasso is not None:
+            losses = losses + torch.linalg.vecdot(optimizer.lasso, self.population.flat.abs())
         optimizer.step(self._grad)
         for name, before in frozen.items():
             mask = optimizer.active.view(-1, *[1] * (before.ndim - 1))

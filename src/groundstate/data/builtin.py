@@ -104,6 +104,7 @@ _ALL = (
     ),
     Builtin("two_gaussians", "two round classes side by side", _own(own.two_gaussians), 500, 1.0),
     Builtin("xor", "four clouds, the class is XOR of the signs", _own(own.xor), 500, 0.4),
+    Builtin("disc", "inside or outside the unit disc", _own(own.disc), 500, 0.0),
     Builtin("rings", "eight Gaussians on a ring", _own(own.rings), 800, 0.2),
     Builtin("checkerboard", "a board of 4 × 4 squares", _own(own.checkerboard), 1000, 0.0),
     Builtin("spirals", "two interleaved spirals", _own(own.spirals), 500, 0.05),

@@ -27,6 +27,17 @@ def xor(rng: Rng, n: int, noise: float) -> tuple[Floats, Labels]:
     return signs + noise * rng.standard_normal((n, 2)), y
 
 
+def disc(rng: Rng, n: int, noise: float) -> tuple[Floats, Labels]:
+    r"""Points of a square, moved by `noise`; class 0 inside the unit disc, 1 on its edge and outside.
+
+    The square :math:`|x_d| \le \sqrt{\pi/2}` has twice the area of the disc.
+    """
+    half = np.sqrt(np.pi / 2)
+    x = rng.uniform(-half, half, size=(n, 2))
+    y = (np.square(x).sum(axis=1) >= 1).astype(np.int64)
+    return x + noise * rng.standard_normal((n, 2)), y
+
+
 def rings(
     rng: Rng, n: int, noise: float, modes: int = 8, radius: float = 2.0
 ) -> tuple[Floats, Labels]:

@@ -2,62 +2,35 @@ r"""A network gives the law of the outcome: :math:`e(x, y) = -\log p(y \mid f_\t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch import distributions as D
 from torch.distributions import Distribution
-from torch.nn.functional import softplus
 
+from groundstate.energy import spaces
 from groundstate.energy.base import Energy
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Binary, Count, Finite, Real, Space
 from groundstate.errors import Unsupported
 from groundstate.math.laws import minus_log, somewhere, tempered
+from groundstate.nn import heads
 from groundstate.nn.mlp import network
 
-
-def _positive(a: Tensor) -> Tensor:
-    return softplus(a) + 1e-6
-
-
-@dataclass(frozen=True)
-class Family:
-    """How raw network outputs become a law of y with m coordinates."""
-
-    outputs: int  # numbers per coordinate
-    law: Callable[[list[Tensor]], Distribution]  # from ``outputs`` tensors (B, m)
-    space: Callable[[int], Space]
-
-
-def _unit(m: int) -> Space:
-    return Real(m, low=0.0, high=1.0)
-
-
-def _above(m: int) -> Space:
-    return Real(m, low=0.0)
-
-
-def _law(family: Any, *arguments: Tensor) -> Distribution:
-    law: Distribution = family(*arguments, validate_args=False)
-    return law
-
-
-HEADS: dict[str, Family] = {
-    "normal": Family(2, lambda p: _law(D.Normal, p[0], _positive(p[1])), Real),
-    "laplace": Family(2, lambda p: _law(D.Laplace, p[0], _positive(p[1])), Real),
-    "student": Family(
-        3, lambda p: _law(D.StudentT, 2 + _positive(p[2]), p[0], _positive(p[1])), Real
-    ),
-    "bernoulli": Family(1, lambda p: D.Bernoulli(logits=p[0], validate_args=False), Binary),
-    "poisson": Family(1, lambda p: _law(D.Poisson, _positive(p[0])), Count),
-    "exponential": Family(1, lambda p: _law(D.Exponential, _positive(p[0])), _above),
-    "gamma": Family(2, lambda p: _law(D.Gamma, _positive(p[0]), _positive(p[1])), _above),
-    "lognormal": Family(2, lambda p: _law(D.LogNormal, p[0], _positive(p[1])), _above),
-    "beta": Family(2, lambda p: _law(D.Beta, _positive(p[0]), _positive(p[1])), _unit),
+SPACES: dict[heads.Kind, Callable[[int], Space]] = {
+    "real": Real,
+    "positive": lambda m: Real(m, low=0.0),
+    "unit": lambda m: Real(m, low=0.0, high=1.0),
+    "angle": lambda m: Real(m, low=-math.pi, high=math.pi),
+    "binary": Binary,
+    "count": Count,
+    "labels": Finite,
+    "ranking": lambda m: spaces.Sequence(Finite(m), m),
+}
+HEADS: dict[str, Callable[[int], Space]] = {  # name -> space of y
+    name: SPACES[family.kind] for name, family in heads.FAMILIES.items()
 }
 
 
@@ -67,15 +40,17 @@ class DistributionHead(Energy):
     :math:`e(x, y) = -\log p(y \mid f_\theta(x))`.
 
     Normalised over y, so lowering e on the data is maximum likelihood. Several outputs are
-    independent given x and add. ``"categorical"`` is one label with m classes.
+    independent given x and add. ``"categorical"`` is one label with m classes, ``"plackett_luce"``
+    a ranking of m items; a sequence that is no ranking has the energy +inf.
 
     Parameters
     ----------
-    family : a name of ``HEADS``, or ``"categorical"``
+    family : a name of ``HEADS``, the laws of ``groundstate.nn.heads``
     d : number of features
-    m : number of coordinates of y, or of classes
-    net : hidden sizes (``()`` is linear), or a module to ``(B, outputs * m)``
+    m : number of coordinates of y, of classes, or of items
+    net : hidden sizes (``()`` is linear), or a module to ``(B, head.n_outputs)``
     activation : of the hidden layers
+    link : how raw numbers become positive, "softplus" or "exp"
     variable, given : names of the outcome and of the input
     generator : source of the initial weights
 
@@ -96,21 +71,20 @@ class DistributionHead(Energy):
         *,
         variable: str = "y",
         given: str = "x",
+        link: heads.Link = "softplus",
         generator: torch.Generator | None = None,
     ) -> None:
-        if family not in HEADS and family != "categorical":
-            raise Unsupported(
-                f"family {family!r} is not known; use one of {', '.join([*HEADS, 'categorical'])}"
-            )
-        outputs = 1 if family == "categorical" else HEADS[family].outputs
-        space = Finite(m) if family == "categorical" else HEADS[family].space(m)
-        super().__init__(**{given: Real(d), variable: space})
-        self.family, self.d, self.m, self.outputs = family, d, m, outputs
+        if family not in HEADS:
+            raise Unsupported(f"family {family!r} is not known; use one of {', '.join(HEADS)}")
+        super().__init__(**{given: Real(d), variable: HEADS[family](m)})
+        self.family, self.d, self.m, self.link = family, d, m, link
         self.variable, self.input, self.activation = variable, given, activation
         self.normalised = frozenset({variable})
-        self.gaussian = frozenset({variable}) if family == "normal" else frozenset()
+        is_normal = family in ("normal", "multivariate_normal")
+        self.gaussian = frozenset({variable}) if is_normal else frozenset()
+        self.head = heads.DistributionHead(family, m, link)
         self.sizes = None if isinstance(net, nn.Module) else tuple(net)
-        self.net = network(net, d, outputs * m, generator, activation)
+        self.net = network(net, d, self.head.n_outputs, generator, activation)
 
     def config(self) -> dict[str, Any]:
         return {
@@ -121,15 +95,20 @@ class DistributionHead(Energy):
             "activation": self.activation,
             "variable": self.variable,
             "given": self.input,
+            "link": self.link,
+        }
+
+    @staticmethod
+    def upgrade_config(config: dict[str, Any]) -> dict[str, Any]:
+        """An earlier name of Student's law."""
+        return {
+            **config,
+            "family": {"student": "student_t"}.get(config["family"], config["family"]),
         }
 
     def law(self, x: Tensor) -> Distribution:
         """The law of y, batch shape ``(B,)``."""
-        raw: Tensor = self.net(x)
-        if self.family == "categorical":
-            return D.Categorical(logits=raw, validate_args=False)
-        pieces = list(raw.view(x.shape[0], self.outputs, self.m).unbind(1))
-        return D.Independent(HEADS[self.family].law(pieces), 1, validate_args=False)
+        return self.head.dist(self.net(x))
 
     def forward(self, **values: Tensor) -> Tensor:
         return minus_log(self.law(values[self.input]), values[self.variable])
@@ -161,4 +140,4 @@ class DistributionHead(Energy):
         return law.log_prob(y) / T - hot.log_prob(y)
 
 
-__all__ = ["HEADS", "DistributionHead", "Family"]
+__all__ = ["HEADS", "SPACES", "DistributionHead"]

@@ -19,7 +19,8 @@ from groundstate.errors import Unsupported
 from groundstate.math.gaussian_mixtures import GaussianMixtureLaw
 from groundstate.math.laws import tempered
 from groundstate.nn.mixture_head import MixtureHead
-from groundstate.nn.mlp import ACTIVATIONS, MLP
+from groundstate.nn.activations import activation as make_activation
+from groundstate.nn.mlp import MLP
 
 
 def _example() -> MixtureDensityEnergy:
@@ -184,7 +185,8 @@ class MixtureDensityEnergy(Energy):
 def _trunk(d: int, sizes: Sequence[int], activation: str, generator: torch.Generator) -> nn.Module:
     if not sizes:
         return nn.Identity()
-    return nn.Sequential(*MLP((d, *sizes), activation, generator).layers, ACTIVATIONS[activation]())
+    net = MLP(d, sizes[:-1], sizes[-1], activation, init="lecun", generator=generator)
+    return nn.Sequential(*net.layers, make_activation(activation))
 
 
 __all__ = ["MixtureDensityEnergy"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from groundstate.evaluate.assess import Assessment, assess
+from groundstate.evaluate.audit import Audit, audit
+from groundstate.evaluate.calibration import Temperature, fit_temperature, recalibrate
 from groundstate.evaluate.compare import (
     Comparison,
     corrected_t,
@@ -12,44 +14,108 @@ from groundstate.evaluate.compare import (
     paired_bootstrap,
     tied_with_best,
 )
+from groundstate.evaluate.conformal import Conformal, Intervals, Sets, conformal
+from groundstate.evaluate.conformal_cv import ConformalCV, conformal_cv
+from groundstate.evaluate.cross_validate import (
+    CrossValidation,
+    cross_validate,
+    one_standard_error,
+)
+from groundstate.evaluate.generative import DensityAssessment, assess_density
 from groundstate.evaluate.goodness import d2, mcfadden_r2, r2
 from groundstate.evaluate.inference import InferenceTable, inference
-from groundstate.evaluate.intervals import Interval, bootstrap, interval, student, wilson
+from groundstate.evaluate.intervals import (
+    Interval,
+    bootstrap,
+    bootstrap_metric,
+    interval,
+    student,
+    wilson,
+)
 from groundstate.evaluate.leaderboard import Entry, Leaderboard
+from groundstate.evaluate.loo import LeaveOneOut, loo
 from groundstate.evaluate.metrics import METRICS, Metric, metric
+from groundstate.evaluate.nested import NestedCV, nested_cv
+from groundstate.evaluate.oob import PipelineBootstrap, pipeline_bootstrap
 from groundstate.evaluate.predictions import Prediction
+from groundstate.evaluate.scores import Scores
 from groundstate.evaluate.scoring import all_scores, score
+from groundstate.evaluate.seeds import Retrained, retrain
+from groundstate.evaluate.split import SplitRows, split
 from groundstate.evaluate.splits import Split, folds, train_test
+from groundstate.evaluate.threshold import (
+    ThresholdTable,
+    TunedThreshold,
+    bayes_threshold,
+    threshold_table,
+    tune_threshold,
+)
+from groundstate.evaluate.variation import VariationReport, variation_report
 
 __all__ = [
     "METRICS",
     "Assessment",
+    "Audit",
     "Comparison",
+    "Conformal",
+    "ConformalCV",
+    "CrossValidation",
+    "DensityAssessment",
     "Entry",
     "InferenceTable",
     "Interval",
+    "Intervals",
     "Leaderboard",
+    "LeaveOneOut",
     "Metric",
+    "NestedCV",
+    "PipelineBootstrap",
     "Prediction",
+    "Retrained",
+    "Scores",
+    "Sets",
     "Split",
+    "SplitRows",
+    "Temperature",
+    "ThresholdTable",
+    "TunedThreshold",
+    "VariationReport",
     "all_scores",
     "assess",
+    "assess_density",
+    "audit",
+    "bayes_threshold",
     "bootstrap",
+    "bootstrap_metric",
+    "conformal",
+    "conformal_cv",
     "corrected_t",
+    "cross_validate",
     "d2",
+    "fit_temperature",
     "folds",
     "holm",
     "indistinguishable",
     "inference",
     "interval",
+    "loo",
     "mcfadden_r2",
     "mcnemar",
     "metric",
+    "nested_cv",
+    "one_standard_error",
     "paired_bootstrap",
+    "pipeline_bootstrap",
     "r2",
+    "recalibrate",
+    "retrain",
     "score",
+    "split",
     "student",
+    "threshold_table",
     "tied_with_best",
     "train_test",
+    "tune_threshold",
+    "variation_report",
     "wilson",
 ]

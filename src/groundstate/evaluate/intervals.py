@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
+from numpy.typing import NDArray
 
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.metrics import Metric
+from groundstate.evaluate.metrics import metric as metric_named
 from groundstate.evaluate.predictions import Prediction
-from groundstate.evaluate.resample import counts, merge
+from groundstate.evaluate.ranks import resampled_auc
 from groundstate.evaluate.rows import Floats, weights_of
+from groundstate.math.stats.bootstrap import interval_of, mean_acceleration
+from groundstate.math.stats.interval import Interval, checked_level
+from groundstate.math.stats.means import mean_interval
+from groundstate.math.stats.proportions import proportion_interval
+from groundstate.math.stats.resample import Cells, counts, merge
 
+_CROSSED = 4096  # cells of a confusion table that are worth counting first
 _LEAVE_ONE_OUT = 4000  # rows up to which rank metrics get their acceleration row by row
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate and a range that holds the truth with the given confidence."""
-
-    estimate: float
-    low: float
-    high: float
-    level: float = 0.95
-    method: str = "wilson"
-
-    def __str__(self) -> str:
-        return f"{self.estimate:.4g} ({self.low:.4g} to {self.high:.4g})"
 
 
 def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
@@ -51,14 +42,7 @@ def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
     >>> print(wilson(900, 1000))
     0.9 (0.8798 to 0.9171)
     """
-    if not 0 <= successes <= n or n <= 0:
-        raise DataError(f"wilson needs 0 <= successes <= n and n > 0, got {successes} of {n}")
-    p, z2 = successes / n, _z(level) ** 2
-    centre = (p + z2 / (2 * n)) / (1 + z2 / n)
-    half = math.sqrt(z2) / (1 + z2 / n) * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n))
-    low = 0.0 if successes == 0 else centre - half
-    high = 1.0 if successes == n else centre + half
-    return Interval(p, low, high, level, "wilson")
+    return proportion_interval(successes, n, level)
 
 
 def student(scores: Any, level: float = 0.95) -> Interval:
@@ -73,10 +57,7 @@ def student(scores: Any, level: float = 0.95) -> Interval:
     values = np.asarray(scores, np.float64)
     if values.ndim != 1 or len(values) < 2:
         raise DataError(f"student needs at least two scores, got shape {values.shape}")
-    _z(level)
-    half = stats.t.ppf((1 + level) / 2, len(values) - 1) * stats.sem(values)
-    mean = float(values.mean())
-    return Interval(mean, mean - float(half), mean + float(half), level, "student")
+    return mean_interval(values, level)
 
 
 def bootstrap(
@@ -87,8 +68,10 @@ def bootstrap(
     sample_weight: Any = None,
     n: int = 2000,
     level: float = 0.95,
-    method: Literal["bca", "percentile"] = "bca",
+    method: Literal["bca", "percentile", "basic"] = "bca",
     key: Key | RandomState = 0,
+    groups: Any = None,
+    stratify: Any = None,
 ) -> Interval:
     r"""Interval of any metric on fixed predictions, from resampled rows.
 
@@ -106,6 +89,10 @@ def bootstrap(
         Number of resamples.
     key
         Seed or key.
+    groups
+        Labels of dependent rows; whole groups are drawn.
+    stratify
+        Labels; rows are drawn within each, so that rare classes stay.
 
     Examples
     --------
@@ -114,24 +101,57 @@ def bootstrap(
     >>> print(bootstrap(METRICS["mae"], y, Prediction(y + np.tile([1.0, -3.0], 25))))
     2 (1.72 to 2.28)
     """
-    y = np.asarray(y)
     weight = weights_of(sample_weight, len(prediction))
-    z = _z(level)
-    sample = Resampled(metric, y, [prediction], weight, n, Key.of(key))
-    estimate, draws = sample.estimates[0], sample.draws[:, 0]
-    draws = draws[~np.isnan(draws)]
-    if len(draws) == 0 or np.isnan(estimate):
-        return Interval(float(estimate), math.nan, math.nan, level, method)
-    if draws.min() == draws.max():  # every resample says the same
-        return Interval(float(estimate), float(draws[0]), float(draws[0]), level, method)
-    tails = np.array([-z, z])
-    if method == "bca":
-        below = (draws < estimate).mean() + (draws == estimate).mean() / 2
-        z0 = stats.norm.ppf(np.clip(below, 0.5 / len(draws), 1 - 0.5 / len(draws)))
-        shifted = z0 + tails
-        tails = z0 + shifted / (1 - sample.acceleration() * shifted)
-    low, high = np.quantile(draws, stats.norm.cdf(tails))
-    return Interval(float(estimate), float(low), float(high), level, method)
+    checked_level(level)
+    sample = Resampled(
+        metric, np.asarray(y), [prediction], weight, n, Key.of(key), groups, stratify
+    )
+    skew = sample.acceleration() if method == "bca" else 0.0
+    return interval_of(float(sample.estimates[0]), sample.draws[:, 0], level, method, skew)
+
+
+def bootstrap_metric(
+    metric: str | Metric,
+    y: Any,
+    pred: Any,
+    proba: Any = None,
+    *,
+    sample_weight: Any = None,
+    n_resamples: int = 9999,
+    level: float = 0.95,
+    method: Literal["bca", "percentile", "basic"] = "bca",
+    groups: Any = None,
+    stratify: Any = None,
+    random_state: Key | RandomState = 0,
+) -> Interval:
+    """Interval of a metric of :data:`METRICS` from labels or values and what a model said of them.
+
+    Count metrics draw the cells of the confusion table, means draw weights of cells, and the ROC
+    area is computed on one sort; no resample touches the rows again.
+
+    Parameters
+    ----------
+    metric
+        Name of a metric.
+    y : (N,)
+        Labels or real values.
+    pred : (N,)
+        Predicted labels or values.
+    proba : (N, K) or (N,), optional
+        Probabilities of the sorted labels, or of the larger of two.
+
+    Examples
+    --------
+    >>> y = np.repeat([0, 1], 50)
+    >>> print(bootstrap_metric("f1_macro", y, np.where(np.arange(100) % 5 > 0, y, 1 - y)))
+    0.8 (0.719 to 0.8792)
+    """
+    measure = metric_named(metric)
+    truth, prediction = Prediction.read(y, pred, proba, measure.task)
+    return bootstrap(
+        measure, truth, prediction, sample_weight=sample_weight, n=n_resamples, level=level,
+        method=method, key=random_state, groups=groups, stratify=stratify,
+    )  # fmt: skip
 
 
 def interval(
@@ -172,32 +192,80 @@ class Resampled:
         weight: Floats,
         n: int,
         key: Key,
+        groups: Any = None,
+        stratify: Any = None,
     ) -> None:
-        self.metric = metric
+        if groups is not None and stratify is not None:
+            raise ValueError("give groups or stratify, not both")
+        self.metric, self.groups = metric, _numbers(groups)
+        strata = _numbers(stratify)
+        if metric.is_count and self.groups is None and strata is None:
+            y, predictions, weight = _crossed(y, predictions, weight)
         # what a row says: its moments under every model, or, for ranks, its label and scores
         said: list[Any] = [metric.moments(y, p) for p in predictions]
-        table = np.concatenate([y[:, None], *said] if metric.is_rank else said, 1)
-        self.cells, self.weight, first = merge(table, weight)
+        if metric.is_rank and (self.groups is not None or strata is not None):
+            self.cells, self.weight, first = said[0], weight, np.arange(len(weight))
+        else:
+            table = np.concatenate([y[:, None], *said] if metric.is_rank else said, 1)
+            if self.groups is not None:
+                self.cells, self.weight = _summed(table, weight, self.groups)
+                first = np.zeros(0, np.intp)
+            elif strata is not None:
+                self.cells, self.weight, first = table, weight, np.arange(len(weight))
+            else:
+                self.cells, self.weight, first = merge(table, weight)
+        self.models = len(predictions)
         self.y, self.predictions = y[first], [p.take(first) for p in predictions]
         self.estimates = self._scores(self.weight[None])[0]
-        blocks = [self._scores(c) for c in counts(self.weight, n, key.numpy())]
-        self.draws = np.concatenate(blocks)
+        generator = key.numpy()
+        whole = bool((self.weight == np.round(self.weight)).all())
+        if not metric.is_rank:
+            self.draws = self._finish(self._means(n, generator, strata))
+        elif whole or self.groups is not None or strata is not None:
+            extra = (self.groups, strata)
+            self.draws = np.stack(
+                [
+                    resampled_auc(self.y, metric.moments(self.y, p), self.weight, n, key, *extra)
+                    for p in self.predictions
+                ],
+                1,
+            )
+        else:
+            self.draws = np.concatenate(
+                [self._scores(c) for c in counts(self.weight, n, generator)]
+            )
 
-    def _scores(self, weights: Floats) -> Floats:
-        if self.metric.is_rank:
-            return np.stack([self.metric.scores(self.y, p, weights) for p in self.predictions], 1)
-        means = weights @ self.cells / weights.sum(1, keepdims=True)  # (b, models * M)
-        width = self.cells.shape[1] // len(self.predictions)
+    def _means(self, n: int, generator: np.random.Generator, strata: Any) -> Floats:
+        """Mean moments of n resamples.  # (n, models * M)"""
+        if strata is None:
+            return Cells(self.cells, self.weight).draws(n, generator)
+        total = np.zeros((n, self.cells.shape[1]))
+        for label in range(int(strata.max()) + 1):
+            rows = strata == label
+            if self.weight[rows].sum() > 0:
+                cells, weight, _ = merge(self.cells[rows], self.weight[rows])
+                total += Cells(cells, weight).draws(n, generator) * weight.sum()
+        return total / self.weight.sum()
+
+    def _finish(self, means: Floats) -> Floats:
+        if self.groups is not None:  # the last column is the weight of a group
+            means = means[:, :-1] / means[:, -1:]
+        width = means.shape[1] // self.models
         return np.stack(
             [self.metric.finish(means[:, i : i + width]) for i in range(0, means.shape[1], width)],
             1,
         )
 
+    def _scores(self, weights: Floats) -> Floats:
+        if self.metric.is_rank:
+            return np.stack([self.metric.scores(self.y, p, weights) for p in self.predictions], 1)
+        return self._finish(weights @ self.cells / weights.sum(1, keepdims=True))
+
     def acceleration(self) -> float:
         """Skewness of the influence of single rows on the first model's score."""
         total = self.weight.sum()
         if self.metric.is_rank:
-            if len(self.weight) > _LEAVE_ONE_OUT:
+            if len(self.weight) > _LEAVE_ONE_OUT or self.groups is not None:
                 return 0.0
             rows = range(0, len(self.weight), 256)
             left = np.concatenate(
@@ -207,18 +275,51 @@ class Resampled:
                 ]
             )[:, 0]
         else:
-            width = self.cells.shape[1] // len(self.predictions)
-            cells = self.cells[:, :width]
-            means = (self.weight @ cells - cells) / max(total - 1, 1e-300)  # leave one row out
-            left = self.metric.finish(means)
+            means = (self.weight @ self.cells - self.cells) / max(total - 1, 1e-300)
+            left = self._finish(means)[:, 0]  # one row (or group) left out
         known = ~np.isnan(left)
-        left, w = left[known], self.weight[known]
-        pull = left @ w / w.sum() - left
-        spread = float(w @ pull**2) ** 1.5
-        return float(w @ pull**3) / (6 * spread) if spread > 0 else 0.0
+        return -mean_acceleration(left[known], self.weight[known])
 
 
-def _z(level: float) -> float:
-    if not 0 < level < 1:
-        raise DataError(f"level is a confidence between 0 and 1 such as 0.95, got {level}")
-    return float(stats.norm.ppf((1 + level) / 2))
+def _numbers(labels: Any) -> NDArray[np.intp] | None:
+    return None if labels is None else np.unique(labels, return_inverse=True)[1].reshape(-1)
+
+
+def _crossed(
+    y: NDArray[Any], predictions: list[Prediction], weight: Floats
+) -> tuple[NDArray[Any], list[Prediction], Floats]:
+    """The cells of the confusion table as rows, where labels are few and weights whole."""
+    said = [y, *(p.values for p in predictions)]
+    if any(labels.dtype.kind not in "iub" for labels in said):
+        return y, predictions, weight
+    k = 1 + max(int(labels.max()) for labels in said)
+    if k ** len(said) > _CROSSED or (weight != np.round(weight)).any():
+        return y, predictions, weight
+    code = np.zeros(len(y), np.int64)
+    for labels in said:
+        code *= k
+        code += labels
+    table = np.bincount(code, None if (weight == 1).all() else weight, k ** len(said))
+    cells = np.flatnonzero(table)
+    each = [cells // k ** (len(said) - 1 - i) % k for i in range(len(said))]
+    shown = [Prediction(v, classes=p.classes) for v, p in zip(each[1:], predictions)]
+    return each[0], shown, table[cells].astype(np.float64)
+
+
+def _summed(table: Floats, weight: Floats, groups: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Weighted sums of the rows of each group, the weight last.  # (G, M + 1), (G,)"""
+    sums = [np.bincount(groups, weight * column) for column in table.T]
+    cells = np.stack([*sums, np.bincount(groups, weight)], 1)
+    cells = cells[cells[:, -1] > 0]
+    return cells, np.ones(len(cells))
+
+
+__all__ = [
+    "Interval",
+    "Resampled",
+    "bootstrap",
+    "bootstrap_metric",
+    "interval",
+    "student",
+    "wilson",
+]

@@ -61,6 +61,43 @@ class Prediction:
                 ranking = _spread(decision, place, len(classes), -np.inf)
         return cls(np.searchsorted(classes, answer), probability, ranking, classes)
 
+    @classmethod
+    def read(
+        cls, y: Any, pred: Any, proba: Any = None, task: str = "classification"
+    ) -> tuple[NDArray[Any], Prediction]:
+        """Class numbers (or real values) of a target, and what arrays say about it.
+
+        Parameters
+        ----------
+        y, pred : (N,)
+            Labels or values.
+        proba : (N, K) or (N,), optional
+            Probabilities of the sorted labels, or of the larger of two.
+        """
+        if isinstance(pred, Prediction):
+            return np.asarray(y), pred
+        truth, said = np.asarray(y), np.asarray(pred)
+        if truth.shape != said.shape or truth.ndim != 1:
+            raise DataError(
+                f"y and pred need one value per row each, got {truth.shape} and {said.shape}"
+            )
+        if task != "classification":
+            return truth.astype(np.float64), cls(said.astype(np.float64))
+        classes = _labels(truth, said)
+        table = None
+        if proba is not None:
+            table = np.asarray(proba, np.float64)
+            table = np.stack([1 - table, table], 1) if table.ndim == 1 else table
+            if table.shape[1] != len(classes):
+                raise DataError(
+                    f"proba has {table.shape[1]} columns for the {len(classes)} labels "
+                    f"{classes.tolist()[:5]}; give one per sorted label"
+                )
+        if np.array_equal(classes, np.arange(len(classes))):
+            return truth.astype(np.intp), cls(said.astype(np.intp), table, table, classes)
+        codes = np.searchsorted(classes, truth), np.searchsorted(classes, said)
+        return codes[0], cls(codes[1], table, table, classes)
+
     def take(self, rows: NDArray[np.intp]) -> Prediction:
         """The answers for some of the rows."""
         return Prediction(
@@ -87,6 +124,16 @@ class Prediction:
                 if target is not None:
                     target[rows] = getattr(part, name)
         return whole
+
+
+def _labels(*said: NDArray[Any]) -> NDArray[Any]:
+    """The sorted distinct labels; small whole numbers are counted, not sorted."""
+    if all(labels.dtype.kind in "iu" and len(labels) for labels in said):
+        low, high = min(int(v.min()) for v in said), max(int(v.max()) for v in said)
+        if low >= 0 and high < 4096:
+            seen = sum(np.bincount(labels, minlength=high + 1) for labels in said)
+            return np.flatnonzero(seen)
+    return np.unique(np.concatenate(said))
 
 
 def _spread(own: NDArray[Any], place: NDArray[np.intp], k: int, absent: float) -> Floats:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.random import Key
 from groundstate.evaluate.rows import Floats
 
 
@@ -56,3 +57,60 @@ def _binary(positive: NDArray[np.bool_], score: Floats, weights: Floats) -> Floa
     won = np.einsum("bs,bs->b", up, below)
     with np.errstate(invalid="ignore"):
         return won / np.where(pairs > 0, pairs, np.nan)
+
+
+def resampled_auc(
+    y: NDArray[Any],
+    ranking: Floats,
+    weight: Floats,
+    n: int,
+    key: Key,
+    groups: NDArray[np.intp] | None = None,
+    strata: NDArray[np.intp] | None = None,
+) -> Floats:
+    """The area of n bootstrap resamples, from one sort per class.  # (n,)
+
+    Every resample has a random stream of its own, so two rankings of the same rows see the same
+    resamples.
+
+    Parameters
+    ----------
+    y, ranking
+        As in :func:`weighted_auc`.
+    weight : (N,)
+        Whole numbers; a weight of 2 is the row twice.
+    groups, strata : (N,), optional
+        Numbers of groups that are drawn whole; numbers of strata that are drawn within.
+    """
+    from groundstate.evaluate.rank_kernels import areas
+
+    if groups is None:
+        unit, row_weight = np.arange(len(weight)), np.ones(len(weight))
+        pick = np.repeat(unit, weight.astype(np.int64))
+    else:
+        unit, row_weight = groups.astype(np.int64), weight
+        pick = np.arange(int(unit.max()) + 1)
+    starts = np.array([0, len(pick)])
+    if strata is not None:
+        of = np.empty(int(unit.max()) + 1, np.intp)
+        of[unit] = strata
+        pick = pick[np.argsort(of[pick], kind="stable")]
+        starts = np.r_[0, np.cumsum(np.bincount(of[pick]))]
+
+    def one(positive: NDArray[np.bool_], score: Floats) -> Floats:
+        order = np.argsort(score, kind="stable")
+        s = score[order]
+        last = np.r_[s[1:] != s[:-1], True]
+        found: Floats = areas(
+            positive[order], last, unit[order], row_weight[order], pick.astype(np.int64),
+            starts.astype(np.int64), int(unit.max()) + 1, np.uint64(key.high), np.uint64(key.low),
+            0, n,
+        )  # fmt: skip
+        return found
+
+    if ranking.shape[1] == 2:
+        return one(y == 1, ranking[:, 1])
+    each = np.stack([one(y == c, ranking[:, c]) for c in range(ranking.shape[1])])
+    known = ~np.isnan(each)
+    with np.errstate(invalid="ignore"):
+        return np.where(known, each, 0.0).sum(0) / known.sum(0)

@@ -1,12 +1,32 @@
 """LEARN: rules (loss = e − R), penalties, solvers, the stochastic trainer and its callbacks."""
 
+from groundstate.learn import schedules
+from groundstate.learn.augmented import Augmented
+from groundstate.learn.balancing import Balance, balance
 from groundstate.learn.base import History, Penalty, Problem, Rule, Solver, Terms
 from groundstate.learn.boltzmann import BoltzmannSGD
-from groundstate.learn.callbacks import Callback, EarlyStopping, Progress, Run
+from groundstate.learn.callbacks import (
+    EMA,
+    BestCheckpoint,
+    Callback,
+    CSVLogger,
+    EarlyStopping,
+    HistoryTable,
+    JSONLLogger,
+    Metrics,
+    MLflowLogger,
+    PathRecorder,
+    Plateau,
+    Progress,
+    Regret,
+    Run,
+    TensorBoardLogger,
+)
 from groundstate.learn.checkpoint import Checkpoint
 from groundstate.learn.closed import Closed
 from groundstate.learn.committee_posterior import GibbsPosterior, ModelAverage
 from groundstate.learn.crammer_singer import CrammerSinger
+from groundstate.learn.diagnose import Diagnosis, Finding, diagnose
 from groundstate.learn.dual_coordinate import HingeDual
 from groundstate.learn.elbo import Elbo, elbo
 from groundstate.learn.em import EM
@@ -23,8 +43,11 @@ from groundstate.learn.irls import IRLS
 from groundstate.learn.kmeans import Lloyd
 from groundstate.learn.lbfgs import LBFGS
 from groundstate.learn.least_squares import LeastSquares
+from groundstate.learn.loss_terms import LossTerms
+from groundstate.learn.lr_finder import RateCurve, find_lr
 from groundstate.learn.mixture import MixtureEM
 from groundstate.learn.mixture_density import MixtureDensityTraining
+from groundstate.learn.nested import Nested, adapt
 from groundstate.learn.newton import Newton
 from groundstate.learn.noise_scoring import NoiseScoring
 from groundstate.learn.online_perceptron import OnlinePerceptron
@@ -35,9 +58,13 @@ from groundstate.learn.penalties import (
     SumPenalty,
 )
 from groundstate.learn.penalties_lp import Lp
+from groundstate.learn.players import Follow, Move, Player, Players
 from groundstate.learn.population import fit_population
+from groundstate.learn.population_grid import learn_population
+from groundstate.learn.population_result import LearnedMember, PopulationResult
 from groundstate.learn.predictive import Predictive, posterior_predictive
 from groundstate.learn.priors import GaussianPrior, LaplacePrior
+from groundstate.learn.probe import Probe, Signals, gradient_autocorrelation, probe
 from groundstate.learn.process import Conditioning, Evidence
 from groundstate.learn.rules import (
     NCE,
@@ -75,6 +102,7 @@ from groundstate.learn.rules import (
 )
 from groundstate.learn.separation import is_separable
 from groundstate.learn.sgld import SGLD
+from groundstate.learn.sharpness import sharpness
 from groundstate.learn.smo import SMO
 from groundstate.learn.smo_engine import smo
 from groundstate.learn.smoother import Smoothing
@@ -84,6 +112,17 @@ from groundstate.learn.spline import SplineSmoothing
 from groundstate.learn.target_prop import AlternatingTargets
 from groundstate.learn.theta import ParameterEnergy, ThetaDraws
 from groundstate.learn.trainer import Stochastic, adam, sgd
+from groundstate.learn.trainer_learn import LearnResult, learn
+from groundstate.learn.trainer_optimizers import (
+    OPTIMIZERS,
+    adadelta,
+    adagrad,
+    adamw,
+    momentum,
+    nesterov,
+    rmsprop,
+)
+from groundstate.learn.trainer_sources import Arrays, Items, Parquet, Source
 
 __all__ = [
     "Callback",
@@ -97,6 +136,7 @@ __all__ = [
     "History",
     "IRLS",
     "LBFGS",
+    "LearnedMember",
     "LeastSquares",
     "ModelAverage",
     "Newton",
@@ -104,6 +144,7 @@ __all__ = [
     "OneVsRest",
     "OnlinePerceptron",
     "Penalty",
+    "PopulationResult",
     "Problem",
     "Progress",
     "Rule",
@@ -117,6 +158,7 @@ __all__ = [
     "adam",
     "fit",
     "fit_population",
+    "learn_population",
     "sgd",
     "solver_for",
     "ElasticNet",
@@ -186,4 +228,49 @@ __all__ = [
     "Smoothing",
     "ProximalNewton",
     "is_separable",
+    "Augmented",
+    "Balance",
+    "balance",
+    "BestCheckpoint",
+    "CSVLogger",
+    "Diagnosis",
+    "EMA",
+    "Finding",
+    "Follow",
+    "HistoryTable",
+    "JSONLLogger",
+    "LossTerms",
+    "MLflowLogger",
+    "Metrics",
+    "Move",
+    "Nested",
+    "PathRecorder",
+    "Plateau",
+    "Player",
+    "Players",
+    "Probe",
+    "RateCurve",
+    "Regret",
+    "Signals",
+    "TensorBoardLogger",
+    "adapt",
+    "diagnose",
+    "find_lr",
+    "gradient_autocorrelation",
+    "probe",
+    "schedules",
+    "sharpness",
+    "Arrays",
+    "Items",
+    "LearnResult",
+    "OPTIMIZERS",
+    "Parquet",
+    "Source",
+    "adadelta",
+    "adagrad",
+    "adamw",
+    "learn",
+    "momentum",
+    "nesterov",
+    "rmsprop",
 ]

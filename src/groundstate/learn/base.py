@@ -93,7 +93,12 @@ class Rule(nn.Module):
         terms: Terms = self(energy, batch, generator=generator)
         if weight is None:
             return terms.loss.mean(), lambda: terms
-        return torch.dot(terms.loss, weight) / total, lambda: terms
+        loss = terms.loss if terms.loss.dtype == weight.dtype else terms.loss.to(weight.dtype)
+        return torch.dot(loss, weight) / total, lambda: terms
+
+    def events(self, batch: Batch) -> Batch:
+        """The energy's rows in a batch; a rule whose rows are whole tasks flattens them."""
+        return batch
 
     def contrast_is_constant(self, energy: Energy) -> bool:
         """Whether the contrast term does not depend on θ, so that lowering e is enough."""
@@ -136,6 +141,7 @@ class History:
     solver: str = ""
     stop: str = ""
     extra: dict[str, list[float]] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)  # seed, device, threads, versions
 
 
 class Penalty(nn.Module):

@@ -53,6 +53,7 @@ class BoltzmannSGD(Stochastic):
 class _Statistics(_Training):
     """The training loop with its own step; the first step, which makes the chains, is generic."""
 
+    decays = False  # the step below differentiates the penalty itself
     energy: BilinearEnergy
     rule: PersistentCD
 
@@ -75,15 +76,15 @@ class _Statistics(_Training):
         objective = self._gradients(x, share, up, v, mass / len(v), dream)
         if self.penalty is not None:
             with torch.enable_grad():
-                penalty = self.penalty(self.energy) / self.feed.total_weight
+                penalty = self.penalty(self.energy) / (self.feed.total_weight * self.shards.world)
                 for p, g in zip(self.theta, torch.autograd.grad(penalty, self.theta)):
                     assert p.grad is not None
                     p.grad += g
             objective = objective + penalty.detach()
         if self.feed.sharded:
             self._reduce_gradients()
-        if self.settings.clip is not None:
-            torch.nn.utils.clip_grad_norm_(self.theta, self.settings.clip)
+        if self.settings.clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(self.theta, self.settings.clip_norm)
         if self.settings.optimizer is sgd:  # the same arithmetic without the bookkeeping
             rate = self.optimizer.param_groups[0]["lr"]
             grads = [p.grad for p in self.theta if p.grad is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from groundstate.compute.reduce import current
 from groundstate.learn.callbacks import Callback, Run
 from groundstate.store import Checkpoints
 
@@ -11,9 +12,12 @@ from groundstate.store import Checkpoints
 class Checkpoint(Callback):
     """Write everything a run needs to go on exactly, and pick it up again at the next start.
 
-    A checkpoint holds θ, the rule's own state, optimiser, schedule, generator states and the place
-    in the epoch; the data order is a function of the seed and the epoch. Files are written
-    atomically, so a run killed in the middle of a write continues from the one before.
+    A checkpoint holds θ and buffers, the rule's own state, optimiser, schedule, loss scaler,
+    generator states, the states of the other callbacks and the place in the epoch; the data order
+    is a function of the seed and the epoch. Files are written atomically, so a run killed in the
+    middle of a write continues from the one before. It is told of a step or an epoch after all
+    other callbacks, and never writes θ that is not finite. Of several processes the first writes
+    and all read.
 
     Parameters
     ----------
@@ -22,6 +26,10 @@ class Checkpoint(Callback):
     every_epochs : write after this many epochs
     keep : how many files to keep
     resume : continue from the newest readable file in ``path``, if there is one
+
+    Attributes
+    ----------
+    newest : the last file written or read, None before
     """
 
     def __init__(
@@ -35,10 +43,13 @@ class Checkpoint(Callback):
     ) -> None:
         if every_steps is not None and every_steps < 1:
             raise ValueError(f"every_steps must be at least 1 or None, got {every_steps}")
+        if every_epochs < 1:
+            raise ValueError(f"every_epochs must be at least 1, got {every_epochs}")
         self.files = Checkpoints(path, keep=keep)
         self.every_steps = every_steps
         self.every_epochs = every_epochs
         self.resume = resume
+        self.newest: Path | None = None
 
     def on_begin(self, run: Run) -> None:
         if run.state is None or run.restore is None:
@@ -50,6 +61,7 @@ class Checkpoint(Callback):
             found = self.files.latest()
             if found is not None:
                 run.restore(found.state)
+                self.newest = found.path
 
     def on_step(self, run: Run) -> None:
         if self.every_steps is not None and run.total_steps % self.every_steps == 0:
@@ -61,4 +73,6 @@ class Checkpoint(Callback):
 
     def _write(self, run: Run) -> None:
         assert run.state is not None
-        self.files.write(run.total_steps, run.state())
+        state = run.state()  # on all processes: it sums what they recorded
+        if current().rank == 0:
+            self.newest = self.files.write(run.total_steps, state)

@@ -14,6 +14,7 @@ from groundstate.errors import DataError, Unsupported
 from groundstate.infer.base import check_values
 from groundstate.learn.base import Batch, History, Penalty, Problem, Rule, Solver
 from groundstate.learn.callbacks import Callback
+from groundstate.learn.feed import fits
 from groundstate.learn.rules.missing import drop_missing
 
 S = TypeVar("S", bound=Callable[[], Any])
@@ -108,9 +109,9 @@ def fit(
         rule.to(device)
     placed = energy.placement(data if isinstance(data, Mapping) else None)[0]
     if isinstance(data, Mapping):
-        if device is not None:
+        if device is not None and not (getattr(solver, "feeds", False) and not fits(data, placed)):
             data = {k: v.to(placed) for k, v in data.items()}
-        _check_resident(energy, data, sample_weight)
+        _check_resident(energy, data, sample_weight, rule.events(data))
         rule.require(energy, data)
         data, sample_weight = drop_missing(rule, energy, data, sample_weight)
     elif sample_weight is not None:
@@ -140,7 +141,9 @@ def _alternatives(problem: Problem) -> str:
     return f"what would run: {', '.join(names)}"
 
 
-def _check_resident(energy: Energy, data: Mapping[str, Tensor], weight: Tensor | None) -> None:
+def _check_resident(
+    energy: Energy, data: Mapping[str, Tensor], weight: Tensor | None, events: Batch
+) -> None:
     unknown = [k for k in data if k not in energy.spaces and k not in energy.context]
     if unknown:
         raise ValueError(
@@ -149,7 +152,7 @@ def _check_resident(energy: Energy, data: Mapping[str, Tensor], weight: Tensor |
         )
     if not data or batch_size(data) == 0:
         raise DataError("there are no rows to learn from")
-    check_values(energy, data)
+    check_values(energy, events)
     for name, v in data.items():
         if name in energy.missing:
             continue

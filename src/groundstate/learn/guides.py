@@ -206,7 +206,7 @@ class Amortised(Variational):
     >>> from groundstate.infer.families import Gaussian
     >>> from groundstate.learn import NLL
     >>> from groundstate.nn.mlp import MLP
-    >>> rule = NLL(latent=Amortised(MLP((3, 8, 4)), Gaussian("diag")))
+    >>> rule = NLL(latent=Amortised(MLP(3, (8,), 4), Gaussian("diag")))
     >>> rule(DecoderEnergy(3, 2), {"x": torch.zeros(5, 3)}).loss.shape
     torch.Size([5])
     """

@@ -37,12 +37,16 @@ class LBFGS:
     tol : largest entry of the gradient of the mean objective at the end
     memory : correction pairs
     chunk_rows : rows of one evaluation
+    max_fun : evaluations of the objective at most
+    ftol : also stop when a step lowers the objective by less than this share of it
     """
 
     max_iter: int = 200
     tol: float = 1e-5
     memory: int = 10
     chunk_rows: int = 2**18
+    max_fun: int = 15_000
+    ftol: float = 64 * 2.0**-52
 
     def reason_against(self, problem: Problem) -> str | None:
         rule = problem.rule
@@ -111,9 +115,10 @@ class LBFGS:
                     callback=each,
                     options={
                         "maxiter": self.max_iter,
+                        "maxfun": self.max_fun,
                         "maxcor": self.memory,
                         "gtol": self.tol,
-                        "ftol": 64 * np.finfo(float).eps,
+                        "ftol": self.ftol,
                         "maxls": 50,
                     },
                 )

@@ -2,6 +2,8 @@ r"""Snapshots of θ while it is learned: constant-rate SGD and SGLD as samplers.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -66,6 +68,12 @@ class Snapshots(Callback):
         self._kept.append(torch.cat([parameters[n].detach().reshape(-1) for n in self._names]))
         if self.keep is not None:
             del self._kept[: -self.keep]
+
+    def state(self) -> dict[str, Any]:
+        return {"kept": torch.stack(self._kept)} if self._kept else {}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self._kept = list(state["kept"].to(self._energy.placement()[0]).unbind())
 
     @property
     def draws(self) -> ThetaDraws:

@@ -5,6 +5,6 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    if name == "optim":  # the one room of this floor that the top level offers by name
-        return import_module(f"{__name__}.optim")
+    if name in ("optim", "stats"):  # rooms of this floor that the top level offers by name
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

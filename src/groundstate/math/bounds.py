@@ -2,8 +2,6 @@ r"""What the error on the rows seen promises about rows to come."""
 
 from __future__ import annotations
 
-import math
-
 
 def vc_bound(risk: float, n: int, h: int, delta: float = 0.05) -> float:
     r"""Vapnik's bound on the risk, with probability :math:`1 - \delta` over the n rows:
@@ -33,7 +31,9 @@ def vc_bound(risk: float, n: int, h: int, delta: float = 0.05) -> float:
         )
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta is a probability between 0 and 1, got {delta}")
-    return risk + math.sqrt((h * (math.log(2 * n / h) + 1) - math.log(delta / 4)) / n)
+    from groundstate.math.stats.bounds_vc import vc
+
+    return risk + vc(n, delta, h)
 
 
 __all__ = ["vc_bound"]

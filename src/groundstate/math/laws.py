@@ -59,6 +59,7 @@ def somewhere(law: Distribution) -> Tensor:
 
 _BOUNDED = (
     D.Gamma, D.Beta, D.Exponential, D.LogNormal, D.Uniform, D.Poisson, D.Geometric,
+    D.NegativeBinomial,
 )  # fmt: skip
 
 

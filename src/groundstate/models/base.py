@@ -116,6 +116,12 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         """Weights of the rows; classifiers multiply those of their classes in."""
         return weight
 
+    def default_space(self) -> Any:
+        """The settings worth searching, with their ranges; a ``groundstate.tune.Space``."""
+        import groundstate  # the room that knows spaces is above this one
+
+        return groundstate.tune.default_space(self)
+
     # --- learning ------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

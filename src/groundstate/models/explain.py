@@ -23,6 +23,7 @@ from groundstate.learn.base import Problem
 from groundstate.learn.fit import choose as choose_solver
 from groundstate.models.arrays import tensor
 from groundstate.models.base import EnergyEstimator, Plan
+from groundstate.models.networks.cam import cam, grad_cam
 from groundstate.models.table import TablePredictor
 from groundstate.models.words import formula, plain, sentences
 from groundstate.registry import PartRow, Registry, energies, models, penalties, rules
@@ -159,6 +160,10 @@ def explain(model: Any) -> Explanation:
         learned=_learned(estimator),
         preparation=prepared,
     )
+
+
+# maps of where a network looks are asked for as explain.cam(...) and explain.grad_cam(...)
+vars(explain).update(cam=cam, grad_cam=grad_cam)
 
 
 def _plan(estimator: EnergyEstimator) -> tuple[Plan, Problem]:

@@ -37,7 +37,8 @@ class Modules:
 
     The arguments come from the method ``config() -> dict`` where the class has one (key ``"*"``
     for positional arguments), else from attributes that have the names of the constructor's
-    parameters, as torch's own layers do.
+    parameters, as torch's own layers do. A class whose arguments changed has a static method
+    ``upgrade_config(dict) -> dict`` from stored arguments to present ones.
     """
 
     def parts(self, value: Any, where: str) -> dict[str, dict[str, Any]]:
@@ -68,7 +69,8 @@ class Modules:
 
 
 def _make(cls: Any, config: dict[str, Any]) -> Any:
-    arguments = dict(config)
+    upgrade = getattr(cls, "upgrade_config", dict)  # arguments that earlier versions stored
+    arguments = dict(upgrade(config))
     positional = arguments.pop("*", ())
     if cls.__name__ == "Sequential" and len(positional) == 1 and isinstance(positional[0], dict):
         positional = [OrderedDict(positional[0])]

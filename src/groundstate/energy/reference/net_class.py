@@ -57,6 +57,7 @@ class NetClassEnergy(Energy):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return -self.scores(x).gather(1, y[:, None]).squeeze(1)
 
+    @offers.scores("y")
     def scores(self, x: Tensor) -> Tensor:
         """The logits ``-e`` of all classes, ``(B, k)``."""
         result: Tensor = self.net(x)

@@ -13,7 +13,7 @@ from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.tools import landscape
 from groundstate.infer import HMC, Quadrature, marginalise, sample
 from groundstate.learn import Adversarial, Affine, PushForward
-from groundstate.nn.mlp import MLP
+from groundstate.nn.mlp import network
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,7 +58,7 @@ def sampler(seed: int = 0, *, quick: bool = False) -> Result:
         "no entropy": _rule(_flow(), None, 0.0),
         "exact entropy": _rule(_flow(), "exact", 1.0),
         "MMD entropy": _rule(_flow(), "mmd", 30.0),
-        "network, no entropy": _rule(MLP((2, 32, 32, 2), generator=key.torch()), None, 0.0),
+        "network, no entropy": _rule(network((32, 32), 2, 2, key.torch()), None, 0.0),
     }
     draws = {}
     for name, rule in rules.items():

@@ -17,13 +17,49 @@ from groundstate.math.optim.critical import (
     classify_critical_point,
     slices,
 )
+from groundstate.math.optim.curvature import (
+    Critical,
+    Spectrum,
+    condition_number,
+    critical_point,
+    hessian_spectrum,
+    lanczos,
+)
 from groundstate.math.optim.descent import gradient_descent, newton_cg
+from groundstate.math.optim.implicit import flow, modified_loss
+from groundstate.math.optim.landscape import Landscape, landscape
 from groundstate.math.optim.line_search import Step, line_search
+from groundstate.math.optim.minimize import METHODS, genetic, minimize
 from groundstate.math.optim.newton import TaylorModel, newton, newton_root, taylor
 from groundstate.math.optim.quasi_newton import bfgs, bfgs_update, lbfgs, two_loop
 from groundstate.math.optim.result import IndefiniteError, OptimResult, SingularError
+from groundstate.math.optim.smoothness import (
+    descent_bound,
+    is_descent,
+    largest_step,
+    lipschitz,
+    softmax_lipschitz,
+)
 
 __all__ = [
+    "METHODS",
+    "Critical",
+    "Landscape",
+    "Spectrum",
+    "condition_number",
+    "critical_point",
+    "descent_bound",
+    "flow",
+    "genetic",
+    "hessian_spectrum",
+    "is_descent",
+    "lanczos",
+    "landscape",
+    "largest_step",
+    "lipschitz",
+    "minimize",
+    "modified_loss",
+    "softmax_lipschitz",
     "CriticalPoint",
     "IndefiniteError",
     "OptimResult",

@@ -24,6 +24,7 @@ def gradient_descent(
     tol: float = 1e-8,
     max_iter: int = 10_000,
     keep_path: bool = True,
+    normalized: bool = False,
 ) -> OptimResult:
     r"""Minimise f by :math:`x \leftarrow x - \alpha\nabla f`.
 
@@ -36,12 +37,13 @@ def gradient_descent(
     ----------
     f : function of a point
     x0 : start
-    step : a number, or "exact", "armijo", "wolfe" or "grid"
+    step : a number, or "exact", "armijo", "wolfe", "bracket" or "grid"
     grad : gradient of f; None differentiates
     steps : step lengths to try, for "grid"
     tol : stop when :math:`\|\nabla f\| \le` tol
     max_iter : steps at most
     keep_path : remember all points
+    normalized : steps along :math:`\nabla f/\|\nabla f\|`, so that a fixed α is their length
 
     Examples
     --------
@@ -52,14 +54,15 @@ def gradient_descent(
     if not isinstance(step, str) and not step > 0:
         raise ValueError(f"step must be a positive number or the name of a search, got {step}")
     while not walk.stops():
+        p = -walk.g / walk.g.norm() if normalized else -walk.g
         if not isinstance(step, str):
-            walk.move(-step * walk.g, float(step))
+            walk.move(step * p, float(step))
             continue
-        alpha, _, _, reason, ok = search(walk.objective, walk.x, -walk.g, step, steps=steps)
+        alpha, _, _, reason, ok = search(walk.objective, walk.x, p, step, steps=steps)
         if not ok:
             walk.fail(reason)
             break
-        walk.move(-alpha * walk.g, alpha)
+        walk.move(alpha * p, alpha)
     return walk.result()
 
 

@@ -20,8 +20,9 @@ from torch import Tensor
 
 from groundstate.math.optim.objective import Function, Objective
 
-Search = Literal["exact", "armijo", "wolfe", "grid"]
-SEARCHES: tuple[Search, ...] = ("exact", "armijo", "wolfe", "grid")
+Search = Literal["exact", "armijo", "wolfe", "grid", "bracket"]
+SEARCHES: tuple[Search, ...] = ("bracket", "exact", "armijo", "wolfe", "grid")
+GOLDEN = (math.sqrt(5) - 1) / 2
 MOST = 60  # evaluations of one search
 
 
@@ -72,7 +73,8 @@ def line_search(
     method : "exact": :math:`\varphi'(\alpha) = 0`, by :math:`-g^\top p/p^\top Ap` if ``A`` is given,
         else by a bracket and Brent's method; "armijo": halve from ``alpha0`` until the first Wolfe
         condition holds; "wolfe": both, by bracketing and cubic interpolation; "grid": the best of
-        ``steps``
+        ``steps``; "bracket": double from ``alpha0`` until f gets worse (or halve until it gets
+        better), then golden sections until the bracket is a thousandth of its end; values alone
     grad : gradient of f; None differentiates
     A : Hessian of a quadratic f
     steps : for "grid"
@@ -134,6 +136,8 @@ def search(
         return line.grid(steps)
     if method == "armijo":
         return line.armijo(alpha0, c1)
+    if method == "bracket":
+        return line.bracket(alpha0)
     if method == "wolfe":
         return line.wolfe(alpha0, c1, c2)
     if A is not None:
@@ -183,6 +187,40 @@ class Line:
                 return alpha, value, math.nan, "sufficient decrease", True
             alpha *= 0.5
         return 0.0, self.value0, self.slope0, "no step lowers f enough", False
+
+    def bracket(self, alpha: float) -> Found:
+        value, best = self.value(alpha), self.value0
+        for _ in range(MOST):
+            if value < best:
+                break
+            alpha, value = 0.5 * alpha, self.value(0.5 * alpha)
+        else:
+            return 0.0, self.value0, self.slope0, "no step lowers f", False
+        low, middle = 0.0, alpha
+        for _ in range(MOST):
+            best, high = value, 2 * middle
+            value = self.value(high)
+            if not value < best:
+                break
+            low, middle = middle, high
+        else:
+            return 0.0, self.value0, self.slope0, "f falls without end along p", False
+        found, lowest = middle, best  # the best point seen is never lost
+        a, b = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        at_a, at_b = self.value(a), self.value(b)
+        while high - low > 1e-3 * high:
+            if at_a < at_b or not math.isfinite(at_b):
+                high, b, at_b = b, a, at_a
+                a = high - GOLDEN * (high - low)
+                at_a = self.value(a)
+            else:
+                low, a, at_a = a, b, at_b
+                b = low + GOLDEN * (high - low)
+                at_b = self.value(b)
+        for alpha, value in ((a, at_a), (b, at_b)):
+            if value < lowest:
+                found, lowest = alpha, value
+        return found, lowest, math.nan, "golden section of a bracket", True
 
     def exact(self, alpha: float) -> Found:
         low = 0.0

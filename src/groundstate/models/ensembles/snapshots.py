@@ -94,6 +94,12 @@ class _Stop(Snapshots):
     def on_epoch(self, run: Any) -> None:
         return None
 
+    def state(self) -> dict[str, Any]:
+        return self.inner.state()
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.inner.load(state)
+
 
 class SnapshotModel(EnergyEstimator):
     """One model with gradients, many of its parameters."""

@@ -24,8 +24,8 @@ from groundstate.math.mixture_modes import modes
 from groundstate.models.arrays import Home, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.roles import EnergyRegressor
+from groundstate.nn.activations import HIDDEN
 from groundstate.nn.mixture_head import COVARIANCES, WEIGHTS
-from groundstate.nn.mlp import ACTIVATIONS
 from groundstate.registry import models
 
 
@@ -102,7 +102,7 @@ class MixtureDensityRegressor(EnergyRegressor):
         "weights": [StrOptions(set(WEIGHTS))],
         "covariance": [StrOptions(set(COVARIANCES))],
         "min_scale": [Interval(Real, 0, None, closed="neither")],
-        "activation": [StrOptions(set(ACTIVATIONS))],
+        "activation": [StrOptions(set(HIDDEN))],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],

@@ -41,9 +41,10 @@ class Metric:
         Per-row statistics ``(y, prediction) -> (N, M)``.
     finish : callable
         The metric from mean statistics, ``(..., M) -> (...)``.
-    is_mean, is_share, is_rank : bool
+    is_mean, is_share, is_rank, is_count : bool
         The metric is a plain mean of per-row scores; those scores are 0 or 1; the metric is no
-        function of means but of ranks, and its moments are the scores to rank by.
+        function of means but of ranks, and its moments are the scores to rank by; it reads labels
+        alone, so the cells of a confusion table are enough.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Metric:
     is_mean: bool = False
     is_share: bool = False
     is_rank: bool = False
+    is_count: bool = False
 
     def __reduce__(self) -> tuple[Callable[[str], Metric], tuple[str]]:
         return metric, (self.name,)
@@ -147,11 +149,11 @@ def _ranking(y: NDArray[Any], p: Prediction) -> Floats:
 
 _ROWS = (
     Metric("accuracy", "share of rows labelled right", "classification", True, "values", _hits,
-           is_mean=True, is_share=True),
+           is_mean=True, is_share=True, is_count=True),
     Metric("balanced_accuracy", "share labelled right, averaged over classes", "classification",
-           True, "values", _counts, _balanced),
+           True, "values", _counts, _balanced, is_count=True),
     Metric("f1_macro", "balance of precision and recall, averaged over classes", "classification",
-           True, "values", _counts, _f1),
+           True, "values", _counts, _f1, is_count=True),
     Metric("log_loss", "mean surprise (nats) at the true label", "classification", False,
            "probability", _surprise, is_mean=True),
     Metric("brier", "mean squared distance of probabilities from the truth", "classification",
@@ -167,7 +169,47 @@ _ROWS = (
     Metric("mean_nll", "mean negative log-likelihood (nats) of a row", "density", False, "values",
            lambda y, p: -p.values[:, None].astype(np.float64), is_mean=True),
 )  # fmt: skip
+
+
+def _two(means: Floats) -> tuple[Floats, Floats, Floats]:
+    """Shares of hits on the second class, of it, and of saying it."""
+    if means.shape[-1] != 6:
+        raise DataError("precision, recall and F1 of one class need two classes; use f1_macro")
+    return means[..., 1], means[..., 3], means[..., 5]
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(below > 0, above / below, np.nan)
+
+
+def _f1_of(means: Floats) -> Floats:
+    hit, true, said = _two(means)
+    return _ratio(2 * hit, true + said)
+
+
+def _precision(means: Floats) -> Floats:
+    hit, _, said = _two(means)
+    return _ratio(hit, said)
+
+
+def _recall(means: Floats) -> Floats:
+    hit, true, _ = _two(means)
+    return _ratio(hit, true)
+
+
+# asked for by name, left out of the list that every assessment shows
+_MORE = (
+    Metric("f1", "balance of precision and recall of the second class", "classification", True,
+           "values", _counts, _f1_of, is_count=True),
+    Metric("precision", "share right among rows said to be of the second class", "classification",
+           True, "values", _counts, _precision, is_count=True),
+    Metric("recall", "share found of the rows of the second class", "classification", True,
+           "values", _counts, _recall, is_count=True),
+    Metric("mse", "mean squared error", "regression", False, "values", _squares, is_mean=True),
+)  # fmt: skip
 METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}
+_KNOWN: dict[str, Metric] = {row.name: row for row in (*_ROWS, *_MORE)}
 DEFAULT: dict[str, str] = {"classification": "accuracy", "regression": "r2", "density": "mean_nll"}
 
 
@@ -182,8 +224,8 @@ def metric(name: str | Metric | None = None, task: str = "classification") -> Me
     if isinstance(name, Metric):
         return name
     wanted = DEFAULT[task] if name is None else name
-    if wanted not in METRICS:
-        close = difflib.get_close_matches(wanted, METRICS, n=1)
+    if wanted not in _KNOWN:
+        close = difflib.get_close_matches(wanted, _KNOWN, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(METRICS)}"
         raise DataError(f"no metric is called {wanted!r}; {hint}")
-    return METRICS[wanted]
+    return _KNOWN[wanted]

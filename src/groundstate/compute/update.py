@@ -1,0 +1,118 @@
+"""The optimiser step of a population on a CPU: gradients block by block, one compiled pass."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from groundstate.compute.optimizers import SGD, Adagrad, Adam, RMSprop, StackedOptimizer
+from groundstate.compute.population import Population, Tensors
+
+_SMALL = 2**17  # entries below which one thread is quicker than several
+
+
+class BlockUpdate:
+    r"""A step of `optimizer` as one pass over θ, m and v, penalties and clipping included.
+
+    Parameters
+    ----------
+    population : Population
+    optimizer : StackedOptimizer
+        Its state is what changes, so that a step of its own could follow.
+    ridge, lasso : array, (P,), or None
+        Adds :math:`\tfrac12 r_p |\theta_p|^2 + l_p |\theta_p|_1` over the penalised tensors.
+    penalised : names of tensors
+
+    Attributes
+    ----------
+    grads : dict of Tensor, (P, ...)
+        Where the gradients are expected: each contiguous, as a batched product writes it.
+    """
+
+    def __init__(
+        self,
+        population: Population,
+        optimizer: StackedOptimizer,
+        ridge: NDArray[Any] | None = None,
+        lasso: NDArray[Any] | None = None,
+        penalised: Collection[str] = (),
+    ) -> None:
+        flat = population.flat
+        self.optimizer, self.size = optimizer, len(flat)
+        table, at = [], 0
+        self.grads: Tensors = {}
+        total = sum(view[0].numel() for view in population.params.values())
+        store = torch.zeros(self.size * total, dtype=flat.dtype)
+        for name, (to, shape) in population.places.items():
+            n = shape.numel()
+            table.append((at, to, n, int(name in penalised)))
+            self.grads[name] = store[at : at + self.size * n].view(self.size, *shape)
+            at += self.size * n
+        self.blocks = np.array(table, dtype=np.int64)
+        self.store, self.theta = store.numpy(), flat.numpy()
+        empty = np.empty((1, 0), self.theta.dtype)
+        mean = getattr(optimizer, "mean", getattr(optimizer, "velocity", None))
+        square = getattr(optimizer, "square", None)
+        self.mean = empty if mean is None else mean.numpy()
+        self.square = empty if square is None else square.numpy()
+        self.columns = np.zeros((self.size, 12))
+        self.columns[:, 4] = 1.0
+        self.columns[:, 6] = 0.0 if ridge is None else ridge
+        self.columns[:, 7] = 0.0 if lasso is None else lasso
+        self.pulls = np.zeros(self.size, self.theta.dtype)
+        self.nesterov = bool(getattr(optimizer, "nesterov", False))
+        self.rule = _rule(optimizer)
+
+    def __call__(self, mask: Tensor | None = None) -> Tensor:
+        """Do the step for the members in the mask; the penalties before it.  # (P,)"""
+        from groundstate.compute.update_kernels import UPDATE
+
+        active = self.optimizer.active[:, 0]
+        awake = (active if mask is None else active & mask).numpy()
+        self.optimizer.steps.numpy()[awake, 0] += 1
+        self._fill()
+        many = torch.get_num_threads() > 1 and self.theta.size > _SMALL
+        self.pulls[:] = 0.0
+        UPDATE[many](
+            self.rule, self.theta, self.store, self.blocks, self.mean, self.square,
+            self.columns.astype(self.theta.dtype), awake, self.nesterov, self.pulls,
+        )  # fmt: skip
+        return torch.from_numpy(self.pulls)
+
+    def _fill(self) -> None:
+        """The scalars of this step, computed in double precision."""
+        opt, c = self.optimizer, self.columns
+        lr, decay = opt.lr.numpy()[:, 0], opt.weight_decay.numpy()[:, 0]
+        clip = opt.clip
+        c[:, 8] = -1.0 if clip is None else clip.numpy()[:, 0]
+        c[:, 5] = decay
+        c[:, 0] = c[:, 9] = lr
+        match opt:
+            case Adam():
+                t = opt.steps.numpy()[:, 0]
+                beta1, beta2 = opt.beta1.numpy()[:, 0], opt.beta2.numpy()[:, 0]
+                root = np.sqrt(1.0 - beta2**t)
+                c[:, 1], c[:, 2], c[:, 3] = beta1, beta2, opt.eps.numpy()[:, 0] * root
+                c[:, 0], c[:, 10], c[:, 11] = lr * root, 1.0 - beta1, 1.0 - beta2
+                with np.errstate(divide="ignore", invalid="ignore"):  # members that never moved
+                    c[:, 9] = lr * root / (1.0 - beta1**t)
+                if opt.decoupled:
+                    c[:, 4], c[:, 5] = 1.0 - lr * decay, 0.0
+            case SGD():
+                c[:, 1] = opt.momentum.numpy()[:, 0]
+                c[:, 0] = lr / (1.0 - c[:, 1])
+            case RMSprop():
+                c[:, 2], c[:, 3] = opt.beta2.numpy()[:, 0], opt.eps.numpy()[:, 0]
+                c[:, 11] = 1.0 - c[:, 2]
+
+
+def _rule(optimizer: StackedOptimizer) -> int:
+    from groundstate.compute import update_kernels as kernels
+
+    kinds = (Adam, kernels.ADAM), (SGD, kernels.SGD), (Adagrad, kernels.ADAGRAD)
+    return next((code for kind, code in kinds if isinstance(optimizer, kind)), kernels.RMSPROP)

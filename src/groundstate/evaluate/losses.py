@@ -1,0 +1,69 @@
+"""Per-row losses of fitted models, for whoever needs more than a mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.errors import DataError
+
+Floats = NDArray[np.float64]
+Loss: TypeAlias = "str | Callable[[Any, Any], Any] | None"
+NAMES = ("zero_one", "squared", "absolute", "log_loss")
+
+
+def loss_name(estimator: Any, loss: Loss) -> Loss:
+    """The loss asked for; by default 0-1 for classifiers and squared for regressors."""
+    from sklearn.base import is_classifier
+
+    if loss is None:
+        return "zero_one" if is_classifier(estimator) else "squared"
+    if isinstance(loss, str) and loss not in NAMES:
+        raise ValueError(f"loss must be one of {', '.join(NAMES)} or a function, got {loss!r}")
+    return loss
+
+
+def row_losses(model: Any, X: Any, y: Any, loss: Loss) -> Floats:
+    """Loss of a fitted model on each row; a function is called with truth and prediction.
+
+    Parameters
+    ----------
+    loss : ``"zero_one"``, ``"squared"``, ``"absolute"``, ``"log_loss"`` or ``loss(y, pred) -> (n,)``
+    """
+    truth = np.asarray(y)
+    if loss == "log_loss":
+        if not hasattr(model, "predict_proba"):
+            raise DataError(f"{type(model).__name__} gives no probabilities, which log_loss needs")
+        p = np.asarray(model.predict_proba(X), np.float64)
+        at = np.searchsorted(model.classes_, truth)
+        tiny = np.finfo(np.float64).eps
+        return -np.log(np.clip(p[np.arange(len(truth)), at], tiny, 1.0))
+    said = np.asarray(model.predict(X))
+    if callable(loss):
+        return np.asarray(loss(truth, said), np.float64)
+    if loss == "zero_one":
+        return (said.reshape(truth.shape) != truth).astype(np.float64)
+    gap = truth.astype(np.float64) - said.reshape(truth.shape)
+    return np.abs(gap) if loss == "absolute" else np.square(gap)
+
+
+def no_information(y: Any, said: Any, loss: Loss) -> float:
+    """Mean loss when predictions have nothing to do with the targets: over all pairs of them."""
+    truth, answer = np.asarray(y), np.asarray(said)
+    if loss == "zero_one":
+        labels = np.unique(np.concatenate([truth, answer]))
+        p = np.array([(truth == label).mean() for label in labels])
+        q = np.array([(answer == label).mean() for label in labels])
+        return float(1 - p @ q)
+    if loss == "squared":
+        a, b = truth.astype(np.float64), answer.astype(np.float64)
+        return float(a.var() + b.var() + (a.mean() - b.mean()) ** 2)
+    if loss == "absolute":
+        return float(np.abs(truth[:, None].astype(np.float64) - answer[None]).mean())
+    raise DataError(".632+ needs the loss zero_one, squared or absolute")
+
+
+__all__ = ["Loss", "loss_name", "no_information", "row_losses"]

@@ -1,0 +1,187 @@
+r"""Probabilities judged: the parts of the Brier score, calibration error, reliability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.errors import DataError, ShapeError
+from groundstate.math.stats.proportions import proportion_interval
+
+Floats = NDArray[np.float64]
+Strategy = Literal["uniform", "quantile"]
+
+
+class BrierParts(NamedTuple):
+    """reliability − resolution + uncertainty = Brier score, when p is constant in each bin."""
+
+    reliability: float
+    resolution: float
+    uncertainty: float
+
+    @property
+    def total(self) -> float:
+        """reliability − resolution + uncertainty."""
+        return self.reliability - self.resolution + self.uncertainty
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How often it happened when the model said p.
+
+    Attributes
+    ----------
+    predicted, observed, count, low, high : (B,)
+        Mean prediction, share that happened, rows, and Wilson's interval of the share, by bin.
+    """
+
+    predicted: Floats
+    observed: Floats
+    count: Floats
+    low: Floats
+    high: Floats
+
+
+def brier_parts(y: Any, p: Any, bins: Any = None) -> BrierParts:
+    r"""Murphy's parts of the Brier score of a binary forecast.
+
+    .. math:: \frac1n\sum_b n_b(\bar p_b - \bar y_b)^2 - \frac1n\sum_b n_b(\bar y_b - \bar y)^2
+              + \bar y(1-\bar y)
+
+    Parameters
+    ----------
+    y : ``(n,)``, 0 or 1
+    p : ``(n,)``
+    bins : a number of equal bins, edges, or None for one bin per distinct p, which is exact
+
+    Examples
+    --------
+    >>> parts = brier_parts([1, 0, 0, 0, 0, 1, 1, 1, 0, 0], [0.1] * 5 + [0.9] * 5)
+    >>> [round(part, 6) for part in parts], round(parts.total, 6)
+    ([0.05, 0.04, 0.24], 0.25)
+    """
+    truth, said = _pair(y, p)
+    if bins is None:
+        place = np.unique(said, return_inverse=True)[1].reshape(-1)
+    else:
+        edges = np.linspace(0, 1, bins + 1) if np.ndim(bins) == 0 else np.asarray(bins, np.float64)
+        place = np.clip(np.searchsorted(edges, said, side="right") - 1, 0, len(edges) - 2)
+    count = np.bincount(place).astype(np.float64)
+    some = count > 0
+    mean_p = np.bincount(place, said)[some] / count[some]
+    mean_y = np.bincount(place, truth)[some] / count[some]
+    share, base = count[some] / len(truth), float(truth.mean())
+    return BrierParts(
+        float(share @ (mean_p - mean_y) ** 2), float(share @ (mean_y - base) ** 2),
+        base * (1 - base),
+    )  # fmt: skip
+
+
+def reliability(
+    y: Any, p: Any, n_bins: int = 15, strategy: Strategy = "uniform", level: float = 0.95
+) -> Reliability:
+    """Share that happened against the share foretold, by bins of the forecast, with Wilson bars.
+
+    Parameters
+    ----------
+    y, p : ``(n,)``, 0 or 1 and probabilities
+    strategy : bins of equal width, or of equal count
+
+    Examples
+    --------
+    >>> curve = reliability([0, 0, 1, 1], [0.1, 0.1, 0.9, 0.9], n_bins=2)
+    >>> curve.predicted.round(6).tolist(), curve.observed.tolist()
+    ([0.1, 0.9], [0.0, 1.0])
+    """
+    truth, said = _pair(y, p)
+    place = _bins(said, n_bins, strategy)
+    count = np.bincount(place).astype(np.float64)
+    some = count > 0
+    hits = np.bincount(place, truth)[some]
+    count, predicted = count[some], np.bincount(place, said)[some] / count[some]
+    bars = [proportion_interval(k, n, level) for k, n in zip(hits.tolist(), count.tolist())]
+    low, high = np.array([b.low for b in bars]), np.array([b.high for b in bars])
+    return Reliability(predicted, hits / count, count, low, high)
+
+
+def ece(
+    y: Any,
+    p: Any,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    norm: Literal["l1", "l2", "max"] = "l1",
+    *,
+    debias: bool = False,
+) -> float:
+    r"""Expected calibration error, :math:`\sum_b\frac{n_b}n|\bar y_b - \bar p_b|`.
+
+    For K > 2 classes the forecast is the largest probability and the event is that its label is
+    right. A finite sample makes the error of a perfect forecast positive, falling as
+    :math:`n^{-1/2}`; ``debias`` (for ``norm="l2"``) subtracts its expected part
+    :math:`\bar y_b(1-\bar y_b)/(n_b-1)` (Kumar, Liang and Ma).
+
+    Parameters
+    ----------
+    y : ``(n,)`` labels: 0 and 1, or class numbers of the columns of p
+    p : ``(n,)`` or ``(n, K)``
+    norm : mean, root mean square or largest gap
+
+    Examples
+    --------
+    >>> round(ece([1, 0, 0, 0, 0, 1, 1, 1, 0, 0], [0.1] * 5 + [0.9] * 5), 6)
+    0.2
+    """
+    table = np.asarray(p, np.float64)
+    if table.ndim == 2:
+        if table.shape[1] == 2:
+            table = table[:, 1]
+        else:
+            y = np.asarray(y) == table.argmax(1)
+            table = table.max(1)
+    truth, said = _pair(y, table)
+    place = _bins(said, n_bins, strategy)
+    count = np.bincount(place).astype(np.float64)
+    some = count > 0
+    count = count[some]
+    rate = np.bincount(place, truth)[some] / count
+    gap = np.abs(rate - np.bincount(place, said)[some] / count)
+    share = count / len(truth)
+    if norm == "l1":
+        return float(share @ gap)
+    if norm == "max":
+        return float(gap.max())
+    if norm != "l2":
+        raise ValueError(f"norm must be 'l1', 'l2' or 'max', got {norm!r}")
+    square = gap**2
+    if debias:
+        square = square - np.where(count > 1, rate * (1 - rate) / np.maximum(count - 1, 1), 0.0)
+    return float(np.sqrt(max(0.0, float(share @ square))))
+
+
+def _bins(p: Floats, n_bins: int, strategy: str) -> NDArray[np.intp]:
+    if n_bins < 1:
+        raise ValueError(f"n_bins is at least 1, got {n_bins}")
+    if strategy == "uniform":
+        edges = np.linspace(0, 1, n_bins + 1)
+    elif strategy == "quantile":
+        edges = np.unique(np.quantile(p, np.linspace(0, 1, n_bins + 1)))
+    else:
+        raise ValueError(f"strategy must be 'uniform' or 'quantile', got {strategy!r}")
+    return np.searchsorted(edges[1:-1], p)  # as scikit-learn's calibration_curve
+
+
+def _pair(y: Any, p: Any) -> tuple[Floats, Floats]:
+    truth, said = np.asarray(y, np.float64), np.asarray(p, np.float64)
+    if truth.shape != said.shape or truth.ndim != 1 or not len(truth):
+        raise ShapeError(f"one probability per label is needed, got {said.shape}, {truth.shape}")
+    if not np.isin(truth, (0.0, 1.0)).all():
+        raise DataError("labels must be 0 and 1; compare y with the positive label first")
+    if not ((said >= 0) & (said <= 1)).all():
+        raise DataError("probabilities must be between 0 and 1")
+    return truth, said
+
+
+__all__ = ["BrierParts", "Reliability", "brier_parts", "ece", "reliability"]

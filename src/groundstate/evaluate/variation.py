@@ -1,0 +1,182 @@
+r"""Where the spread of a score comes from: test rows, seed, training set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.compute.line import WeightLine
+from groundstate.compute.random import Key, RandomState
+from groundstate.errors import DataError
+from groundstate.evaluate.losses import Loss, loss_name, row_losses
+from groundstate.evaluate.rows import columns, take
+from groundstate.evaluate.scores import Scores
+from groundstate.evaluate.seeds import random_names, with_seed
+from groundstate.evaluate.split import split as split_rows
+
+Generator = Callable[[np.random.Generator], tuple[Any, Any]]
+_ADVICE = {
+    "test": "more test rows would say most: the score itself is uncertain",
+    "seed": "average more seeds: retraining alone moves the score most",
+    "train": "more training data would help most: the model depends on which rows it saw",
+    "interaction": "seeds matter differently for each training set: average more of both",
+}
+
+
+@dataclass(frozen=True)
+class VariationReport:
+    r"""Standard deviations of the mean test loss, by source.
+
+    .. math:: s_{bk} = \mu + A_b + B_k + (AB)_{bk}, \qquad
+              \sigma^2_\text{test} = \mathrm{Var}(\ell)/n_\text{test}
+
+    for training set b and seed k, estimated as random effects of a crossed design.
+
+    Attributes
+    ----------
+    scores : Scores
+        Mean test loss of every fit, axes training set and seed.
+    test, seed, train, interaction : float
+        Standard deviations.
+    total : float
+        They add in quadrature.
+    """
+
+    scores: Scores
+    test: float
+    seed: float
+    train: float
+    interaction: float
+    losses: NDArray[np.float64] = field(repr=False)
+
+    @property
+    def total(self) -> float:
+        """Root of the sum of squares."""
+        return math.sqrt(sum(v * v for v in self.table().values()))
+
+    def table(self) -> dict[str, float]:
+        """Standard deviation by source."""
+        return {"test": self.test, "seed": self.seed, "train": self.train,
+                "interaction": self.interaction}  # fmt: skip
+
+    @property
+    def advice(self) -> str:
+        """What to do about the largest source."""
+        parts = self.table()
+        return _ADVICE[max(parts, key=lambda name: parts[name])]
+
+    def __str__(self) -> str:
+        rows = ", ".join(f"{name} {value:.3g}" for name, value in self.table().items())
+        return f"{self.scores}; sd by source: {rows}; {self.advice}"
+
+    def draw(self, ax: Any) -> None:
+        """Bars of the standard deviations on matplotlib axes."""
+        parts = self.table()
+        ax.bar(list(parts), list(parts.values()), color="#3b6fb6")
+        ax.set(ylabel=f"sd of {self.scores.metric}", title="spread by source")
+
+
+def variation_report(
+    estimator: Any,
+    X: Any = None,
+    y: Any = None,
+    seeds: int = 10,
+    bootstraps: int = 10,
+    generator: Generator | None = None,
+    *,
+    split: Any = None,
+    loss: Loss = None,
+    n_jobs: int | None = None,
+    random_state: Key | RandomState = 0,
+) -> VariationReport:
+    """Fit every seed on every training set and split the spread of the score by its source.
+
+    Parameters
+    ----------
+    estimator : unfitted
+    X, y : a table; training sets are bootstrap resamples of its training rows
+    seeds, bootstraps : fits are their product; an estimator without randomness needs one seed
+    generator : ``generator(rng) -> (X, y)`` draws fresh training sets, and a test set, instead
+    split : (train rows, test rows) or a split; three quarters against one quarter by default
+    loss : per-row loss, 0-1 or squared by default
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2)); y = X[:, 0] + rng.normal(size=200)
+    >>> found = variation_report(LinearRegression(), X, y)
+    >>> found.seed, found.train < found.test
+    (0.0, True)
+    """
+    from joblib import Parallel, delayed
+
+    if bootstraps < 2 or seeds < 1:
+        raise DataError(f"two training sets and one seed at least, got {bootstraps} and {seeds}")
+    key, kind = Key.of(random_state), loss_name(estimator, loss)
+    names = random_names(estimator)
+    n_seeds = seeds if names else 1
+    if generator is not None:
+        sets = [generator(key.fold("train", b).numpy()) for b in range(bootstraps)]
+        X_test, y_test = generator(key.fold("test").numpy())
+    else:
+        if X is None or y is None:
+            raise DataError("pass a table X, y, or a generator of tables")
+        from groundstate.evaluate.seeds import sides
+
+        train, test = sides(split or split_rows(X, y, (0.75, 0.25), random_state=key.fold("split")))
+        target = np.asarray(y)
+        X_test, y_test = take(X, test), target[test]
+        part, labels = take(X, train), target[train]
+        line = WeightLine.of(*columns(part), labels)
+        sets = []
+        for b in range(bootstraps):
+            rows = np.repeat(np.arange(len(train)), line.bootstrap(key.fold("train", b)))
+            sets.append((take(part, rows), labels[rows]))
+    pairs = [(b, k) for b in range(bootstraps) for k in range(n_seeds)]
+    found = Parallel(n_jobs=n_jobs)(
+        delayed(_fit)(estimator, names, *sets[b], X_test, y_test, kind, key.fold("seed", k))
+        for b, k in pairs
+    )
+    losses = np.stack(found).reshape(bootstraps, n_seeds, -1)
+    means = losses.mean(2)  # (bootstraps, seeds)
+    train_sd, seed_sd, both_sd = random_effects(means)
+    test_sd = math.sqrt(float(losses.var(2, ddof=1).mean()) / losses.shape[2])
+    name = kind if isinstance(kind, str) else "loss"
+    scores = Scores(means, ("train", "seed"), name, greater_is_better=False)
+    return VariationReport(scores, test_sd, seed_sd, train_sd, both_sd, losses)
+
+
+def random_effects(table: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Standard deviations of rows, columns and their interaction in a crossed table.
+
+    >>> random_effects(np.array([[1.0, 1.0], [3.0, 3.0]]))
+    (1.4142135623730951, 0.0, 0.0)
+    """
+    rows, cols = table.shape
+    if cols == 1:
+        return float(table.std(ddof=1)), 0.0, 0.0
+    middle = table.mean()
+    a, b = table.mean(1) - middle, table.mean(0) - middle
+    left = table - middle - a[:, None] - b
+    ms_a, ms_b = cols * float(a @ a) / (rows - 1), rows * float(b @ b) / (cols - 1)
+    ms_e = float(np.square(left).sum()) / ((rows - 1) * (cols - 1))
+    return (
+        math.sqrt(max(0.0, (ms_a - ms_e) / cols)),
+        math.sqrt(max(0.0, (ms_b - ms_e) / rows)),
+        math.sqrt(ms_e),
+    )
+
+
+def _fit(
+    estimator: Any, names: Any, X: Any, y: Any, X_test: Any, y_test: Any, loss: Any, key: Key
+) -> NDArray[np.float64]:
+    return row_losses(with_seed(estimator, names, key).fit(X, y), X_test, y_test, loss)
+
+
+__all__ = ["VariationReport", "random_effects", "variation_report"]

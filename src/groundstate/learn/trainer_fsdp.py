@@ -1,0 +1,101 @@
+r"""Networks whose optimiser state does not fit on one device: every process keeps a part of θ.
+
+Each layer is gathered for its forward and backward pass and released again, and gradients are
+summed straight into the parts (``torch.distributed.fsdp.fully_shard``).
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from groundstate.compute.reduce import current
+from groundstate.energy.base import Energy
+from groundstate.errors import Unsupported
+from groundstate.learn.base import Rule
+
+
+class FullyShared:
+    """A copy of an energy whose networks are spread over the processes.
+
+    Parameters
+    ----------
+    energy : the whole, which gets θ back by ``gather``
+    rule : must have no parameters of its own
+
+    Attributes
+    ----------
+    work : the energy that is trained
+    """
+
+    def __init__(self, energy: Energy, rule: Rule) -> None:
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import FSDPModule, fully_shard
+
+        own = [name for name, _ in energy.named_parameters(recurse=False)]
+        own += [name for name, _ in rule.named_parameters()]
+        if own:
+            raise Unsupported(
+                f"shard='fsdp' spreads the networks inside an energy, but {', '.join(own)} of "
+                f"{type(energy).__name__} and {type(rule).__name__} belong to none; leave shard out"
+            )
+        self.whole, self.work = energy, deepcopy(energy)
+        device = energy.placement()[0]
+        mesh = init_device_mesh(device.type, (current().world,))
+        for child in self.work.children():
+            for block in child.modules():
+                if block is not child and any(True for _ in block.parameters(recurse=False)):
+                    fully_shard(block, mesh=mesh)
+            if any(True for _ in child.parameters()):
+                fully_shard(child, mesh=mesh)
+        for module in self.work.modules():
+            if isinstance(module, FSDPModule):
+                module.set_gradient_divide_factor(1.0)  # sums: weights have been divided by already
+
+    @torch.no_grad()
+    def gather(self) -> None:
+        """Copy θ and the buffers into the whole energy, on every process."""
+        for (_, mine), whole in _both(self.work, self.whole):
+            whole.copy_(full(mine))
+
+    @torch.no_grad()
+    def scatter(self) -> None:
+        """Take θ and the buffers from the whole energy."""
+        for (_, mine), whole in _both(self.work, self.whole):
+            mine.copy_(part_like(whole, mine))
+
+
+def full(tensor: Any) -> Any:
+    """A spread tensor as a whole one; others as they are."""
+    gathered = getattr(tensor, "full_tensor", None)
+    return tensor if gathered is None else gathered()
+
+
+def part_like(whole: Tensor, like: Tensor) -> Tensor:
+    """The whole tensor spread as another one."""
+    if not hasattr(like, "full_tensor"):
+        return whole
+    from torch.distributed.tensor import distribute_tensor
+
+    spread: Any = like
+    result: Tensor = distribute_tensor(whole.detach(), spread.device_mesh, spread.placements)
+    return result
+
+
+def spread_state(optimizer: torch.optim.Optimizer) -> None:
+    """Spread whole moments, as a checkpoint holds them, like the parameters they belong to."""
+    for p, state in optimizer.state.items():
+        for name, value in state.items():
+            if isinstance(value, Tensor) and value.shape == p.shape and value.ndim:
+                state[name] = part_like(full(value), p)
+
+
+def _both(work: nn.Module, whole: nn.Module) -> Any:
+    mine = [*work.named_parameters(), *work.named_buffers()]
+    return zip(mine, [*whole.parameters(), *whole.buffers()], strict=True)
+
+
+__all__ = ["FullyShared", "full", "part_like", "spread_state"]

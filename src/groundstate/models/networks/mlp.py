@@ -1,0 +1,110 @@
+"""What the two multilayer perceptrons share: the network, its start, and its matrices by name."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from groundstate.compute.random import Key
+from groundstate.models.networks.model import CONSTRAINTS, NetworkModel
+from groundstate.nn.mlp import ACTIVATIONS, MLP
+
+NAMES = {"logistic": "sigmoid"}  # scikit-learn's names of ours
+PARAMETERS: dict[str, Any] = {
+    "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
+    "activation": [StrOptions({"logistic", *ACTIVATIONS})],
+    **CONSTRAINTS,
+    "dropout": [Interval(Real, 0, 1, closed="left")],
+}
+
+
+class MLPModel(NetworkModel):
+    """Dense layers with one activation.
+
+    Attributes
+    ----------
+    coefs_ : list of (in, out) arrays, the weights of every layer
+    intercepts_ : list of (out,) arrays
+    n_layers_ : int, input and output included
+    n_outputs_ : int
+    out_activation_ : str, what turns the last layer into the prediction
+    """
+
+    hidden_layer_sizes: Any
+    activation: str
+    dropout: float
+
+    def _sizes(self) -> tuple[int, ...]:
+        given = self.hidden_layer_sizes
+        sizes = [given] if np.ndim(given) == 0 else list(given)
+        if any(not isinstance(s, Integral) or s < 1 for s in sizes):
+            raise ValueError(f"hidden_layer_sizes must be whole numbers above 0, got {given}")
+        return tuple(int(s) for s in sizes)
+
+    def _network(self, d: int, outputs: int, key: Key) -> nn.Module:
+        name = NAMES.get(self.activation, self.activation)
+        net = MLP(d, self._sizes(), outputs, name, dropout=self.dropout, init="xavier")
+        return glorot_(net, key.torch(), 2.0 if name == "sigmoid" else 6.0)
+
+    def _layers(self) -> list[nn.Linear]:
+        check_is_fitted(self, "energy_")
+        net: Any = self.energy_.net
+        return [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
+
+    @property
+    def coefs_(self) -> list[NDArray[Any]]:
+        """Weights of every layer, each ``(in, out)``."""
+        return [layer.weight.detach().T.cpu().numpy().copy() for layer in self._layers()]
+
+    @property
+    def intercepts_(self) -> list[NDArray[Any]]:
+        """Biases of every layer, each ``(out,)``."""
+        return [layer.bias.detach().cpu().numpy().copy() for layer in self._layers()]
+
+    @property
+    def n_layers_(self) -> int:
+        """Number of layers, input and output included."""
+        return len(self._layers()) + 1
+
+    @property
+    def n_outputs_(self) -> int:
+        """Number of outputs."""
+        return self._layers()[-1].out_features
+
+    @property
+    def out_activation_(self) -> str:
+        """What turns the last layer into the prediction."""
+        head = getattr(self.energy_ if hasattr(self, "energy_") else None, "head", None)
+        if head is None:
+            return "logistic" if self.n_outputs_ == 1 else "softmax"
+        if head.name == "bernoulli":
+            return "logistic"
+        return "exp" if head.name == "poisson" else "identity"
+
+
+@torch.no_grad()
+def glorot_(net: nn.Module, generator: torch.Generator, factor: float = 6.0) -> nn.Module:
+    r"""Weights and biases uniform on :math:`\pm\sqrt{c/(\text{in}+\text{out})}`, in place.
+
+    >>> net = glorot_(nn.Linear(3, 3), torch.Generator().manual_seed(0))
+    >>> bool(net.weight.abs().max() <= 1)
+    True
+    """
+    for layer in net.modules():
+        if isinstance(layer, nn.Linear):
+            bound = math.sqrt(factor / (layer.in_features + layer.out_features))
+            for part in (layer.weight, layer.bias):
+                drawn = torch.rand(part.shape, generator=generator, dtype=torch.float64)
+                part.copy_(bound * (2 * drawn - 1))
+    return net
+
+
+__all__ = ["PARAMETERS", "MLPModel", "glorot_"]

@@ -1,0 +1,158 @@
+"""A multilayer perceptron that classifies."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from groundstate.models.networks.answers import NetworkClassifier
+from groundstate.models.networks.mlp import PARAMETERS, MLPModel
+from groundstate.registry import models
+
+
+@models.register(
+    family="networks", task="classification", role="classifier", max_rows=200_000, auto=False
+)
+class MLPClassifier(MLPModel, NetworkClassifier):
+    r"""Labels by a multilayer perceptron.
+
+    .. math::
+        e(x, y) = -f_\theta(x)_y, \qquad h_{l+1} = \sigma(W_l h_l + b_l), \qquad
+        p(y \mid x) = \operatorname{softmax}(f_\theta(x))_y .
+
+    Learning lowers the cross-entropy plus :math:`\tfrac\alpha2\|W\|^2`. Two classes have one output,
+    the log-odds. A target of several columns of zeros and ones is several labels per row, each with a
+    probability of its own. Scale the inputs: columns of very different size learn badly.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int, default=(100,)
+        Units of every hidden layer; ``()`` is a linear model.
+    activation : str, default="relu"
+        Of the hidden layers: "identity", "logistic", "tanh", "relu", or any name of
+        ``groundstate.nn.mlp.ACTIVATIONS``.
+    solver : "adam", "sgd" or "lbfgs", default="adam"
+        Adam or momentum on mini-batches, or L-BFGS on all rows, which small tables like.
+    alpha : float, default=0.0001
+        Strength of the penalty :math:`\tfrac\alpha2\|W\|^2`, divided by the rows of a step.
+    batch_size : int or "auto", default="auto"
+        Rows of a mini-batch; "auto" is min(200, n_samples).
+    learning_rate : "constant", "invscaling" or "adaptive", default="constant"
+        How the rate of "sgd" moves: not, as :math:`\eta_0/t^p` with p = ``power_t``, or divided by
+        five whenever learning rests.
+    learning_rate_init : float, default=0.001
+    power_t : float, default=0.5
+    max_iter : int, default=200
+        Epochs at most (iterations of "lbfgs").
+    shuffle : bool, default=True
+        New mini-batches in every epoch; False keeps those of the first.
+    random_state : int, default=None
+    tol : float, default=1e-4
+        Learning rests when more than ``n_iter_no_change`` epochs improve the loss (with early
+        stopping the validation score) by less.
+    verbose : bool, default=False
+        A progress bar on a terminal.
+    warm_start : bool, default=False
+        Go on from the present weights in the next ``fit``.
+    momentum : float, default=0.9
+    nesterovs_momentum : bool, default=True
+    early_stopping : bool, default=False
+        Hold out rows, stop when their score rests, and keep the best weights. Equal rows are
+        always on the same side.
+    validation_fraction : float, default=0.1
+    beta_1, beta_2, epsilon : float
+        Of Adam.
+    n_iter_no_change : int or inf, default=10
+        inf runs exactly ``max_iter`` epochs.
+    max_fun : int, default=15000
+        Evaluations of "lbfgs" at most.
+    loss : "log_loss" or a learning rule, default="log_loss"
+        For example ``groundstate.learn.Margin()``.
+    dropout : float, default=0.0
+        Probability of leaving out each hidden unit in a training step.
+    device : str or torch.device, default=None
+        Where to compute; None is the CPU, or where X is.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+    energy_ : NetworkClassEnergy, or NetworkEnergy for several labels
+    coefs_, intercepts_ : lists of arrays, (in, out) and (out,)
+    loss_curve_ : list of float, the objective of every epoch
+    loss_, best_loss_ : float
+    validation_scores_, best_validation_score_ : with early stopping
+    n_iter_, t_ : int, epochs and rows seen
+    n_layers_, n_outputs_ : int
+    out_activation_ : str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from groundstate import MLPClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MLPClassifier((20,), solver="lbfgs", max_iter=500, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.95, [W.shape for W in model.coefs_]
+    (True, [(4, 20), (20, 3)])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = PARAMETERS
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = (100,),
+        activation: str = "relu",
+        *,
+        solver: str = "adam",
+        alpha: float = 0.0001,
+        batch_size: Any = "auto",
+        learning_rate: str = "constant",
+        learning_rate_init: float = 0.001,
+        power_t: float = 0.5,
+        max_iter: int = 200,
+        shuffle: bool = True,
+        random_state: Any = None,
+        tol: float = 1e-4,
+        verbose: Any = False,
+        warm_start: bool = False,
+        momentum: float = 0.9,
+        nesterovs_momentum: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        n_iter_no_change: float = 10,
+        max_fun: int = 15000,
+        loss: Any = "log_loss",
+        dropout: float = 0.0,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.solver = solver
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.learning_rate_init = learning_rate_init
+        self.power_t = power_t
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.tol = tol
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.momentum = momentum
+        self.nesterovs_momentum = nesterovs_momentum
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.n_iter_no_change = n_iter_no_change
+        self.max_fun = max_fun
+        self.loss = loss
+        self.dropout = dropout
+        self.device = device
+        self.callbacks = callbacks

@@ -1,0 +1,299 @@
+"""What estimators around a network share: the plan, warm starts, rows in instalments, the curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils.metaestimators import available_if
+from torch import Tensor, nn
+
+from groundstate.compute.random import Key
+from groundstate.energy.base import Energy
+from groundstate.learn import L2
+from groundstate.learn.base import History, Rule
+from groundstate.learn.callbacks import Progress
+from groundstate.learn.descent import Descent
+from groundstate.learn.lbfgs import LBFGS
+from groundstate.learn.network_training import NetworkTraining, Score
+from groundstate.learn.trainer import Stochastic
+from groundstate.models.arrays import Home
+from groundstate.models.base import EnergyEstimator, Plan
+from groundstate.models.networks.population import PopulationMixin
+
+CHUNK = 2**16  # rows answered at once
+FTOL = 1e7 * 2.0**-52
+
+CONSTRAINTS: dict[str, Any] = {
+    "solver": [StrOptions({"lbfgs", "sgd", "adam"})],
+    "alpha": [Interval(Real, 0, None, closed="left")],
+    "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+    "learning_rate": [StrOptions({"constant", "invscaling", "adaptive"})],
+    "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
+    "power_t": [Interval(Real, 0, None, closed="left")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "shuffle": ["boolean"],
+    "random_state": "no_validation",
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "verbose": ["verbose"],
+    "warm_start": ["boolean"],
+    "momentum": [Interval(Real, 0, 1, closed="both")],
+    "nesterovs_momentum": ["boolean"],
+    "early_stopping": ["boolean"],
+    "validation_fraction": [Interval(Real, 0, 1, closed="left")],
+    "beta_1": [Interval(Real, 0, 1, closed="left")],
+    "beta_2": [Interval(Real, 0, 1, closed="left")],
+    "epsilon": [Interval(Real, 0, None, closed="neither")],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), Options(Real, {np.inf})],
+    "max_fun": [Interval(Integral, 1, None, closed="left")],
+    "loss": "no_validation",
+    "device": "no_validation",
+    "callbacks": "no_validation",
+}
+
+
+class NetworkModel(PopulationMixin, EnergyEstimator):
+    """A network, what its outputs mean, and how it is trained.
+
+    Attributes
+    ----------
+    loss_curve_ : list of float, the objective of every epoch
+    loss_ : float, the last of them
+    best_loss_ : float or None, the least of them; None with early stopping
+    validation_scores_ : list of float or None, of the held-out rows
+    best_validation_score_ : float or None
+    t_ : int, rows seen
+    """
+
+    _accept_sparse: ClassVar[bool | str] = "csr"
+    _device_rows: ClassVar[bool] = True
+    _multi_output: ClassVar[bool] = True
+    _store_private: ClassVar[tuple[str, ...]] = ("_moments",)
+
+    solver: str
+    alpha: float
+    batch_size: Any
+    learning_rate: str
+    learning_rate_init: float
+    power_t: float
+    max_iter: int
+    shuffle: bool
+    random_state: Any
+    tol: float
+    verbose: Any
+    warm_start: bool
+    momentum: float
+    nesterovs_momentum: bool
+    early_stopping: bool
+    validation_fraction: float
+    beta_1: float
+    beta_2: float
+    epsilon: float
+    n_iter_no_change: float
+    max_fun: int
+    loss_curve_: list[float]
+    t_: int
+    _moments: dict[str, Any] | None
+    _partial: bool = False
+
+    # --- what a family of networks fills in ----------------------------------------------
+
+    def _network(self, d: int, outputs: int, key: Key) -> nn.Module:
+        """A new network from d columns to so many outputs."""
+        raise TypeError(f"{type(self).__name__} must define _network(d, outputs, key)")
+
+    def _outcome(self, X: Tensor, y: Tensor, net: Callable[[int], nn.Module]) -> Energy:
+        """The energy around the network that ``net(outputs)`` gives."""
+        raise TypeError(f"{type(self).__name__} must define _outcome(X, y, net)")
+
+    def _rule(self, energy: Energy) -> Rule:
+        raise TypeError(f"{type(self).__name__} must define _rule(energy)")
+
+    def _judge(self, energy: Energy) -> Score:
+        """The score of held-out rows, high is good."""
+        raise TypeError(f"{type(self).__name__} must define _judge(energy)")
+
+    def _rates_of(self, energy: Energy) -> Mapping[int, float]:
+        """Factors on the rate of single parameters, by id."""
+        found: dict[int, float] = {}
+        for module in energy.modules():
+            factors = getattr(module, "learning_rate_scales", None)
+            if callable(factors):
+                found.update({id(p): s for p, s in factors()})
+        return found
+
+    # --- learning ------------------------------------------------------------------------
+
+    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
+        assert y is not None
+        X = dense(X)
+        energy = self._continued(X, y)
+        if energy is None:
+            key = Key.of(self.random_state).fold("init")
+            d = X.shape[1]
+            energy = self._outcome(X, y, lambda outputs: self._network(d, outputs, key))
+            self._forget()
+        energy.eval()  # the state in which it answers; training switches for its own time
+        total = float(len(X) if weight is None else weight.double().sum())
+        rows = total * (1 - self.validation_fraction) if self._holds_out else total
+        size = min(200.0, rows) if self.batch_size == "auto" else min(self.batch_size, rows)
+        self._descent = Descent(
+            "sgd" if self.solver == "sgd" else "adam",
+            self.momentum,
+            self.nesterovs_momentum,
+            (self.beta_1, self.beta_2),
+            self.epsilon,
+            self._rates_of(energy),
+            self._moments if self._partial else None,
+        )
+        # as in scikit-learn: every step adds alpha/2 ‖W‖² divided by the rows of the step
+        steps = rows / size if self.solver != "lbfgs" else 1.0
+        penalty = L2(self.alpha * steps) if self.alpha > 0 else None
+        return Plan(
+            energy,
+            self._rule(energy),
+            self._training(energy, rows, size),
+            penalty,
+            {"x": X, "y": y},
+        )
+
+    @property
+    def _holds_out(self) -> bool:
+        return self.early_stopping and self.solver != "lbfgs"
+
+    def _training(self, energy: Energy, rows: float, size: float) -> NetworkTraining:
+        if self.solver == "lbfgs":
+            # kinks of the activations keep gradients from vanishing: SciPy's own ftol ends the run
+            return NetworkTraining(LBFGS(self.max_iter, self.tol, max_fun=self.max_fun, ftol=FTOL))
+        stochastic = Stochastic(
+            self._descent,
+            self.learning_rate_init,
+            None if size >= rows else int(size),
+            1 if self._partial else self.max_iter,
+            tol=None,
+            **self._engine(),
+        )
+        return NetworkTraining(
+            stochastic,
+            self.tol,
+            math.inf if self._partial else self.n_iter_no_change,
+            self.validation_fraction if self._holds_out else 0.0,
+            True,
+            self._judge(energy),
+            self.learning_rate if self.solver == "sgd" else "constant",  # type: ignore[arg-type]
+            self.power_t,
+            self.shuffle,
+            self.t_,
+        )
+
+    def _engine(self) -> dict[str, Any]:
+        """Further settings of the trainer."""
+        return {}
+
+    def _continued(self, X: Tensor, y: Tensor) -> Energy | None:
+        """The energy that is there, where it goes on: in ``partial_fit`` and with ``warm_start``."""
+        old: Energy | None = getattr(self, "energy_", None)
+        if old is None or not (self._partial or self.warm_start):
+            return None
+        made = self._outcome(X, y, lambda outputs: self._probe(old, outputs))
+        if type(made) is type(old) and repr(made.spaces) == repr(old.spaces):
+            return old
+        raise ValueError(
+            f"the model was fitted to {old.spaces['x']!r} -> {old.spaces['y']!r}, now it gets "
+            f"{made.spaces['x']!r} -> {made.spaces['y']!r}; use warm_start=False for other data"
+        )
+
+    def _probe(self, old: Energy, outputs: int) -> nn.Module:
+        net: Any = old.net
+        return _Outputs(net, outputs)
+
+    def _forget(self) -> None:
+        self.loss_curve_, self.t_, self._moments = [], 0, None
+        self._scores: list[float] = []
+
+    def _run(self, plan: Plan, data: Any, weight: Any, callbacks: Any, checked: bool) -> History:
+        if self.verbose:
+            callbacks = [*callbacks, Progress(type(self).__name__)]
+        if self._partial and self.t_:  # another order than last time
+            seed, self.random_state = (
+                self.random_state,
+                Key.of(self.random_state).fold("t", self.t_),
+            )
+            try:
+                history = super()._run(plan, data, weight, callbacks, True)
+            finally:
+                self.random_state = seed
+        else:
+            history = super()._run(plan, data, weight, callbacks, True)
+        self._describe(history, plan)
+        return history
+
+    def _describe(self, history: History, plan: Plan) -> None:
+        extra = history.extra
+        losses = extra.pop("loss", history.objective)
+        self.loss_curve_ = [*self.loss_curve_, *map(float, losses)]
+        self.t_ = int(extra.pop("seen", [0.0])[0]) or self.t_
+        self._moments = self._descent.packed() if self._partial else None
+        del self._descent
+        self.loss_ = self.loss_curve_[-1] if self.loss_curve_ else math.nan
+        scores = [float(v) for v in extra.get("validation", ())]
+        self.validation_scores_ = scores if self._holds_out else None
+        self.best_validation_score_ = max(scores) if scores else None
+        self.best_loss_ = None if self._holds_out else min(self.loss_curve_, default=math.nan)
+
+    @available_if(lambda self: self._has_instalments())
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Go once over these rows, from where the model and its optimiser stand."""
+        return self._instalment(X, y, sample_weight)
+
+    def _has_instalments(self) -> bool:
+        if self.solver == "lbfgs":
+            raise AttributeError("partial_fit needs solver='adam' or 'sgd'; lbfgs takes all rows")
+        return True
+
+    def _instalment(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        if self.early_stopping:
+            raise ValueError("partial_fit does not support early_stopping=True; use fit")
+        if hasattr(self, "energy_"):
+            self._rows(X)  # refuses other columns than those of the first call
+        self._partial = True
+        try:
+            return self.fit(X, y, sample_weight)
+        finally:
+            del self._partial
+
+    # --- answers -------------------------------------------------------------------------
+
+    def _rows(self, X: Any) -> tuple[Tensor, Home]:
+        x, home = super()._rows(X)
+        return dense(x), home
+
+    def _in_chunks(self, ask: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        """An answer for many rows without all hidden layers of all rows at once."""
+        if len(x) <= CHUNK:
+            return ask(x)
+        return torch.cat([ask(piece) for piece in x.split(CHUNK)])
+
+
+class _Outputs(nn.Module):
+    """Stands in for a fitted network when only the form of its energy is asked for."""
+
+    def __init__(self, net: nn.Module, outputs: int) -> None:
+        super().__init__()
+        self.net, self.outputs = net, outputs
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.new_zeros(len(x), self.outputs)
+
+
+def dense(x: Tensor) -> Tensor:
+    """Sparse rows as a matrix: mini-batches are cut from it."""
+    return x if x.layout == torch.strided else x.to_dense()
+
+
+__all__ = ["CHUNK", "CONSTRAINTS", "NetworkModel", "dense"]

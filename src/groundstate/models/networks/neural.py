@@ -1,0 +1,117 @@
+"""What estimators around a user's module share: making the module, and further settings."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from copy import deepcopy
+from numbers import Real
+from typing import Any
+
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import nn
+
+from groundstate.compute.random import Key, seeded
+from groundstate.learn.trainer_precision import PRECISIONS
+from groundstate.models.networks.mlp import glorot_
+from groundstate.models.networks.model import CONSTRAINTS, NetworkModel
+from groundstate.nn.mlp import MLP
+
+INPUTS = ("in_features", "n_features", "n_inputs", "input_size", "in_channels", "d_in", "d")
+OUTPUTS = ("out_features", "n_outputs", "n_classes", "num_classes", "output_size", "d_out", "k")
+PARAMETERS: dict[str, Any] = {
+    "module": [torch.nn.Module, callable, None],
+    "module_params": [Mapping, None],
+    "input_shape": ["array-like", None],
+    **CONSTRAINTS,
+    "clip_norm": [Interval(Real, 0, None, closed="neither"), None],
+    "schedule": "no_validation",
+    "precision": [StrOptions(set(PRECISIONS))],
+    "compile": ["boolean", str],
+}
+
+
+class NeuralModel(NetworkModel):
+    """Any torch module, trained as the multilayer perceptrons are.
+
+    Attributes
+    ----------
+    module_ : the fitted module
+    """
+
+    module: Any
+    module_params: Mapping[str, Any] | None
+    input_shape: Any
+    clip_norm: float | None
+    schedule: Any
+    precision: str
+    compile: bool | str
+
+    def _network(self, d: int, outputs: int, key: Key) -> nn.Module:
+        with seeded(key):  # the initial weights of torch's layers know no other generator
+            net = make_module(self.module, d, outputs, dict(self.module_params or {}))
+        if self.module is None:
+            glorot_(net, key.torch())
+        if self.input_shape is None:
+            return net
+        shape = tuple(int(n) for n in self.input_shape)
+        size = 1
+        for n in shape:
+            size *= n
+        if size != d:
+            raise ValueError(
+                f"input_shape={shape} holds {size} numbers per row, but X has {d} columns"
+            )
+        return nn.Sequential(nn.Unflatten(1, shape), net)
+
+    def _engine(self) -> dict[str, Any]:
+        names = ("clip_norm", "schedule", "precision", "compile")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def module_(self) -> nn.Module:
+        """The fitted module."""
+        net: Any = self.energy_.net
+        return net if self.input_shape is None else net[1]
+
+
+def make_module(module: Any, d: int, outputs: int, given: dict[str, Any]) -> nn.Module:
+    """A module for d columns and so many outputs, from an instance, a class or a function.
+
+    An instance is copied with its weights. A class or function is called with ``given`` and, for its
+    parameters named like ``in_features`` and ``out_features``, the two sizes; one with other names
+    gets them in this order.
+
+    >>> make_module(nn.Linear, 3, 2, {"bias": False})
+    Linear(in_features=3, out_features=2, bias=False)
+    """
+    if module is None:
+        return MLP(d, (100,), outputs, "relu")
+    if isinstance(module, nn.Module):
+        return deepcopy(module)
+    arguments = dict(given)
+    parameters = inspect.signature(module).parameters
+    sizes = {name: d for name in INPUTS if name in parameters}
+    sizes |= {name: outputs for name in OUTPUTS if name in parameters}
+    arguments = {**sizes, **arguments}
+    positional: list[int] = []
+    if not sizes:
+        free = [
+            p
+            for p in parameters.values()
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+            and p.default is p.empty
+            and p.name not in arguments
+        ]
+        positional = [d, outputs][: len(free)]
+    made = module(*positional, **arguments)
+    if not isinstance(made, nn.Module):
+        raise TypeError(
+            f"module must be or give a torch.nn.Module, but {getattr(module, '__name__', module)!r} "
+            f"gave {type(made).__name__}"
+        )
+    return made
+
+
+__all__ = ["PARAMETERS", "NeuralModel", "make_module"]

@@ -1,0 +1,175 @@
+"""Any torch module as a regressor."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from groundstate.models.networks.answers import NetworkRegressor
+from groundstate.models.networks.neural import PARAMETERS, NeuralModel
+from groundstate.registry import models
+
+
+@models.register(
+    family="networks", task="regression", role="regressor", max_rows=200_000, auto=False
+)
+class NeuralRegressor(NeuralModel, NetworkRegressor):
+    r"""Values by any network that you bring, under a loss or a law of your choice.
+
+    .. math::
+        e(x, y) = \ell(f_\theta(x), y), \qquad \ell = \tfrac12\|y - f\|^2 \text{ or } -\log p(y \mid f) .
+
+    The module gives one number per target, or as many as the law has parameters (``"normal"`` two:
+    mean and raw spread). Training, weights, early stopping, saving and answers are those of
+    ``MLPRegressor``.
+
+    Parameters
+    ----------
+    module : torch module, class or function, default=None
+        An instance is copied, weights and all. A class or function is called to make one; its
+        parameters named ``in_features`` (or ``n_features``, ``d``, ...) and ``out_features`` (or
+        ``n_outputs``, ``n_classes``, ...) get the numbers of columns and outputs. None is a perceptron
+        with one hidden layer of 100 units.
+    module_params : dict, default=None
+        Further arguments of a class or function.
+    input_shape : tuple of int, default=None
+        Shape that a row has in the module, such as ``(1, 28, 28)``.
+    loss : str or Head, default="squared_error"
+        As in ``MLPRegressor``.
+    solver : "adam", "sgd" or "lbfgs", default="adam"
+        Adam or momentum on mini-batches, or L-BFGS on all rows, which small tables like.
+    alpha : float, default=0.0001
+        Strength of the penalty :math:`\tfrac\alpha2\|W\|^2`, divided by the rows of a step.
+    batch_size : int or "auto", default="auto"
+        Rows of a mini-batch; "auto" is min(200, n_samples).
+    learning_rate : "constant", "invscaling" or "adaptive", default="constant"
+        How the rate of "sgd" moves: not, as :math:`\eta_0/t^p` with p = ``power_t``, or divided by
+        five whenever learning rests.
+    learning_rate_init : float, default=0.001
+    power_t : float, default=0.5
+    max_iter : int, default=200
+        Epochs at most (iterations of "lbfgs").
+    shuffle : bool, default=True
+        New mini-batches in every epoch; False keeps those of the first.
+    random_state : int, default=None
+    tol : float, default=1e-4
+        Learning rests when more than ``n_iter_no_change`` epochs improve the loss (with early
+        stopping the validation score) by less.
+    verbose : bool, default=False
+        A progress bar on a terminal.
+    warm_start : bool, default=False
+        Go on from the present weights in the next ``fit``.
+    momentum : float, default=0.9
+    nesterovs_momentum : bool, default=True
+    early_stopping : bool, default=False
+        Hold out rows, stop when their score rests, and keep the best weights. Equal rows are
+        always on the same side.
+    validation_fraction : float, default=0.1
+    beta_1, beta_2, epsilon : float
+        Of Adam.
+    n_iter_no_change : int or inf, default=10
+        inf runs exactly ``max_iter`` epochs.
+    max_fun : int, default=15000
+        Evaluations of "lbfgs" at most.
+    clip_norm : float, default=None
+        Largest norm of a gradient.
+    schedule : str, schedule or callable, default=None
+        Factor on the rate; see ``groundstate.learn.schedules``.
+    precision : "32", "tf32", "bf16" or "fp16", default="32"
+        Of the products in a training step.
+    compile : bool or str, default=False
+        Run the module through ``torch.compile``; a text names its mode.
+    device : str or torch.device, default=None
+        Where to compute; None is the CPU, or where X is.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    energy_ : NetworkEnergy
+    scale_ : (n_targets,) array, root mean square error on the rows learned from
+    module_ : the fitted module
+    loss_curve_ : list of float, the objective of every epoch
+    loss_, best_loss_ : float
+    validation_scores_, best_validation_score_ : with early stopping
+    n_iter_, t_ : int, epochs and rows seen
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from torch import nn
+    >>> from groundstate import NeuralRegressor
+    >>> x = np.linspace(-2, 2, 100)[:, None]
+    >>> net = nn.Sequential(nn.Linear(1, 20), nn.Tanh(), nn.Linear(20, 1))
+    >>> model = NeuralRegressor(net, solver="lbfgs", max_iter=2000, random_state=0)
+    >>> model.fit(x, np.sin(2 * x[:, 0])).score(x, np.sin(2 * x[:, 0])) > 0.99
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = PARAMETERS
+
+    def __init__(
+        self,
+        module: Any = None,
+        module_params: Any = None,
+        input_shape: Any = None,
+        loss: Any = "squared_error",
+        *,
+        solver: str = "adam",
+        alpha: float = 0.0001,
+        batch_size: Any = "auto",
+        learning_rate: str = "constant",
+        learning_rate_init: float = 0.001,
+        power_t: float = 0.5,
+        max_iter: int = 200,
+        shuffle: bool = True,
+        random_state: Any = None,
+        tol: float = 1e-4,
+        verbose: Any = False,
+        warm_start: bool = False,
+        momentum: float = 0.9,
+        nesterovs_momentum: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        n_iter_no_change: float = 10,
+        max_fun: int = 15000,
+        clip_norm: float | None = None,
+        schedule: Any = None,
+        precision: str = "32",
+        compile: bool | str = False,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.module = module
+        self.module_params = module_params
+        self.input_shape = input_shape
+        self.loss = loss
+        self.solver = solver
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.learning_rate_init = learning_rate_init
+        self.power_t = power_t
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.tol = tol
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.momentum = momentum
+        self.nesterovs_momentum = nesterovs_momentum
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.n_iter_no_change = n_iter_no_change
+        self.max_fun = max_fun
+        self.clip_norm = clip_norm
+        self.schedule = schedule
+        self.precision = precision
+        self.compile = compile
+        self.device = device
+        self.callbacks = callbacks

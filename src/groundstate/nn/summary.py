@@ -1,0 +1,158 @@
+r"""What a network holds and costs: parameters, buffers and multiply-adds per layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+_CONV = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+_TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+
+
+@dataclass
+class LayerRow:
+    """One layer: trainable and frozen parameters, float buffers, multiply-adds of one example."""
+
+    name: str
+    kind: str
+    output_shape: tuple[int, ...] = ()
+    trainable: int = 0
+    frozen: int = 0
+    buffers: int = 0
+    multiply_adds: int = 0
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Rows per layer and their totals; printing it shows a table."""
+
+    rows: list[LayerRow]
+    trainable: int
+    frozen: int
+    buffers: int
+    multiply_adds: int
+    input_size: tuple[int, ...] = field(default=())
+
+    @property
+    def parameters(self) -> int:
+        """Trainable and frozen parameters; tensors that layers share count once."""
+        return self.trainable + self.frozen
+
+    def __str__(self) -> str:
+        head = ("layer", "kind", "output", "parameters", "buffers", "multiply-adds")
+        body = [
+            (r.name, r.kind, "×".join(map(str, r.output_shape)), f"{r.trainable + r.frozen:,}",
+             f"{r.buffers:,}", f"{r.multiply_adds:,}")
+            for r in self.rows
+        ]  # fmt: skip
+        total = ("total", "", "", f"{self.parameters:,}", f"{self.buffers:,}",
+                 f"{self.multiply_adds:,}")  # fmt: skip
+        table = [head, *body, total]
+        wide = [max(len(row[i]) for row in table) for i in range(len(head))]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(w) if i < 3 else cell.rjust(w)
+                for i, (cell, w) in enumerate(zip(row, wide))
+            ).rstrip()
+            for row in table
+        )
+
+
+def summary(module: nn.Module, input_size: Sequence[int] | Tensor) -> Summary:
+    r"""Count parameters, buffers and multiply-adds of a network, layer by layer.
+
+    Linear :math:`(D_{in}+1)D_{out}`, convolution :math:`(C_{in}k+1)C_{out}`, norm 2C trainable and
+    2C buffers; pooling, dropout and activations nothing. Multiply-adds are of one example: of an
+    MLP :math:`\sum_j D_{j-1}D_j`, linear in depth and quadratic in width. Products of embedding,
+    attention scores and elementwise operations are not counted.
+
+    Parameters
+    ----------
+    module : run once in evaluation mode, without gradients; build it under
+        ``torch.device("meta")`` to count a network that does not fit in memory
+    input_size : shape of one example, or a batch to run
+
+    Examples
+    --------
+    >>> print(summary(nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10)), (784,)))
+    layer  kind    output  parameters  buffers  multiply-adds
+    0      Linear  128        100,480        0        100,352
+    1      ReLU    128              0        0              0
+    2      Linear  10           1,290        0          1,280
+    total                     101,770        0        101,632
+    """
+    x = _example(module, input_size)
+    rows: dict[nn.Module, LayerRow] = {}
+    handles = []
+    for name, part in module.named_modules():
+        own = list(part.parameters(recurse=False))
+        if own or not any(True for _ in part.children()):
+            rows[part] = LayerRow(
+                name or type(part).__name__, type(part).__name__,
+                trainable=sum(p.numel() for p in own if p.requires_grad),
+                frozen=sum(p.numel() for p in own if not p.requires_grad),
+                buffers=_floats(part.buffers(recurse=False)),
+            )  # fmt: skip
+            handles.append(part.register_forward_hook(_counter(rows[part])))
+    modes = {part: part.training for part in module.modules()}
+    try:
+        with torch.no_grad():
+            module.eval()(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for part, training in modes.items():
+            part.training = training
+    return Summary(
+        rows=list(rows.values()),
+        trainable=sum(p.numel() for p in module.parameters() if p.requires_grad),
+        frozen=sum(p.numel() for p in module.parameters() if not p.requires_grad),
+        buffers=_floats(module.buffers()),
+        multiply_adds=sum(row.multiply_adds for row in rows.values()),
+        input_size=tuple(x.shape[1:]),
+    )
+
+
+def _example(module: nn.Module, size: Sequence[int] | Tensor) -> Tensor:
+    if isinstance(size, Tensor):
+        return size
+    like = next((p for p in module.parameters() if p.is_floating_point()), torch.zeros(()))
+    return torch.zeros(1, *size, dtype=like.dtype, device=like.device)
+
+
+def _floats(tensors: Any) -> int:
+    """Numbers in floating-point tensors: a counter of batches is no statistic."""
+    return sum(t.numel() for t in tensors if t.is_floating_point())
+
+
+def _counter(row: LayerRow) -> Any:
+    def count(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        if isinstance(output, Tensor) and output.ndim:
+            row.output_shape = tuple(output.shape[1:])
+            given = args[0] if args and isinstance(args[0], Tensor) else output
+            row.multiply_adds += multiply_adds(module, given, output) // max(1, len(output))
+
+    return count
+
+
+def multiply_adds(module: nn.Module, x: Tensor, output: Tensor) -> int:
+    """Multiply-adds of one layer for a whole batch; 0 for layers that are not products."""
+    if isinstance(module, nn.Linear):
+        return output.numel() * module.in_features
+    if isinstance(module, nn.Bilinear):
+        return output.numel() * module.in1_features * module.in2_features
+    if isinstance(module, _CONV):
+        return (
+            output.numel() * (module.in_channels // module.groups) * math.prod(module.kernel_size)
+        )
+    if isinstance(module, _TRANSPOSED):
+        return x.numel() * (module.out_channels // module.groups) * math.prod(module.kernel_size)
+    return 0
+
+
+__all__ = ["LayerRow", "Summary", "multiply_adds", "summary"]
