@@ -1,10 +1,11 @@
 """Time of P tabular MLPs (50-128-128-5) trained as one program, against one.
 
-``python bench/scripts/population.py [--device cuda] [--members 1 16 256 1024] [--batch 128] [--out
-FILE]`` prints the table and writes the CSV. Times are of training steps alone (20,000 rows, Adam,
-float32, every member with its own step size, penalty and seed of initialisation), given against two
-baselines: one ordinary ``fit`` through the trainer, and a population of one, which on a GPU is
-recorded as a CUDA graph like the larger ones.
+``python bench/scripts/population.py [--device cuda] [--members 1 16 256 1024] [--batch 128]
+[--backend auto reference] [--grid] [--out FILE]`` prints the table and writes the CSV. Times are of
+training steps alone (20,000 rows, Adam, float32, every member with its own step size, penalty and
+seed of initialisation), given against one ordinary ``fit`` through the trainer. Other baselines in
+the table: one compiled fit, and a population of one, which on a GPU is recorded as a CUDA graph like
+the larger ones. ``--grid`` adds 5 folds x 20 settings x 5 seeds: 500 members, each with its own rows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -19,6 +22,7 @@ from torch import Tensor
 
 from groundstate.bench.machine import commit, machine, package_version, threads, today, versions
 from groundstate.bench.table import BenchRow, BenchTable
+from groundstate.compute import Key, WeightLine
 from groundstate.energy import NetClassEnergy
 from groundstate.learn import SoftMin, Stochastic, fit, fit_population
 
@@ -41,53 +45,77 @@ def members(p: int, device: str) -> list[NetClassEnergy]:
     ]
 
 
-def seconds(p: int, device: str, epochs: int, batch: int) -> float:
-    """Seconds per epoch of P members: the difference of two runs leaves the set-up out."""
+def wait(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def per_epoch(run: Callable[[int], None], device: str, epochs: int) -> float:
+    """Seconds per epoch: the difference of two runs leaves the set-up out."""
+
+    def timed(n: int) -> float:
+        wait(device)
+        start = time.perf_counter()
+        run(n)
+        wait(device)
+        return time.perf_counter() - start
+
+    timed(1)
+    return (timed(3 * epochs) - timed(epochs)) / (2 * epochs)
+
+
+def seconds(p: int, device: str, epochs: int, batch: int, backend: str) -> float:
+    """Seconds per epoch of P members on shared batches."""
     data, lr = table(device), [10 ** (-4 + 2 * i / max(1, p - 1)) for i in range(p)]
     strength = [float(i % 3) for i in range(p)]
 
-    def run(n: int) -> float:
-        population = members(p, device)
-        if device == "cuda":
-            torch.cuda.synchronize()
-        start = time.perf_counter()
+    def run(n: int) -> None:
         fit_population(
-            population, data, SoftMin(), Stochastic(batch_size=batch, max_epochs=n, tol=None), lr=lr,
-            strength=strength, random_state=0, capture=device == "cuda",
+            members(p, device), data, SoftMin(),
+            Stochastic(batch_size=batch, max_epochs=n, tol=None), lr=lr, strength=strength,
+            random_state=0, capture=device == "cuda", backend=backend,
         )  # fmt: skip
-        if device == "cuda":
-            torch.cuda.synchronize()
-        return time.perf_counter() - start
 
-    run(1)
-    return (run(2 * epochs) - run(epochs)) / epochs
+    return per_epoch(run, device, epochs)
 
 
-def alone(device: str, epochs: int, batch: int) -> float:
+def grid(device: str, epochs: int, batch: int, backend: str) -> float:
+    """Seconds per epoch of 5 folds x 20 settings x 5 seeds."""
+    data = table(device)
+    folds = WeightLine.of(data["x"].cpu().numpy(), data["y"].cpu().numpy()).folds(Key.of(0), 5)
+    rows = [(f, i, s) for f in range(5) for i in range(20) for s in range(5)]
+    weight = torch.from_numpy(folds)[[f for f, _, _ in rows]]
+    lr = [10 ** (-4 + 2 * (i % 5) / 4) for _, i, _ in rows]
+    strength = [float(i // 5) for _, i, _ in rows]
+    seeds = [s for _, _, s in rows]
+
+    def run(n: int) -> None:
+        fit_population(
+            members(len(rows), device), data, SoftMin(),
+            Stochastic(batch_size=batch, max_epochs=n, tol=None), lr=lr, strength=strength,
+            sample_weight=weight, random_state=seeds, capture=device == "cuda", backend=backend,
+        )  # fmt: skip
+
+    return per_epoch(run, device, epochs)
+
+
+def alone(device: str, epochs: int, batch: int, compiled: bool | str = False) -> float:
     """Seconds per epoch of one ordinary fit through the trainer."""
     data = table(device)
 
-    def run(n: int) -> float:
+    def run(n: int) -> None:
         (energy,) = members(1, device)
-        start = time.perf_counter()
-        fit(
-            energy,
-            data,
-            SoftMin(),
-            Stochastic(batch_size=batch, max_epochs=n, tol=None),
-            random_state=0,
-        )
-        return time.perf_counter() - start
+        solver = Stochastic(batch_size=batch, max_epochs=n, tol=None, compile=compiled)
+        fit(energy, data, SoftMin(), solver, random_state=0)
 
-    run(1)
-    return (run(2 * epochs) - run(epochs)) / epochs
+    return per_epoch(run, device, epochs)
 
 
 def row(batch: int, name: str, times: list[float], ratio: float) -> BenchRow:
     return BenchRow(
         size=f"batch {batch}",
         contestant=name,
-        ours=name != "one fit",
+        ours=not name.startswith("one "),
         median_s=statistics.median(times),
         min_s=min(times),
         max_s=max(times),
@@ -107,19 +135,34 @@ def main() -> None:
     parser.add_argument("--batch", type=int, nargs="+", default=[128])
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--backend", nargs="+", default=["auto"])
+    parser.add_argument("--grid", action="store_true")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
+    device, epochs = options.device, options.epochs
     rows = []
     for batch in options.batch:
-        runs = [alone(options.device, options.epochs, batch) for _ in range(options.repeats)]
-        single = statistics.median(runs)
-        rows.append(row(batch, "one fit", runs, 1.0))
-        for p in options.members:
-            runs = [
-                seconds(p, options.device, options.epochs, batch) for _ in range(options.repeats)
-            ]
-            rows.append(row(batch, f"{p} stacked", runs, statistics.median(runs) / single))
+        baselines = {"one fit": False, **({"one compiled fit": True} if device == "cuda" else {})}
+        single = 0.0
+        for name, compiled in baselines.items():
+            runs = [alone(device, epochs, batch, compiled) for _ in range(options.repeats)]
+            single = single or statistics.median(runs)
+            rows.append(row(batch, name, runs, statistics.median(runs) / single))
             print(rows[-1], flush=True)
+        for backend in options.backend:
+            kind = "stacked" if backend == "auto" else f"stacked, {backend}"
+            jobs: dict[str, Callable[[], float]] = {
+                f"{p} {kind}": partial(seconds, p, device, epochs, batch, backend)
+                for p in options.members
+            }
+            if options.grid:
+                jobs[f"5 folds x 20 settings x 5 seeds {kind}"] = partial(
+                    grid, device, epochs, batch, backend
+                )
+            for name, job in jobs.items():
+                runs = [job() for _ in range(options.repeats)]
+                rows.append(row(batch, name, runs, statistics.median(runs) / single))
+                print(rows[-1], flush=True)
     result = BenchTable(
         name="population",
         title="P tabular MLPs (50-128-128-5) trained as one program: seconds per epoch",

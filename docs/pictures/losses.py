@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from groundstate import optim
 from groundstate.learn import losses
 from groundstate.nn.heads import DistributionHead
-from groundstate.report.curves import plot_landscape, plot_simplex
+from groundstate.report.curves import plot_landscape
+from groundstate.report.simplex import plot_simplex
 
 
 def loss_curves() -> Figure:
@@ -66,7 +67,9 @@ def simplex() -> Figure:
     g = torch.Generator().manual_seed(0)
     y = torch.arange(240) % 3
     scores = 2 * torch.nn.functional.one_hot(y, 3) + 1.2 * torch.randn(240, 3, generator=g)
-    return plot_simplex(scores.softmax(1), y)
+    fig, (ax,) = figure(1, width=4)
+    plot_simplex(ax, scores.softmax(1).numpy(), y.numpy())
+    return fig
 
 
 def descent_landscape() -> Figure:

@@ -12,7 +12,13 @@ from matplotlib.figure import Figure
 from sklearn.datasets import make_moons
 from torch import nn
 
-from groundstate import MLPClassifier, MLPRegressor, NeuralClassifier, NeuralRegressor
+from groundstate import (
+    MLPClassifier,
+    MLPRegressor,
+    NeuralClassifier,
+    NeuralRegressor,
+    PseudoLabelClassifier,
+)
 
 FIXED = {"n_iter_no_change": np.inf, "random_state": 0}
 
@@ -117,7 +123,27 @@ def neural_regressor() -> Figure:
     return fig
 
 
+def pseudo_label_classifier() -> Figure:
+    """Eight labels of two moons, without and with the rows that have none."""
+    X, y = make_moons(300, noise=0.08, random_state=0)
+    rng = np.random.default_rng(2)
+    some = np.full(300, -1)
+    for k in (0, 1):
+        own = rng.choice(np.flatnonzero(y == k), 4, replace=False)
+        some[own] = k
+    fig, axes = figure(2)
+    for axis, share in zip(axes, (0.0, 3.0), strict=True):
+        model = PseudoLabelClassifier(
+            share, 50, 150, hidden_layer_sizes=(30,), learning_rate_init=0.01, max_iter=300,
+            random_state=0,
+        ).fit(X, some)  # fmt: skip
+        _plane(axis, model, X[some >= 0], some[some >= 0], f"α = {share:g}")
+        axis.scatter(*X[some < 0].T, s=3, color="grey", linewidth=0)
+    return fig
+
+
 PICTURES = {
+    "PseudoLabelClassifier": pseudo_label_classifier,
     "MLPClassifier": mlp_classifier,
     "MLPRegressor": mlp_regressor,
     "NeuralClassifier": neural_classifier,

@@ -116,6 +116,9 @@ if TYPE_CHECKING:
     from groundstate.models.networks.mlp_regressor import MLPRegressor as MLPRegressor
     from groundstate.models.networks.neural_classifier import NeuralClassifier as NeuralClassifier
     from groundstate.models.networks.neural_regressor import NeuralRegressor as NeuralRegressor
+    from groundstate.models.networks.pseudo_label_classifier import (
+        PseudoLabelClassifier as PseudoLabelClassifier,
+    )
     from groundstate.models.processes.gaussian_process_regressor import (
         GaussianProcessRegressor as GaussianProcessRegressor,
     )
@@ -183,6 +186,7 @@ _EXPORTS = {
     "Perceptron": "groundstate.models.linear.perceptron",
     "PoissonRegressor": "groundstate.models.linear.poisson_regressor",
     "ProbabilisticPCA": "groundstate.models.factors.probabilistic_pca",
+    "PseudoLabelClassifier": "groundstate.models.networks.pseudo_label_classifier",
     "QuadraticDiscriminantAnalysis": "groundstate.models.discriminant.quadratic_discriminant_analysis",
     "RandomForestClassifier": "groundstate.models.ensembles.random_forest_classifier",
     "RandomForestRegressor": "groundstate.models.ensembles.random_forest_regressor",

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.energy import LinearEnergy, NetClassEnergy
-from groundstate.errors import Unsupported
+from groundstate.errors import DataError, Unsupported
 from groundstate.learn import (
     EMA,
     BestCheckpoint,
@@ -37,6 +37,7 @@ from groundstate.learn import (
     Stochastic,
     TensorBoardLogger,
     fit,
+    hold_out,
 )
 from groundstate.learn.callbacks import Monitor
 from groundstate.nn import Dropout
@@ -340,3 +341,25 @@ def _without_time(text: str) -> list[object]:
     if text.startswith("{"):
         return [_plain(json.loads(line)) for line in text.splitlines()]
     return [_plain(row) for row in csv.DictReader(text.splitlines())]
+
+
+def test_hold_out_is_stratified_and_leaks_nothing() -> None:
+    data = {"x": torch.arange(100.0)[:, None], "y": (torch.arange(100) % 10 == 0).long()}
+    parts = hold_out(data, random_state=0)
+    assert len(parts.held["x"]) == 20 and parts.held["y"].sum() == 2
+    assert not set(parts.held["x"].flatten().tolist()) & set(parts.train["x"].flatten().tolist())
+    doubled = {k: torch.cat([v, v]) for k, v in data.items()}
+    twice = hold_out(doubled, random_state=0)
+    weighted = hold_out(data, sample_weight=torch.full((100,), 2.0), random_state=0)
+    for side in ("train", "held"):
+        seen = {
+            tuple(sorted(set(getattr(p, side)["x"].flatten().tolist()))) for p in (twice, weighted)
+        }
+        assert len(seen) == 1  # a weight of 2 is the row twice, and copies stay together
+    order = torch.randperm(100, generator=torch.Generator().manual_seed(0))
+    moved = hold_out({k: v[order] for k, v in data.items()}, random_state=0)
+    assert set(moved.held["x"].flatten().tolist()) == set(parts.held["x"].flatten().tolist())
+    with pytest.raises(ValueError, match="fraction must be above 0 and below 1, got 1.5"):
+        hold_out(data, 1.5)
+    with pytest.raises(DataError, match="leaves one side empty"):
+        hold_out({"x": torch.ones(5, 1)}, 0.2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,7 +16,10 @@ from groundstate.learn import (
     L2,
     NLL,
     Balance,
+    Callback,
+    Checkpoint,
     LossTerms,
+    Run,
     SoftMin,
     Stochastic,
     balance,
@@ -140,6 +144,22 @@ def test_weights_stay_finite_where_a_term_says_nothing(name: str) -> None:
     assert math.isfinite(float(energy.a.detach()))
 
 
+def test_terms_resume_to_the_same_bits(tmp_path: Path) -> None:
+    class Stop(Callback):
+        def on_step(self, run: Run) -> bool:
+            return run.total_steps == 7
+
+    def run(*callbacks: Callback) -> tuple[list[float], dict[str, list[float]]]:
+        rule, energy = LossTerms({"large": large, "small": small}, weights="relative"), Two()
+        solver = Stochastic(lr=0.05, batch_size=2, max_epochs=5, tol=None)
+        history = fit(energy, ROWS, rule, solver, callbacks=list(callbacks), random_state=0)
+        return [float(energy.a.detach()), float(energy.b.detach())], history.extra
+
+    whole = run()
+    run(Checkpoint(tmp_path, every_steps=3), Stop())
+    assert run(Checkpoint(tmp_path, every_steps=3)) == whole
+
+
 def test_uncertainty_learns_the_scales() -> None:
     """At the optimum σ_k² = L_k, whatever the sizes of the losses."""
 
@@ -203,7 +223,7 @@ def test_relative_weights_by_the_fall() -> None:
 def test_nothing_changes_in_evaluation() -> None:
     rule, energy = LossTerms({"large": large, "small": small}, "gradnorm").eval(), Two()
     rule.mean(energy, ROWS)
-    assert int(rule.steps) == 0 and rule.weights == {"large": 1.0, "small": 1.0}
+    assert int(rule.state_dict()["steps"]) == 0 and rule.weights == {"large": 1.0, "small": 1.0}
 
 
 def test_a_term_may_have_rows_of_its_own() -> None:

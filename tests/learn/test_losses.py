@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from groundstate.errors import DataError, ShapeError, Unsupported
 from groundstate.learn import losses
 from groundstate.learn.losses import LOSSES, LossHead, head_for, head_of
+from groundstate.store import load, save
 
 F64 = torch.float64
 N, C = 6, 3
@@ -332,6 +333,9 @@ def test_triplet_numbers() -> None:
     assert losses.triplet(a, p, n, margin=2.0).item() == pytest.approx(1.585786, abs=1e-6)
     x, y, z = normal(5, 3), normal(5, 3, seed=1), normal(5, 3, seed=2)
     assert torch.allclose(losses.triplet(x, y, z), losses.TripletMarginLoss()(x, y, z), atol=1e-5)
+    rows = losses.triplet(x, y, z, reduction="none")
+    met = (x - z).norm(dim=1) - (x - y).norm(dim=1) >= 1
+    assert torch.equal(rows == 0, met) and 0 < int(met.sum()) < 5
     same = x.clone().requires_grad_()  # a distance of zero has no slope, and no NaN
     (grad,) = torch.autograd.grad(losses.triplet(same, x, z), same)
     assert bool(torch.isfinite(grad).all())
@@ -475,6 +479,14 @@ def test_losses_of_heads_are_the_functions() -> None:
     assert torch.allclose(smooth.proba(raw), raw.softmax(1))
     assert torch.allclose(head_of("bce", 3)(raw, (target > 0).double()),
                           losses.bce(raw, (target > 0).double(), reduction="none"))  # fmt: skip
+
+
+def test_loss_heads_are_stored(tmp_path: Any) -> None:
+    head = head_of("huber", 2, delta=0.5)
+    save(head, tmp_path / "head.gs")
+    twin = load(tmp_path / "head.gs")
+    raw, y = normal(N, 2), normal(N, 2, seed=1)
+    assert torch.equal(twin(raw, y), head(raw, y))
 
 
 def test_simplex() -> None:

@@ -10,6 +10,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from groundstate.compute import Adam, AdamW
+from groundstate.compute.dense import Dense
 from groundstate.compute.dropout import keyed_dropout
 from groundstate.compute.random import Key
 from groundstate.energy import NetClassEnergy, SquaredEnergy
@@ -266,6 +268,44 @@ def test_the_written_program_is_found_where_it_is_right(monkeypatch: pytest.Monk
     ):
         fit_population([energy], DATA, rule, Stochastic(max_epochs=1, tol=None), random_state=0)
     assert found == [True, False, False, False]
+
+
+@pytest.mark.parametrize("name", ["adam", "nesterov"])
+def test_the_program_of_a_device_is_the_compiled_one(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What runs on a GPU, the passes in torch and the stacked optimiser, tried on the CPU."""
+    grid = {"lr": [0.01, 0.05], "strength": [0.0, 2.0], "l1": [0.0, 1.0], "clip": [None, 0.5]}
+    settings: dict[str, Any] = {
+        "optimizer": name, "epochs": 3, "batch_size": 32, "folds": 2, "early_stopping": True,
+    }  # fmt: skip
+    compiled = learn_population(make, grid, DATA, SoftMin(), **settings)
+    begin = Dense.__init__
+
+    def plain(self: Dense, *args: Any) -> None:
+        begin(self, *args)
+        self.compiled = False
+
+    monkeypatch.setattr(Dense, "__init__", plain)
+    other = learn_population(make, grid, DATA, SoftMin(), **settings)
+    for a, b in zip(compiled, other, strict=True):
+        torch.testing.assert_close(flat(a.energy), flat(b.energy), rtol=0, atol=1e-9)
+        np.testing.assert_allclose(a.history.objective, b.history.objective, rtol=1e-9)
+
+
+def test_a_step_size_each_with_one_kernel_for_the_direction() -> None:
+    """The step of a GPU for members that differ in nothing but the step size."""
+    g = torch.Generator().manual_seed(0)
+    start = torch.randn(3, 40, generator=g, dtype=torch.float64)
+    for kind in (Adam, AdamW):
+        plain = kind(start.clone(), lr=[0.1, 0.01, 0.02], weight_decay=[0.0, 0.1, 0.3])
+        paced = kind(start.clone(), lr=[0.1, 0.01, 0.02], weight_decay=[0.0, 0.1, 0.3])
+        paced.paced = True
+        for _ in range(5):
+            grad = torch.randn(3, 40, generator=g, dtype=torch.float64)
+            plain.step(grad)
+            paced.step(grad)
+        torch.testing.assert_close(plain.flat, paced.flat, rtol=0, atol=1e-9)
 
 
 def test_chunks_and_groups_change_nothing() -> None:

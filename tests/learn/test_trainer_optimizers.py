@@ -12,6 +12,7 @@ from groundstate.energy import NetClassEnergy
 from groundstate.errors import Unsupported
 from groundstate.learn import SoftMin, Stochastic, fit
 from groundstate.learn.trainer_optimizers import OPTIMIZERS, Update, metric, optimizer_of
+from groundstate.learn.trainer_reference import NAMES, descend
 
 # three steps on e = theta²/2 from theta = 1 at lr = 0.1
 TABLE = [
@@ -147,3 +148,21 @@ def test_names_classes_and_partials_train() -> None:
 def test_unknown_name_lists_the_known() -> None:
     with pytest.raises(Unsupported, match="optimizer 'adan' is not known; use one of adam, adamw"):
         optimizer_of("adan")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fast_optimisers_follow_the_reference(name: str) -> None:
+    eps = {"adadelta": 1e-6, "adagrad": 1e-10}.get(name, 1e-8)
+    more: dict[str, object] = {"weight_decay": 0.1} if name == "adamw" else {}
+    more |= {"alpha": 0.9} if name == "rmsprop" else {}
+    slow = descend(name, lambda t: t, 1.0, 20, 0.1, eps=eps, decay=0.1)
+    assert path(OPTIMIZERS[name], steps=20, **more) == pytest.approx(slow, rel=1e-9)
+
+
+def test_epsilon_inside_the_root_is_only_in_the_reference() -> None:
+    inside = descend("rmsprop", lambda t: t, 1.0, 1, 0.1, eps=0.01, eps_inside=True)
+    outside = descend("rmsprop", lambda t: t, 1.0, 1, 0.1, eps=0.01)
+    assert inside[0] == pytest.approx(1 - 0.1 / (0.1 + 0.01) ** 0.5)
+    assert outside[0] == pytest.approx(1 - 0.1 / (0.1**0.5 + 0.01))
+    with pytest.raises(Unsupported, match="optimiser 'adan' is not known"):
+        descend("adan", lambda t: t, 1.0, 1, 0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from functools import partial
 
@@ -23,6 +24,7 @@ from groundstate.learn import (
     fit,
     sgd,
 )
+from groundstate.learn.trainer_optimizers import OPTIMIZERS
 
 
 def rows(
@@ -158,6 +160,23 @@ def test_half_precision_learns_as_well() -> None:
     assert final["tf32"] == final["32"]
     for name in ("bf16", "fp16"):
         assert final[name] == pytest.approx(final["32"], abs=0.03)
+
+
+@pytest.mark.slow
+def test_a_thousand_steps_in_half_precision_stay_finite() -> None:
+    data = rows(64, dtype=torch.float32)
+
+    def final(precision: str, seed: int) -> float:
+        e = NetClassEnergy(4, 3, (8,), generator=torch.Generator().manual_seed(seed))
+        solver = Stochastic(lr=0.01, batch_size=16, max_epochs=250, tol=None, precision=precision)
+        history = fit(e, data, SoftMin(), solver, random_state=seed)
+        assert all(map(math.isfinite, history.objective)) and len(history.objective) == 1000
+        return sum(history.objective[-40:]) / 40
+
+    seeds = [final("32", seed) for seed in range(4)]
+    spread = max(seeds) - min(seeds)
+    for precision in ("bf16", "fp16"):
+        assert abs(final(precision, 0) - seeds[0]) <= spread
 
 
 def test_overflow_skips_the_step_and_is_counted() -> None:

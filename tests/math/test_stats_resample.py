@@ -42,15 +42,14 @@ def test_mean_equals_scipy(method: str, n: int) -> None:
 def test_draws_by_cells_have_the_moments_of_draws_by_rows() -> None:
     x = np.random.default_rng(1).exponential(size=(5000, 1)) ** 2
     table = np.hstack([x, x**0.5, rng.normal(size=(5000, 1))])
-    by_cells = Cells(table, np.ones(5000)).draws(20_000, np.random.default_rng(2))
-    by_rows = np.concatenate(
-        [c @ table / 5000 for c in counts(np.ones(5000), 4000, np.random.default_rng(3))]
-    )
+    by_cells = Cells(table, np.ones(5000)).draws(8000, np.random.default_rng(2))
     assert by_cells.mean(0) == pytest.approx(table.mean(0), rel=0.02, abs=0.001)
-    assert np.cov(by_cells.T) == pytest.approx(np.cov(by_rows.T), rel=0.15, abs=2e-6)
+    exact = np.cov(table.T, ddof=0) / 5000
+    noise = np.sqrt(np.outer(np.diag(exact), np.diag(exact)) / len(by_cells))
+    assert (np.abs(np.cov(by_cells.T) - exact) < 5 * noise).all()
     skew = scipy.stats.skew(by_cells[:, 0])
     exact = scipy.stats.skew(table[:, 0]) / math.sqrt(5000)
-    assert skew == pytest.approx(exact, abs=0.06)
+    assert skew == pytest.approx(exact, abs=0.1)
 
 
 def test_merged_cells_add_up() -> None:
@@ -67,16 +66,14 @@ def test_merged_cells_add_up() -> None:
 def test_weighted_grouped_and_stratified_metrics() -> None:
     y = rng.integers(2, size=120)
     said = np.where(rng.random(120) < 0.8, y, 1 - y)
-    weights = stats.bootstrap(f1_score, y, said, n_resamples=400, method="percentile")
+    weights = stats.bootstrap(f1_score, y, said, n_resamples=150, method="percentile")
     plain = stats.bootstrap(
-        lambda a, b: f1_score(a, b), y, said, n_resamples=400, method="percentile"
+        lambda a, b: f1_score(a, b), y, said, n_resamples=150, method="percentile"
     )
-    assert weights.interval.width == pytest.approx(plain.interval.width, rel=0.25)
+    assert weights.interval.width == pytest.approx(plain.interval.width, rel=0.4)
     loss = np.repeat(rng.normal(size=60), 2)
     alone = stats.bootstrap("mean", loss, n_resamples=3000)
-    pairs = stats.bootstrap(
-        "mean", loss, n_resamples=3000, groups=np.repeat(np.arange(60), 2)
-    )
+    pairs = stats.bootstrap("mean", loss, n_resamples=3000, groups=np.repeat(np.arange(60), 2))
     assert pairs.standard_error / alone.standard_error == pytest.approx(math.sqrt(2), rel=0.06)
     rare = np.r_[np.ones(3), np.zeros(97)]
     kept = stats.bootstrap(lambda v, sample_weight: float(sample_weight[:3].sum()), rare,
@@ -107,9 +104,7 @@ DIFFERENCES = np.array([0.02, 0.01, 0.03, 0.0, 0.02, 0.01, 0.04, 0.02, -0.01, 0.
 
 def test_fold_comparisons() -> None:
     zero = np.zeros(10)
-    naive = stats.compare_models(
-        DIFFERENCES, zero, method="t", n_train=90, n_test=10, unsafe=True
-    )
+    naive = stats.compare_models(DIFFERENCES, zero, method="t", n_train=90, n_test=10, unsafe=True)
     assert naive.statistic == pytest.approx(3.59726, abs=1e-5)
     corrected = stats.compare_models(DIFFERENCES, zero, n_train=90, n_test=10)
     assert corrected.statistic == pytest.approx(2.47581, abs=1e-5)
@@ -126,7 +121,9 @@ def test_fold_comparisons() -> None:
     assert found.pvalue == pytest.approx(0.00442, abs=1e-5)
 
 
-@pytest.mark.parametrize(("b", "c", "p"), [(15, 5, 0.041389), (10, 3, 0.092285), (25, 12, 0.047031)])
+@pytest.mark.parametrize(
+    ("b", "c", "p"), [(15, 5, 0.041389), (10, 3, 0.092285), (25, 12, 0.047031)]
+)
 def test_discordant_pairs(b: int, c: int, p: float) -> None:
     a = np.r_[np.ones(b), np.zeros(c), np.zeros(100)]
     other = np.r_[np.zeros(b), np.ones(c), np.zeros(100)]

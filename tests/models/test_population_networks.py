@@ -81,3 +81,27 @@ def test_what_cannot_go_side_by_side_goes_one_after_the_other() -> None:
         population_folds(base, X, y, np.ones((2, 3)))
     with pytest.raises(ShapeError, match="2 settings for 3 rows of weights"):
         population_folds(base, X, y, folds(150), [{}, {}])
+
+
+@pytest.mark.parametrize("bagged", [False, True])
+def test_committees_of_networks_are_one_program(
+    bagged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from groundstate import BaggingClassifier, SeedEnsembleClassifier
+
+    X, y, base = case("two classes")
+    base.set_params(n_iter_no_change=np.inf)
+    kind = BaggingClassifier if bagged else SeedEnsembleClassifier
+    counted: list[int] = []
+    once = MLPClassifier._fit_population
+
+    def spy(self: Any, X: Any, y: Any, weights: Any, params: Any) -> Any:
+        counted.append(len(params))
+        return once(self, X, y, weights, params)
+
+    monkeypatch.setattr(MLPClassifier, "_fit_population", spy)
+    together = kind(base, 4, random_state=0).fit(X, y)
+    assert counted == [4]
+    monkeypatch.setattr(MLPClassifier, "_fit_population", lambda *a: None)
+    alone = kind(base, 4, random_state=0).fit(X, y)
+    np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), rtol=0, atol=1e-9)

@@ -6,9 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import groundstate
 from groundstate.energy import Energy, gradcheck
 from groundstate.energy.spaces import Real
 from groundstate.errors import ShapeError
+from groundstate.learn import NLL
 from groundstate.nn import ACTIVATIONS, HIDDEN, MLP, NotDifferentiable, check_block, norm
 from groundstate.nn.contract import blocks
 from groundstate.store import dumps, loads
@@ -164,3 +166,46 @@ def test_gradients_of_a_users_energy_come_free() -> None:
     g = torch.Generator().manual_seed(0)
     values = {"x": torch.randn(4, 2, generator=g), "y": torch.randn(4, 1, generator=g)}
     assert gradcheck(Fit(), values).worst < 1e-4
+
+
+def _case(name: str) -> tuple[Energy, dict[str, Tensor], dict[str, Tensor]]:
+    """A fitted energy, its rows, and the gradient of its penalty."""
+    from sklearn.datasets import load_diabetes, load_iris
+
+    if name in ("LinearRegression", "Ridge"):
+        X, y = load_diabetes(return_X_y=True)
+        model = getattr(groundstate, name)().fit(X, y)
+        data = {"x": torch.from_numpy(X), "y": torch.from_numpy(y)[:, None]}
+    elif name == "LogisticRegression":
+        X, y = load_iris(return_X_y=True)
+        model = groundstate.LogisticRegression(C=1.0, tol=1e-10).fit(X, y)
+        data = {"x": torch.from_numpy(X), "y": torch.from_numpy(y)}
+    else:
+        X, _ = load_iris(return_X_y=True)
+        model = groundstate.ProbabilisticPCA(2).fit(X)
+        data = {"x": torch.from_numpy(X)}
+    energy: Energy = model.energy_.double()
+    ridge = (
+        {}
+        if name in ("LinearRegression", "ProbabilisticPCA")
+        else {"W": energy.W.detach() / len(X)}
+    )
+    return energy, data, ridge
+
+
+@pytest.mark.parametrize(
+    "name", ["LinearRegression", "Ridge", "LogisticRegression", "ProbabilisticPCA"]
+)
+def test_solvers_end_where_mini_batch_gradients_vanish(name: str) -> None:
+    """Closed forms and second-order solvers agree with the gradient path: batch by batch the
+    gradients of the rule sum to zero, with that of the penalty."""
+    energy, data, ridge = _case(name)
+    n = len(data["x"])
+    parameters = dict(energy.named_parameters())
+    total = {key: ridge.get(key, torch.zeros_like(p)) for key, p in parameters.items()}
+    for rows in torch.arange(n).split(37):
+        loss = NLL()(energy, {key: v[rows] for key, v in data.items()}).loss.sum() / n
+        for key, g in zip(parameters, torch.autograd.grad(loss, list(parameters.values()))):
+            total[key] = total[key] + g
+    scale = {"LinearRegression": 100.0, "Ridge": 100.0}.get(name, 1.0)  # of the target
+    assert all(g.abs().max() < 1e-8 * scale for g in total.values())

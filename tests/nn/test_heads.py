@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 import scipy.stats as st
 import torch
 from torch import Tensor, nn
@@ -176,6 +177,65 @@ def test_intercept_only_fit_is_maximum_likelihood() -> None:
     head = DistributionHead("multivariate_normal", 2)
     found = head.dist(fitted(head, values)).covariance_matrix[0]  # type: ignore[attr-defined]
     assert torch.allclose(found, torch.cov(values.T, correction=0), atol=1e-5)
+
+
+def law_of(name: str, y: Tensor, m: int = 1) -> Any:
+    head = DistributionHead(name, m)
+    law: Any = head.dist(fitted(head, y))
+    return getattr(law, "base_dist", law)
+
+
+def test_more_fits_without_inputs() -> None:
+    g = np.random.default_rng(1)
+    z = t(g.standard_normal(101) * 2 + 1)[:, None]
+    law = law_of("normal", z)
+    assert [law.loc.item(), law.scale.item()] == pytest.approx(
+        [z.mean().item(), z.std(correction=0).item()], rel=1e-5
+    )
+    sizes = t(np.exp(g.standard_normal(101)))[:, None]
+    law = law_of("lognormal", sizes).base_dist
+    logs = sizes.log()
+    assert [law.loc.item(), law.scale.item()] == pytest.approx(
+        [logs.mean().item(), logs.std(correction=0).item()], rel=1e-5
+    )
+    law = law_of("laplace", z)  # the median, and the mean distance from it
+    assert law.loc.item() == pytest.approx(z.median().item(), abs=2e-2)
+    assert law.scale.item() == pytest.approx((z - z.median()).abs().mean().item(), rel=1e-3)
+    shares = t(g.beta(2.0, 5.0, 101))[:, None]
+    law = law_of("beta", shares)
+    a, b, *_ = st.beta.fit(shares.numpy(), floc=0, fscale=1)
+    assert [law.concentration1.item(), law.concentration0.item()] == pytest.approx([a, b], rel=1e-3)
+    counts = t(g.negative_binomial(3, 0.4, 101))[:, None]
+    assert law_of("negative_binomial", counts).mean.item() == pytest.approx(
+        counts.mean().item(), rel=1e-5
+    )
+    angles = t(g.vonmises(0.5, 2.0, 101))[:, None]
+    law = law_of("von_mises", angles)
+    direction = math.atan2(angles.sin().mean().item(), angles.cos().mean().item())
+    assert law.loc.item() == pytest.approx(direction, abs=1e-5)
+    resultant = math.hypot(angles.sin().mean().item(), angles.cos().mean().item())
+    kappa = law.concentration.item()
+    assert scipy.special.i1e(kappa) / scipy.special.i0e(kappa) == pytest.approx(resultant, abs=1e-5)
+    coins = t(g.integers(0, 2, 101))[:, None]
+    assert law_of("bernoulli", coins).probs.item() == pytest.approx(coins.mean().item(), rel=1e-6)
+
+
+def test_fits_of_heavy_tails_and_rankings() -> None:
+    g = np.random.default_rng(2)
+    y = t(g.standard_t(4.0, 400))[:, None]
+    head = DistributionHead("student_t")
+    ours = head(fitted(head, y).expand(400, -1), y).sum().item()
+    theirs = -st.t.logpdf(y.numpy(), *st.t.fit(y.numpy())).sum()
+    assert ours == pytest.approx(theirs, abs=1e-2)
+    first = torch.tensor([[0, 1, 2]] * 5 + [[1, 0, 2]] * 3 + [[2, 1, 0]] * 2)
+    head = DistributionHead("plackett_luce", 3)
+    raw = fitted(head, first).requires_grad_()
+    (slope,) = torch.autograd.grad(head(raw.expand(10, -1), first).mean(), raw)
+    assert slope.abs().max().item() < 1e-6
+    better = head(raw.expand(10, -1), first).sum()
+    assert (
+        better < head(torch.zeros(10, 3, dtype=F64), first).sum() == pytest.approx(10 * math.log(6))
+    )
 
 
 def test_poisson_has_its_constant() -> None:

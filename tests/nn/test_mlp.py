@@ -186,7 +186,7 @@ def test_network_is_the_module_or_an_mlp() -> None:
     assert isinstance(made, MLP) and made.activation == "tanh" and made.init == "lecun"
 
 
-def test_training_works_under_compile_and_vmap_free_of_surprises() -> None:
+def test_stacked_parameters_run_under_vmap() -> None:
     net = MLP(3, (4,), 1).double()
     params = dict(net.named_parameters())
     x = rows(5, 3)
@@ -220,3 +220,13 @@ def test_torch_can_save_the_state() -> None:
     file.seek(0)
     other.load_state_dict(torch.load(file, weights_only=True))
     assert torch.equal(other(torch.ones(1, 3)), net(torch.ones(1, 3)))
+
+
+def test_shapes_alone_cost_no_memory() -> None:
+    with torch.device("meta"):
+        net = MLP(10**6, (10**6, 10**5), 10, norm="batch", residual=True)
+    assert all(t.is_meta for t in net.state_dict().values())
+    assert net.n_parameters > 10**12
+    from groundstate.nn import summary
+
+    assert summary(net, (10**6,)).multiply_adds == 10**12 + 2 * 10**11 + 10**6

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from matplotlib.collections import PathCollection
 
 from groundstate import optim
 from groundstate.errors import DataError
@@ -13,8 +12,6 @@ from groundstate.report.curves import (
     plot_band,
     plot_landscape,
     plot_probabilities,
-    plot_simplex,
-    simplex_points,
 )
 
 
@@ -38,20 +35,6 @@ def test_probability_curves() -> None:
     assert np.asarray(only.lines[1].get_ydata()) == pytest.approx(1 / (1 + np.exp(-x)))
     with pytest.raises(DataError, match="every row must sum to 1"):
         plot_probabilities(x, np.ones((31, 3)))
-
-
-def test_simplex_triangle() -> None:
-    corners = simplex_points(np.eye(3))
-    sides = [np.linalg.norm(corners[i] - corners[j]) for i, j in ((0, 1), (1, 2), (0, 2))]
-    assert sides == pytest.approx([1, 1, 1])
-    (ax,) = plot_simplex(np.array([[0.2, 0.3, 0.5], [1, 0, 0]]), [2, 0]).axes
-    (points,) = (c for c in ax.collections if isinstance(c, PathCollection))
-    assert len(points.get_offsets()) == 2
-    triple = [line.get_xydata()[0] for line in ax.lines[1:]]  # the borders start at ⅓, ⅓, ⅓
-    for point in triple:
-        assert point == pytest.approx(simplex_points([[1 / 3] * 3])[0])
-    with pytest.raises(DataError, match="probabilities of 3 classes"):
-        plot_simplex(np.ones((2, 2)) / 2)
 
 
 def test_landscape_pictures() -> None:

@@ -19,12 +19,13 @@ from sklearn.preprocessing import StandardScaler
 import groundstate
 from groundstate.errors import DataError, Unsupported
 from groundstate.tune import Choice, Learn, Real, Space, Tune, Whole
+from groundstate.tune.driver import open_study
 
 IRIS = load_iris(return_X_y=True)
 
 
-def ridge_rows(n: int = 80) -> tuple[np.ndarray, np.ndarray]:
-    X, y = make_regression(n, 20, noise=20.0, random_state=0)
+def ridge_rows(n: int = 80, d: int = 20) -> tuple[np.ndarray, np.ndarray]:
+    X, y = make_regression(n, d, noise=20.0, random_state=0)
     return X, y
 
 
@@ -105,6 +106,7 @@ def test_validation_rows_judge_and_refit_uses_all() -> None:
     np.testing.assert_allclose(kept.best_estimator_.coef_, hold.coef_, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_same_trials_for_any_number_of_workers() -> None:
     X, y = IRIS
     space = {"max_depth": Whole(1, 6), "min_samples_leaf": Whole(1, 20)}
@@ -133,6 +135,7 @@ def test_killed_and_resumed_study_goes_on_as_if_nothing_had_happened(tmp_path: P
     assert len(again.study_.trials) == len(resumed.study_.trials)
 
 
+@pytest.mark.slow
 def test_processes_on_one_study_walk_the_path_of_one(tmp_path: Path) -> None:
     X, y = ridge_rows()
     options: dict[str, Any] = {"n_trials": 14, "cv": 2, "random_state": 3, "batch": 2}
@@ -144,7 +147,7 @@ def test_processes_on_one_study_walk_the_path_of_one(tmp_path: Path) -> None:
         f"Tune(groundstate.Ridge(), storage=sys.argv[1], shared=True, **{options!r}).fit(X, y)\n"
     )
     path = tmp_path / "study.db"
-    Tune(groundstate.Ridge(), storage=path, **{**options, "n_trials": 1}).fit(X, y)
+    open_study(path, "groundstate")  # creating the tables is Optuna's and no race of ours
     workers = [subprocess.Popen([sys.executable, "-c", code, str(path)]) for _ in range(2)]
     assert [worker.wait(timeout=120) for worker in workers] == [0, 0]
     study = optuna.load_study(study_name="groundstate", storage=f"sqlite:///{path}")
@@ -244,16 +247,16 @@ def test_logistic_settings_and_folds_are_one_population() -> None:
 
 
 def test_gradient_finds_what_a_fine_grid_finds() -> None:
-    X, y = ridge_rows()
+    X, y = ridge_rows(60, 6)
     options: dict[str, Any] = {"cv": 3, "scoring": "neg_mean_squared_error"}
     fine = Tune(
-        groundstate.Ridge(), {"alpha": list(np.geomspace(1e-2, 1e3, 60))}, sampler="grid",
-        n_trials=60, **options,
+        groundstate.Ridge(), {"alpha": list(np.geomspace(1e-2, 1e3, 30))}, sampler="grid",
+        n_trials=30, **options,
     ).fit(X, y)  # fmt: skip
     space = {"alpha": Real(1e-2, 1e3, log=True)}
-    slope = Tune(groundstate.Ridge(), space, sampler="gradient", n_trials=25, **options).fit(X, y)
-    assert slope.best_score_ >= fine.best_score_ - 1e-6 * abs(fine.best_score_)
-    assert len(slope.study_.trials) < 25
+    slope = Tune(groundstate.Ridge(), space, sampler="gradient", n_trials=20, **options).fit(X, y)
+    assert slope.best_score_ >= fine.best_score_ - 1e-4 * abs(fine.best_score_)
+    assert len(slope.study_.trials) < 20
     with pytest.raises(Unsupported, match="take sampler='smbo'"):
         Tune(groundstate.SVC(), sampler="gradient").fit(*IRIS)
 
@@ -263,7 +266,7 @@ def test_gradient_for_logistic_regression() -> None:
     space = {"C": Real(1e-3, 1e3, log=True)}
     model = groundstate.LogisticRegression(tol=1e-9)
     found = Tune(model, space, sampler="gradient", n_trials=12, cv=3, scoring="neg_log_loss")
-    grid = Tune(model, {"C": list(np.geomspace(1e-3, 1e3, 25))}, sampler="grid", cv=3,
+    grid = Tune(model, {"C": list(np.geomspace(1e-3, 1e3, 13))}, sampler="grid", cv=3,
                 scoring="neg_log_loss").fit(X, y)  # fmt: skip
     assert found.fit(X, y).best_score_ >= grid.best_score_ - 1e-4
 
@@ -306,9 +309,9 @@ def test_rows_double_and_pruning_saves_most_of_the_cost() -> None:
     X, y = load_digits(return_X_y=True)
     X, y = X[:600] / 16.0, y[:600]
     space = {"C": Real(1e-3, 1e2, log=True), "gamma": Real(1e-5, 1e1, log=True)}
-    options: dict[str, Any] = {"n_trials": 24, "sampler": "random"}
+    options: dict[str, Any] = {"n_trials": 50, "sampler": "random", "rungs": 5}
     full = Tune(groundstate.SVC(), space, **options).fit(X, y)
     fast = Tune(groundstate.SVC(), space, fidelity="rows", pruner="halving", **options).fit(X, y)
-    assert fast.cv_results_["rows"].sum() <= 0.5 * full.cv_results_["rows"].sum()
+    assert fast.cv_results_["rows"].sum() <= 0.4 * full.cv_results_["rows"].sum()
     error = np.sqrt(full.best_score_ * (1 - full.best_score_) / 120)
     assert fast.best_score_ >= full.best_score_ - max(error, 1e-9)

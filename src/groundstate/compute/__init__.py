@@ -14,9 +14,17 @@ if TYPE_CHECKING:
         resolve_dtype,
         threads,
     )
+    from groundstate.compute.dropout import KeyedDropout, keyed_dropout
     from groundstate.compute.hashing import row_hash
     from groundstate.compute.line import WeightLine
-    from groundstate.compute.optimizers import SGD, Adam, AdamW, StackedOptimizer
+    from groundstate.compute.optimizers import (
+        SGD,
+        Adagrad,
+        Adam,
+        AdamW,
+        RMSprop,
+        StackedOptimizer,
+    )
     from groundstate.compute.population import Population, stack
     from groundstate.compute.random import Key, RandomState, mix64, seeded, split
     from groundstate.compute.reduce import Reduce, current, run_local
@@ -25,9 +33,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "batches": ("Batches", "stack_batches"),
     "device": ("as_tensor", "one_device", "resolve_device", "resolve_dtype", "threads"),
+    "dropout": ("KeyedDropout", "keyed_dropout"),
     "hashing": ("row_hash",),
     "line": ("WeightLine",),
-    "optimizers": ("SGD", "Adam", "AdamW", "StackedOptimizer"),
+    "optimizers": ("SGD", "Adagrad", "Adam", "AdamW", "RMSprop", "StackedOptimizer"),
     "population": ("Population", "stack"),
     "random": ("Key", "RandomState", "mix64", "seeded", "split"),
     "reduce": ("Reduce", "current", "run_local"),
@@ -37,11 +46,14 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "SGD",
+    "Adagrad",
     "Adam",
     "AdamW",
     "Batches",
     "Key",
+    "KeyedDropout",
     "Population",
+    "RMSprop",
     "RandomState",
     "Reduce",
     "StackedOptimizer",
@@ -49,6 +61,7 @@ __all__ = [
     "WeightLine",
     "as_tensor",
     "current",
+    "keyed_dropout",
     "mix64",
     "one_device",
     "resolve_device",

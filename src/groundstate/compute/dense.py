@@ -194,20 +194,26 @@ class Dense:
             like = self.weights
             shapes = [(len(w), w.shape[1], batch) for w in like]
             held = [w.new_empty(s) for _ in range(2) for w, s in zip(like, shapes, strict=True)]
-            if len(self._work) > 3:
+            if len(self._work) > 8 and self.compiled:  # a recorded graph holds on to its memory
                 self._work.clear()
             self._work[batch] = held
         return held[i + (len(self.layers) if use == "delta" else 0)]
 
     def _mask(self, prefix: str, a: Tensor) -> Tensor:
         buffers = self.population.buffers
-        stream, count, cut = (
-            buffers[prefix + name].view(-1, 1, 1) for name in ("stream", "count", "cut")
-        )
+        stream, count, cut = (buffers[prefix + name] for name in ("stream", "count", "cut"))
         _, width, batch = a.shape
-        rows = torch.arange(batch, device=a.device)
-        place = rows * width + torch.arange(width, device=a.device)[:, None]  # (H, B)
-        mask = keep(stream, count, cut, place, a.dtype)
+        if self.compiled:
+            from groundstate.compute.dense_kernels import MASKS
+
+            mask = torch.empty_like(a)
+            own = (t.numpy() for t in (stream, count, cut))
+            MASKS[self._many(a)](mask.numpy(), *own)
+        else:
+            rows = torch.arange(batch, device=a.device)
+            place = rows * width + torch.arange(width, device=a.device)[:, None]  # (H, B)
+            each = (-1, 1, 1)
+            mask = keep(stream.view(each), count.view(each), cut.view(each), place, a.dtype)
         buffers[prefix + "count"].add_(1)
         return mask
 

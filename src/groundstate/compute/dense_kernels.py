@@ -9,6 +9,8 @@ import numpy as np
 from numba import prange
 from numba.extending import overload
 
+from groundstate.compute.kernels import _GOLDEN, _S32, _mix
+
 _njit: Any = numba.njit
 _FAST = {"reassoc", "contract", "nsz", "arcp"}  # NaN and infinity keep their meaning
 
@@ -165,6 +167,21 @@ def _logistic(s: Any, y: Any, c: Any, losses: Any) -> None:
         losses[p] = total
 
 
+def _masks(out: Any, stream: Any, count: Any, cut: Any) -> None:
+    """`dropout.keep` at places b * H + h, for masks (P, H, B)."""
+    one = np.int64(1 << 32)
+    for p in prange(out.shape[0]):
+        limit = np.uint64(cut[p])
+        word = _mix(np.uint64(stream[p]) ^ _mix(np.uint64(count[p]) * _GOLDEN))
+        scale = out.dtype.type(one) / out.dtype.type(one - cut[p])
+        for h in range(out.shape[1]):
+            for b in range(out.shape[2]):
+                i = np.uint64(b * out.shape[1] + h + 1)
+                kept = (_mix(word + i * _GOLDEN) >> _S32) >= limit
+                out[p, h, b] = scale if kept else out.dtype.type(0)
+
+
+MASKS = passes(_masks)
 FORWARD = {"tanh": passes(_bias_tanh), "relu": passes(_bias_relu), "linear": passes(_bias)}
 BACKWARD = {"tanh": passes(_back_tanh), "relu": passes(_back_relu)}
 ROW_SUMS = passes(_row_sums)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from groundstate.data.builtin import available, load
 from groundstate.data.findings import Finding, audit
 from groundstate.data.kinds import MISSING
+from groundstate.data.mnist1d import mnist1d
 from groundstate.data.preparation import Preparation
 from groundstate.data.reader import read
 from groundstate.data.schema import Column, Kind, Schema, Task
@@ -25,6 +26,7 @@ __all__ = [
     "audit",
     "available",
     "load",
+    "mnist1d",
     "read",
     "stream",
 ]

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
 
 Floats = NDArray[np.float64]
 
@@ -83,6 +82,8 @@ def mnist1d(
     >>> data.X_train.shape, data.X_test.shape, sorted(set(data.y_train.tolist())) == list(range(10))
     ((160, 40), (40, 40), True)
     """
+    from scipy.ndimage import gaussian_filter
+
     if n_samples < 20 or not 0 < train_share < 1:
         raise ValueError(
             f"mnist1d needs n_samples >= 20 and 0 < train_share < 1, got {n_samples}, {train_share}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from groundstate.evaluate.assess import Assessment, assess
 from groundstate.evaluate.audit import Audit, audit
 from groundstate.evaluate.calibration import Temperature, fit_temperature, recalibrate
+from groundstate.evaluate.capacity import CapacitySweep, capacity_sweep
 from groundstate.evaluate.compare import (
     Comparison,
     corrected_t,
@@ -37,12 +38,14 @@ from groundstate.evaluate.loo import LeaveOneOut, loo
 from groundstate.evaluate.metrics import METRICS, Metric, metric
 from groundstate.evaluate.nested import NestedCV, nested_cv
 from groundstate.evaluate.oob import PipelineBootstrap, pipeline_bootstrap
+from groundstate.evaluate.pac_bayes import Guarantee, pac_bayes
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.scores import Scores
 from groundstate.evaluate.scoring import all_scores, score
 from groundstate.evaluate.seeds import Retrained, retrain
 from groundstate.evaluate.split import SplitRows, split
 from groundstate.evaluate.splits import Split, folds, train_test
+from groundstate.evaluate.srm import StructuralRisk, srm
 from groundstate.evaluate.threshold import (
     ThresholdTable,
     TunedThreshold,
@@ -51,11 +54,19 @@ from groundstate.evaluate.threshold import (
     tune_threshold,
 )
 from groundstate.evaluate.variation import VariationReport, variation_report
+from groundstate.evaluate.vc import shatters, vc_dimension
 
 __all__ = [
+    "Guarantee",
+    "StructuralRisk",
+    "pac_bayes",
+    "shatters",
+    "srm",
+    "vc_dimension",
     "METRICS",
     "Assessment",
     "Audit",
+    "CapacitySweep",
     "Comparison",
     "Conformal",
     "ConformalCV",
@@ -86,6 +97,7 @@ __all__ = [
     "audit",
     "bayes_threshold",
     "bootstrap",
+    "capacity_sweep",
     "bootstrap_metric",
     "conformal",
     "conformal_cv",

@@ -228,7 +228,7 @@ def _descend(
         kl = 0.5 * (ratio + ((mean - origin) / s0).square() - 1 - ratio.log()).sum()
         value = risk + ((kl + math.log((n + 1) / delta)) / (2 * n)).sqrt()
         (slope,) = torch.autograd.grad(value, values)
-        return float(value), slope.numpy()
+        return float(value.detach()), slope.numpy()
 
     best: tuple[float, Floats] | None = None
     for s0 in grid_p:

@@ -145,32 +145,46 @@ def variation_report(
     )
     losses = np.stack(found).reshape(bootstraps, n_seeds, -1)
     means = losses.mean(2)  # (bootstraps, seeds)
-    train_sd, seed_sd, both_sd = random_effects(means)
+    train_sd, seed_sd, both_sd = _components(losses)
     test_sd = math.sqrt(float(losses.var(2, ddof=1).mean()) / losses.shape[2])
     name = kind if isinstance(kind, str) else "loss"
     scores = Scores(means, ("train", "seed"), name, greater_is_better=False)
     return VariationReport(scores, test_sd, seed_sd, train_sd, both_sd, losses)
 
 
-def random_effects(table: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Standard deviations of rows, columns and their interaction in a crossed table.
+def random_effects(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Variances of rows, columns and their interaction in crossed tables.  # (..., R, C) -> (..., 3)
 
-    >>> random_effects(np.array([[1.0, 1.0], [3.0, 3.0]]))
-    (1.4142135623730951, 0.0, 0.0)
+    Unbiased, so that they may come out negative.
+
+    >>> random_effects(np.array([[1.0, 1.0], [3.0, 3.0]])).tolist()
+    [2.0, 0.0, 0.0]
     """
-    rows, cols = table.shape
+    rows, cols = table.shape[-2:]
+    a = table.mean(-1, keepdims=True)
     if cols == 1:
-        return float(table.std(ddof=1)), 0.0, 0.0
-    middle = table.mean()
-    a, b = table.mean(1) - middle, table.mean(0) - middle
-    left = table - middle - a[:, None] - b
-    ms_a, ms_b = cols * float(a @ a) / (rows - 1), rows * float(b @ b) / (cols - 1)
-    ms_e = float(np.square(left).sum()) / ((rows - 1) * (cols - 1))
-    return (
-        math.sqrt(max(0.0, (ms_a - ms_e) / cols)),
-        math.sqrt(max(0.0, (ms_b - ms_e) / rows)),
-        math.sqrt(ms_e),
-    )
+        alone = a[..., 0].var(-1, ddof=1)
+        return np.stack([alone, np.zeros_like(alone), np.zeros_like(alone)], -1)
+    b = table.mean(-2, keepdims=True)
+    middle = a.mean(-2, keepdims=True)
+    ms_a = cols * np.square(a - middle).sum((-2, -1)) / (rows - 1)
+    ms_b = rows * np.square(b - middle).sum((-2, -1)) / (cols - 1)
+    ms_e = np.square(table - a - b + middle).sum((-2, -1)) / ((rows - 1) * (cols - 1))
+    return np.stack([(ms_a - ms_e) / cols, (ms_b - ms_e) / rows, ms_e], -1)
+
+
+def _components(losses: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Standard deviations over training sets, seeds and both, of the loss on endless test rows.
+
+    A finite test set adds what single rows make of each fit; the mean over rows of their own
+    components, divided by the rows, is just that part.
+    """
+    means = losses.mean(2)
+    found = random_effects(means)
+    own = random_effects(np.moveaxis(losses - means[..., None], 2, 0)).mean(0)
+    clean = np.maximum(found - own / (losses.shape[2] - 1), 0.0)
+    train, seed, both = np.sqrt(clean).tolist()
+    return train, seed, both
 
 
 def _fit(

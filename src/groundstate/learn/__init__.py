@@ -39,6 +39,7 @@ from groundstate.learn.function_norm import FunctionNorm
 from groundstate.learn.guides import Amortised, PerInstance
 from groundstate.learn.hinge import SquaredHingeNewton
 from groundstate.learn.hinge_l1 import SquaredHingeL1
+from groundstate.learn.hold_out import HeldOut, hold_out
 from groundstate.learn.irls import IRLS
 from groundstate.learn.kmeans import Lloyd
 from groundstate.learn.lbfgs import LBFGS
@@ -273,4 +274,6 @@ __all__ = [
     "momentum",
     "nesterov",
     "rmsprop",
+    "HeldOut",
+    "hold_out",
 ]

@@ -58,7 +58,13 @@ class Fixed(Balance):
     ----------
     weights : dict, optional
         By the name of the term; those left out are 1.
+
+    Attributes
+    ----------
+    factors : tuple of float, the weights in the order of the terms
     """
+
+    factors: tuple[float, ...] = ()
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
         super().__init__()
@@ -72,8 +78,8 @@ class Fixed(Balance):
                 f"weights names {', '.join(map(repr, unknown))}, but the terms are "
                 f"{', '.join(names)}"
             )
-        for i, name in enumerate(names):
-            self.current[i] = self.given.get(name, 1.0)
+        self.factors = tuple(float(self.given.get(name, 1.0)) for name in names)
+        self.current.copy_(torch.tensor(self.factors))
 
 
 class Uncertainty(Balance):
@@ -93,7 +99,7 @@ class Uncertainty(Balance):
         self.current.copy_(0.5 * torch.exp(-self.s.detach()))
 
     def total(self, values: Tensor) -> Tensor:
-        s = self.s.to(values.dtype)
+        s = self.s.to(values)
         return 0.5 * (torch.exp(-s) * values + s).sum()
 
 

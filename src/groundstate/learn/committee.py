@@ -164,7 +164,27 @@ class _Fit:
             history.extra["out_of_bag"] = outside.mean()  # type: ignore[assignment]
         return history
 
+    def _together(self, todo: range) -> list[tuple[Energy, None, F64 | None]] | None:
+        """Members of one kind as one program, where they can be."""
+        if not todo:
+            return None
+        kinds = {id(self.solver.members[t]) for t in todo}
+        fit_all = (
+            getattr(self.solver.members[todo[0]], "together", None) if len(kinds) == 1 else None
+        )
+        keys = [self.problem.key.fold("member", t) for t in todo]
+        if fit_all is None or len(todo) < 2 or any(self.seen(key) is not None for key in keys):
+            return None
+        bags = [self.bag(key) for key in keys]
+        rows = [None if b is None else torch.from_numpy(b).to(self.x.device) for b in bags]
+        found = fit_all(self.x, self.y, rows, [key.fold("fit") for key in keys])
+        return None if found is None else [(e, None, b) for e, b in zip(found, bags, strict=True)]
+
     def _fitted(self, todo: range) -> Iterator[tuple[Energy, list[int] | None, F64 | None]]:
+        together = self._together(todo)
+        if together is not None:
+            yield from together
+            return
         if self.solver.threads <= 1:
             yield from map(self.member, todo)
             return

@@ -15,6 +15,8 @@ from groundstate.learn.base import Batch, Rule, Terms
 from groundstate.learn.callbacks import Run
 from groundstate.learn.players import Move, moves_of
 
+PENDING = 256  # steps whose values wait on the device to be summed
+
 Term = Rule | Callable[..., Tensor]
 Source = Mapping[str, Tensor] | Callable[[torch.Generator | None], Batch]
 
@@ -88,7 +90,9 @@ class LossTerms(Rule):
         self.is_objective = isinstance(self.balance, Fixed) and all(t.is_objective for t in inside)
         self.register_buffer("sums", torch.zeros(len(terms), dtype=torch.float64))
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
-        self._count = -1  # steps as a Python number, read from the buffer at the first step
+        self._count = -1  # steps of this epoch, read from the buffer at the first one
+        self._pending: list[list[Tensor]] = []
+        self.register_state_dict_pre_hook(self._before_state)
 
     sums: Tensor
     steps: Tensor
@@ -119,24 +123,54 @@ class LossTerms(Rule):
         generator: torch.Generator | None = None,
     ) -> tuple[Tensor, Callable[[], Terms]]:
         found = [self._mean(name, energy, batch, weight, total, generator) for name in self.names]
-        values = torch.stack(found)  # (K,)
         if self.training and torch.is_grad_enabled():
             self._watch(found, energy, generator)
-        return self.balance.total(values), lambda: self(energy, batch, generator=generator)
+        return self._total(found), lambda: self(energy, batch, generator=generator)
+
+    def _total(self, values: list[Tensor]) -> Tensor:
+        if not isinstance(self.balance, Fixed):
+            return self.balance.total(torch.stack(values))
+        total = None  # plain numbers: no tensor of weights is needed
+        for value, factor in zip(values, self.balance.factors, strict=True):
+            part = value if factor == 1.0 else factor * value
+            total = part if total is None else total + part
+        assert total is not None
+        return total
 
     def _watch(
         self, values: list[Tensor], energy: Energy, generator: torch.Generator | None
     ) -> None:
-        """Count the step and let the balance look at it; nothing comes to the host."""
+        """Remember the step and let the balance look at it; nothing comes to the host."""
         if self._count < 0:
+            self.to(values[0].device)
             self._count = int(self.steps)
-        seen = _everywhere(torch.stack([v.detach() for v in values]))
-        self.sums += seen
-        if self._count % self.balance.every == 0:
+        seen = [v.detach() for v in values]
+        if not isinstance(self.balance, Fixed) and self._count % self.balance.every == 0:
             with torch.no_grad():
-                self.balance.update(seen, lambda: self._gradients(values, energy), generator)
+                self.balance.update(
+                    _everywhere(torch.stack(seen)),
+                    lambda: self._gradients(values, energy),
+                    generator,
+                )
+        self._pending.append(seen)
         self._count += 1
-        self.steps += 1
+        if len(self._pending) == PENDING:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Add the remembered values to the sums, one after the other, however often it is done."""
+        if self._pending:
+            rows = torch.stack([torch.stack(seen) for seen in self._pending])  # (T, K)
+            self._pending = []
+            added = torch.cat([self.sums[None], _everywhere(rows).double()])
+            self.sums.copy_(added.cumsum(0)[-1])
+
+    @staticmethod
+    def _before_state(module: nn.Module, prefix: str, keep_vars: bool) -> None:
+        """Bring the buffers up to date when a state is asked for."""
+        assert isinstance(module, LossTerms)
+        module._flush()
+        module.steps.fill_(max(0, module._count))
 
     def _gradients(self, values: list[Tensor], energy: Energy) -> list[list[Tensor]]:
         chosen = energy.parameters() if self.shared is None else self.shared(energy)
@@ -197,7 +231,8 @@ class LossTerms(Rule):
 
     def end_epoch(self, run: Run) -> None:
         """Write the mean of every term and its weight to the history; balances may change them."""
-        steps = max(1, int(self.steps))
+        self._flush()
+        steps = max(1, self._count)
         means = self.sums / steps
         numbers = torch.cat([means, self.balance.current.double()]).tolist()
         k = len(self.names)
@@ -208,7 +243,6 @@ class LossTerms(Rule):
         with torch.no_grad():
             self.balance.end_epoch(means)
         self.sums.zero_()
-        self.steps.zero_()
         self._count = 0
 
     def moves(self, energy: Energy) -> dict[str, Move]:

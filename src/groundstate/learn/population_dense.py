@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -95,7 +94,7 @@ def _proof(
         for module in objective.modules():
             if isinstance(module, KeyedDropout):
                 module.count.zero_()
-        pair = _compare(Population([objective]), layers, head, batch, weight)
+        pair = _compare(objective, layers, head, batch, weight)
         if pair is None:
             return None
         found.append(pair)
@@ -105,23 +104,20 @@ def _proof(
 
 
 def _compare(
-    one: Population, layers: tuple[Layer, ...], head: Head, batch: dict[str, Tensor], weight: Tensor
+    objective: Objective,
+    layers: tuple[Layer, ...],
+    head: Head,
+    batch: dict[str, Tensor],
+    weight: Tensor,
 ) -> tuple[float, float] | None:
-    counts = {n: b.clone() for n, b in one.buffers.items()}
-
-    def loss(params: Any, buffers: Any, rows: Any, w: Any) -> Tensor:
-        out: Tensor = one.call(params, buffers, rows, w)
-        return out
-
+    one = Population([objective])  # a copy, also of the counts of dropout
     with warnings.catch_warnings(), torch.enable_grad():
         warnings.simplefilter("ignore")  # the run itself says what there is to say
         try:
-            theirs = one.losses(loss, batch, weight)
-            given = torch.autograd.grad(theirs.sum(), list(one.params.values()), allow_unused=True)
+            theirs = objective(batch, weight)
+            given = torch.autograd.grad(theirs, list(objective.parameters()), allow_unused=True)
         except Exception:  # whatever it is, the run meets it again and says so
             return None
-    for name, count in counts.items():
-        one.buffers[name].copy_(count)
     program = Dense(one, layers, head)
     program.compiled = False
     grads = {name: torch.zeros_like(p) for name, p in one.params.items()}
@@ -133,7 +129,7 @@ def _compare(
     scale = float(a @ b / (b @ b).clamp_min(1e-300))
     if not scale > 0 or not torch.allclose(a, scale * b, rtol=1e-6, atol=_CLOSE * scale):
         return None
-    return scale, float(theirs.detach()[0] - scale * ours[0])
+    return scale, float(theirs.detach() - scale * ours[0])
 
 
 def _snap(value: float) -> float:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.compute.dropout import keyed_dropout
-from groundstate.compute.optimizers import StackedOptimizer, optimizer_named
+from groundstate.compute.optimizers import Adam, StackedOptimizer, optimizer_named
 from groundstate.compute.population import Population
 from groundstate.compute.random import Key, seeded
 from groundstate.compute.thread_policy import for_steps
@@ -123,6 +123,8 @@ class PopulationRun:
             one = len(set(values)) == 1 and self.feed.even
             settings[key] = float(values[0]) if one else values
         optimizer = optimizer_named(name, flat, **settings)
+        if isinstance(optimizer, Adam) and not self.feed.even:
+            optimizer.paced = False  # its one count of steps is not that of members who sit out
         if each.clip is not None:
             optimizer.set_clip(each.clip)
         self.scheduled = any(s is not None for s in each.schedule)
@@ -229,14 +231,14 @@ class PopulationRun:
         if self.done == 0:
             self.good.copy_(self.population.flat)
         rates = self._rates() if self.scheduled else None
-        size = len(self.population)
+        size, place = len(self.population), self.population.flat.device
         for rows, weight, mask in self.feed.epoch(self.epoch, self.done):
             if rates is not None:
                 self.optimizer.pace(rates[self.done])
             self.losses.append(self.step(rows, weight, mask))
             n = self.feed.n if rows is None else rows.shape[-1]
-            part = torch.full((size,), float(n)) if weight is None else weight.sum(-1)
-            self.parts.append(part.to(self.losses[-1].device).expand(size))
+            part = torch.full((), float(n), device=place) if weight is None else weight.sum(-1)
+            self.parts.append(part.expand(size))
             self.done += 1
             if files is not None and every is not None and self.done % every == 0:
                 files.write(self._place(), self.state())

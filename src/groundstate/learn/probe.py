@@ -234,8 +234,8 @@ class Probe(Callback):
 
     Parameters
     ----------
-    batch : rows to look at, by variable name; None takes the first training rows
     every : epochs between looks
+    batch : rows to look at, by variable name; None takes the first training rows
     rows : how many training rows to take
 
     Attributes
@@ -256,7 +256,7 @@ class Probe(Callback):
     """
 
     def __init__(
-        self, batch: Mapping[str, Tensor] | None = None, every: int = 1, rows: int = 256
+        self, every: int = 1, batch: Mapping[str, Tensor] | None = None, rows: int = 256
     ) -> None:
         self.batch, self.every, self.rows = batch, every, rows
 

@@ -93,9 +93,16 @@ def spread_state(optimizer: torch.optim.Optimizer) -> None:
                 state[name] = part_like(full(value), p)
 
 
+def unfuse(optimizer: torch.optim.Optimizer) -> None:
+    """Steps by lists of tensors where the fused kernel does not know spread ones."""
+    if isinstance(optimizer, torch.optim.SGD):
+        for group in optimizer.param_groups:
+            group["fused"], group["foreach"] = False, True
+
+
 def _both(work: nn.Module, whole: nn.Module) -> Any:
     mine = [*work.named_parameters(), *work.named_buffers()]
     return zip(mine, [*whole.parameters(), *whole.buffers()], strict=True)
 
 
-__all__ = ["FullyShared", "full", "part_like", "spread_state"]
+__all__ = ["FullyShared", "full", "part_like", "spread_state", "unfuse"]

@@ -22,13 +22,13 @@ from groundstate.learn.feed import Feed, grouped
 from groundstate.learn.players import Turns
 from groundstate.learn.schedules import Factor, resolve, watcher
 from groundstate.learn.trainer_compile import Compiled
-from groundstate.learn.trainer_fsdp import FullyShared
+from groundstate.learn.trainer_fsdp import FullyShared, unfuse
 from groundstate.learn.trainer_norms import synchronised
 from groundstate.learn.trainer_optimizers import Update, couples_decay
 from groundstate.learn.trainer_penalty import Regulariser
 from groundstate.learn.trainer_precision import Precision
 from groundstate.learn.trainer_shards import Shards
-from groundstate.learn.trainer_state import RunState, about, deterministic
+from groundstate.learn.trainer_state import RunState, about, deterministic, global_generators
 
 if TYPE_CHECKING:
     from groundstate.learn.trainer import Stochastic
@@ -65,6 +65,7 @@ class Training:
         self._make_optimizers()
         self.plain = self.precision.half is None and not self.compiled.active
         self.mask = problem.key.fold("mask", self.shards.rank).low
+        self.lent = global_generators(self.device)
         self.history = History(solver="Stochastic")
         self.losses: list[Tensor] = []  # of the current epoch and not read yet, on the device
         self.values: list[float] = []  # of the current epoch, read
@@ -93,6 +94,8 @@ class Training:
         self.turns = Turns(self.rule, self.energy, make, settings.lr)
         self.joint = self.turns.main()
         self.optimizer = make(self.omega.groups(self.joint), settings.lr)
+        if self.spread is not None:
+            unfuse(self.optimizer)
         self.bases = [float(g["lr"]) for g in self.optimizer.param_groups]
         self.update = Update(self.optimizer)
         self.plateau = watcher(settings.schedule)
@@ -220,10 +223,8 @@ class Training:
             self._set_rate()
         # what modules draw from torch's global generator depends on the seed and the step alone
         seed = (self.mask + run.total_steps * GOLDEN) % 2**63
-        if self.device.type == "cpu":
-            torch.default_generator.manual_seed(seed)
-        else:
-            torch.manual_seed(seed)
+        for lent in self.lent:
+            lent.manual_seed(seed)
         for p in self.joint:
             p.grad = None
 

@@ -156,6 +156,16 @@ def unpack_optimizer(optimizer: torch.optim.Optimizer, packed: dict[str, Any]) -
     spread_state(optimizer)
 
 
+def global_generators(device: torch.device) -> list[torch.Generator]:
+    """The generators of torch that modules on a device draw from when they are given none."""
+    found = [torch.default_generator]
+    if device.type == "cuda":
+        torch.cuda.init()
+        index = torch.cuda.current_device() if device.index is None else device.index
+        found.append(torch.cuda.default_generators[index])
+    return found
+
+
 def pack_random() -> dict[str, Any]:
     """The global generators of torch, NumPy and Python, which users' modules may draw from."""
     version, words, gauss = random.getstate()
@@ -214,6 +224,7 @@ __all__ = [
     "about",
     "check_keys",
     "deterministic",
+    "global_generators",
     "load_module",
     "pack_optimizer",
     "pack_random",

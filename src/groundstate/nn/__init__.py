@@ -2,6 +2,7 @@
 
 from groundstate.nn import construct
 from groundstate.nn.activations import ACTIVATIONS, HIDDEN, Activation, Maxout, activation
+from groundstate.nn.augment import Augment, Mixup
 from groundstate.nn.collapse import collapse_linear
 from groundstate.nn.contract import BlockReport, NotDifferentiable, check_block
 from groundstate.nn.draw import Drawing, draw, draw_residual
@@ -14,6 +15,7 @@ from groundstate.nn.heads_normal import NormalHead
 from groundstate.nn.initialise import init_
 from groundstate.nn.lift import DiscLift, floor_ceil
 from groundstate.nn.mlp import MLP, network
+from groundstate.nn.noise import InputNoise, LabelNoise, WeightNoise, smooth_labels
 from groundstate.nn.norms import norm, refit_norm
 from groundstate.nn.pool import PoolHead
 from groundstate.nn.regions import LinearRegions, RegionBounds, linear_regions, region_bounds
@@ -64,4 +66,10 @@ __all__ = [
     "resample_masks",
     "summary",
     "trace",
+    "Augment",
+    "InputNoise",
+    "LabelNoise",
+    "Mixup",
+    "WeightNoise",
+    "smooth_labels",
 ]

@@ -23,129 +23,23 @@ plackett_luce      ranking of m items  score of each item           Plackett–L
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
-from torch import distributions as D
 from torch.distributions import Distribution
-from torch.nn import functional
 
-from groundstate.errors import DataError, ShapeError, Unsupported
+from groundstate.errors import ShapeError, Unsupported
 from groundstate.math import laws
-from groundstate.math.plackett_luce import PlackettLuce
 from groundstate.math.quantiles import interval, wrapped
-
-Link = Literal["softplus", "exp"]
-Positive = Callable[[Tensor], Tensor]
-Kind = Literal["real", "positive", "unit", "angle", "binary", "labels", "count", "ranking"]
-
-LINKS: dict[str, Positive] = {
-    "softplus": lambda a: functional.softplus(a) + 1e-6,
-    "exp": lambda a: a.clamp(-30.0, 30.0).exp(),  # e^±30: finite in float32, and so its square
-}
-
-
-@dataclass(frozen=True)
-class Family:
-    """How raw numbers become a law: of every coordinate alone, or of all m together."""
-
-    kind: Kind
-    outputs: Callable[[int], int]  # raw numbers for m coordinates
-    law: Callable[[list[Tensor], Positive], Distribution]  # pieces (B, m) -> law of batch (B,)
-    whole: bool = False  # the raw row (B, outputs) comes as one piece
-    link: Link = "softplus"
-    rows: Callable[[Tensor, Tensor], Tensor] | None = None  # raw, y -> loss: the same, faster
-
-
-def _each(law: Any, *arguments: Tensor) -> Distribution:
-    return D.Independent(law(*arguments, validate_args=False), 1, validate_args=False)
-
-
-def _negative_binomial(p: list[Tensor], positive: Positive) -> Distribution:
-    mean, failures = positive(p[0]), positive(p[1])
-    logits = mean.log() - failures.log()
-    return D.Independent(
-        D.NegativeBinomial(failures, logits=logits, validate_args=False), 1, validate_args=False
-    )
-
-
-def _cholesky(p: list[Tensor], positive: Positive) -> Distribution:
-    raw = p[0]  # (B, m + m(m+1)/2)
-    m = round((math.sqrt(8 * raw.shape[-1] + 9) - 3) / 2)
-    loc, scale, below = raw.split([m, m, m * (m - 1) // 2], -1)
-    row, column = torch.tril_indices(m, m, -1, device=raw.device)
-    L = torch.diag_embed(positive(scale))
-    L = L.index_put((torch.arange(len(L), device=raw.device)[:, None], row, column), below)
-    return D.MultivariateNormal(loc, scale_tril=L, validate_args=False)
-
-
-def _times(n: int) -> Callable[[int], int]:
-    return lambda m: n * m
-
-
-FAMILIES: dict[str, Family] = {
-    "normal": Family("real", _times(2), lambda p, f: _each(D.Normal, p[0], f(p[1]))),
-    "laplace": Family("real", _times(2), lambda p, f: _each(D.Laplace, p[0], f(p[1]))),
-    "student_t": Family(
-        "real", _times(3), lambda p, f: _each(D.StudentT, 2 + f(p[2]), p[0], f(p[1]))
-    ),
-    "lognormal": Family("positive", _times(2), lambda p, f: _each(D.LogNormal, p[0], f(p[1]))),
-    "gamma": Family(
-        "positive", _times(2), lambda p, f: _each(D.Gamma, f(p[0]), f(p[1])), link="exp"
-    ),
-    "exponential": Family(
-        "positive", _times(1), lambda p, f: _each(D.Exponential, f(p[0])), link="exp"
-    ),
-    "beta": Family("unit", _times(2), lambda p, f: _each(D.Beta, f(p[0]), f(p[1]))),
-    "von_mises": Family("angle", _times(2), lambda p, f: _each(D.VonMises, p[0], f(p[1]))),
-    "bernoulli": Family(
-        "binary",
-        _times(1),
-        lambda p, f: D.Independent(D.Bernoulli(logits=p[0], validate_args=False), 1, False),
-        rows=lambda raw, y: functional.binary_cross_entropy_with_logits(
-            raw, y, reduction="none"
-        ).sum(1),
-    ),
-    "categorical": Family(
-        "labels",
-        _times(1),
-        lambda p, f: D.Categorical(logits=p[0], validate_args=False),
-        whole=True,
-        rows=lambda raw, y: functional.cross_entropy(raw, y, reduction="none"),
-    ),
-    "poisson": Family("count", _times(1), lambda p, f: _each(D.Poisson, f(p[0])), link="exp"),
-    "negative_binomial": Family("count", _times(2), _negative_binomial, link="exp"),
-    "multivariate_normal": Family("real", lambda m: m + m * (m + 1) // 2, _cholesky, whole=True),
-    "plackett_luce": Family("ranking", _times(1), lambda p, f: PlackettLuce(p[0]), whole=True),
-}
-
-SUPPORTS: dict[Kind, tuple[str, Callable[[Tensor, int], Tensor]]] = {
-    "real": ("a finite number", lambda y, m: torch.isfinite(y)),
-    "positive": ("a number above 0", lambda y, m: torch.isfinite(y) & (y > 0)),
-    "unit": ("a number between 0 and 1, both excluded", lambda y, m: (y > 0) & (y < 1)),
-    "angle": ("an angle in [-pi, pi]", lambda y, m: y.abs() <= math.pi * (1 + 1e-6)),
-    "binary": ("0 or 1", lambda y, m: (y == 0) | (y == 1)),
-    "count": ("a count 0, 1, 2, ...", lambda y, m: torch.isfinite(y) & (y >= 0) & (y == y.round())),
-    "labels": ("a label 0 to {k}", lambda y, m: (y >= 0) & (y < m) & (y == y.round())),
-    "ranking": ("items 0 to {k}, each once", lambda y, m: (y.sort(-1).values
-        == torch.arange(m, device=y.device)).all(-1)),
-}  # fmt: skip
-
-
-def check_support(y: Tensor, kind: Kind, m: int, name: str) -> None:
-    """Raise ``DataError`` with the first row of ``y`` that is NaN or outside the support."""
-    says, inside = SUPPORTS[kind]
-    good = inside(y, m)
-    if not bool(good.all()):
-        at = (~good).nonzero()[0].tolist()
-        raise DataError(
-            f"y[{', '.join(map(str, at))}] is {y[tuple(at)].tolist()}, but {name} needs "
-            f"{says.format(k=m - 1)}; fix the target or choose a head for its support"
-        )
+from groundstate.nn.head_families import (
+    FAMILIES,
+    LINKS,
+    SUPPORTS,
+    Family,
+    Kind,
+    Link,
+    check_support,
+)
 
 
 class Head(nn.Module):
@@ -246,11 +140,12 @@ class DistributionHead(Head):
     dist : a name of the table above
     m : coordinates of y; labels or items for "categorical" and "plackett_luce"
     link : how raw numbers become positive: "softplus" is :math:`\log(1 + e^a) + 10^{-6}`, "exp"
-        :math:`e^a`; None is the family's own, "exp" for rates and counts, else "softplus"
+        :math:`e^a` with a cut at ±30; None is the family's own, "exp" for rates and counts, else "softplus"
     covariance : of "multivariate_normal": "cholesky", or "diagonal" for independent coordinates
 
     Examples
     --------
+    >>> import torch
     >>> head = DistributionHead("poisson")
     >>> head(torch.tensor([[0.5]]), torch.tensor([[3.0]]))
     tensor([1.9405])
@@ -290,16 +185,28 @@ class DistributionHead(Head):
     def extra_repr(self) -> str:
         return f"{self.name!r}, m={self.m}, link={self.link!r}"
 
-    def dist(self, raw: Tensor) -> Distribution:
+    def _pieces(self, raw: Tensor) -> list[Tensor]:
         raw = self.raw(raw)
         shape = (len(raw), self.n_outputs // self.m, self.m)
-        pieces = [raw] if self.family.whole else list(raw.view(shape).unbind(1))
-        return self.family.law(pieces, LINKS[self.link])
+        return [raw] if self.family.whole else list(raw.view(shape).unbind(1))
+
+    def dist(self, raw: Tensor) -> Distribution:
+        return self.family.law(self._pieces(raw), LINKS[self.link])
 
     def forward(self, raw: Tensor, y: Tensor) -> Tensor:
         if self.family.rows is not None:
-            return self.family.rows(self.raw(raw), self.target(y, raw))
+            return self.family.rows(self._pieces(raw), LINKS[self.link], self.target(y, raw))
         return super().forward(raw, y)
 
 
-__all__ = ["FAMILIES", "LINKS", "SUPPORTS", "DistributionHead", "Family", "Head", "check_support"]
+__all__ = [
+    "FAMILIES",
+    "LINKS",
+    "SUPPORTS",
+    "DistributionHead",
+    "Family",
+    "Head",
+    "Kind",
+    "Link",
+    "check_support",
+]

@@ -97,6 +97,14 @@ def init_(
     return net
 
 
+def linear(d_in: int, d_out: int, bias: bool = True) -> nn.Linear:
+    """A linear layer on torch's default device whose values are not set yet and cost no draw."""
+    layer: nn.Linear = nn.utils.skip_init(
+        nn.Linear, d_in, d_out, bias=bias, device=torch.get_default_device()
+    )
+    return layer
+
+
 def layers_with_activation(net: nn.Module) -> Iterator[tuple[Layer, nn.Module | None]]:
     """Every linear or convolution layer with the activation it feeds, None before another layer."""
     weighted = (nn.Linear, *_CONV, *_TRANSPOSED)
@@ -133,6 +141,8 @@ def _fill(
     rectified: bool,
 ) -> None:
     weight, bias = layer.weight, layer.bias
+    if weight.is_meta:  # shapes alone: there is nothing to set
+        return
     inn, out = (max(1, fan) for fan in fans(layer))
     if bias is not None:
         bias.zero_()
@@ -175,4 +185,12 @@ def _uniform(weight: Tensor, radius: float, generator: torch.Generator) -> None:
     weight.copy_((2 * draw - 1) * radius)
 
 
-__all__ = ["MODES", "SCHEMES", "IdenticalUnits", "fans", "init_", "layers_with_activation"]
+__all__ = [
+    "MODES",
+    "SCHEMES",
+    "IdenticalUnits",
+    "fans",
+    "init_",
+    "layers_with_activation",
+    "linear",
+]

@@ -14,7 +14,7 @@ from groundstate.nn.activations import ACTIVATIONS, Maxout
 from groundstate.nn.activations import activation as make_activation
 from groundstate.nn.contract import blocks, rows_of
 from groundstate.nn.dropout import Dropout
-from groundstate.nn.initialise import init_
+from groundstate.nn.initialise import init_, linear
 from groundstate.nn.norms import norm as make_norm
 from groundstate.nn.residual import Residual, dense_branch
 
@@ -108,7 +108,7 @@ class MLP(nn.Module):
         for width, kind in zip(self.widths, kinds):
             made = _made(kind)
             pieces = made.k if isinstance(made, Maxout) else 1
-            blocks.append(_linear(before, width * pieces, self.bias and not batch))
+            blocks.append(linear(before, width * pieces, self.bias and not batch))
             if self.norm is not None and self.norm_position == "pre":
                 blocks.append(make_norm(self.norm, width * pieces))
             blocks.append(made)
@@ -117,12 +117,12 @@ class MLP(nn.Module):
             if self.dropout:
                 blocks.append(Dropout(self.dropout))
             before = width
-        return [*blocks, _linear(before, self.out_features, self.bias)]
+        return [*blocks, linear(before, self.out_features, self.bias)]
 
     def _residual(self, kinds: Sequence[Kind]) -> list[nn.Module]:
         if any(isinstance(_made(kind), Maxout) for kind in kinds):
             raise Unsupported("residual=True adds layers of equal width, which maxout changes")
-        blocks: list[nn.Module] = [_linear(self.in_features, self.widths[0], self.bias)]
+        blocks: list[nn.Module] = [linear(self.in_features, self.widths[0], self.bias)]
         before = self.widths[0]
         for width, kind in zip(self.widths[1:], kinds):
             branch = dense_branch(
@@ -135,7 +135,7 @@ class MLP(nn.Module):
         blocks.append(_made(kinds[-1]))
         if self.dropout:
             blocks.append(Dropout(self.dropout))
-        return [*blocks, _linear(before, self.out_features, self.bias)]
+        return [*blocks, linear(before, self.out_features, self.bias)]
 
     @property
     def activation(self) -> Kind | Sequence[Kind]:
@@ -217,11 +217,6 @@ def network(
     if isinstance(net, nn.Module):
         return net
     return MLP(d_in, tuple(net), d_out, activation, init="lecun", generator=generator)
-
-
-def _linear(d_in: int, d_out: int, bias: bool) -> nn.Linear:
-    layer: nn.Linear = nn.utils.skip_init(nn.Linear, d_in, d_out, bias=bias)
-    return layer
 
 
 def _made(kind: Kind) -> nn.Module:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.nn.contract import blocks, rows_of
-from groundstate.nn.initialise import init_
+from groundstate.nn.initialise import init_, linear
 
 
 @blocks.register(
@@ -38,7 +38,7 @@ class PoolHead(nn.Module):
         super().__init__()
         self.in_channels, self.out_features = in_channels, out_features
         self.pool = nn.AdaptiveAvgPool2d(1)
-        self.linear = nn.utils.skip_init(nn.Linear, in_channels, out_features)
+        self.linear = linear(in_channels, out_features)
         init_(self, "auto", generator)
 
     def config(self) -> dict[str, Any]:

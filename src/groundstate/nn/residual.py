@@ -12,7 +12,7 @@ from groundstate.errors import ShapeError, Unsupported
 from groundstate.nn.activations import activation as make_activation
 from groundstate.nn.contract import blocks, rows_of
 from groundstate.nn.dropout import Dropout
-from groundstate.nn.initialise import init_
+from groundstate.nn.initialise import init_, linear
 from groundstate.nn.norms import norm as make_norm
 
 SCALES = (1, "depth", "zero")
@@ -114,7 +114,7 @@ def dense_branch(
     width = in_features if order == "pre" else out_features
     inner: list[nn.Module] = [] if norm is None else [make_norm(norm, width)]
     inner.append(make_activation(activation))
-    layer = nn.utils.skip_init(nn.Linear, in_features, out_features, bias=bias)
+    layer = linear(in_features, out_features, bias)
     made = nn.Sequential(*inner, layer) if order == "pre" else nn.Sequential(layer, *inner)
     if dropout:
         made.append(Dropout(dropout))
@@ -138,14 +138,13 @@ def _projection(
         return project
     if project != "auto":
         raise Unsupported(f"project {project!r} is not known; use None, 'auto' or a module")
-    linear = [m for m in branch.modules() if isinstance(m, nn.Linear)]
-    if not linear:
+    dense = [m for m in branch.modules() if isinstance(m, nn.Linear)]
+    if not dense:
         raise Unsupported("project='auto' reads widths from linear layers, the branch has none")
-    d_in, d_out = linear[0].in_features, linear[-1].out_features
+    d_in, d_out = dense[0].in_features, dense[-1].out_features
     if d_in == d_out:
         return None
-    made: nn.Module = nn.utils.skip_init(nn.Linear, d_in, d_out, bias=False)
-    return init_(made, "lecun", generator)
+    return init_(linear(d_in, d_out, bias=False), "lecun", generator)
 
 
 __all__ = ["ORDERS", "SCALES", "Residual", "dense_branch"]

@@ -188,6 +188,8 @@ class Whiten(Center):
             forth = torch.linalg.inv(back)
         else:
             values, vectors = values.flip(0), vectors.flip(1)
+            lead = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
+            vectors = vectors * torch.where(lead < 0, -1.0, 1.0)  # the largest entry is positive
             forth = values.rsqrt()[:, None] * vectors.T
             back = vectors * values.sqrt()
             if self.method == "zca":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from groundstate.report.curves import plot_band, plot_landscape, plot_probabilities
 from groundstate.report.density import compare_densities
 from groundstate.report.facts import fingerprint, report_facts
 from groundstate.report.folder import write
@@ -9,6 +10,7 @@ from groundstate.report.html import page
 from groundstate.report.job import Settings, Study, study
 from groundstate.report.pictures import draw_all, draw_survey
 from groundstate.report.script import reproduce_script
+from groundstate.report.simplex import plot_simplex
 from groundstate.report.svg import Picture, inline_svg
 from groundstate.report.unlabelled import Survey, survey, survey_facts
 from groundstate.report.verdict import three_sentences
@@ -24,6 +26,10 @@ __all__ = [
     "fingerprint",
     "inline_svg",
     "page",
+    "plot_band",
+    "plot_landscape",
+    "plot_probabilities",
+    "plot_simplex",
     "report_facts",
     "reproduce_script",
     "study",

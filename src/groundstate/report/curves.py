@@ -18,7 +18,6 @@ F64 = NDArray[np.float64]
 # pictures for a notebook or a page that has no style of its own
 ACCENT, SECOND, MUTED = "#3b6fb6", "#d9822b", "#8a8f98"
 GROUPS = (ACCENT, SECOND, "#4c9f70", "#a05195", "#c9a227", "#4db6c4", "#d16ba5", MUTED)
-CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 
 
 def _figure(columns: int = 1, width: float = 4.6, **kind: Any) -> tuple[Figure, list[Any]]:
@@ -104,50 +103,6 @@ def plot_probabilities(
     return fig
 
 
-def simplex_points(p: ArrayLike) -> F64:
-    """Probabilities of three classes as points of a triangle, ``(n, 2)``.
-
-    >>> simplex_points([[1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]]).round(3).tolist()
-    [[0.0, 0.0], [0.5, 0.289]]
-    """
-    values = _array(p)
-    if values.ndim != 2 or values.shape[1] != 3 or not np.allclose(values.sum(1), 1, atol=1e-4):
-        raise DataError(
-            f"the triangle is for probabilities of 3 classes (n, 3), got {values.shape}"
-        )
-    return values @ CORNERS
-
-
-def plot_simplex(p: ArrayLike, y: ArrayLike | None = None, labels: Any = (0, 1, 2)) -> Figure:
-    """Predicted probabilities of three classes in their triangle; borders of the decision meet at ⅓.
-
-    Parameters
-    ----------
-    p : ``(n, 3)``
-    y : true labels 0, 1, 2 that colour the points
-    labels : names of the corners
-
-    Examples
-    --------
-    >>> len(plot_simplex([[0.2, 0.3, 0.5]], [2]).axes)
-    1
-    """
-    points = simplex_points(p)
-    colour = [GROUPS[int(k)] for k in (_array(p).argmax(1) if y is None else _array(y))]
-    fig, (ax,) = _figure(width=4.0)
-    ax.plot(*np.vstack([CORNERS, CORNERS[:1]]).T, color=MUTED, linewidth=1)
-    centre = CORNERS.mean(0)
-    for k in range(3):  # from the triple point to the middle of every side
-        middle = 0.5 * (CORNERS[k] + CORNERS[(k + 1) % 3])
-        ax.plot(*np.array([centre, middle]).T, color=MUTED, linewidth=1, linestyle=":")
-        outward = CORNERS[k] + 0.08 * (CORNERS[k] - centre)
-        ax.text(*outward, str(labels[k]), ha="center", va="center")
-    ax.scatter(*points.T, s=10, color=colour, alpha=0.7)
-    ax.set_aspect("equal")
-    ax.set_axis_off()
-    return fig
-
-
 def plot_landscape(plane: Landscape, kind: Literal["contour", "surface"] = "contour") -> Figure:
     """A loss over a plane, with its path, minima and saddles; batches as thin contours.
 
@@ -189,4 +144,4 @@ def plot_landscape(plane: Landscape, kind: Literal["contour", "surface"] = "cont
     return fig
 
 
-__all__ = ["plot_band", "plot_landscape", "plot_probabilities", "plot_simplex", "simplex_points"]
+__all__ = ["plot_band", "plot_landscape", "plot_probabilities"]

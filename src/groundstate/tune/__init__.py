@@ -62,7 +62,7 @@ def __getattr__(name: str) -> Any:
     try:
         value = getattr(import_module(_LAZY[name]), name)
     except ModuleNotFoundError as error:
-        if error.name == "optuna":
+        if (error.name or "").partition(".")[0] == "optuna":
             raise Unsupported(MISSING) from error
         raise
     globals()[name] = value

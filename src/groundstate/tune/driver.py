@@ -45,6 +45,14 @@ def open_study(storage: Any, name: str) -> Study:
         optuna.logging.set_verbosity(level)
 
 
+def _quasi(seed: int) -> BaseSampler:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return optuna.samplers.QMCSampler(seed=seed, warn_asynchronous_seeding=False)
+
+
 class _Grid(optuna.samplers.GridSampler):
     """Optuna's grid, which would stop a loop of Optuna's; here the driver counts."""
 
@@ -58,7 +66,7 @@ class Driver:
     def __init__(self, tune: Any, study: Study, space: Space, plan: Plan, key: Key) -> None:
         self.tune, self.study, self.space, self.plan, self.key = tune, study, space, plan, key
         last = plan.stages[-1][0]
-        self.pruner = pruner_of(tune.pruner, len(plan.stages), last)
+        self.pruner = pruner_of(tune.pruner, last)
         self.stages = plan.stages
         if isinstance(self.pruner, optuna.pruners.NopPruner):
             self.stages = plan.at_once()
@@ -104,7 +112,7 @@ class Driver:
         return start, end
 
     def _round(self, slots: list[int]) -> None:
-        asked = [self._ask(slot) for slot in slots]
+        asked = [trial for slot in slots if (trial := self._ask(slot)) is not None]
         runs: list[tuple[Trial, Run]] = []
         for trial in asked:
             if slot_of_live(trial) >= self.total:  # another worker was quicker
@@ -112,18 +120,19 @@ class Driver:
                 continue
             trial.set_user_attr(_WORKER, f"{socket.gethostname()}:{os.getpid()}")
             runs.append((trial, self.plan.run(self.space.suggest(trial))))
-        before = self._bounds(min(slots))[0]
+        # a round goes from stage to stage together; processes that share a study do not
+        before = self._bounds(min(slots))[0] if self.tune.shared else max(slots) + 1
         for report, tasks in self.stages:
             alive = [(trial, run) for trial, run in runs if run.error is None]
             if not alive:
                 break
             self.plan.advance([run for _, run in alive], tasks, int(self.tune.n_jobs))
             last = report == self.stages[-1][0]
+            alive = [(trial, run) for trial, run in alive if run.error is None]
             for trial, run in alive:
-                if run.error is not None:
-                    continue
                 self._report(trial, run, report)
                 run.best = _best(run, report)
+            for trial, run in alive:
                 if not last and should_prune(self.study, self.pruner, trial.number, before):
                     self._tell(trial, run, TrialState.PRUNED)
                     runs = [row for row in runs if row[0] is not trial]
@@ -138,9 +147,12 @@ class Driver:
             for fold in range(len(run.risks)):
                 trial.report(float(run.risks[: fold + 1].mean()), fold + 1)
 
-    def _ask(self, slot: int) -> Trial:
+    def _ask(self, slot: int) -> Trial | None:
+        """A new trial in a place; None when another worker has taken it since."""
         self.study.sampler = self._sampler(slot)
         known = self.study._storage.get_all_trials(self.study._study_id, deepcopy=False)
+        if any(slot_of(trial) == slot and not _is_lost(trial) for trial in known):
+            return None
         if len(known) != slot:  # the number will not be the place
             self.study.enqueue_trial({}, user_attrs={SLOT: slot})
         return self.study.ask()
@@ -192,7 +204,7 @@ class Driver:
         if kind == "grid":
             return _Grid(self.space.labels(), seed=always)
         made = {
-            "qmc": lambda: optuna.samplers.QMCSampler(seed=always, warn_asynchronous_seeding=False),
+            "qmc": lambda: _quasi(always),
             "tpe": lambda: optuna.samplers.TPESampler(seed=seed),
             "gp": lambda: optuna.samplers.GPSampler(seed=seed),
         }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.func import grad
-from torch.utils.checkpoint import checkpoint
+from torch.func import grad, vjp
 
 from groundstate.errors import DataError
 from groundstate.learn.gradients import jvp
@@ -134,7 +134,7 @@ def _solve(
     tol: float,
     max_iter: int,
 ) -> Tensor:
-    """Conjugate gradients on (H + damping) v = b; no step reads a number back."""
+    """Conjugate gradients on (H + damping) v = b; one look at the residual every ten steps."""
     slope = grad(learn.train, argnums=0)
 
     def product(v: Tensor) -> Tensor:
@@ -143,7 +143,9 @@ def _solve(
     x, r = torch.zeros_like(b), b.clone()
     p, rr = r.clone(), r @ r
     enough = (tol**2) * rr
-    for _ in range(min(max_iter, 10 * len(b))):
+    for i in range(min(max_iter, 10 * len(b))):
+        if i % 10 == 0 and bool(rr <= enough):
+            break
         Hp = product(p)
         curvature = p @ Hp
         # once converged, the steps are zero
@@ -178,23 +180,27 @@ def _forward(learn: Problem, params: Tensor) -> Tensor:
 
 
 def _reverse(learn: Problem, params: Tensor, segment: int) -> Tensor:
+    """Keep the state every few steps, then go back, recomputing one segment at a time."""
     step = _step(learn)
-    lam = params.clone().requires_grad_()
 
     def several(theta: Tensor, lam: Tensor, count: int) -> Tensor:
         for _ in range(count):
             theta = step(theta, lam)
         return theta
 
-    theta = learn.theta.detach().clone().requires_grad_()
+    theta = learn.theta.detach()
+    kept: list[tuple[Tensor, int]] = []
     done = 0
-    with torch.enable_grad():
-        while done < learn.steps:
-            count = min(segment, learn.steps - done)
-            theta = checkpoint(several, theta, lam, count, use_reentrant=False)
-            done += count
-        risk = learn.validation(theta, lam)
-        (slope,) = torch.autograd.grad(risk, lam)
+    while done < learn.steps:
+        count = min(segment, learn.steps - done)
+        kept.append((theta, count))
+        theta = several(theta, params, count).detach()
+        done += count
+    pull, slope = grad(learn.validation, argnums=(0, 1))(theta, params)
+    for start, count in reversed(kept):
+        back = vjp(partial(several, count=count), start, params)[1]
+        pull, more = back(pull)
+        slope = slope + more
     return slope
 
 

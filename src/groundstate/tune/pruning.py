@@ -20,7 +20,7 @@ from groundstate.tune.rounds import slot_of
 NAMES = ("median", "halving", "hyperband")
 
 
-def pruner_of(pruner: Any, stages: int, last: int) -> BasePruner:
+def pruner_of(pruner: Any, last: int) -> BasePruner:
     """Optuna's pruner of a name, or the pruner that was passed."""
     if isinstance(pruner, BasePruner):
         return pruner
@@ -29,14 +29,14 @@ def pruner_of(pruner: Any, stages: int, last: int) -> BasePruner:
     if pruner == "median":
         return MedianPruner(n_startup_trials=5)
     if pruner == "halving":
-        return SuccessiveHalvingPruner(min_resource=1, reduction_factor=2)
+        return SuccessiveHalvingPruner(min_resource=1, reduction_factor=4)
     if pruner == "hyperband":
-        return HyperbandPruner(min_resource=1, max_resource=max(last, 1), reduction_factor=2)
+        return HyperbandPruner(min_resource=1, max_resource=max(last, 1), reduction_factor=4)
     raise DataError(f"pruner is None, one of {', '.join(NAMES)} or optuna's, got {pruner!r}")
 
 
 class EarlierRounds:
-    """A study that shows a pruner the trials of earlier rounds and the one in question alone."""
+    """A study that shows a pruner the trials below a place and the one in question alone."""
 
     def __init__(self, study: Study, before: int, number: int) -> None:
         self._study, self._before, self._number = study, before, number
@@ -64,7 +64,7 @@ class EarlierRounds:
 
 
 def should_prune(study: Study, pruner: BasePruner, number: int, before: int) -> bool:
-    """Whether the trial is not worth going on with, judged by trials of earlier rounds."""
+    """Whether the trial is not worth going on with, judged by the trials in places before."""
     if isinstance(pruner, NopPruner):
         return False
     trial = study._storage.get_trial(study._storage.get_trial_id_from_study_id_trial_number(

@@ -65,7 +65,7 @@ class Ensemble:
     """
 
     def __init__(
-        self, Z: Floats, y: Floats, key: Key, members: int = 16, width: int = 32, steps: int = 300
+        self, Z: Floats, y: Floats, key: Key, members: int = 12, width: int = 24, steps: int = 200
     ) -> None:
         import torch
 

@@ -163,9 +163,9 @@ class Tune(MetaEstimatorMixin, BaseEstimator):
         validation : (X, y) or (X, y, sample_weight) of other rows, or positions of rows of X;
             used with ``cv=None``
         """
+        optuna_module()  # says what to install
         from groundstate.tune.driver import Driver, open_study
 
-        optuna_module()
         self._check()
         space = default_space(self.estimator) if self.space is None else Space(self.space)
         if space.function is None:

@@ -84,7 +84,7 @@ def bootstrap(
     --------
     >>> x = np.arange(40.0) % 7
     >>> print(bootstrap("mean", x))
-    2.875 (2.275 to 3.475)
+    2.875 (2.275 to 3.5)
     """
     if not arrays:
         raise DataError("bootstrap needs at least one array of rows")

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Draw = Callable[[int, np.random.Generator], Floats]
 
 _BLOCK = 2**22  # numbers in one block of counts: 32 MiB
-FEW_ROWS = 2048  # up to here every row is drawn, above means are drawn by cells
+FEW_ROWS = 8192  # up to here every row is drawn, above means are drawn by cells
 _PER_CELL = 25  # drawing the count of a cell costs as much as drawing this many rows
 _ALONE = 64  # far rows that keep a cell of their own
 
@@ -144,6 +144,19 @@ class Cells:
 
     def draws(self, n: int, generator: np.random.Generator) -> Floats:
         """Means of n resamples.  # (n, M)"""
+        size = round(float(self.weight.sum()))
+        whole = bool((self.weight == np.round(self.weight)).all())
+        if self.spread is None and whole and 0 < size < len(self.weight) * _PER_CELL:
+            from groundstate.math.stats.resample_kernels import mean_draws
+
+            ones = size == len(self.weight)
+            pick = np.arange(0) if ones else np.repeat(
+                np.arange(len(self.weight)), self.weight.astype(np.int64)
+            )  # fmt: skip
+            high, low = generator.integers(0, 2**63, 2, dtype=np.uint64)
+            cells = np.ascontiguousarray(self.means)
+            found: Floats = mean_draws(cells, pick.astype(np.int64), size, high, low, n)
+            return found
         parts = []
         for block in counts(self.weight, n, generator):
             total = block.sum(1, keepdims=True)

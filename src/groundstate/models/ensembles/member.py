@@ -2,6 +2,7 @@ r"""A fitted estimator as a member of a committee: its answers read as an energy
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -146,17 +147,44 @@ def member(base: Any, k: int | None, seeds: bool = True) -> Member:
             return ValueMember(x.shape[1], y.shape[1], model)
         return ClassMember(x.shape[1], k, model)
 
+    if seeds and hasattr(base, "_fit_population"):
+        fitted.together = partial(_together, base, k)  # type: ignore[attr-defined]
     return fitted
+
+
+def _together(
+    base: Any, k: int | None, x: Tensor, y: Tensor, weights: list[Tensor | None], keys: list[Key]
+) -> list[Energy] | None:
+    """All members as one program, None where the estimator or the rows ask for single fits."""
+    X, target = x.cpu().numpy(), y.cpu().numpy()
+    if k is None and target.shape[1] == 1:
+        target = target[:, 0]
+    own: NDArray[np.float64] | None = None
+    if any(w is not None for w in weights):
+        rows = [torch.ones(len(x)) if w is None else w for w in weights]
+        own = torch.stack([w.double().cpu() for w in rows]).numpy()
+        if k is not None and any(len(np.unique(target[w > 0])) < k for w in own):
+            return None
+    models = base._fit_population(X, target, own, [_seeds(base, key) for key in keys])
+    if models is None:
+        return None
+    if k is None:
+        return [ValueMember(x.shape[1], y.shape[1], model) for model in models]
+    return [ClassMember(x.shape[1], k, model) for model in models]
 
 
 def seeded(model: Any, key: Key) -> Any:
     """Give every ``random_state`` of a model, also of its parts, a seed of its own."""
-    seeds = {
+    seeds = _seeds(model, key)
+    return model.set_params(**seeds) if seeds else model
+
+
+def _seeds(model: Any, key: Key) -> dict[str, int]:
+    return {
         name: key.fold(name).low % 2**31
         for name in sorted(model.get_params(deep=True))
         if name == "random_state" or name.endswith("__random_state")
     }
-    return model.set_params(**seeds) if seeds else model
 
 
 def _whole(weight: NDArray[np.float64], base: Any) -> NDArray[np.int64]:

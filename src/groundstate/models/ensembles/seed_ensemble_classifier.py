@@ -5,9 +5,10 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from groundstate.models.ensembles.committees import CommitteeClassifier
+from groundstate.models.ensembles.varied import VariedCommittee
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
 from groundstate.registry import models
 
@@ -15,7 +16,7 @@ from groundstate.registry import models
 @models.register(
     family="ensembles", task="classification", role="classifier", max_rows=2_000, auto=False
 )
-class SeedEnsembleClassifier(CommitteeClassifier):
+class SeedEnsembleClassifier(VariedCommittee, CommitteeClassifier):
     r"""The average of one model fitted to the same rows with different seeds.
 
     .. math::
@@ -23,13 +24,20 @@ class SeedEnsembleClassifier(CommitteeClassifier):
 
     What is averaged away is the part of the error that comes from the random choices of the
     fit itself: starting weights, mini-batches, columns tried. A model without ``random_state`` gives
-    members that are all the same.
+    members that are all the same. Networks of one shape are trained side by side, as one program.
+    ``predict_spread`` says how far the members are apart.
 
     Parameters
     ----------
     estimator : classifier of any kind, default=None
         A decision tree that tries a random part of the columns per node unless given.
     n_estimators : int, default=10
+    vary : sequence of str, default=("init", "order")
+        What members differ in: "init", the initial weights, and "order", the order of the rows and
+        other choices on the way (only networks can part the two); "bootstrap", rows drawn with
+        replacement.
+    voting : "soft" or "hard", default="soft"
+        Average the probabilities, or count the votes.
     n_jobs : int or None
         Threads.
     random_state : int, default=None
@@ -58,6 +66,8 @@ class SeedEnsembleClassifier(CommitteeClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "vary": ["array-like"],
+        "voting": [StrOptions({"soft", "hard"})],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "device": "no_validation",  # type: ignore[dict-item]
@@ -69,6 +79,8 @@ class SeedEnsembleClassifier(CommitteeClassifier):
         estimator: Any = None,
         n_estimators: int = 10,
         *,
+        vary: Any = ("init", "order"),
+        voting: str = "soft",
         n_jobs: int | None = None,
         random_state: Any = None,
         device: Any = None,
@@ -76,10 +88,16 @@ class SeedEnsembleClassifier(CommitteeClassifier):
     ) -> None:
         self.estimator = estimator
         self.n_estimators = n_estimators
+        self.vary = vary
+        self.voting = voting
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.device = device
         self.callbacks = callbacks
+
+    @property
+    def _hard(self) -> bool:  # type: ignore[override]
+        return self.voting == "hard"
 
     def _kinds(self) -> list[Any]:
         default = DecisionTreeClassifier(max_features="sqrt")

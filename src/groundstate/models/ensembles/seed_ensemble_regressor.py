@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import HasMethods, Interval
 
 from groundstate.models.ensembles.committees import CommitteeRegressor
+from groundstate.models.ensembles.varied import VariedCommittee
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
 from groundstate.registry import models
 
@@ -15,7 +16,7 @@ from groundstate.registry import models
 @models.register(
     family="ensembles", task="regression", role="regressor", max_rows=2_000, auto=False
 )
-class SeedEnsembleRegressor(CommitteeRegressor):
+class SeedEnsembleRegressor(VariedCommittee, CommitteeRegressor):
     r"""The average of one model fitted to the same rows with different seeds.
 
     .. math::
@@ -23,13 +24,18 @@ class SeedEnsembleRegressor(CommitteeRegressor):
 
     What is averaged away is the part of the error that comes from the random choices of the
     fit itself: starting weights, mini-batches, columns tried. A model without ``random_state`` gives
-    members that are all the same.
+    members that are all the same. Networks of one shape are trained side by side, as one program.
+    ``predict_spread`` says how far the members are apart.
 
     Parameters
     ----------
     estimator : regressor of any kind, default=None
         A decision tree that tries a random part of the columns per node unless given.
     n_estimators : int, default=10
+    vary : sequence of str, default=("init", "order")
+        What members differ in: "init", the initial weights, and "order", the order of the rows and
+        other choices on the way (only networks can part the two); "bootstrap", rows drawn with
+        replacement.
     n_jobs : int or None
         Threads.
     random_state : int, default=None
@@ -57,6 +63,7 @@ class SeedEnsembleRegressor(CommitteeRegressor):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "vary": ["array-like"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "device": "no_validation",  # type: ignore[dict-item]
@@ -68,6 +75,7 @@ class SeedEnsembleRegressor(CommitteeRegressor):
         estimator: Any = None,
         n_estimators: int = 10,
         *,
+        vary: Any = ("init", "order"),
         n_jobs: int | None = None,
         random_state: Any = None,
         device: Any = None,
@@ -75,6 +83,7 @@ class SeedEnsembleRegressor(CommitteeRegressor):
     ) -> None:
         self.estimator = estimator
         self.n_estimators = n_estimators
+        self.vary = vary
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.device = device

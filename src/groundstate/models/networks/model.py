@@ -25,6 +25,7 @@ from groundstate.learn.trainer import Stochastic
 from groundstate.models.arrays import Home
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.networks.population import PopulationMixin
+from groundstate.models.networks.seeds import init_key, order_key
 
 CHUNK = 2**16  # rows answered at once
 FTOL = 1e7 * 2.0**-52
@@ -134,7 +135,7 @@ class NetworkModel(PopulationMixin, EnergyEstimator):
         X = dense(X)
         energy = self._continued(X, y)
         if energy is None:
-            key = Key.of(self.random_state).fold("init")
+            key = init_key(self.random_state).fold("init")
             d = X.shape[1]
             energy = self._outcome(X, y, lambda outputs: self._network(d, outputs, key))
             self._forget()
@@ -219,17 +220,13 @@ class NetworkModel(PopulationMixin, EnergyEstimator):
     def _run(self, plan: Plan, data: Any, weight: Any, callbacks: Any, checked: bool) -> History:
         if self.verbose:
             callbacks = [*callbacks, Progress(type(self).__name__)]
+        seed, self.random_state = self.random_state, order_key(self.random_state)
         if self._partial and self.t_:  # another order than last time
-            seed, self.random_state = (
-                self.random_state,
-                Key.of(self.random_state).fold("t", self.t_),
-            )
-            try:
-                history = super()._run(plan, data, weight, callbacks, True)
-            finally:
-                self.random_state = seed
-        else:
+            self.random_state = self.random_state.fold("t", self.t_)
+        try:
             history = super()._run(plan, data, weight, callbacks, True)
+        finally:
+            self.random_state = seed
         self._describe(history, plan)
         return history
 

@@ -23,6 +23,7 @@ from groundstate.learn.population_stop import Plateaus, Rests
 from groundstate.learn.trainer import Stochastic
 from groundstate.models.arrays import tensor
 from groundstate.models.base import EnergyEstimator, Plan
+from groundstate.models.networks.seeds import order_key
 
 if TYPE_CHECKING:
     _Base = EnergyEstimator
@@ -218,7 +219,7 @@ def _learn(
         strength=[float(getattr(m.plan.penalty, "strength", 0.0)) for m in members],
         settings=settings,
         sample_weight=torch.from_numpy(np.stack(full)) if weighted else None,
-        random_state=[getattr(m.model, "random_state", 0) for m in members],
+        random_state=[order_key(getattr(m.model, "random_state", 0)) for m in members],
         rest=rest,
     )
     for member, history in zip(members, histories, strict=True):

@@ -1,0 +1,120 @@
+"""Training steps on a GPU: the trainer against the same loop by hand, with the same flags.
+
+Run with ``PYTHONPATH=src python bench/scripts/neural_gpu.py``; prints one JSON line per case.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import partial
+from itertools import pairwise
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from groundstate.energy import NetClassEnergy
+from groundstate.learn import Checkpoint, SoftMin, Stochastic, fit
+
+CASES = {
+    "20-100-3": ((20, 100, 3), 200, 40_000, 5),
+    "50-256-128-10": ((50, 256, 128, 10), 256, 51_200, 5),
+    "784-1024-1024-10": ((784, 1024, 1024, 10), 512, 102_400, 5),
+}
+FLAGS: list[tuple[str, bool | str]] = [
+    ("32", False), ("tf32", False), ("bf16", False), ("fp16", False), ("32", "reduce-overhead"),
+]  # fmt: skip
+
+
+def net(sizes: tuple[int, ...], device: str) -> nn.Sequential:
+    torch.manual_seed(0)
+    layers: list[nn.Module] = []
+    for a, b in pairwise(sizes):
+        layers += [nn.Linear(a, b), nn.ReLU()]
+    return nn.Sequential(*layers[:-1]).to(device)
+
+
+def by_hand(model: Any, x: Tensor, y: Tensor, batch: int, epochs: int, precision: str) -> None:
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+    half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
+    scaler = torch.amp.GradScaler(x.device.type, enabled=precision == "fp16")
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    for _ in range(epochs):
+        order = torch.randperm(len(x), device=x.device)
+        xs, ys = x[order], y[order]
+        for at in range(0, len(x), batch):
+            with torch.autocast(x.device.type, dtype=half, enabled=half is not None):
+                loss = cross_entropy(model(xs[at : at + batch]), ys[at : at + batch])
+            optimizer.zero_grad()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    torch.set_float32_matmul_precision("highest")
+
+
+def ours(energy: Any, x: Tensor, y: Tensor, solver: Stochastic, losses: list[float]) -> None:
+    history = fit(energy, {"x": x, "y": y}, SoftMin(), solver, random_state=0)
+    losses.append(history.objective[-1])
+
+
+def timed(run: Any, device: str) -> float:
+    if device == "cuda":
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    run()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    for name, (sizes, batch, rows, epochs) in CASES.items():
+        g = torch.Generator().manual_seed(1)
+        x = torch.randn(rows, sizes[0], generator=g).to(device)
+        y = torch.randint(sizes[-1], (rows,), generator=g).to(device)
+        steps = epochs * -(-rows // batch)
+        for precision, wish in FLAGS:
+            best = {"ours": float("inf"), "hand": float("inf")}
+            losses: list[float] = []
+            for _ in range(4):  # the first round also compiles
+                solver = Stochastic(batch_size=batch, max_epochs=epochs, tol=None,
+                                    precision=precision, compile=wish)  # fmt: skip
+                model: Any = net(sizes, device)
+                if wish:
+                    model = torch.compile(model, mode=str(wish), dynamic=False)
+                hand = partial(by_hand, model, x, y, batch, epochs, precision)
+                own = NetClassEnergy(sizes[0], sizes[-1], net(sizes, device))
+                by_us = partial(ours, own, x, y, solver, losses)
+                for label, run in (("ours", by_us), ("hand", hand)):
+                    best[label] = min(best[label], timed(run, device))
+            row = {"case": name, "device": device, "precision": precision, "compile": wish}
+            row |= {k: round(1e6 * v / steps, 1) for k, v in best.items()}  # microseconds a step
+            row["ratio"] = round(best["ours"] / best["hand"], 3)
+            row["same"] = len(set(losses)) == 1
+            print(json.dumps(row), flush=True)
+    resumed(device)
+
+
+def resumed(device: str) -> None:
+    """Whether stopping in the middle and resuming gives the same numbers on this device."""
+    g = torch.Generator().manual_seed(0)
+    data = {"x": torch.randn(2000, 20, generator=g).to(device),
+            "y": torch.arange(2000, device=device) % 3}  # fmt: skip
+    out = []
+    with TemporaryDirectory() as folder:
+        for epochs, callbacks in ((6, []), (3, [Checkpoint(folder)]), (6, [Checkpoint(folder)])):
+            model = net((20, 100, 3), device)
+            solver = Stochastic(batch_size=64, max_epochs=epochs, tol=None, deterministic=True)
+            fit(NetClassEnergy(20, 3, model), data, SoftMin(), solver, callbacks=callbacks,
+                random_state=0)  # fmt: skip
+            out.append(torch.cat([p.detach().reshape(-1) for p in model.parameters()]))
+    gap = float((out[0] - out[2]).abs().max())
+    print(json.dumps({"case": "resume", "device": device, "largest difference": gap}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+"""Labels for rows without one, by the network itself."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval
+from torch import Tensor
+
+from groundstate.energy.base import Energy
+from groundstate.learn.base import Batch, Rule
+from groundstate.learn.network_training import Score
+from groundstate.learn.rules.pseudo_label import Clock, PseudoLabel
+from groundstate.models.networks.answers import NetworkClassifier
+from groundstate.models.networks.mlp import PARAMETERS, MLPModel
+from groundstate.registry import models
+
+
+@models.register(
+    family="networks", task="classification", role="classifier", max_rows=200_000, auto=False
+)
+class PseudoLabelClassifier(MLPModel, NetworkClassifier):
+    r"""A multilayer perceptron that also learns from rows without a label.
+
+    .. math::
+        J = \frac{1}{n_{lab}}\sum_{y_i \ne -1} L_i + \alpha(t)\,\frac{1}{n_{unl}}\sum_{y_i = -1}
+        L(x_i, \hat y_i), \qquad \hat y_i = \arg\min_y e(x_i, y) .
+
+    A target of −1 marks a row without a label. Its label of lowest energy stands in for it, found anew
+    in every step; the share :math:`\alpha(t)` is 0 until epoch T1 and grows to :math:`\alpha_f` at
+    T2. Where fewer than two other classes are there, −1 is a class like any other.
+
+    Parameters
+    ----------
+    alpha_f : float, default=3.0
+        Final share of the rows without a label; 0 is supervised learning.
+    T1, T2 : float, default=100 and 600
+        Epochs between which the share grows.
+    hidden_layer_sizes : sequence of int, default=(100,)
+        Units of every hidden layer; ``()`` is a linear model.
+    activation : str, default="relu"
+        Of the hidden layers: "identity", "logistic", "tanh", "relu", or any name of
+        ``groundstate.nn.mlp.ACTIVATIONS``.
+    solver : "adam", "sgd" or "lbfgs", default="adam"
+        Adam or momentum on mini-batches, or L-BFGS on all rows, which small tables like.
+    alpha : float, default=0.0001
+        Strength of the penalty :math:`\tfrac\alpha2\|W\|^2`, divided by the rows of a step.
+    batch_size : int or "auto", default="auto"
+        Rows of a mini-batch; "auto" is min(200, n_samples).
+    learning_rate : "constant", "invscaling" or "adaptive", default="constant"
+        How the rate of "sgd" moves: not, as :math:`\eta_0/t^p` with p = ``power_t``, or divided by
+        five whenever learning rests.
+    learning_rate_init : float, default=0.001
+    power_t : float, default=0.5
+    max_iter : int, default=700
+        Epochs at most (iterations of "lbfgs").
+    shuffle : bool, default=True
+        New mini-batches in every epoch; False keeps those of the first.
+    random_state : int, default=None
+    tol : float, default=1e-4
+        Learning rests when more than ``n_iter_no_change`` epochs improve the loss (with early
+        stopping the validation score) by less.
+    verbose : bool, default=False
+        A progress bar on a terminal.
+    warm_start : bool, default=False
+        Go on from the present weights in the next ``fit``.
+    momentum : float, default=0.9
+    nesterovs_momentum : bool, default=True
+    early_stopping : bool, default=False
+        Hold out rows, stop when their score rests, and keep the best weights. Equal rows are
+        always on the same side.
+    validation_fraction : float, default=0.1
+    beta_1, beta_2, epsilon : float
+        Of Adam.
+    n_iter_no_change : int or inf, default=inf
+        inf runs exactly ``max_iter`` epochs.
+    max_fun : int, default=15000
+        Evaluations of "lbfgs" at most.
+    dropout : float, default=0.0
+        Probability of leaving out each hidden unit in a training step.
+    device : str or torch.device, default=None
+        Where to compute; None is the CPU, or where X is.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+    energy_ : NetworkClassEnergy
+    coefs_, intercepts_ : lists of arrays, (in, out) and (out,)
+    loss_curve_ : list of float, the objective of every epoch
+    loss_, best_loss_ : float
+    validation_scores_, best_validation_score_ : with early stopping
+    n_iter_, t_ : int, epochs and rows seen
+    n_layers_, n_outputs_ : int
+    out_activation_ : str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_moons
+    >>> from groundstate import PseudoLabelClassifier
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> some = np.where(np.arange(200) < 20, y, -1)
+    >>> model = PseudoLabelClassifier(1.0, 20, 60, learning_rate_init=0.01, max_iter=80,
+    ...                               random_state=0).fit(X, some)
+    >>> model.classes_.tolist(), model.score(X, y) > 0.8
+    ([0, 1], True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **PARAMETERS,
+        "alpha_f": [Interval(Real, 0, None, closed="left")],
+        "T1": [Interval(Real, 0, None, closed="left")],
+        "T2": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        alpha_f: float = 3.0,
+        T1: float = 100,
+        T2: float = 600,
+        hidden_layer_sizes: Any = (100,),
+        activation: str = "relu",
+        *,
+        solver: str = "adam",
+        alpha: float = 0.0001,
+        batch_size: Any = "auto",
+        learning_rate: str = "constant",
+        learning_rate_init: float = 0.001,
+        power_t: float = 0.5,
+        max_iter: int = 700,
+        shuffle: bool = True,
+        random_state: Any = None,
+        tol: float = 1e-4,
+        verbose: Any = False,
+        warm_start: bool = False,
+        momentum: float = 0.9,
+        nesterovs_momentum: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        n_iter_no_change: float = float("inf"),
+        max_fun: int = 15000,
+        dropout: float = 0.0,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.alpha_f = alpha_f
+        self.T1 = T1
+        self.T2 = T2
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.solver = solver
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.learning_rate_init = learning_rate_init
+        self.power_t = power_t
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.tol = tol
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.momentum = momentum
+        self.nesterovs_momentum = nesterovs_momentum
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.n_iter_no_change = n_iter_no_change
+        self.max_fun = max_fun
+        self.dropout = dropout
+        self.device = device
+        self.callbacks = callbacks
+
+    loss = "log_loss"
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        assert tags.classifier_tags is not None
+        tags.classifier_tags.multi_label = False
+        return tags
+
+    def _target(self, y: Any) -> tuple[NDArray[Any], dict[str, Any]]:
+        y = np.asarray(y)
+        blank = np.zeros(len(y), bool) if y.ndim != 1 or y.dtype.kind in "USb" else y == -1
+        if not blank.any() or (len(np.unique(y[~blank])) < 2 and not self._goes_on()):
+            return super()._target(y)
+        known, attributes = super()._target(y[~blank])
+        encoded = np.full(len(y), -1, np.int64)
+        encoded[~blank] = known
+        return encoded, attributes
+
+    def _resident_target(self, y: Any, X: Tensor) -> tuple[Tensor, dict[str, Any]] | None:
+        return None  # rows without a label are found on the host
+
+    def _rule(self, energy: Energy) -> Rule:
+        if self._multilabel:
+            raise ValueError("pseudo-labels are for one label per row, y has several columns")
+        return PseudoLabel(self.alpha_f, self.T1, self.T2)
+
+    def _run(self, plan: Any, data: Any, weight: Any, callbacks: Any, checked: bool) -> Any:
+        clock = Clock(plan.rule)
+        return super()._run(plan, data, weight, [clock, *callbacks], checked)
+
+    def _judge(self, energy: Energy) -> Score:
+        judge = super()._judge(energy)
+
+        def accuracy(energy: Energy, rows: Batch, weight: Tensor | None) -> float:
+            known = (rows["y"] >= 0).nonzero()[:, 0]
+            own = {name: v.index_select(0, known) for name, v in rows.items()}
+            return judge(energy, own, None if weight is None else weight.index_select(0, known))
+
+        return accuracy
+
+    def _fit_population(self, *given: Any, **more: Any) -> None:
+        return None  # members would share the clock
