@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from groundstate.bench import Benchmark, Peer
@@ -83,7 +84,7 @@ def skorch(data: dict[str, Any]) -> Any:
     torch.manual_seed(0)
     sizes = (data["X"].shape[1], *data["hidden"])
     layers: list[nn.Module] = []
-    for a, b in zip(sizes, sizes[1:], strict=False):
+    for a, b in pairwise(sizes):
         layers += [nn.Linear(a, b), nn.ReLU()]
     net = nn.Sequential(*layers, nn.Linear(sizes[-1], 3))
     model = NeuralNetClassifier(

@@ -87,6 +87,7 @@ def _fill(nav: list[Any], docs: Path) -> list[Any]:
     folders = {
         "MODELS": model_pages(docs),
         "FAMILIES": [f"families/{name}.md" for name in FAMILIES],
+        "GUIDES": [f"guides/{p.name}" for p in sorted((docs / "guides").glob("*.md"))],
         "DECISIONS": [f"decisions/{p.name}" for p in sorted((docs / "decisions").glob("*.md"))],
         "CONCEPTS": [
             f"concepts/{p.name}"

@@ -32,12 +32,12 @@ def expected_improvement_picture() -> Figure:
     left.plot(u[:, 0], y, "o", color="black")
     left.axhline(y.min(), color="black", linestyle="--", linewidth=0.7)
     left.set(xlabel="setting", ylabel="risk", title="what five trials say about the others")
-    right.plot(at[:, 0], gain, color=COLOURS[1])
+    right.plot(at[:, 0], gain, color="black", label="expected improvement")
     for beta in (3.0, 30.0):
         q = np.exp(beta * gain / gain.max())
         right.plot(at[:, 0], q / q.max() * gain.max(), linewidth=0.8, label=f"proposal, β={beta:g}")
     right.set(xlabel="setting", ylabel="expected improvement", title="where to look next")
-    right.legend(frameon=False)
+    right.legend(frameon=False, loc="upper right", fontsize="small")
     return fig
 
 

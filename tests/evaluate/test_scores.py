@@ -38,7 +38,9 @@ def test_scores_are_arrays_that_say_how_sure_they_are() -> None:
     )
     assert scores.std == pytest.approx(values.std(ddof=1))
     assert (
-        str(scores).startswith("accuracy 0.8998") and " to " in str(scores) and " to " in repr(scores)
+        str(scores).startswith("accuracy 0.8998")
+        and " to " in str(scores)
+        and " to " in repr(scores)
     )
     assert f"{scores}" == str(scores)
     counts, edges = scores.hist(5)
@@ -65,7 +67,11 @@ def test_fold_scores_get_the_corrected_error() -> None:
     folds = Scores(d, ("fold",), n_train=90, n_test=10)
     assert folds.mean / folds.standard_error == pytest.approx(3.7697, abs=1e-4)
     assert folds.interval().method == "corrected t"
-    assert folds.interval().width > folds.interval(method="t").width
+    naive = folds.interval(method="t", unsafe=True)
+    assert folds.interval().width > naive.width
+    assert folds.mean / ((naive.high - folds.mean) / 2.262157) == pytest.approx(5.4772, abs=1e-4)
+    with pytest.raises(DataError, match="unsafe=True"):
+        folds.interval(method="t")
 
 
 def test_two_peaks_get_a_region() -> None:

@@ -28,6 +28,7 @@ from groundstate.learn import (
 )
 from groundstate.learn.population_run import PopulationRun
 from groundstate.learn.schedules import Cosine
+from groundstate.learn.trainer_learn import learn
 
 N = 96
 g = torch.Generator().manual_seed(0)
@@ -100,6 +101,20 @@ def test_schedules_of_their_own(backend: str) -> None:
     for member in result:
         energy, _ = solo(member.settings, 3, schedule=member.settings["schedule"])
         torch.testing.assert_close(flat(member.energy), flat(energy), rtol=0, atol=1e-9)
+
+
+def test_one_member_is_learn_after_two_hundred_steps_in_single_precision() -> None:
+    data = {"x": X.float(), "y": DATA["y"]}
+    small = lambda generator: NetClassEnergy(5, 3, (32, 32), generator=generator)
+    together = learn_population(small, {"seed": [0, 1, 2]}, data, epochs=67, batch_size=32)
+    for m in together:
+        key = Key.of(m.settings["seed"])
+        energy = small(key.fold("init").torch())
+        alone = learn(energy, data, epochs=67, batch_size=32, seed=key)
+        assert len(alone.history.objective) == 201
+        torch.testing.assert_close(flat(m.energy), flat(energy), rtol=0, atol=1e-5)
+        (one,) = learn_population(small, [{"seed": key}], data, epochs=67, batch_size=32)
+        torch.testing.assert_close(flat(one.energy), flat(energy), rtol=0, atol=1e-5)
 
 
 def test_betas_of_their_own() -> None:

@@ -98,9 +98,13 @@ class Scores:
             return self.std * math.sqrt(1 / n + self.n_test / self.n_train)
         return self.std / math.sqrt(n)
 
-    def interval(self, level: float | None = None, method: str = "auto") -> Interval:
+    def interval(
+        self, level: float | None = None, method: str = "auto", *, unsafe: bool = False
+    ) -> Interval:
         """Interval of the mean (``"t"``, ``"normal"``, ``"corrected"``, ``"bootstrap"``), or of the
         values themselves (``"eti"``); ``"auto"`` is corrected for folds and t otherwise.
+
+        Folds are not independent, so for them the plain intervals are refused unless ``unsafe``.
         """
         level = checked_level(self.level if level is None else level)
         flat = self.values.reshape(-1)
@@ -111,6 +115,11 @@ class Scores:
         folds = bool(self.n_train and self.n_test)
         if method == "auto":
             method = "corrected" if folds else "t"
+        if folds and method in ("t", "normal", "bootstrap") and not unsafe:
+            raise DataError(
+                "scores of folds share training rows, so their plain interval is too short; leave "
+                "method at 'auto', or pass unsafe=True to see it anyway"
+            )
         if method == "corrected":
             if not folds:
                 raise DataError("a corrected interval is for folds; it needs n_train and n_test")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version as version_of
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from groundstate import __version__
 from groundstate.errors import StoreError
 from groundstate.learn import trainer_guard as guard
 from groundstate.learn.trainer_fsdp import full, part_like, spread_state
@@ -107,7 +107,11 @@ def about(training: Training, threads: int) -> dict[str, Any]:
         "threads": threads,
         "precision": training.settings.precision,
         "processes": training.shards.world,
-        "versions": {name: version_of(name) for name in ("groundstate", "torch", "numpy")},
+        "versions": {
+            "groundstate": __version__,
+            "torch": str(torch.__version__),
+            "numpy": np.__version__,
+        },
     }
 
 

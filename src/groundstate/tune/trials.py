@@ -124,7 +124,7 @@ class Plan:
         """Do the tasks of all these runs; an error becomes the run's note."""
         from joblib import Parallel, delayed
 
-        if _logistic(self, runs, tasks):
+        if _logistic(self, runs, tasks) or _networks(self, runs, tasks):
             return
         jobs = [(run, task) for run in runs for task in tasks]
         called = (
@@ -217,6 +217,53 @@ def _logistic(plan: Plan, runs: Sequence[Run], tasks: Sequence[Task]) -> bool:
         for i, part in enumerate(order):  # nothing is random: all seeds find the same
             run.risks[part] = -float(search.scores_[i, 0, j])
             run.rows += len(plan.parts[part].train) * plan.seeds
+    return True
+
+
+def _networks(plan: Plan, runs: Sequence[Run], tasks: Sequence[Task]) -> bool:
+    """All settings, folds and seeds of a network as one program; False where it has none."""
+    import warnings
+
+    together = getattr(plan.estimator, "_fit_population", None)
+    parts = [plan.parts[task.part] for task in tasks]
+    whole = parts[0].whole
+    if (
+        together is None
+        or whole is None
+        or any(part.whole is not whole or part.places is None for part in parts)
+        or any(task.fraction < 1 or task.steps for task in tasks)
+        or len(runs) * len(tasks) < 2
+    ):
+        return False
+    unseeded = plan.estimator.get_params(deep=False).get("random_state", 0) is None
+    jobs = [(run, task) for run in runs for task in tasks]
+    weights, params = np.zeros((len(jobs), len(whole))), []
+    for i, (run, task) in enumerate(jobs):
+        rows = plan.parts[task.part].places[0]  # type: ignore[index]
+        weights[i, rows] = whole.weight[rows]
+        word = plan.key.fold("fit", task.seed, "random_state").words(1)[0]
+        seed = {"random_state": int(word % (2**31 - 1))} if unseeded else {}
+        params.append({**seed, **run.params})
+    start = time.perf_counter()
+    with warnings.catch_warnings(), threads(1):
+        warnings.simplefilter("ignore")
+        try:
+            models = together(whole.X, whole.y, weights, params)
+            if models is None:
+                return False
+            found = [
+                risk_of(model, plan.parts[task.part].test, plan.scoring)
+                for model, (_, task) in zip(models, jobs, strict=True)
+            ]
+        except Exception:  # fitted one by one, each error belongs to its trial
+            return False
+    if not np.isfinite(found).all():
+        return False
+    seconds = (time.perf_counter() - start) / len(jobs)
+    for (run, task), risk in zip(jobs, found, strict=True):
+        run.risks[task.part, task.seed] = risk
+        run.rows += len(plan.parts[task.part].train)
+        run.seconds += seconds
     return True
 
 

@@ -1,0 +1,196 @@
+"""Which models take part: a short list by default, any by name, and a dummy to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from groundstate.errors import DataError, Unsupported
+from groundstate.models.table import TablePredictor
+from groundstate.registry import models as registered
+
+DUMMY = "dummy"
+ROLES = {"classification": "classifier", "regression": "regressor"}
+_SMALL, _MIDDLE = 20_000, 200_000
+
+# one of each kind, with the most rows it is tried on unasked: linear, boosted trees, kernel,
+# neighbours, a small network
+AUTO: dict[str, dict[str, int | None]] = {
+    "classification": {
+        "LogisticRegression": None,
+        "HistGradientBoostingClassifier": None,
+        "SVC": _SMALL,
+        "KNeighborsClassifier": _SMALL,
+        "MLPClassifier": _MIDDLE,
+    },
+    "regression": {
+        "Ridge": None,
+        "HistGradientBoostingRegressor": None,
+        "KNeighborsRegressor": _SMALL,
+        "MLPRegressor": _MIDDLE,
+    },
+}
+
+
+def chosen_models(
+    names: str, task: str, device: str | None = None, n_rows: int = 0
+) -> dict[str, Any]:
+    """Unfitted candidates by name; the dummy is always among them, last.
+
+    Parameters
+    ----------
+    names : ``"auto"`` for one model of each kind, ``"all"`` for every registered model of the task
+        that needs no settings, or names with commas; ``module:Class`` is any class with
+        scikit-learn's contract
+    task : ``"classification"`` or ``"regression"``
+    device : given to every model that takes one
+    n_rows : size of the table; models with a smaller limit are left out of auto and all
+
+    Examples
+    --------
+    >>> list(chosen_models("Ridge", "regression"))
+    ['Ridge', 'dummy']
+    """
+    fitting = {
+        row.name: row for row in registered if row.role == ROLES[task] and takes_any_number(row.obj)
+    }
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    if not wanted:
+        raise Unsupported(f"name at least one model, or auto; there are {', '.join(fitting)}")
+    if wanted == ["auto"]:
+        wanted = [
+            name for name, most in AUTO[task].items() if name in fitting and n_rows <= (most or n_rows)
+        ]
+    elif wanted == ["all"]:
+        wanted = [
+            row.name
+            for row in fitting.values()
+            if row.auto and (row.max_rows is None or n_rows <= row.max_rows)
+        ]
+    found: dict[str, Any] = {}
+    for name in wanted:
+        if name == DUMMY:
+            continue
+        if ":" in name:
+            made = imported(name)
+            found[type(made).__name__] = placed(made, device)
+            continue
+        if name not in fitting:
+            row = registered[name]  # an unknown name raises, with the nearest known one
+            reason = f"{name} is a {row.role} and the task is {task}"
+            if row.role == ROLES[task]:
+                reason = f"{name} needs counts or codes, and prepared columns are centred numbers"
+            raise Unsupported(f"{reason}; choose among {', '.join(fitting)}")
+        found[name] = placed(fitting[name].obj(), device)
+    return {**found, DUMMY: dummy(task)}
+
+
+def candidates_of(
+    models: Any, task: str, device: str | None = None, n_rows: int = 0
+) -> dict[str, Any]:
+    """Candidates that take a table: names, an estimator, several, or estimators by name.
+
+    A pipeline brings its own preparation and is left as it is; everything else gets one that each
+    fold learns from its own training rows.
+    """
+    if isinstance(models, str):
+        found = chosen_models(models, task, device, n_rows)
+    else:
+        if isinstance(models, Mapping):
+            found = {str(name): model for name, model in models.items()}
+        else:
+            several = models if isinstance(models, (list, tuple)) else [models]
+            found = {}
+            for model in several:
+                name = type(inner_of(model)).__name__
+                found[name if name not in found else f"{name} {len(found) + 1}"] = model
+        for name, model in found.items():
+            if not hasattr(model, "fit") or isinstance(model, type):
+                raise DataError(
+                    f"{name} is not an estimator; pass instances with fit and predict, such as "
+                    "groundstate.Ridge()"
+                )
+        found = {**found, DUMMY: dummy(task)}
+    return {name: prepared(model) for name, model in found.items()}
+
+
+def prepared(model: Any) -> Any:
+    """The model behind a preparation of columns, unless it brings its own."""
+    if isinstance(model, TablePredictor) or hasattr(model, "steps"):
+        return model
+    return TablePredictor(model)
+
+
+def inner_of(model: Any) -> Any:
+    """The estimator without its preparation."""
+    if isinstance(model, TablePredictor):
+        return getattr(model, "estimator_", model.estimator)
+    steps = getattr(model, "steps", None)
+    return steps[-1][1] if steps else model
+
+
+def imported(path: str) -> Any:
+    """An instance of ``module:Class``."""
+    module, _, name = path.partition(":")
+    try:
+        found = getattr(import_module(module), name)
+        return found()
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise DataError(
+            f"{path!r} cannot be used as a model: {error}; write module:Class, such as "
+            "sklearn.ensemble:RandomForestClassifier"
+        ) from error
+
+
+def takes_any_number(model: Any) -> bool:
+    """Whether a model class takes negative numbers, which prepared columns hold; by its own tag."""
+    from sklearn.utils import get_tags
+
+    return not get_tags(model()).input_tags.positive_only
+
+
+def placed(model: Any, device: str | None) -> Any:
+    """The model with its ``device`` set, where it has one."""
+    if device is not None and "device" in model.get_params(deep=False):
+        model.set_params(device=device)
+    return model
+
+
+def dummy(task: str) -> Any:
+    """What every model has to beat: the shares of the classes, or the mean."""
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+
+    return DummyClassifier() if task == "classification" else DummyRegressor()
+
+
+def baselines(task: str) -> dict[str, Any]:
+    """The dummy, one question about one column, and a straight line, each behind a preparation.
+
+    >>> list(baselines("regression"))
+    ['dummy', 'stump', 'linear']
+    """
+    if task == "classification":
+        stump, line = "DecisionTreeClassifier", "LogisticRegression"
+    else:
+        stump, line = "DecisionTreeRegressor", "Ridge"
+    return {
+        DUMMY: TablePredictor(dummy(task)),
+        "stump": TablePredictor(registered[stump].obj(max_depth=1)),
+        "linear": TablePredictor(registered[line].obj()),
+    }
+
+
+__all__ = [
+    "AUTO",
+    "DUMMY",
+    "ROLES",
+    "baselines",
+    "candidates_of",
+    "chosen_models",
+    "dummy",
+    "inner_of",
+    "placed",
+    "prepared",
+    "takes_any_number",
+]

@@ -1,0 +1,1 @@
+"""Claims about networks: capacity, signals, regularisation, steps, landscapes."""
