@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from groundstate.energy import LinearEnergy, NetClassEnergy, SquaredEnergy
 from groundstate.errors import DataError, ShapeError
 from groundstate.learn import Callback, Checkpoint, Naive, SoftMin, Stochastic, fit, sgd
+from groundstate.learn.population import fit_population
 
 
 def rows(n: int = 100) -> dict[str, Tensor]:
@@ -99,3 +101,23 @@ def test_batch_larger_than_the_data_is_the_full_batch() -> None:
 def test_settings_are_checked(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Stochastic(**settings)  # type: ignore[arg-type]
+
+
+def normed() -> NetClassEnergy:
+    return NetClassEnergy(4, 3, nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Linear(6, 3)))
+
+
+@pytest.mark.parametrize("precision", ["32", "bf16"])
+def test_a_batch_norm_over_one_row(precision: str) -> None:
+    words = (
+        "a batch of 1 row gives a batch norm one value per channel, which has no variance; "
+        "pass drop_last=True"
+    )
+    settings: dict[str, Any] = {"batch_size": 33, "max_epochs": 2, "tol": None}
+    solver = Stochastic(**settings, precision=precision)
+    with pytest.raises(ValueError, match=f"{words} .* or another batch_size than 33"):
+        fit(normed(), rows(), SoftMin(), solver, random_state=0)
+    solver = Stochastic(**settings, precision=precision, drop_last=True)
+    assert fit(normed(), rows(), SoftMin(), solver, random_state=0).n_iter == 2
+    with pytest.raises(ValueError, match="no variance; pass another batch_size than 33"):
+        fit_population([normed(), normed()], rows(), SoftMin(), Stochastic(**settings))

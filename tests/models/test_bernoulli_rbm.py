@@ -12,7 +12,8 @@ from sklearn.neural_network import BernoulliRBM as PeerRBM
 from groundstate import BernoulliRBM
 from groundstate.energy import BilinearEnergy
 from groundstate.errors import Unsupported
-from groundstate.learn import BoltzmannSGD, PersistentCD, fit, sgd
+from groundstate.learn import BoltzmannSGD, PersistentCD, boltzmann, fit, sgd
+from groundstate.learn.callbacks import Callback, Run
 
 
 def bars_and_stripes(n: int = 3) -> np.ndarray:
@@ -156,3 +157,41 @@ def test_exact_likelihood_of_a_large_machine_names_the_estimators() -> None:
     model = BernoulliRBM(30, n_iter=1, random_state=0).fit(X)
     with pytest.raises(Unsupported, match="Annealed"):
         model.log_likelihood(X)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_compiled_steps_are_the_same_steps(
+    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, weighted: bool
+) -> None:
+    x = torch.from_numpy(bars_and_stripes()).to(dtype)
+    x[0] = torch.linspace(0, 1, 9)  # shares of one are rows too
+    weight = torch.linspace(0.5, 2.0, len(x), dtype=dtype) if weighted else None
+    found = []
+    for small in (boltzmann.SMALL, 0):
+        monkeypatch.setattr(boltzmann, "SMALL", small)
+        energy = BilinearEnergy(9, 700, scale=0.5).to(dtype)
+        rule = PersistentCD(n_chains=5, k=2)
+        solver = BoltzmannSGD(optimizer=sgd, lr=0.1, batch_size=4, max_epochs=3, tol=None)
+        history = fit(energy, {"x": x}, rule, solver, sample_weight=weight, random_state=0)
+        found.append((*energy.parameters(), rule.source.chains["x"], energy.W.grad, history))
+    *one, first = found[0]
+    *other, second = found[1]
+    for a, b in zip(one, other, strict=True):
+        torch.testing.assert_close(a, b)
+    np.testing.assert_allclose(first.objective, second.objective, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(first.contrast, second.contrast, rtol=1e-4)
+
+
+def test_looking_at_steps_changes_nothing() -> None:
+    class Looks(Callback):
+        def on_step(self, run: Run) -> bool:
+            return False
+
+    X = bars_and_stripes()
+    settings = {"n_components": 6, "batch_size": 4, "n_iter": 5, "random_state": 0}
+    plain = BernoulliRBM(**settings).fit(X)
+    watched = BernoulliRBM(**settings, callbacks=[Looks()]).fit(X)
+    np.testing.assert_array_equal(plain.components_, watched.components_)
+    np.testing.assert_array_equal(plain.v_samples_, watched.v_samples_)
+    assert plain.history_.objective == watched.history_.objective

@@ -56,18 +56,38 @@ class KeyedDropout(nn.Module):
         super().__init__()
         if not 0.0 <= p < 1.0:
             raise Unsupported(f"p={p} drops everything or nothing sensible; pass 0 <= p < 1.")
-        self.register_buffer("stream", torch.tensor(_signed(key.low)))
-        self.register_buffer("count", torch.tensor(0))
-        self.register_buffer("cut", torch.tensor(round(p * _ONE)))
+        # they belong to a run, not to the network: its state_dict is the same with and without them
+        self.register_buffer("stream", torch.tensor(_signed(key.low)), persistent=False)
+        self.register_buffer("count", torch.tensor(0), persistent=False)
+        self.register_buffer("cut", torch.tensor(round(p * _ONE)), persistent=False)
+
+    @property
+    def p(self) -> float:
+        """Probability of dropping."""
+        return float(self.cut) / _ONE
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
             return x
-        size = x[0].numel()
-        place = torch.arange(x.shape[0] * size, device=x.device).view(x.shape)
-        mask = keep(self.stream, self.count, self.cut, place, x.dtype)
+        mask = self._written(x)
+        if mask is None:
+            place = torch.arange(x.numel(), device=x.device).view(x.shape)
+            mask = keep(self.stream, self.count, self.cut, place, x.dtype)
         self.count.add_(1)
         return x * mask
+
+    def _written(self, x: Tensor) -> Tensor | None:
+        """The mask by one compiled walk; None where tensors are not plain memory of the host."""
+        if torch.compiler.is_compiling() or x.device.type != "cpu" or type(x) is not Tensor:
+            return None
+        if x.dtype not in (torch.float32, torch.float64) or any(map(_wrapped, (x, self.stream))):
+            return None
+        from groundstate.compute.dense_kernels import MASKS
+
+        mask = torch.empty(x.shape, dtype=x.dtype)
+        own = (t.view(1).numpy() for t in (self.stream, self.count, self.cut))
+        MASKS[0](mask.view(1, 1, -1).numpy(), *own)  # places b * H + h with one unit H
+        return mask
 
     def extra_repr(self) -> str:
         return "keyed"
@@ -77,35 +97,47 @@ def keep(stream: Tensor, count: Tensor, cut: Tensor, place: Tensor, dtype: torch
     """Scaled masks: 1/(1-p) where a unit stays, 0 where it goes; shaped as all of them together."""
     word = mix64_torch(stream ^ mix64_torch(count * _GOLDEN))
     drawn = _shift(mix64_torch(word + (place + 1) * _GOLDEN), 32)
-    return torch.where(drawn >= cut, _ONE / (_ONE - cut).to(dtype), 0.0).to(dtype)
+    wide = (
+        dtype if dtype in (torch.float32, torch.float64) else torch.float32
+    )  # halves end at 65504
+    return torch.where(drawn >= cut, _ONE / (_ONE - cut).to(wide), 0.0).to(dtype)
+
+
+def _wrapped(t: Tensor) -> bool:
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(t))
 
 
 def plain_dropouts(module: nn.Module) -> list[tuple[str, nn.Module, str, nn.Dropout]]:
     """The dropout layers of torch in a module: path, owner, attribute, layer."""
     found = []
     for prefix, owner in module.named_modules():
-        for leaf, child in owner.named_children():
+        for leaf, child in owner._modules.items():  # also a layer that stands there twice
             if isinstance(child, nn.Dropout):
-                if getattr(child, "mask_per_epoch", False):
-                    raise Unsupported(
-                        "a mask that lasts an epoch is not there for keyed dropout; use "
-                        "mask_per_epoch=False."
-                    )
                 found.append((f"{prefix}.{leaf}" if prefix else leaf, owner, leaf, child))
     return found
 
 
 @contextmanager
-def keyed_dropout(module: nn.Module, key: Key) -> Iterator[None]:
+def keyed_dropout(module: nn.Module, key: Key, *, strict: bool = True) -> Iterator[None]:
     """Let the dropout layers of a module draw from streams of this key inside the block.
 
     The layer at a path draws from ``key.fold("dropout", path)``; afterwards the module has its own
-    layers back.
+    layers back. Masks that last an epoch and layers that drop everything are refused, or left as
+    they are with ``strict=False``, as are layers that drop nothing.
     """
-    swapped = plain_dropouts(module)
+    swapped = []
+    for path, owner, leaf, layer in plain_dropouts(module):
+        lasting = bool(getattr(layer, "mask_per_epoch", False))
+        if lasting and strict:
+            raise Unsupported(
+                "a mask that lasts an epoch is not there for keyed dropout; use "
+                "mask_per_epoch=False."
+            )
+        if strict or (0.0 < layer.p < 1.0 and not lasting):
+            swapped.append((path, owner, leaf, layer))
+    first = next(iter(module.parameters()), None)
     for path, owner, leaf, layer in swapped:
         own = KeyedDropout(layer.p, key.fold("dropout", path)).train(layer.training)
-        first = next(iter(module.parameters()), None)
         setattr(owner, leaf, own if first is None else own.to(first.device))
     try:
         yield

@@ -214,7 +214,10 @@ def seeded(key: Key) -> Iterator[None]:
 
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
     with torch.random.fork_rng(devices):
-        torch.manual_seed(key.low)
+        if torch.accelerator.is_available():
+            torch.manual_seed(key.low)
+        else:  # the same without the queue for devices that are not there
+            torch.default_generator.manual_seed(key.low)
         yield
 
 

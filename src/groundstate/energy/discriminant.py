@@ -6,12 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
 from torch.nn.functional import linear
 
-from groundstate.energy.discriminant_moments import Shape, class_shapes
+from groundstate.energy.discriminant_kernels import class_squares, set_classes
+from groundstate.energy.discriminant_moments import RankDeficient, Shape, class_shapes
 from groundstate.energy.naive_bayes_joint import JointClassEnergy
 from groundstate.energy.naive_bayes_missing import (
     observed_sums,
@@ -26,6 +28,8 @@ from groundstate.energy.spaces import Real
 from groundstate.math.laws import draw
 
 CELLS = 2**16  # numbers of one block of differences (k, B, d): they stay in the cache
+FEW = 64  # features up to which compiled loops on a CPU beat calls
+SMALL = 2**20  # products of rows up to which they do
 COVARIANCES = ("diag", "tied", "full")
 
 
@@ -62,6 +66,7 @@ class GaussianClassEnergy(JointClassEnergy):
     reg_param : :math:`\Sigma \leftarrow (1-r)\Sigma + rI`
     tol : smallest relative standard deviation of a direction that counts
     prior : ``(k,)`` probabilities that are kept, or None to learn them
+    dtype : of the parameters; None is torch's default
 
     Attributes
     ----------
@@ -98,6 +103,7 @@ class GaussianClassEnergy(JointClassEnergy):
         reg_param: float = 0.0,
         tol: float = 1e-4,
         prior: Sequence[float] | Tensor | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         if covariance not in COVARIANCES:
             raise ValueError(
@@ -107,13 +113,15 @@ class GaussianClassEnergy(JointClassEnergy):
         self.d, self.covariance = d, covariance
         self.missing = frozenset({"x"}) if covariance == "diag" else frozenset()
         self.shape = Shape(covariance, smoothing, shrinkage, reg_param, tol)
-        self.mu = nn.Parameter(torch.zeros(k, d))
-        unit = torch.ones(k, d) if covariance == "diag" else torch.eye(d)
-        self.U = nn.Parameter(unit.repeat(k, 1, 1) if covariance == "full" else unit)
+        self.mu = nn.Parameter(torch.zeros(k, d, dtype=dtype))
+        diag = covariance == "diag"
+        unit = torch.ones(k, d, dtype=dtype) if diag else torch.eye(d, dtype=dtype)
+        self.U = nn.Parameter(unit.expand(k, d, d).clone() if covariance == "full" else unit)
         held = self._buffers  # known names: what `register_buffer` would check holds
-        held["origin"], held["balance"] = torch.zeros(k, d), torch.ones(k)
+        held["origin"] = torch.zeros(k, d, dtype=dtype)
+        held["balance"] = torch.ones(k, dtype=dtype)
         held["rank"] = torch.tensor(d)
-        held["thin"] = torch.zeros((d, d) if covariance == "tied" else (0, 0))
+        held["thin"] = torch.zeros((d, d) if covariance == "tied" else (0, 0), dtype=dtype)
 
     def config(self) -> dict[str, Any]:
         shape = self.shape
@@ -226,6 +234,12 @@ class GaussianClassEnergy(JointClassEnergy):
         origin = self.origin.double()
         if self.covariance == "diag":
             return observed_sums(self, x, y, weights, origin, squares=True)
+        if self._is_small() and x.shape[0] * self.d**2 <= SMALL:
+            w = np.empty(0) if weights is None else weights.double().numpy()
+            tied, balance = self.covariance == "tied", self.balance.double().numpy()
+            found = class_squares(x.detach().numpy(), y.numpy(), w, origin.numpy(), balance, tied)
+            n, first, second = map(torch.from_numpy, found)
+            return {"n": n, "x": first, "xx": second[0] if tied else second}
         x = x.double() - origin[y]
         return {
             **self.sums_of(x, y, weights),
@@ -237,6 +251,8 @@ class GaussianClassEnergy(JointClassEnergy):
     def from_stats(self, stats: dict[str, Tensor]) -> None:
         """Priors, means and covariances; see ``groundstate.energy.discriminant_moments``."""
         self._keep(stats)
+        if self._is_small() and self._set_small(stats):
+            return
         seen = seen_weight(stats)
         shift = stats["x"] / seen.clamp_min(1e-300)
         mu = shift + self.origin.double()
@@ -250,6 +266,33 @@ class GaussianClassEnergy(JointClassEnergy):
         self.thin.zero_()
         if rank < self.d:
             self.thin[:, :rank] = thin.to(self.thin)
+
+    def _is_small(self) -> bool:
+        plain = self.covariance != "diag" and not self.shape.changes
+        return plain and self.d <= FEW and self.mu.device.type == "cpu"
+
+    def _set_small(self, stats: dict[str, Tensor]) -> bool:
+        """Means and roots in one call; False where a tied matrix is not of full rank."""
+        d, tied = self.d, self.covariance == "tied"
+        U = torch.empty_like(self.U)
+        deficient = set_classes(
+            stats["n"].numpy(),
+            stats["x"].numpy(),
+            stats["xx"].reshape(-1, d, d).numpy(),
+            self.origin.double().numpy(),
+            self.balance.double().numpy(),
+            self.shape.tol,
+            self.mu.detach().numpy(),
+            U.view(-1, d, d).numpy(),
+        )
+        if deficient >= 0:
+            if not tied:
+                raise RankDeficient(deficient)
+            return False
+        self.U.copy_(U)
+        self.rank.fill_(d)
+        self.thin.zero_()
+        return True
 
 
 __all__ = ["GaussianClassEnergy"]

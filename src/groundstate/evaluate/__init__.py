@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from groundstate.evaluate.assess import Assessment, assess
 from groundstate.evaluate.audit import Audit, audit
+from groundstate.evaluate.baseline import Baseline, Baselines, baseline
 from groundstate.evaluate.calibration import Temperature, fit_temperature, recalibrate
 from groundstate.evaluate.capacity import CapacitySweep, capacity_sweep
 from groundstate.evaluate.compare import (
@@ -22,6 +23,11 @@ from groundstate.evaluate.cross_validate import (
     cross_validate,
     one_standard_error,
 )
+from groundstate.evaluate.curves import LearningCurve, learning_curve
+from groundstate.evaluate.curves_setting import ValidationCurve, validation_curve
+from groundstate.evaluate.diagnose import Diagnosis, diagnose
+from groundstate.evaluate.floor import Floor, noise_floor
+from groundstate.evaluate.forecast import PowerLaw, power_law
 from groundstate.evaluate.generative import DensityAssessment, assess_density
 from groundstate.evaluate.goodness import d2, mcfadden_r2, r2
 from groundstate.evaluate.inference import InferenceTable, inference
@@ -34,12 +40,20 @@ from groundstate.evaluate.intervals import (
     wilson,
 )
 from groundstate.evaluate.leaderboard import Entry, Leaderboard
+from groundstate.evaluate.ledger import Adjusted, Ledger, Look, rows_id
 from groundstate.evaluate.loo import LeaveOneOut, loo
 from groundstate.evaluate.metrics import METRICS, Metric, metric
 from groundstate.evaluate.nested import NestedCV, nested_cv
 from groundstate.evaluate.oob import PipelineBootstrap, pipeline_bootstrap
+from groundstate.evaluate.optimism import (
+    SelectionOptimism,
+    expected_winner,
+    optimism_guide,
+    selection_optimism,
+)
 from groundstate.evaluate.pac_bayes import Guarantee, pac_bayes
 from groundstate.evaluate.predictions import Prediction
+from groundstate.evaluate.remedies import Remedy
 from groundstate.evaluate.scores import Scores
 from groundstate.evaluate.scoring import all_scores, score
 from groundstate.evaluate.seeds import Retrained, retrain
@@ -55,8 +69,36 @@ from groundstate.evaluate.threshold import (
 )
 from groundstate.evaluate.variation import VariationReport, variation_report
 from groundstate.evaluate.vc import shatters, vc_dimension
+from groundstate.evaluate.compare_paired import PairedComparison, compare
+from groundstate.evaluate.versus import Versus, versus
 
 __all__ = [
+    "Versus",
+    "versus",
+    "PairedComparison",
+    "compare",
+    "Remedy",
+    "Floor",
+    "noise_floor",
+    "Diagnosis",
+    "diagnose",
+    "PowerLaw",
+    "power_law",
+    "ValidationCurve",
+    "validation_curve",
+    "LearningCurve",
+    "learning_curve",
+    "SelectionOptimism",
+    "selection_optimism",
+    "expected_winner",
+    "optimism_guide",
+    "Baseline",
+    "Baselines",
+    "baseline",
+    "Adjusted",
+    "Ledger",
+    "Look",
+    "rows_id",
     "Guarantee",
     "StructuralRisk",
     "pac_bayes",

@@ -60,7 +60,9 @@ def chosen_models(
         raise Unsupported(f"name at least one model, or auto; there are {', '.join(fitting)}")
     if wanted == ["auto"]:
         wanted = [
-            name for name, most in AUTO[task].items() if name in fitting and n_rows <= (most or n_rows)
+            name
+            for name, most in AUTO[task].items()
+            if name in fitting and n_rows <= (most or n_rows)
         ]
     elif wanted == ["all"]:
         wanted = [

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError, ShapeError
@@ -16,6 +15,9 @@ from groundstate.evaluate.intervals import Resampled
 from groundstate.evaluate.metrics import METRICS, Metric
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.rows import Floats, weights_of
+from groundstate.math.stats.compare import compare_models, mcnemar_counts
+from groundstate.math.stats.multiple import adjust_pvalues
+from groundstate.math.stats.result import TestResult
 
 
 @dataclass(frozen=True)
@@ -63,14 +65,7 @@ def mcnemar(
     a, b = _pair(np.asarray(hit_a, bool), np.asarray(hit_b, bool))
     weight = weights_of(sample_weight, len(a))
     only_a, only_b = round(float(weight[a & ~b].sum())), round(float(weight[b & ~a].sum()))
-    n, apart = float(weight.sum()), only_a + only_b
-    if apart == 0:
-        return Comparison(0.0, 0.0, 0.0, 1.0, "mcnemar")
-    test = stats.binomtest(only_a, apart)
-    share = test.proportion_ci(level)
-    scale = apart / n
-    low, high = ((2 * float(end) - 1) * scale for end in (share.low, share.high))
-    return Comparison((only_a - only_b) / n, low, high, float(test.pvalue), "mcnemar")
+    return _told(mcnemar_counts(only_a, only_b, float(weight.sum()), level))
 
 
 def paired_bootstrap(
@@ -132,14 +127,10 @@ def corrected_t(differences: Any, n_train: float, n_test: float, level: float = 
         raise DataError(f"corrected_t needs the differences of two or more folds, got {d.shape}")
     if n_train <= 0 or n_test <= 0:
         raise DataError(f"n_train and n_test must be positive, got {n_train} and {n_test}")
-    mean, folds = float(d.mean()), len(d)
-    error = float(d.std(ddof=1)) * np.sqrt(1 / folds + n_test / n_train)
-    half = float(stats.t.ppf((1 + level) / 2, folds - 1) * error)
-    if error == 0:
-        p = 1.0 if mean == 0 else 0.0
-    else:
-        p = float(2 * stats.t.sf(abs(mean) / error, folds - 1))
-    return Comparison(mean, mean - half, mean + half, p, "corrected t")
+    found = compare_models(
+        d, np.zeros(len(d)), "corrected_t", n_train=n_train, n_test=n_test, level=level
+    )
+    return _told(found)
 
 
 def holm(p: Any) -> Floats:
@@ -148,12 +139,7 @@ def holm(p: Any) -> Floats:
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
-    values = np.asarray(p, np.float64)
-    order = np.argsort(values, kind="stable")
-    factor = len(values) - np.arange(len(values))
-    out = np.empty_like(values)
-    out[order] = np.minimum(np.maximum.accumulate(values[order] * factor), 1.0)
-    return out
+    return adjust_pvalues(p, "holm")
 
 
 def tied_with_best(
@@ -239,6 +225,11 @@ def indistinguishable(
     return tied_with_best(
         METRICS["mean_nll"], first, as_values, alpha=alpha, sample_weight=sample_weight, key=key
     )
+
+
+def _told(found: TestResult) -> Comparison:
+    assert found.estimate is not None and found.interval is not None
+    return Comparison(found.estimate, *found.interval, found.pvalue, found.method)
 
 
 def _pair(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -3,6 +3,8 @@ r"""Cross-validation: it scores a recipe, not a fitted model."""
 from __future__ import annotations
 
 import math
+import time as clock
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -13,6 +15,7 @@ from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.rows import Floats, n_rows, take
 from groundstate.evaluate.scores import Scores
+from groundstate.evaluate.together import fit_together
 from groundstate.math.stats.means import design_effect
 
 Aggregate = Literal["row", "fold", "fold_sum"]
@@ -73,6 +76,9 @@ def cross_validate(
 ) -> CrossValidation:
     """Score a recipe by scikit-learn's ``cross_validate``, with an honest error.
 
+    Networks, also at the end of a pipeline, are trained on all folds as one program, with the same
+    result.
+
     Parameters
     ----------
     estimator : unfitted; it is cloned for every fold and the fits are discarded
@@ -105,7 +111,7 @@ def cross_validate(
     if time is not None:
         order = np.argsort(np.asarray(time), kind="stable")
     folds = list(_folds(estimator, X, y, cv, repeats, groups, order, gap, key))
-    found = sklearn_cv(
+    found = _together(model, X, y, folds, scoring, params) or sklearn_cv(
         model, X, y, cv=folds, scoring=scoring, n_jobs=n_jobs, params=params,
         error_score="raise", return_estimator=True,
     )  # fmt: skip
@@ -127,6 +133,44 @@ def cross_validate(
         scores, mean, said, folds, np.asarray(found["fit_time"]), np.asarray(found["score_time"]),
         effect,
     )  # fmt: skip
+
+
+def _together(
+    model: Any,
+    X: Any,
+    y: Any,
+    folds: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]],
+    scoring: Any,
+    params: dict[str, Any] | None,
+) -> dict[str, Any] | None:
+    """What scikit-learn's function gives, from fits as one program; None where there is none."""
+    from sklearn import get_config
+    from sklearn.metrics import check_scoring
+
+    given = dict(params or {})
+    weight = given.pop("sample_weight", None)
+    several = scoring is not None and not isinstance(scoring, str) and not callable(scoring)
+    if given or several or get_config()["enable_metadata_routing"]:
+        return None
+    start = clock.perf_counter()
+    own = None if weight is None else np.asarray(weight, np.float64)
+    models = fit_together(model, X, y, [train for train, _ in folds], weight=own)
+    if models is None:
+        return None
+    fitted = clock.perf_counter()
+    score = check_scoring(model, scoring)
+    target = np.asarray(y)
+    values = [
+        score(one, take(X, test), target[test])
+        for one, (_, test) in zip(models, folds, strict=True)
+    ]
+    scored, n = clock.perf_counter(), len(folds)
+    return {
+        "estimator": models,
+        "test_score": values,
+        "fit_time": np.full(n, (fitted - start) / n),
+        "score_time": np.full(n, (scored - fitted) / n),
+    }
 
 
 def one_standard_error(means: Any, errors: Any, complexity: Any, greater: bool = True) -> int:

@@ -219,7 +219,9 @@ def make_folds(
         kind = StratifiedGroupKFold if task == "classification" else GroupKFold
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # classes of fewer rows than folds are allowed here
-            found = list(kind(k, shuffle=True, random_state=seed).split(np.zeros(len(y)), y, labels))
+            found = list(
+                kind(k, shuffle=True, random_state=seed).split(np.zeros(len(y)), y, labels)
+            )
         return [as_split(a, b, weight) for a, b in found]
     from groundstate.compute.line import WeightLine
     from groundstate.evaluate.rows import columns

@@ -40,7 +40,7 @@ class Tuned:
     importance: dict[str, float]
 
 
-# search(recipe, X, y, weight, splits, score, key, name) -> Tuned, or why there is nothing to tune
+# search(recipe, X, y, weight, splits, score, key, name, seconds) -> Tuned, or why there is nothing to tune
 Tuner = Callable[..., "Tuned | str"]
 
 
@@ -106,6 +106,7 @@ def develop(
     tuner: Tuner | None = None,
     name: str = "final",
     spare: bool = True,
+    seconds: float | None = None,
 ) -> Developed:
     """Compare candidates on the splits, tune the best on the same splits, fit it to all rows.
 
@@ -114,6 +115,7 @@ def develop(
     tuner : searches settings; None leaves every model as it comes
     name : of the search, so that an interrupted one is found again
     spare : also answer for the rows of the splits with the recipe as tuned
+    seconds : after which no new round of settings is tried
     """
     ranking = rank(
         candidates, X, y, task=task, metric=measure, cv=splits, key=key, sample_weight=weight,
@@ -128,7 +130,7 @@ def develop(
     else:
         labels = classes_of(y)[0] if task == "classification" else None
         score = Scorer(measure.name, labels)
-        found = tuner(recipe, X, y, weight, splits, score, key.fold("tune"), name)
+        found = tuner(recipe, X, y, weight, splits, score, key.fold("tune"), name, seconds)
         if isinstance(found, str):
             untuned = found
         else:

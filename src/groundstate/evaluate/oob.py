@@ -14,7 +14,8 @@ from groundstate.errors import DataError
 from groundstate.evaluate.losses import Loss, loss_name, no_information, row_losses
 from groundstate.evaluate.rows import columns, n_rows, take
 from groundstate.evaluate.scores import Scores
-from groundstate.evaluate.seeds import random_names, with_seed
+from groundstate.evaluate.seeds import random_names, seeds_of, with_seed
+from groundstate.evaluate.together import fit_together
 
 Estimate = Literal["oob", "632", "632+", "resplit"]
 
@@ -68,6 +69,9 @@ def pipeline_bootstrap(
 ) -> PipelineBootstrap:
     r"""Resample the rows, fit, and test on rows that were not drawn (a share of about 1/e).
 
+    Networks, also at the end of a pipeline, are trained on all resamples as one program, with the
+    same result.
+
     ==========  ==================================================================================
     oob         mean loss on the rows left out
     632         .368 train + .632 oob
@@ -113,7 +117,8 @@ def pipeline_bootstrap(
         return PipelineBootstrap(
             scores, scores.mean, "resplit", duplicates=share, leaky=True, replicates=found
         )
-    found = Parallel(n_jobs=n_jobs)(
+    together = _oob_together(estimator, names, X, target, line, unit, kind, jobs)
+    found = together or Parallel(n_jobs=n_jobs)(
         delayed(_oob)(estimator, names, X, target, line, unit, kind, k) for k in jobs
     )
     found = [f for f in found if f is not None]
@@ -147,13 +152,44 @@ def _hits(line: WeightLine, unit: Any, key: Key) -> NDArray[np.int64]:
     return hits if unit is None else hits[unit]
 
 
-def _oob(
-    estimator: Any, names: Any, X: Any, y: Any, line: WeightLine, unit: Any, loss: Any, key: Key
-) -> tuple[NDArray[np.intp], Any] | None:
+def _drawn(
+    line: WeightLine, unit: Any, y: NDArray[Any], loss: Any, key: Key
+) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+    """Rows of a resample and rows it left out; None where nothing can be learned or tested."""
     hits = _hits(line, unit, key)
     drawn, left = np.repeat(np.arange(len(hits)), hits), np.flatnonzero(hits == 0)
     if not len(left) or (loss == "zero_one" and len(np.unique(y[drawn])) < 2):
         return None
+    return drawn, left
+
+
+def _oob_together(
+    estimator: Any, names: Any, X: Any, y: Any, line: Any, unit: Any, loss: Any, jobs: list[Key]
+) -> list[Any] | None:
+    """`_oob` of all resamples from fits as one program; None where there is none."""
+    if not any(
+        hasattr(m, "_fit_population")
+        for m in (estimator, getattr(estimator, "_final_estimator", 0))
+    ):
+        return None
+    chosen = [(k, rows) for k in jobs if (rows := _drawn(line, unit, y, loss, k)) is not None]
+    settings = [seeds_of(names, k.fold("fit")) for k, _ in chosen]
+    models = fit_together(estimator, X, y, [drawn for _, (drawn, _) in chosen], settings)
+    if models is None:
+        return None
+    return [
+        (left, row_losses(model, take(X, left), y[left], loss))
+        for model, (_, (_, left)) in zip(models, chosen, strict=True)
+    ]
+
+
+def _oob(
+    estimator: Any, names: Any, X: Any, y: Any, line: WeightLine, unit: Any, loss: Any, key: Key
+) -> tuple[NDArray[np.intp], Any] | None:
+    chosen = _drawn(line, unit, y, loss, key)
+    if chosen is None:
+        return None
+    drawn, left = chosen
     model = with_seed(estimator, names, key.fold("fit")).fit(take(X, drawn), y[drawn])
     return left, row_losses(model, take(X, left), y[left], loss)
 

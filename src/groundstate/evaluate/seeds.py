@@ -13,6 +13,7 @@ from groundstate.compute.random import Key, RandomState
 from groundstate.evaluate.losses import Loss, loss_name, row_losses
 from groundstate.evaluate.rows import take
 from groundstate.evaluate.scores import Scores
+from groundstate.evaluate.together import fit_together
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ def retrain(
 ) -> Retrained:
     """Fit the same recipe to the same rows with other seeds, and score each fit.
 
+    Networks, also at the end of a pipeline, are trained as one program, with the same result.
+
     Parameters
     ----------
     estimator : unfitted; every ``random_state`` inside gets a new seed for each fit
@@ -93,7 +96,18 @@ def retrain(
         scores = Scores([float(losses.mean())], ("seed",), name, greater_is_better=False)
         return Retrained(scores, 0.0, 0.0, 1, True, None, said[None])
     keys = [*(key.fold("seed", i) for i in range(seeds)), *[key.fold("seed", 0)] * repeat_same_seed]
-    found = Parallel(n_jobs=n_jobs)(delayed(_one)(estimator, names, k, rows, kind) for k in keys)
+    # what hardware alone does is seen in fits one after the other, all by the same program
+    models = None
+    if not repeat_same_seed:
+        models = fit_together(
+            estimator, X, target, [train] * seeds, [seeds_of(names, k) for k in keys]
+        )
+    found: list[Any]
+    if models is None:
+        jobs = (delayed(_one)(estimator, names, k, rows, kind) for k in keys)
+        found = list(Parallel(n_jobs=n_jobs)(jobs))
+    else:
+        found = [_said(model, rows, kind) for model in models]
     losses = np.stack([f[0] for f in found])  # (fits, n_test)
     said = np.stack([f[1] for f in found[:seeds]])
     means = losses.mean(1)
@@ -123,7 +137,12 @@ def with_seed(estimator: Any, names: list[str], key: Key | None) -> Any:
     model = clone(estimator)
     if key is None or not names:
         return model
-    return model.set_params(**{n: int(key.fold(n).words(1)[0] % (2**31 - 1)) for n in names})
+    return model.set_params(**seeds_of(names, key))
+
+
+def seeds_of(names: list[str], key: Key) -> dict[str, int]:
+    """A seed for each name, from the key."""
+    return {n: int(key.fold(n).words(1)[0] % (2**31 - 1)) for n in names}
 
 
 def sides(split: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -135,8 +154,13 @@ def sides(split: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _one(estimator: Any, names: list[str], key: Key | None, rows: Any, loss: Loss) -> Any:
-    X, y, X_test, y_test = rows
-    model = with_seed(estimator, names, key).fit(X, y)
+    X, y, _, _ = rows
+    return _said(with_seed(estimator, names, key).fit(X, y), rows, loss)
+
+
+def _said(model: Any, rows: Any, loss: Loss) -> Any:
+    """Losses and answers on the test rows."""
+    _, _, X_test, y_test = rows
     return row_losses(model, X_test, y_test, loss), np.asarray(model.predict(X_test))
 
 
@@ -156,4 +180,4 @@ def _disagreement(said: NDArray[Any]) -> float:
     return 1 - same / said.reshape(m, -1).shape[1]
 
 
-__all__ = ["Retrained", "random_names", "retrain", "sides", "with_seed"]
+__all__ = ["Retrained", "random_names", "retrain", "seeds_of", "sides", "with_seed"]

@@ -18,10 +18,8 @@ from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.rows import Floats
 from groundstate.math.stats.bounds import risk_upper
 from groundstate.math.stats.interval import Interval
-from groundstate.math.stats.resample import Cells, merge
 
 _OF_ONE_CLASS = ("precision", "recall", "f1")
-_RESAMPLES = 2000
 SETS = 0.9  # wanted coverage of sets and intervals for single rows
 
 
@@ -91,31 +89,6 @@ def losses(measure: Metric, truth: NDArray[Any], said: Prediction) -> Floats:
     if said.classes is not None:
         return np.asarray(truth != said.values, np.float64)
     return np.square(truth.astype(np.float64) - said.values)
-
-
-def skill(loss: Floats, base: Floats, weight: Floats, level: float, key: Key) -> Interval:
-    r"""How much of the loss of a baseline a model saves, :math:`1 - \bar\ell/\bar\ell_0`.
-
-    The interval resamples rows of both together.
-
-    >>> found = skill(np.zeros(50), np.ones(50), np.ones(50), 0.95, Key.of(0))
-    >>> found.estimate, found.low
-    (1.0, 1.0)
-    """
-    total = float(weight @ base)
-    if not total > 0:  # the baseline makes no mistake
-        value = 0.0 if not float(weight @ loss) > 0 else -np.inf
-        return Interval(value, value, value, level, "paired bootstrap")
-    cells, counts, _ = merge(np.stack([loss, base], 1), weight)
-    draws = Cells(cells, counts).draws(_RESAMPLES, key.numpy())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = 1 - draws[:, 0] / draws[:, 1]
-    ratio = ratio[np.isfinite(ratio)]
-    value = 1 - float(weight @ loss) / total
-    if not len(ratio):
-        return Interval(value, value, value, level, "paired bootstrap")
-    low, high = np.quantile(ratio, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(value, float(low), float(high), level, "paired bootstrap")
 
 
 def compared(
@@ -193,7 +166,10 @@ def scores_of(truth: NDArray[Any], said: Prediction) -> Floats | None:
 
 
 def coverage(
-    truth: NDArray[Any], said: Prediction, folds: list[tuple[Floats, NDArray[np.intp]]], level: float
+    truth: NDArray[Any],
+    said: Prediction,
+    folds: list[tuple[Floats, NDArray[np.intp]]],
+    level: float,
 ) -> dict[str, Any]:
     """Conformal sets or intervals for single rows, and how often they hold the truth.
 
@@ -291,5 +267,4 @@ __all__ = [
     "losses",
     "mean_interval",
     "scores_of",
-    "skill",
 ]

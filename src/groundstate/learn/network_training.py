@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.compute.line import WeightLine
@@ -206,14 +208,29 @@ def _columns(data: Batch) -> list[Tensor]:
     return [v.reshape(len(v), -1) for v in data.values()]
 
 
-def _cut(
+def held_out_parts(
     data: Batch, weight: Tensor | None, share: float, key: Key, stratify: bool
-) -> tuple[Batch, Tensor | None, tuple[Batch, Tensor]]:
-    """Rows to learn from with their weights, and rows to watch; equal rows are on one side."""
+) -> NDArray[np.float64]:
+    """Weights of the rows to learn from and to watch; equal rows are on one side.  # (2, N)"""
     given = None if weight is None else weight.detach().double().cpu().numpy()
     line = WeightLine.of(*_columns(data), weights=given)
     labels = data["y"].cpu().numpy() if stratify and not data["y"].is_floating_point() else None
     parts = line.cut(key.fold("validation"), share, stratify=labels)
+    rows, watched = (parts > 0).sum(1)
+    if rows == 0 or watched < 2:
+        raise DataError(
+            f"the held-out part is too small: validation_fraction={share} of {line.n_distinct} "
+            f"different rows leaves {watched}; give more rows, a larger fraction, or "
+            "early_stopping=False"
+        )
+    return parts
+
+
+def _cut(
+    data: Batch, weight: Tensor | None, share: float, key: Key, stratify: bool
+) -> tuple[Batch, Tensor | None, tuple[Batch, Tensor]]:
+    """Rows to learn from with their weights, and rows to watch; equal rows are on one side."""
+    parts = held_out_parts(data, weight, share, key, stratify)
     sides: list[tuple[Batch, Tensor]] = []
     first = next(iter(data.values()))
     dtype = first.dtype if first.is_floating_point() else torch.get_default_dtype()
@@ -223,12 +240,6 @@ def _cut(
         rows = {name: v.index_select(0, index) for name, v in data.items()}
         sides.append((rows, own[own > 0].to(first.device, dtype)))
     (kept, w), watched = sides
-    if len(w) == 0 or len(watched[1]) < 2:
-        raise DataError(
-            f"the held-out part is too small: validation_fraction={share} of {line.n_distinct} "
-            f"different rows leaves {len(watched[1])}; give more rows, a larger fraction, or "
-            "early_stopping=False"
-        )
     return kept, None if bool((w == 1).all()) else w, watched
 
 
@@ -246,4 +257,4 @@ def _fixed(data: Batch, weight: Tensor | None, size: int, key: Key) -> list[dict
     return out
 
 
-__all__ = ["NetworkTraining", "Rest", "Score"]
+__all__ = ["NetworkTraining", "Rest", "Score", "held_out_parts"]

@@ -52,7 +52,7 @@ def fit_population(
     max_members: int | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int | None = None,
-    rest: Callable[[int], Plateaus] | None = None,
+    rest: Callable[[list[int]], Plateaus] | None = None,
 ) -> list[History]:
     r"""Learn P energies at once, in place; the same as P calls of ``fit`` with ``Stochastic``.
 
@@ -85,7 +85,7 @@ def fit_population(
     max_members : members trained at a time; None takes what fits in half of the free memory
     checkpoint : folder; a run that finds its checkpoints there goes on to the same bits
     checkpoint_every : steps between checkpoints; they are also written after every epoch
-    rest : makes what decides when objectives rest, for so many members; None goes by ``tol`` and
+    rest : makes what decides when members rest, of their numbers; None goes by ``tol`` and
         ``patience`` of the solver
 
     Returns
@@ -130,7 +130,8 @@ def fit_population(
         held = None if validation_weight is None else validation_weight[members]
         run = PopulationRun(
             [energies[i] for i in members], data, rule, solver, each.part(members),
-            [weights[i] for i in members], held, patience, place, capture, backend, rest,
+            [weights[i] for i in members], held, patience, place, capture, backend,
+            None if rest is None else rest(members),
         )  # fmt: skip
         found = run.run(files_of(checkpoint, g), checkpoint_every)
         for i, history in zip(members, found, strict=True):

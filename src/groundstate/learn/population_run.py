@@ -27,9 +27,10 @@ from groundstate.learn.base import History, Rule
 from groundstate.learn.penalties import penalised
 from groundstate.learn.population_dense import Objective, dense_program
 from groundstate.learn.population_feed import PopulationFeed
-from groundstate.learn.population_stop import Plateaus, Validation
+from groundstate.learn.population_stop import Judged, Plateaus, Validation
 from groundstate.learn.schedules import resolve
 from groundstate.learn.trainer import Stochastic
+from groundstate.learn.trainer_guard import too_few_to_normalise
 from groundstate.store import Checkpoints
 
 _NUMBERS = 2**24  # activations of one layer in a validation pass
@@ -74,17 +75,13 @@ class PopulationRun:
         place: torch.device,
         capture: bool,
         backend: str,
-        rest: Callable[[int], Plateaus] | None = None,
+        rest: Plateaus | None = None,
     ) -> None:
         self.energies, self.data, self.solver, self.each = energies, data, solver, each
         self.dtype = energies[0].placement()[1]
         self.feed = PopulationFeed(data, weights, each.keys, solver.batch_size, self.dtype)
         self.validation_weight, self.patience = validation, patience
-        self.plateaus = (
-            Plateaus(len(energies), solver.tol, solver.patience)
-            if rest is None
-            else rest(len(energies))
-        )
+        self.plateaus = rest or Plateaus(len(energies), solver.tol, solver.patience)
         bare = not any(True for _ in (*rule.parameters(), *rule.buffers()))
         one = copy.deepcopy(rule)
         with ExitStack() as stack:
@@ -146,6 +143,10 @@ class PopulationRun:
             def written(rows: Any, weight: Any, mask: Any) -> Tensor:
                 batch = self._rows(rows)
                 losses = dense(batch["x"], batch["y"], weight, update.grads)
+                if mask is not None:  # who sits out has made no pass
+                    for layer in dense.layers:
+                        if layer.dropout is not None:
+                            population.buffers[f"{layer.dropout}count"].sub_((~mask).long())
                 pulls = update(mask)
                 return losses + pulls if pulled else losses
 
@@ -160,7 +161,12 @@ class PopulationRun:
             if dense is not None:
                 return dense(batch["x"], batch["y"], weight, population.views(grad))
             shared = rows is None or rows.ndim == 1
-            losses = population.losses(loss, batch, weight, shared)
+            try:
+                losses = population.losses(loss, batch, weight, shared)
+            except ValueError as error:
+                one = {name: v if shared else v[0] for name, v in batch.items()}
+                told = too_few_to_normalise(error, one, self.solver.batch_size, drops=False)
+                raise (error if told is None else told) from None
             population.gradient(losses, grad)
             return losses.detach()
 
@@ -221,6 +227,8 @@ class PopulationRun:
                 self._epoch(files, every)
         if self.validation is not None:
             self.validation.give_back(population)
+        if isinstance(self.plateaus, Judged) and self.plateaus.copies is not None:
+            self.plateaus.copies.give_back(population)
         self._write_back()
         for history in self.histories:
             history.stop = history.stop or "max_epochs"
@@ -294,6 +302,12 @@ class PopulationRun:
             for i in (running & ~failed).nonzero()[:, 0].tolist():
                 self.histories[i].extra.setdefault("validation", []).append(float(values[i]))
             finished = self.validation(values, running & ~failed)
+        elif isinstance(self.plateaus, Judged):
+            self._write_back()
+            scores = self.plateaus.scores(self.energies, running & ~failed)
+            for i in (running & ~failed).nonzero()[:, 0].tolist():
+                self.histories[i].extra.setdefault("validation", []).append(float(scores[i]))
+            finished = self.plateaus.judge(scores, self.population)
         else:
             finished = self.plateaus(objective)
         for i in (finished & running & ~failed).nonzero()[:, 0].tolist():
@@ -371,7 +385,7 @@ class PopulationRun:
             objective, seconds, history.n_iter, history.converged, history.stop, extra = saved
             history.objective, history.seconds = list(objective), list(seconds)
             history.extra = {name: list(v) for name, v in extra.items()}
-        self.plateaus.load(state["plateaus"])
+        self.plateaus.load(state["plateaus"], self.population)
         if self.validation is not None:
             self.validation.load(state["validation"])
 

@@ -106,6 +106,20 @@ def check_outputs(energy: Energy, batch: Batch) -> None:
             )
 
 
+def too_few_to_normalise(
+    error: Exception, batch: Batch, size: int | None, drops: bool = True
+) -> ValueError | None:
+    """torch's complaint of a batch norm with one value per channel, in words of a run; else None."""
+    if not str(error).startswith("Expected more than 1 value per channel when training"):
+        return None
+    rows = len(next(iter(batch.values())))
+    way = "drop_last=True to leave out a last batch that is too small, or " if drops else ""
+    return ValueError(
+        f"a batch of {rows} row{'s' if rows != 1 else ''} gives a batch norm one value per channel, "
+        f"which has no variance; pass {way}another batch_size than {size}"
+    )
+
+
 def _rows(rows: Tensor | None) -> str:
     if rows is None:
         return ""
@@ -125,4 +139,5 @@ __all__ = [
     "has_diverged",
     "not_finite",
     "theta_not_finite",
+    "too_few_to_normalise",
 ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from groundstate.compute.dropout import keyed_dropout
 from groundstate.compute.random import GOLDEN, seeded
 from groundstate.compute.thread_policy import for_steps
 from groundstate.errors import Unsupported
@@ -22,6 +23,7 @@ from groundstate.learn.feed import Feed, grouped
 from groundstate.learn.players import Turns
 from groundstate.learn.schedules import Factor, resolve, watcher
 from groundstate.learn.trainer_compile import Compiled
+from groundstate.learn.trainer_dense import plain_step, written_step
 from groundstate.learn.trainer_fsdp import FullyShared, unfuse
 from groundstate.learn.trainer_norms import synchronised
 from groundstate.learn.trainer_optimizers import Update, couples_decay
@@ -73,6 +75,7 @@ class Training:
         self.best, self.stale, self.first = math.inf, 0, math.nan
         self.mean: list[Tensor] = []
         self.averaged = 0
+        self.written = plain_step(None)
 
     def _make_optimizers(self) -> None:
         settings, make = self.settings, self.settings.optimizer
@@ -122,7 +125,12 @@ class Training:
             stack.enter_context(self.precision.products())
             stack.enter_context(synchronised(self.energy, settings.sync_norm))
             stack.enter_context(deterministic(settings.deterministic))
-            stack.enter_context(seeded(self.problem.key.fold("mask")))
+            key = self.problem.key.fold("mask")
+            stack.enter_context(seeded(key))
+            # one network drops the same units alone and in a population; shards drop their own
+            own = key if self.shards.world == 1 else key.fold(self.shards.rank)
+            stack.enter_context(keyed_dropout(self.energy, own, strict=False))
+            self.program = written_step(self)
             monitor = stack.enter_context(Monitor(watching, run))
             while run.epoch < settings.max_epochs and not history.stop:
                 if self._epoch(monitor):
@@ -147,6 +155,7 @@ class Training:
         start = time.perf_counter()
         terms: Any = None
         began, many = run.step, settings.accumulate
+        self.written = plain_step(self.program)
         key = self.problem.key.fold("epoch", run.epoch)
         with self.feed.epoch(key, skip=run.step * many) as batches:
             for group in grouped(batches, many):
@@ -231,16 +240,28 @@ class Training:
     def _forward(
         self, batch: Batch, weight: Tensor | None, total: float
     ) -> tuple[Tensor, Callable[[], Any]]:
+        if self.written is not None:  # leaves the gradients at θ; nothing to differentiate
+            return self.written(batch, weight, self.generator)
         if self.plain:
-            return self.rule.mean(self.energy, batch, weight, total, self.generator)
+            try:
+                return self.rule.mean(self.energy, batch, weight, total, self.generator)
+            except ValueError as error:
+                told = guard.too_few_to_normalise(error, batch, self.settings.batch_size)
+                raise (error if told is None else told) from None
         rows = len(next(iter(batch.values())))
         try:
             with self.precision.autocast(), self.compiled.batch(rows):
                 objective, terms = self.rule.mean(self.energy, batch, weight, total, self.generator)
         except Exception as error:
+            told = guard.too_few_to_normalise(error, batch, self.settings.batch_size)
+            if told is not None:
+                raise told from None
             if not self.compiled.active:
                 raise
             self.compiled.give_up(error)
+            self.plain = self.precision.half is None
+            self.program = written_step(self)
+            self.written = plain_step(self.program)
             return self._forward(batch, weight, total)
         return objective if objective.dtype == torch.float64 else objective.float(), terms
 

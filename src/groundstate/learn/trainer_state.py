@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from groundstate import __version__
+from groundstate.compute.dropout import KeyedDropout
 from groundstate.errors import StoreError
 from groundstate.learn import trainer_guard as guard
 from groundstate.learn.trainer_fsdp import full, part_like, spread_state
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 KEYS = (
-    "version", "energy", "rule", "optimizer", "players", "precision", "generator", "random",
+    "version", "energy", "rule", "optimizer", "players", "precision", "generator", "masks", "random",
     "place", "objective", "rates", "values", "weights", "plateau", "mean", "averaged", "history",
     "extra", "stop", "callbacks",
 )  # fmt: skip
@@ -49,6 +50,7 @@ class RunState:
             "players": {name: pack_optimizer(o) for name, o in t.turns.optimizers.items()},
             "precision": t.precision.state(),
             "generator": t.generator.get_state(),
+            "masks": {name: layer.count.clone() for name, layer in keyed_layers(t.energy)},
             "random": pack_random(),
             "place": [run.epoch, run.step, run.total_steps],
             "objective": [run.objective, run.examples, t.first],
@@ -78,6 +80,8 @@ class RunState:
             unpack_optimizer(optimizer, state["players"][name])
         t.precision.load(state["precision"])
         t.generator.set_state(state["generator"].cpu())
+        for name, layer in keyed_layers(t.energy):
+            layer.count.copy_(state["masks"].get(name, layer.count))
         unpack_random(state["random"])
         run.epoch, run.step, run.total_steps = state["place"]
         run.objective, run.examples, t.first = state["objective"]
@@ -160,6 +164,13 @@ def unpack_optimizer(optimizer: torch.optim.Optimizer, packed: dict[str, Any]) -
     spread_state(optimizer)
 
 
+def keyed_layers(net: torch.nn.Module) -> Iterator[tuple[str, KeyedDropout]]:
+    """The layers of a network whose masks depend on a count of passes."""
+    for name, layer in net.named_modules():
+        if isinstance(layer, KeyedDropout):
+            yield name, layer
+
+
 def global_generators(device: torch.device) -> list[torch.Generator]:
     """The generators of torch that modules on a device draw from when they are given none."""
     found = [torch.default_generator]
@@ -229,6 +240,7 @@ __all__ = [
     "check_keys",
     "deterministic",
     "global_generators",
+    "keyed_layers",
     "load_module",
     "pack_optimizer",
     "pack_random",

@@ -2,6 +2,7 @@ r"""Centring, standardising and whitening of inputs: the condition number sets t
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,9 +57,9 @@ def condition(seed: int = 0, *, quick: bool = False) -> Result:
     steps = {name: len(gap) - 1 for name, gap in gaps.items()}
     names = list(LAYERS)
     claims = [
-        *[Claim.below(f"κ {b} over κ {a}", kappa[b] / kappa[a], 1) for a, b in zip(names, names[1:])],
+        *[Claim.below(f"κ {b} over κ {a}", kappa[b] / kappa[a], 1) for a, b in pairwise(names)],
         Claim.close("κ whitened", kappa["whitened"], 1.0, tol=1e-9),
-        *[Claim.below(f"steps {b} over steps {a}", steps[b] / steps[a], 1) for a, b in zip(names, names[1:])],
+        *[Claim.below(f"steps {b} over steps {a}", steps[b] / steps[a], 1) for a, b in pairwise(names)],
         Claim.equal("steps of whitened rows", steps["whitened"], 1),
     ]  # fmt: skip
     numbers = {"condition": kappa, "steps": steps}

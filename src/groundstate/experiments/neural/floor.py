@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 F64 = NDArray[np.float64]
 RATES = (0.5, 0.1, 0.01)
-ROWS, CHAINS = 500, 1000
+ROWS, CHAINS = 2000, 1000
 
 
 class Pull(Energy):
@@ -59,13 +59,13 @@ def floor(seed: int = 0, *, quick: bool = False) -> Result:
     \tfrac12\,\frac{\alpha}{2 - \alpha}\operatorname{Var}a`, proportional to α. With :math:`\alpha_t = 1/t`
     θ is the mean of all draws so far and the noise averages out.
 
-    500 rows, 1,000 runs side by side; α = 0.5, 0.1, 0.01 for 2,000 steps, the floor over the last
+    2,000 rows, 1,000 runs side by side; α = 0.5, 0.1, 0.01 for 2,000 steps, the floor over the last
     half; 1/t for 10,000 steps.
     """
     key = Key.of(seed)
     a = key.fold("rows").numpy().standard_normal(ROWS)
-    curves = {alpha: gaps(a, key.fold("rate", str(alpha)), alpha, 4) for alpha in RATES}
-    falling = gaps(a, key.fold("falling"), 1.0, 20, InverseTime(1.0))
+    curves = {alpha: gaps(a, key.fold("rate", str(alpha)), alpha, 1) for alpha in RATES}
+    falling = gaps(a, key.fold("falling"), 1.0, 5, InverseTime(1.0))
     seen = {alpha: float(curve[len(curve) // 2 :].mean()) for alpha, curve in curves.items()}
     law = {alpha: 0.5 * alpha / (2 - alpha) * float(a.var()) for alpha in RATES}
     claims = [

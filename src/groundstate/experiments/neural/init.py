@@ -30,7 +30,9 @@ SCHEMES = {"fan-in": ("he", "fan_in"), "mean": ("he_mean", "fan_in"), "fan-out":
 def signals(net: MLP, key: Key) -> tuple[F64, F64]:
     """Variances of the pre-activations and of the gradients in them, by hidden layer."""
     x = torch.randn(ROWS, net.in_features, generator=key.fold("x").torch(), dtype=torch.float64)
-    layers = [row for row in probe(net, x, generator=key.fold("g").torch()).layers if row.kind == "Linear"]
+    layers = [
+        row for row in probe(net, x, generator=key.fold("g").torch()).layers if row.kind == "Linear"
+    ]
     hidden = layers[: net.depth]
     return np.array([r.variance for r in hidden]), np.array([r.gradient**2 for r in hidden])
 
@@ -72,7 +74,7 @@ def twins(key: Key, scheme: str) -> float:
     return float((W - W[0]).abs().max())
 
 
-@experiment("NEU-X-init", theme="neural", title="Only He's initialisation keeps signals")
+@experiment("NEU-X-init", theme="neural", title="Only He's initialisation keeps signals", slow=True)
 def init(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Through a ReLU layer of width D with weights of variance :math:`\sigma^2` the variance of a signal
     is multiplied by :math:`\tfrac12D\sigma^2`, forwards and backwards. Over 50 layers of width 100
@@ -105,7 +107,9 @@ def init(seed: int = 0, *, quick: bool = False) -> Result:
         Claim.above("funnel, mean over fan-in: gradients", back["mean"] / back["fan-in"], 1),
         Claim.above("funnel, fan-out over mean: gradients", back["fan-out"] / back["mean"], 1),
         Claim.at_most("zeros: difference of units after 100 steps", stay["zeros"], 1e-12),
-        Claim.at_most("equal weights: difference of units after 100 steps", stay["constant"], 1e-12),
+        Claim.at_most(
+            "equal weights: difference of units after 100 steps", stay["constant"], 1e-12
+        ),
     ]
     numbers = {
         "forward": {str(v): float(f) for v, (f, _) in ends.items()},

@@ -67,7 +67,9 @@ def poly(seed: int = 0, *, quick: bool = False) -> Result:
         curve, fit = figure.subplots(1, 2)
         curve.semilogy(np.array(DEGREES) + 1, error, "o-", markersize=2.5, color=COLOURS[1])
         curve.axvline(N, color=COLOURS[5], linestyle=":", linewidth=1)
-        curve.set(xlabel="coefficients (dots: as many as rows)", ylabel="squared error", xscale="log")
+        curve.set(
+            xlabel="coefficients (dots: as many as rows)", ylabel="squared error", xscale="log"
+        )
         x, y = rows(Key.of(seed).fold(0))
         fit.plot(at, truth(at), color="black", linewidth=1, label="truth")
         for k, colour in zip((3, N - 1, top), COLOURS):

@@ -121,7 +121,7 @@ class LinearDiscriminantAnalysis(
             )
         prior = proportions(self.priors, k)
         energy = GaussianClassEnergy(
-            k, d, "tied", shrinkage=self.shrinkage, tol=self.tol, prior=prior
+            k, d, "tied", shrinkage=self.shrinkage, tol=self.tol, prior=prior, dtype=x.dtype
         ).to(x.device, x.dtype)
         energy.centre(x, y, weight)
         if prior is not None and self.solver != "svd":
@@ -130,22 +130,25 @@ class LinearDiscriminantAnalysis(
         return energy
 
     def _attributes(self, energy: Any, sums: dict[str, Tensor]) -> dict[str, Any]:
-        mu, U = energy.mu.detach().double(), energy.root().detach().double()
-        log_prior = energy.log_prior.detach().double()
-        prior = log_prior.exp()
+        mu, U, log_prior = (
+            v.detach().cpu().numpy().astype(np.float64)
+            for v in (energy.mu, energy.root(), energy.log_prior)
+        )
+        prior = np.exp(log_prior)
         xbar = prior @ mu
         middle = (mu - xbar) @ U
         svd = self.solver == "svd"
-        centre = xbar if svd else torch.zeros_like(xbar)
-        white = middle if svd else (mu - centre) @ U  # (k, d)
+        white = middle if svd else mu @ U  # (k, d)
         coef = white @ U.T
-        intercept = log_prior - 0.5 * white.square().sum(1) - coef @ centre
-        between = prior.sqrt()[:, None] * middle
-        s, vt = torch.linalg.svd(between, full_matrices=False)[1:]
+        intercept = log_prior - 0.5 * np.square(white).sum(1)
+        if svd:
+            intercept -= coef @ xbar
+        between = np.sqrt(prior)[:, None] * middle
+        s, vt = np.linalg.svd(between, full_matrices=False)[1:]
         most = min(len(mu) - 1, mu.shape[1]) if self.n_components is None else self.n_components
-        singular, squares = s.tolist(), s.square()
-        rank = sum(value > self.tol * singular[0] for value in singular)
-        shares = squares / squares.sum().clamp_min(1e-300)
+        rank = int((s > self.tol * s[0]).sum())
+        squares = s * s
+        shares = squares / max(squares.sum(), 1e-300)
         if len(mu) == 2:
             coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
         named = {
@@ -153,9 +156,9 @@ class LinearDiscriminantAnalysis(
             "scalings_": U @ vt[:rank].T, "explained_variance_ratio_": shares[:most],
         }  # fmt: skip
         if self.store_covariance or not svd:
-            named["covariance_"] = energy.tied_covariance()
-        dtype = energy.mu.dtype
-        return {name: value.to(dtype).cpu().numpy() for name, value in named.items()}
+            named["covariance_"] = energy.tied_covariance().cpu().numpy()
+        dtype = np.float32 if energy.mu.dtype == torch.float32 else np.float64
+        return {name: value.astype(dtype, copy=False) for name, value in named.items()}
 
     def _class_table(self, x: Tensor) -> Tensor:
         energies: Tensor = self.energy_.linear_energies(x)  # type: ignore[operator]

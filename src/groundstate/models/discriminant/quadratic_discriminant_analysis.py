@@ -123,7 +123,7 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
             raise Unsupported("shrinkage needs solver='eigen'; solver='svd' has reg_param only")
         energy = GaussianClassEnergy(
             k, x.shape[1], "full", shrinkage=self.shrinkage, tol=self.tol,
-            reg_param=self.reg_param, prior=proportions(self.priors, k),
+            reg_param=self.reg_param, prior=proportions(self.priors, k), dtype=x.dtype,
         ).to(x.device, x.dtype)  # fmt: skip
         n = energy.centre(x, y, weight).tolist()
         if min(n) <= 1:

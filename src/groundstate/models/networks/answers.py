@@ -243,14 +243,17 @@ class NetworkRegressor(NetworkModel, EnergyRegressor):
 
     def _run(self, plan: Any, data: Any, weight: Any, callbacks: Any, checked: bool) -> Any:
         history = super()._run(plan, data, weight, callbacks, checked)
-        energy = plan.energy
+        self._measure(plan.energy, data, weight)
+        return history
+
+    def _measure(self, energy: Any, data: Batch, weight: Tensor | None) -> None:
+        """What is left on the rows learned from."""
         with torch.no_grad():
             told = self._in_chunks(energy.mean, data["x"])
             left = (data["y"] - told).double().square()
             w = None if weight is None else weight.double()
             square = left.mean(0) if w is None else (w @ left) / w.sum()
         self.scale_ = square.sqrt().cpu().numpy()
-        return history
 
     def _forward(self, X: Any) -> tuple[Tensor, Any]:
         x, home = self._rows(X)

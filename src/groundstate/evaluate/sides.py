@@ -1,0 +1,125 @@
+"""The recipe on one side of a split, its answers for the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.compute.device import threads
+from groundstate.compute.random import Key
+from groundstate.evaluate.candidates import baselines
+from groundstate.evaluate.design import Design, HeldRows, as_split, make_folds
+from groundstate.evaluate.develop import Developed, Tuner, develop
+from groundstate.evaluate.fitting import fit_clone
+from groundstate.evaluate.metrics import Metric
+from groundstate.evaluate.predictions import Prediction
+from groundstate.evaluate.questions import Question
+from groundstate.evaluate.rows import take
+
+INNER = 3  # folds inside a fold: they are many already
+RECIPE = "recipe"
+
+
+@dataclass(frozen=True)
+class Outer:
+    """What one outer fold chose, its answers, and the looks it took."""
+
+    chosen: str
+    answers: dict[str, Prediction]
+    looks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Side:
+    """Develops on some rows and answers for others."""
+
+    question: Question
+    candidates: dict[str, Any]
+    measure: Metric
+    tuner: Tuner | None
+    key: Key
+    seconds: float | None = None
+
+    def develop(
+        self,
+        rows: NDArray[np.intp],
+        validation: NDArray[np.intp] | None,
+        name: str,
+        n_jobs: int,
+        folds: int | None = None,
+        spare: bool = True,
+    ) -> Developed:
+        """The chosen model from these rows; folds, or the validation rows among them, judge."""
+        q = self.question
+        X, y, weight = take(q.X, rows), q.y[rows], q.weight[rows]
+        key = self.key.fold("develop", name)
+        if validation is not None:
+            rest = np.setdiff1d(np.arange(len(rows)), validation)
+            splits = [as_split(rest, validation, weight)]
+        else:
+            splits = make_folds(
+                X, q.codes(y), folds or q.settings.folds, task=q.task,
+                groups=None if q.groups is None else q.groups[rows],
+                time=None if q.time is None else q.time[rows], weight=weight,
+                key=key.fold("folds"),
+            )  # fmt: skip
+        return develop(
+            self.candidates, X, y, task=q.task, measure=self.measure, splits=splits,
+            weight=weight, key=key, n_jobs=n_jobs, level=q.settings.level, tuner=self.tuner,
+            name=name, spare=spare,
+            seconds=self.seconds,
+        )  # fmt: skip
+
+    def bases(self, rows: NDArray[np.intp]) -> dict[str, Any]:
+        """Fitted baselines."""
+        q = self.question
+        X, y, weight = take(q.X, rows), q.y[rows], q.weight[rows]
+        return {
+            name: fit_clone(base, X, y, weight, self.key.fold("base", name))
+            for name, base in baselines(q.task).items()
+        }
+
+    def outer(self, i: int, train: NDArray[np.intp], test: NDArray[np.intp]) -> Outer:
+        """One outer fold: the whole recipe on one side, one look at the other."""
+        import warnings
+
+        from threadpoolctl import threadpool_limits
+
+        with warnings.catch_warnings(), threadpool_limits(1), threads(1):
+            warnings.simplefilter("ignore")
+            made = self.develop(train, None, f"outer {i}", 1, INNER, spare=False)
+            held = HeldRows(self.question.X, self.question.y, test)
+            models = {**self.bases(train), RECIPE: made.model}
+            rows, _ = held.look(f"outer fold {i + 1}")
+            said = {n: Prediction.of(m, rows, self.question.classes) for n, m in models.items()}
+        return Outer(made.chosen, said, held.looks)
+
+
+def judged_in_turn(side: Side, design: Design, n_jobs: int) -> list[Outer]:
+    from joblib import Parallel, delayed
+
+    tasks = (delayed(side.outer)(i, *pair) for i, pair in enumerate(design.sides))
+    found: list[Outer] = Parallel(n_jobs=n_jobs)(tasks)
+    return found
+
+
+def collected(outer: list[Outer], design: Design, n: int) -> list[dict[str, Prediction]]:
+    """Answers for all rows, for each repeat."""
+    k, found = design.n_folds, []
+    for r in range(design.repeats):
+        part, sides = outer[r * k : (r + 1) * k], design.sides[r * k : (r + 1) * k]
+        found.append(
+            {
+                name: Prediction.assemble(
+                    [(test, one.answers[name]) for one, (_, test) in zip(part, sides)], n
+                )
+                for name in part[0].answers
+            }
+        )
+    return found
+
+
+__all__ = ["RECIPE", "Outer", "Side", "collected", "judged_in_turn"]

@@ -1,0 +1,79 @@
+"""How sure single answers are: calibration, coverage, and decisions by cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.evaluate import verdicts
+from groundstate.evaluate.design import Design
+from groundstate.evaluate.develop import Developed
+from groundstate.evaluate.predictions import Prediction
+from groundstate.evaluate.questions import Question
+from groundstate.evaluate.rows import Floats
+
+
+def calibration(
+    question: Question,
+    developed: Developed,
+    design: Design,
+    truth: NDArray[Any],
+    said: Prediction,
+    judged: NDArray[np.intp],
+) -> dict[str, Any] | None:
+    """Whether probabilities happen as often as they say, and sets hold the truth as promised."""
+    found: dict[str, Any] = {}
+    if said.classes is not None and said.probability is not None:
+        found = verdicts.calibration(truth, said, question.positive)
+    own = verdicts.scores_of(truth, said)
+    if own is None:
+        return None
+    level = question.settings.level
+    if design.kind == "nested":  # rows of the other folds calibrate those of one
+        folds = []
+        for _, test in design.sides[: design.n_folds]:
+            outside = np.ones(len(truth), bool)
+            outside[test] = False
+            folds.append((own[outside], test))
+    else:
+        spare, train = developed.spare, design.split[0]
+        if spare is None or (spare.classes is not None and spare.probability is None):
+            return found or None
+        tested = np.flatnonzero(np.sum([part.test for part in developed.ranking.folds], axis=0))
+        known = question.codes(question.y[train[tested]])
+        scores = verdicts.scores_of(known, _spread(spare.take(tested), question.classes))
+        assert scores is not None
+        folds = [(scores, np.arange(len(judged)))]
+    found["coverage"] = verdicts.coverage(truth, said, folds, level)
+    return found
+
+
+def _spread(said: Prediction, classes: NDArray[Any] | None) -> Prediction:
+    """Answers about fewer classes as answers about all."""
+    if classes is None or said.classes is None or len(said.classes) == len(classes):
+        return said
+    place = np.searchsorted(classes, said.classes)
+    wide = np.zeros((len(said), len(classes)))
+    assert said.probability is not None
+    wide[:, place] = said.probability
+    return Prediction(place[said.values], wide, wide, classes)
+
+
+def decision(
+    question: Question, truth: NDArray[Any], said: Prediction, weight: Floats
+) -> dict[str, Any] | None:
+    """What mistakes cost, where costs were given and there are probabilities."""
+    settings, at = question.settings, question.positive
+    if at is None or said.probability is None or not (settings.cost_fp or settings.cost_fn):
+        return None
+    actual = (truth == at).astype(np.intp)
+    found = verdicts.costs(
+        actual, said.probability[:, at], weight, settings.cost_fp or 1.0, settings.cost_fn or 1.0
+    )
+    assert question.classes is not None
+    return {"positive": str(question.classes[at]), **found}
+
+
+__all__ = ["calibration", "decision"]
