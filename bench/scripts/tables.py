@@ -112,7 +112,7 @@ def interval(y: Any, told: Any, classes: bool) -> tuple[float, float, float]:
 
 
 def ours(train: pd.DataFrame, test: pd.DataFrame, target: str) -> tuple[Any, str]:
-    found = study(train, target, models="auto", test=0.2, seed=0, cv=5, workers=2)
+    found = study(train, target, models="auto", tune=10, test=0.2, seeds=0, bootstrap=0, n_jobs=2)
     told = found.model.predict(test.drop(columns=target))
     return np.asarray(told).astype(test[target].to_numpy().dtype), found.board.best.name
 

@@ -19,6 +19,7 @@ from groundstate import (
     NeuralRegressor,
     PseudoLabelClassifier,
 )
+from groundstate.report.curves import plot_band, plot_probabilities
 
 FIXED = {"n_iter_no_change": np.inf, "random_state": 0}
 
@@ -142,7 +143,27 @@ def pseudo_label_classifier() -> Figure:
     return fig
 
 
+def mlp_probabilities() -> Figure:
+    """Scores of three classes along one column, and the probabilities they become."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-3, 3, (600, 1))
+    y = np.digitize(x[:, 0] + 0.5 * rng.normal(size=600), (-1, 1))
+    model = MLPClassifier((20,), "tanh", learning_rate_init=0.01, max_iter=100, **FIXED).fit(x, y)
+    at = np.linspace(-3, 3, 200)[:, None]
+    return plot_probabilities(at, model.predict_proba(at), model.decision_function(at))
+
+
+def mlp_band() -> Figure:
+    """Mean and two standard deviations of the law that the network gives."""
+    x, y = _noisy()
+    model = MLPRegressor("normal", (30,), "tanh", learning_rate_init=0.01, max_iter=150, **FIXED)
+    law = model.fit(x, y).predict_dist(x)
+    return plot_band(x, law.mean, law.stddev, y)
+
+
 PICTURES = {
+    "MLPClassifier-probabilities": mlp_probabilities,
+    "MLPRegressor-band": mlp_band,
     "PseudoLabelClassifier": pseudo_label_classifier,
     "MLPClassifier": mlp_classifier,
     "MLPRegressor": mlp_regressor,

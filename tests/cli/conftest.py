@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 from groundstate.cli.app import app
 
 MODELS = "LogisticRegression,LinearSVC"
+# a quarter of the rows judges, two settings are tried, few refits
+QUICK = ("--test", "0.25", "--tune", "2", "--seeds", "2", "--bootstrap", "3")
 
 
 class Done:
@@ -63,6 +65,6 @@ def fitted(
 ) -> Path:
     """The folder that ``fit`` writes for the mixed table."""
     out = tmp_path_factory.mktemp("run") / "out"
-    done = call("fit", mixed, "--target", "bought", "--out", out, "--model", MODELS)
+    done = call("fit", mixed, "--target", "bought", "--out", out, "--model", MODELS, *QUICK)
     assert done.code == 0, done.error
     return out

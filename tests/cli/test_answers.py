@@ -15,6 +15,8 @@ from sklearn.datasets import load_iris
 import groundstate
 from groundstate import data
 
+QUICK = ("--test", "0.25", "--tune", "0", "--seeds", "0", "--bootstrap", "0")
+
 
 def frame(text: str) -> pl.DataFrame:
     return pl.read_csv(io.StringIO(text))
@@ -141,7 +143,7 @@ def test_infer_teaches_what_can_be_asked(call: Any, fitted: Path, mixed: Path) -
 
 def test_dummy_has_no_energy(call: Any, tmp_path: Path) -> None:
     out = tmp_path / "o"
-    assert call("fit", "iris", "-m", "dummy", "-o", out).code == 0
+    assert call("fit", "iris", "-m", "dummy", "-o", out, *QUICK).code == 3
     done = call("infer", out / "model.gs", "iris", "--free", "y")
     assert done.code == 2 and "DummyClassifier has no energy" in done.error
 
@@ -156,7 +158,7 @@ def test_sample_needs_a_law_of_the_rows(call: Any, fitted: Path) -> None:
 def density(call: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model with a law of rows and labels."""
     out = tmp_path_factory.mktemp("density") / "out"
-    assert call("fit", "iris", "-m", "GaussianNB", "-o", out).code == 0
+    assert call("fit", "iris", "-m", "GaussianNB", "-o", out, *QUICK).code == 0
     return out / "model.gs"
 
 
@@ -182,7 +184,7 @@ def test_inferred_x_is_like_its_label(call: Any, density: Path) -> None:
 
 def test_bits_do_not_become_columns(call: Any, tmp_path: Path) -> None:
     out = tmp_path / "o"
-    assert call("fit", "iris", "-m", "BernoulliNB", "-o", out).code == 0
+    assert call("fit", "iris", "-m", "BernoulliNB", "-o", out, *QUICK).code == 0
     done = call("sample", out / "model.gs")
     assert done.code == 2 and "BernoulliNB draws Binary(4)" in done.error
 

@@ -14,6 +14,7 @@ import groundstate
 from groundstate.cli import boundary
 
 HALF = "1,a\n2,b\n" * 12
+QUICK = ("--tune", "0", "--seeds", "0", "--bootstrap", "0")
 
 
 def table(folder: Path, text: str | bytes, name: str = "t.csv") -> Path:
@@ -112,11 +113,13 @@ def _hard(n: int = 60) -> Iterator[str]:
 
 def test_nan_inf_constant_and_twin_columns_are_answered(call: Any, tmp_path: Path) -> None:
     path = table(tmp_path, "\n".join(_hard()) + "\n")
-    done = call("fit", path, "-t", "y", "-m", "LogisticRegression", "-o", tmp_path / "o", "--json")
+    done = call(
+        "fit", path, "-t", "y", "-m", "LogisticRegression", "-o", tmp_path / "o", "--json", *QUICK
+    )
     assert done.code == 0, done.error
-    codes = {finding["code"] for finding in done.json["audit"]}
+    codes = {finding["code"] for finding in done.json["data"]["findings"]}
     assert {"missing", "constant", "duplicate_columns"} <= codes
-    assert done.json["test"]["scores"]["accuracy"]["score"] > 0.7
+    assert done.json["scores"]["accuracy"]["value"] > 0.7
 
 
 def test_more_columns_than_rows_is_answered(call: Any, tmp_path: Path) -> None:
@@ -127,30 +130,35 @@ def test_more_columns_than_rows_is_answered(call: Any, tmp_path: Path) -> None:
         for i in range(24)
     ]
     path = table(tmp_path, f"{names},y\n" + "\n".join(rows) + "\n")
-    done = call("fit", path, "-t", "y", "-m", "LogisticRegression", "-o", tmp_path / "o", "--json")
-    assert done.code == 0, done.error
-    assert {"few_rows", "tiny_table"} <= {f["code"] for f in done.json["audit"]}
+    done = call(
+        "fit", path, "-t", "y", "-m", "LogisticRegression", "-o", tmp_path / "o", "--json", *QUICK
+    )
+    assert done.code in (0, 3), done.error  # so few rows may not tell it from a dummy
+    assert {"few_rows", "tiny_table"} <= {f["code"] for f in done.json["data"]["findings"]}
 
 
 def test_rows_of_unequal_length_are_answered_or_refused(call: Any, tmp_path: Path) -> None:
     path = table(tmp_path, "x,w,y\n" + "1,2,a\n2,1,b\n3,4\n5,6,b,9\n" * 10)
-    done = call("fit", path, "-t", "y", "-m", "LinearSVC", "-o", tmp_path / "o")
+    done = call("fit", path, "-t", "y", "-m", "LinearSVC", "-o", tmp_path / "o", *QUICK)
     assert done.code in (0, 2) and "Traceback" not in done.error
     assert done.code == 0 or done.error.count("\n") == 1
 
 
 def test_tiny_classes_do_not_stop_the_others(call: Any, tmp_path: Path) -> None:
-    path = table(tmp_path, "x,y\n" + "1,a\n2,b\n1.5,a\n2.5,b\n" * 10 + "9,rare\n")
-    done = call("fit", path, "-t", "y", "-m", "LogisticRegression", "-o", tmp_path / "o", "--json")
+    rows = "".join(f"{1 + i / 100},a\n{2 + i / 100},b\n" for i in range(20))
+    path = table(tmp_path, "x,y\n" + rows + "9,rare\n")
+    done = call(
+        "fit", path, "-t", "y", "-m", "LogisticRegression", "-o", tmp_path / "o", "--json", *QUICK
+    )
     assert done.code == 0, done.error
-    assert "tiny_classes" in {f["code"] for f in done.json["audit"]}
+    assert "tiny_classes" in {f["code"] for f in done.json["data"]["findings"]}
 
 
 def test_full_disk_loses_nothing(
     call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    assert call("fit", "iris", "-o", out, "-m", "LinearSVC").code == 0
+    assert call("fit", "iris", "-o", out, "-m", "LinearSVC", *QUICK).code == 0
     before = {p.name: p.read_bytes() for p in out.iterdir()}
 
     def full(self: Path, data: bytes) -> int:
@@ -158,7 +166,7 @@ def test_full_disk_loses_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "write_bytes", full)
-        done = call("fit", "iris", "-o", out, "-m", "LinearSVC", "--seed", 5)
+        done = call("fit", "iris", "-o", out, "-m", "LinearSVC", "--seed", 5, *QUICK)
     refused(done, "No space left on device", "the previous run is unchanged")
     assert {p.name: p.read_bytes() for p in out.iterdir()} == before
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
@@ -219,7 +227,7 @@ def test_warnings_become_notes(call: Any, tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(job, "assess", noisy)
     monkeypatch.setattr(boundary, "_said", set())
-    done = call("fit", "iris", "-o", tmp_path / "out", "-m", "LinearSVC")
+    done = call("fit", "iris", "-o", tmp_path / "out", "-m", "LinearSVC", *QUICK)
     assert done.code == 0 and done.error == "note: stopped at 5 steps before the tolerance\n"
 
 

@@ -16,6 +16,7 @@ import groundstate
 from groundstate.models.table import TablePredictor
 
 MODELS = "LogisticRegression,LinearSVC"
+QUICK = ("--test", "0.25", "--tune", "2", "--seeds", "2", "--bootstrap", "3")
 FILES = ["model.gs", "report.html", "report.json", "reproduce.py", "run.json", "timing.json"]
 GROUNDSTATE = str(Path(sys.executable).with_name("groundstate"))
 
@@ -34,62 +35,61 @@ def outside(*command: object, **env: str) -> subprocess.CompletedProcess[str]:
 def test_folder_holds_model_report_numbers_and_script(fitted: Path) -> None:
     assert sorted(p.name for p in fitted.iterdir()) == FILES
     told = json.loads((fitted / "report.json").read_text())
-    assert told["test_looks"] == 1 and len(told["verdict"]) == 3
-    assert told["rows"] == {"train": 135, "test": 45}
-    assert told["table"]["target"] == "bought" and told["task"] == "classification"
-    kinds = {c["name"]: c["kind"] for c in told["table"]["schema"]}
+    assert told["ledger"]["log"] == ["report"] and len(told["verdict"]) == 3
+    assert told["design"]["development"] == 135 and told["design"]["judged"] == 45
+    assert told["data"]["target"] == "bought" and told["task"] == "classification"
+    kinds = {c["name"]: c["kind"] for c in told["data"]["types"]}
     assert kinds["id"] == "id" and kinds["always"] == "constant" and kinds["when"] == "date"
-    assert told["settings"]["models"][-1] == "dummy"
+    assert told["design"]["models"][-1] == "dummy"
 
 
-def test_candidates_are_those_of_the_registry_and_a_dummy() -> None:
+def test_all_candidates_are_those_of_the_registry_and_a_dummy() -> None:
+    from groundstate.evaluate.candidates import AUTO, chosen_models, takes_any_number
     from groundstate.registry import models
-    from groundstate.report.candidates import chosen_models, takes_any_number
 
     for task, role in (("classification", "classifier"), ("regression", "regressor")):
         fitting = [row for row in models if row.role == role]
-        found = chosen_models("auto", task)
+        found = chosen_models("all", task)
         assert list(found)[-1] == "dummy"
         unasked = {row.name for row in fitting if row.auto and takes_any_number(row.obj)}
         assert set(found) == unasked | {"dummy"}
-    assert {"LinearSVC", "LogisticRegression", "Perceptron"} <= set(
-        chosen_models("auto", "classification")
-    )
+        assert list(chosen_models("auto", task)) == [*AUTO[task], "dummy"]
 
 
-def test_auto_compares_them_all(call: Any, tmp_path: Path) -> None:
-    from groundstate.report.candidates import chosen_models
+def test_auto_compares_one_of_each_kind(call: Any, tmp_path: Path) -> None:
+    from groundstate.evaluate.candidates import chosen_models
 
-    told = call("fit", "iris", "--json", "-o", tmp_path / "o", "--folds", 3).json
+    quick = ("--test", "0.3", "--folds", 2, "--tune", 0, "--seeds", 0, "--bootstrap", 0)
+    told = call("fit", "iris", "--json", "-o", tmp_path / "o", *quick).json
     expected = list(chosen_models("auto", "classification"))
-    assert told["settings"]["models"] == expected
-    assert {e["name"] for e in told["leaderboard"]["entries"]} == set(expected)
-    assert all(e["score"] is not None for e in told["leaderboard"]["entries"])
-    assert told["chosen"] != "dummy" and "dummy" not in told["tied"]
+    assert told["design"]["models"] == expected
+    assert {e["name"] for e in told["candidates"]["entries"]} == set(expected)
+    assert all(e["score"] is not None for e in told["candidates"]["entries"])
+    assert told["chosen"] != "dummy" and "dummy" not in told["comparison"]["tied"]
 
 
 def test_only_the_chosen_model_and_the_dummy_saw_the_test_rows(fitted: Path) -> None:
     told = json.loads((fitted / "report.json").read_text())
-    seen = {e["name"] for e in told["leaderboard"]["entries"] if e["test_score"] is not None}
+    seen = {e["name"] for e in told["candidates"]["entries"] if e["test_score"] is not None}
     assert seen == {told["chosen"], "dummy"}
 
 
 def test_saved_model_gives_the_reported_test_score(fitted: Path, mixed: Path) -> None:
-    from groundstate import data, evaluate
+    from groundstate import data
+    from groundstate.report import study
 
     told = json.loads((fitted / "report.json").read_text())
     model = groundstate.load(fitted / "model.gs")
     assert isinstance(model, TablePredictor)
     table = data.read(mixed, target="bought")
-    split = evaluate.train_test(table, table.y, test=0.25, key=0, stratify=True)
-    rest = table.take(split.test_rows)
+    rest = table.take(study(table, models="dummy", test=0.25).judged)
     accuracy = float(np.mean(model.predict(rest) == rest.y))
-    assert accuracy == pytest.approx(told["test"]["scores"]["accuracy"]["score"], rel=1e-9)
+    assert accuracy == pytest.approx(told["scores"]["accuracy"]["value"], rel=1e-9)
 
 
 def test_screen_ends_with_verdict_and_place(call: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = call("fit", "iris", "--target", "target", "--out", out, "--model", "LogisticRegression")
+    done = call("fit", "iris", "-t", "target", "--out", out, "-m", "LogisticRegression", *QUICK)
     assert done.code == 0 and done.error == ""
     *_, last = done.out.splitlines()
     assert last == f"report: {out}/report.html"
@@ -100,34 +100,39 @@ def test_screen_ends_with_verdict_and_place(call: Any, tmp_path: Path) -> None:
 
 
 def test_json_is_the_report_and_nothing_else(call: Any, tmp_path: Path) -> None:
-    done = call("fit", "diabetes", "--json", "--metric", "mae", "--out", tmp_path / "o")
+    models = ("-m", "Ridge,KNeighborsRegressor")
+    done = call(
+        "fit", "diabetes", "--json", "--metric", "mae", "-o", tmp_path / "o", *models, *QUICK
+    )
     told = done.json
     assert done.code == 0 and told["task"] == "regression"
-    assert told["settings"]["metric"] == "mae" and told["out"] == str(tmp_path / "o")
+    assert told["design"]["metric"] == "mae" and told["out"] == str(tmp_path / "o")
     stored = json.loads((tmp_path / "o" / "report.json").read_text())
     assert {**stored, "out": told["out"]} == told
-    assert told["test"]["scores"]["mae"]["low"] < told["test"]["baseline"]["mae"]["score"]
+    assert told["scores"]["mae"]["lo"] < told["baselines"]["dummy"]["mae"]["value"]
 
 
 def test_a_second_run_replaces_the_first_and_keeps_notes(call: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert call("fit", "iris", "--out", out, "--model", "LinearSVC").code == 0
+    assert call("fit", "iris", "--out", out, "--model", "LinearSVC", *QUICK).code == 0
     (out / "notes.txt").write_text("mine")
-    assert call("fit", "iris", "--out", out, "--model", "dummy").code == 0
+    assert call("fit", "iris", "--out", out, "--model", "dummy", *QUICK).code == 3
     told = json.loads((out / "report.json").read_text())
     assert told["chosen"] == "dummy" and (out / "notes.txt").read_text() == "mine"
     assert told["verdict"][1].startswith("No model did better")
     assert [p for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 
 
-def test_pure_noise_is_called_noise(call: Any, tmp_path: Path) -> None:
+def test_pure_noise_is_called_noise_and_leaves_with_3(call: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     path = tmp_path / "noise.csv"
     rows = [f"{a:.3f},{b:.3f},{c}" for a, b, c in
             zip(rng.normal(size=120), rng.normal(size=120), rng.integers(0, 2, 120))]  # fmt: skip
     path.write_text("a,b,coin\n" + "\n".join(rows) + "\n")
-    told = call("fit", path, "-t", "coin", "--json", "-m", MODELS, "-o", tmp_path / "o").json
-    assert "dummy" in told["tied"]
+    done = call("fit", path, "-t", "coin", "--json", "-m", MODELS, "-o", tmp_path / "o", *QUICK)
+    told = done.json
+    assert done.code == 3 and not told["baselines"]["better_than_dummy"]
+    assert told["baselines"]["skill"]["lo"] <= 0
     assert "do not rely on it" in told["verdict"][1] or "do not help" in told["verdict"][1]
 
 
@@ -135,7 +140,18 @@ def test_pure_noise_is_called_noise(call: Any, tmp_path: Path) -> None:
 def test_same_seed_same_bytes_in_another_process_with_two_workers(
     mixed: Path, fitted: Path, tmp_path: Path
 ) -> None:
-    command = [GROUNDSTATE, "fit", mixed, "-t", "bought", "-m", MODELS, "-o", tmp_path / "o"]
+    command = [
+        GROUNDSTATE,
+        "fit",
+        mixed,
+        "-t",
+        "bought",
+        "-m",
+        MODELS,
+        "-o",
+        tmp_path / "o",
+        *QUICK,
+    ]
     done = outside(*command, "--workers", 2, PYTHONHASHSEED="7", OMP_NUM_THREADS="2")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -146,10 +162,10 @@ def test_same_seed_same_bytes_in_another_process_with_two_workers(
 def test_another_seed_is_another_split(
     call: Any, mixed: Path, fitted: Path, tmp_path: Path
 ) -> None:
-    command = ("fit", mixed, "-t", "bought", "-m", MODELS, "--json")
+    command = ("fit", mixed, "-t", "bought", "-m", MODELS, "--json", "--ledger", "none", *QUICK)
     done = call(*command, "-o", tmp_path / "o", "--seed", 1)
     first = json.loads((fitted / "report.json").read_text())
-    assert done.json["leaderboard"]["entries"] != first["leaderboard"]["entries"]
+    assert done.json["candidates"]["entries"] != first["candidates"]["entries"]
 
 
 @pytest.mark.slow
@@ -164,12 +180,7 @@ def test_script_gives_the_same_numbers(fitted: Path, tmp_path: Path) -> None:
     )
     assert done.stderr == ""
     again, told = json.loads(done.stdout), json.loads((fitted / "report.json").read_text())
-    assert again["chosen"] == told["chosen"] and again["tied"] == told["tied"]
-    for entry in told["leaderboard"]["entries"]:
-        expected = [entry["score"], entry["low"], entry["high"]]
-        assert again["candidates"][entry["name"]] == pytest.approx(expected, rel=1e-9)
-    seen = told["test"]["scores"][told["settings"]["metric"]]
-    assert again["test"] == pytest.approx([seen["score"], seen["low"], seen["high"]], rel=1e-9)
+    assert all(again[name] == told[name] for name in ("chosen", "candidates", "scores", "verdict"))
 
 
 def test_report_json_holds_no_time_path_or_machine(fitted: Path, mixed: Path) -> None:

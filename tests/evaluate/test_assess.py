@@ -1,189 +1,178 @@
-"""Candidates are ranked on rows they have not seen, the same way on any number of workers."""
+"""The whole assessment: designs, one look, baselines, same numbers for any number of workers."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.datasets import load_diabetes, load_iris
-from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, Perceptron, Ridge
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
+from groundstate.data import load
 from groundstate.errors import DataError
-from groundstate.evaluate import Entry, Leaderboard, assess, score, train_test
+from groundstate.evaluate import Assessment, assess
+from groundstate.evaluate.design import choose_design
+from groundstate.evaluate.develop import Tuned
 
-X, codes = load_iris(return_X_y=True)
-y = np.array(["setosa", "versicolor", "virginica"])[codes]
-# iris holds one flower twice
-CLASSIFIERS: dict[str, Any] = {
-    "dummy": DummyClassifier(),
-    "logistic": make_pipeline(StandardScaler(), LogisticRegression()),
-    "forest": RandomForestClassifier(n_estimators=5),
-    "perceptron": make_pipeline(StandardScaler(), Perceptron()),
-}
+QUICK: Any = {"seeds": 0, "bootstrap": 0}
 
 
-class Broken(ClassifierMixin, BaseEstimator):
-    def fit(self, X: Any, y: Any) -> Broken:
-        raise RuntimeError("no\nluck")
+def blobs(n: int, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, "yes", "no")
 
 
-def test_classification() -> None:
-    result = assess(CLASSIFIERS, X, y, task="classification", key=1)
-    board = result.board
-    assert result.chosen == board.best.name == next(iter(board)).name != "dummy"
-    assert {"logistic"} <= set(board.tied) and not board["dummy"].tied_with_best
-    entry = board["logistic"]
-    assert entry.low < entry.score < entry.high and len(entry.cv_scores) == 5
-    assert entry.score == pytest.approx(
-        np.mean(y == result.classes[result.predictions["logistic"].values])
+def test_design_by_size() -> None:
+    from groundstate.compute.random import Key
+
+    for n, kind in ((1500, "nested"), (2100, "holdout")):
+        X, y = blobs(n)
+        found = choose_design(X, y, task="classification", key=Key.of(0))
+        assert found.kind == kind
+    X, y = blobs(2100)
+    rare = np.where(np.arange(2100) % 100 == 0, "rare", y)  # 2 in the test part
+    assert choose_design(X, rare, task="classification", key=Key.of(0)).kind == "nested"
+    cut = choose_design(X, y, task="classification", key=Key.of(0))
+    assert len(cut.split[1]) == pytest.approx(210, abs=2) and cut.validation is not None
+    assert len(cut.validation) == pytest.approx(420, abs=2)
+
+
+@pytest.fixture(scope="module")
+def large() -> Assessment:
+    return assess("LogisticRegression", *blobs(2100), **QUICK)
+
+
+def test_large_tables_are_judged_once_on_a_tenth(large: Assessment) -> None:
+    assert large.design.kind == "holdout" and large.ledger["log"] == ["report"]
+    assert large.better_than_dummy and large.skill.low > 0
+    assert large.bound is not None and large.bound["value"] > large.bound["risk"]
+    assert set(large.baselines) == {"dummy", "stump", "linear"}
+
+
+def test_interval_holds_the_score_that_sklearn_gives(large: Assessment) -> None:
+    from sklearn.metrics import accuracy_score, log_loss
+
+    rows = large.table.take(large.judged)
+    value = accuracy_score(rows.y, large.model.predict(rows))
+    found = large.scores["accuracy"]
+    assert found.estimate == pytest.approx(value) and found.low <= value <= found.high
+    value = log_loss(rows.y, large.model.predict_proba(rows))
+    assert large.scores["log_loss"].estimate == pytest.approx(value)
+
+
+def test_sets_for_single_rows_hold_the_truth(large: Assessment) -> None:
+    assert large.calibration is not None
+    cover = large.calibration["coverage"]
+    assert cover["kind"] == "set" and cover["lo"] <= 0.9 <= cover["hi"] + 0.02
+
+
+def test_small_tables_judge_every_row_by_others() -> None:
+    found = assess("GaussianNB", "iris", **QUICK)
+    assert found.design.kind == "nested" and len(found.truth) == 150
+    tested = np.concatenate([test for _, test in found.design.sides])
+    assert sorted(tested.tolist()) == list(range(150))
+    assert found.bound is not None and found.bound["value"] is None
+
+
+@pytest.mark.slow
+def test_same_seed_same_numbers_for_any_number_of_workers() -> None:
+    one, two = (
+        assess("GaussianNB,KNeighborsClassifier", "iris", n_jobs=n, **QUICK) for n in (1, 2)
     )
-    sizes = [len(part.test_rows) for part in result.folds]
-    assert entry.score == pytest.approx(np.average(entry.cv_scores, weights=sizes))
-    assert result.model.predict(X[:1]).tolist() == ["setosa"]
-    assert not hasattr(CLASSIFIERS[result.chosen], "classes_"), "candidates are never changed"
-
-
-def test_one_worker_or_two() -> None:
-    one, two = (assess(CLASSIFIERS, X, y, task="classification", key=2, n_jobs=n) for n in (1, 2))
-    assert one.board.to_json(times=False) == two.board.to_json(times=False)
-    for name in CLASSIFIERS:
-        assert np.array_equal(one.predictions[name].values, two.predictions[name].values)
-
-
-def test_adding_a_candidate_changes_no_other() -> None:
-    alone = assess({"forest": CLASSIFIERS["forest"]}, X, y, task="classification", key=2)
-    together = assess(CLASSIFIERS, X, y, task="classification", key=2)
-    assert alone.board["forest"].cv_scores == together.board["forest"].cv_scores
-
-
-def test_regression_with_a_frame() -> None:
-    data = load_diabetes(as_frame=True)
-    split = train_test(data.data, data.target, test=0.2, key=0)
-    rows, held = split.train_rows, split.test_rows
-    train = data.data.iloc[rows], data.target.iloc[rows]
-    candidates = {"mean": DummyRegressor(), "ridge": Ridge(0.1)}
-    result = assess(candidates, *train, task="regression", metric="rmse")
-    assert result.chosen == "ridge" and result.board.tied == ("ridge",)
-    assert 50 < result.board["ridge"].score < 60 < result.board["mean"].score
-    test = score(result.model, data.data.iloc[held], data.target.iloc[held], metric="rmse")
-    assert test.low < test.estimate < test.high
-
-
-def test_whole_weights_are_repetitions() -> None:
-    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
-    rows = np.repeat(np.arange(len(y)), weight.astype(int))
-    candidates = {
-        "pipeline": CLASSIFIERS["logistic"],
-        "neighbours": KNeighborsClassifier(3, weights="distance"),  # takes no weights
-    }
-    a = assess(candidates, X, y, task="classification", sample_weight=weight, key=3)
-    b = assess(candidates, X[rows], y[rows], task="classification", key=3)
-    for name in candidates:
-        assert a.board[name].score == pytest.approx(b.board[name].score)
-        assert a.board[name].low == pytest.approx(b.board[name].low)
-    half = assess(candidates, X, y, task="classification", sample_weight=np.full(len(y), 0.5))
-    assert "takes no sample_weight" in half.board["neighbours"].notes[0]
-
-
-def test_failures_become_notes() -> None:
-    candidates = {"broken": Broken(), "dummy": DummyClassifier()}
-    result = assess(candidates, X, y, task="classification")
-    broken = result.board["broken"]
-    assert broken.failed and broken.notes == ("failed: RuntimeError: no luck",)
-    assert [entry.name for entry in result.board] == ["dummy", "broken"]
-    with pytest.raises(DataError, match="no candidate could be fitted; failed: RuntimeError"):
-        assess({"broken": Broken()}, X, y, task="classification")
-
-
-def test_warnings_become_notes() -> None:
-    short = {"short": LogisticRegression(max_iter=1), "dummy": DummyClassifier()}
-    result = assess(short, X, y, task="classification", refit=False)
-    assert "converge" in result.board["short"].notes[0] and result.model is None
-
-
-def test_metric_that_a_candidate_cannot_give() -> None:
-    result = assess(CLASSIFIERS, X, y, task="classification", metric="log_loss")
-    assert result.board["perceptron"].notes == (
-        "perceptron gives no probability, which log_loss needs",
+    assert one.scores == two.scores and one.board.to_json(times=False) == two.board.to_json(
+        times=False
     )
-    assert result.board["perceptron"].failed and result.chosen == "logistic"
+    assert one.chosen_in_folds == two.chosen_in_folds
 
 
-def test_rare_class_absent_from_a_fold() -> None:
-    labels = y.copy()
-    labels[:1] = "rare"
-    result = assess(
-        {"l": CLASSIFIERS["logistic"]}, X, labels, task="classification", metric="log_loss"
-    )
-    assert result.classes.tolist()[0] == "rare" and math.isfinite(result.board["l"].score)
+def test_settings_found_in_a_fold_come_from_its_training_rows() -> None:
+    seen: list[int] = []
+
+    def tuner(recipe: Any, X: Any, y: Any, *rest: Any) -> Tuned | str:
+        seen.append(len(y))
+        return Tuned({"estimator__alpha": 3.0}, 1e9, {}, [], {})
+
+    found = assess("Ridge", "diabetes", tuner=tuner, folds=3, **QUICK)
+    assert len(seen) == 4 and max(seen[:3]) < 442 == seen[3]
+    assert found.developed.params == {"estimator__alpha": 3.0}
+    assert found.model.estimator_.alpha == 3.0
 
 
-def test_a_table_of_the_data_room() -> None:
-    from groundstate.data import read
+def test_noise_is_not_better_than_the_dummy() -> None:
+    rng = np.random.default_rng(1)
+    found = assess("GaussianNB", rng.normal(size=(200, 3)), rng.integers(2, size=200), **QUICK)
+    assert not found.better_than_dummy and found.skill.low <= 0
 
-    table = read(pd.DataFrame(X, columns=list("abcd")).assign(kind=y), target="kind")
 
-    class Matrix(BaseEstimator):
-        def fit(self, X: Any, y: Any = None) -> Matrix:
-            self.n_ = X.n_columns
-            return self
+def test_groups_never_cross_and_weights_are_rows() -> None:
+    X, y = blobs(120)
+    group = np.repeat(np.arange(30), 4)
+    found = assess("GaussianNB", X, y, groups=group, **QUICK)
+    for train, test in found.design.sides:
+        assert not set(group[train]) & set(group[test])
 
-        def transform(self, X: Any) -> Any:
-            return X.matrix()
 
-    model = make_pipeline(Matrix(), LogisticRegression(max_iter=1000))
-    result = assess({"a": model}, table.features, table.y, task="classification")
-    assert result.board.best.score > 0.9
+def test_the_latest_rows_judge() -> None:
+    X, y = blobs(300)
+    when = np.random.default_rng(0).permutation(300)
+    found = assess("GaussianNB", X, y, time=when, **QUICK)
+    train, test = found.design.split
+    assert when[train].max() < when[test].min()
+
+
+def test_a_pipeline_and_any_estimator_take_part() -> None:
+    from sklearn.ensemble import RandomForestClassifier
+
+    table = load("iris")
+    found = assess(RandomForestClassifier(5), table, test=0.3, **QUICK)
+    assert found.chosen == "RandomForestClassifier"
+    named = assess("sklearn.naive_bayes:GaussianNB", table, test=0.3, **QUICK)
+    assert named.chosen == "GaussianNB" and named.settings.spec.startswith("sklearn.")
+
+
+def test_costs_move_the_threshold() -> None:
+    X, y = blobs(200)
+    found = assess("GaussianNB", X, y, positive="yes", cost_fp=1.0, cost_fn=9.0, **QUICK)
+    assert found.decision is not None and found.decision["threshold"] == pytest.approx(0.1)
+    assert found.decision["mean_cost"] <= found.decision["always_no"]
+
+
+def test_budget_leaves_parts_out_and_says_so() -> None:
+    found = assess("GaussianNB", "iris", test=0.3, budget=0.01)
+    assert any("--bootstrap" in part for part in found.skipped)
+    assert found.curve is None and found.variation is not None
+
+
+def test_ledger_counts_other_models_not_the_same_one_again(tmp_path: Any) -> None:
+    path = tmp_path / "looks.jsonl"
+    first = assess("GaussianNB", "iris", test=0.3, ledger=path, **QUICK)
+    again = assess("GaussianNB", "iris", test=0.3, ledger=path, **QUICK)
+    other = assess("KNeighborsClassifier", "iris", test=0.3, ledger=path, **QUICK)
+    assert [f.ledger["looks"] for f in (first, again, other)] == [1, 1, 2]
+    wide, plain = other.ledger["simultaneous"], other.scores["accuracy"]
+    assert wide["lo"] < plain.low and len(path.read_text().splitlines()) == 3
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"candidates": {}}, "no candidates"),
-        ({"metric": "rmse"}, "rmse is a metric for regression"),
-        ({"y": np.zeros(150)}, "single class"),
-        ({"y": y[:3]}, r"expected one target per row, \(150,\)"),
-        ({"task": "regression"}, "regression needs a target of numbers"),
-        ({"task": "regression", "y": np.full(150, np.nan)}, "missing or infinite"),
-        ({"X": np.ones((150, 1)), "y": np.ones(150), "task": "regression"}, "1 different row"),
+        ({"design": "twice"}, "auto, holdout or nested"),
+        ({"level": 2.0}, "between 0 and 1"),
+        ({"budget": -1.0}, "positive number of seconds"),
+        ({"positive": "maybe"}, "two classes"),
+        ({"test": 1.5}, "between 0 and 1"),
+        ({"groups": "petal"}, "petal"),
+        ({"groups": [1, 2]}, "one per row"),
+        ({"bootstrap": -1}, "0 or more"),
     ],
 )
-def test_bad_input(changes: dict[str, Any], message: str) -> None:
-    arguments = {"candidates": CLASSIFIERS, "X": X, "y": y, "task": "classification", **changes}
+def test_bad_settings(changes: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        assess(**arguments)
+        assess("GaussianNB", "iris", **{**QUICK, **changes})
 
 
-def test_leaderboard_order_and_round_trip() -> None:
-    rows = (
-        Entry("a", 3.0, 2.0, 4.0, (3.0, math.nan), 0.5, True, ("slow",)),
-        Entry("b", math.nan, math.nan, math.nan, notes=("failed",)),
-        Entry("c", 1.0, 0.5, 1.5, test_score=9.0),
-    )
-    board = Leaderboard(rows, "rmse", greater_is_better=False)
-    assert [entry.name for entry in board] == ["c", "a", "b"] and len(board) == 3
-    back = Leaderboard.from_json(board.to_json())
-    assert back.to_json() == board.to_json() and back["b"].failed and back["c"].test_score == 9.0
-    assert "fit_seconds" not in board.to_json(times=False)
-    assert Leaderboard.from_json(board.to_json(times=False))["a"].fit_seconds == 0.0
-    worse = board.with_entry("c", test_score=100.0)
-    assert worse.best.name == "c", "the test score never changes the order"
-    with pytest.raises(DataError, match="no candidate is called 'z'"):
-        board["z"]
-    with pytest.raises(DataError, match="same name"):
-        Leaderboard((rows[0], rows[0]), "rmse")
-    with pytest.raises(DataError, match="not a stored leaderboard"):
-        Leaderboard.from_json("{}")
-    with pytest.raises(DataError, match="not a stored leaderboard"):
-        Leaderboard.from_json("{")
-    with pytest.raises(DataError, match="no candidate could be scored"):
-        _ = Leaderboard((rows[1],), "rmse").best
+def test_what_is_no_estimator_is_refused() -> None:
+    with pytest.raises(DataError, match="not an estimator"):
+        assess(object(), "iris")
+    with pytest.raises(DataError, match="module:Class"):
+        assess("no_such_module:Thing", "iris")

@@ -154,6 +154,44 @@ def test_dropout_masks_are_those_of_the_solo_run(backend: str) -> None:
         )
 
 
+@pytest.mark.parametrize("activation", ["tanh", "relu", "sigmoid"])
+def test_widths_share_a_program_where_padding_is_exact(
+    activation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wide(generator: torch.Generator, widths: tuple[int, ...] = (4,)) -> NetClassEnergy:
+        return NetClassEnergy(5, 3, widths, activation, generator=generator).double()
+
+    sizes: list[int] = []
+    once = PopulationRun.__init__
+
+    def spy(self: Any, energies: Any, *given: Any) -> None:
+        sizes.append(len(energies))
+        once(self, energies, *given)
+
+    monkeypatch.setattr(PopulationRun, "__init__", spy)
+    pulls = [{"strength": 0.3, "l1": 0.0}, {"strength": 0.0, "l1": 0.2}]
+    grid = [{"widths": w, "clip": 0.5, **pull} for w in ((3, 7), (9, 4), (6,)) for pull in pulls]
+    result = learn_population(wide, grid, DATA, SoftMin(), lr=0.02, epochs=4, batch_size=32)
+    assert sizes == ([2, 2, 2] if activation == "sigmoid" else [4, 2])
+    for m in result:
+        energy = wide(Key.of(0).fold("init").torch(), m.settings["widths"])
+        assert [p.shape for p in m.energy.parameters()] == [p.shape for p in energy.parameters()]
+        l1 = m.settings["l1"]
+        penalty = L1(l1) if l1 else L2(m.settings["strength"])
+        solver = Stochastic(lr=0.02, batch_size=32, max_epochs=4, tol=None, clip_norm=0.5)
+        fit(energy, DATA, SoftMin(), solver, penalty=penalty, random_state=Key.of(0))
+        torch.testing.assert_close(flat(m.energy), flat(energy), rtol=0, atol=1e-9)
+
+
+def test_padding_is_left_where_it_costs_more_than_a_program() -> None:
+    from groundstate.learn.population import _PLAIN
+    from groundstate.learn.population_widths import joined
+
+    members = [NetClassEnergy(5, 3, (n,)) for n in (8, 9, 900)]
+    assert joined([[0], [1], [2]], members, 256, _PLAIN) == [[0, 1], [2]]
+    assert joined([[0], [1], [2]], members, 1, _PLAIN) == [[0, 1, 2]]
+
+
 def normed(generator: torch.Generator) -> NetClassEnergy:
     net = nn.Sequential(nn.Linear(5, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3))
     with torch.no_grad():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,6 +18,7 @@ from groundstate.learn import (
     L2,
     LBFGS,
     Callback,
+    Checkpoint,
     ElasticNet,
     Naive,
     SoftMin,
@@ -257,6 +260,58 @@ def test_compiled_equals_eager_and_falls_back(monkeypatch: pytest.MonkeyPatch) -
             random_state=0)  # fmt: skip
     assert len(caught) == 1
     assert torch.equal(torch.cat([p.detach().reshape(-1) for p in e.parameters()]), out[0])
+
+
+def test_containers_of_torch_are_compiled_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs: list[int] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> object:
+        graphs.append(1)
+        return graph.forward
+
+    own = nn.Module.compile
+    monkeypatch.setattr(nn.Module, "compile", lambda m, **kw: own(m, backend=backend, **kw))
+    out = []
+    for wish in (False, True, True):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.4), nn.Linear(8, 3)).double()
+        solver = Stochastic(batch_size=16, max_epochs=3, tol=None, compile=wish)  # 16 16 16 2
+        fit(NetClassEnergy(4, 3, net), rows(50), SoftMin(), solver, random_state=0)
+        assert net._compiled_call_impl is None and type(net[2]) is nn.Dropout
+        out.append(torch.cat([p.detach().reshape(-1) for p in net.parameters()]))
+    assert 1 <= len(graphs) <= 2  # two runs: no more than one recompilation
+    for other in out[1:]:
+        torch.testing.assert_close(out[0], other, rtol=1e-9, atol=1e-12)
+
+
+def test_dropout_is_the_same_alone_and_when_resumed_at_any_step(tmp_path: Path) -> None:
+    def net() -> NetClassEnergy:
+        torch.manual_seed(0)
+        drop = nn.Dropout(0.4)
+        inner = nn.Sequential(
+            nn.Linear(4, 8), nn.ReLU(), drop, nn.Linear(8, 8), drop, nn.Dropout(0.0)
+        )
+        return NetClassEnergy(4, 3, nn.Sequential(inner, nn.Linear(8, 3))).double()
+
+    class Stop(Callback):
+        def on_step(self, run: Any) -> bool:
+            return bool(run.total_steps == 7)
+
+    out = []
+    plan: list[list[Any]] = [
+        [],
+        [Checkpoint(tmp_path, every_steps=1), Stop()],
+        [Checkpoint(tmp_path)],
+    ]
+    for callbacks in plan:
+        torch.manual_seed(len(out))  # what the process drew before does not matter
+        energy = net()
+        before = energy.state_dict().keys()
+        fit(energy, rows(50), SoftMin(), Stochastic(batch_size=16, max_epochs=4, tol=None),
+            callbacks=callbacks, random_state=0)  # fmt: skip
+        assert energy.state_dict().keys() == before
+        out.append(torch.cat([p.detach().reshape(-1) for p in energy.parameters()]))
+    assert torch.equal(out[0], out[2]) and not torch.equal(out[0], out[1])
 
 
 def test_running_statistics_move_once_per_batch() -> None:

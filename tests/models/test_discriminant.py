@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sklearn.discriminant_analysis as peers
+import torch
 from sklearn.datasets import load_iris, load_wine
 
 from groundstate import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from groundstate.energy import discriminant
+from groundstate.energy.discriminant import GaussianClassEnergy
 from groundstate.errors import Unsupported
 
 TOY = np.array([(0, 0), (2, 0), (1, 1), (1, -1), (4, 2), (6, 2), (5, 3), (5, 1)], float)
@@ -143,3 +146,42 @@ def test_refusals_say_why() -> None:
         QuadraticDiscriminantAnalysis().fit(X[:101], y[:101])
     with pytest.warns(UserWarning, match="do not sum to 1"):
         LinearDiscriminantAnalysis(priors=[1, 1, 1]).fit(X, y)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("covariance", ["tied", "full"])
+def test_compiled_moments_are_the_same_moments(
+    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, covariance: str
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = (
+        torch.randn(60, 5, generator=generator, dtype=dtype) * torch.logspace(-1, 1, 5, dtype=dtype)
+        + 7
+    )
+    x = x @ torch.randn(5, 5, generator=generator, dtype=dtype)
+    y = torch.arange(60) % 3
+    w = torch.rand(60, generator=generator, dtype=dtype)
+    found = []
+    for few in (discriminant.FEW, 0):
+        monkeypatch.setattr(discriminant, "FEW", few)
+        for weights in (None, w):
+            energy = GaussianClassEnergy(3, 5, covariance, tol=1e-8, dtype=dtype)
+            energy.centre(x, y, weights)
+            energy.balance.copy_(torch.tensor([1.0, 0.5, 2.0]))
+            energy.from_stats(energy.stats(weights, x=x, y=y))
+            found.append((energy.mu, energy.U, energy.logits, *energy.sums.values()))
+    for small, large in zip(found[:2], found[2:], strict=True):
+        for a, b in zip(small, large, strict=True):
+            torch.testing.assert_close(
+                a, b, rtol=1e-7 if dtype == torch.float64 else 1e-3, atol=1e-9
+            )
+
+
+def test_compiled_moments_find_the_singular_class() -> None:
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    y = np.repeat([4, 5, 6], 10)
+    X[y == 5, 2] = X[y == 5, 0]
+    with pytest.raises(np.linalg.LinAlgError, match="class 5 is not full rank"):
+        QuadraticDiscriminantAnalysis().fit(X, y)
+    X[:, 2] = X[:, 0]
+    assert int(LinearDiscriminantAnalysis().fit(X, y).energy_.rank) == 2

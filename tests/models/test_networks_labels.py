@@ -77,3 +77,15 @@ def test_threshold_one_adds_nothing() -> None:
     assert (model.labeled_iter_ >= 0).sum() == 15 and model.termination_condition_ == "no_change"
     with pytest.raises(DataError, match="at least 2 classes"):
         SelfTraining(LogisticRegression()).fit(X, np.where(SOME == 0, 0, -1))
+
+
+def test_with_all_labels_it_is_the_perceptron() -> None:
+    x, y = make_moons(80, noise=0.2, random_state=0)
+    kw = {"hidden_layer_sizes": (8,), "learning_rate_init": 0.05, "random_state": 0}
+    ours = PseudoLabelClassifier(**kw).fit(x, y)
+    theirs = MLPClassifier(max_iter=700, **kw).fit(x, y)
+    assert ours.n_iter_ == theirs.n_iter_ < 700
+    for a, b in zip(ours.coefs_, theirs.coefs_, strict=True):
+        np.testing.assert_array_equal(a, b)
+    some = np.where(np.arange(80) < 40, y, -1)
+    assert PseudoLabelClassifier(1.0, 2, 4, max_iter=30, **kw).fit(x, some).n_iter_ == 30

@@ -7,14 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from torch import nn
 
 from groundstate.errors import ShapeError
 from groundstate.models.linear.ridge import Ridge
 from groundstate.models.networks.mlp_classifier import MLPClassifier
 from groundstate.models.networks.mlp_regressor import MLPRegressor
+from groundstate.models.networks.neural_classifier import NeuralClassifier
 from groundstate.models.networks.population import population_folds
 
+pytestmark = pytest.mark.filterwarnings("ignore::groundstate.errors.NotConverged")
 PARAMS = [
     {"alpha": 1e-4, "learning_rate_init": 1e-3, "random_state": 0},
     {"alpha": 1.0, "learning_rate_init": 1e-2, "random_state": 1},
@@ -105,3 +109,84 @@ def test_committees_of_networks_are_one_program(
     monkeypatch.setattr(MLPClassifier, "_fit_population", lambda *a: None)
     alone = kind(base, 4, random_state=0).fit(X, y)
     np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("name", ["two classes", "values"])
+def test_early_stopping_goes_by_each_ones_held_out_rows(name: str, whole: bool) -> None:
+    X, y, base = case(name)
+    base.set_params(
+        early_stopping=True, max_iter=40, n_iter_no_change=2, tol=1e-3,
+        batch_size=len(X) if whole else 40,
+    )  # fmt: skip
+    own = [{k: v for k, v in p.items() if k != "hidden_layer_sizes"} for p in PARAMS]
+    models = base._fit_population(X, y, folds(len(X)), own)
+    assert models is not None and len({m.n_iter_ for m in models}) > 1
+    for model, weight, params in zip(models, folds(len(X)), own, strict=True):
+        alone = base.__class__(**{**base.get_params(), **params}).fit(X, y, sample_weight=weight)
+        assert (model.n_iter_, model.t_) == (alone.n_iter_, alone.t_)
+        assert model.history_.stop == alone.history_.stop
+        np.testing.assert_allclose(model.validation_scores_, alone.validation_scores_, atol=1e-9)
+        assert model.best_validation_score_ == pytest.approx(alone.best_validation_score_)
+        for a, b in zip(model.coefs_, alone.coefs_, strict=True):
+            np.testing.assert_allclose(a, b, rtol=0, atol=1e-8)
+
+
+def test_values_have_their_widths() -> None:
+    X, y, base = case("values")
+    models = base._fit_population(X, y, folds(len(X)), PARAMS)
+    assert models is not None
+    for model, weight, params in zip(models, folds(len(X)), PARAMS, strict=True):
+        alone = base.__class__(**{**base.get_params(), **params}).fit(X, y, sample_weight=weight)
+        np.testing.assert_allclose(model.scale_, alone.scale_, rtol=1e-9)
+        np.testing.assert_allclose(
+            model.predict_interval(X[:3]), alone.predict_interval(X[:3]), rtol=1e-9
+        )
+
+
+def test_settings_of_the_trainer_are_each_members_own() -> None:
+    from groundstate.learn.schedules import Cosine
+
+    X, y, _ = case("classes")
+    base = NeuralClassifier(
+        nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Dropout(0.3), nn.Linear(6, 3)),
+        max_iter=5, batch_size=40, schedule=Cosine(),
+    )  # fmt: skip
+    params = [{"clip_norm": c, "random_state": 0, "learning_rate_init": 0.05} for c in (0.05, 5.0)]
+    models = base._fit_population(X, y, None, params)
+    assert models is not None
+    for model, own in zip(models, params, strict=True):
+        alone = NeuralClassifier(**{**base.get_params(deep=False), **own}).fit(X, y)
+        for a, b in zip(model.module_.parameters(), alone.module_.parameters(), strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
+    first, second = (torch.cat([p.reshape(-1) for p in m.module_.parameters()]) for m in models)
+    assert not torch.allclose(first, second)
+
+
+class Noisy(nn.Module):
+    """Noise that no key knows of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.map = nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.map(x + torch.randn_like(x)) if self.training else self.map(x)
+
+
+@pytest.mark.parametrize(
+    ("module", "settings"),
+    [
+        (Noisy(), {}),
+        (nn.Linear(4, 3), {"precision": "bf16"}),
+        (nn.Linear(4, 3), {"shuffle": False}),
+        (nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 3)), {"batch_size": 150}),
+        (nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.2), nn.Linear(8, 3)), {"batch_size": 150}),
+    ],
+)
+def test_what_would_differ_from_a_single_fit_is_refused(
+    module: nn.Module, settings: dict[str, Any]
+) -> None:
+    X, y, _ = case("classes")
+    base = NeuralClassifier(module, **{"max_iter": 2, "batch_size": 50, **settings})
+    assert base._fit_population(X, y, None, [{"random_state": s} for s in (0, 1)]) is None

@@ -10,6 +10,7 @@ from sklearn.datasets import load_breast_cancer, load_wine
 
 from groundstate import DecisionTreeClassifier, DecisionTreeRegressor, RandomForestClassifier
 from groundstate.errors import DataError, Unsupported
+from groundstate.learn import tree_rows
 from groundstate.math.impurity import (
     entropy,
     gain_ratio,
@@ -254,3 +255,23 @@ def test_errors_teach() -> None:
         DecisionTreeRegressor(criterion="poisson").fit(X, Y)
     with pytest.raises(ValueError, match="two classes or one target"):
         DecisionTreeRegressor(monotonic_cst=[1, 0, 0, 0]).fit(X, np.c_[Y, Y])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_codes_by_bisection_grow_the_same_tree(
+    monkeypatch: pytest.MonkeyPatch, dtype: type
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4)).round(1).astype(dtype)
+    X[:, 2] = rng.normal(size=120)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[:, 3] = np.abs(np.nan_to_num(X[:, 3]))
+    y = np.nan_to_num(X).sum(1) + rng.normal(size=120)
+    quick = DecisionTreeRegressor(random_state=0).fit(X, y).tree_
+    monkeypatch.setattr(tree_rows, "FEW", 0)
+    other = DecisionTreeRegressor(random_state=0).fit(X, y).tree_
+    for name in ("feature", "threshold", "children_left", "children_right", "value", "impurity"):
+        np.testing.assert_array_equal(getattr(quick, name), getattr(other, name))
+    inner = quick.feature >= 0
+    cut = quick.threshold[inner & np.isfinite(quick.threshold)]
+    np.testing.assert_array_equal(cut, cut.astype(dtype))

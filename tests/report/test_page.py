@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from groundstate import data
-from groundstate.report import Picture, draw_all, inline_svg, page, report_facts, study
-from groundstate.report.numbers import show, show_range
+from groundstate.report import Picture, inline_svg, page, report, study
+from groundstate.report.numbers import show
 from groundstate.report.pictures import missing_map
 from groundstate.report.verdict import three_sentences
 
@@ -19,16 +19,19 @@ from groundstate.report.verdict import three_sentences
 @pytest.fixture(scope="module", params=["iris", "holes"])
 def made(request: pytest.FixtureRequest) -> tuple[dict[str, Any], list[Picture], str]:
     if request.param == "iris":
-        found = study("iris", models="LogisticRegression,LinearSVC")
+        found = study(
+            "iris", models="LogisticRegression,LinearSVC", test=0.25, tune=3, seeds=2, bootstrap=4
+        )
     else:
         rng = np.random.default_rng(0)
         x = rng.normal(size=150)
         y = 2 * x + rng.normal(size=150)
         x[::9] = np.nan
         words = np.where(y > 0, "<b>up & away</b>", "down")
-        found = study({"x<script>": x, "word": words, "y": y}, "y", models="Ridge")
-    told = report_facts(found)
-    drawn = draw_all(found, told)
+        found = study(
+            {"x<script>": x, "word": words, "y": y}, "y", models="Ridge", seeds=2, bootstrap=4
+        )
+    told, drawn = report(found)
     return told, drawn, page(told, drawn)
 
 
@@ -64,20 +67,24 @@ def test_tags_are_balanced_and_content_is_escaped(made: Any) -> None:
     parser = _Tags()
     parser.feed(text)
     assert parser.open == []
-    if told["table"]["target"] == "y":
+    if told["data"]["target"] == "y":
         assert "x&lt;script&gt;" in text
 
 
 def test_page_tells_every_score(made: Any) -> None:
     told, _, text = made
-    metric = told["leaderboard"]["metric"]
-    for entry in told["leaderboard"]["entries"]:
+    metric = told["candidates"]["metric"]
+    for entry in told["candidates"]["entries"]:
         assert entry["name"] in text and show(entry["score"], metric) in text
-        assert show_range(entry["low"], entry["high"], metric) in text
-    for name, value in told["test"]["scores"].items():
-        assert show(value["score"], name) in text
-        assert show_range(value["low"], value["high"], name) in text
-    assert "test_looks: 1" in text
+    for name, value in told["scores"].items():
+        assert f'<span data-key="scores.{name}.value">{show(value["value"], name)}</span>' in text
+        assert f'<span data-key="scores.{name}.hi">{show(value["hi"], name)}</span>' in text
+
+
+def test_every_picture_is_also_data(made: Any) -> None:
+    told, drawn, _ = made
+    assert list(told["pictures"]) == [picture.name for picture in drawn]
+    assert all(picture["data"] for picture in told["pictures"].values())
 
 
 def test_verdict_comes_first_in_three_sentences(made: Any) -> None:
@@ -134,17 +141,21 @@ def test_missing_map_is_drawn_only_where_something_is_missing() -> None:
 
 
 def _told(**changes: Any) -> dict[str, Any]:
-    score = {"score": 0.9, "low": 0.8, "high": 0.95, "method": "wilson"}
-    base = {"score": 0.5, "low": 0.4, "high": 0.6, "method": "wilson"}
+    score = {"value": 0.9, "lo": 0.8, "hi": 0.95, "method": "wilson", "n": 40}
+    base = {"value": 0.5, "lo": 0.4, "hi": 0.6, "method": "wilson", "n": 40}
     told: dict[str, Any] = {
         "task": "classification",
         "chosen": "A",
-        "tied": ["A"],
-        "table": {"target": "y"},
-        "rows": {"test": 40},
-        "settings": {"metric": "accuracy", "level": 0.95, "models": ["A", "B", "dummy"]},
-        "test": {"scores": {"accuracy": score}, "baseline": {"accuracy": base}},
-        "audit": [],
+        "comparison": {"tied": ["A"]},
+        "data": {"target": "y", "findings": []},
+        "design": {
+            "kind": "holdout",
+            "metric": "accuracy",
+            "level": 0.95,
+            "models": ["A", "B", "dummy"],
+        },
+        "scores": {"accuracy": score},
+        "baselines": {"dummy": {"accuracy": base}, "better_than_dummy": True},
     }
     return {**told, **changes}
 
@@ -156,9 +167,12 @@ def test_verdict_in_words() -> None:
         "worse.",
         "The audit of the table found nothing to worry about.",
     ]
-    tied = three_sentences(_told(tied=["A", "B"]))[1]
+    tied = three_sentences(_told(comparison={"tied": ["A", "B"]}))[1]
     assert tied.endswith("B performs as well as far as these rows can tell.")
-    assert "do not rely on it" in three_sentences(_told(tied=["A", "dummy"]))[1]
+    worse = {**_told()["baselines"], "better_than_dummy": False}
+    assert "do not rely on it" in three_sentences(_told(baselines=worse))[1]
+    nested = {**_told()["design"], "kind": "nested"}
+    assert "40 rows, each held back in turn" in three_sentences(_told(design=nested))[0]
     assert "No model did better" in three_sentences(_told(chosen="dummy"))[1]
 
 
@@ -168,5 +182,5 @@ def test_verdict_names_the_worst_finding() -> None:
         {"severity": "serious", "sentence": "a large thing"},
         {"severity": "info", "sentence": "nothing"},
     ]
-    said = three_sentences(_told(audit=findings))[2]
+    said = three_sentences(_told(data={"target": "y", "findings": findings}))[2]
     assert said == "Before you rely on it: a large thing (and 1 more in the report)."

@@ -3,61 +3,70 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 import pytest
 
-from groundstate import data, evaluate
+from groundstate import data
 from groundstate.errors import DataError, Unsupported
-from groundstate.report import Study, report_facts, study
+from groundstate.evaluate import Assessment as Study
+from groundstate.report import report_facts, study
 from groundstate.report.facts import confusion, energies, fingerprint
 
 
 @pytest.fixture(scope="module")
 def iris() -> Study:
-    return study("iris", models="LogisticRegression,LinearSVC", seed=1)
+    return study(
+        "iris",
+        models="LogisticRegression,LinearSVC",
+        random_state=1,
+        test=0.25,
+        seeds=2,
+        bootstrap=4,
+    )
 
 
 @pytest.fixture(scope="module")
 def diabetes() -> Study:
-    return study("diabetes", models="Ridge,LinearRegression")
+    return study(
+        "diabetes", models="Ridge,LinearRegression", design="holdout", seeds=2, bootstrap=4
+    )
 
 
 def test_copies_of_a_row_stay_on_one_side() -> None:
     table = data.load("iris")
     twice = table.take(np.repeat(np.arange(table.n_rows), 2))
-    found = study(twice, models="dummy")
-    train = set(twice.take(found.split.train_rows).frame.rows())
-    assert not train & set(twice.take(found.split.test_rows).frame.rows())
+    for design in ("holdout", "nested"):
+        found = study(twice, models="dummy", design=design)
+        for train, test in found.design.sides:
+            known = set(twice.features.take(train).frame.rows())
+            assert not known & set(twice.features.take(test).frame.rows())
 
 
-def test_choice_uses_training_rows_only(iris: Study) -> None:
+def test_choice_uses_training_rows_only() -> None:
     """Other labels on the test rows leave the ranking and the chosen model as they are."""
-    table = iris.table
-    train = table.take(iris.split.train_rows)
-    again = evaluate.assess(
-        {name: iris.model.__class__(_made(name)) for name in iris.settings.models},
-        train,
-        train.y,
-        task="classification",
-        key=1,
-    )
-    assert again.chosen == iris.chosen
-    for entry in again.board:
-        assert iris.board[entry.name].cv_scores == entry.cv_scores
-    rest = table.take(iris.split.test_rows)
-    np.testing.assert_array_equal(again.model.predict(rest), iris.model.predict(rest))
+    table = data.load("diabetes")
+    first = study(table, models="Ridge,KNeighborsRegressor", test=0.2, seeds=0, bootstrap=0, tune=3)
+    rest = first.judged
+    y = table.y.astype(float).copy()
+    y[rest] = y[rest][::-1] + 7
+    other = data.read((table.features.frame, y), target="target")
+    other = other.with_target("target")
+    again = study(other, models="Ridge,KNeighborsRegressor", test=0.2, seeds=0, bootstrap=0, tune=3)
+    assert again.design.split[1].tolist() == rest.tolist()
+    assert again.chosen == first.chosen and again.developed.params == first.developed.params
+    assert [e.cv_scores for e in again.board] == [e.cv_scores for e in first.board]
+    assert again.scores["r2"] != first.scores["r2"]
 
 
-def _made(name: str) -> Any:
-    from groundstate.report.candidates import chosen_models
-
-    return chosen_models("auto", "classification")[name]
+def test_test_rows_are_opened_once_and_every_look_is_logged(iris: Study) -> None:
+    assert iris.ledger["log"] == ["report"] and iris.ledger["looks"] == 1
+    nested = study("iris", models="dummy", design="nested", folds=3)
+    assert nested.ledger["log"] == ["outer fold 1", "outer fold 2", "outer fold 3"]
 
 
 def test_preparation_never_saw_the_test_rows(iris: Study) -> None:
-    train = iris.table.take(iris.split.train_rows)
+    train = iris.table.take(iris.design.split[0])
     state = iris.model.preparation_.to_state()["encoders"]["petal width (cm)"]
     assert state["mean"] == pytest.approx(train.frame["petal width (cm)"].mean())
 
@@ -92,7 +101,12 @@ def test_energy_of_regression_is_half_the_squared_error(diabetes: Study) -> None
 def test_facts_are_plain_json_and_the_same_again(diabetes: Study) -> None:
     told = report_facts(diabetes)
     text = json.dumps(told, allow_nan=False)
-    again = report_facts(study("diabetes", models="Ridge,LinearRegression"))
+    again = report_facts(
+        study(
+            "diabetes", models="Ridge,LinearRegression", design="holdout", seeds=2, bootstrap=4,
+            n_jobs=2,
+        )
+    )  # fmt: skip
     assert json.dumps(again, allow_nan=False) == text
     assert told["weights"][0]["weight"] >= told["weights"][-1]["weight"] > 0
     assert told["model"]["explanation"]["energy"]["name"] == "SquaredEnergy"
@@ -102,7 +116,8 @@ def test_weights_name_the_informative_column() -> None:
     rng = np.random.default_rng(0)
     x, noise = rng.normal(size=200), rng.normal(size=200)
     rows = {"noise": noise, "signal": 100 * x, "y": 3 * x + 0.1 * noise}
-    told = report_facts(study(rows, "y", models="Ridge"))
+    found = study(rows, "y", models="Ridge", design="holdout", seeds=0, bootstrap=0)
+    told = report_facts(found)
     assert told["weights"][0]["column"] == "signal"
 
 
@@ -115,7 +130,8 @@ def test_fingerprint_follows_the_content() -> None:
 def test_stages_are_told_and_timed() -> None:
     said: list[str] = []
     found = study("iris", models="dummy", progress=said.append)
-    assert said == list(found.seconds) and "test rows, once" in said[-1]
+    assert said == list(found.seconds)
+    assert any("rows in turn, once" in stage for stage in said)
 
 
 def test_settings_are_checked_before_the_work() -> None:
@@ -130,7 +146,7 @@ def test_settings_are_checked_before_the_work() -> None:
 def test_target_with_missing_values_sets_rows_aside() -> None:
     rng = np.random.default_rng(1)
     y = np.where(np.arange(80) % 8 == 0, np.nan, rng.normal(size=80))
-    found = study({"x": rng.normal(size=80), "y": y}, "y", models="Ridge")
+    found = study({"x": rng.normal(size=80), "y": y}, "y", models="Ridge", seeds=0, bootstrap=0)
     assert found.table.n_rows == 70
     assert "missing_target" in {finding.code for finding in found.findings}
 
@@ -138,16 +154,27 @@ def test_target_with_missing_values_sets_rows_aside() -> None:
 def test_models_with_a_limit_leave_large_tables_to_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    from groundstate.evaluate import candidates
     from groundstate.registry import ModelRow, Registry
     from groundstate.registry import models as registered
-    from groundstate.report import candidates
 
     rows = Registry("model", ModelRow, None)
     shared = {"family": "linear", "task": "regression", "role": "regressor"}
     rows.register(**shared)(registered["Ridge"].obj)
     rows.register(max_rows=100, **shared)(registered["LinearRegression"].obj)
     monkeypatch.setattr(candidates, "registered", rows)
-    found = {n: list(candidates.chosen_models("auto", "regression", n_rows=n)) for n in (100, 101)}
+    found = {n: list(candidates.chosen_models("all", "regression", n_rows=n)) for n in (100, 101)}
     assert found == {100: ["LinearRegression", "Ridge", "dummy"], 101: ["Ridge", "dummy"]}
     by_name = candidates.chosen_models("LinearRegression", "regression", n_rows=101)
     assert list(by_name) == ["LinearRegression", "dummy"]
+
+
+def test_auto_is_one_model_of_each_kind_and_large_tables_get_fewer() -> None:
+    from groundstate.evaluate.candidates import chosen_models
+
+    small = list(chosen_models("auto", "classification", n_rows=20_000))
+    large = list(chosen_models("auto", "classification", n_rows=20_001))
+    huge = list(chosen_models("auto", "regression", n_rows=10**6))
+    assert {"LogisticRegression", "HistGradientBoostingClassifier", "MLPClassifier"} < set(large)
+    assert set(small) - set(large) == {"SVC", "KNeighborsClassifier"}
+    assert huge == ["Ridge", "HistGradientBoostingRegressor", "dummy"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -46,35 +47,198 @@ def root(
     """Choose a command."""
 
 
+Target = Annotated[
+    str | None,
+    typer.Option("--target", "-t", help="Column to predict: name, position, last or none."),
+]
+Metric = Annotated[str | None, typer.Option("--metric", help="What to rank by.")]
+Folds = Annotated[int, typer.Option("--folds", help="Parts of the cross-validation.")]
+Workers = Annotated[int, typer.Option("--workers", help="Processes; -1 for every core.")]
+Design = Annotated[
+    str, typer.Option("--design", help="auto, holdout (.7/.2/.1), or nested for small tables.")
+]
+Groups = Annotated[
+    str | None, typer.Option("--groups", help="Column of labels that never cross sides.")
+]
+Time = Annotated[str | None, typer.Option("--time", help="Column of dates: the latest rows judge.")]
+Weights = Annotated[str | None, typer.Option("--weights", help="Column of row weights.")]
+Budget = Annotated[str | None, typer.Option("--budget", help="Time to spend: 60s, 2m, 1h.")]
+Level = Annotated[float, typer.Option("--level", help="Confidence of intervals.")]
+
+
+def _job(keep_model: bool) -> Callable[..., None]:
+    """The command that assesses a table, with or without keeping the model."""
+
+    def job(
+        table: TableName,
+        target: Target = None,
+        model: Annotated[
+            str,
+            typer.Option("--model", "-m", help="auto, all, names with commas, or module:Class."),
+        ] = "auto",
+        out: Annotated[
+            str, typer.Option("--out", "-o", help="Folder to write.")
+        ] = "groundstate-out",
+        metric: Metric = None,
+        design: Design = "auto",
+        test: Annotated[
+            str | None, typer.Option("--test", help="Share of rows set aside, or a file of rows.")
+        ] = None,
+        groups: Groups = None,
+        time: Time = None,
+        weights: Weights = None,
+        positive: Annotated[
+            str | None, typer.Option("--positive", help="The class that matters, of two.")
+        ] = None,
+        cost_fp: Annotated[
+            float | None, typer.Option("--cost-fp", help="What a false alarm costs.")
+        ] = None,
+        cost_fn: Annotated[
+            float | None, typer.Option("--cost-fn", help="What a missed one costs.")
+        ] = None,
+        tune: Annotated[
+            int, typer.Option("--tune", min=0, help="Settings of the best model to try.")
+        ] = 10,
+        params: Annotated[
+            str | None, typer.Option("--params", help="Settings written by groundstate tune.")
+        ] = None,
+        seeds: Annotated[
+            int | None, typer.Option("--seeds", min=0, help="Refits with other seeds; usually 5.")
+        ] = None,
+        bootstrap: Annotated[
+            int | None,
+            typer.Option("--bootstrap", min=0, help="Refits to resampled rows; usually 100."),
+        ] = None,
+        folds: Folds = 5,
+        repeats: Annotated[
+            int, typer.Option("--repeats", help="Times a nested design judges every row.")
+        ] = 1,
+        level: Level = 0.95,
+        budget: Budget = None,
+        ledger: Annotated[
+            str | None,
+            typer.Option("--ledger", help="File that counts looks at test rows, or none."),
+        ] = None,
+        strict: Annotated[
+            bool, typer.Option("--strict", help="Exit with 4 when a column or row leaks.")
+        ] = False,
+        workers: Workers = 1,
+        seed: Seed = 0,
+        device: Device = None,
+        json: Json = False,
+        no_progress: Quiet = False,
+    ) -> None:
+        from groundstate.cli.fit import fit as run
+
+        run(
+            table, target, model, out, keep_model=keep_model, metric=metric, design=design,
+            test=test, groups=groups, time=time, weights=weights, positive=positive,
+            cost_fp=cost_fp, cost_fn=cost_fn, tune=tune, params=params, seeds=seeds,
+            bootstrap=bootstrap, folds=folds, repeats=repeats, level=level, budget=budget,
+            ledger=ledger, strict=strict, workers=workers, seed=seed, device=device, json=json,
+            no_progress=no_progress,
+        )  # fmt: skip
+
+    return job
+
+
+app.command(
+    "fit",
+    help="""Find the best model for a table, and how good it is on rows it never saw.
+
+    Audits the table, sets rows aside (or judges every row in turn when there are few), compares
+    candidates with error bars, tunes the best, looks at the held rows once, and writes model.gs,
+    report.html, report.json and reproduce.py. Without a target: which density describes the rows,
+    their groups and the odd ones out. Exit code 3: not better than a constant answer.
+    """,
+)(_job(keep_model=True))
+app.command("assess", help="As fit, without keeping a model: the report alone.")(
+    _job(keep_model=False)
+)
+
+
 @app.command()
-def fit(
+def tune(
     table: TableName,
-    target: Annotated[
-        str | None,
-        typer.Option("--target", "-t", help="Column to predict: name, position, last or none."),
+    model: Annotated[str, typer.Option("--model", "-m", help="The model to tune.")],
+    target: Target = None,
+    trials: Annotated[int, typer.Option("--trials", min=1, help="Settings to try.")] = 50,
+    storage: Annotated[
+        str | None, typer.Option("--storage", help="File or URL that keeps the search.")
     ] = None,
-    model: Annotated[
-        str, typer.Option("--model", "-m", help="auto, or names separated by commas.")
-    ] = "auto",
-    out: Annotated[str, typer.Option("--out", "-o", help="Folder to write.")] = "groundstate-out",
-    test: Annotated[float, typer.Option("--test", help="Share of rows set aside.")] = 0.25,
-    metric: Annotated[str | None, typer.Option("--metric", help="What to rank by.")] = None,
-    folds: Annotated[int, typer.Option("--folds", help="Parts of the cross-validation.")] = 5,
-    workers: Annotated[int, typer.Option("--workers", help="Processes; -1 for every core.")] = 1,
+    out: Annotated[str | None, typer.Option("--out", "-o", help="JSON file of settings.")] = None,
+    metric: Metric = None,
+    design: Design = "auto",
+    test: Annotated[float | None, typer.Option("--test", help="Share of rows set aside.")] = None,
+    groups: Groups = None,
+    time: Time = None,
+    weights: Weights = None,
+    folds: Folds = 5,
+    budget: Budget = None,
+    workers: Workers = 1,
     seed: Seed = 0,
     device: Device = None,
     json: Json = False,
     no_progress: Quiet = False,
 ) -> None:
-    """Find the best model for a table, and how good it is on rows it never saw.
+    """Search the settings of a model; a search with --storage goes on where it stopped."""
+    from groundstate.cli.search import tune as run
 
-    Audits the table, sets test rows aside, compares candidates on the rest with error bars, looks
-    at the test rows once, and writes model.gs, report.html, report.json and reproduce.py.
-    Without a target: which density describes the rows, their groups and the odd ones out.
-    """
-    from groundstate.cli.fit import fit as run
+    run(
+        table, target, model, trials, storage, out, budget, json, no_progress, metric=metric,
+        design=design, test=test, groups=groups, time=time, sample_weight=weights, folds=folds,
+        seed=seed, workers=workers, device=device,
+    )  # fmt: skip
 
-    run(table, target, model, out, test, metric, folds, workers, seed, device, json, no_progress)
+
+@app.command()
+def compare(
+    table: TableName,
+    a: Annotated[str, typer.Argument(metavar="A", help="Saved model, or file of predictions.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
+    target: Annotated[str, typer.Option("--target", "-t", help="Column that holds the truth.")],
+    metric: Metric = None,
+    groups: Groups = None,
+    level: Level = 0.95,
+    seed: Seed = 0,
+    device: Device = None,
+    json: Json = False,
+    no_progress: Quiet = False,
+) -> None:
+    """Which of two models is better on the same rows, and how sure that is."""
+    from groundstate.cli.versus import compare as run
+
+    run(table, a, b, target, metric, groups, level, seed, device, json)
+
+
+@app.command()
+def board(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder with runs inside.")] = ".",
+    seed: Seed = 0,
+    device: Device = None,
+    json: Json = False,
+    no_progress: Quiet = False,
+) -> None:
+    """Rank the runs under a folder by their score on judged rows, with intervals."""
+    from groundstate.cli.books import board as run
+
+    run(folder, json)
+
+
+@app.command()
+def ledger(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Such as table.csv.ledger.jsonl.")],
+    metric: Metric = None,
+    level: Level = 0.95,
+    seed: Seed = 0,
+    device: Device = None,
+    json: Json = False,
+    no_progress: Quiet = False,
+) -> None:
+    """List the looks at test rows, with intervals corrected for their number."""
+    from groundstate.cli.books import ledger as run
+
+    run(file, metric, level, json)
 
 
 @app.command()

@@ -1,18 +1,27 @@
-"""``groundstate fit``."""
+"""``groundstate fit`` and ``groundstate assess``."""
 
 from __future__ import annotations
 
+import json as jsonlib
+import sys
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from groundstate.cli.screen import Screen
-from groundstate.data import read
+from groundstate.data import Table, available, read
 from groundstate.data.words import listing
 from groundstate.errors import DataError
-from groundstate.report import Study, Survey, study, survey, write
+from groundstate.evaluate import Assessment
+from groundstate.evaluate.ledger import Ledger
+from groundstate.report import Survey, study, survey, write
 from groundstate.report.density import METRIC
 from groundstate.report.numbers import show, show_range
 from groundstate.store import RunDir
+
+NOT_BETTER, LEAK = 3, 4
+_SURVEYED = 0.25  # share of the rows that judge densities
 
 
 def fit(
@@ -20,46 +29,146 @@ def fit(
     target: str | None,
     model: str,
     out: str,
-    test: float,
+    *,
+    keep_model: bool,
     metric: str | None,
-    folds: int,
     workers: int,
     seed: int,
     device: str | None,
     json: bool,
     no_progress: bool,
+    strict: bool,
+    test: str | None,
+    folds: int,
+    params: str | None,
+    ledger: str | None,
+    budget: str | None,
+    weights: str | None,
+    **options: Any,
 ) -> None:
-    """Study a table and write the folder of results."""
+    """Assess a table and write the folder of results."""
     screen = Screen(json, not no_progress)
     source = read(table) if target in (None, "none") else read(table).with_target(target)
-    options: dict[str, Any] = {"models": model, "test": test, "seed": seed, "cv": folds}
-    options |= {"workers": workers, "device": device}
     with screen.stages() as progress, RunDir(out) as run:
-        found: Study | Survey
+        found: Assessment | Survey
         if source.target is None or target == "none":
-            if metric not in (None, METRIC):
-                raise DataError(
-                    f"without a target densities are ranked by {METRIC}, not {metric!r}; say what "
-                    f"to predict with --target out of {listing(source.columns)}"
-                )
-            found = survey(source, progress=progress, **options)
+            found = _survey(source, model, metric, test, folds, workers, seed, device, progress)
         else:
-            found = study(source, metric=metric, progress=progress, **options)
+            model, chosen = _settings(model, params)
+            found = study(
+                source,
+                models=model,
+                params=chosen,
+                metric=metric,
+                test=_test(test),
+                folds=folds,
+                sample_weight=weights,
+                budget=None if budget is None else seconds(budget),
+                ledger=_ledger(table, ledger),
+                resume=Path(out).parent / f".{Path(out).name}.study-",
+                n_jobs=workers,
+                random_state=seed,
+                device=device,
+                progress=progress,
+                **options,
+            )
         progress("writing the report")
-        told = write(found, run, table)
+        told = write(found, run, table, keep_model=keep_model)
     where = str(Path(out) / "report.html")
     screen.data({**told, "out": str(Path(out))})
     screen.show(*summary(told), f"\nreport: {where}")
+    if isinstance(found, Assessment):
+        _leave(found, strict)
+
+
+def _leave(found: Assessment, strict: bool) -> None:
+    """Leave with the code of what was found: a leak, or nothing better than a dummy."""
+    if strict and found.leaks:
+        sys.stderr.write(f"leak: {found.leaks[0].sentence}\n")
+        raise typer.Exit(LEAK)
+    if not found.better_than_dummy:
+        sys.stderr.write("note: no model was shown to be better than a constant answer\n")
+        raise typer.Exit(NOT_BETTER)
+
+
+def _survey(
+    source: Table,
+    model: str,
+    metric: str | None,
+    test: str | None,
+    folds: int,
+    workers: int,
+    seed: int,
+    device: str | None,
+    progress: Any,
+) -> Survey:
+    if metric not in (None, METRIC):
+        raise DataError(
+            f"without a target densities are ranked by {METRIC}, not {metric!r}; say what "
+            f"to predict with --target out of {listing(source.columns)}"
+        )
+    share = _test(test)
+    if isinstance(share, str):
+        raise DataError("without a target --test is a share of the rows, not a file")
+    return survey(
+        source, models=model, test=_SURVEYED if share is None else share, seed=seed, cv=folds,
+        workers=workers, device=device, progress=progress,
+    )  # fmt: skip
+
+
+def _test(given: str | None) -> float | str | None:
+    """A share of the rows, or a file."""
+    if given is None:
+        return None
+    try:
+        return float(given)
+    except ValueError:
+        return given
+
+
+def seconds(text: str) -> float:
+    """A time such as 90, 60s, 2m or 1h.
+
+    >>> seconds("90"), seconds("60s"), seconds("2m"), seconds("0.5h")
+    (90.0, 60.0, 120.0, 1800.0)
+    """
+    unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:])
+    try:
+        return float(text if unit is None else text[:-1]) * (unit or 1.0)
+    except ValueError:
+        raise DataError(f"--budget is a time such as 60s, 2m or 1h, got {text!r}") from None
+
+
+def _ledger(table: str, given: str | None) -> str | None:
+    """The file of looks: the one given, the one beside the data, or none for built-in tables."""
+    if given == "none" or (given is None and table in available() and not Path(table).exists()):
+        return None
+    return given or str(Ledger.beside(table).path)
+
+
+def _settings(model: str, path: str | None) -> tuple[str, dict[str, Any] | None]:
+    """Model and settings from a file that ``tune`` wrote."""
+    if path is None:
+        return model, None
+    try:
+        told = jsonlib.loads(Path(path).read_text())
+        params = told.get("params", told)
+        named = told.get("model", model) if model == "auto" else model
+        if not isinstance(params, dict):
+            raise TypeError("params is not an object")
+    except (ValueError, AttributeError, TypeError) as error:
+        raise DataError(f"{path!r} does not hold settings as written by tune: {error}") from error
+    return str(named), params
 
 
 def summary(told: dict[str, Any]) -> list[Any]:
-    """What the terminal shows of a study: findings, ranking, verdict."""
+    """What the terminal shows: findings, ranking, verdict."""
     from rich.table import Table as Grid
 
-    board = told["leaderboard"]
+    board = told["candidates"]
     name = board["metric"]
     grid = Grid(box=None, pad_edge=False, header_style="bold")
-    for column in ("", "model", name, f"{board['level']:.0%} interval", "test rows"):
+    for column in ("", "model", name, f"{board['level']:.0%} interval", "judged rows"):
         grid.add_column(column, justify="right" if column == name else "left")
     for entry in board["entries"]:
         best = entry["name"] == told["chosen"]
@@ -76,14 +185,15 @@ def summary(told: dict[str, Any]) -> list[Any]:
             seen,
             style="bold" if best else None,
         )
-    table = told["table"]
+    table = told["data"]
     head = f"{table['name']}: {table['rows']:,} rows, {table['columns']} columns"
-    findings = [f"- {f['severity']}: {f['sentence']}" for f in told["audit"]]
+    findings = [f"- {f['severity']}: {f['sentence']}" for f in table["findings"]]
     notes = [
         f"- {entry['name']}: {note}" for entry in board["entries"] for note in entry["notes"][:1]
     ]
     legend = "* chosen   ≈ cannot be told apart from it"
-    return [head, *findings, "", grid, legend, *notes, "", *told["verdict"]]
+    skipped = [f"left out: {'; '.join(told['skipped'])}"] if told["skipped"] else []
+    return [head, *findings, "", grid, legend, *notes, *skipped, "", *told["verdict"]]
 
 
-__all__ = ["fit", "summary"]
+__all__ = ["LEAK", "NOT_BETTER", "fit", "seconds", "summary"]

@@ -120,7 +120,14 @@ class Dense:
         params = {name: tensor.detach() for name, tensor in population.params.items()}
         self.weights = [params[layer.weight] for layer in self.layers]  # (P, out, in)
         self.biases = [None if la.bias is None else params[la.bias] for la in self.layers]
+        self.turned = [w.transpose(1, 2) for w in self.weights]  # (P, in, out)
         self._work: dict[int, list[Tensor]] = {}
+        self._even: dict[int, Tensor] = {}  # shares of rows that all count the same
+        self.kernels: Any = None
+        if self.compiled:
+            from groundstate.compute import dense_kernels
+
+            self.kernels = dense_kernels
 
     @torch.no_grad()
     def __call__(self, x: Tensor, y: Tensor, weight: Tensor | None, grads: Tensors) -> Tensor:
@@ -134,9 +141,9 @@ class Dense:
         grads : where the gradients go, by name of the parameter, (P, ...) each
         """
         batch = x.shape[-2]
-        first = x.expand(len(self.population), *x.shape) if x.ndim == 2 else x  # (P, B, d)
+        first = x.expand(self.population.size, *x.shape) if x.ndim == 2 else x  # (P, B, d)
         kept, masks = self._forward(first, batch, training=True)
-        delta = kept[-1]
+        delta, work = kept[-1], self._buffers(batch)
         losses = self._head(delta, y, weight)
         for i in range(len(self.layers) - 1, -1, -1):
             layer = self.layers[i]
@@ -155,9 +162,7 @@ class Dense:
             else:
                 fed = kept[i - 1] if layer_output(self.layers[i - 1]) else self._outputs[i - 1]
                 torch.bmm(delta, fed.transpose(1, 2), out=into)
-                delta = torch.bmm(
-                    self.weights[i].transpose(1, 2), delta, out=self._buffer(batch, i - 1, "delta")
-                )
+                delta = torch.bmm(self.turned[i], delta, out=work[len(self.layers) + i - 1])
         return losses
 
     @torch.no_grad()
@@ -174,9 +179,9 @@ class Dense:
         kept: list[Tensor] = []
         masks: list[Tensor | None] = []
         self._outputs: dict[int, Tensor] = {}
-        a = first.transpose(1, 2)  # (P, d, B)
+        a, work = first.transpose(1, 2), self._buffers(batch)  # (P, d, B)
         for i, layer in enumerate(self.layers):
-            z = torch.bmm(self.weights[i], a, out=self._buffer(batch, i, "value"))
+            z = torch.bmm(self.weights[i], a, out=work[i])
             a = self._activate(z, self.biases[i], layer.activation)
             kept.append(z if layer.activation in KEEPS_INPUT else a)
             masks.append(None)
@@ -187,8 +192,8 @@ class Dense:
                 self._outputs[i] = a
         return kept, masks
 
-    def _buffer(self, batch: int, i: int, use: str) -> Tensor:
-        """Memory of one layer's numbers; made once for each size of batch."""
+    def _buffers(self, batch: int) -> list[Tensor]:
+        """Memory of the layers' numbers and of their gradients; made once for each size of batch."""
         held = self._work.get(batch)
         if held is None:
             like = self.weights
@@ -197,18 +202,16 @@ class Dense:
             if len(self._work) > 8 and self.compiled:  # a recorded graph holds on to its memory
                 self._work.clear()
             self._work[batch] = held
-        return held[i + (len(self.layers) if use == "delta" else 0)]
+        return held
 
     def _mask(self, prefix: str, a: Tensor) -> Tensor:
         buffers = self.population.buffers
         stream, count, cut = (buffers[prefix + name] for name in ("stream", "count", "cut"))
         _, width, batch = a.shape
         if self.compiled:
-            from groundstate.compute.dense_kernels import MASKS
-
             mask = torch.empty_like(a)
             own = (t.numpy() for t in (stream, count, cut))
-            MASKS[self._many(a)](mask.numpy(), *own)
+            self.kernels.MASKS[self._many(a)](mask.numpy(), *own)
         else:
             rows = torch.arange(batch, device=a.device)
             place = rows * width + torch.arange(width, device=a.device)[:, None]  # (H, B)
@@ -218,16 +221,15 @@ class Dense:
         return mask
 
     def _many(self, t: Tensor) -> bool:
-        return torch.get_num_threads() > 1 and t.numel() > _SMALL
+        return t.numel() > _SMALL and torch.get_num_threads() > 1
 
     def _activate(self, z: Tensor, bias: Tensor | None, kind: str | None) -> Tensor:
         """The output of a layer; z gets the bias and is overwritten where that may be."""
         if self.compiled and bias is not None:
-            from groundstate.compute.dense_kernels import FORWARD as COMPILED
-
             slow = kind == "tanh" and z.dtype == torch.float64  # torch's is quicker there
-            if (kind or "linear") in COMPILED and not slow:
-                COMPILED[kind or "linear"][self._many(z)](z.numpy(), bias.numpy())
+            passes = None if slow else self.kernels.FORWARD.get(kind or "linear")
+            if passes is not None:
+                passes[self._many(z)](z.numpy(), bias.numpy())
                 return z
         if bias is not None:
             z.add_(bias.unsqueeze(2))
@@ -237,10 +239,9 @@ class Dense:
     def _backward(self, g: Tensor, kept: Tensor, kind: str | None, sums: Tensor | None) -> None:
         """g becomes the gradient before the activation; its sums over rows are the bias's."""
         if self.compiled and sums is not None:
-            from groundstate.compute.dense_kernels import BACKWARD as COMPILED
-
-            if kind in COMPILED:
-                COMPILED[kind][self._many(g)](g.numpy(), kept.numpy(), sums.numpy())
+            passes = self.kernels.BACKWARD.get(kind)
+            if passes is not None:
+                passes[self._many(g)](g.numpy(), kept.numpy(), sums.numpy())
                 return
         if kind is not None:
             g.copy_(BACKWARD[kind](g, kept))
@@ -254,17 +255,20 @@ class Dense:
         """The losses of outputs (P, K, B), which become their gradient."""
         rows = s.shape[2]
         if weight is None:
-            share = s.new_full((1, rows), 1.0 / rows)
+            even = self._even.get(rows)
+            if even is None:
+                even = self._even[rows] = s.new_full((1, rows), 1.0 / rows)
+            share = even
         else:
             share = weight.reshape(-1, rows)
             share = share / share.sum(1, keepdim=True).clamp_min(torch.finfo(s.dtype).tiny)
         labels = self.head == "softmax"
         y = y.reshape(-1, rows) if labels else y.to(s.dtype).reshape(-1, rows, s.shape[1])
         if self.compiled:
-            from groundstate.compute.dense_kernels import HEADS
-
-            losses = s.new_empty(len(s))
-            HEADS[self.head][self._many(s)](s.numpy(), y.numpy(), share.numpy(), losses.numpy())
+            losses = s.new_empty(self.population.size)
+            self.kernels.HEADS[self.head][self._many(s)](
+                s.numpy(), y.numpy(), share.numpy(), losses.numpy()
+            )
         else:
             losses = _HEADS[self.head](s, y, share)
         if self.scale != 1.0:

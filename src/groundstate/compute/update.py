@@ -13,6 +13,7 @@ from torch import Tensor
 from groundstate.compute.optimizers import SGD, Adagrad, Adam, RMSprop, StackedOptimizer
 from groundstate.compute.population import Population, Tensors
 
+_TINY = np.finfo(np.float64).tiny
 _SMALL = 2**17  # entries below which one thread is quicker than several
 
 
@@ -67,16 +68,17 @@ class BlockUpdate:
         self.pulls = np.zeros(self.size, self.theta.dtype)
         self.nesterov = bool(getattr(optimizer, "nesterov", False))
         self.rule = _rule(optimizer)
+        self.active, self.steps = optimizer.active[:, 0], optimizer.steps.numpy()[:, 0]
+        self.mark: tuple[int, ...] = ()
 
     def __call__(self, mask: Tensor | None = None) -> Tensor:
         """Do the step for the members in the mask; the penalties before it.  # (P,)"""
         from groundstate.compute.update_kernels import UPDATE
 
-        active = self.optimizer.active[:, 0]
-        awake = (active if mask is None else active & mask).numpy()
-        self.optimizer.steps.numpy()[awake, 0] += 1
+        awake = (self.active if mask is None else self.active & mask).numpy()
+        self.steps += awake
         self._fill()
-        many = torch.get_num_threads() > 1 and self.theta.size > _SMALL
+        many = self.theta.size > _SMALL and torch.get_num_threads() > 1
         self.pulls[:] = 0.0
         UPDATE[many](
             self.rule, self.theta, self.store, self.blocks, self.mean, self.square,
@@ -87,6 +89,21 @@ class BlockUpdate:
     def _fill(self) -> None:
         """The scalars of this step, computed in double precision."""
         opt, c = self.optimizer, self.columns
+        mark = id(opt.lr), opt.lr._version, id(opt.clip)
+        if mark != self.mark:
+            self._fill_settings()
+            self.mark = mark
+        if isinstance(opt, Adam):
+            t = self.steps
+            root = np.sqrt(1.0 - self.beta2**t)
+            c[:, 3] = self.eps * root
+            c[:, 0] = self.lr * root
+            # members that never moved have t = 0 and are not looked at
+            c[:, 9] = c[:, 0] / np.maximum(1.0 - self.beta1**t, _TINY)
+
+    def _fill_settings(self) -> None:
+        """What stays until a step size moves."""
+        opt, c = self.optimizer, self.columns
         lr, decay = opt.lr.numpy()[:, 0], opt.weight_decay.numpy()[:, 0]
         clip = opt.clip
         c[:, 8] = -1.0 if clip is None else clip.numpy()[:, 0]
@@ -94,13 +111,10 @@ class BlockUpdate:
         c[:, 0] = c[:, 9] = lr
         match opt:
             case Adam():
-                t = opt.steps.numpy()[:, 0]
-                beta1, beta2 = opt.beta1.numpy()[:, 0], opt.beta2.numpy()[:, 0]
-                root = np.sqrt(1.0 - beta2**t)
-                c[:, 1], c[:, 2], c[:, 3] = beta1, beta2, opt.eps.numpy()[:, 0] * root
-                c[:, 0], c[:, 10], c[:, 11] = lr * root, 1.0 - beta1, 1.0 - beta2
-                with np.errstate(divide="ignore", invalid="ignore"):  # members that never moved
-                    c[:, 9] = lr * root / (1.0 - beta1**t)
+                self.lr, self.eps = lr, opt.eps.numpy()[:, 0]
+                self.beta1, self.beta2 = opt.beta1.numpy()[:, 0], opt.beta2.numpy()[:, 0]
+                c[:, 1], c[:, 2] = self.beta1, self.beta2
+                c[:, 10], c[:, 11] = 1.0 - self.beta1, 1.0 - self.beta2
                 if opt.decoupled:
                     c[:, 4], c[:, 5] = 1.0 - lr * decay, 0.0
             case SGD():

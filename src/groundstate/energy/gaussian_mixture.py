@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
+from scipy.linalg.lapack import dpotrf, dtrtri
 from torch import Tensor, nn
 from torch.distributions import Categorical, Distribution, Independent, MultivariateNormal, Normal
 from torch.nn.functional import one_hot
@@ -21,6 +23,7 @@ from groundstate.math.laws import draw
 from groundstate.math.pinned import PinnedNormal
 
 COVARIANCES = ("full", "tied", "diag", "spherical")
+SMALL = 2**14  # entries of U below which calls cost more than arithmetic
 CELLS = 2**21  # numbers of one block of differences (B, k, d)
 
 
@@ -91,13 +94,12 @@ class GaussianMixtureEnergy(Energy):
         self.covariance_type, self.reg_covar = covariance_type, float(reg_covar)
         self.logits = nn.Parameter(torch.zeros(k))
         self.mu = nn.Parameter(normal(k, d, scale=scale, generator=seeded(generator)))
-        unit = {
-            "full": torch.eye(d).repeat(k, 1, 1),
-            "tied": torch.eye(d),
-            "diag": torch.ones(k, d),
-            "spherical": torch.ones(k),
-        }
-        self.U = nn.Parameter(unit[covariance_type])
+        if covariance_type in ("full", "tied"):
+            eye = torch.eye(d)
+            unit = eye if covariance_type == "tied" else eye.expand(k, d, d).clone()
+        else:
+            unit = torch.ones(k, d) if covariance_type == "diag" else torch.ones(k)
+        self.U = nn.Parameter(unit)
         self.register_buffer("origin", torch.zeros(d))
 
     def config(self) -> dict[str, Any]:
@@ -144,6 +146,8 @@ class GaussianMixtureEnergy(Energy):
 
         ``reg_covar`` is added here. A component without weight keeps its mean.
         """
+        if self.mu.device.type == "cpu" and self.U.numel() <= SMALL:
+            return self._from_few(n.numpy(), mean.numpy(), cov.numpy())
         n = n.double() + 10 * torch.finfo(torch.float64).eps
         self.logits.copy_(torch.log(n / n.sum()))
         self.mu.copy_(torch.where(n[:, None] > 1e-14 * n.sum(), mean, self.mu.double()))
@@ -159,6 +163,28 @@ class GaussianMixtureEnergy(Energy):
         if bool(failed.any()) or not bool(torch.isfinite(lower).all()):
             raise self._collapsed()
         self.U.copy_(_inverse(lower.mT))
+
+    def _from_few(self, n: Any, mean: Any, cov: Any) -> None:
+        """The same for few numbers, which NumPy handles with less ado."""
+        n = n.astype(np.float64) + 10 * np.finfo(np.float64).eps
+        total = n.sum()
+        logits, mu, U = (p.detach().numpy() for p in (self.logits, self.mu, self.U))
+        logits[:] = np.log(n / total)
+        np.copyto(mu, mean, "same_kind", where=n[:, None] > 1e-14 * total)
+        if self.covariance_type in ("diag", "spherical"):
+            variance = cov + self.reg_covar
+            if not (variance > 0).all():
+                raise self._collapsed()
+            U[:] = 1 / np.sqrt(variance)
+            return
+        d = mu.shape[1]
+        cov = cov.astype(np.float64)
+        cov.reshape(-1, d * d)[:, :: d + 1] += self.reg_covar
+        for one, root in zip(cov.reshape(-1, d, d), U.reshape(-1, d, d), strict=True):
+            lower, failed = dpotrf(one, lower=1, clean=1)
+            if failed or not np.isfinite(lower).all():
+                raise self._collapsed()
+            root[:] = dtrtri(lower, lower=1)[0].T
 
     @torch.no_grad()
     def from_precisions(self, precisions: Tensor) -> None:
@@ -262,6 +288,10 @@ class GaussianMixtureEnergy(Energy):
         """
         k, d = self.mu.shape
         x = x.double() - self.origin.double()
+        if k == 1 and self.covariance_type == "full":  # every row counts whole
+            w = x.new_ones(len(x)) if weights is None else weights.double()
+            scaled = x * w[:, None]
+            return {"n": w.sum()[None], "x": scaled.sum(0)[None], "xx": (scaled.T @ x)[None]}
         r = z.probs if isinstance(z, Distribution) else one_hot(z, k)
         r = r.double() if weights is None else r * weights.double()[:, None]
         sums = {"n": r.sum(0), "x": r.T @ x}

@@ -51,6 +51,7 @@ class TreeNodes(nn.Module):
     n_nodes, n_trees : total number of nodes, and of trees
     k : values per node
     n_words : 64-bit words of all category sets
+    dtype : of the floating numbers; None is torch's default
 
     Attributes
     ----------
@@ -75,14 +76,23 @@ class TreeNodes(nn.Module):
     start: Tensor
     column: Tensor
 
-    def __init__(self, n_nodes: int = 1, n_trees: int = 1, k: int = 1, n_words: int = 0) -> None:
+    def __init__(
+        self,
+        n_nodes: int = 1,
+        n_trees: int = 1,
+        k: int = 1,
+        n_words: int = 0,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
-        self.value = nn.Parameter(torch.zeros(n_nodes, k), requires_grad=False)
+        value = torch.zeros(n_nodes, k, dtype=dtype)
+        self.value = nn.Parameter(value, requires_grad=False)
         held = self._buffers  # known names: what `register_buffer` would check holds
-        for name, dtype in _INTEGER.items():
-            held[name] = torch.full((n_nodes,), -1, dtype=dtype)
+        none = torch.full((n_nodes,), -1, dtype=torch.int32)
+        for name, kind in _INTEGER.items():
+            held[name] = none.clone() if kind == torch.int32 else none.to(kind)
         for name in ("threshold", "weight", "impurity"):
-            held[name] = torch.zeros(n_nodes)
+            held[name] = torch.zeros(n_nodes, dtype=dtype)
         held["bits"] = torch.zeros(n_words, dtype=torch.int64)
         held["start"] = torch.tensor([0] + [n_nodes] * n_trees)
         held["column"] = torch.full((n_trees,), -1, dtype=torch.int64)
@@ -98,15 +108,16 @@ class TreeNodes(nn.Module):
     def set(self, trees: list[Tree]) -> None:
         """Take these trees, in the floating type and on the device of ``value``."""
         device, dtype = self.value.device, self.value.dtype
-        start = np.concatenate([[0], np.cumsum([t.n_nodes for t in trees])])
+        start = np.zeros(len(trees) + 1, np.int64)
+        start[1:] = np.cumsum([t.n_nodes for t in trees])
+        n = int(start[-1])
         arrays: dict[str, NDArray[Any]] = {"start": start}
         for name in ("feature", "threshold", "nan_left", "weight", "impurity", "rows", "value"):
-            arrays[name] = np.concatenate([getattr(t, name) for t in trees])
+            arrays[name] = _joined([getattr(t, name) for t in trees])
         for name in ("left", "right"):
-            moved = [np.where(getattr(t, name) < 0, -1, getattr(t, name) + a)
-                     for t, a in zip(trees, start)]  # fmt: skip
-            arrays[name] = np.concatenate(moved)
-        n = int(start[-1])
+            arrays[name] = _joined(
+                [_shifted(getattr(t, name), a) for t, a in zip(trees, start.tolist())]
+            )
         arrays["cat_start"], arrays["cat_size"] = np.full(n, -1), np.zeros(n, np.int64)
         words: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
         used = 0
@@ -116,11 +127,12 @@ class TreeNodes(nn.Module):
                 words.append(packed.view(np.int64))
                 arrays["cat_start"][at + v], arrays["cat_size"][at + v] = used, len(mask)
                 used += len(words[-1])
-        arrays["bits"] = np.concatenate(words)
+        arrays["bits"] = _joined(words)
         arrays["column"] = np.array([t.column for t in trees], np.int64)
         for name, array in arrays.items():
             kind = _INTEGER.get(name, torch.int64 if array.dtype.kind == "i" else dtype)
-            made = torch.from_numpy(np.ascontiguousarray(array))
+            own = array.astype(_NUMPY.get(kind, array.dtype), "C")  # a copy: trees stay as they are
+            made = torch.from_numpy(own)
             if kind != made.dtype or device.type != "cpu":
                 made = made.to(device, kind)
             if name == "value":
@@ -236,6 +248,23 @@ _INTEGER = {
     "cat_start": torch.int32,
     "cat_size": torch.int32,
 }
+
+_NUMPY: dict[torch.dtype, Any] = {
+    torch.int32: np.int32,
+    torch.int64: np.int64,
+    torch.bool: np.bool_,
+    torch.float32: np.float32,
+    torch.float64: np.float64,
+}
+
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _shifted(child: NDArray[np.int64], by: int) -> NDArray[np.int64]:
+    """Numbers of children when the tree begins at node ``by``; −1 stays."""
+    return np.where(child < 0, -1, child + by) if by else child
 
 
 def _threads(task: Any, rows: int, trees: int) -> None:

@@ -5,8 +5,18 @@ from __future__ import annotations
 from groundstate.evaluate.assess import Assessment, assess
 from groundstate.evaluate.audit import Audit, audit
 from groundstate.evaluate.baseline import Baseline, Baselines, baseline
+from groundstate.evaluate.bias_variance import BiasVariance, bias_variance
+from groundstate.evaluate.bias_variance_losses import (
+    bregman_parts,
+    domingos_parts,
+    log_parts,
+    squared_parts,
+    zero_one_parts,
+)
+from groundstate.evaluate.board import Board, Place
 from groundstate.evaluate.calibration import Temperature, fit_temperature, recalibrate
 from groundstate.evaluate.capacity import CapacitySweep, capacity_sweep
+from groundstate.evaluate.capacity_curve import CapacityCurve, capacity_curve, parameter_count
 from groundstate.evaluate.compare import (
     Comparison,
     corrected_t,
@@ -16,8 +26,10 @@ from groundstate.evaluate.compare import (
     paired_bootstrap,
     tied_with_best,
 )
+from groundstate.evaluate.compare_paired import PairedComparison, compare
 from groundstate.evaluate.conformal import Conformal, Intervals, Sets, conformal
 from groundstate.evaluate.conformal_cv import ConformalCV, conformal_cv
+from groundstate.evaluate.contamination import Contamination, contamination, perceptual_hash
 from groundstate.evaluate.cross_validate import (
     CrossValidation,
     cross_validate,
@@ -40,8 +52,11 @@ from groundstate.evaluate.intervals import (
     wilson,
 )
 from groundstate.evaluate.leaderboard import Entry, Leaderboard
+from groundstate.evaluate.learners import LearnerComparison, compare_learners, five_by_two
 from groundstate.evaluate.ledger import Adjusted, Ledger, Look, rows_id
 from groundstate.evaluate.loo import LeaveOneOut, loo
+from groundstate.evaluate.many import Ranking, rank_models
+from groundstate.evaluate.many_tables import Friedman, friedman
 from groundstate.evaluate.metrics import METRICS, Metric, metric
 from groundstate.evaluate.nested import NestedCV, nested_cv
 from groundstate.evaluate.oob import PipelineBootstrap, pipeline_bootstrap
@@ -53,6 +68,7 @@ from groundstate.evaluate.optimism import (
 )
 from groundstate.evaluate.pac_bayes import Guarantee, pac_bayes
 from groundstate.evaluate.predictions import Prediction
+from groundstate.evaluate.ranking import Ranked, rank
 from groundstate.evaluate.remedies import Remedy
 from groundstate.evaluate.scores import Scores
 from groundstate.evaluate.scoring import all_scores, score
@@ -67,12 +83,36 @@ from groundstate.evaluate.threshold import (
     threshold_table,
     tune_threshold,
 )
+from groundstate.evaluate.uncertainty import Uncertainty, uncertainty
 from groundstate.evaluate.variation import VariationReport, variation_report
 from groundstate.evaluate.vc import shatters, vc_dimension
-from groundstate.evaluate.compare_paired import PairedComparison, compare
 from groundstate.evaluate.versus import Versus, versus
 
 __all__ = [
+    "Board",
+    "Place",
+    "Contamination",
+    "contamination",
+    "perceptual_hash",
+    "CapacityCurve",
+    "capacity_curve",
+    "parameter_count",
+    "Uncertainty",
+    "uncertainty",
+    "bregman_parts",
+    "domingos_parts",
+    "log_parts",
+    "squared_parts",
+    "zero_one_parts",
+    "BiasVariance",
+    "bias_variance",
+    "Friedman",
+    "Ranking",
+    "friedman",
+    "rank_models",
+    "LearnerComparison",
+    "compare_learners",
+    "five_by_two",
     "Versus",
     "versus",
     "PairedComparison",
@@ -124,6 +164,7 @@ __all__ = [
     "NestedCV",
     "PipelineBootstrap",
     "Prediction",
+    "Ranked",
     "Retrained",
     "Scores",
     "Sets",
@@ -161,6 +202,7 @@ __all__ = [
     "paired_bootstrap",
     "pipeline_bootstrap",
     "r2",
+    "rank",
     "recalibrate",
     "retrain",
     "score",

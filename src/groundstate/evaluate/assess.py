@@ -1,33 +1,36 @@
-"""Cross-validate candidates on the training rows, rank them, refit the best."""
+"""The whole assessment: audit, split, tune, refit, one look, and everything that look says."""
 
 from __future__ import annotations
 
-import math
-import time
+import time as clocks
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from groundstate.compute.device import threads
-from groundstate.compute.line import WeightLine
-from groundstate.compute.random import Key, RandomState
-from groundstate.errors import DataError
-from groundstate.evaluate.compare import tied_with_best
-from groundstate.evaluate.fitting import fit_clone
-from groundstate.evaluate.intervals import interval
-from groundstate.evaluate.leaderboard import Entry, Leaderboard
+from groundstate.compute.device import resolve_device, threads
+from groundstate.compute.random import Key
+from groundstate.data import Finding, Table
+from groundstate.data import audit as audit_table
+from groundstate.evaluate import sure, verdicts
+from groundstate.evaluate.audit import LEAKS
+from groundstate.evaluate.baseline import skill_interval
+from groundstate.evaluate.candidates import DUMMY, candidates_of
+from groundstate.evaluate.design import Design, HeldRows, choose_design
+from groundstate.evaluate.develop import Developed, Tuner
+from groundstate.evaluate.leaderboard import Leaderboard
 from groundstate.evaluate.metrics import Metric
-from groundstate.evaluate.metrics import metric as metric_named
+from groundstate.evaluate.noting import noted
 from groundstate.evaluate.predictions import Prediction
-from groundstate.evaluate.rows import Floats, columns, n_rows, take, weights_of
-from groundstate.evaluate.scoring import target_of
-from groundstate.evaluate.splits import Split, folds
-
-_FOR_DEVELOPERS = (DeprecationWarning, FutureWarning, PendingDeprecationWarning, ResourceWarning)
+from groundstate.evaluate.questions import Question, Settings, ask
+from groundstate.evaluate.sides import RECIPE, Side, collected, judged_in_turn
+from groundstate.evaluate.spread import Clock, diagnosed, learning, usual_numbers, variation
+from groundstate.evaluate.watch import Progress, Watch
+from groundstate.math.stats.interval import Interval
 
 
 @dataclass(frozen=True)
@@ -36,230 +39,358 @@ class Assessment:
 
     Attributes
     ----------
+    table, settings : what was assessed, and how
+    findings : tuple of Finding
+        What the audit said, most serious first.
+    design : Design
+    developed : Developed
+        The chosen model and the comparison of candidates, from all rows but the held ones.
     board : Leaderboard
-    chosen : str
-        Name of the best candidate.
-    model : Any
-        The best candidate, fitted to all rows.
-    predictions : dict[str, Prediction]
-        For each candidate its answers for every row from the fold that had not seen it.
-    folds : list[Split]
-    classes : (K,) array or None
-        The labels behind the class numbers; None for regression.
+        Candidates by validation score; the chosen one and the dummy with their test score.
+    truth : (n,) class numbers or values of the judged rows
+    judged : (n,) their positions in the table
+    answers : dict of Prediction
+        Of the chosen recipe (under its name) and of the baselines.
+    scores : dict of Interval
+    baselines : dict of dict of Interval
+    skill : Interval
+        Share of the dummy's loss that is saved.
+    comparison, calibration, variation, curve, diagnosis, bound, decision : dict or None
+    ledger : dict
+        How often the judged rows were looked at, and every opening of held rows.
+    skipped : tuple of str
+        Parts that were left out, and how to ask for them.
+    seconds : dict
+        Wall time of the stages, which no number depends on.
     """
 
+    table: Table
+    settings: Settings
+    findings: tuple[Finding, ...]
+    design: Design
+    developed: Developed
     board: Leaderboard
-    chosen: str
-    model: Any
-    predictions: dict[str, Prediction]
-    folds: list[Split]
+    truth: NDArray[Any]
+    judged: NDArray[np.intp]
+    answers: dict[str, Prediction]
     classes: NDArray[Any] | None
+    scores: dict[str, Interval]
+    baselines: dict[str, dict[str, Interval]]
+    skill: Interval
+    comparison: dict[str, Any]
+    calibration: dict[str, Any] | None
+    variation: dict[str, Any] | None
+    curve: dict[str, Any] | None
+    diagnosis: dict[str, Any] | None
+    bound: dict[str, Any] | None
+    decision: dict[str, Any] | None
+    chosen_in_folds: dict[str, int]
+    ledger: dict[str, Any]
+    skipped: tuple[str, ...]
+    seconds: dict[str, float] = field(default_factory=dict, compare=False)
+
+    @property
+    def chosen(self) -> str:
+        """Name of the chosen candidate."""
+        return self.developed.chosen
+
+    @property
+    def model(self) -> Any:
+        """The chosen recipe, fitted to every row that was not held back."""
+        return self.developed.model
+
+    @property
+    def prediction(self) -> Prediction:
+        """Answers of the chosen recipe for the judged rows."""
+        return self.answers[self.chosen]
+
+    @property
+    def task(self) -> str:
+        """``classification`` or ``regression``."""
+        return str(self.table.task)
+
+    @property
+    def better_than_dummy(self) -> bool:
+        """Whether the model certainly saves some of the dummy's loss."""
+        return self.chosen != DUMMY and self.skill.low > 0
+
+    @property
+    def leaks(self) -> tuple[Finding, ...]:
+        """Findings by which the score would be too good to be true."""
+        return tuple(f for f in self.findings if f.code in LEAKS)
+
+    def __str__(self) -> str:
+        found = self.scores[self.settings.metric]
+        return f"{self.chosen}: {self.settings.metric} {found} ({self.design.kind})"
 
 
 def assess(
-    candidates: Mapping[str, Any],
+    model: Any,
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
-    task: Literal["classification", "regression"],
-    metric: str | Metric | None = None,
-    cv: int = 5,
-    key: Key | RandomState = 0,
+    target: str | int | None = None,
+    metric: str | None = None,
+    design: str = "auto",
+    test: float | str | None = None,
+    groups: Any = None,
+    time: Any = None,
     sample_weight: Any = None,
-    n_jobs: int = 1,
+    positive: Any = None,
+    cost_fp: float | None = None,
+    cost_fn: float | None = None,
+    folds: int = 5,
+    repeats: int = 1,
+    tuner: Tuner | None = None,
+    seeds: int | None = None,
+    bootstrap: int | None = None,
     level: float = 0.95,
-    alpha: float = 0.05,
-    refit: bool = True,
+    budget: float | None = None,
+    params: dict[str, Any] | None = None,
+    ledger: str | Path | None = None,
+    random_state: int = 0,
+    n_jobs: int = 1,
+    device: str | None = None,
+    progress: Progress | None = None,
 ) -> Assessment:
-    """Rank candidates by cross-validation and refit the best one.
+    """Which model predicts the target best, how good it is on rows it never saw, how sure that is.
 
-    Every candidate sees the same folds, and its random numbers depend on its name and the fold
-    alone: the result is the same for one worker and many. What a fit takes from the rows
-    (imputation, scaling) belongs into the candidate, as a pipeline, so that each fold learns it
-    from its own training rows.
+    Every choice is made on rows that do not judge; those are held by position and opened once.
+    Fits run on one thread each, so that numbers do not depend on cores or workers.
 
     Parameters
     ----------
-    candidates
-        Name to unfitted estimator with scikit-learn's contract. They are cloned, never changed.
-    X, y
-        The training rows; the test rows stay outside.
-    task
-        Classification uses stratified folds.
+    model
+        ``"auto"``, names with commas, an estimator, several, or estimators by name.
+    X, y, target
+        A `Table` or anything `data.read` takes; the target as an array or as a column of X.
     metric
-        Name of a metric; accuracy or r2 by default.
-    cv
-        Number of folds; lowered to the number of different rows when there are fewer.
-    key
-        Seed or key.
-    sample_weight
-        A weight of 2 is the row twice.
-    n_jobs
-        Worker processes.
-    level, alpha
-        Confidence of the intervals; level of the tests for "cannot be told apart".
-    refit
-        Fit the best candidate to all rows.
-
-    Returns
-    -------
-    Assessment
+        What to rank by; accuracy or r2 by default.
+    design
+        ``"holdout"`` sets rows aside (.7/.2/.1), ``"nested"`` judges every row by a recipe that had
+        not seen it, ``"auto"`` chooses by the size of the table.
+    test
+        Share of the rows to set aside, or a file of further rows.
+    groups, time, sample_weight
+        Name of a column, or one value per row: groups never cross sides; the latest rows judge;
+        a weight of 2 is the row twice.
+    positive, cost_fp, cost_fn
+        The class that matters, of two, and what mistakes cost.
+    folds, repeats
+        Folds of cross-validation; times a nested design judges every row.
+    tuner
+        Searches settings of the best candidate, see ``groundstate.report.tuner``; None tunes
+        nothing.
+    seeds, bootstrap
+        Refits with other seeds and to resampled rows; by the size of the table when None.
+    budget
+        Seconds: tuning gets 40 %, refits 30 %, curves 20 %; what does not fit is listed as skipped.
+    params
+        Settings for the candidates that have them.
+    ledger
+        File in which looks at test rows are counted, see :class:`Ledger`; None counts none.
 
     Examples
     --------
-    >>> from sklearn.dummy import DummyClassifier
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(80, 2)); y = X[:, 0] > 0
-    >>> candidates = {"dummy": DummyClassifier(), "logistic": LogisticRegression()}
-    >>> result = assess(candidates, X, y, task="classification")
-    >>> result.chosen, result.board["dummy"].tied_with_best
-    ('logistic', False)
+    >>> found = assess("LogisticRegression", "iris", seeds=0, bootstrap=0)
+    >>> found.chosen, found.design.kind, found.design.judged
+    ('LogisticRegression', 'nested', 150)
     """
-    measure = metric_named(metric, task)
-    if measure.task != task:
-        raise DataError(f"{measure.name} is a metric for {measure.task}, the task is {task}")
-    if not candidates:
-        raise DataError("there are no candidates; name at least one model")
-    key, weight = Key.of(key), weights_of(sample_weight, n_rows(X))
-    classes, target = target_of(y, task, n_rows(X))
-    parts = _folds(X, target, cv, key, weight, task)
-    jobs = [(name, i) for name in candidates for i in range(len(parts))]
-    results = _run(candidates, X, y, target, classes, weight, parts, jobs, key, n_jobs)
-    entries, predictions = [], {}
-    for name in candidates:
-        mine = [result for (who, _), result in zip(jobs, results) if who == name]
-        whole = _whole(mine, parts, len(weight))
-        if whole is not None and not measure.available(whole):
-            note = f"{name} gives no {measure.needs}, which {measure.name} needs"
-            entries.append(Entry(name, math.nan, math.nan, math.nan, notes=(note,)))
-            continue
-        entries.append(_entry(name, mine, whole, parts, target, weight, measure, level, key))
-        if whole is not None:
-            predictions[name] = whole
-    if not predictions:
-        raise DataError(f"no candidate could be fitted; {entries[0].notes[0]}")
-    tied = tied_with_best(
-        measure, target, predictions, alpha=alpha, sample_weight=weight, key=key.fold("tied")
-    )
-    board = Leaderboard(tuple(entries), measure.name, measure.greater_is_better, level)
-    for name in tied:
-        board = board.with_entry(name, tied_with_best=True)
-    chosen = board.best.name
-    model = None
-    if refit:
-        model = fit_clone(candidates[chosen], X, y, weight, key.fold("refit", chosen))
-    return Assessment(board, chosen, model, predictions, parts, classes)
-
-
-@dataclass(frozen=True)
-class _Fold:
-    prediction: Prediction | None
-    seconds: float
-    notes: tuple[str, ...]
-
-
-def _fold(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    classes: NDArray[Any] | None,
-    weight: Floats,
-    split: Split,
-    key: Key,
-) -> _Fold:
-    """Fit on one side, answer for the other; a failure becomes a note."""
     from threadpoolctl import threadpool_limits
 
-    train, test = split.train_rows, split.test_rows
-    start = time.perf_counter()
-    # sums in BLAS depend on its threads: one thread each, or workers would change the last bits
-    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1), threads(1):
-        warnings.simplefilter("always")
-        try:
-            model = fit_clone(estimator, take(X, train), np.asarray(y)[train], weight[train], key)
-            seconds = time.perf_counter() - start
-            prediction = Prediction.of(model, take(X, test), classes)
-        except Exception as error:  # any estimator may fail in any way; the others go on
-            note = f"failed: {type(error).__name__}: {' '.join(str(error).split())}"
-            return _Fold(None, time.perf_counter() - start, (note[:300],))
-    notes = dict.fromkeys(
-        " ".join(str(w.message).split())[:300]
-        for w in caught
-        if not issubclass(w.category, _FOR_DEVELOPERS)
-    )
-    return _Fold(prediction, seconds, tuple(notes))
+    watch = Watch(progress)
+    with watch("reading the table"):
+        question = ask(
+            X, y, target=target, metric=metric, test=test, groups=groups, time=time,
+            weights=sample_weight, positive=positive, cost_fp=cost_fp, cost_fn=cost_fn,
+            folds=folds, repeats=repeats, level=level, budget=budget, seed=random_state,
+            device=device, design=design, seeds=seeds, bootstrap=bootstrap,
+        )  # fmt: skip
+        if device is not None:
+            resolve_device(device)
+        found = candidates_of(model, question.task, device, question.n)
+        candidates = {name: with_params(made, params) for name, made in found.items()}
+        settings = question.settings.with_models(candidates, model, tuner, params)
+        question = replace(question, settings=settings)
+    with threadpool_limits(1), threads(1):
+        return _assess(question, candidates, tuner, n_jobs, ledger, watch)
 
 
-def _run(
-    candidates: Mapping[str, Any],
-    X: Any,
-    y: Any,
-    target: NDArray[Any],
-    classes: NDArray[Any] | None,
-    weight: Floats,
-    parts: list[Split],
-    jobs: list[tuple[str, int]],
-    key: Key,
+def _assess(
+    question: Question,
+    candidates: dict[str, Any],
+    tuner: Tuner | None,
     n_jobs: int,
-) -> list[_Fold]:
-    from joblib import Parallel, delayed
-
-    labels = target if classes is None else y
-    tasks = (
-        delayed(_fold)(
-            candidates[name], X, labels, classes, weight, parts[i], key.fold("fit", name, i)
+    ledger: str | Path | None,
+    watch: Watch,
+) -> Assessment:
+    X, y, settings = question.X, question.y, question.settings
+    key, clock = Key.of(settings.seed), Clock(settings.budget)
+    skipped: list[str] = []
+    with watch("auditing the table"):
+        findings = tuple(audit_table(question.table))
+        design = choose_design(
+            question.features, y, task=question.task, kind=settings.design, test=question.test,
+            groups=question.groups, time=question.time, n_folds=settings.folds,
+            repeats=settings.repeats, key=key.fold("design"),
+        )  # fmt: skip
+    measure = question.measure
+    nested = design.kind == "nested"
+    searches = len(design.sides) + 1 if nested else 1
+    seconds = None if settings.budget is None else 0.4 * settings.budget / searches
+    side = Side(question, candidates, measure, tuner, key, seconds)
+    words = "nested cross-validation of" if nested else "comparing"
+    begun = clocks.perf_counter()
+    with watch(f"{words} {len(candidates)} candidates"):
+        if nested:
+            outer = judged_in_turn(side, design, n_jobs)
+            everything = np.arange(question.n)
+            developed = side.develop(everything, None, "final", n_jobs, spare=False)
+        else:
+            train, rest = design.split
+            developed = side.develop(train, design.validation, "final", n_jobs)
+    count = len(design.sides) * len(developed.ranking.folds) + len(developed.ranking.folds)
+    fit_seconds = _one_fit(developed, begun, count)
+    held_words = f"{design.judged:,} {'rows in turn' if nested else 'test rows'}"
+    with watch(f"looking at {held_words}, once"):
+        if nested:
+            repeats = collected(outer, design, question.n)
+            judged, answers = everything, repeats[0]
+            looks = tuple(look for part in outer for look in part.looks)
+            names = Counter(part.chosen for part in outer)
+        else:
+            held = HeldRows(X, y, rest)
+            bases = side.bases(train)
+            rows, _ = held.look("report")
+            said = {**bases, developed.chosen: developed.model}
+            answers = {n: Prediction.of(m, rows, question.classes) for n, m in said.items()}
+            judged, looks, repeats = rest, held.looks, [answers]
+            names = Counter([developed.chosen])
+    truth = question.codes(y[judged])
+    weight = question.weight[judged]
+    share = {
+        "task": question.task, "weight": weight, "level": settings.level, "key": key.fold("score"),
+        "groups": None if question.groups is None else question.groups[judged],
+        "positive": question.positive,
+    }  # fmt: skip
+    name = developed.chosen
+    if nested:  # the recipe may choose another model in each fold; its answers count as one
+        repeats = [{**part, name: part[RECIPE]} for part in repeats]
+        answers = {k: v for k, v in repeats[0].items() if k != RECIPE}
+    with watch("intervals, baselines and comparison"):
+        tables = [
+            {who: verdicts.all_intervals(truth, part[who], **share) for who in answers}
+            for part in repeats
+        ]
+        merged = {
+            who: {m: verdicts.mean_interval([t[who][m] for t in tables]) for m in tables[0][who]}
+            for who in answers
+        }
+        loss = {who: verdicts.losses(measure, truth, said) for who, said in answers.items()}
+        saved = skill_interval(
+            loss[name], loss[DUMMY], settings.level, weight, random_state=key.fold("skill")
         )
-        for name, i in jobs
+        board, comparison = _compared(developed, measure, question, merged, truth, answers, key)
+    with watch("calibration and coverage"):
+        calibration = sure.calibration(question, developed, design, truth, answers[name], judged)
+        decision = sure.decision(question, truth, answers[name], weight)
+    seeds, resamples = usual_numbers(question.n, settings.seeds, settings.bootstrap)
+    with watch("refits with other seeds and other training rows"), warnings.catch_warnings():
+        moved = None
+        if name != DUMMY:
+            warnings.simplefilter("ignore")  # small parts lack classes; the audit told
+            moved = variation(
+                developed.recipe, X, y, design.split, loss[name], seeds=seeds,
+                resamples=resamples, key=key.fold("variation"), clock=clock,
+                fit_seconds=fit_seconds, skip=skipped.append, loss=None,
+            )  # fmt: skip
+    with watch("the learning curve and the diagnosis"):
+        curve = diagnosis = None
+        if name != DUMMY:
+            more: Any = {
+                "groups": question.groups, "level": settings.level, "clock": clock,
+                "fit_seconds": fit_seconds, "skip": skipped.append,
+            }  # fmt: skip
+            curve = learning(developed.recipe, X, y, key=key.fold("curve"), **more)
+            diagnosis = diagnosed(developed.recipe, X, y, key=key.fold("diagnosis"), **more)
+    if developed.tuned is None and name != DUMMY:
+        skipped.append(f"tuning: {developed.untuned}")
+    seen = noted(ledger, question, judged, name, developed.params, merged[name], skipped.append)
+    return Assessment(
+        table=question.table,
+        settings=settings,
+        findings=findings,
+        design=design,
+        developed=developed,
+        board=board,
+        truth=truth,
+        judged=judged,
+        answers=answers,
+        classes=question.classes,
+        scores=merged[name],
+        baselines={who: merged[who] for who in answers if who != name or who == DUMMY},
+        skill=saved,
+        comparison=comparison,
+        calibration=calibration,
+        variation=moved,
+        curve=curve,
+        diagnosis=diagnosis,
+        bound=verdicts.bound(
+            truth, answers[name], settings.level, seen["looks"], independent=not nested
+        ),
+        decision=decision,
+        chosen_in_folds=dict(names),
+        ledger={**seen, "log": list(looks)},
+        skipped=tuple(skipped),
+        seconds=watch.seconds,
     )
-    results: list[_Fold] = Parallel(n_jobs=n_jobs)(tasks)
-    return results
 
 
-def _whole(mine: list[_Fold], parts: list[Split], n: int) -> Prediction | None:
-    pieces = [
-        (part.test_rows, fold.prediction)
-        for part, fold in zip(parts, mine)
-        if fold.prediction is not None
-    ]
-    return Prediction.assemble(pieces, n) if len(pieces) == len(parts) else None
-
-
-def _entry(
-    name: str,
-    mine: list[_Fold],
-    whole: Prediction | None,
-    parts: list[Split],
-    target: NDArray[Any],
-    weight: Floats,
+def _compared(
+    developed: Developed,
     measure: Metric,
-    level: float,
+    question: Question,
+    merged: dict[str, dict[str, Interval]],
+    truth: NDArray[Any],
+    answers: dict[str, Prediction],
     key: Key,
-) -> Entry:
-    notes = tuple(dict.fromkeys(note for fold in mine for note in fold.notes))
-    seconds = sum(fold.seconds for fold in mine) / len(mine)
-    if whole is None:
-        return Entry(name, math.nan, math.nan, math.nan, (), seconds, notes=notes)
-    child = key.fold("interval", name)
-    found = interval(measure, target, whole, sample_weight=weight, level=level, key=child)
-    each = []
-    for part in parts:
-        rows = part.test_rows
-        each.append(measure.score(target[rows], whole.take(rows), weight[rows]))
-    return Entry(name, found.estimate, found.low, found.high, tuple(each), seconds, notes=notes)
-
-
-def _folds(
-    X: Any, target: NDArray[Any], cv: int, key: Key, weight: Floats, task: str
-) -> list[Split]:
-    distinct = WeightLine.of(*columns(X), target, weights=weight).n_distinct
-    if distinct < 2:
-        raise DataError(f"{distinct} different row cannot be cross-validated; bring more data")
-    return folds(
-        X,
-        target,
-        k=min(cv, distinct),
-        key=key.fold("folds"),
-        sample_weight=weight,
-        stratify=task == "classification",
+) -> tuple[Leaderboard, dict[str, Any]]:
+    board, name = developed.ranking.board, developed.chosen
+    for who in (DUMMY, name):
+        seen = merged[who][measure.name]
+        board = board.with_entry(
+            who, test_score=seen.estimate, test_low=seen.low, test_high=seen.high
+        )
+    level = question.settings.level
+    weight = np.ones(len(truth))
+    on_test = verdicts.compared(
+        measure, truth, name, answers, weight=weight, level=level, key=key.fold("on test")
     )
+    return board, {
+        "metric": measure.name,
+        "chosen": name,
+        "tied": list(board.tied),
+        "test": on_test,
+    }
+
+
+def _one_fit(developed: Developed, begun: float, count: int) -> float:
+    known = developed.ranking.board[developed.chosen].fit_seconds
+    return known or (clocks.perf_counter() - begun) / max(count, 1)
+
+
+def with_params(model: Any, params: dict[str, Any] | None) -> Any:
+    """The candidate with those settings that it has; names may leave out the preparation's part."""
+    if not params:
+        return model
+    own = model.get_params(deep=True)
+    mine = {}
+    for name, value in params.items():
+        for full in (name, f"estimator__{name}"):
+            if full in own:
+                mine[full] = tuple(value) if isinstance(value, list) else value
+                break
+    return model.set_params(**mine) if mine else model
+
+
+__all__ = ["Assessment", "Progress", "Settings", "Watch", "assess"]

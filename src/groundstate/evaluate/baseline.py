@@ -174,8 +174,10 @@ def baseline(
 def simple_models(X: Any, classes: bool) -> dict[str, Any]:
     """Unfitted constant answer, stump and linear model, with the preparation that X needs."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-    from groundstate import DecisionTreeClassifier, DecisionTreeRegressor, LogisticRegression, Ridge
+    from groundstate.models.linear.logistic_regression import LogisticRegression
+    from groundstate.models.linear.ridge import Ridge
 
     if classes:
         dummy: Any = DummyClassifier(strategy="prior")

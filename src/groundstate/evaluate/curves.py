@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from groundstate.math.stats.interval import Interval
 Floats = NDArray[np.float64]
 Generator = Callable[[np.random.Generator, int], tuple[Any, Any]]
 _SHARES = (0.1, 0.2, 0.35, 0.6, 1.0)
+_PROBE = 500  # fresh rows at which the spread of predictions is measured
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,16 @@ class LearningCurve:
         Mean loss of each of J repeats.
     variance : (S,)
         Mean over test rows of the variance of the predictions (of the one-hot labels, halved, for
-        classes) over training sets of n rows. Subsets of one table are corrected by
-        :math:`1 - n/N`, so that the largest size, the whole pool, has none (NaN).
+        classes) over training sets of n rows. Subsets of a table of N rows vary
+        less than fresh ones; the factor :math:`1 - n/N` is divided out.
     forecast : PowerLaw or None
         None with fewer than three sizes.
     metric : name of the loss
     n_test : rows in a test part
-    fresh : bool
-        Training sets came from a generator, so repeats are independent.
+    pool : int or None
+        Rows beside the test rows of a repeat, whose parts the training sets are: repeats share
+        rows, and bands are as wide as those of folds with so many training rows. None when a
+        generator drew them all, so that repeats are independent.
     """
 
     n: NDArray[np.int64]
@@ -57,7 +61,7 @@ class LearningCurve:
     metric: str
     n_test: int
     level: float = 0.95
-    fresh: bool = False
+    pool: int | None = None
 
     def bands(self) -> dict[str, list[Interval]]:
         """Intervals of the mean training and test risk at each size."""
@@ -65,8 +69,8 @@ class LearningCurve:
                 for name in ("train", "test")}  # fmt: skip
 
     def _scores(self, i: int, name: str) -> Scores:
-        n_train = None if self.fresh else float(self.n[i])
-        n_test = None if self.fresh else float(self.n_test)
+        n_train = None if self.pool is None else float(self.pool)
+        n_test = None if self.pool is None else float(self.n_test)
         values = getattr(self, name)[i]
         return Scores(values, ("fold",), self.metric, n_train, n_test, False, self.level)
 
@@ -176,21 +180,25 @@ def learning_curve(
         if sizes is None or min(sizes) < 1:
             raise DataError("with a generator, sizes are numbers of rows; pass them")
         order = np.unique(np.asarray(sizes, np.int64))
-        pool, n_test = None, max(1000, 2 * int(order[-1]))
-        X_test, y_test = generator(key.fold("test").numpy(), n_test)
-        parts = [generator(key.fold("train", r).numpy(), int(order[-1])) for r in range(repeats)]
-        X = np.concatenate([np.asarray(p[0]) for p in parts] + [np.asarray(X_test)])
-        target = np.concatenate([np.asarray(p[1]) for p in parts] + [np.asarray(y_test)])
-        big = int(order[-1])
-        trains = [np.arange(r * big, (r + 1) * big) for r in range(repeats)]
-        tests = [np.arange(repeats * big, len(target))] * repeats
+        pool, big = None, int(order[-1])
+        n_test = max(200, 2 * big)
+        # every repeat has test rows of its own; one more draw is what all are asked about
+        names = [*(("train", r) for r in range(repeats)), *(("test", r) for r in range(repeats))]
+        drawn = [generator(key.fold(*n).numpy(), big if n[0] == "train" else n_test) for n in names]
+        drawn.append(generator(key.fold("probe").numpy(), _PROBE))
+        X = np.concatenate([np.asarray(d[0]) for d in drawn])
+        target = np.concatenate([np.asarray(d[1]) for d in drawn])
+        ends = np.cumsum([0, *(len(d[1]) for d in drawn)])
+        spans = [np.arange(a, b) for a, b in pairwise(ends.tolist())]
+        trains, tests = spans[:repeats], spans[repeats:-1]
+        probes = [spans[-1]] * repeats
     else:
         if X is None or y is None:
             raise DataError("pass a table X, y, or a generator of rows")
         target = np.asarray(y)
         trains, tests = shuffled_parts(estimator, X, target, repeats, test_size, groups, key)
         pool = min(len(t) for t in trains)
-        order, n_test = _sizes(sizes, pool), min(len(t) for t in tests)
+        order, n_test, probes = _sizes(sizes, pool), min(len(t) for t in tests), tests
     jobs = [(i, r) for i in range(len(order)) for r in range(repeats)]
     rows = [trains[r][: order[i]] for i, r in jobs]
     keys = [key.fold("fit", r) for _, r in jobs]
@@ -201,18 +209,18 @@ def learning_curve(
         train[i, r] = row_losses(model, take(X, own), target[own], kind).mean()
         held = take(X, tests[r])
         test[i, r] = row_losses(model, held, target[tests[r]], kind).mean()
-        said.setdefault(i, []).append((tests[r], np.asarray(model.predict(held))))
-    spread = np.array(
-        [_variance(said[i], kind == "zero_one") / _left(n, pool) for i, n in enumerate(order)]
-    )
+        asked = held if probes is tests else take(X, probes[r])
+        said.setdefault(i, []).append((probes[r], np.asarray(model.predict(asked))))
+    # training sets of n of the N rows differ by 1 − n/N of what fresh ones do
+    scale = 1 - order / n_rows(X) if generator is None else np.ones(len(order))
+    spread = np.array([_variance(said[i], kind == "zero_one") for i in range(len(order))]) / scale
     name = kind if isinstance(kind, str) else "loss"
     law = None
     if len(order) >= 3:
         # repeats of one table share rows: their mean is less sure than independent ones
         widen = 1.0 if pool is None else math.sqrt(1 + repeats * n_test / pool)
         law = power_law(order, test, level=level, widen=widen, random_state=key)
-    fresh = generator is not None
-    return LearningCurve(order, train, test, spread, law, name, n_test, level, fresh)
+    return LearningCurve(order, train, test, spread, law, name, n_test, level, pool)
 
 
 def _sizes(sizes: Sequence[float] | None, pool: int) -> NDArray[np.int64]:
@@ -276,13 +284,6 @@ def _variance(said: list[tuple[NDArray[np.intp], Any]], classes: bool) -> float:
             ((np.bincount(place, (column - mean[place]) ** 2))[many] / (times[many] - 1)).mean()
         )
     return total / 2 if classes else total
-
-
-def _left(n: int, pool: int | None) -> float:
-    """What the variance over subsets of a finite pool lacks."""
-    if pool is None:
-        return 1.0
-    return 1 - n / pool if n < pool else math.nan
 
 
 def draw_band(ax: Any, x: Any, bands: list[Interval], colour: str, name: str) -> None:

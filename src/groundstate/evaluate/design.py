@@ -219,19 +219,25 @@ def make_folds(
         kind = StratifiedGroupKFold if task == "classification" else GroupKFold
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # classes of fewer rows than folds are allowed here
-            found = list(
+            grouped = list(
                 kind(k, shuffle=True, random_state=seed).split(np.zeros(len(y)), y, labels)
             )
-        return [as_split(a, b, weight) for a, b in found]
+        return [as_split(a, b, weight) for a, b in grouped]
     from groundstate.compute.line import WeightLine
     from groundstate.evaluate.rows import columns
 
     distinct = WeightLine.of(*columns(X), y, weights=weight).n_distinct
     if distinct < 2:
         raise DataError(f"{distinct} different row cannot be cross-validated; bring more data")
-    return folds(
-        X, y, k=min(k, distinct), key=key, sample_weight=weight, stratify=task == "classification"
-    )
+    k = min(k, distinct)
+    found: list[Split] = []
+    for stratify in (task == "classification", False):
+        cut = folds(X, y, k=k, key=key, sample_weight=weight, stratify=stratify)
+        # few different rows may leave a side empty
+        found = found or [part for part in cut if part.train.any() and part.test.any()]
+    if not found:
+        raise DataError(f"{distinct} different rows are too few to cross-validate; bring more data")
+    return found
 
 
 def as_split(train: Rows, test: Rows, weight: Floats) -> Split:

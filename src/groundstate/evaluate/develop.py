@@ -15,7 +15,7 @@ from groundstate.evaluate.candidates import DUMMY
 from groundstate.evaluate.fitting import fit_clone
 from groundstate.evaluate.metrics import Metric, metric
 from groundstate.evaluate.predictions import Prediction
-from groundstate.evaluate.ranking import Ranking, rank
+from groundstate.evaluate.ranking import Ranked, rank
 from groundstate.evaluate.rows import Floats, classes_of, n_rows
 from groundstate.evaluate.splits import Split
 
@@ -68,7 +68,7 @@ class Developed:
 
     Attributes
     ----------
-    ranking : Ranking
+    ranking : Ranked
         Every candidate with its usual settings.
     chosen : str
     recipe : the chosen candidate, unfitted, with its settings
@@ -81,7 +81,7 @@ class Developed:
         The recipe's answers for rows from fits that had not seen them.
     """
 
-    ranking: Ranking
+    ranking: Ranked
     chosen: str
     recipe: Any
     params: dict[str, Any]

@@ -6,6 +6,7 @@ difference is the gap; what fits lose on rows they saw beyond the noise is the e
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -141,8 +142,10 @@ def diagnose(
     n, kind = n_rows(X), loss_name(estimator, loss)
     if n < 4 or target.shape[:1] != (n,):
         raise DataError(f"a diagnosis needs four rows with one target each, got {target.shape}")
-    folds = list(_folds(estimator, X, target, min(cv, n) if isinstance(cv, int) else cv, 1, groups,
-                        None, 0, key))  # fmt: skip
+    with warnings.catch_warnings():  # rare classes fall where they fall
+        warnings.filterwarnings("ignore", "The least populated class")
+        number = min(cv, n) if isinstance(cv, int) else cv
+        folds = list(_folds(estimator, X, target, number, 1, groups, None, 0, key))
     seen, new = _judged(estimator, X, target, folds, kind, key, n_jobs)
     rows = np.flatnonzero(np.isfinite(seen) & np.isfinite(new))
     if len(rows) < 2:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.stats
 from numpy.typing import NDArray
 
 from groundstate.compute.random import Key, RandomState
@@ -110,6 +111,10 @@ def power_law(
         generator = Key.of(random_state).fold("forecast").numpy()
         pick = generator.multinomial(repeats, np.full(repeats, 1 / repeats), n_resamples)
         means = pick @ table.T / repeats  # (B, S)
+        # few repeats: their resampled mean varies too little, and its law has Student's tails
+        tail = (1 + level) / 2
+        student = scipy.stats.t.ppf(tail, repeats - 1) / scipy.stats.norm.ppf(tail)
+        widen *= float(student) * math.sqrt(repeats / (repeats - 1))
         draws = _fit(sizes, mean + widen * (means - mean), weight)
     else:
         draws = best[None]

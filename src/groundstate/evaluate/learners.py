@@ -140,8 +140,10 @@ def compare_learners(
     if design == "cv":
         n_test = float(np.mean([len(t) for _, t in folds]))
         n_train = float(np.mean([len(t) for t, _ in folds]))
-        test = compare_models(*table.T, n_train=n_train, n_test=n_test, level=level)
-        plain = compare_models(*table.T, "t", n_train=n_train, n_test=n_test, unsafe=True)
+        test = compare_models(table[:, 0], table[:, 1], n_train=n_train, n_test=n_test, level=level)
+        plain = compare_models(
+            table[:, 0], table[:, 1], "t", n_train=n_train, n_test=n_test, unsafe=True
+        )
         return _found(table, test, plain.pvalue, design, level)
     sums, times = np.zeros((2, size)), np.zeros(size)
     for j, (_, rows) in enumerate(folds):

@@ -7,6 +7,7 @@ simultaneous one at level :math:`1-\delta/M` does (union bound).
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
@@ -23,15 +24,13 @@ import numpy as np
 
 from groundstate.compute.hashing import row_hash
 from groundstate.errors import DataError, StoreError
+from groundstate.evaluate.looks import BLIND, Adjusted, adjust, adjust_share
 from groundstate.evaluate.metrics import METRICS
-from groundstate.evaluate.optimism import expected_maximum, expected_winner
 from groundstate.evaluate.rows import columns
-from groundstate.math.stats.interval import Interval, checked_level, z_of
-from groundstate.math.stats.proportions import proportion_interval
+from groundstate.math.stats.interval import Interval
 
 Purpose = Literal["report", "select"]
 PURPOSES = ("report", "select")
-BLIND = "Looks made elsewhere, without this file, are not counted."
 
 
 @dataclass(frozen=True)
@@ -68,48 +67,6 @@ class Look:
     def clean(self) -> bool:
         """Whether nobody had looked before."""
         return self.number == 1
-
-
-@dataclass(frozen=True)
-class Adjusted:
-    """A score after M looks at the same test rows.
-
-    Attributes
-    ----------
-    plain, simultaneous : Interval
-        At level 1 - δ, and at level 1 - δ/M.
-    looks : int
-    optimism : float
-        How much the best of M equally good models would be expected to gain by luck.
-    clean : bool
-        This was the first look.
-    """
-
-    plain: Interval
-    simultaneous: Interval
-    looks: int
-    optimism: float
-    clean: bool
-
-    def __str__(self) -> str:
-        if self.clean:
-            return f"{self.plain}, clean: the first look at these test rows. {BLIND}"
-        low, high = self.simultaneous
-        return (
-            f"{self.plain}, after {self.looks} looks {low:.4g} to {high:.4g} at once; the best of "
-            f"{self.looks} equal models gains {self.optimism:.2g} by luck. {BLIND}"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {
-            "plain": self.plain.to_dict(),
-            "simultaneous": self.simultaneous.to_dict(),
-            "looks": self.looks,
-            "optimism": self.optimism,
-            "clean": self.clean,
-            "note": BLIND,
-        }
 
 
 @dataclass
@@ -256,8 +213,8 @@ class Ledger:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise StoreError(f"cannot open the ledger {path}: {error.strerror}") from error
-        with os.fdopen(handle, "r+b") as stream, _locked(stream):
-            text = stream.read()
+        with os.fdopen(handle, "r+b", buffering=0) as stream, _locked(stream):
+            text = stream.read() or b""
             whole = text.rfind(b"\n") + 1  # what a crash left behind has no line end
             lines = text[:whole].splitlines()
             entry["chain"] = _digest(lines[-1].decode() if lines else "")
@@ -265,8 +222,8 @@ class Ledger:
             try:
                 stream.truncate(whole)
                 stream.seek(whole)
-                stream.write(line)
-                stream.flush()
+                if stream.write(line) != len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(stream.fileno())
             except OSError as error:
                 stream.truncate(whole)
@@ -294,40 +251,6 @@ def settings_id(settings: Any) -> str:
     True
     """
     return _digest(json.dumps(settings, sort_keys=True, default=_told))
-
-
-def adjust_share(k: float, n: float, looks: int, level: float = 0.95) -> Adjusted:
-    r"""Wilson's interval of k hits in n rows, at level 1 - δ and, for M looks, at 1 - δ/M.
-
-    >>> found = adjust_share(900, 1000, looks=10)
-    >>> print(found.simultaneous)
-    0.9 (0.8702 to 0.9236)
-    """
-    _checked(looks)
-    plain = proportion_interval(k, n, level)
-    wide = proportion_interval(k, n, 1 - (1 - level) / looks)
-    p = 1 - k / n
-    return Adjusted(plain, wide, looks, p - expected_winner(p, round(n), looks), looks == 1)
-
-
-def adjust(interval: Interval, looks: int, level: float = 0.95) -> Adjusted:
-    r"""An interval widened for M looks, each side by :math:`z_{1-\delta/2M}/z_{1-\delta/2}`."""
-    _checked(looks)
-    given = z_of(interval.level)
-
-    def scaled(level: float) -> Interval:
-        ratio, mid = z_of(level) / given, interval.estimate
-        low, high = mid - (mid - interval.low) * ratio, mid + (interval.high - mid) * ratio
-        return Interval(mid, low, high, level, interval.method)
-
-    error = (interval.high - interval.low) / (2 * given)
-    wide = scaled(1 - (1 - checked_level(level)) / looks)
-    return Adjusted(scaled(level), wide, looks, error * expected_maximum(looks), looks == 1)
-
-
-def _checked(looks: int) -> None:
-    if looks < 1:
-        raise DataError(f"looks counts the looks at the test rows, this one included, got {looks}")
 
 
 def _known(test: Any) -> tuple[str, int]:

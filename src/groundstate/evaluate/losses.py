@@ -38,9 +38,11 @@ def row_losses(model: Any, X: Any, y: Any, loss: Loss) -> Floats:
         if not hasattr(model, "predict_proba"):
             raise DataError(f"{type(model).__name__} gives no probabilities, which log_loss needs")
         p = np.asarray(model.predict_proba(X), np.float64)
-        at = np.searchsorted(model.classes_, truth)
-        tiny = np.finfo(np.float64).eps
-        return -np.log(np.clip(p[np.arange(len(truth)), at], tiny, 1.0))
+        classes = np.asarray(model.classes_)
+        at = np.minimum(np.searchsorted(classes, truth), len(classes) - 1)
+        # a class that the training rows did not have was given no chance
+        chance = np.where(classes[at] == truth, p[np.arange(len(truth)), at], 0.0)
+        return -np.log(np.clip(chance, np.finfo(np.float64).eps, 1.0))
     said = np.asarray(model.predict(X))
     if callable(loss):
         return np.asarray(loss(truth, said), np.float64)

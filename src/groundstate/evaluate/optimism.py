@@ -39,6 +39,8 @@ def expected_winner(error: float, n: int, k: int) -> float:
     """
     if not 0 <= error <= 1 or n < 1 or k < 1:
         raise DataError(f"an error in [0, 1], rows and models are needed, got {error}, {n}, {k}")
+    if k == 1:
+        return float(error)
     tail = scipy.stats.binom.sf(np.arange(n), n, error)  # P(X >= j), j = 1..n
     return float((tail**k).sum() / n)
 

@@ -85,6 +85,11 @@ class Question:
         """Number of rows."""
         return len(self.y)
 
+    @property
+    def features(self) -> Any:
+        """The rows without their target: what a split may depend on."""
+        return self.table.features
+
     def codes(self, y: NDArray[Any]) -> NDArray[Any]:
         """Class numbers of labels; values as they are."""
         return y.astype(np.float64) if self.classes is None else np.searchsorted(self.classes, y)

@@ -31,7 +31,7 @@ _FOR_DEVELOPERS = (DeprecationWarning, FutureWarning, PendingDeprecationWarning,
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Ranked:
     """What :func:`rank` found.
 
     Attributes
@@ -71,7 +71,7 @@ def rank(
     level: float = 0.95,
     alpha: float = 0.05,
     refit: bool = True,
-) -> Ranking:
+) -> Ranked:
     """Rank candidates by cross-validation and refit the best one.
 
     Every candidate sees the same folds, and its random numbers depend on its name and the fold
@@ -105,7 +105,7 @@ def rank(
 
     Returns
     -------
-    Ranking
+    Ranked
 
     Examples
     --------
@@ -157,7 +157,7 @@ def rank(
     model = None
     if refit:
         model = fit_clone(candidates[chosen], X, y, weight, key.fold("refit", chosen))
-    return Ranking(board, chosen, model, predictions, parts, classes)
+    return Ranked(board, chosen, model, predictions, parts, classes)
 
 
 @dataclass(frozen=True)
@@ -281,4 +281,4 @@ def _folds(
     )
 
 
-__all__ = ["Ranking", "rank"]
+__all__ = ["Ranked", "rank"]

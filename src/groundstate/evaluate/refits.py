@@ -44,9 +44,11 @@ def refits(
         )
         if found is not None:
             return found
+    jobs = list(zip(rows, keys, own, strict=True))
+    if n_jobs in (None, 1):
+        return [_one(estimator, names, X, y, *job) for job in jobs]
     from joblib import Parallel, delayed
 
-    jobs = zip(rows, keys, own, strict=True)
     return list(
         Parallel(n_jobs=n_jobs)(delayed(_one)(estimator, names, X, y, *job) for job in jobs)
     )

@@ -140,7 +140,7 @@ def _other_models(estimator: Any, overfit: bool, underfit: bool) -> Iterator[Rem
     name, last = steps[-1] if steps else ("", estimator)
     if type(last).__name__ != "LinearRegression":
         return
-    from groundstate import Ridge
+    from groundstate.models.linear.ridge import Ridge
 
     if overfit:
         if steps:

@@ -17,7 +17,8 @@ from groundstate.evaluate.fitting import fit_clone
 from groundstate.evaluate.metrics import Metric
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.questions import Question
-from groundstate.evaluate.rows import take
+from groundstate.evaluate.rows import Floats, take
+from groundstate.evaluate.splits import Split
 
 INNER = 3  # folds inside a fold: they are many already
 RECIPE = "recipe"
@@ -43,6 +44,32 @@ class Side:
     key: Key
     seconds: float | None = None
 
+    def prepared(
+        self,
+        rows: NDArray[np.intp],
+        validation: NDArray[np.intp] | None,
+        name: str,
+        folds: int | None = None,
+    ) -> tuple[Any, NDArray[Any], Floats, list[Split], Key]:
+        """The rows, targets, weights and splits that compare candidates, and the key."""
+        q = self.question
+        X, y, weight = take(q.X, rows), q.y[rows], q.weight[rows]
+        key = self.key.fold("develop", name)
+        if validation is not None:
+            rest = np.setdiff1d(np.arange(len(rows)), validation)
+            return X, y, weight, [as_split(rest, validation, weight)], key
+        splits = make_folds(
+            take(q.features, rows),
+            q.codes(y),
+            folds or q.settings.folds,
+            task=q.task,
+            groups=None if q.groups is None else q.groups[rows],
+            time=None if q.time is None else q.time[rows],
+            weight=weight,
+            key=key.fold("folds"),
+        )
+        return X, y, weight, splits, key
+
     def develop(
         self,
         rows: NDArray[np.intp],
@@ -53,25 +80,23 @@ class Side:
         spare: bool = True,
     ) -> Developed:
         """The chosen model from these rows; folds, or the validation rows among them, judge."""
-        q = self.question
-        X, y, weight = take(q.X, rows), q.y[rows], q.weight[rows]
-        key = self.key.fold("develop", name)
-        if validation is not None:
-            rest = np.setdiff1d(np.arange(len(rows)), validation)
-            splits = [as_split(rest, validation, weight)]
-        else:
-            splits = make_folds(
-                X, q.codes(y), folds or q.settings.folds, task=q.task,
-                groups=None if q.groups is None else q.groups[rows],
-                time=None if q.time is None else q.time[rows], weight=weight,
-                key=key.fold("folds"),
-            )  # fmt: skip
+        X, y, weight, splits, key = self.prepared(rows, validation, name, folds)
         return develop(
-            self.candidates, X, y, task=q.task, measure=self.measure, splits=splits,
-            weight=weight, key=key, n_jobs=n_jobs, level=q.settings.level, tuner=self.tuner,
-            name=name, spare=spare,
+            self.candidates,
+            X,
+            y,
+            task=self.question.task,
+            measure=self.measure,
+            splits=splits,
+            weight=weight,
+            key=key,
+            n_jobs=n_jobs,
+            level=self.question.settings.level,
+            tuner=self.tuner,
+            name=name,
+            spare=spare,
             seconds=self.seconds,
-        )  # fmt: skip
+        )
 
     def bases(self, rows: NDArray[np.intp]) -> dict[str, Any]:
         """Fitted baselines."""

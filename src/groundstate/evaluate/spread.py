@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from groundstate.compute.random import Key
 from groundstate.errors import DataError
 from groundstate.evaluate.curves import learning_curve
+from groundstate.evaluate.diagnose import diagnose
 from groundstate.evaluate.losses import Loss
 from groundstate.evaluate.oob import pipeline_bootstrap
 from groundstate.evaluate.rows import Floats, take
@@ -22,6 +24,7 @@ from groundstate.evaluate.variation import variation_report
 
 _USUAL_SEEDS, _USUAL_RESAMPLES, _CROSSED = 5, 100, 10
 _CURVE_REPEATS = 5
+_ROWS_FOR_REMEDIES = 1_000
 _ROWS_FOR_ALL = 2_000  # larger tables get fewer resamples, and none beyond _ROWS_FOR_ANY
 _ROWS_FOR_ANY = 20_000
 
@@ -149,13 +152,47 @@ def learning(
         skip("the learning curve (--budget is short)")
         return None
     try:
-        found = learning_curve(
-            recipe, X, y, repeats=repeats, groups=groups, level=level, random_state=key
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the audit has told about rare classes already
+            found = learning_curve(
+                recipe, X, y, repeats=repeats, groups=groups, level=level, random_state=key
+            )
     except (DataError, ValueError) as error:  # a small part may lack what a model needs
         skip(f"the learning curve: {' '.join(str(error).split())[:200]}")
         return None
     return found.to_dict()
 
 
-__all__ = ["Clock", "learning", "usual_numbers", "variation"]
+def diagnosed(
+    recipe: Any,
+    X: Any,
+    y: NDArray[Any],
+    *,
+    groups: Any,
+    level: float,
+    key: Key,
+    clock: Clock,
+    fit_seconds: float,
+    skip: Callable[[str], None],
+) -> dict[str, Any] | None:
+    """Whether the recipe fits too little or too much, or None where it does not fit in."""
+    if len(y) > _ROWS_FOR_ANY and clock.budget is None:
+        skip(f"the diagnosis, for more than {_ROWS_FOR_ANY:,} rows (--budget asks for it)")
+        return None
+    if clock.affordable(5, fit_seconds, 0.1, time.monotonic()) < 5:
+        skip("the diagnosis (--budget is short)")
+        return None
+    small = len(y) <= _ROWS_FOR_REMEDIES and clock.budget is None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the audit has told about rare classes already
+            found = diagnose(
+                recipe, X, y, groups=groups, level=level, try_remedies=small, random_state=key
+            )
+    except (DataError, ValueError) as error:  # a fold may lack what a model needs
+        skip(f"the diagnosis: {' '.join(str(error).split())[:200]}")
+        return None
+    return found.to_dict()
+
+
+__all__ = ["Clock", "diagnosed", "learning", "usual_numbers", "variation"]

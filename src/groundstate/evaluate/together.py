@@ -84,9 +84,12 @@ def _in_parts(
     models: list[Any] = []
     for at in range(0, len(rows), size):
         chosen = slice(at, at + size)
-        counts = None if same else np.stack([np.bincount(r, minlength=n) for r in rows[chosen]])
-        if counts is not None and weight is not None:
-            counts = counts * weight
+        counts: Floats | None = None
+        if not same:
+            counts = np.stack([np.bincount(r, minlength=n) for r in rows[chosen]]).astype(
+                np.float64
+            )
+            counts = counts if weight is None else counts * weight
         found = estimator._fit_population(X, y, counts, list(params[chosen]))
         if found is None:
             return None

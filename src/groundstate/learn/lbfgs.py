@@ -17,6 +17,7 @@ from groundstate.compute.reduce import current
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
+from groundstate.learn.lbfgs_dense import NetworkRows
 from groundstate.learn.logistic_rows import SoftmaxRows
 from groundstate.registry import solvers
 
@@ -75,7 +76,11 @@ class LBFGS:
         run = Run(problem, history, self.max_iter)
         parameters: list[Tensor] = [p for p in problem.energy.parameters() if p.requires_grad]
         seen = [time.perf_counter()]
-        fused = _Fused(problem) if SoftmaxRows.takes(problem) else None
+        fused: _Fused | NetworkRows | None = None
+        if SoftmaxRows.takes(problem):
+            fused = _Fused(problem)
+        elif NetworkRows.takes(problem):
+            fused = NetworkRows(problem)
 
         def scatter(theta: NDArray[np.float64]) -> None:
             if fused is None:

@@ -14,10 +14,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 from torch import Tensor
 from torch.distributions import Categorical
 
@@ -28,12 +31,14 @@ from groundstate.learn.base import Batch, Problem
 from groundstate.learn.em_steps import MStep
 from groundstate.learn.kmeans_kernels import moments as kernel_moments
 from groundstate.learn.mixture_kernels import DIAGONAL, FULL, LINEAR, em_pass, reach, scatter
-from groundstate.learn.tiles import over_slices, tile_rows
+from groundstate.learn.tiles import one_blas_thread, over_slices, tile_rows
 
+F64 = NDArray[np.float64]
 DIGITS = 1e-8  # largest error of a log density that the fast path may make
 MAX_FEATURES = 2**13  # beyond this a tile of features leaves the cache
 KINDS = {"full": FULL, "tied": LINEAR, "diag": DIAGONAL, "spherical": DIAGONAL}
-TINY = 10 * torch.finfo(torch.float64).eps
+EPS = float(np.finfo(np.float64).eps)
+TINY = 10 * EPS
 ROWS = 2**14
 SMALL = 2**20  # differences below which waiting for threads costs more than it gains
 
@@ -52,6 +57,8 @@ class GaussianM(MStep):
         self.able = energy.mu.device.type == "cpu" and features <= MAX_FEATURES
         self.fast = False
         if self.able:
+            if self.kind == FULL:  # φ holds the entries of a symmetric matrix once
+                self.pairs, self.mirror, self.halves = _pairs(d)
             self._whiten()
 
     # --- coordinates ---------------------------------------------------------------------
@@ -63,25 +70,32 @@ class GaussianM(MStep):
         for x, w in self._rows():
             for mass, sums, _ in self._sliced(kernel_moments, x, w, np.zeros(d)):
                 total, first = total + mass, first + sums
-        pair = current().sum_dict({"w": torch.tensor(total), "x": torch.from_numpy(first)})
-        self.origin = pair["x"] / pair["w"]
-        at, moments = self.origin.numpy(), np.zeros((d, d))
+        if current().world > 1:
+            pair = current().sum_dict({"w": torch.tensor(total), "x": torch.from_numpy(first)})
+            total, first = float(pair["w"]), pair["x"].numpy()
+        self.origin = at = first / total
+        moments = np.zeros((d, d))
         for x, w in self._rows():
             moments += sum(self._sliced(scatter, x, w, at))
-        self.scatter = current().sum(torch.from_numpy(moments))
-        cov = self.scatter / pair["w"]
+        if current().world > 1:
+            moments = current().sum(torch.from_numpy(moments)).numpy()
+        self.scatter = moments
+        cov = moments / total
         if self.kind == DIAGONAL:
-            values, vectors = cov.diagonal(), torch.eye(d, dtype=torch.float64)
+            values, vectors = np.diagonal(cov), np.eye(d)
         else:
-            with threads(1):  # small factorisations wait for threads longer than they compute
-                values, vectors = torch.linalg.eigh(cov)
+            with (
+                one_blas_thread()
+            ):  # small factorisations wait for threads longer than they compute
+                values, vectors = np.linalg.eigh(cov)
         floor = max(reg, 1e-12 * float(values.max()), 1e-300)
-        scale = values.clamp_min(floor).sqrt()
-        self.turn = (vectors / scale).T.contiguous()
+        scale = np.sqrt(np.maximum(values, floor))
+        self.turn = np.ascontiguousarray((vectors / scale).T)
         self.back = vectors * scale  # turn⁻¹
-        turn = self.turn.numpy()
-        far = [max(self._sliced(reach, x, at, turn)) for x, _ in self._rows()]
-        self.radius = float(current().max(torch.tensor(max(far), dtype=torch.float64)))
+        far = max(max(self._sliced(reach, x, at, self.turn)) for x, _ in self._rows())
+        if current().world > 1:
+            far = float(current().max(torch.tensor(far, dtype=torch.float64)))
+        self.radius = far
 
     def _rows(self) -> Iterator[tuple[Any, Any]]:
         """Rows and weights (of length zero for ones) as arrays, chunk by chunk."""
@@ -92,33 +106,38 @@ class GaussianM(MStep):
     def _sliced(kernel: Any, x: Any, *arguments: Any) -> Iterator[Any]:
         return over_slices(lambda lo, hi: kernel(x, *arguments, lo, hi), len(x))
 
-    def _theta(self) -> tuple[Tensor, Tensor]:
+    def _theta(self) -> tuple[F64, F64]:
         """θ ``(k, F)`` in the coordinates of now, and the matrix that leads to them."""
         energy = self.mixture
         k, d = energy.mu.shape
-        mu = energy.mu.detach().double() - self.origin
-        U = energy.U.detach().double()
-        log_det = energy.log_det().detach().double()
-        constant = energy.log_weights.detach().double() + log_det - 0.5 * d * math.log(2 * math.pi)
+        mu, U, logits = (_wide(v) for v in (energy.mu, energy.U, energy.logits))
+        mu = mu - self.origin
+        if self.kind == DIAGONAL:
+            U = U.reshape(k, -1)
+            log_det = np.log(np.abs(U)).sum(1) * (d // U.shape[1])
+        else:
+            U = np.triu(U)
+            log_det = np.log(np.abs(np.diagonal(U, axis1=-2, axis2=-1))).sum(-1)
+        logits = logits - logits.max()
+        constant = logits - np.log(np.exp(logits).sum()) + log_det - 0.5 * d * math.log(2 * math.pi)
         if self.kind == LINEAR:
-            m = mu @ U.triu()
-            self.size = torch.linalg.matrix_norm(self.back.T @ U.triu()) ** 2
-            linear = torch.cat([m, (constant - 0.5 * m.square().sum(1))[:, None]], 1)
-            return linear, U.triu().T.contiguous()
+            m = mu @ U
+            self.size = float(np.square(self.back.T @ U).sum())
+            linear = np.concatenate([m, (constant - 0.5 * np.square(m).sum(1))[:, None]], 1)
+            return linear, np.ascontiguousarray(U.T)
         m = mu @ self.turn.T
         if self.kind == DIAGONAL:
-            P = (U.reshape(k, -1) * self.back.diagonal()).square()  # (k, d)
-            self.size = P.max()
+            P = np.square(U * np.diagonal(self.back))  # (k, d)
+            self.size = float(P.max())
             quadratic, pull = -0.5 * P, P * m
         else:
-            V = self.back.T @ U.triu()
-            P = V @ V.mT  # (k, d, d)
-            self.size = torch.linalg.matrix_norm(P).max()
-            pull = (P @ m[:, :, None]).squeeze(-1)
-            i, j = torch.triu_indices(d, d)
-            quadratic = torch.where(i == j, -0.5, -1.0) * P[:, i, j]
+            V = self.back.T @ U
+            P = V @ V.transpose(0, 2, 1)  # (k, d, d)
+            self.size = math.sqrt(np.square(P).sum((1, 2)).max())
+            pull = (P @ m[:, :, None])[:, :, 0]
+            quadratic = self.halves * P.reshape(k, -1)[:, self.pairs]
         constant = constant - 0.5 * (pull * m).sum(1)
-        return torch.cat([quadratic, pull, constant[:, None]], 1), self.turn
+        return np.concatenate([quadratic, pull, constant[:, None]], 1), self.turn
 
     # --- E -------------------------------------------------------------------------------
 
@@ -126,11 +145,9 @@ class GaussianM(MStep):
         super().begin(T)
         self.fast = False
         if self.able and T == 1:
-            with threads(1):
-                theta, turn = self._theta()
-            error = torch.finfo(torch.float64).eps * self.radius * float(self.size)
-            self.fast = error <= DIGITS
-            self.theta, self.matrix = theta.numpy(), turn.numpy()
+            with one_blas_thread():
+                self.theta, self.matrix = self._theta()
+            self.fast = EPS * self.radius * self.size <= DIGITS
 
     @torch.no_grad()
     def add(self, batch: Batch, weight: Tensor | None) -> None:
@@ -143,7 +160,7 @@ class GaussianM(MStep):
             return
         x = _array(batch["x"])
         w = np.empty(0) if weight is None else _array(weight.double())
-        theta, turn, origin = self.theta, self.matrix, self.origin.numpy()
+        theta, turn, origin = self.theta, self.matrix, self.origin
         tile = tile_rows(theta.size)
         S, J, total = np.zeros(theta.T.shape), 0.0, 0.0
         for sums, value, mass in self._sliced(em_pass, x, w, origin, turn, theta, self.kind, tile):
@@ -197,28 +214,40 @@ class GaussianM(MStep):
         return sums["n"], mean, cov.mean(1) if energy.covariance_type == "spherical" else cov
 
     def _fast_moments(self) -> tuple[Tensor, Tensor, Tensor]:
-        S = self.sums["S"]
+        S = self.sums["S"].numpy()
         k, d = self.mixture.mu.shape
         n = S[-1] + TINY
         first = S[-1 - d : -1].T / n[:, None]  # (k, d), in the coordinates of y
         if self.kind == LINEAR:
-            U = self.mixture.U.detach().double().triu()
-            mean = torch.linalg.solve_triangular(U, first, upper=True, left=False)
+            U = np.triu(_wide(self.mixture.U))
+            mean = solve_triangular(U, first.T, trans=1).T
             cov = (self.scatter - (n[:, None] * mean).T @ mean) / n.sum()
         elif self.kind == DIAGONAL:
-            scale = self.back.diagonal()
+            scale = np.diagonal(self.back)
             mean = first * scale
-            cov = (S[:d].T / n[:, None] - first.square()).clamp_min(0) * scale.square()
+            cov = np.maximum(S[:d].T / n[:, None] - np.square(first), 0) * np.square(scale)
             cov = cov.mean(1) if self.mixture.covariance_type == "spherical" else cov
         else:
             mean = first @ self.back.T
-            i, j = torch.triu_indices(d, d)
-            second = first.new_empty(k, d, d)
-            second[:, i, j] = second[:, j, i] = S[: len(i)].T
-            cov = second / n[:, None, None] - first[:, :, None] * first[:, None]
+            second = np.empty((k, d * d))
+            second[:, self.pairs] = second[:, self.mirror] = S[: len(self.pairs)].T / n[:, None]
+            cov = second.reshape(k, d, d) - first[:, :, None] * first[:, None]
             cov = self.back @ cov @ self.back.T
-            cov = 0.5 * (cov + cov.mT)
-        return S[-1], mean + self.origin, cov
+            cov = 0.5 * (cov + cov.transpose(0, 2, 1))
+        moments = S[-1], mean + self.origin, cov
+        count, centre, spread = map(torch.from_numpy, moments)
+        return count, centre, spread
+
+
+@cache
+def _pairs(d: int) -> tuple[Any, Any, F64]:
+    """Places of the entries i ≤ j and of their mirror images, and −½ or −1 for each."""
+    i, j = np.triu_indices(d)
+    return i * d + j, j * d + i, np.where(i == j, -0.5, -1.0)
+
+
+def _wide(values: Tensor) -> F64:
+    return values.detach().numpy().astype(np.float64, copy=False)
 
 
 def _array(values: Tensor) -> Any:

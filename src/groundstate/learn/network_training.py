@@ -138,6 +138,7 @@ class NetworkTraining:
     score : of the held-out rows
     shuffle : False keeps the mini-batches of the first epoch for all
     seen : rows that earlier runs have seen
+    warns : whether to warn when all epochs have passed before the rest
     """
 
     solver: Stochastic | LBFGS = field(default_factory=lambda: Stochastic(tol=None))
@@ -150,6 +151,7 @@ class NetworkTraining:
     power: float = 0.5
     shuffle: bool = True
     seen: float = 0.0
+    warns: bool = True
 
     def reason_against(self, problem: Problem) -> str | None:
         if not problem.is_resident:
@@ -189,7 +191,7 @@ class NetworkTraining:
         inner = replace(inner, callbacks=(rest, *problem.callbacks))
         history = self.solver.run(inner)
         epochs = self.solver.max_epochs
-        if epochs > 1 and history.stop == "max_epochs" and self.patience < math.inf:
+        if self.warns and epochs > 1 and history.stop == "max_epochs" and self.patience < math.inf:
             warnings.warn(
                 f"training stopped at max_iter={epochs} epochs before the objective rested; raise "
                 "max_iter, or set n_iter_no_change=inf to ask for exactly that many",

@@ -22,10 +22,12 @@ from groundstate.errors import DataError, ShapeError, Unsupported
 from groundstate.learn.base import History, Rule
 from groundstate.learn.population_run import Each, PopulationRun, files_of
 from groundstate.learn.population_stop import Plateaus
+from groundstate.learn.population_widths import joined, narrowed, widened
 from groundstate.learn.trainer import Stochastic
 
 PerMember: TypeAlias = float | Sequence[float] | None
 _SHARED = frozenset({"optimizer", "lr", "batch_size", "max_epochs", "tol", "patience", "schedule"})
+_PLAIN = (int, float, str, bool, tuple, type(None))
 _COPIES = 8  # of θ: gradient, moments, the best and the last good ones, work
 BACKENDS = ("auto", "reference")
 
@@ -56,7 +58,8 @@ def fit_population(
 ) -> list[History]:
     r"""Learn P energies at once, in place; the same as P calls of ``fit`` with ``Stochastic``.
 
-    Members of different shape are trained group by group. Plain multilayer networks under a softmax,
+    Members of different shape are trained group by group; multilayer networks that differ in width
+    are padded with units that stay zero where that is quicker. Plain multilayer networks under a softmax,
     squared or logistic loss take a program with the passes written out; everything else is
     vectorised by ``torch.func``. A member whose loss is no longer finite stops with the reason in
     its history and the parameters of its last good epoch; the others do not notice.
@@ -126,14 +129,17 @@ def fit_population(
         settings={name: _many(v, size, name) for name, v in (settings or {}).items()},
     )
     histories: list[History] = [History()] * size
-    for g, members in enumerate(_groups(energies, solver, max_members, place)):
+    for g, members in enumerate(_groups(energies, solver, max_members, place, rows)):
         held = None if validation_weight is None else validation_weight[members]
+        own = [energies[i] for i in members]
+        wide = widened(own)
         run = PopulationRun(
-            [energies[i] for i in members], data, rule, solver, each.part(members),
+            wide, data, rule, solver, each.part(members),
             [weights[i] for i in members], held, patience, place, capture, backend,
             None if rest is None else rest(members),
         )  # fmt: skip
         found = run.run(files_of(checkpoint, g), checkpoint_every)
+        narrowed(wide, own)
         for i, history in zip(members, found, strict=True):
             histories[i] = history
     return histories
@@ -211,13 +217,12 @@ def _weights(weight: Tensor | None, size: int, rows: int) -> list[Tensor | None]
 
 def shape_of(energy: Energy) -> tuple[Any, ...]:
     """What members of one program must have in common: modules, their settings, tensor shapes."""
-    plain = (int, float, str, bool, tuple, type(None))
     found: list[Any] = []
     for name, module in energy.named_modules():
         if isinstance(module, nn.Dropout):  # rates are a member's own
             found.append((name, "dropout"))
             continue
-        own = {k: v for k, v in vars(module).items() if k != "training" and isinstance(v, plain)}
+        own = {k: v for k, v in vars(module).items() if k != "training" and isinstance(v, _PLAIN)}
         shapes = [
             (n, tuple(t.shape), str(t.dtype)) for n, t in module.named_parameters(recurse=False)
         ]
@@ -226,15 +231,21 @@ def shape_of(energy: Energy) -> tuple[Any, ...]:
 
 
 def _groups(
-    energies: Sequence[Energy], solver: Stochastic, most: int | None, place: torch.device
+    energies: Sequence[Energy],
+    solver: Stochastic,
+    most: int | None,
+    place: torch.device,
+    rows: int,
 ) -> list[list[int]]:
     """Members of one shape together, no more at a time than memory allows."""
     groups: dict[Any, list[int]] = {}
     for i, energy in enumerate(energies):
         groups.setdefault(shape_of(energy), []).append(i)
     out = []
-    for members in groups.values():
-        limit = most or max(1, int(0.5 * _free(place) / _bytes(energies[members[0]], solver)))
+    step = min(rows, solver.batch_size or rows)
+    for members in joined(list(groups.values()), energies, step, _PLAIN):
+        widest = max(_bytes(energies[i], solver) for i in members)
+        limit = most or max(1, int(0.5 * _free(place) / widest))
         out += [members[at : at + limit] for at in range(0, len(members), limit)]
     return out
 

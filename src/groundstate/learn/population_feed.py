@@ -110,10 +110,10 @@ class PopulationFeed:
 
     def _slices(self, cuts: list[Batches], skip: int) -> Iterator[Fed]:
         stacked = torch.stack([c.rows for c in cuts])  # (S, M)
+        rows = stacked[0] if self.shared else stacked[self.order]  # (M,) or (P, M)
         at = sum(cuts[0].sizes[:skip])
         for size in cuts[0].sizes[skip:]:
-            index = stacked[:, at : at + size]
-            yield index[0] if self.shared else index[self.order], None, None
+            yield rows[..., at : at + size], None, None
             at += size
 
     def _batches(self, line: int, key: Key) -> Batches:

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import nn
 
 from groundstate.energy.base import Energy
+
+_NOTHING = nullcontext()
+
+
+class Whole(nn.Module):
+    """A module as the compiler must see it.
+
+    Frames of torch's own files are never compiled, so ``compile()`` of an ``nn.Sequential`` would
+    silently do nothing; here the frame is ours and what it calls is inlined.
+    """
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.inner._call_impl(*args, **kwargs)
 
 
 class Compiled:
@@ -38,21 +55,21 @@ class Compiled:
         if isinstance(wish, str):
             options["mode"] = wish
         for module in children or [energy]:
-            module.compile(**options)
-            self.forwards.append((module, module._compiled_call_impl))
-            module._compiled_call_impl = None
+            whole = Whole(module)
+            whole.compile(**options)
+            self.forwards.append((module, whole._compiled_call_impl))
 
     @property
     def active(self) -> bool:
         return bool(self.forwards)
 
-    @contextmanager
-    def batch(self, rows: int) -> Iterator[None]:
+    def batch(self, rows: int) -> AbstractContextManager[None]:
         """Around the forward pass of a batch; outside of it nothing is compiled."""
         self.rows = rows if self.rows is None else self.rows
-        if rows != self.rows or not self.forwards:
-            yield
-            return
+        return self._swapped() if self.forwards and rows == self.rows else _NOTHING
+
+    @contextmanager
+    def _swapped(self) -> Iterator[None]:
         if self.graphs:
             torch.compiler.cudagraph_mark_step_begin()
         for module, forward in self.forwards:
@@ -74,4 +91,4 @@ class Compiled:
         )
 
 
-__all__ = ["Compiled"]
+__all__ = ["Compiled", "Whole"]

@@ -117,9 +117,7 @@ class WrittenStep:
         self.program = Program(self.layers, tensors, self.grads, self.head)
         self.own = [(p, self.grads[name], p.data_ptr()) for name, p in self.named]
 
-    def __call__(
-        self, batch: Batch, weight: Tensor | None, generator: torch.Generator | None = None
-    ) -> tuple[Tensor, Callable[[], Terms]]:
+    def __call__(self, batch: Batch, weight: Tensor | None) -> tuple[Tensor, Callable[[], Terms]]:
         """The objective of the batch; what ``rule.mean`` and a backward pass would give."""
         for p, _, at in self.own:
             if p.data_ptr() != at:  # somebody gave the parameter other memory
@@ -128,15 +126,35 @@ class WrittenStep:
         loss = self.program(batch["x"], batch["y"], weight)
         for p, grad, _ in self.own:
             p.grad = grad
-        return loss, lambda: self.rule(self.energy, batch, generator=generator)
+        return loss, lambda: self._terms(batch)
 
-    def plain(self) -> bool:
-        """Whether all modules learn and nobody listens to them or to the gradients."""
+    @torch.no_grad()
+    def _terms(self, batch: Batch) -> Terms:
+        """What the rule says of a batch now, without dropout."""
+        s, y = self.program.scores(batch["x"]), batch["y"]  # (K, B)
+        if self.head == "softmax":
+            own = -s.gather(0, y[None])[0]
+            free = -s.logsumexp(0)
+        elif y.ndim == 1:  # one output for two labels
+            own, free = -s[0] * y, -nn.functional.softplus(s[0])
+        else:
+            each = s - y.T
+            own = (
+                0.5 * each.square_()
+                if self.head == "squared"
+                else nn.functional.softplus(s) - y.T * s
+            )
+            own = own.sum(0)
+            free = torch.zeros_like(own)
+        return Terms(own - free, lambda: (own, free))
+
+    def plain(self, learning: bool = True) -> bool:
+        """Whether all modules are in that mode and nobody listens to them or to the gradients."""
         if any(getattr(torch_modules, name, None) for name in _EVERYWHERE):
             return False
         for module in self.energy.modules():
-            changed = "forward" in module.__dict__ or not module.training
-            if changed or any(getattr(module, name) for name in _HOOKS):
+            own = module.__dict__
+            if "forward" in own or own["training"] is not learning or any(own[n] for n in _HOOKS):
                 return False
         return all(
             p.requires_grad and not p._backward_hooks and not p._post_accumulate_grad_hooks

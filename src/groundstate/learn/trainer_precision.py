@@ -22,8 +22,8 @@ class Scaler(torch.amp.GradScaler):
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         for state in self._per_optimizer_states.values():
-            for found in state["found_inf_per_device"].values():
-                self.skipped = self.skipped + (found > 0).to(self.skipped)
+            for found in state["found_inf_per_device"].values():  # 0 or 1
+                self.skipped += found.to(self.skipped.device)
         super().update(new_scale)
 
 

@@ -81,7 +81,8 @@ class Program:
         else:
             share = (weight / weight.sum().clamp_min(work.tiny)).numpy()[None]
         loss = torch.empty((), dtype=self.dtype)
-        target = y.numpy()[None] if self.labels else y.to(self.dtype).numpy().reshape(1, rows, -1)
+        y = (y if self.labels else y.to(self.dtype)).contiguous()
+        target = y.numpy()[None] if self.labels else y.numpy().reshape(1, rows, -1)
         self.head(work.scores, target, share, loss.numpy().reshape(1))
         delta = work.values[-1]
         for i in range(len(self.layers) - 1, -1, -1):
@@ -91,6 +92,16 @@ class Program:
             if i:
                 delta = torch.mm(self.turned[i], delta, out=work.deltas[i - 1])
         return loss
+
+    @torch.no_grad()
+    def scores(self, x: Tensor) -> Tensor:
+        """The outputs without dropout, (K, B); good until the next call."""
+        work, a = self._at(len(x)), x.T
+        for i, w in enumerate(self.weights):
+            a = torch.mm(w, a, out=work.values[i])
+            for after in work.forward[i][: work.kinds[i]]:
+                a = after(a)
+        return a
 
     def _at(self, rows: int) -> _Work:
         many = torch.get_num_threads() > 1
@@ -121,12 +132,14 @@ class _Work:
         self.share = of.weights[0].new_full((1, rows), 1.0 / rows).numpy()
         self.tiny = torch.finfo(of.dtype).tiny
         self.scores = self.values[-1].numpy()[None]  # (1, K, B)
+        self.kinds: list[int] = []  # how many of the next do not drop
         self.forward: list[list[Any]] = []
         self.backward: list[list[Any]] = []
         for i, mask in enumerate(self.masks):
             after, before = self._forward(of, i, threads), self._backward(of, i, threads)
             drop = [] if mask is None else [self._drop(of, i)]
             undo = [] if mask is None else [partial(_times, mask)]
+            self.kinds.append(after is not None)
             self.forward.append([*([] if after is None else [after]), *drop])
             self.backward.append([*undo, before])
 
@@ -169,7 +182,7 @@ class _Work:
                 z.add_(column)
             if kind is None:
                 return z
-            return FORWARD[kind](z) if out is None else out.copy_(FORWARD[kind](z))  # type: ignore[no-any-return]
+            return FORWARD[kind](z) if out is None else out.copy_(FORWARD[kind](z))
 
         return eager
 
@@ -185,7 +198,7 @@ class _Work:
         if into is not None and (last or kind in COMPILED):
             if last:
                 return lambda delta: ROW_SUMS[many](g, into)
-            run, kept = COMPILED[kind][many], self.values[i].numpy()[:, None]
+            run, kept = COMPILED[str(kind)][many], self.values[i].numpy()[:, None]
             return lambda delta: run(g, kept, into)
 
         def eager(delta: Tensor) -> None:

@@ -241,7 +241,7 @@ class Training:
         self, batch: Batch, weight: Tensor | None, total: float
     ) -> tuple[Tensor, Callable[[], Any]]:
         if self.written is not None:  # leaves the gradients at θ; nothing to differentiate
-            return self.written(batch, weight, self.generator)
+            return self.written(batch, weight)
         if self.plain:
             try:
                 return self.rule.mean(self.energy, batch, weight, total, self.generator)
@@ -284,8 +284,8 @@ class Training:
         settings, scaler = self.settings, self.precision.scaler
         if self.feed.sharded:
             self._reduce_gradients()
-        if scaler is not None:
-            scaler.unscale_(self.optimizer)
+        if scaler is not None and (settings.clip_norm or settings.clip_value):
+            scaler.unscale_(self.optimizer)  # else the optimiser does it in its own pass
         if settings.clip_norm is not None:
             torch.nn.utils.clip_grad_norm_(self.joint, settings.clip_norm)
         if settings.clip_value is not None:

@@ -102,9 +102,12 @@ class GrowTrees:
             kept = [energy.nodes.tree(t) for t in range(energy.nodes.n_trees)]
 
         def tree(t: int) -> Tree:
-            key = problem.key.fold("tree", t)
-            own = rows.weight if line is None else self._bag(line, rows.weight, key)
-            grown = rows.grow(own, key.fold("columns").low)
+            if line is None and not self.limits.is_random:
+                grown = rows.grow(rows.weight, 0)
+            else:
+                key = problem.key.fold("tree", t)
+                own = rows.weight if line is None else self._bag(line, rows.weight, key)
+                grown = rows.grow(own, key.fold("columns").low)
             return pruned(grown, self.prune) if self.prune > 0 else grown
 
         with Monitor(problem.callbacks, Run(problem, history, self.n_trees)) as monitor:

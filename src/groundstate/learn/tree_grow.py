@@ -266,4 +266,88 @@ def preorder(feature: Any, left: Any, right: Any) -> Any:
     return out
 
 
-__all__ = ["Grown", "Stop", "empty_nodes", "grow", "preorder", "workspace"]
+@inner
+def _threshold(g: Grown, v: int, cols: Columns, exact: bool, single: bool) -> float:
+    """A number that the type of the rows can hold, not below the left side and below the right."""
+    j, low, high = g.feature[v], max(g.low[v], 0), g.high[v]
+    start = cols.start[j]
+    if high < 0:
+        return np.inf
+    if not exact:  # the edge behind code c is the first value of code c + 1
+        return float(cols.levels[start + min(low + 1, cols.n_bins[j] - 1)])
+    a, b = cols.levels[start + low], cols.levels[start + high]
+    t = g.threshold[v]
+    if np.isnan(t):
+        t = a / 2 + b / 2
+        t = t if a <= t < b else a
+    elif not single:
+        return float(t)
+    if single:
+        t = np.float64(np.float32(t))
+    return float(t) if a <= t < b else float(a)
+
+
+@outer
+def laid_out(g: Grown, n: int, cols: Columns, exact: bool, single: bool) -> Any:
+    """The first n nodes in the order root, left branch, right branch, and that order.
+
+    NaN that a column did not have in training goes to the larger side.
+    """
+    order, place = preorder(g.feature[:n], g.left[:n], g.right[:n]), np.empty(n, np.int64)
+    d, k = cols.codes.shape[0], g.value.shape[1]
+    gaps = np.zeros(d, np.bool_)
+    for j in range(d):
+        for code in cols.codes[j]:
+            if code == cols.missing:
+                gaps[j] = True
+                break
+    feature, left, right = np.empty(n, np.int64), np.full(n, -1), np.full(n, -1)
+    nan_left, value, weight = np.empty(n, np.bool_), np.empty((n, k)), np.empty(n)
+    threshold, impurity, rows = np.zeros(n), np.empty(n), np.empty(n, np.int64)
+    for i in range(n):
+        place[order[i]] = i
+    for i in range(n):
+        v = order[i]
+        j = g.feature[v]
+        feature[i], nan_left[i] = j, g.nan_left[v]
+        if j >= 0:
+            left[i], right[i] = place[g.left[v]], place[g.right[v]]
+            threshold[i] = _threshold(g, v, cols, exact, single)
+            if not gaps[j]:
+                nan_left[i] = g.weight[g.left[v]] > g.weight[g.right[v]]
+        for m in range(k):
+            value[i, m] = g.value[v, m]
+        weight[i], impurity[i], rows[i] = g.weight[v], g.impurity[v], g.hi[v] - g.lo[v]
+    return order, feature, threshold, left, right, nan_left, value, weight, impurity, rows
+
+
+@outer
+def rank_codes(X: Any, levels: Any, start: Any, missing: int, codes: Any) -> None:
+    """codes[j, i] = how many values of column j are below X[i, j], by bisection."""
+    n, d = X.shape
+    for j in range(d):
+        for i in range(n):
+            v = X[i, j]
+            if np.isnan(v):
+                codes[j, i] = missing
+                continue
+            lo, hi = start[j], start[j + 1]
+            while lo < hi:
+                middle = (lo + hi) // 2
+                if levels[middle] < v:
+                    lo = middle + 1
+                else:
+                    hi = middle
+            codes[j, i] = lo - start[j]
+
+
+__all__ = [
+    "Grown",
+    "Stop",
+    "empty_nodes",
+    "grow",
+    "laid_out",
+    "preorder",
+    "rank_codes",
+    "workspace",
+]

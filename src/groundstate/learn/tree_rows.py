@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +11,8 @@ from numpy.typing import NDArray
 from groundstate.energy.tree_nodes import Tree
 from groundstate.errors import DataError
 from groundstate.learn.boosting_losses import weighted_quantile
-from groundstate.learn.histogram_bins import Bins, midpoint
-from groundstate.learn.tree_grow import Stop, empty_nodes, grow, preorder, workspace
+from groundstate.learn.histogram_bins import Bins
+from groundstate.learn.tree_grow import Stop, empty_nodes, grow, laid_out, rank_codes, workspace
 from groundstate.learn.tree_kernels import (
     ABSOLUTE,
     ENTROPY,
@@ -35,6 +34,7 @@ KINDS = {
     "poisson": POISSON,
     "absolute_error": ABSOLUTE,
 }
+FEW = 1000  # rows that are coded by bisection
 _NEVER = 1 << 60
 
 
@@ -57,6 +57,11 @@ class TreeLimits:
     min_decrease: float = 0.0
     rising: tuple[int, ...] | None = None
     exact_rows: int = EXACT_ROWS
+
+    @property
+    def is_random(self) -> bool:
+        """Whether columns or cuts are drawn."""
+        return self.columns is not None or self.splitter == "random"
 
 
 class TreeRows:
@@ -106,16 +111,18 @@ class TreeRows:
         dtype = np.uint8 if binned or most < 255 else np.uint32  # each width is compiled
         bins.missing = int(np.iinfo(dtype).max)
         codes = np.empty((d, n), dtype)
-        bins.encode(X, codes, threads)
+        values, start = np.concatenate(levels), np.zeros(d + 1, np.int64)
+        start[1:] = np.cumsum([len(v) for v in levels])
+        if not binned and n <= FEW and weight is None and not bins.categories.any():
+            rank_codes(X, values, start, bins.missing, codes)
+        else:
+            bins.encode(X, codes, threads)
         self.bins = bins
+        rising = (
+            np.zeros(d, np.int64) if limits.rising is None else np.array(limits.rising, np.int64)
+        )
         self.columns = Columns(
-            codes,
-            bins.n_bins,
-            bins.categories,
-            np.zeros(d, np.int64) if limits.rising is None else np.array(limits.rising, np.int64),
-            np.concatenate(levels),
-            np.concatenate([[0], np.cumsum([len(v) for v in levels])]).astype(np.int64),
-            bins.missing,
+            codes, bins.n_bins, bins.categories, rising, values, start, bins.missing
         )
 
     def grow(self, weight: F64, seed: int) -> Tree:
@@ -152,63 +159,21 @@ class TreeRows:
         return self._tree(grown, n, rows, weight)
 
     def _tree(self, g: Any, n: int, rows: NDArray[Any], weight: F64) -> Tree:
-        order = preorder(g.feature[:n], g.left[:n], g.right[:n])
-        place = np.empty(n, np.int64)
-        place[order] = np.arange(n)
-        feature = g.feature[order]
-        inner = np.flatnonzero(feature >= 0)
-        left, right = np.full(n, -1), np.full(n, -1)
-        left[inner], right[inner] = place[g.left[order[inner]]], place[g.right[order[inner]]]
-        value = g.value[order]
+        order, feature, *found = laid_out(
+            g, n, self.columns, self.exact, self.X.dtype == np.float32
+        )
         if self.kind == ABSOLUTE:
+            value = found[4]
             for k, v in enumerate(order):
                 own = rows[g.lo[v] : g.hi[v]]
                 value[k, 0] = weighted_quantile(self.y[own, 0], weight[own], 0.5)
-        nan_left = g.nan_left[order]
         sets = {}
-        for k in inner[self.bins.categories[feature[inner]] > 0].tolist():
-            sets[k] = g.sets[order[k]][: self.bins.categories[feature[k]]].copy()
-        self._later_nan(nan_left, feature, left, right, g.weight[order], inner, sets)
-        return Tree(
-            feature,
-            self._thresholds(g, order, feature, inner),
-            left,
-            right,
-            nan_left,
-            value,
-            g.weight[order],
-            g.impurity[order],
-            g.hi[order] - g.lo[order],
-            sets,
-        )
-
-    def _thresholds(self, g: Any, order: Any, feature: Any, inner: Any) -> F64:
-        out = np.zeros(len(feature))
-        j, low, high = feature[inner], g.low[order[inner]], g.high[order[inner]]
-        drawn = g.threshold[order[inner]]
-        start = self.columns.start[:-1][j]
-        levels = self.columns.levels
-        if self.exact:
-            a = levels[start + np.maximum(low, 0)]
-            b = levels[start + np.maximum(high, 0)]
-            found = np.where(np.isnan(drawn), midpoint(a, b, self.X.dtype), drawn)
-            if self.X.dtype == np.float32:
-                single = found.astype(np.float32).astype(np.float64)
-                found = np.where((single >= a) & (single < b), single, a)
-        else:
-            # the edge behind code c is the first value of code c + 1
-            size = self.bins.n_bins[j]
-            found = levels[start + np.minimum(np.maximum(low, 0) + 1, size - 1)]
-        out[inner] = np.where(high < 0, math.inf, found)
-        return out
-
-    def _later_nan(
-        self, nan_left: Any, feature: Any, left: Any, right: Any, weight: Any, inner: Any, sets: Any
-    ) -> None:
-        """NaN that a column did not have in training goes to the larger side."""
-        gaps = (self.columns.codes == self.bins.missing).any(1)
-        clean = inner[~gaps[feature[inner]]]
-        nan_left[clean] = weight[left[clean]] > weight[right[clean]]
+        if self.bins.categories.any():
+            inner = np.flatnonzero(feature >= 0)
+            for k in inner[self.bins.categories[feature[inner]] > 0].tolist():
+                sets[k] = g.sets[order[k]][: self.bins.categories[feature[k]]].copy()
+        tree: tuple[Any, ...] = (feature, *found, sets)
+        return Tree(*tree)
 
 
 def _first_values(bins: Bins, X: NDArray[Any], j: int) -> F64:

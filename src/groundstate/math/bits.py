@@ -20,7 +20,9 @@ F32 = NDArray[np.float32]
 _U = np.uint64
 _GOLDEN = _U(0x9E3779B97F4A7C15)
 _M1, _M2 = _U(0xBF58476D1CE4E5B9), _U(0x94D049BB133111EB)
-_S27, _S30, _S31, _S40 = _U(27), _U(30), _U(31), _U(40)
+_S8, _S27, _S30, _S31, _S40 = _U(8), _U(27), _U(30), _U(31), _U(40)
+_LOW24 = _U(0xFFFFFF)
+_ROUND = np.float32(12582912.0)  # 1.5·2^23: adding and taking it away rounds to an integer
 _UNIT = np.float32(2.0**-24)
 _HALF = np.float32(2.0**-25)
 _LOG2E, _LN2_HIGH, _LN2_LOW = (
@@ -36,7 +38,7 @@ _BLOCK = 4096
 @njit(cache=True, inline="always")
 def _bit(a: Any, u: Any) -> Any:
     x = min(max(-a, -_MOST), _MOST)
-    k = np.floor(x * _LOG2E + np.float32(0.5))
+    k = (x * _LOG2E + _ROUND) - _ROUND
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
     p = _C[0]
     p = p * r + _C[1]
@@ -51,19 +53,24 @@ def _bit(a: Any, u: Any) -> Any:
     )
 
 
-@njit(cache=True, parallel=True, nogil=True)
+@njit(cache=True, parallel=True, nogil=True, fastmath={"contract", "nnan", "nsz"})
 def _fill(logits: F32, seed: Any, out: F32) -> None:
-    n = len(out)
-    blocks = (n + _BLOCK - 1) // _BLOCK
-    for b in prange(blocks):
+    """Every word gives two numbers; views of a block have plain indices, so loops vectorise."""
+    half = _BLOCK // 2
+    for b in prange((len(out) + _BLOCK - 1) // _BLOCK):
         first = b * _BLOCK
-        for i in range(first, min(first + _BLOCK, n)):
-            w = seed + _U(i) * _GOLDEN
+        a, bits = logits[first : first + _BLOCK], out[first : first + _BLOCK]
+        u = np.empty(_BLOCK, np.float32)
+        for i in range(half):
+            w = seed + _U(b * half + i) * _GOLDEN
             w = (w ^ (w >> _S30)) * _M1
             w = (w ^ (w >> _S27)) * _M2
             w = w ^ (w >> _S31)
-            u = np.float32(w >> _S40) * _UNIT + _HALF  # the middle of one of 2^24 cells
-            out[i] = _bit(logits[i], u)
+            # the middle of one of 2^24 cells
+            u[i] = np.float32(np.int32(w >> _S40)) * _UNIT + _HALF
+            u[half + i] = np.float32(np.int32((w >> _S8) & _LOW24)) * _UNIT + _HALF
+        for i in range(len(bits)):
+            bits[i] = _bit(a[i], u[i])
 
 
 def draw_bits(logits: Tensor, n: int, generator: torch.Generator) -> Tensor:

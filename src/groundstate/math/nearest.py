@@ -11,6 +11,7 @@ ties go to the lower index.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from torch import Tensor
 from groundstate.math import nearest_kernels as kernels
 
 QUERIES, ROWS = 128, 4096  # of one product: its result stays in the cache
+LOOK = 32  # queries that say whether single precision is enough
 SPARE = 6  # candidates beyond k
 TREE_FEATURES, TREE_ROWS = 6, 10_000  # where a tree of boxes beats the products
 CELLS = 2**26  # numbers of one product on a GPU
@@ -88,15 +90,14 @@ class NearestRows:
             kernels.settle(part, self.rows, value, index, floor, o, f, open_[lo:hi])
             out[rows], found[rows] = o, f
 
-        step = 2048 if level == "tree" else QUERIES
-        bounds = [(lo, min(lo + step, len(todo))) for lo in range(0, len(todo), step)]
-        if level is torch.float32 and len(bounds) > 4:  # a look whether single precision is enough
-            self._over(block, bounds[:1])
-            if open_[: bounds[0][1]].mean() > 0.5:
-                open_[bounds[0][1] :] = True
+        step, looked = 2048 if level == "tree" else QUERIES, 0
+        if level is torch.float32 and len(todo) > 4 * step:  # is single precision enough?
+            looked = LOOK
+            self._over(block, [(0, looked)])
+            if open_[:looked].mean() > 0.5:
+                open_[looked:] = True
                 return open_
-            bounds = bounds[1:]
-        self._over(block, bounds)
+        self._over(block, _even(looked, len(todo), step))
         return open_
 
     def _candidates(self, level: Any, x: NDArray[Any], k: int) -> tuple[Any, Any, Any]:
@@ -156,6 +157,16 @@ class NearestRows:
             return
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(lambda bound: block(*bound), bounds))
+
+
+def _even(lo: int, hi: int, most: int) -> list[tuple[int, int]]:
+    """Blocks of at most so many queries, as many for each thread."""
+    threads = torch.get_num_threads()
+    blocks = -(-(hi - lo) // most)
+    if blocks > 1:
+        blocks = -(-blocks // threads) * threads
+    cuts = np.linspace(lo, hi, blocks + 1).astype(int).tolist()
+    return [(a, b) for a, b in pairwise(cuts) if a < b]
 
 
 @torch.no_grad()

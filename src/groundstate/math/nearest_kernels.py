@@ -44,18 +44,41 @@ def _least(row: Any, at: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
+def _bound(row: Any, lows: Any, value: Any, index: Any) -> Any:
+    """A score that k columns do not exceed: the k-th least among the least of every stride."""
+    value[:] = np.inf
+    for b in range(len(lows)):
+        lows[b] = _least(row, b * STRIDE)
+        if lows[b] < value[0]:
+            _sink(value, index, lows[b], b)
+    return value[0]
+
+
+@njit(cache=True, nogil=True)
 def scan(scores: Any, n: int, start: int, value: Any, index: Any) -> None:
     """Take the columns of ``scores`` (q, n), rows ``start..``, into the heaps ``(q, k)``."""
-    whole = n // STRIDE * STRIDE
+    blocks, k = n // STRIDE, value.shape[1]
+    whole = blocks * STRIDE
+    lows = np.empty(blocks, scores.dtype)
+    near, place = np.empty(k, scores.dtype), np.zeros(k, np.int64)
     for q in range(len(scores)):
         row, v, i = scores[q], value[q], index[q]
         worst = v[0]
-        for at in range(0, whole, STRIDE):
-            if _least(row, at) < worst:
-                for j in range(at, at + STRIDE):
-                    if row[j] < worst:
-                        _sink(v, i, row[j], start + j)
-                        worst = v[0]
+        if worst == np.inf and blocks > 2 * k:  # an empty heap would take in most of what it sees
+            most = _bound(row, lows, near, place)
+            for b in range(blocks):
+                if lows[b] <= most:
+                    for j in range(b * STRIDE, b * STRIDE + STRIDE):
+                        if row[j] <= most and row[j] < worst:
+                            _sink(v, i, row[j], start + j)
+                            worst = v[0]
+        else:
+            for at in range(0, whole, STRIDE):
+                if _least(row, at) < worst:
+                    for j in range(at, at + STRIDE):
+                        if row[j] < worst:
+                            _sink(v, i, row[j], start + j)
+                            worst = v[0]
         for j in range(whole, n):
             if row[j] < worst:
                 _sink(v, i, row[j], start + j)

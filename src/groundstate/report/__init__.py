@@ -5,20 +5,22 @@ from __future__ import annotations
 from groundstate.report.curves import plot_band, plot_landscape, plot_probabilities
 from groundstate.report.density import compare_densities
 from groundstate.report.facts import fingerprint, report_facts
-from groundstate.report.folder import write
+from groundstate.report.folder import report, write
 from groundstate.report.html import page
-from groundstate.report.job import Settings, Study, study
+from groundstate.report.job import study
 from groundstate.report.pictures import draw_all, draw_survey
+from groundstate.report.schema import report_schema, validate
 from groundstate.report.script import reproduce_script
+from groundstate.report.search import tune_table
 from groundstate.report.simplex import plot_simplex
 from groundstate.report.svg import Picture, inline_svg
+from groundstate.report.tuning import Search
 from groundstate.report.unlabelled import Survey, survey, survey_facts
 from groundstate.report.verdict import three_sentences
 
 __all__ = [
     "Picture",
-    "Settings",
-    "Study",
+    "Search",
     "Survey",
     "compare_densities",
     "draw_all",
@@ -30,11 +32,15 @@ __all__ = [
     "plot_landscape",
     "plot_probabilities",
     "plot_simplex",
+    "report",
     "report_facts",
+    "report_schema",
     "reproduce_script",
     "study",
     "survey",
     "survey_facts",
     "three_sentences",
+    "tune_table",
+    "validate",
     "write",
 ]

@@ -22,12 +22,12 @@ from groundstate.evaluate import (
     interval,
     tied_with_best,
 )
+from groundstate.evaluate.candidates import placed
 from groundstate.evaluate.fitting import fit_clone
 from groundstate.models.explain import explain
 from groundstate.models.table import TablePredictor
 from groundstate.registry import ModelRow
 from groundstate.registry import models as registered
-from groundstate.report.candidates import placed
 
 METRIC = "mean_nll"
 _SIZES = (1, 2, 3, 4, 6, 8)

@@ -1,4 +1,4 @@
-"""The folder of a study: model, report, numbers, script, times."""
+"""The folder of an assessment: model, report, numbers, script, times."""
 
 from __future__ import annotations
 
@@ -9,50 +9,68 @@ from pathlib import Path
 from typing import Any
 
 from groundstate.data import available
+from groundstate.evaluate import Assessment
+from groundstate.evaluate.candidates import inner_of
 from groundstate.models.table import TablePredictor
 from groundstate.report.facts import report_facts
 from groundstate.report.html import page
-from groundstate.report.job import Study
+from groundstate.report.numbers import plain
 from groundstate.report.pictures import draw_all, draw_survey
 from groundstate.report.script import reproduce_script
+from groundstate.report.svg import Picture
 from groundstate.report.unlabelled import Survey, survey_facts
 from groundstate.store import RunDir
 
 
-def write(found: Study | Survey, run: RunDir, source: str) -> dict[str, Any]:
-    """Write everything a study or a survey leaves behind into an open run; returns the facts.
-
-    Parameters
-    ----------
-    found : the study or survey
-    run : a `store.RunDir`, inside its ``with``
-    source : path or built-in name of the table, for ``reproduce.py``
-    """
+def report(found: Assessment | Survey) -> tuple[dict[str, Any], list[Picture]]:
+    """The facts, the data of every picture among them, and the pictures."""
     if isinstance(found, Survey):
         told, drawn = survey_facts(found), draw_survey(found)
     else:
         told = report_facts(found)
         drawn = draw_all(found, told)
-    score = told["test"]["scores"][told["settings"]["metric"]]
-    meta = {
-        "target": told["table"]["target"],
-        "table": told["table"]["sha256"],
-        "metric": told["settings"]["metric"],
-        "test": [score["score"], score["low"], score["high"]],
+    shown = {
+        picture.name: {"title": picture.title, "caption": picture.caption, "data": picture.data}
+        for picture in drawn
     }
-    run.save("model.gs", timeless(found.model), meta=meta)
+    return {**told, "pictures": plain(shown)}, drawn
+
+
+def write(
+    found: Assessment | Survey, run: RunDir, source: str, *, keep_model: bool = True
+) -> dict[str, Any]:
+    """Write everything an assessment or a survey leaves behind into an open run; returns the facts.
+
+    Parameters
+    ----------
+    found : the assessment or survey
+    run : a `store.RunDir`, inside its ``with``
+    source : path or built-in name of the table, for ``reproduce.py``
+    keep_model : also write the fitted model
+    """
+    told, drawn = report(found)
+    metric = told["design"]["metric"]
+    score = told["scores"][metric]
+    if keep_model:
+        meta = {
+            "target": told["data"]["target"],
+            "table": told["data"]["hash"],
+            "metric": metric,
+            "test": [score["value"], score["lo"], score["hi"]],
+        }
+        run.save("model.gs", timeless(found.model), meta=meta)
     run.write_json("report.json", told)
     run.write_text("report.html", page(told, drawn))
-    run.write_text("reproduce.py", reproduce_script(told, located(source)))
+    run.write_text("reproduce.py", reproduce_script(told, found.settings, located(source)))
     fits = {entry.name: entry.fit_seconds for entry in found.board if entry.fit_seconds}
     run.write_json("timing.json", {"stages": found.seconds, "one_fit": fits})
     return told
 
 
-def timeless(model: TablePredictor) -> TablePredictor:
+def timeless(model: Any) -> Any:
     """The same model without the times of its solver, so that equal runs give equal files."""
-    history = getattr(model.estimator_, "history_", None)
-    if history is None:
+    history = getattr(inner_of(model), "history_", None)
+    if history is None or not isinstance(model, TablePredictor):
         return model
     kept = copy(model)
     kept.estimator_ = copy(model.estimator_)
@@ -67,4 +85,4 @@ def located(source: str) -> str:
     return str(Path(source).expanduser().resolve())
 
 
-__all__ = ["located", "timeless", "write"]
+__all__ = ["located", "report", "timeless", "write"]

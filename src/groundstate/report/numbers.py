@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from groundstate.evaluate import METRICS, Interval
+from groundstate.evaluate import Interval, metric
 
 _DIGITS = 10
+_SHARES = ("accuracy", "balanced_accuracy", "precision", "recall")
 
 
 def plain(value: Any) -> Any:
@@ -29,19 +30,20 @@ def plain(value: Any) -> Any:
     return value
 
 
-def span(found: Interval) -> dict[str, Any]:
-    """An interval as plain values."""
+def span(found: Interval, n: int) -> dict[str, Any]:
+    """An interval from n rows as plain values."""
     return {
-        "score": found.estimate,
-        "low": found.low,
-        "high": found.high,
+        "value": found.estimate,
+        "lo": found.low,
+        "hi": found.high,
         "method": found.method,
+        "n": n,
     }
 
 
 def is_share(name: str) -> bool:
     """Whether a metric is a share that reads best as a percentage."""
-    return name in ("accuracy", "balanced_accuracy")
+    return name in _SHARES
 
 
 def show(value: float | None, metric: str = "") -> str:
@@ -68,9 +70,9 @@ def show_range(low: float | None, high: float | None, metric: str = "") -> str:
     return f"{show(low, metric)} to {show(high, metric)}"
 
 
-def title(metric: str) -> str:
+def title(name: str) -> str:
     """What a metric means, in plain words."""
-    return METRICS[metric].title
+    return metric(name).title
 
 
 __all__ = ["is_share", "plain", "show", "show_range", "span", "title"]

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.data import Table
+from groundstate.evaluate.candidates import inner_of
+from groundstate.report import evidence
 from groundstate.report.facts import confusion, energies
 from groundstate.report.numbers import is_share, title
 from groundstate.report.style import ACCENT, GROUPS, INK, LINE, MUTED, SECOND
@@ -17,8 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from groundstate.evaluate import Leaderboard
-    from groundstate.report.job import Study
+    from groundstate.evaluate import Assessment, Leaderboard
     from groundstate.report.unlabelled import Survey
 
 _MAP_BINS = 48
@@ -26,17 +27,20 @@ _MAX_CLASSES = 25
 _MAX_POINTS = 2000
 
 
-def draw_all(found: Study, told: dict[str, Any]) -> list[Picture]:
-    """Every picture that this study allows, in reading order."""
+def draw_all(found: Assessment, told: dict[str, Any]) -> list[Picture]:
+    """Every picture that this assessment allows, in reading order."""
     drawn = [forest(found.board)]
-    if found.assessment.classes is None:
-        drawn.append(predicted(found))
-    elif len(found.assessment.classes) <= _MAX_CLASSES:
-        drawn.append(confusions(found))
+    if found.classes is None:
+        drawn += [predicted(found), evidence.residuals(found.truth, found.prediction.values)]
+    else:
+        if len(found.classes) <= _MAX_CLASSES:
+            drawn.append(confusions(found))
+        drawn += evidence.of_probabilities(found, told)
+    drawn += evidence.of_facts(told)
     gap = energies(found)
     if gap is not None:
         drawn.append(energy_picture(gap, found.task))
-    history = getattr(found.model.estimator_, "history_", None)
+    history = getattr(inner_of(found.model), "history_", None)
     if history is not None and len(history.objective) > 2:
         drawn.append(learning(history.objective, history.solver))
     if told["weights"]:
@@ -79,7 +83,8 @@ def scatter(found: Survey) -> Picture:
         "The rows seen along the two directions in which they differ most; signs are groups, and "
         "the ten rows of highest energy, the least typical ones, are circled."
     )
-    return Picture("rows", "The rows", caption, inline_svg("rows", (7.0, 4.4), draw))
+    data = {"x": at[::step, 0], "y": at[::step, 1], "group": groups[::step]}
+    return Picture("rows", "The rows", caption, inline_svg("rows", (7.0, 4.4), draw), data)
 
 
 def forest(board: Leaderboard) -> Picture:
@@ -113,13 +118,15 @@ def forest(board: Leaderboard) -> Picture:
         "overlap a lot, the order may be luck."
     )
     height = 1.1 + 0.5 * len(entries)
-    return Picture("scores", "Candidates", caption, inline_svg("scores", (7.5, height), draw))
+    data = {"names": [e.name for e in board], "score": [e.score for e in board]}
+    return Picture("scores", "Candidates", caption, inline_svg("scores", (7.5, height), draw), data)
 
 
-def confusions(found: Study) -> Picture:
+def confusions(found: Assessment) -> Picture:
     """True classes by predicted classes on the test rows."""
     counts = confusion(found)
-    labels = [str(label)[:18] for label in found.assessment.classes]  # type: ignore[union-attr]
+    classes = [] if found.classes is None else found.classes.tolist()
+    labels = [str(label)[:18] for label in classes]
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)  # (K, K)
 
     def draw(figure: Figure) -> None:
@@ -147,13 +154,16 @@ def confusions(found: Study) -> Picture:
     side = 2.4 + 0.42 * len(labels)
     caption = (
         "Each row is a true class, each column a prediction; the diagonal is right. Numbers are "
-        "test rows."
+        "judged rows."
     )
     size = (max(5.0, side + 0.8), side)
-    return Picture("confusion", "Right and wrong", caption, inline_svg("confusion", size, draw))
+    data = {"classes": [str(label) for label in classes], "counts": counts}
+    return Picture(
+        "confusion", "Right and wrong", caption, inline_svg("confusion", size, draw), data
+    )
 
 
-def predicted(found: Study) -> Picture:
+def predicted(found: Assessment) -> Picture:
     """Predicted against true values on the test rows."""
     step = -(-len(found.truth) // _MAX_POINTS)
     y, said = found.truth[::step], found.prediction.values[::step]
@@ -169,7 +179,11 @@ def predicted(found: Study) -> Picture:
 
     caption = "Each point is a test row; on the line the prediction is exact."
     return Picture(
-        "predicted", "Predicted and true", caption, inline_svg("predicted", (6.5, 4.2), draw)
+        "predicted",
+        "Predicted and true",
+        caption,
+        inline_svg("predicted", (6.5, 4.2), draw),
+        {"true": y, "predicted": said},
     )
 
 
@@ -197,7 +211,8 @@ def energy_picture(values: NDArray[np.float64], task: str) -> Picture:
         axes.set_xlabel(label)
         axes.set_ylabel("rows" if task == "density" else "test rows")
 
-    return Picture("energy", "Energies", caption, inline_svg("energy", (7.5, 2.8), draw))
+    data = {"quantiles": np.quantile(values, np.linspace(0, 1, 21))}
+    return Picture("energy", "Energies", caption, inline_svg("energy", (7.5, 2.8), draw), data)
 
 
 def _histogram(axes: Axes, values: NDArray[np.float64], task: str) -> None:
@@ -227,7 +242,8 @@ def learning(objective: list[float], solver: str) -> Picture:
     caption = (
         f"The objective that {solver or 'the solver'} lowers, step by step; it should level off."
     )
-    return Picture("learning", "Learning", caption, inline_svg("learning", (7.5, 2.6), draw))
+    data = {"objective": objective[:: -(-len(objective) // 200)]}
+    return Picture("learning", "Learning", caption, inline_svg("learning", (7.5, 2.6), draw), data)
 
 
 def weight_picture(weights: list[dict[str, Any]]) -> Picture:
@@ -246,7 +262,8 @@ def weight_picture(weights: list[dict[str, Any]]) -> Picture:
         "their weight, and a large coefficient is no proof of a cause."
     )
     size = (7.5, 0.9 + 0.32 * len(rows))
-    return Picture("weights", "What the model looks at", caption, inline_svg("weights", size, draw))
+    drawn = inline_svg("weights", size, draw)
+    return Picture("weights", "What the model looks at", caption, drawn, {"weights": weights[:12]})
 
 
 def missing_map(table: Table) -> Picture | None:
@@ -278,7 +295,8 @@ def missing_map(table: Table) -> Picture | None:
     caption = (
         "Darker is more missing. Blocks and edges suggest that values are missing for a reason."
     )
-    return Picture("missing", "Missing values", caption, inline_svg("missing", size, draw))
+    data = {"columns": holes, "share": mask.mean(1)}
+    return Picture("missing", "Missing values", caption, inline_svg("missing", size, draw), data)
 
 
 __all__ = ["draw_all", "draw_survey", "forest", "missing_map"]

@@ -56,6 +56,7 @@ body { margin: 0; background: var(--paper); color: var(--ink);
 main { max-width: 60rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
 h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .25rem; }
 h2 { font-size: 1.15rem; margin: 2.4rem 0 .6rem; }
+h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; }
 p, li { max-width: 46rem; }
 .sub, .words, figcaption { color: var(--muted); }
 .words, figcaption { font-size: .9rem; }

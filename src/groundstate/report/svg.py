@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from groundstate.report.style import RC, VARIABLES
 
@@ -16,12 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture of a report: a short name, a heading, what to see in it, and the drawing."""
+    """One picture of a report: a short name, a heading, what to see in it, and the drawing.
+
+    ``data`` are the numbers behind it, by name.
+    """
 
     name: str
     title: str
     caption: str
     svg: str
+    data: dict[str, Any] = field(default_factory=dict)
 
 
 def inline_svg(name: str, size: tuple[float, float], draw: Callable[[Figure], None]) -> str:

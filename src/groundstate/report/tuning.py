@@ -31,11 +31,13 @@ class Search:
     n_trials : settings to try
     storage : start of the name of the studies' SQLite files; None keeps them in memory
     n_jobs : worker processes of the final search
+    exact : ``storage`` is the whole name
     """
 
     n_trials: int = 10
     storage: str | None = None
     n_jobs: int = 1
+    exact: bool = False
 
     def __call__(
         self,
@@ -65,7 +67,7 @@ class Search:
             n_trials=self.n_trials,
             timeout=seconds,
             cv=[(part.train_rows, part.test_rows) for part in splits],
-            storage=self.path(name),
+            storage=stored(self.storage if self.exact else self.path(name)),
             n_jobs=self.n_jobs if name == "final" else 1,
             scoring=score,
             refit=False,
@@ -87,6 +89,25 @@ class Search:
     def path(self, name: str) -> Path | None:
         """The file of the study of that name."""
         return None if self.storage is None else Path(f"{self.storage}{name.replace(' ', '-')}.db")
+
+
+def stored(where: str | Path | None) -> Any:
+    """A SQLite file that survives a killed process without waiting for the disk; URLs as they are."""
+    if where is None or "://" in str(where):
+        return where
+    import optuna
+    from sqlalchemy import event
+
+    Path(where).parent.mkdir(parents=True, exist_ok=True)
+    storage = optuna.storages.RDBStorage(f"sqlite:///{where}")
+
+    def quick(connection: Any, _: Any) -> None:
+        connection.execute("PRAGMA synchronous=OFF")
+        connection.execute("PRAGMA journal_mode=MEMORY")
+
+    event.listen(storage.engine, "connect", quick)
+    storage.engine.dispose()  # open connections have not heard of it
+    return storage
 
 
 def space_of(recipe: Any) -> Space:

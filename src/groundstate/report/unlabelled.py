@@ -16,10 +16,18 @@ from groundstate.errors import DataError
 from groundstate.evaluate import METRICS, Interval, Leaderboard, Prediction, Split, train_test
 from groundstate.evaluate import interval as interval_of
 from groundstate.evaluate.fitting import fit_clone
+from groundstate.evaluate.questions import Settings
+from groundstate.evaluate.watch import Progress, Watch
 from groundstate.models.table import TablePredictor
 from groundstate.report.density import METRIC, compare_densities, density_models
-from groundstate.report.facts import FORMAT, LIBRARIES, model_facts, table_facts
-from groundstate.report.job import Progress, Settings, Watch
+from groundstate.report.facts import (
+    FORMAT,
+    LIBRARIES,
+    command,
+    model_facts,
+    settings_facts,
+    table_facts,
+)
 from groundstate.report.numbers import plain, show, show_range, span
 
 _OUTLIERS = 10
@@ -93,7 +101,10 @@ def survey(
         split = train_test(table, test=test, key=seed)
         train, rest = table.take(split.train_rows), table.take(split.test_rows)
         candidates = density_models(models, train, device)
-        settings = Settings(seed, test, cv, 0.95, METRIC, tuple(candidates), device)
+        names = dict.fromkeys(name.partition("(")[0] for name in candidates)
+        settings = Settings(
+            seed, test, cv, 0.95, METRIC, tuple(candidates), device, spec=",".join(names)
+        )
     with threadpool_limits(1), threads(1):
         with watch("auditing the table"):
             findings = tuple(audit(table))
@@ -130,45 +141,55 @@ def survey_facts(found: Survey) -> dict[str, Any]:
     settings = found.settings
     odd = np.argsort(-found.energies, kind="stable")[:_OUTLIERS]
     groups = [] if found.groups is None else np.bincount(found.groups).tolist()
+    n = len(found.split.test_rows)
     told = plain(
         {
             "groundstate_report": FORMAT,
             "task": "density",
-            "table": table_facts(found.table),
-            "settings": {
-                "seed": settings.seed,
-                "test": settings.test,
-                "cv": settings.cv,
-                "level": settings.level,
-                "metric": settings.metric,
-                "models": list(settings.models),
-                "device": settings.device,
+            "data": {**table_facts(found.table), "findings": [f.to_dict() for f in found.findings]},
+            "design": {
+                "kind": "holdout",
+                "reason": "rows set aside once",
+                "development": len(found.split.train_rows),
+                "judged": n,
+                "outer_folds": None,
+                "repeats": 1,
+                "candidates_compared_on": "folds",
+                **settings_facts(settings),
             },
-            "audit": [finding.to_dict() for finding in found.findings],
-            "rows": {"train": len(found.split.train_rows), "test": len(found.split.test_rows)},
-            "leaderboard": found.board.to_dict(times=False),
             "chosen": found.chosen,
-            "tied": list(found.board.tied),
-            "test_looks": 1,
-            "test": {"scores": {name: span(value) for name, value in found.scores.items()}},
+            "candidates": found.board.to_dict(times=False),
+            "scores": {name: span(value, n) for name, value in found.scores.items()},
+            "comparison": {
+                "metric": METRIC,
+                "chosen": found.chosen,
+                "tied": list(found.board.tied),
+                "test": [],
+            },
+            "ledger": {"looks": 1, "clean": True, "recorded": False, "log": ["report"]},
             "groups": groups,
             "energy": {"median": float(np.median(found.energies))},
             "outliers": [{"row": int(i) + 1, "energy": float(found.energies[i])} for i in odd],
             "model": model_facts(found.model),
-            "versions": {name: version(name) for name in LIBRARIES},
+            "skipped": [],
+            "reproduce": {
+                "command": command(found.table, settings),
+                "seed": settings.seed,
+                "versions": {name: version(name) for name in LIBRARIES},
+            },
         }
     )
     return {"verdict": _verdict(told), **told}
 
 
 def _verdict(told: dict[str, Any]) -> list[str]:
-    score = told["test"]["scores"][METRIC]
-    between = show_range(score["low"], score["high"])
+    score = told["scores"][METRIC]
+    between = show_range(score["lo"], score["hi"])
     first = (
-        f"{told['chosen']} describes the rows best: {show(score['score'])} nats per row on "
-        f"{told['rows']['test']:,} rows it had never seen (95% interval {between}; lower is better)."
+        f"{told['chosen']} describes the rows best: {show(score['value'])} nats per row on "
+        f"{score['n']:,} rows it had never seen (95% interval {between}; lower is better)."
     )
-    others = [name for name in told["tied"] if name != told["chosen"]]
+    others = [name for name in told["comparison"]["tied"] if name != told["chosen"]]
     rivals = f"; {', '.join(others)} cannot be told apart from it" if others else ""
     sizes = [n for n in told["groups"] if n]
     if len(sizes) > 1:

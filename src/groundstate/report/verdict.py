@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from groundstate.report.candidates import DUMMY
+from groundstate.evaluate.candidates import DUMMY
 from groundstate.report.numbers import is_share, show, show_range, title
 
 _SERIOUS = {"serious": 0, "warning": 1}
@@ -16,48 +16,50 @@ def three_sentences(told: dict[str, Any]) -> list[str]:
 
 
 def _how_good(told: dict[str, Any]) -> str:
-    name, target, rows = told["chosen"], told["table"]["target"], told["rows"]["test"]
-    metric, level = told["settings"]["metric"], told["settings"]["level"]
-    score = told["test"]["scores"][metric]
+    name, target, design = told["chosen"], told["data"]["target"], told["design"]
+    metric, level = design["metric"], design["level"]
+    score = told["scores"][metric]
     as_share = "accuracy" if metric == "r2" else metric
-    between = f"{level:.0%} interval {show_range(score['low'], score['high'], as_share)}"
-    never = f"{rows:,} rows it had never seen ({between})"
+    between = f"{level:.0%} interval {show_range(score['lo'], score['hi'], as_share)}"
+    rows = f"{score['n']:,} rows it had never seen"
+    if design["kind"] == "nested":
+        rows = f"{score['n']:,} rows, each held back in turn"
+    never = f"{rows} ({between})"
     if metric == "accuracy":
-        return f"{name} predicts {target!r} right in {show(score['score'], metric)} of {never}."
+        return f"{name} predicts {target!r} right in {show(score['value'], metric)} of {never}."
     if metric == "r2":
-        share = show(score["score"], as_share)
+        share = show(score["value"], as_share)
         return f"{name} explains {share} of the variation of {target!r} in {never}."
     return (
-        f"{name} predicts {target!r} with {metric} {show(score['score'], metric)} "
+        f"{name} predicts {target!r} with {metric} {show(score['value'], metric)} "
         f"({title(metric)}) on {never}."
     )
 
 
 def _compared(told: dict[str, Any]) -> str:
-    metric, name = told["settings"]["metric"], told["chosen"]
-    baseline = (
-        told["test"]["baseline"][metric]["score"] if metric in told["test"]["baseline"] else None
-    )
+    metric, name, tied = told["design"]["metric"], told["chosen"], told["comparison"]["tied"]
+    base = told["baselines"][DUMMY]
+    baseline = base[metric]["value"] if metric in base else None
     guess = "the commonest class" if told["task"] == "classification" else "the mean"
     amount = show(baseline, metric) if is_share(metric) else f"{metric} {show(baseline, metric)}"
     if name == DUMMY:
         return f"No model did better than always answering {guess}: the columns do not help here."
-    others = [other for other in told["tied"] if other not in (name, DUMMY)]
-    if DUMMY in told["tied"]:
+    if not told["baselines"]["better_than_dummy"]:
         return (
             f"It cannot be told apart from always answering {guess} ({amount}), so do not rely "
             "on it."
         )
+    others = [other for other in tied if other not in (name, DUMMY)]
     against = f"Always answering {guess} gives {amount}"
     if others:
         verb = "performs" if len(others) == 1 else "perform"
         return f"{against}; {_and(others)} {verb} as well as far as these rows can tell."
-    rivals = len(told["settings"]["models"]) > 2
+    rivals = len(told["design"]["models"]) > 2
     return f"{against}{'; every other candidate is measurably worse' if rivals else ''}."
 
 
 def _mind(told: dict[str, Any]) -> str:
-    found = [f for f in told["audit"] if f["severity"] in _SERIOUS]
+    found = [f for f in told["data"]["findings"] if f["severity"] in _SERIOUS]
     if not found:
         return "The audit of the table found nothing to worry about."
     worst = min(found, key=lambda finding: _SERIOUS[finding["severity"]])

@@ -81,11 +81,13 @@ class BilinearEnergy(Energy):
 
     @offers.conditional("z")
     def law_z(self, x: Tensor, T: float = 1.0) -> Distribution:
-        return Independent(Bernoulli(logits=self.up(x) / T, validate_args=False), 1)
+        logits = self.up(x) if T == 1 else self.up(x) / T
+        return Independent(Bernoulli(logits=logits, validate_args=False), 1)
 
     @offers.conditional("x")
     def law_x(self, z: Tensor, T: float = 1.0) -> Distribution:
-        return Independent(Bernoulli(logits=self.down(z) / T, validate_args=False), 1)
+        logits = self.down(z) if T == 1 else self.down(z) / T
+        return Independent(Bernoulli(logits=logits, validate_args=False), 1)
 
     @offers.log_partition("z")
     def over_z(self, x: Tensor, T: float = 1.0) -> Tensor:

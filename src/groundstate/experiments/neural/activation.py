@@ -129,7 +129,8 @@ def activation(seed: int = 0, *, quick: bool = False) -> Result:
     numbers = {"rings": on_ring, "XOR": on_xor, "corners": polygon}
 
     def draw(figure: Figure) -> None:
-        upper, lower = figure.subfigures(2, 1, height_ratios=(1.2, 1))
+        bands: Any = figure.subfigures(2, 1, height_ratios=(1.2, 1))
+        upper, lower = bands
         axes = upper.subplots(1, 5)
         for ax, (name, found) in zip(axes, nets.items()):
             best = int(np.argmax(on_ring[name]))

@@ -49,12 +49,12 @@ def depth(seed: int = 0, *, quick: bool = False) -> Result:
     generalisation, so it is the training loss that is shown.
 
     Two spirals of 200 rows, width 32, 200 full steps with rate 0.05 and momentum 0.9 at 2, 8, 20 and
-    40 layers; medians over 3 nets.
+    40 layers; medians over 5 nets.
     """
     key = Key.of(seed)
     x, y = spirals(key.fold("rows").numpy(), ROWS, 0.05, turns=1.0)
     data = {"x": torch.from_numpy(x).float(), "y": torch.from_numpy(y)}
-    keys = key.fold("nets").split(1 if quick else 3)
+    keys = key.fold("nets").split(3 if quick else 5)
     losses = {
         name: {d: float(np.median(last_losses(data, d, *form, keys))) for d in DEPTHS}
         for name, form in FORMS.items()

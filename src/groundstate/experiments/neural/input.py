@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CENTRES = ((0.0, 1.2), (-1.1, -0.7), (1.1, -0.7))
-STEPS, RATE = 400, 0.05
+STEPS, RATE = 400, 0.5
 
 
 @experiment("NEU-X-input", theme="neural", title="Moving the data solves training, not the task")

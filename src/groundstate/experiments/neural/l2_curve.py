@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from groundstate.compute.random import Key
 from groundstate.energy.network import NetworkEnergy
@@ -18,7 +18,7 @@ from groundstate.nn import MLP
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ROWS, NOISE = 20, 0.3
+ROWS, NOISE, DRAWS = 20, 0.3, 6
 STRENGTHS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 
 
@@ -32,6 +32,26 @@ def make(generator: torch.Generator) -> NetworkEnergy:
     return NetworkEnergy(1, LocationHead("squared_error"), net).double()
 
 
+def rows(key: Key) -> dict[str, Tensor]:
+    generator = key.fold("rows").torch()
+    x = 2 * torch.rand(ROWS, 1, generator=generator, dtype=torch.float64) - 1
+    noise = torch.randn(x.shape, generator=generator, dtype=torch.float64)
+    return {"x": x, "y": torch.sin(torch.pi * x) + NOISE * noise}
+
+
+def sweep(key: Key, at: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Curves ``(λ, points)``, training errors and norms ``(λ,)`` of one net under every strength."""
+    data = rows(key)
+    made = learn_population(make, {"strength": STRENGTHS}, data, NLL(), lr=0.01, epochs=3000,
+                            batch_size=None, schedule="cosine", seed=key)  # fmt: skip
+    nets = [cast("NetworkEnergy", m.energy) for m in made]
+    with torch.no_grad():
+        curves = torch.stack([net.mean(at)[:, 0] for net in nets])
+        errors = torch.stack([(net.mean(data["x"]) - data["y"]).square().mean() for net in nets])
+    weights = [torch.cat([p.reshape(-1) for p in m.params.values() if p.ndim > 1]) for m in made]
+    return curves, errors, torch.stack([w.norm() for w in weights])
+
+
 @experiment(
     "NEU-X-l2-curve", theme="neural", title="A larger L2 penalty is a smoother function", slow=True
 )
@@ -42,39 +62,23 @@ def l2_curve(seed: int = 0, *, quick: bool = False) -> Result:
     nothing but a constant is left: a U.
 
     20 rows of :math:`\sin\pi x` on [−1, 1] with noise 0.3, 100 tanh units, λ from 1e-5 to 10, full steps
-    of Adam; means over 4 nets for each λ, all trained at once.
+    of Adam; means over 6 draws of rows and nets, all λ trained at once.
     """
-    key = Key.of(seed)
-    generator = key.fold("rows").torch()
-    x = 2 * torch.rand(ROWS, 1, generator=generator, dtype=torch.float64) - 1
-    y = torch.sin(torch.pi * x) + NOISE * torch.randn(
-        ROWS, 1, generator=generator, dtype=torch.float64
-    )
     at = torch.linspace(-1, 1, 801, dtype=torch.float64)[:, None]
     truth = torch.sin(torch.pi * at)
-    keys = key.fold("nets").split(2 if quick else 4)
-    grid = [{"strength": s, "seed": own} for s in STRENGTHS for own in keys]
-    made = learn_population(make, grid, {"x": x, "y": y}, NLL(), lr=0.01, epochs=4000, batch_size=None,
-                            schedule="cosine")  # fmt: skip
-    with torch.no_grad():
-        nets = [cast("NetworkEnergy", m.energy) for m in made]
-        curves = torch.stack([net.mean(at)[:, 0] for net in nets])
-        fits = torch.stack([net.mean(x)[:, 0] for net in nets])
+    keys = Key.of(seed).split(2 if quick else DRAWS)
+    found = [sweep(key, at) for key in keys]
+    curves = torch.stack([c for c, _, _ in found])  # (draws, λ, points)
+    train, size = (torch.stack(part) for part in list(zip(*found))[1:])
     step = float(at[1, 0] - at[0, 0])
-    bend = (curves.diff(n=2, dim=1) / step**2).square().sum(1) * step
-    size = torch.stack(
-        [
-            torch.stack([p.square().sum() for p in m.params.values() if p.ndim > 1]).sum()
-            for m in made
-        ]
-    )
+    bend = (curves.diff(n=2, dim=2) / step**2).square().sum(2) * step
     table = {
         "curvature": bend,
-        "norm": size.sqrt(),
-        "training error": (fits - y[:, 0]).square().mean(1),
-        "test error": (curves - truth[:, 0]).square().mean(1),
+        "norm": size,
+        "training error": train,
+        "test error": (curves - truth[:, 0]).square().mean(2),
     }
-    by = {n: v.reshape(len(STRENGTHS), -1).mean(1).numpy() for n, v in table.items()}
+    by = {name: v.mean(0).numpy() for name, v in table.items()}
     test = by["test error"]
     best = int(test.argmin())
     claims = [
@@ -92,15 +96,16 @@ def l2_curve(seed: int = 0, *, quick: bool = False) -> Result:
         left, right = figure.subplots(1, 2)
         left.plot(at[:, 0], truth[:, 0], color="black", linewidth=0.8, label="truth")
         for k, colour in zip((0, best, len(STRENGTHS) - 1), COLOURS):
-            curve = curves[k * len(keys)]
-            left.plot(at[:, 0].numpy(), curve.numpy(), color=colour, label=f"λ = {STRENGTHS[k]:g}")
-        left.scatter(x, y, s=12, color=COLOURS[5], zorder=3)
+            left.plot(
+                at[:, 0].numpy(), curves[0, k].numpy(), color=colour, label=f"λ = {STRENGTHS[k]:g}"
+            )
+        left.scatter(*rows(keys[0]).values(), s=12, color=COLOURS[5], zorder=3)
         left.set(xlabel="x", ylim=(-2.2, 2.2))
         for (name, values), colour in zip(by.items(), COLOURS):
             right.loglog(
                 STRENGTHS, values / values.max(), "o-", markersize=3, color=colour, label=name
             )
-        right.set(xlabel="λ", ylabel="over the largest")
+        right.set(xlabel="λ", ylabel="over the largest", ylim=(1e-5, 2))
         left.legend()
         right.legend()
 

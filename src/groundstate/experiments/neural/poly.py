@@ -77,6 +77,6 @@ def poly(seed: int = 0, *, quick: bool = False) -> Result:
             fit.plot(at, basis[:, : k + 1] @ theta, color=colour, linewidth=1, label=f"degree {k}")
         fit.scatter(x, y, s=12, color=COLOURS[5], zorder=3)
         fit.set(xlabel="x", ylim=(-2, 2), title="the cubic and two interpolants")
-        fit.legend()
+        fit.legend(loc="lower right", frameon=True, framealpha=0.9)
 
     return Result(claims, numbers, draw, size=(9.0, 3.6))

@@ -74,7 +74,7 @@ def shatter(seed: int = 0, *, quick: bool = False) -> Result:
             left.step(
                 line.numpy(), scaled.numpy() + 5 * i, color=COLOURS[i], linewidth=0.9, label=name
             )
-        left.set(xlabel="x", title="dy/dx, scaled", yticks=[])
+        left.set(xlabel="x", title="dy/dx, scaled", yticks=[], ylim=(-4, 19))
         for i, (name, curve) in enumerate(curves.items()):
             right.plot(curve[:60].numpy(), color=COLOURS[i], label=name)
         right.axvline(LAG, color="black", linestyle=":", linewidth=0.8)

@@ -60,7 +60,7 @@ class Softmax:
 
     def minimum(self) -> float:
         W = torch.zeros(3, 3, dtype=torch.float64)
-        for _ in range(20_000):
+        for _ in range(3000):
             W = W - 1.9 / self.L * self(W)[1]
         return float(self(W)[0])
 

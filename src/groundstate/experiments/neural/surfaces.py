@@ -66,7 +66,12 @@ def surfaces(seed: int = 0, *, quick: bool = False) -> Result:
         slope = torch.stack([(many(w + h) - many(w - h)) / 2e-7 for h in step], 1)
         bend = 0.0
         if name != "0-1":
-            bend = float(torch.func.vmap(torch.func.hessian(f))(w).abs().amax((1, 2)).median())
+            bend = float(
+                torch.func.vmap(torch.func.jacrev(torch.func.grad(f)))(w)
+                .abs()
+                .amax((1, 2))
+                .median()
+            )
         above = many(pairs.mean(0)) - 0.5 * (many(pairs[0]) + many(pairs[1]))
         found[name] = {"slope": float(slope.norm(dim=1).median()), "bend": bend,
                        "above the chord": float(above.max())}  # fmt: skip

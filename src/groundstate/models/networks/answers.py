@@ -24,6 +24,7 @@ from groundstate.errors import Unsupported
 from groundstate.learn import NLL, Naive, SoftMin
 from groundstate.learn.base import Batch, Rule, weighted_mean
 from groundstate.learn.network_training import Score
+from groundstate.learn.rules.score_loss import SCORE_LOSSES, ScoreLoss
 from groundstate.math.quantiles import interval
 from groundstate.models.networks.model import NetworkModel
 from groundstate.models.roles import EnergyRegressor, ProbabilisticClassifier
@@ -97,15 +98,20 @@ class NetworkClassifier(NetworkModel, ProbabilisticClassifier):
         return NetworkClassEnergy(d, k, net(self._n_scores(k)))
 
     def _n_scores(self, k: int) -> int:
-        return 1 if k == 2 else k
+        return 1 if k == 2 and self.loss != "squared_onehot" else k
 
     def _rule(self, energy: Energy) -> Rule:
         if isinstance(self.loss, Rule):
             return self.loss
+        if self.loss in SCORE_LOSSES and not self._multilabel:
+            rule = ScoreLoss(self.loss)
+            rule.require(energy, {"y": torch.empty(0)})
+            return rule
         if self.loss not in (None, "log_loss", "cross_entropy"):
             raise ValueError(
-                f"loss={self.loss!r} is not known; use 'log_loss', or a learning rule over labels "
-                "such as groundstate.learn.Margin()"
+                f"loss={self.loss!r} is not known for {'several labels' if self._multilabel else 'one label'} "
+                "per row; use 'log_loss', a learning rule over labels such as "
+                f"groundstate.learn.Margin(), or for one label {', '.join(SCORE_LOSSES)}"
             )
         return NLL(over="y") if self._multilabel else SoftMin()
 

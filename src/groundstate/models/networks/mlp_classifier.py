@@ -65,8 +65,11 @@ class MLPClassifier(MLPModel, NetworkClassifier):
         inf runs exactly ``max_iter`` epochs.
     max_fun : int, default=15000
         Evaluations of "lbfgs" at most.
-    loss : "log_loss" or a learning rule, default="log_loss"
-        For example ``groundstate.learn.Margin()``.
+    loss : str or a learning rule, default="log_loss"
+        "log_loss" (or "cross_entropy"), "brier", "squared_onehot", "hinge", "focal", "dice",
+        "smoothed_cross_entropy", or a rule such as ``groundstate.learn.Margin()``. The decision is
+        the label of the largest score; all but "hinge" and "squared_onehot" estimate
+        probabilities.
     dropout : float, default=0.0
         Probability of leaving out each hidden unit in a training step.
     device : str or torch.device, default=None

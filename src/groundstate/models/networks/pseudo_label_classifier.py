@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -13,8 +14,10 @@ from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch, Rule
-from groundstate.learn.network_training import Score
+from groundstate.learn.network_training import NetworkTraining, Score
 from groundstate.learn.rules.pseudo_label import Clock, PseudoLabel
+from groundstate.learn.rules.softmin import SoftMin
+from groundstate.models.base import Plan
 from groundstate.models.networks.answers import NetworkClassifier
 from groundstate.models.networks.mlp import PARAMETERS, MLPModel
 from groundstate.registry import models
@@ -77,7 +80,8 @@ class PseudoLabelClassifier(MLPModel, NetworkClassifier):
     beta_1, beta_2, epsilon : float
         Of Adam.
     n_iter_no_change : int or inf, default=inf
-        inf runs exactly ``max_iter`` epochs.
+        inf runs exactly ``max_iter`` epochs; 10 where every row has a label, so that there is no
+        share to wait for.
     max_fun : int, default=15000
         Evaluations of "lbfgs" at most.
     dropout : float, default=0.0
@@ -208,9 +212,19 @@ class PseudoLabelClassifier(MLPModel, NetworkClassifier):
             raise ValueError("pseudo-labels are for one label per row, y has several columns")
         return PseudoLabel(self.alpha_f, self.T1, self.T2)
 
+    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
+        plan = super()._build(X, y, weight)
+        assert y is not None
+        if bool((y < 0).any()):
+            return plan
+        solver, waits = plan.solver, self.n_iter_no_change == float("inf") and not self._partial
+        if isinstance(solver, NetworkTraining) and waits:
+            solver = replace(solver, patience=10, warns=False)
+        return replace(plan, rule=SoftMin(), solver=solver)
+
     def _run(self, plan: Any, data: Any, weight: Any, callbacks: Any, checked: bool) -> Any:
-        clock = Clock(plan.rule)
-        return super()._run(plan, data, weight, [clock, *callbacks], checked)
+        clock = [Clock(plan.rule)] if isinstance(plan.rule, PseudoLabel) else []
+        return super()._run(plan, data, weight, [*clock, *callbacks], checked)
 
     def _judge(self, energy: Energy) -> Score:
         judge = super()._judge(energy)

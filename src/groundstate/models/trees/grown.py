@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.energy.tree_energies import TreeClassEnergy, TreeMeanEnergy
+from groundstate.energy.tree_nodes import TreeNodes
 from groundstate.learn import Naive, SoftMin
 from groundstate.learn.tree import GrowTrees
 from groundstate.learn.tree_rows import TreeLimits
@@ -165,7 +166,9 @@ class GrownClassifier(GrownTrees, ProbabilisticClassifier):
     _single_class: ClassVar[bool] = True
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
-        energy = self._start(TreeClassEnergy(X.shape[1], len(self.classes_)))
+        k = len(self.classes_)
+        nodes = TreeNodes(k=k, dtype=X.dtype)
+        energy = self._start(TreeClassEnergy(X.shape[1], k, nodes))
         return Plan(energy, SoftMin(), self._solver(X, weight))
 
     def predict(self, X: Any) -> Any:
@@ -193,7 +196,9 @@ class GrownRegressor(GrownTrees, EnergyRegressor):
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         assert y is not None
-        energy = self._start(TreeMeanEnergy(X.shape[1], y.shape[1]))
+        m = y.shape[1]
+        nodes = TreeNodes(k=m, dtype=X.dtype)
+        energy = self._start(TreeMeanEnergy(X.shape[1], m, nodes))
         return Plan(energy, Naive(), self._solver(X, weight))
 
 

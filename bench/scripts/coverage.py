@@ -1,0 +1,187 @@
+"""Do the intervals of a report hold what they promise? Measured over simulated tables.
+
+    python bench/scripts/coverage.py --tables 500 --out bench/tables/coverage.csv
+
+Each table is drawn afresh from a known law, a model is fitted, and every interval that a report
+prints is made from 250 test rows. The truth is the same number of the same model on 20,000 rows of
+the law. One line for each quantity: the share of tables whose interval held the truth, its
+standard error, what it must lie in, and whether it does. For conformal sets the share is over rows.
+The last lines say by how much the score of a chosen model, looked at once, is off on average.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import sys
+import time
+import warnings
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from groundstate import DecisionTreeClassifier, LogisticRegression, Ridge
+from groundstate.compute.random import Key
+from groundstate.evaluate import METRICS, Scores, conformal, conformal_cv, interval, metric
+from groundstate.evaluate.baseline import skill_interval
+from groundstate.evaluate.losses import row_losses
+from groundstate.evaluate.predictions import Prediction
+from groundstate.math.stats import auc, auc_interval, mean_interval, proportion_interval
+
+TRAIN, HELD, TEST, MANY, D = 150, 150, 250, 20_000, 5
+WEIGHTS = np.array([1.2, -0.8, 0.5, 0.0, 0.0])
+STRENGTHS = (0.01, 1.0, 100.0)
+SEEDS = 10
+HEAD = ["quantity", "method", "nominal", "tables", "measured", "standard_error", "at_least",
+        "at_most", "holds"]  # fmt: skip
+
+
+def rows(rng: np.random.Generator, n: int, task: str) -> tuple[Any, Any]:
+    """Standard normal features; logistic labels, or values with noise that is not normal."""
+    X = rng.standard_normal((n, D))
+    mean = X @ WEIGHTS
+    if task == "classification":
+        return X, (rng.random(n) < 1 / (1 + np.exp(-mean))).astype(np.int64)
+    return X, mean + rng.standard_t(6, n)
+
+
+class Tally:
+    """What was covered, by quantity."""
+
+    def __init__(self) -> None:
+        self.inside: dict[tuple[str, str, float], list[float]] = defaultdict(list)
+        self.off: dict[str, list[float]] = defaultdict(list)
+
+    def add(self, quantity: str, found: Any, truth: float) -> None:
+        key = (quantity, found.method, found.level)
+        self.inside[key].append(float(found.low <= truth <= found.high))
+
+    def lines(self) -> list[list[Any]]:
+        out: list[list[Any]] = []
+        for (quantity, method, level), values in sorted(self.inside.items()):
+            share, n = float(np.mean(values)), len(values)
+            if quantity.startswith("conformal"):
+                low, high = level - 0.015, 1.0
+            else:
+                low, high = level - 0.02, level + 0.025
+            error = float(np.std(values)) / math.sqrt(n)
+            out.append([quantity, method, level, n, f"{share:.4f}", f"{error:.4f}", f"{low:g}",
+                        f"{high:g}", low <= share <= high])  # fmt: skip
+        for quantity, values in sorted(self.off.items()):
+            mean, error = (
+                float(np.mean(values)),
+                float(np.std(values, ddof=1)) / math.sqrt(len(values)),
+            )
+            reach = 2 * error
+            out.append([quantity, "reported less true", 0.0, len(values), f"{mean:.5f}",
+                        f"{error:.5f}", f"{-reach:.5f}", f"{reach:.5f}", abs(mean) <= reach])  # fmt: skip
+        return out
+
+
+def table(key: Key, task: str, tally: Tally) -> None:
+    """One simulated table: choose a model, look at the test rows once, and check every interval."""
+    rng = key.fold("rows").numpy()
+    (X, y), (V, v), (Z, t), (M, m) = (rows(rng, n, task) for n in (TRAIN, HELD, TEST, MANY))
+    classes = np.arange(2) if task == "classification" else None
+    made: Any = (lambda s: LogisticRegression(C=1 / s)) if classes is not None else Ridge
+    columns = (np.arange(D), np.arange(3), np.array([0, 1]))
+    main = metric(task=task)
+    found = []
+    for s in STRENGTHS:
+        for kept in columns:
+            model = made(s).fit(X[:, kept], y)
+            found.append((main.score(v, Prediction.of(model, V[:, kept], classes)), model, kept))
+    _, model, kept = (max if main.greater_is_better else min)(found, key=lambda f: f[0])
+    said, every = (
+        Prediction.of(model, Z[:, kept], classes),
+        Prediction.of(model, M[:, kept], classes),
+    )
+    for name, measure in METRICS.items():
+        if measure.task != task or not measure.available(said):
+            continue
+        truth = measure.score(m, every)
+        tally.add(f"{task}: {name}", interval(measure, t, said, key=key.fold(name)), truth)
+    truth = main.score(m, every)
+    tally.off[f"{task}: {main.name} of the winner on test rows"].append(main.score(t, said) - truth)
+    kind = "zero_one" if classes is not None else "squared"
+    own, all_own = (row_losses(model, A[:, kept], b, kind) for A, b in ((Z, t), (M, m)))
+    tally.add(f"{task}: mean loss", mean_interval(own), float(all_own.mean()))
+    constant: Any = np.bincount(y).argmax() if classes is not None else y.mean()
+    dull, all_dull = (
+        (b != constant).astype(float) if classes is not None else np.square(b - constant)
+        for b in (t, m)
+    )
+    skill = skill_interval(own, dull, 0.95, np.ones(TEST), 2000, key.fold("skill"))
+    tally.add(f"{task}: skill", skill, 1 - float(all_own.mean() / all_dull.mean()))
+    if classes is not None:
+        p, q = model.predict_proba(Z[:, kept])[:, 1], model.predict_proba(M[:, kept])[:, 1]
+        tally.add("classification: AUC by DeLong", auc_interval(t, p), auc(m, q))
+        wrong = int(own.sum())
+        for how in ("exact", "jeffreys"):
+            tally.add(f"{task}: error rate", proportion_interval(wrong, TEST, method=how),
+                      float(all_own.mean()))  # fmt: skip
+    sets = conformal(model, V[:, kept], v, random_state=key.fold("sets"))
+    inside = np.asarray(sets.predict(M[:, kept]).contains(m), float)
+    tally.inside[(f"conformal, {task}", "split", 0.9)].append(float(inside.mean()))
+
+
+def crossed(key: Key, tally: Tally) -> None:
+    """Conformal intervals from cross-validation, which spend no rows on calibration."""
+    rng = key.numpy()
+    (X, y), (M, m) = rows(rng, 100, "regression"), rows(rng, 4000, "regression")
+    sets = conformal_cv(Ridge(1.0), X, y, random_state=key.fold("folds"))
+    inside = np.asarray(sets.predict(M).contains(m), float)
+    tally.inside[("conformal, regression", "cross-validation", 0.9)].append(float(inside.mean()))
+
+
+def seeds(key: Key, repeats: int, tally: Tally) -> None:
+    """Student's interval over ten seeds, for the mean over all seeds on one table."""
+    rng = key.numpy()
+    (X, y), (Z, t) = rows(rng, TRAIN, "classification"), rows(rng, TEST, "classification")
+    scores = np.array([
+        float(DecisionTreeClassifier(max_features=1, max_depth=4, random_state=i).fit(X, y).score(Z, t))
+        for i in range(repeats * SEEDS)
+    ])  # fmt: skip
+    truth = float(scores.mean())
+    for own in scores.reshape(repeats, SEEDS):
+        tally.add("seeds: mean accuracy over seeds", Scores(own, ("seed",)).interval(), truth)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--tables", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", default="bench/tables/coverage.csv")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    key, tally, start = Key.of(options.seed), Tally(), time.perf_counter()
+    with threadpool_limits(1):
+        for i in range(options.tables):
+            for task in ("classification", "regression"):
+                table(key.fold(task, i), task, tally)
+            if i % 50 == 49:
+                print(
+                    f"{i + 1} tables, {time.perf_counter() - start:.0f} s",
+                    file=sys.stderr,
+                    flush=True,
+                )
+        for i in range(max(1, options.tables // 5)):
+            crossed(key.fold("crossed", i), tally)
+        seeds(key.fold("seeds"), options.tables, tally)
+    lines = tally.lines()
+    Path(options.out).parent.mkdir(parents=True, exist_ok=True)
+    with open(options.out, "w", newline="") as file:
+        csv.writer(file).writerows([HEAD, *lines])
+    for line in lines:
+        print(*line)
+    missed = [line for line in lines if not line[-1]]
+    print(f"{len(lines) - len(missed)} of {len(lines)} hold, {time.perf_counter() - start:.0f} s")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,102 @@
+"""``groundstate compare``: two saved models, or two files of predictions, on the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.cli.loading import load_model, rows_for
+from groundstate.cli.screen import Screen
+from groundstate.data import Table, read
+from groundstate.errors import DataError
+from groundstate.evaluate import metric as metric_named
+from groundstate.evaluate.compare_paired import compare as compare_losses
+from groundstate.evaluate.predictions import Prediction
+from groundstate.evaluate.verdicts import losses
+from groundstate.report.numbers import plain
+
+
+def compare(
+    table: str,
+    a: str,
+    b: str,
+    target: str,
+    metric: str | None,
+    groups: str | None,
+    level: float,
+    seed: int,
+    device: str | None,
+    json: bool,
+) -> None:
+    """Which of two makes fewer mistakes on these rows, and how sure that is."""
+    screen, source = Screen(json), read(table).with_target(target)
+    task = str(source.task)
+    measure = metric_named(metric, task)
+    if measure.task != task:
+        raise DataError(f"{measure.name} is a metric for {measure.task}, the task is {task}")
+    classes = np.unique(source.y) if task == "classification" else None
+    truth = source.y.astype(np.float64) if classes is None else np.searchsorted(classes, source.y)
+    answers = {path: _answers(path, table, source, classes, device) for path in (a, b)}
+    wrong = [losses(measure, truth, said) for said in answers.values()]
+    cluster = None if groups is None else source.values(groups)
+    if len(answers) < 2:
+        raise DataError("compare takes two different models or files of predictions")
+    found = compare_losses(*wrong, groups=cluster, level=level, random_state=seed)
+    scores = {
+        path: measure.score(truth, said, np.ones(len(truth))) for path, said in answers.items()
+    }
+    told = {"metric": measure.name, "scores": scores, "a": a, "b": b, "loss": found.to_dict()}
+    screen.data(plain(told))
+    names = {"A": Path(a).name, "B": Path(b).name, "cannot tell": "neither"}
+    lines = [f"{Path(path).name}: {measure.name} {score:.4g}" for path, score in scores.items()]
+    verdict = found.verdict
+    better = (
+        "they cannot be told apart" if verdict == "cannot tell" else f"{names[verdict]} is better"
+    )
+    lines += [
+        "",
+        f"{better} on {found.n:,} rows: mean loss of the first minus the second "
+        f"{found.difference:.4g} ({found.low:.4g} to {found.high:.4g}), {found.method} p {found.p:.3g}",
+        f"chance that the first is better: {found.better:.0%}; chance that so many rows show such a "
+        f"difference: {found.power:.0%}",
+    ]
+    screen.show("\n".join(lines))
+
+
+def _answers(
+    path: str, table: str, source: Table, classes: NDArray[Any] | None, device: str | None
+) -> Prediction:
+    if Path(path).suffix.lower() in (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow"):
+        return _from_file(path, source, classes)
+    model = load_model(path, device)
+    if not hasattr(model, "predict"):
+        raise DataError(f"{path!r} holds a model that does not predict")
+    rows = source if type(model).__name__ == "TablePredictor" else rows_for(model, table)
+    return Prediction.of(model, rows, classes)
+
+
+def _from_file(path: str, source: Table, classes: NDArray[Any] | None) -> Prediction:
+    found = read(path)
+    if found.n_rows != source.n_rows:
+        raise DataError(f"{path!r} has {found.n_rows} predictions for {source.n_rows} rows")
+    name = str(source.target) if source.target in found.columns else found.columns[0]
+    values = found.with_target(name).y if found.n_columns > 1 else found.values(name)
+    if classes is None:
+        return Prediction(np.asarray(values, np.float64))
+    text = [str(label) for label in classes]
+    said = [str(value) for value in values.tolist()]
+    unknown = sorted(set(said) - set(text))
+    if unknown:
+        raise DataError(f"{path!r} predicts {unknown[0]!r}, which is no class of the target")
+    codes = np.array([text.index(value) for value in said], np.intp)
+    shares = [f"p({label})" for label in text]
+    table = None
+    if all(column in found.columns for column in shares):
+        table = np.stack([np.asarray(found.values(c), np.float64) for c in shares], 1)
+    return Prediction(codes, table, table, classes)
+
+
+__all__ = ["compare"]

@@ -1,0 +1,52 @@
+r"""The matrix S of a fit that is linear in y, :math:`\hat y = Sy`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.evaluate.rows import n_rows
+
+Floats = NDArray[np.float64]
+_LINEAR = frozenset({"LinearRegression", "Ridge", "KernelRidge"})
+
+
+def smoother_matrix(estimator: Any, X: Any, points: Any) -> Floats | None:
+    r"""S with :math:`\hat f(\text{points}) = S y` for every y, or None where a fit is not linear.
+
+    Linear regression, ridge and kernel ridge, alone or after steps that do not look at y: one fit
+    to the unit vectors, checked against a fit to another target.
+
+    Returns
+    -------
+    ``(m, n)`` or None
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> round(float(smoother_matrix(LinearRegression(), X, X).trace()), 6)
+    2.0
+    """
+    from sklearn.base import clone
+
+    steps = getattr(estimator, "steps", None)
+    last = steps[-1][1] if steps else estimator
+    if type(last).__name__ not in _LINEAR or getattr(last, "positive", False):
+        return None
+    n = n_rows(X)
+    try:
+        S = np.asarray(clone(estimator).fit(X, np.eye(n)).predict(points), np.float64)
+    except (ValueError, TypeError):  # one target only: a fit for each unit vector
+        each = [clone(estimator).fit(X, row).predict(points) for row in np.eye(n)]
+        S = np.stack([np.asarray(v, np.float64).reshape(-1) for v in each], 1)
+    probe = np.cos(np.arange(n, dtype=np.float64) ** 2)
+    said = np.asarray(clone(estimator).fit(X, probe).predict(points), np.float64).reshape(-1)
+    if S.shape != (n_rows(points), n) or not np.allclose(S @ probe, said, rtol=1e-5, atol=1e-7):
+        return None
+    return S
+
+
+__all__ = ["smoother_matrix"]

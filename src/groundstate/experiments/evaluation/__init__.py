@@ -1,0 +1,1 @@
+"""Claims about evaluation: scores, their spread, choosing, bounds, splits and tuning."""

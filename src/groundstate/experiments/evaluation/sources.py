@@ -1,0 +1,132 @@
+r"""Test rows, seed and training set each add their own spread to a score."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import chi2
+from sklearn.datasets import load_digits
+
+from groundstate.compute.random import Key
+from groundstate.evaluate import VariationReport, variation_report
+from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.models.linear.logistic_regression import LogisticRegression
+from groundstate.models.networks.mlp_classifier import MLPClassifier
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SETS, SEEDS = 8, 4
+
+
+def interval(sd: float, free: int) -> tuple[float, float]:
+    r"""95 % interval of a standard deviation, :math:`s\sqrt{\nu/\chi^2_\nu}`."""
+    low, high = chi2.ppf([0.975, 0.025], free)
+    return float(sd * np.sqrt(free / low)), float(sd * np.sqrt(free / high))
+
+
+@experiment(
+    "EVA-X-sources",
+    theme="evaluation",
+    title="Test rows, seed and training set add separate spread",
+    slow=True,
+)
+def sources(seed: int = 0, *, quick: bool = False) -> Result:
+    r"""The error of training set b and seed k is :math:`s_{bk} = \mu + A_b + B_k + (AB)_{bk}`, measured on
+    n test rows with :math:`\sigma^2_{test} = \mathrm{Var}(\ell)/n`. A crossed design, every seed on every
+    training set, tells the parts apart. Logistic regression has no seed: that part is 0. More
+    training rows make it matter less which they were.
+
+    Digits, 500 test rows, bootstrap training sets of 200 and of 1,000 rows; 8 training sets and 4
+    seeds of a network with 16 hidden units.
+    """
+    key = Key.of(seed)
+    X, y = load_digits(return_X_y=True)
+    X = X / 16
+    rows = key.fold("split").numpy().permutation(len(y))
+    test = rows[:500]
+    net = MLPClassifier(
+        (16,),
+        learning_rate_init=0.02,
+        batch_size=50,
+        max_iter=20,
+        tol=0.0,
+        n_iter_no_change=np.inf,
+        random_state=0,
+    )
+    recipes: dict[str, tuple[Any, int]] = {
+        "network, 200 rows": (net, 200),
+        "network, 1000 rows": (net, 1000),
+        "logistic, 200 rows": (LogisticRegression(), 200),
+        "logistic, 1000 rows": (LogisticRegression(), 1000),
+    }
+    found: dict[str, VariationReport] = {}
+    for name, (model, n) in recipes.items():
+        if quick and n == 1000 and model is net:
+            n = 600
+        found[name] = variation_report(
+            model,
+            X,
+            y,
+            SEEDS,
+            SETS,
+            split=(rows[500 : 500 + n], test),
+            random_state=key.fold("fits"),
+        )
+    table = {name: r.table() for name, r in found.items()}
+    freedom = {"test": len(test) - 1, "seed": SEEDS - 1, "train": SETS - 1}
+    ends = {name: {s: interval(v[s], f) for s, f in freedom.items()} for name, v in table.items()}
+    few, many = table["logistic, 200 rows"], table["logistic, 1000 rows"]
+    claims = [
+        *[
+            Claim.equal(f"{name}: sd over seeds", table[name]["seed"], 0.0)
+            for name in recipes
+            if name.startswith("logistic")
+        ],
+        Claim.above(
+            "network, 200 rows: sd over seeds or seeds with sets",
+            float(
+                np.hypot(
+                    table["network, 200 rows"]["seed"], table["network, 200 rows"]["interaction"]
+                )
+            ),
+            0.0,
+        ),
+        Claim.below(
+            "logistic: sd over training sets, 1,000 rows over 200",
+            many["train"] / few["train"],
+            1.0,
+        ),
+        Claim.below(
+            "network: the same",
+            table["network, 1000 rows"]["train"] / table["network, 200 rows"]["train"],
+            1.0,
+        ),
+        Claim.above("least sd by test rows", min(v["test"] for v in table.values()), 0.0),
+    ]
+    numbers = {
+        "sd": table,
+        "95 % intervals": {n: {s: list(v) for s, v in own.items()} for n, own in ends.items()},
+        "error": {n: r.scores.mean for n, r in found.items()},
+    }
+
+    def draw(figure: Figure) -> None:
+        ax = figure.subplots()
+        floor = np.zeros(len(table))
+        for j, (part, label) in enumerate(
+            (
+                ("test", "test rows"),
+                ("seed", "seed"),
+                ("train", "training set"),
+                ("interaction", "seed with set"),
+            )
+        ):
+            height = np.array([1e4 * v[part] ** 2 for v in table.values()])
+            ax.bar(range(len(table)), height, bottom=floor, color=COLOURS[j], label=label)
+            floor = floor + height
+        ax.set_xticks(range(len(table)), [name.replace(", ", "\n") for name in table])
+        ax.set(ylabel="variance of the error rate, in (1 %)²")
+        ax.legend()
+
+    return Result(claims, numbers, draw, size=(7.0, 3.8))

@@ -1,0 +1,125 @@
+"""Sections about the table, the model and the words of the page."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from groundstate.models.words import plain as plain_formula
+from groundstate.report.cells import at, table_of, words_of
+
+_GLOSSARY = (
+    (
+        "Interval",
+        "The range in which the true score lies with the stated confidence; few rows make it wide. "
+        "Accuracy has Wilson's interval, everything else is resampled (bootstrap).",
+    ),
+    (
+        "Cross-validation",
+        "Rows are cut into parts; each part is predicted by a model that learned from the others, "
+        "preparation of the columns included. Nested: the choice of the model and of its settings "
+        "is made again inside, so that it cannot flatter the score.",
+    ),
+    (
+        "≈",
+        "Cannot be told apart from the best: the difference is no larger than chance explains "
+        "(McNemar's test or a paired bootstrap, corrected for several comparisons).",
+    ),
+    (
+        "Test rows",
+        "Rows set aside before anything was learned and looked at once, when nothing was left to "
+        "choose. Copies of a row are all on one side.",
+    ),
+    (
+        "Skill",
+        "Share of the loss of a constant answer that the model saves: 1 is perfect, 0 is no better.",
+    ),
+    ("Energy", "How badly a row and an answer fit together; the prediction is the lowest."),
+)
+
+
+def outliers(told: dict[str, Any]) -> str:
+    """Rows of the highest energy."""
+    rows = told.get("outliers", [])
+    if not rows:
+        return ""
+    cells = [(f"{r['row']:,}", at(told, f"outliers.{i}.energy")) for i, r in enumerate(rows)]
+    return table_of(("row", "energy"), cells, (0, 1))
+
+
+def audit(told: dict[str, Any]) -> str:
+    """What the audit of the table said."""
+    findings = told["data"]["findings"]
+    if not findings:
+        return "<p>Nothing: no missing values, copies, constants, leaks or other traps.</p>"
+    items = [
+        f'<li><span class="tag {escape(f["severity"])}">{escape(f["severity"])}</span> '
+        f"{escape(f['sentence'])}.</li>"
+        for f in findings
+    ]
+    return "<ul>" + "\n".join(items) + "</ul>"
+
+
+def model(told: dict[str, Any]) -> str:
+    """The chosen model, its settings and what it is made of."""
+    model_of = told["model"]
+    given = ", ".join(f"{k}={v!r}" for k, v in model_of["parameters"].items() if v is not None)
+    learned = ""
+    if "columns_in" in model_of:
+        learned = (
+            f", learned from {model_of['columns_in']} columns turned into "
+            f"{model_of['numbers_in']} numbers"
+        )
+    lines = [f"<p>{escape(model_of['name'])}({escape(given)}){learned}.</p>"]
+    lines += [words_of(f"{note}.") for note in model_of.get("preparation", [])]
+    parts = model_of.get("explanation")
+    if parts:
+        rows_of = [("energy", parts["energy"]), ("learning rule", parts["rule"])]
+        rows_of += [("penalty", parts["penalty"])] if parts["penalty"] else []
+        rows_of += [("solver", parts["solver"])]
+        rows = [(kind, p["name"], plain_formula(p["formula"]), p["words"]) for kind, p in rows_of]
+        rows += [
+            ("inference", a["method"], f"{a['operation']} {a['free']}",
+             "exact" if a["exact"] else "approximate")
+            for a in parts["inference"]
+        ]  # fmt: skip
+        lines.append(table_of(("part", "name", "formula", "in words"), rows))
+    return "\n".join(lines)
+
+
+def columns(told: dict[str, Any]) -> str:
+    """Every column with its kind."""
+    table = told["data"]
+    rows = [
+        (c["name"], c["kind"], f"{c['distinct']:,}", f"{c['missing']:,}", c["role"])
+        for c in table["types"]
+    ]
+    shown = table_of(("column", "kind", "distinct values", "missing", "role"), rows[:200], (2, 3))
+    more = words_of(f"and {len(rows) - 200} more columns") if len(rows) > 200 else ""
+    notes = "".join(f"<li>{escape(note)}</li>" for note in table["notes"])
+    return shown + more + (f"<ul>{notes}</ul>" if notes else "")
+
+
+def skipped(told: dict[str, Any]) -> str:
+    """Parts that were left out."""
+    items = "".join(f"<li>{escape(part)}</li>" for part in told["skipped"])
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def glossary(told: dict[str, Any]) -> str:
+    """Words used on the page."""
+    rows = "".join(f"<dt>{escape(word)}</dt><dd>{escape(text)}</dd>" for word, text in _GLOSSARY)
+    return f"<dl>{rows}</dl>"
+
+
+def again(told: dict[str, Any]) -> str:
+    """How to get the same numbers."""
+    versions = ", ".join(f"{name} {v}" for name, v in told["reproduce"]["versions"].items())
+    return (
+        f"<pre>python reproduce.py\n{escape(told['reproduce']['command'])}</pre>\n"
+        f'<p class="words">Made with {escape(versions)}. SHA-256 of the table: '
+        f"<code>{escape(told['data']['hash'][:16])}…</code></p>"
+    )
+
+
+__all__ = ["again", "audit", "columns", "glossary", "model", "outliers", "skipped"]
