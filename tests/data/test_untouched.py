@@ -97,9 +97,7 @@ TABLES: dict[str, str] = {
 def test_table_is_fitted_as_it_is(case: str, tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text(TABLES[case])
-    found = study(
-        path, "last", models="LogisticRegression", test=0.3, folds=2, seeds=0, bootstrap=0
-    )
+    found = study(path, "last", models="LogisticRegression", test=0.3, folds=2, budget=0.01)
     told, _ = report(found)
     validate(told)
     assert found.chosen == "LogisticRegression"
@@ -130,17 +128,17 @@ def test_target_by_name_position_and_last(tmp_path: Path) -> None:
 
 
 def test_many_rows_are_read_and_fitted_within_memory(tmp_path: Path) -> None:
-    """20,000 rows × 30 columns; bench/scripts/large_table.py measures 500,000."""
+    """6,000 rows × 30 columns; bench/scripts/large_table.py measures 500,000."""
     import tracemalloc
 
     rng = np.random.default_rng(0)
-    table = rng.normal(size=(20_000, 29)).astype(np.float32)
-    y = (table[:, 0] + rng.normal(size=20_000) > 0).astype(int)
+    table = rng.normal(size=(6_000, 29)).astype(np.float32)
+    y = (table[:, 0] + rng.normal(size=6_000) > 0).astype(int)
     path = tmp_path / "large.csv"
     header = ",".join([*(f"c{j}" for j in range(29)), "y"])
     np.savetxt(path, np.c_[table, y], "%.4g", ",", header=header, comments="")
     tracemalloc.start()
-    found = study(path, "y", models="LogisticRegression", seeds=0, bootstrap=0)
+    found = study(path, "y", models="LogisticRegression", budget=0.01)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert found.design.kind == "holdout" and found.design.validation is not None

@@ -29,8 +29,9 @@ def run(
     """Measure ours and every installed peer at each size.
 
     Each contestant runs once to warm up (compilation, caches, thread pools) and once under the
-    memory meter; a run of more than 10 seconds is both at once. Then all take turns ``repeats`` times, the first of a round being another one each
-    round, and the median is kept: a slow moment of the machine falls on everybody.
+    memory meter; a run of more than 10 seconds is both at once. Then all take turns ``repeats``
+    times, the first of a round being another one each round, and the median is kept: a slow moment
+    of the machine falls on everybody.
 
     Parameters
     ----------

@@ -20,6 +20,7 @@ from groundstate.errors import Unsupported
 
 _GOLDEN = _signed(GOLDEN)
 _ONE = 1 << 32
+_AHEAD, _CELLS = 32, 1 << 22  # passes, and places, whose masks a GPU draws in one go
 
 
 class KeyedDropout(nn.Module):
@@ -60,6 +61,7 @@ class KeyedDropout(nn.Module):
         self.register_buffer("stream", torch.tensor(_signed(key.low)), persistent=False)
         self.register_buffer("count", torch.tensor(0), persistent=False)
         self.register_buffer("cut", torch.tensor(round(p * _ONE)), persistent=False)
+        self._ahead: tuple[Tensor, int, int] | None = None  # masks to come, next one, version
 
     @property
     def p(self) -> float:
@@ -71,10 +73,36 @@ class KeyedDropout(nn.Module):
             return x
         mask = self._written(x)
         if mask is None:
+            mask = self._drawn_ahead(x)
+        if mask is None:
             place = torch.arange(x.numel(), device=x.device).view(x.shape)
             mask = keep(self.stream, self.count, self.cut, place, x.dtype)
         self.count.add_(1)
         return x * mask
+
+    def _drawn_ahead(self, x: Tensor) -> Tensor | None:
+        """The mask out of a block drawn for several passes: a pass alone is many small kernels.
+
+        None where tensors are traced or captured. A count that somebody else has moved, which its
+        version tells without looking at it, makes the block worthless.
+        """
+        if torch.compiler.is_compiling() or x.device.type != "cuda" or type(x) is not Tensor:
+            return None
+        if torch.cuda.is_current_stream_capturing() or any(map(_wrapped, (x, self.stream))):
+            return None
+        return self._from_block(x)
+
+    def _from_block(self, x: Tensor) -> Tensor:
+        masks, at, version = self._ahead or (x.new_empty(0), 0, -1)
+        stale = version != self.count._version or at == len(masks)
+        if stale or masks.shape[1:] != x.shape or masks.dtype != x.dtype:
+            passes = max(1, min(_AHEAD, _CELLS // max(1, x.numel())))
+            counts = self.count + torch.arange(passes, device=x.device)
+            place = torch.arange(x.numel(), device=x.device).view(x.shape)
+            counts = counts.view(-1, *[1] * x.ndim)
+            masks, at = keep(self.stream, counts, self.cut, place, x.dtype), 0
+        self._ahead = masks, at + 1, self.count._version + 1  # the pass itself adds one
+        return masks[at]
 
     def _written(self, x: Tensor) -> Tensor | None:
         """The mask by one compiled walk; None where tensors are not plain memory of the host."""

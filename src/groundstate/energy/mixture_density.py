@@ -18,8 +18,8 @@ from groundstate.energy.spaces import Real
 from groundstate.errors import Unsupported
 from groundstate.math.gaussian_mixtures import GaussianMixtureLaw
 from groundstate.math.laws import tempered
-from groundstate.nn.mixture_head import MixtureHead
 from groundstate.nn.activations import activation as make_activation
+from groundstate.nn.mixture_head import MixtureHead
 from groundstate.nn.mlp import MLP
 
 

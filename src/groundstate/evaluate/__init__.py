@@ -67,6 +67,7 @@ from groundstate.evaluate.optimism import (
     selection_optimism,
 )
 from groundstate.evaluate.pac_bayes import Guarantee, pac_bayes
+from groundstate.evaluate.pipeline import default_pipeline
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.ranking import Ranked, rank
 from groundstate.evaluate.remedies import Remedy
@@ -187,6 +188,7 @@ __all__ = [
     "corrected_t",
     "cross_validate",
     "d2",
+    "default_pipeline",
     "fit_temperature",
     "folds",
     "holm",

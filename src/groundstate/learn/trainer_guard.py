@@ -36,17 +36,13 @@ def theta_not_finite(names: Sequence[str], step: int, epoch: int, saved: Any) ->
     )
 
 
-def diverged(first: float, now: float, epoch: int, lr: float, saved: Any) -> FloatingPointError:
-    """The objective is finite but far above its start."""
-    return FloatingPointError(
-        f"training diverges: the objective rose from {first:.6g} to {now:.6g} by epoch {epoch}; "
-        f"lower lr={lr}, set clip_norm=1.0, or scale the inputs{_kept(saved)}"
-    )
-
-
-def has_diverged(first: float, now: float) -> bool:
-    """Whether an objective has left its start for good."""
-    return now > GROWTH * max(1.0, abs(first))
+def check_progress(first: float, now: float, epoch: int, lr: float, saved: Any) -> None:
+    """Refuse an objective that has left its start for good."""
+    if now > GROWTH * max(1.0, abs(first)):
+        raise FloatingPointError(
+            f"training diverges: the objective rose from {first:.6g} to {now:.6g} by epoch {epoch}; "
+            f"lower lr={lr}, set clip_norm=1.0, or scale the inputs{_kept(saved)}"
+        )
 
 
 def bad_parameters(named: Sequence[tuple[str, Tensor]]) -> list[str]:
@@ -135,8 +131,7 @@ __all__ = [
     "bad_parameters",
     "check_labels",
     "check_outputs",
-    "diverged",
-    "has_diverged",
+    "check_progress",
     "not_finite",
     "theta_not_finite",
     "too_few_to_normalise",

@@ -16,6 +16,7 @@ from groundstate.compute.random import GOLDEN, seeded
 from groundstate.compute.thread_policy import for_steps
 from groundstate.errors import Unsupported
 from groundstate.learn import trainer_guard as guard
+from groundstate.learn import trainer_state as states
 from groundstate.learn.base import Batch, History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.checkpoint import Checkpoint
@@ -30,7 +31,6 @@ from groundstate.learn.trainer_optimizers import Update, couples_decay
 from groundstate.learn.trainer_penalty import Regulariser
 from groundstate.learn.trainer_precision import Precision
 from groundstate.learn.trainer_shards import Shards
-from groundstate.learn.trainer_state import RunState, about, deterministic, global_generators
 
 if TYPE_CHECKING:
     from groundstate.learn.trainer import Stochastic
@@ -50,11 +50,9 @@ class Training:
             guard.check_labels(self.energy, problem.resident)
         self.generator = problem.key.fold("noise").torch(self.device)
         self.feed = Feed(
-            problem,
-            settings.batch_size,
-            replacement=settings.replacement,
+            problem, settings.batch_size, replacement=settings.replacement,
             drop_last=settings.drop_last,
-        )
+        )  # fmt: skip
         self.steps = -(-self.feed.steps // settings.accumulate)  # of an epoch, 0 when unknown
         self.shards = Shards()
         self.spread: FullyShared | None = None
@@ -67,7 +65,7 @@ class Training:
         self._make_optimizers()
         self.plain = self.precision.half is None and not self.compiled.active
         self.mask = problem.key.fold("mask", self.shards.rank).low
-        self.lent = global_generators(self.device)
+        self.lent = states.global_generators(self.device)
         self.history = History(solver="Stochastic")
         self.losses: list[Tensor] = []  # of the current epoch and not read yet, on the device
         self.values: list[float] = []  # of the current epoch, read
@@ -111,7 +109,7 @@ class Training:
 
     def run(self) -> History:
         settings, history = self.settings, self.history
-        kept = RunState(self)
+        kept = states.RunState(self)
         run = Run(self.problem, history, settings.max_epochs, state=kept.state, restore=kept.load)
         self.progress, run.lr = run, settings.lr
         watching = [*self.problem.callbacks, *([self.plateau] if self.plateau else [])]
@@ -121,10 +119,10 @@ class Training:
         self.rule.train()
         with ExitStack() as stack:
             n = stack.enter_context(for_steps(self._macs(), self.device))
-            history.about = about(self, n)
+            history.about = states.about(self, n)
             stack.enter_context(self.precision.products())
             stack.enter_context(synchronised(self.energy, settings.sync_norm))
-            stack.enter_context(deterministic(settings.deterministic))
+            stack.enter_context(states.deterministic(settings.deterministic))
             key = self.problem.key.fold("mask")
             stack.enter_context(seeded(key))
             # one network drops the same units alone and in a population; shards drop their own
@@ -389,27 +387,13 @@ class Training:
         history.seconds.append(seconds)
         run.examples += math.fsum(weights)
         if terms is not None:
-            self._record(terms)
+            states.record(self, terms)
         kept = [(v, w) for v, w in zip(losses, weights, strict=True) if math.isfinite(v)]
         objective = math.fsum(v * w for v, w in kept) / math.fsum(w for _, w in kept)
         if self.rule.is_objective:
             self.first = objective if math.isnan(self.first) else self.first
-            if guard.has_diverged(self.first, objective):
-                lr = self.settings.lr
-                raise guard.diverged(self.first, objective, run.epoch, lr, self.saved)
+            guard.check_progress(self.first, objective, run.epoch, self.settings.lr, self.saved)
         return objective
-
-    def _record(self, terms: Callable[[], Any]) -> None:
-        training = self.energy.training
-        moving = any(True for _ in self.energy.buffers())
-        if moving:  # looking must not change running statistics
-            self.energy.eval()
-        with torch.enable_grad() if self.rule.needs_gradient else torch.no_grad():
-            last = terms()
-            self.history.positive.append(float(last.positive.detach().mean()))
-            self.history.contrast.append(float(last.contrast.detach().mean()))
-        if moving:
-            self.energy.train(training)
 
 
 __all__ = ["Training"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +117,21 @@ def about(training: Training, threads: int) -> dict[str, Any]:
             "numpy": np.__version__,
         },
     }
+
+
+def record(training: Training, terms: Callable[[], Any]) -> None:
+    """Mean energies of the targets and of what they are contrasted with, into the history."""
+    energy, rule, history = training.energy, training.rule, training.history
+    was_training = energy.training
+    moving = any(True for _ in energy.buffers())
+    if moving:  # looking must not change running statistics
+        energy.eval()
+    with torch.enable_grad() if rule.needs_gradient else torch.no_grad():
+        last = terms()
+        history.positive.append(float(last.positive.detach().mean()))
+        history.contrast.append(float(last.contrast.detach().mean()))
+    if moving:
+        energy.train(was_training)
 
 
 @contextmanager
@@ -241,6 +256,7 @@ __all__ = [
     "deterministic",
     "global_generators",
     "keyed_layers",
+    "record",
     "load_module",
     "pack_optimizer",
     "pack_random",

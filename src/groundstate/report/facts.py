@@ -190,7 +190,9 @@ def energies(found: Assessment) -> np.ndarray[Any, np.dtype[np.float64]] | None:
     at = np.arange(rows.n_rows), found.truth.astype(np.int64)
     own = table[at].copy()
     table[at] = np.inf
-    return np.asarray(table.min(1) - own, np.float64)
+    with np.errstate(invalid="ignore"):
+        gap = np.asarray(table.min(1) - own, np.float64)
+    return np.where(np.isnan(gap), 0.0, gap)  # both impossible: no gap
 
 
 def weights(model: Any) -> list[dict[str, Any]]:

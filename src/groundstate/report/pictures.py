@@ -38,8 +38,8 @@ def draw_all(found: Assessment, told: dict[str, Any]) -> list[Picture]:
         drawn += evidence.of_probabilities(found, told)
     drawn += evidence.of_facts(told)
     gap = energies(found)
-    if gap is not None:
-        drawn.append(energy_picture(gap, found.task))
+    if gap is not None and np.isfinite(gap).sum() > 1:
+        drawn.append(energy_picture(gap[np.isfinite(gap)], found.task))
     history = getattr(inner_of(found.model), "history_", None)
     if history is not None and len(history.objective) > 2:
         drawn.append(learning(history.objective, history.solver))

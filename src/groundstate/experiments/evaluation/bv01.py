@@ -45,13 +45,13 @@ def bv01(seed: int = 0, *, quick: bool = False) -> Result:
     :math:`\tfrac14\{4p(1-p) + 4q(1-q) + 4(p-q)^2\} = p(1-q) + q(1-p)`. Deeper trees follow the data:
     less bias, more variance; the noise stays.
 
-    Trees of depth 1 to 8 on 80 rows, 300 training sets each, p(y | x) known on a grid.
+    Trees of depth 1 to 8 on 80 rows, the same 300 training sets for each, p(y | x) known on a grid.
     """
-    refits = 60 if quick else 300
+    refits = 100 if quick else 300
     p = chance(GRID)
     rows, worst = [], 0.0
     for depth in DEPTHS:
-        q = answers(Key.of(seed).fold("depth", depth), depth, refits)
+        q = answers(Key.of(seed).fold("sets"), depth, refits)
         a, b, c = p * (1 - p), q * (1 - q), (p - q) ** 2
         loss = p * (1 - q) + q * (1 - p)
         worst = max(worst, float(np.abs(a + b + c - loss).max()))

@@ -45,7 +45,6 @@ def neighbours(d: int) -> int:
     "EVA-X-curse",
     theme="evaluation",
     title="A fixed sample covers nothing in high dimension",
-    slow=True,
 )
 def curse(seed: int = 0, *, quick: bool = False) -> Result:
     r"""The cube of d dimensions has :math:`2^d` corners: :math:`10^{12}` rows reach a share of

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from groundstate.compute.random import Key
+from groundstate.compute.random import Key, seeded
 from groundstate.evaluate.metrics import dice as dice_score
 from groundstate.evaluate.metrics import hausdorff, iou
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
@@ -40,7 +40,8 @@ def train(
     loss: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor, key: Key, epochs: int
 ) -> nn.Module:
     """Two layers of convolutions, Adam, one loss."""
-    net = nn.Sequential(nn.Conv2d(1, 6, 3, padding=1), nn.ReLU(), nn.Conv2d(6, 1, 3, padding=1))
+    with seeded(key.fold("layers")):  # layers draw weights from the shared stream when made
+        net = nn.Sequential(nn.Conv2d(1, 6, 3, padding=1), nn.ReLU(), nn.Conv2d(6, 1, 3, padding=1))
     init_(net, "he", generator=key.fold("init").torch())
     order = key.fold("order").torch()
     steps = torch.optim.Adam(net.parameters(), lr=0.01)

@@ -40,7 +40,6 @@ def part(X: F64, y: I64, fold: Split) -> tuple[float, F64, dict[str, float]]:
     "EVA-X-kfold",
     theme="evaluation",
     title="Five folds judge more surely than one hold-out",
-    slow=True,
 )
 def kfold(seed: int = 0, *, quick: bool = False) -> Result:
     r"""One fifth held out is judged on n/5 rows, with a standard deviation near

@@ -13,7 +13,7 @@ from groundstate.data.generators import xor
 from groundstate.energy.network import NetworkClassEnergy, NetworkEnergy
 from groundstate.energy.network_location import LocationHead
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.experiments.neural.panels import network_of, settle
+from groundstate.experiments.neural.panels import network_of
 from groundstate.experiments.tools import plane, scatter
 from groundstate.learn import learn_population
 from groundstate.learn.losses import bce
@@ -150,6 +150,5 @@ def activation(seed: int = 0, *, quick: bool = False) -> Result:
             ax.plot(z.detach(), d, color=COLOURS[1], linewidth=0.9)
             ax.set_title(kind, fontsize=8)
             ax.tick_params(labelsize=6)
-        settle(figure)
 
     return Result(claims, numbers, draw, size=(11.5, 5.4))

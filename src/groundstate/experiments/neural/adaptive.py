@@ -11,7 +11,6 @@ from torch import Tensor
 from groundstate.compute.random import Key
 from groundstate.energy.network import NetworkClassEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.experiments.neural.panels import settle
 from groundstate.learn import Regret, SoftMin, Stochastic, fit, learn_population, reference_optim
 from groundstate.nn import MLP
 
@@ -130,6 +129,5 @@ def adaptive(seed: int = 0, *, quick: bool = False) -> Result:
         right.set(title="regret, with its slope", xlabel="t")
         for ax in (middle, right):
             ax.legend()
-        settle(figure)
 
     return Result(claims, numbers, draw, size=(11.0, 3.4))

@@ -14,7 +14,6 @@ from groundstate.compute.device import threads
 from groundstate.compute.random import Key
 from groundstate.energy.network import NetworkClassEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.experiments.neural.panels import settle
 from groundstate.experiments.tools import blobs
 from groundstate.learn import AlternatingTargets, SoftMin, fit
 from groundstate.learn.gradients import gradcheck, jacobian
@@ -154,6 +153,5 @@ def backprop(seed: int = 0, *, quick: bool = False) -> Result:
         right.set(title="loss with targets for the layers (dots: new targets)", xlabel="inner step")
         for ax in (left, right):
             ax.legend()
-        settle(figure)
 
     return Result(claims, numbers, draw, seconds=times, size=(9.5, 3.5))

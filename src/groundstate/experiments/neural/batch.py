@@ -11,7 +11,6 @@ from groundstate.compute.random import Key
 from groundstate.energy.network import NetworkEnergy
 from groundstate.energy.network_location import LocationHead
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.experiments.neural.panels import settle
 from groundstate.learn import NLL, PathRecorder, Stochastic, fit, fit_population
 from groundstate.math.optim import landscape
 
@@ -156,6 +155,5 @@ def batch(seed: int = 0, *, quick: bool = False) -> Result:
         right.set(title="where those stuck elsewhere end", xlabel="θ₀", ylabel="θ₁", xlim=(-10, 10),
                   ylim=(2.5, 22.5))  # fmt: skip
         right.legend()
-        settle(figure)
 
     return Result(claims, numbers, draw, size=(9.5, 3.8))

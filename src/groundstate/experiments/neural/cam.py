@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from groundstate.compute.random import Key
 from groundstate.energy.network import NetworkClassEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.experiments.neural.panels import network_of, settle
+from groundstate.experiments.neural.panels import network_of
 from groundstate.learn import learn
 from groundstate.models.networks.cam import cam as activation_map
 from groundstate.models.networks.cam import grad_cam
@@ -41,10 +41,11 @@ def images(key: Key, n: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def network(generator: torch.Generator) -> nn.Sequential:
-    net = nn.Sequential(
-        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Conv2d(8, 16, 3), nn.ReLU(),
-        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, len(SHAPES)),
-    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):  # weights of torch's own are drawn over, draws undone
+        net = nn.Sequential(
+            nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Conv2d(8, 16, 3), nn.ReLU(),
+            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, len(SHAPES)),
+        )  # fmt: skip
     init_(net, generator=generator)
     return net
 
@@ -109,6 +110,5 @@ def cam(seed: int = 0, *, quick: bool = False) -> Result:
             row, column = divmod(int(best[i].argmax()), best.shape[-1])
             ax.plot(column + 2, row + 2, "x", color=COLOURS[0], markersize=6)
             ax.set(xticks=[], yticks=[], xlim=(-0.5, 15.5), ylim=(15.5, -0.5))
-        settle(figure)
 
     return Result(claims, numbers, draw, size=(9.0, 3.3))

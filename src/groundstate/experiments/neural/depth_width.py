@@ -11,7 +11,7 @@ from groundstate.compute.random import Key
 from groundstate.energy.network import NetworkEnergy
 from groundstate.energy.network_location import LocationHead
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.experiments.neural.panels import network_of, settle
+from groundstate.experiments.neural.panels import network_of
 from groundstate.learn import PopulationResult, learn_population
 from groundstate.nn import MLP
 
@@ -91,6 +91,5 @@ def depth_width(seed: int = 0, *, quick: bool = False) -> Result:
                 axes[3].semilogy([4 * i + j] * SEEDS, each, ".", color=colour, markersize=4)
         axes[3].set_xticks([1, 5], list(errors))
         axes[3].set(title="squared error of 16 starts")
-        settle(figure)
 
     return Result(claims, numbers, draw, size=(11.5, 3.0))

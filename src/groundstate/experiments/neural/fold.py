@@ -11,7 +11,7 @@ from groundstate.compute.random import Key
 from groundstate.data.generators import spirals
 from groundstate.energy.network import NetworkClassEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.experiments.neural.panels import network_of, settle
+from groundstate.experiments.neural.panels import network_of
 from groundstate.learn import learn_population
 from groundstate.nn import MLP, construct, linear_regions, region_bounds
 
@@ -82,6 +82,5 @@ def fold(seed: int = 0, *, quick: bool = False) -> Result:
             axes[4].loglog(*pairs[pairs[:, 0] < 1000].T, color=colour, label=f"K = {K}")
         axes[4].set(title="most regions by folding", xlabel="parameters")
         axes[4].legend()
-        settle(figure)
 
     return Result(claims, numbers, draw, size=(13.0, 2.9))

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.experiments.neural.panels import settle
 from groundstate.learn.gradients import jacobian
 from groundstate.nn import Residual, init_
 
@@ -54,7 +53,9 @@ KINDS = ("plain tanh", "residual", "gated, bias 3", "gated, bias 0")
 def norms(kind: str, key: Key, shared: bool) -> list[float]:
     r"""Largest singular value of :math:`\partial h_t/\partial h_0` for t = 1 … 100."""
     g = key.fold("weights").torch()
-    cell = init_(layer(kind), "torch", g).double()
+    with torch.random.fork_rng(devices=[]):  # weights of torch's own are drawn over, draws undone
+        cell = layer(kind)
+    cell = init_(cell, "torch", g).double()
     h = torch.randn(WIDTH, generator=key.fold("start").torch(), dtype=torch.float64)
     J = torch.eye(WIDTH, dtype=torch.float64)
     found = []
@@ -105,6 +106,5 @@ def gate(seed: int = 0, *, quick: bool = False) -> Result:
         ax.set(title="largest singular value of ∂h_T/∂h_0 (dashed: one layer repeated)",
                xlabel="T", ylim=(1e-26, 1e6))  # fmt: skip
         ax.legend(loc="lower left")
-        settle(figure)
 
     return Result(claims, numbers, draw, size=(7.0, 3.6))

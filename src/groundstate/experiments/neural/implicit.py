@@ -11,7 +11,6 @@ from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.experiments.neural.panels import settle
 from groundstate.math.optim import flow, gradient_descent, modified_loss
 
 if TYPE_CHECKING:
@@ -125,6 +124,5 @@ def implicit(seed: int = 0, *, quick: bool = False) -> Result:
         right.set(title="error after a pass, mean over orders", xlabel="α")
         for ax in (left, right):
             ax.legend()
-        settle(figure)
 
     return Result(claims, numbers, draw, size=(9.0, 3.8))

@@ -9,7 +9,6 @@ import torch
 from groundstate.compute.random import Key
 from groundstate.energy import LinearEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.experiments.neural.panels import settle
 from groundstate.experiments.tools import accuracy, blobs, regions
 from groundstate.learn import Perceptron, Stochastic, fit
 from groundstate.learn.gradients import adapt_input
@@ -73,6 +72,5 @@ def input(seed: int = 0, *, quick: bool = False) -> Result:
         left.set(title="rows move into the region of their label", aspect="equal")
         right.semilogy(loss.clamp_min(1e-4), color=COLOURS[0])
         right.set(title=f"loss; unseen accuracy stays {after['unseen']:.3f}", xlabel="step")
-        settle(figure)
 
     return Result(claims, numbers, draw, size=(9.0, 3.8))

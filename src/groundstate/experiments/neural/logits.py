@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.experiments.neural.panels import settle
 from groundstate.learn.losses import bce, bce_from_probability
 
 if TYPE_CHECKING:
@@ -74,6 +73,5 @@ def logits(seed: int = 0, *, quick: bool = False) -> Result:
         right.set(title="its slope", xlabel="s, the label is 0")
         for ax in (left, right):
             ax.legend()
-        settle(figure)
 
     return Result(claims, numbers, draw, size=(8.0, 3.2))

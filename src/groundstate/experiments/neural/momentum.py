@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.experiments.neural.panels import settle
 from groundstate.learn import reference_optim
 
 if TYPE_CHECKING:
@@ -89,6 +88,5 @@ def momentum(seed: int = 0, *, quick: bool = False) -> Result:
         right.set(title="½θ²: the swing below 0", xlabel="step", ylabel="θ")
         for ax in (left, middle, right):
             ax.legend(loc="upper right")
-        settle(figure)
 
     return Result(claims, numbers, draw, size=(11.0, 3.5))

@@ -11,7 +11,6 @@ from groundstate.compute.device import threads
 from groundstate.compute.random import Key
 from groundstate.energy.network import NetworkClassEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.experiments.neural.panels import settle
 from groundstate.learn import NLL, Stochastic, fit, fit_population
 from groundstate.nn import MLP
 
@@ -88,6 +87,5 @@ def population(seed: int = 0, *, quick: bool = False) -> Result:
                       label="as one program")  # fmt: skip
             ax.set(title=f"batches of {size}", xlabel="nets", ylabel="seconds")
             ax.legend()
-        settle(figure)
 
     return Result(claims, numbers, draw, seconds={**spent, "share": share}, size=(8.5, 3.4))

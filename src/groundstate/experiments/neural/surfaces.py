@@ -10,7 +10,6 @@ from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.experiments.base import Claim, Result, experiment
-from groundstate.experiments.neural.panels import settle
 from groundstate.experiments.tools import blobs
 from groundstate.learn import margin_loss, perceptron_loss, softmin_loss, zero_one
 from groundstate.math.optim import landscape
@@ -101,6 +100,5 @@ def surfaces(seed: int = 0, *, quick: bool = False) -> Result:
             ax.plot_surface(a.numpy(), b.numpy(), seen.values.numpy(), cmap="viridis",
                             rcount=49, ccount=49, linewidth=0, antialiased=False, rasterized=True)  # fmt: skip
             ax.set(title=name, xlabel="w₁", ylabel="w₂")
-        settle(figure)
 
     return Result(claims, numbers, draw, size=(14.0, 3.0))

@@ -12,7 +12,6 @@ from groundstate.compute.device import threads
 from groundstate.compute.random import Key
 from groundstate.energy.network import NetworkClassEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.experiments.neural.panels import settle
 from groundstate.learn import learn
 from groundstate.nn import MLP
 from groundstate.nn.transfer import transfer as carry
@@ -130,6 +129,5 @@ def transfer(seed: int = 0, *, quick: bool = False) -> Result:
         last.bar(range(3), list(unrelated.values()), color=COLOURS[:3])
         last.set_xticks(range(3), WAYS)
         last.set(title="0–4 → 5–9, two per class", ylim=(0, 1))
-        settle(figure)
 
     return Result(claims, numbers, draw, size=(11.0, 3.4))

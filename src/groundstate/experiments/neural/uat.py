@@ -14,7 +14,7 @@ from groundstate.compute.random import Key
 from groundstate.energy.network import NetworkEnergy
 from groundstate.energy.network_location import LocationHead
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.experiments.neural.panels import network_of, settle
+from groundstate.experiments.neural.panels import network_of
 from groundstate.learn import learn_population
 from groundstate.nn import MLP, construct
 
@@ -140,6 +140,5 @@ def uat(seed: int = 0, *, quick: bool = False) -> Result:
             right.plot(place, last.weight[0].detach(), ".", color=colour, label=label)
         right.set(title="sin x: output weights by place", xlabel="−b/w", xlim=(-8, 8))
         right.legend()
-        settle(figure)
 
     return Result(claims, numbers, draw, size=(11.5, 3.5))
