@@ -127,6 +127,9 @@ def variation(
         found["train"], found["advice"] = report.train, report.advice
         if random and several >= 2:
             found["seed"], found["interaction"] = report.seed, report.interaction
+    for name in ("seed", "train"):  # the last bits of equal numbers are no spread
+        if found[name] is not None and found[name] < 1e-12:
+            found[name] = 0.0
     return found
 
 

@@ -76,13 +76,13 @@ def pseudo(seed: int = 0, *, quick: bool = False) -> Result:
     teaches itself its random guesses; with :math:`\alpha` growing from 0 to 3 between steps 50 and 300
     the guesses are mostly right when they begin to count. Self-training adds rows with
     :math:`\max_yp(y\mid x) > \tau` and learns again: a low :math:`\tau` adds wrong labels, a high one
-    few. Probabilities have to mean something for that: under a stronger penalty (C = 1 instead of 10)
-    only some classes ever pass 0.8, and self-training harms. Whether any of it helps depends on the data: two moons with three labels each are a
-    counter-example, since their few labels draw the border through both moons.
+    few. It needs probabilities that rise alike: under a stronger penalty, C = 1, only the easy classes
+    pass 0.8, the others are crowded out, and self-training harms (a number beside the claims).
+    Whether any of it helps depends on the data: two moons with three labels each gain nothing.
 
-    Digits of 8 × 8 with five labels per class, 1,250 rows without one and 497 to judge; moons of noise 0.1 with
-    6 labels, 294 without and 300 to judge. 32 hidden units, 400 full steps of Adam with rate 0.01;
-    logistic regression with C = 10 for self-training. Means over six draws of rows and weights.
+    Digits of 8 × 8 with five labels per class, 1,250 rows without one and 497 to judge; moons of noise
+    0.1 with 6 labels, 294 without and 300 to judge. 32 hidden units, 400 full steps of Adam with rate
+    0.01; logistic regression with C = 10 for self-training. Means over six draws of rows and weights.
     """
     key = Key.of(seed)
     pixels, digit = load_digits(return_X_y=True)
@@ -122,8 +122,8 @@ def pseudo(seed: int = 0, *, quick: bool = False) -> Result:
     ]  # fmt: skip
     ends = {name: {way: [path[-1] for path in rows] for way, rows in ways.items()}
             for name, ways in paths.items()}  # fmt: skip
-    numbers = {"digits": digits, "moons": moons, "self-training": trained, "self-training, C = 1": unsure,
-               "draws": ends}  # fmt: skip
+    numbers = {"digits": digits, "moons": moons, "self-training": trained,
+               "self-training, C = 1": unsure, "draws": ends}  # fmt: skip
 
     def draw(figure: Figure) -> None:
         *axes, last = figure.subplots(1, 3, width_ratios=(1.2, 1.2, 0.9))
