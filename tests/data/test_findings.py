@@ -53,9 +53,9 @@ def test_clean_tables_are_clean() -> None:
         ({"y": ["rare"] * 2 + ["u", "v"] * 99}, "tiny_classes", "warning", 1, "'rare'"),
         ({"y": ["same"] * N}, "one_class", "serious", 1, "nothing to learn"),
         ({"y": ["u", None] * 100}, "missing_target", "warning", 100, "100 rows without"),
-        ({"leak": np.where(Y == 1, "yes", "no")}, "leak", "warning", 1.0, "'leak' alone predicts"),
-        ({"leak": Y * 10 + NOISE}, "leak", "warning", 1.0, "'leak' alone predicts"),
-        ({"y": NOISE * 3 + 1}, "leak", "warning", 1.0, "'noise' alone predicts 'y'"),
+        ({"leak": np.where(Y == 1, "yes", "no")}, "leak", "serious", 1.0, "'leak' alone predicts"),
+        ({"leak": Y * 10 + NOISE}, "leak", "serious", 1.0, "'leak' alone predicts"),
+        ({"y": NOISE * 3 + 1}, "leak", "serious", 1.0, "'noise' alone predicts 'y'"),
         ({"c": [f"w{i % 80}" for i in range(N)]}, "many_levels", "info", 80, "80 levels"),
     ],
 )

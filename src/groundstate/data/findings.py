@@ -81,7 +81,7 @@ def audit(table: Any, target: str | int | None = None) -> list[Finding]:
     found = [*_columns(chosen), *_rows(chosen)]
     if chosen.target is not None:
         found += [*_target(chosen), *_leaks(chosen)]
-    return sorted(found, key=lambda finding: _ORDER[finding.severity])
+    return sorted(found, key=lambda finding: (_ORDER[finding.severity], finding.code != "leak"))
 
 
 def _columns(table: Table) -> Iterator[Finding]:
@@ -295,7 +295,7 @@ def _leaks(table: Table) -> Iterator[Finding]:
         if score is not None:
             yield Finding(
                 "leak",
-                "warning",
+                "serious",
                 f"{column.name!r} alone predicts {table.target!r} almost perfectly "
                 f"({score:.1%}); check that it is known before the outcome",
                 score,

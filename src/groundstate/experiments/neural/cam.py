@@ -104,8 +104,8 @@ def cam(seed: int = 0, *, quick: bool = False) -> Result:
 
     def draw(figure: Figure) -> None:
         for ax, i in zip(figure.subplots(2, 6).flat, range(12)):
-            ax.imshow(shown[i, 0], cmap="gray_r", vmin=-0.3, vmax=1.3, rasterized=True)
-            ax.imshow(best[i].clamp_min(0), cmap="Reds", alpha=0.5, rasterized=True,
+            ax.imshow(shown[i, 0].numpy(), cmap="gray_r", vmin=-0.3, vmax=1.3, rasterized=True)
+            ax.imshow(best[i].clamp_min(0).numpy(), cmap="Reds", alpha=0.5, rasterized=True,
                       extent=(1.5, SIDE - 2.5, SIDE - 2.5, 1.5))  # fmt: skip
             row, column = divmod(int(best[i].argmax()), best.shape[-1])
             ax.plot(column + 2, row + 2, "x", color=COLOURS[0], markersize=6)
