@@ -22,7 +22,7 @@ from groundstate.tune.spaces import default_space
 
 if TYPE_CHECKING:
     from groundstate.tune.cem import CEMSampler as CEMSampler
-    from groundstate.tune.hypergradient import hypergradient as hypergradient
+    from groundstate.tune.hypergradients import hypergradient as hypergradient
     from groundstate.tune.learn import Learn as Learn
     from groundstate.tune.prior import PriorSampler as PriorSampler
     from groundstate.tune.smbo import SMBOSampler as SMBOSampler
@@ -34,7 +34,7 @@ _LAZY = {
     "PriorSampler": "groundstate.tune.prior",
     "SMBOSampler": "groundstate.tune.smbo",
     "Tune": "groundstate.tune.tuning",
-    "hypergradient": "groundstate.tune.hypergradient",
+    "hypergradient": "groundstate.tune.hypergradients",
 }
 
 __all__ = [

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from groundstate.errors import Unsupported
-from groundstate.tune.hypergradient import Problem, Risk, hypergradient
+from groundstate.tune.hypergradients import Problem, Risk, hypergradient
 from groundstate.tune.learn import fit
 from groundstate.tune.rows import Rows
 from groundstate.tune.space import Real, Space
