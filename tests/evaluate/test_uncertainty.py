@@ -102,8 +102,9 @@ def test_random_features_interpolate_from_p_equal_n() -> None:
 
 
 def test_alexnet_has_fifty_parameters_per_image() -> None:
-    torch = pytest.importorskip("torch")
-    nn = torch.nn
+    import torch
+    from torch import nn
+
     with torch.device("meta"):
         net = nn.Sequential(
             nn.Conv2d(3, 64, 11, 4, 2), nn.Conv2d(64, 192, 5, 1, 2), nn.Conv2d(192, 384, 3, 1, 1),
