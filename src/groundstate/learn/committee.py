@@ -147,9 +147,9 @@ class _Fit:
             self.energy.empty()
         bags = history.extra.setdefault("bags", [])
         outside = _Outside(self.energy, self.x) if solver.out_of_bag else None
-        todo = range(done, len(solver.members))
-        with Monitor(self.problem.callbacks, Run(self.problem, history, len(todo))) as monitor:
-            for t, (own, columns, weight) in zip(todo, self._fitted(todo)):
+        rest = range(done, len(solver.members))
+        with Monitor(self.problem.callbacks, Run(self.problem, history, len(rest))) as monitor:
+            for t, (own, columns, weight) in zip(rest, self._fitted(rest)):
                 a = 1.0 if solver.weights is None else solver.weights[t]
                 self.energy.add(own, a, columns)
                 bags.append(weight)  # type: ignore[arg-type]
@@ -164,32 +164,32 @@ class _Fit:
             history.extra["out_of_bag"] = outside.mean()  # type: ignore[assignment]
         return history
 
-    def _together(self, todo: range) -> list[tuple[Energy, None, F64 | None]] | None:
+    def _together(self, rest: range) -> list[tuple[Energy, None, F64 | None]] | None:
         """Members of one kind as one program, where they can be."""
-        if not todo:
+        if not rest:
             return None
-        kinds = {id(self.solver.members[t]) for t in todo}
+        kinds = {id(self.solver.members[t]) for t in rest}
         fit_all = (
-            getattr(self.solver.members[todo[0]], "together", None) if len(kinds) == 1 else None
+            getattr(self.solver.members[rest[0]], "together", None) if len(kinds) == 1 else None
         )
-        keys = [self.problem.key.fold("member", t) for t in todo]
-        if fit_all is None or len(todo) < 2 or any(self.seen(key) is not None for key in keys):
+        keys = [self.problem.key.fold("member", t) for t in rest]
+        if fit_all is None or len(rest) < 2 or any(self.seen(key) is not None for key in keys):
             return None
         bags = [self.bag(key) for key in keys]
         rows = [None if b is None else torch.from_numpy(b).to(self.x.device) for b in bags]
         found = fit_all(self.x, self.y, rows, [key.fold("fit") for key in keys])
         return None if found is None else [(e, None, b) for e, b in zip(found, bags, strict=True)]
 
-    def _fitted(self, todo: range) -> Iterator[tuple[Energy, list[int] | None, F64 | None]]:
-        together = self._together(todo)
+    def _fitted(self, rest: range) -> Iterator[tuple[Energy, list[int] | None, F64 | None]]:
+        together = self._together(rest)
         if together is not None:
             yield from together
             return
         if self.solver.threads <= 1:
-            yield from map(self.member, todo)
+            yield from map(self.member, rest)
             return
         with ThreadPoolExecutor(self.solver.threads) as pool:
-            yield from pool.map(self.member, todo)
+            yield from pool.map(self.member, rest)
 
 
 class _Outside:

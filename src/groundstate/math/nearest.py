@@ -59,12 +59,12 @@ class NearestRows:
         """Distances and indices ``(q, k)``, the nearest first."""
         x = np.ascontiguousarray(x, dtype=self.rows.dtype)
         out, found = np.empty((len(x), k)), np.empty((len(x), k), np.int64)
-        todo = np.arange(len(x))
+        waiting = np.arange(len(x))
         for level in self._levels(len(x), k):
-            if len(todo):
-                todo = todo[self._settle(level, x, k, todo, out, found)]
-        if len(todo):
-            self._direct(x, todo, out, found)
+            if len(waiting):
+                waiting = waiting[self._settle(level, x, k, waiting, out, found)]
+        if len(waiting):
+            self._direct(x, waiting, out, found)
         return np.sqrt(out), found
 
     def _levels(self, queries: int, k: int) -> tuple[Any, ...]:
@@ -76,14 +76,14 @@ class NearestRows:
         return (torch.float32, torch.float64)
 
     def _settle(
-        self, level: Any, x: NDArray[Any], k: int, todo: NDArray[Any], out: Any, found: Any
+        self, level: Any, x: NDArray[Any], k: int, waiting: NDArray[Any], out: Any, found: Any
     ) -> NDArray[np.bool_]:
         """Answer the listed queries where that is sure; where it is not is returned."""
-        open_ = np.zeros(len(todo), np.bool_)
+        open_ = np.zeros(len(waiting), np.bool_)
 
         def block(lo: int, hi: int) -> None:
             torch.set_num_threads(1)  # of this worker only
-            rows = todo[lo:hi]
+            rows = waiting[lo:hi]
             part = x[rows]
             value, index, floor = self._candidates(level, part, k)
             o, f = np.empty((len(part), k)), np.empty((len(part), k), np.int64)
@@ -91,13 +91,13 @@ class NearestRows:
             out[rows], found[rows] = o, f
 
         step, looked = 2048 if level == "tree" else QUERIES, 0
-        if level is torch.float32 and len(todo) > 4 * step:  # is single precision enough?
+        if level is torch.float32 and len(waiting) > 4 * step:  # is single precision enough?
             looked = LOOK
             self._over(block, [(0, looked)])
             if open_[:looked].mean() > 0.5:
                 open_[looked:] = True
                 return open_
-        self._over(block, _even(looked, len(todo), step))
+        self._over(block, _even(looked, len(waiting), step))
         return open_
 
     def _candidates(self, level: Any, x: NDArray[Any], k: int) -> tuple[Any, Any, Any]:
@@ -133,9 +133,9 @@ class NearestRows:
             self._sides[level] = (torch.cat([rows, norm], 1).to(level), float(norm.max()))
         return self._sides[level]
 
-    def _direct(self, x: NDArray[Any], todo: NDArray[Any], out: Any, found: Any) -> None:
+    def _direct(self, x: NDArray[Any], waiting: NDArray[Any], out: Any, found: Any) -> None:
         def block(lo: int, hi: int) -> None:
-            rows = todo[lo:hi]
+            rows = waiting[lo:hi]
             o, f = (
                 np.empty((len(rows), out.shape[1])),
                 np.empty((len(rows), out.shape[1]), np.int64),
@@ -143,8 +143,10 @@ class NearestRows:
             kernels.direct(x[rows], self.rows, o, f)
             out[rows], found[rows] = o, f
 
-        step = max(1, min(64, len(todo) // 2))
-        self._over(block, [(lo, min(lo + step, len(todo))) for lo in range(0, len(todo), step)])
+        step = max(1, min(64, len(waiting) // 2))
+        self._over(
+            block, [(lo, min(lo + step, len(waiting))) for lo in range(0, len(waiting), step)]
+        )
 
     @staticmethod
     def _over(block: Any, bounds: list[tuple[int, int]]) -> None:
