@@ -73,8 +73,8 @@ def audit(table: Any, target: str | int | None = None) -> list[Finding]:
     >>> rows = {"a": [1, 2, 3, 4] * 20, "b": [7] * 80, "y": ["u", "v", "u", "v"] * 20}
     >>> for finding in audit(rows, "y"):
     ...     print(finding.severity, finding.code, finding.columns)
+    serious leak ('a',)
     warning duplicate_rows ()
-    warning leak ('a',)
     info constant ('b',)
     """
     chosen = read(table, target=target)
