@@ -223,7 +223,7 @@ def test_terms_are_those_of_the_rule(head: str) -> None:
     layers = written_layers(energy.double())
     kind = written_head(energy, rule, data)
     assert layers is not None and kind is not None
-    found = WrittenStep(energy, rule, layers, kind)(data, None)[1]()
+    found = WrittenStep(energy, rule, layers, kind)(data, None, float(len(data["x"])))[1]()
     theirs = rule(energy.train(), data)
     for name in ("loss", "positive", "contrast"):
         torch.testing.assert_close(getattr(found, name), getattr(theirs, name).detach())

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from groundstate.compute.reduce import current
 from groundstate.learn.base import Problem
-from groundstate.learn.trainer_dense import WrittenStep, written_head, written_layers
+from groundstate.learn.trainer_dense import untouched, written_head, written_layers
 from groundstate.learn.trainer_penalty import Regulariser
 from groundstate.learn.trainer_program import Program
 
@@ -75,7 +75,7 @@ class NetworkRows:
             return False
         if not all(p.is_contiguous() for p in energy.parameters()) or _penalty(problem).gradient:
             return False
-        return WrittenStep(energy, rule, layers, head).plain(learning=False)
+        return untouched(energy, learning=False)
 
     def start(self) -> Vector:
         """θ as it is."""

@@ -117,7 +117,9 @@ class WrittenStep:
         self.program = Program(self.layers, tensors, self.grads, self.head)
         self.own = [(p, self.grads[name], p.data_ptr()) for name, p in self.named]
 
-    def __call__(self, batch: Batch, weight: Tensor | None) -> tuple[Tensor, Callable[[], Terms]]:
+    def __call__(
+        self, batch: Batch, weight: Tensor | None, total: float
+    ) -> tuple[Tensor, Callable[[], Terms]]:
         """The objective of the batch; what ``rule.mean`` and a backward pass would give."""
         for p, _, at in self.own:
             if p.data_ptr() != at:  # somebody gave the parameter other memory
@@ -148,18 +150,23 @@ class WrittenStep:
             free = torch.zeros_like(own)
         return Terms(own - free, lambda: (own, free))
 
-    def plain(self, learning: bool = True) -> bool:
-        """Whether all modules are in that mode and nobody listens to them or to the gradients."""
-        if any(getattr(torch_modules, name, None) for name in _EVERYWHERE):
+    def plain(self) -> bool:
+        """Whether all modules learn and nobody listens to them or to the gradients."""
+        return untouched(self.energy)
+
+
+def untouched(energy: Energy, learning: bool = True) -> bool:
+    """Whether all modules are in that mode and nobody listens to them or to the gradients."""
+    if any(getattr(torch_modules, name, None) for name in _EVERYWHERE):
+        return False
+    for module in energy.modules():
+        own = module.__dict__
+        if "forward" in own or own["training"] is not learning or any(own[n] for n in _HOOKS):
             return False
-        for module in self.energy.modules():
-            own = module.__dict__
-            if "forward" in own or own["training"] is not learning or any(own[n] for n in _HOOKS):
-                return False
-        return all(
-            p.requires_grad and not p._backward_hooks and not p._post_accumulate_grad_hooks
-            for _, p in self.named
-        )
+    return all(
+        p.requires_grad and not p._backward_hooks and not p._post_accumulate_grad_hooks
+        for p in energy.parameters()
+    )
 
 
 def written_step(training: Training) -> WrittenStep | None:
@@ -188,9 +195,4 @@ def written_step(training: Training) -> WrittenStep | None:
     return WrittenStep(energy, rule, layers, head)
 
 
-def plain_step(program: WrittenStep | None) -> WrittenStep | None:
-    """The step, unless callbacks have begun to listen to what it leaves out."""
-    return program if program is not None and program.plain() else None
-
-
-__all__ = ["WrittenStep", "plain_step", "written_head", "written_layers", "written_step"]
+__all__ = ["WrittenStep", "untouched", "written_head", "written_layers", "written_step"]

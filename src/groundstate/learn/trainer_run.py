@@ -23,8 +23,9 @@ from groundstate.learn.checkpoint import Checkpoint
 from groundstate.learn.feed import Feed, grouped
 from groundstate.learn.players import Turns
 from groundstate.learn.schedules import Factor, resolve, watcher
+from groundstate.learn.trainer_capture import CapturedStep, captured_step
 from groundstate.learn.trainer_compile import Compiled
-from groundstate.learn.trainer_dense import plain_step, written_step
+from groundstate.learn.trainer_dense import WrittenStep, written_step
 from groundstate.learn.trainer_fsdp import FullyShared, unfuse
 from groundstate.learn.trainer_norms import synchronised
 from groundstate.learn.trainer_optimizers import Update, couples_decay
@@ -73,7 +74,8 @@ class Training:
         self.best, self.stale, self.first = math.inf, 0, math.nan
         self.mean: list[Tensor] = []
         self.averaged = 0
-        self.written = plain_step(None)
+        self.program: WrittenStep | CapturedStep | None = None
+        self.written: WrittenStep | CapturedStep | None = None
 
     def _make_optimizers(self) -> None:
         settings, make = self.settings, self.settings.optimizer
@@ -128,7 +130,7 @@ class Training:
             # one network drops the same units alone and in a population; shards drop their own
             own = key if self.shards.world == 1 else key.fold(self.shards.rank)
             stack.enter_context(keyed_dropout(self.energy, own, strict=False))
-            self.program = written_step(self)
+            self.program = written_step(self) or captured_step(self)
             monitor = stack.enter_context(Monitor(watching, run))
             while run.epoch < settings.max_epochs and not history.stop:
                 if self._epoch(monitor):
@@ -153,7 +155,7 @@ class Training:
         start = time.perf_counter()
         terms: Any = None
         began, many = run.step, settings.accumulate
-        self.written = plain_step(self.program)
+        self.written = self.program if self.program and self.program.plain() else None
         key = self.problem.key.fold("epoch", run.epoch)
         with self.feed.epoch(key, skip=run.step * many) as batches:
             for group in grouped(batches, many):
@@ -238,8 +240,9 @@ class Training:
     def _forward(
         self, batch: Batch, weight: Tensor | None, total: float
     ) -> tuple[Tensor, Callable[[], Any]]:
-        if self.written is not None:  # leaves the gradients at θ; nothing to differentiate
-            return self.written(batch, weight)
+        found = None if self.written is None else self.written(batch, weight, total)
+        if found is not None:  # the gradients are at θ; nothing to differentiate
+            return found
         if self.plain:
             try:
                 return self.rule.mean(self.energy, batch, weight, total, self.generator)
@@ -258,8 +261,7 @@ class Training:
                 raise
             self.compiled.give_up(error)
             self.plain = self.precision.half is None
-            self.program = written_step(self)
-            self.written = plain_step(self.program)
+            self.program = self.written = written_step(self)
             return self._forward(batch, weight, total)
         return objective if objective.dtype == torch.float64 else objective.float(), terms
 
