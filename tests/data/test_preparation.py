@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundstate.data import Preparation, Table, load, read
+from groundstate.data.levels import TargetMean
 from groundstate.data.weighted import mean_and_scale, median, tally
 from groundstate.errors import DataError
 
@@ -43,7 +45,7 @@ def test_training_columns_are_standardised() -> None:
 
 def test_every_kind_becomes_finite_numbers_with_names() -> None:
     table = mixed()
-    prep = Preparation(text_bins=8).fit(table)
+    prep = Preparation(text_bins=64, text_size=8).fit(table)
     X = prep.transform(table)
     names = prep.feature_names_out()
     assert X.shape == (60, len(names))
@@ -51,7 +53,7 @@ def test_every_kind_becomes_finite_numbers_with_names() -> None:
     assert np.isfinite(X).all()
     assert names[:6] == ["real", "real missing", "whole", "word=a", "word=b", "word=c"]
     assert "day elapsed" in names
-    assert "text word bin 7" in names
+    assert "text topic 8" in names and "text topic 9" not in names
     assert not any(name.startswith(("id", "one", "y")) for name in names)
     assert prep.notes_ == ("identifier columns left out: 'id'", "constant columns left out: 'one'")
 
@@ -87,6 +89,74 @@ def test_rare_labels_share_one_column() -> None:
     assert prep.feature_names_out() == ["c=a", "c=b", "c other", "x"]
     got = prep.transform({"c": ["d", "new", "a"], "x": [0, 0, 0]})[:, :3]
     assert got.tolist() == [[0, 0, 1], [0, 0, 1], [1, 0, 0]]
+
+
+def town_rows(n: int = 300, seed: int = 0) -> tuple[dict[str, Any], Any]:
+    rng = np.random.default_rng(seed)
+    town = rng.integers(0, 30, n)
+    value = np.sin(town * 7.0) + 0.3 * rng.normal(size=n)
+    names = [None if t == 29 else f"town {t:02d}" for t in town]
+    return {"town": names, "x": rng.normal(size=n)}, value
+
+
+@pytest.mark.parametrize("kind", ["numbers", "two", "three"])
+def test_many_levels_are_encoded_by_the_target_as_scikit_learn_does(kind: str) -> None:
+    from sklearn.preprocessing import TargetEncoder
+
+    rows, value = town_rows()
+    y = {"numbers": value, "two": value > 0, "three": np.digitize(value, [-0.5, 0.5])}[kind]
+    prep = Preparation().fit(rows, y=y, classes=kind != "numbers")
+    encoder = prep.encoders_["town"]
+    assert isinstance(encoder, TargetMean)
+    table = np.array([t or "zz" for t in rows["town"]], dtype=object)[:, None]
+    theirs = TargetEncoder(target_type={"numbers": "continuous", "two": "binary",
+                                        "three": "multiclass"}[kind]).fit(table, y)  # fmt: skip
+    np.testing.assert_allclose(
+        np.array(encoder.values).T, np.stack(theirs.encodings_), rtol=1e-9, atol=1e-12
+    )
+    new = prep.transform({"town": ["nowhere"], "x": [0.0]})[0, :-1]
+    for got, number, mean in zip(new, encoder.numbers, encoder.prior):
+        assert got == pytest.approx((mean - number.mean) / number.scale)
+
+
+def test_a_training_row_is_never_encoded_by_its_own_target() -> None:
+    rows, value = town_rows()
+    before = Preparation().fit_transform(rows, y=value)
+    rng = np.random.default_rng(5)
+    noise = rng.normal(size=300)
+    tied = {"town": [f"t{i % 100}" for i in range(300)], "x": rng.normal(size=300)}
+    fitted = Preparation()
+    crossed = fitted.fit_transform(tied, y=noise)[:, 0]
+    plain = fitted.transform(tied)[:, 0]
+    # three rows a level: their mean tells a lot about each; what the others say tells nothing
+    assert abs(np.corrcoef(crossed, noise)[0, 1]) < 0.2 < 0.5 < np.corrcoef(plain, noise)[0, 1]
+    assert np.corrcoef(before[:, 0], value)[0, 1] > 0.8  # and a true effect is kept
+    np.testing.assert_allclose(before.std(0), 1, atol=1e-9)
+
+
+def test_trees_get_plain_numbers_and_numbered_labels() -> None:
+    table = read({"v": [1.0, None, 300.0], "c": ["b", "a", None], "d": ["x", "y", "x"]})
+    prep = Preparation(trees=True).fit(table)
+    assert prep.feature_names_out() == ["v", "v missing", "c", "d"]
+    got = prep.transform({"v": [None, 7.0], "c": ["a", "new"], "d": [None, "y"]})
+    assert got.tolist() == [[150.5, 1.0, 0.0, -2.0], [7.0, 0.0, -1.0, 1.0]]
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_target_encoding_of_weights_is_that_of_rows(classes: bool) -> None:
+    rows, value = town_rows()
+    table = read(rows)
+    y = np.where(value > 0, "up", "down") if classes else value
+    rng = np.random.default_rng(2)
+    weights = rng.integers(0, 4, 300)
+    order = rng.permutation(np.repeat(np.arange(300), weights))
+    one, two = Preparation(max_categories=5), Preparation(max_categories=5)
+    X = one.fit_transform(table, weights, y=y, classes=classes)
+    again = two.fit_transform(table.take(order), y=y[order], classes=classes)
+    assert one.to_state()["encoders"] == two.to_state()["encoders"]
+    assert np.array_equal(X[order], again)
+    back = Preparation.from_state(json.loads(json.dumps(one.to_state())))
+    assert np.array_equal(back.transform(table), one.transform(table))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -140,15 +210,43 @@ def test_extreme_numbers_stay_finite() -> None:
     np.testing.assert_allclose(prep.transform(train)[:, 1], [-1.2247, 0, 1.2247], atol=1e-3)
 
 
-def test_text_is_order_free_and_of_unit_length() -> None:
-    texts = [f"alpha beta {i} gamma delta" for i in range(30)]
-    prep = Preparation(text_bins=16).fit({"t": texts, "x": range(30)})
-    a = prep.transform({"t": ["beta ALPHA gamma"], "x": [0]})[0, :16]
-    b = prep.transform({"t": ["gamma, beta; alpha!"], "x": [0]})[0, :16]
-    assert np.array_equal(a, b)
-    assert np.linalg.norm(a) == pytest.approx(1)
-    empty = prep.transform({"t": [None], "x": [0]})[0, :16]
-    assert not empty.any()
+def test_text_is_tfidf_along_the_leading_directions() -> None:
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    rng = np.random.default_rng(0)
+    words = ["ash", "birch", "cedar", "elm", "fir", "hazel", "lime", "maple", "oak", "pine"]
+    texts = [" ".join(rng.choice(words, 6)) + f" n{i}" for i in range(40)]
+    prep = Preparation(text_bins=2**18, text_size=3).fit({"t": texts, "x": range(40)})
+    ours = prep.transform({"t": texts, "x": range(40)})[:, :3]
+    tfidf = TfidfVectorizer(token_pattern=r"\w+").fit_transform(texts)
+    theirs = TruncatedSVD(3, algorithm="arpack").fit_transform(tfidf)
+    np.testing.assert_allclose(np.abs(ours), np.abs(theirs), atol=2e-6)
+
+
+def test_text_is_order_free_and_unseen_words_are_no_trouble() -> None:
+    texts = [f"alpha beta {i} gamma delta {i % 3}" for i in range(30)]
+    prep = Preparation().fit({"t": texts, "x": range(30)})
+    k = len(prep.feature_names_out()) - 1
+    a = prep.transform({"t": ["beta ALPHA gamma"], "x": [0]})[0, :k]
+    b = prep.transform({"t": ["gamma, beta; alpha!"], "x": [0]})[0, :k]
+    assert np.array_equal(a, b) and 0 < np.linalg.norm(a) <= 1 + 1e-6
+    for lost in (None, "omega"):
+        assert not prep.transform({"t": [lost], "x": [0]})[0, :k].any()
+
+
+def test_directions_of_a_large_table_are_nearly_the_best() -> None:
+    import scipy.sparse
+
+    from groundstate.data.topics import leading
+
+    rng = np.random.default_rng(0)
+    A = scipy.sparse.random_array((900, 700), density=0.01, rng=rng).tocsr()
+    A = A + scipy.sparse.csr_array(np.outer(rng.random(900), np.arange(700) < 9))
+    exact = np.linalg.svd(A.toarray())[1][:5]
+    V = leading(A.tocsr(), 5)
+    np.testing.assert_allclose(V.T @ V, np.eye(5), atol=1e-10)
+    assert np.linalg.norm(A @ V) > 0.97 * np.linalg.norm(exact)
 
 
 def test_dates_give_their_parts() -> None:

@@ -13,7 +13,7 @@ from groundstate.evaluate import Assessment, assess
 from groundstate.evaluate.design import choose_design
 from groundstate.evaluate.develop import Tuned
 
-QUICK: Any = {"seeds": 0, "bootstrap": 0}
+QUICK: Any = {"seeds": 0, "bootstrap": 0, "repeats": 1}
 
 
 def blobs(n: int, seed: int = 0) -> tuple[Any, Any]:
@@ -67,10 +67,14 @@ def test_sets_for_single_rows_hold_the_truth(large: Assessment) -> None:
 
 
 def test_small_tables_judge_every_row_by_others() -> None:
-    found = assess("GaussianNB", "iris", **QUICK)
+    found = assess("GaussianNB", "iris", seeds=0, bootstrap=0)
     assert found.design.kind == "nested" and len(found.truth) == 150
-    tested = np.concatenate([test for _, test in found.design.sides])
-    assert sorted(tested.tolist()) == list(range(150))
+    assert found.design.repeats == 5 and len(found.design.sides) == 25
+    for r in range(5):
+        tested = np.concatenate([test for _, test in found.design.sides[5 * r : 5 * r + 5]])
+        assert sorted(tested.tolist()) == list(range(150))
+    assert found.scores["accuracy"].method.endswith("mean of 5 repeats")
+    assert not any("repeats" in part for part in found.skipped)
     assert found.bound is not None and found.bound["value"] is None
 
 

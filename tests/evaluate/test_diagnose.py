@@ -123,3 +123,15 @@ def test_remedies_are_settings_the_model_has() -> None:
     assert any("dropout=0.3" in c for c in commands) and any("alpha=" in c for c in commands)
     up = list(remedies(MLPRegressor(hidden_layer_sizes=(8, 4)), False, True))
     assert any("hidden_layer_sizes=(16, 8)" in r.command for r in up)
+
+
+def test_the_target_inside_a_table_finds_no_neighbours() -> None:
+    from groundstate.data import read
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = X @ [1.0, -2.0, 0.5] + rng.normal(size=300)
+    alone, inside = noise_floor(X, y), noise_floor(read((X, y), target="target"), y)
+    assert alone is not None and inside is not None
+    assert inside.risk.estimate == pytest.approx(alone.risk.estimate, rel=1e-12)
+    assert inside.risk.estimate > 0.9  # the noise is 1

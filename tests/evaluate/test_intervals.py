@@ -10,6 +10,7 @@ import pytest
 import scipy.stats
 from sklearn.metrics import f1_score
 
+from groundstate.compute.random import Key
 from groundstate.errors import DataError
 from groundstate.evaluate import (
     METRICS,
@@ -17,9 +18,11 @@ from groundstate.evaluate import (
     bootstrap,
     bootstrap_metric,
     interval,
+    metric,
     student,
     wilson,
 )
+from groundstate.evaluate.intervals import Resampled
 from groundstate.math import stats
 
 rng = np.random.default_rng(0)
@@ -215,3 +218,42 @@ def test_arrays_are_read() -> None:
         bootstrap_metric("accuracy", [0, 1], [0])
     text = bootstrap_metric("accuracy", ["a", "b", "b"], ["a", "b", "a"], n_resamples=100)
     assert text.estimate == pytest.approx(2 / 3)
+
+
+def test_r2_of_a_report_is_free_of_the_bias_of_a_ratio() -> None:
+    rng, r2 = np.random.default_rng(0), METRICS["r2"]
+    plain, freed = [], []
+    for _ in range(1500):
+        f = rng.normal(size=25)
+        y, said = f + rng.normal(size=25), Prediction(f)  # R² is a half
+        plain.append(r2.score(y, said))
+        sample = Resampled(r2, y, [said], np.ones(25), 2, Key.of(0))
+        freed.append(sample.jackknife())
+    error = np.std(freed) / np.sqrt(len(freed))
+    assert np.mean(plain) - 0.5 < -5 * error  # low by about 2/n
+    assert abs(np.mean(freed) - 0.5) < 2 * error
+    found = interval(r2, y, said)
+    assert found.estimate == freed[-1] and found.method == "bca, jackknife"
+    assert found.low < found.estimate < found.high
+
+
+def test_the_jackknife_counts_weights_as_rows() -> None:
+    rng, r2 = np.random.default_rng(1), METRICS["r2"]
+    f = rng.normal(size=30)
+    y, w = f + rng.normal(size=30), rng.integers(1, 4, 30)
+    rows = np.repeat(np.arange(30), w)
+    one = interval(r2, y, Prediction(f), sample_weight=w).estimate
+    assert one == pytest.approx(interval(r2, y[rows], Prediction(f[rows])).estimate, rel=1e-12)
+
+
+def test_rows_without_a_mistake_are_no_certainty() -> None:
+    y = np.repeat([0, 1], [30, 10])
+    said = Prediction(y, np.eye(2)[y], np.eye(2)[y], np.arange(2))
+    for name in ("precision", "recall"):
+        found = interval(metric(name), y, said)
+        assert tuple(found) == pytest.approx(tuple(wilson(10, 10)))
+    both = [wilson(30, 30).low, wilson(10, 10).low]
+    assert interval(METRICS["balanced_accuracy"], y, said).low == pytest.approx(np.mean(both))
+    assert interval(METRICS["roc_auc"], y, said).low == pytest.approx(min(both))
+    never = interval(metric("precision"), y, Prediction(np.zeros(40, int), classes=np.arange(2)))
+    assert np.isnan(never.low)

@@ -46,11 +46,24 @@ def test_every_kind_of_column_is_prepared(rows: Any, model: Any) -> None:
     assert set(made.dropped_) == {"key", "same"}
     assert not hasattr(made, "classes_")
     assert cross_val_score(made, X, y, cv=3).mean() > 0.9
-    parts = {name for name, _, _ in made.named_steps["columns"].transformers}
+    fitted = made.fit(X, y)
+    kinds = {name: encoder.kind for name, encoder in fitted.preparation_.encoders_.items()}
     trees = isinstance(model, RandomForestClassifier)
-    assert ("levels" in parts) == (not trees) and {"numeric", "category", "date"} <= parts
-    out = made.fit(X, y).named_steps["columns"].transform(X)
-    assert np.isfinite(out).all()
+    assert kinds == {
+        "number": "numeric",
+        "colour": "ordinal" if trees else "category",
+        "town": "ordinal" if trees else "target",
+        "when": "date",
+        "remark": "text",
+    }
+    assert np.isfinite(fitted.prepare(X)).all()
+    names = fitted.preparation_.feature_names_out()
+    assert {"number missing", "when year", "when month", "when weekday", "when elapsed"} <= set(
+        names
+    )
+    assert sum(name.startswith("remark topic") for name in names) == 50
+    scale = fitted.preparation_.encoders_["number"].scale
+    assert (scale == 1) == trees
 
 
 def test_what_is_new_at_prediction_time_is_no_error(rows: Any) -> None:
@@ -88,8 +101,75 @@ def test_statistics_of_a_fold_never_see_its_test_rows() -> None:
 def test_medians_come_from_training_rows(rows: Any) -> None:
     X, y = rows
     made = clone(default_pipeline(X, LogisticRegression())).fit(X[:60], y[:60])
-    median = made.named_steps["columns"].named_transformers_["numeric"][0].statistics_[0]
+    median = made.preparation_.encoders_["number"].median
     assert median == pytest.approx(float(X["number"][:60].median()))
+
+
+def test_it_is_saved_without_pickle_and_asked_about_raw_rows(rows: Any, tmp_path: Any) -> None:
+    import groundstate
+
+    X, y = rows
+    for model in (groundstate.LogisticRegression(), groundstate.RandomForestClassifier(3)):
+        made = default_pipeline(X, model).fit(X, y)
+        same = groundstate.load(made.save(tmp_path / "model.gs"))
+        assert same.dropped_ == ["key", "same"]
+        np.testing.assert_array_equal(same.predict_proba(X), made.predict_proba(X))
+        new = X.head(2).astype({"colour": object}).assign(colour="violet", town=None)
+        np.testing.assert_array_equal(same.predict(new), made.predict(new))
+
+
+@pytest.mark.parametrize("design", ["holdout", "nested"])
+def test_no_part_of_an_assessment_prepares_rows_with_statistics_of_their_own(
+    design: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Comparison, tuning, outer folds, seeds, resamples and curves: every preparation."""
+    from groundstate.data import Preparation
+    from groundstate.evaluate import assess
+    from groundstate.evaluate.design import HeldRows
+    from groundstate.report.tuning import Search
+
+    log: list[Any] = []
+    fit, transform, look = Preparation.fit_transform, Preparation.transform, HeldRows.look
+
+    def ids(table: Any) -> frozenset[Any]:
+        return frozenset(table.frame["x"].to_list())
+
+    def spied(self: Any, table: Any, *args: Any, **more: Any) -> Any:
+        self.rows = ids(table)
+        log.append(("fit", self.rows))
+        return fit(self, table, *args, **more)
+
+    def asked(self: Any, table: Any) -> Any:
+        log.append(("ask", self.rows, ids(table)))
+        return transform(self, table)
+
+    def opened(self: Any, purpose: str) -> Any:
+        log.append(("look", ids(self._X.take(self.rows))))
+        return look(self, purpose)
+
+    monkeypatch.setattr(Preparation, "fit_transform", spied)
+    monkeypatch.setattr(Preparation, "transform", asked)
+    monkeypatch.setattr(HeldRows, "look", opened)
+    rng = np.random.default_rng(0)
+    X = {"x": rng.normal(size=60), "town": [f"t{i % 24}" for i in range(60)]}
+    y = np.where(X["x"] + 0.3 * rng.normal(size=60) > 0, "up", "down")
+    test = 0.25 if design == "holdout" else None
+    found = assess(
+        LogisticRegression(), pd.DataFrame(X), y, design=design, test=test, folds=2, repeats=1,
+        tuner=Search(2), seeds=2, bootstrap=3,
+    )  # fmt: skip
+    assert found.developed.tuned is not None and found.variation is not None
+    assert found.curve is not None and found.diagnosis is not None
+    for _, seen, rows in (entry for entry in log if entry[0] == "ask"):
+        assert rows <= seen or not rows & seen  # all known to the fit, or all new to it
+    looks = [i for i, entry in enumerate(log) if entry[0] == "look"]
+    assert len(looks) == (1 if design == "holdout" else 2)
+    start = 0
+    for at in looks:  # nothing that was learned before a look knew its rows
+        held = log[at][1]
+        before = [entry[1] for entry in log[start:at] if entry[0] == "fit"]
+        assert len(before) > 5 and not any(held & rows for rows in before)
+        start = at
 
 
 def test_a_pipeline_is_left_alone_and_nothing_usable_is_said() -> None:

@@ -159,19 +159,63 @@ def test_absent_packages_are_named(
         fit(LinearEnergy(3, 2), rows(), SoftMin(), SOLVER, callbacks=[callback])
 
 
-def test_mlflow_gets_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensorboard_reads_the_rows_also_of_a_resumed_run(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    table, files = HistoryTable(), tmp_path / "checkpoints"
+    kept = [TensorBoardLogger(tmp_path / "runs"), Checkpoint(files, every_epochs=2)]
+    fit(net(), rows(), SoftMin(), SOLVER, callbacks=[*kept, Stop(20)], random_state=0)
+    kept = [table, TensorBoardLogger(tmp_path / "runs"), Checkpoint(files)]
+    fit(net(), rows(), SoftMin(), SOLVER, callbacks=kept, random_state=0)
+    events = EventAccumulator(str(tmp_path / "runs"))
+    events.Reload()
+    assert set(events.Tags()["scalars"]) == {"objective", "seconds", "lr"}
+    told = events.Scalars("objective")
+    assert [event.step for event in told] == [6, 12, 18, 24, 30, 36]
+    later = {row["steps"]: row["objective"] for row in table.rows}
+    for event in told:
+        if event.step in later:
+            assert event.value == pytest.approx(later[event.step], rel=1e-6)
+    assert len(later) >= 4
+
+
+def test_mlflow_gets_the_rows_of_one_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import sys
-    from types import ModuleType
+    from types import ModuleType, SimpleNamespace
 
     told: list[tuple[str, object]] = []
-    fake = ModuleType("mlflow")
-    fake.start_run = lambda run_name: told.append(("start", run_name))  # type: ignore[attr-defined]
-    fake.log_metrics = lambda m, step: told.append(("row", step))  # type: ignore[attr-defined]
-    fake.end_run = lambda: told.append(("end", None))  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "mlflow", fake)
-    fit(net(), rows(), SoftMin(), SOLVER, callbacks=[MLflowLogger(run_name="one")])
+    active: list[SimpleNamespace] = []
+
+    def start(run_id: str | None, run_name: str | None) -> SimpleNamespace:
+        told.append(("start", run_id))
+        active.append(SimpleNamespace(info=SimpleNamespace(run_id=run_id or f"id of {run_name}")))
+        return active[-1]
+
+    fake = SimpleNamespace(
+        active_run=lambda: active[-1] if active else None,
+        start_run=start,
+        log_metrics=lambda metrics, step: told.append(("row", step)),
+        end_run=lambda: told.append(("end", active.pop().info.run_id)),
+    )
+    module = ModuleType("mlflow")
+    vars(module).update(vars(fake))
+    monkeypatch.setitem(sys.modules, "mlflow", module)
+
+    kept = [MLflowLogger(run_name="one"), Checkpoint(tmp_path, every_epochs=2)]
+    fit(net(), rows(), SoftMin(), SOLVER, callbacks=[*kept, Stop(20)], random_state=0)
+    kept = [MLflowLogger(run_name="one"), Checkpoint(tmp_path)]
+    fit(net(), rows(), SoftMin(), SOLVER, callbacks=kept, random_state=0)
     steps = [("row", 6 * (i + 1)) for i in range(6)]
-    assert told == [("start", "one"), *steps, ("end", None)]
+    end = ("end", "id of one")
+    first, again = [("start", None), *steps[:3], end], [("start", "id of one"), *steps[2:], end]
+    assert told == [*first, *again]
+
+    told.clear()
+    mine = start(None, "mine")
+    logger = MLflowLogger()
+    fit(net(), rows(), SoftMin(), SOLVER, callbacks=[logger], random_state=0)
+    assert told == [("start", None), *steps]  # who opened it closes it
+    assert logger.run_id == mine.info.run_id == active[-1].info.run_id
 
 
 def test_progress_speed_is_examples_per_second() -> None:

@@ -12,10 +12,13 @@ from groundstate.compute.reduce import current, run_local
 from groundstate.energy import LinearEnergy, NetClassEnergy
 from groundstate.errors import Unsupported
 from groundstate.learn import (
+    EMA,
     L1,
     L2,
     Callback,
     Checkpoint,
+    ElasticNet,
+    Lp,
     Penalty,
     Rule,
     SoftMin,
@@ -23,6 +26,7 @@ from groundstate.learn import (
     Terms,
     fit,
 )
+from groundstate.learn.trainer_fsdp import local
 
 CUT = 37  # rows of the first process, of 101
 
@@ -117,6 +121,33 @@ def cases(rank: int) -> list[list[Tensor]]:
     return out
 
 
+class Length(Penalty):
+    """|θ|, which is no sum over entries."""
+
+    def value(self, energy: nn.Module) -> Tensor:
+        return torch.cat([p.reshape(-1) for p in energy.parameters()]).norm()
+
+
+class First(Callback):
+    """Gives back θ of the first epoch at the end, as early stopping may."""
+
+    def on_epoch(self, run: object) -> None:
+        if run.epoch == 1:  # type: ignore[attr-defined]
+            self.kept = {k: v.clone() for k, v in run.energy.state_dict().items()}  # type: ignore[attr-defined]
+
+    def on_end(self, run: object) -> None:
+        run.energy.load_state_dict(self.kept)  # type: ignore[attr-defined]
+
+
+class Moments(Callback):
+    """How much of the optimiser's moments this process holds."""
+
+    def on_epoch(self, run: object) -> None:
+        training = run.state.__self__.of  # type: ignore[attr-defined]
+        held = [local(s["exp_avg"]).numel() for s in training.optimizer.state.values()]
+        self.share = sum(held) / sum(p.numel() for p in run.energy.parameters())  # type: ignore[attr-defined]
+
+
 class Stop(Callback):
     def on_step(self, run: object) -> bool:
         return run.total_steps == 5  # type: ignore[attr-defined]
@@ -127,11 +158,14 @@ def spread(rank: int, folder: str) -> list[list[Tensor]]:
     data, weight = rows()
     mine = {k: part(v) for k, v in data.items()}
 
-    def learned(callbacks: tuple[Callback, ...] = (), **kw: object) -> list[Tensor]:
+    def learned(
+        callbacks: tuple[Callback, ...] = (), penalty: Penalty | None = None, **kw: object
+    ) -> list[Tensor]:
         e = NetClassEnergy(4, 3, (7, 5), generator=torch.Generator().manual_seed(0)).double()
-        solver = Stochastic(lr=0.05, batch_size=16, max_epochs=3, tol=None, shard="fsdp", **kw)
-        history = fit(e, mine, SoftMin(), solver, sample_weight=part(weight), penalty=L2(2.0),
-                      callbacks=callbacks, random_state=0)  # fmt: skip
+        solver = Stochastic(**{"lr": 0.05, "batch_size": 16, "max_epochs": 3, "tol": None, **kw},
+                            shard="fsdp")  # fmt: skip
+        history = fit(e, mine, SoftMin(), solver, sample_weight=part(weight),
+                      penalty=penalty or L2(2.0), callbacks=callbacks, random_state=0)  # fmt: skip
         theta = torch.cat([p.detach().reshape(-1) for p in e.parameters()])
         assert type(next(e.parameters())) is nn.Parameter
         return [theta, torch.tensor(history.objective, dtype=torch.float64)]
@@ -139,13 +173,26 @@ def spread(rank: int, folder: str) -> list[list[Tensor]]:
     out = [learned(), learned(average=0.5, optimizer="momentum")]
     learned((Stop(), Checkpoint(folder, every_steps=1)))
     out.append(learned((Checkpoint(folder),)))
+    once = {"max_epochs": 1, "batch_size": 32}
+    out.append(learned(penalty=L1(2.0), optimizer="sgd", **once))
+    out.append(learned(penalty=L1(0.5) + L2(1.0), **once))
+    out.append(learned(penalty=ElasticNet(1.0, 0.5), prox=False, **once))
+    out.append(learned(penalty=Lp(1.0, 1.5), clip_norm=0.1, **once))
+    out.append(learned(penalty=L2(3.0), clip_norm=0.1, accumulate=3, max_epochs=1))
+    out.append(learned(max_epochs=1, batch_size=3))  # batches of which a process has no row
+    mean, first = EMA(0.9, keep=False), First()
+    out.append(learned((mean, first), max_epochs=2, batch_size=32))
+    out.append([v.reshape(-1) for v in mean.values])
+    moments = Moments()
+    learned((moments,), **once)
+    out.append([torch.tensor(0.3 < moments.share < 0.7 or current().world == 1)])
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3)).double()
     solver = Stochastic(lr=0.05, batch_size=16, max_epochs=3, drop_last=True, sync_norm=True)
     fit(NetClassEnergy(4, 3, net), mine, SoftMin(), solver, random_state=0)
     out.append([v.double().reshape(-1) for v in net.state_dict().values()])
     refused = []
-    for e, penalty in ((LinearEnergy(4, 3), None), (NetClassEnergy(4, 3, (5,)), L1(1.0))):
+    for e, penalty in ((LinearEnergy(4, 3), None), (NetClassEnergy(4, 3, (5,)), Length())):
         try:
             solver = Stochastic(shard="fsdp", max_epochs=1)
             fit(e.double(), mine, SoftMin(), solver, penalty=penalty)

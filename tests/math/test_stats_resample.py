@@ -229,3 +229,18 @@ def test_delong_intervals_cover_and_pairs_are_told_apart() -> None:
     assert stats.auc_compare(s, s, y).pvalue == 1
     with pytest.raises(DataError, match="two labels"):
         stats.auc([0, 1, 2], [1, 2, 3])
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.37, 0.0), (0.5, 0.05), (0.08, 0.05), (0.2, 0.2)])
+def test_interval_of_paired_shares_covers(p: float, q: float) -> None:
+    from groundstate.math.stats.compare import mcnemar_counts
+
+    n, rng = 150, np.random.default_rng(0)
+    drawn = rng.multinomial(n, [p, q, 1 - p - q], 3000)
+    cells, times = np.unique(drawn[:, :2], axis=0, return_counts=True)
+    inside = [
+        low <= p - q <= high
+        for b, c in cells.tolist()
+        for low, high in [mcnemar_counts(b, c, n).interval]
+    ]
+    assert 0.938 < np.average(inside, weights=times) < 0.965

@@ -20,7 +20,7 @@ import groundstate
 from groundstate import MLPClassifier, MLPRegressor, NeuralClassifier, NeuralRegressor
 from groundstate.energy.network_location import LocationHead
 from groundstate.errors import DataError, NotConverged, ShapeError
-from groundstate.learn import Margin
+from groundstate.learn import Callback, Checkpoint, Margin, Run
 
 X, Y = load_iris(return_X_y=True)
 X = (X - X.mean(0)) / X.std(0)
@@ -82,6 +82,7 @@ def test_rates_and_momentum_of_values(rates: str, nesterov: bool) -> None:
     kw = settings(learning_rate=rates, nesterovs_momentum=nesterov)
     ours, theirs = MLPRegressor(**kw), peer.MLPRegressor(**kw)
     assert trained(ours, theirs, X[:, :2], X[:, 2:]) < 1e-12  # two targets
+    np.testing.assert_allclose(ours.loss_curve_[-50:], theirs.loss_curve_[-50:], rtol=1e-12)
     one = MLPRegressor(**kw), peer.MLPRegressor(**kw)
     assert trained(*one, X[:, :3], X[:, 3]) < 1e-12
     np.testing.assert_allclose(one[0].loss_curve_[-50:], one[1].loss_curve_[-50:], rtol=1e-12)
@@ -96,6 +97,11 @@ def test_adam_and_counts_take_the_steps_of_scikit_learn() -> None:
     ours, theirs = MLPRegressor(**counts), peer.MLPRegressor(**counts)
     assert trained(ours, theirs, X, Y.astype(float)) < 1e-12
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-10)
+    np.testing.assert_allclose(ours.loss_curve_[-50:], theirs.loss_curve_[-50:], rtol=1e-12)
+    two, weight = np.column_stack([Y, 2 - Y]).astype(float), np.linspace(1, 2, len(Y))
+    ours, theirs = MLPRegressor(**counts), peer.MLPRegressor(**counts)
+    assert trained(ours, theirs, X, two, weight) < 1e-12
+    np.testing.assert_allclose(ours.loss_curve_[-50:], theirs.loss_curve_[-50:], rtol=1e-12)
     assert ours.out_activation_ == theirs.out_activation_ == "exp"
 
 
@@ -112,6 +118,81 @@ def test_same_stop_and_attributes_as_scikit_learn() -> None:
         assert getattr(ours, name) == getattr(theirs, name), name
     assert ours.loss_ == pytest.approx(theirs.loss_, rel=1e-9)
     assert ours.validation_scores_ is None and len(ours.loss_curve_) == len(theirs.loss_curve_)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_two_targets_stop_where_scikit_learn_stops() -> None:
+    """It watches the mean over targets, though its steps descend their sum."""
+    kw = settings(max_iter=300, tol=1e-3, n_iter_no_change=3, warm_start=True)
+    ours, theirs = MLPRegressor(**kw), peer.MLPRegressor(**kw)
+    for model in (ours, theirs):
+        model.set_params(max_iter=1).fit(X[:, :2], X[:, 2:])
+    give(ours, theirs)
+    for model in (ours, theirs):
+        model.set_params(max_iter=300).fit(X[:, :2], X[:, 2:])
+    assert ours.n_iter_ == theirs.n_iter_ < 300
+    assert ours.best_loss_ == pytest.approx(theirs.best_loss_, rel=1e-9)
+
+
+class Kill(Callback):
+    """An interruption after so many steps."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def on_step(self, run: Run) -> None:
+        if run.total_steps == self.at:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.filterwarnings("ignore::groundstate.errors.NotConverged")
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"early_stopping": True, "n_iter_no_change": 3, "max_iter": 40, "tol": 1e-2},
+        {"solver": "sgd", "learning_rate": "adaptive", "n_iter_no_change": 1, "tol": 1e-2},
+        {"solver": "sgd", "learning_rate": "invscaling"},
+    ],
+    ids=["held out", "adaptive", "invscaling"],
+)
+@pytest.mark.parametrize("at", [7, 24])
+def test_an_interrupted_fit_goes_on_to_the_same_bits(
+    more: dict[str, Any], at: int, tmp_path: Path
+) -> None:
+    """What decides when to stop is part of a checkpoint: best score, patience, rate."""
+    kw = {"hidden_layer_sizes": (6,), "batch_size": 32, "max_iter": 12, "random_state": 0, **more}
+    alone = MLPRegressor(**kw).fit(X[:, :2], X[:, 2:])
+    files = Checkpoint(tmp_path, every_steps=1)
+    with pytest.raises(KeyboardInterrupt):
+        MLPRegressor(**kw, callbacks=[files, Kill(at)]).fit(X[:, :2], X[:, 2:])
+    again = MLPRegressor(**kw, callbacks=[Checkpoint(tmp_path)]).fit(X[:, :2], X[:, 2:])
+    assert furthest(again, alone) == 0.0
+    assert again.loss_curve_ == alone.loss_curve_
+    assert (again.n_iter_, again.t_) == (alone.n_iter_, alone.t_)
+    assert again.validation_scores_ == alone.validation_scores_
+
+
+@pytest.mark.filterwarnings("ignore::groundstate.errors.NotConverged")
+def test_loss_of_small_batches_is_that_of_their_steps() -> None:
+    """Mean over targets plus the penalty, each step at the weights before it."""
+    kw = settings(batch_size=64, max_iter=1, alpha=3.0, learning_rate_init=0.01)
+    seen: list[tuple[float, float]] = []
+
+    class Watch(Callback):
+        def on_step(self, run: Run) -> None:
+            seen.append((float(run.loss), float(run.weight.sum()) if run.weight is not None
+                         else len(run.batch["y"])))  # fmt: skip
+
+    model = MLPRegressor(callbacks=[Watch()], **kw).fit(X[:, :2], X[:, 2:])
+    start = MLPRegressor(**{**kw, "learning_rate_init": 1e-12}).fit(X[:, :2], X[:, 2:])
+    assert [n for _, n in seen] == [64, 64, 22]
+    whole = sum(loss * n for loss, n in seen) / 150
+    pull = 0.5 * 3.0 / 64 * sum(float((W**2).sum()) for W in start.coefs_)
+    # the weights have hardly moved in three steps: the penalty of the start is nearly that of each
+    assert model.loss_curve_[0] == pytest.approx((whole - pull) / 2 + pull, rel=0.02)
+    assert start.loss_curve_[0] == pytest.approx(
+        0.5 * float(np.mean((start.predict(X[:, :2]) - X[:, 2:]) ** 2)) + pull, rel=1e-6
+    )
 
 
 def test_parameters_and_defaults_are_those_of_scikit_learn() -> None:

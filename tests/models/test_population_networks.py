@@ -31,6 +31,12 @@ def case(name: str) -> tuple[Any, Any, Any]:
         X, y = load_diabetes(return_X_y=True)
         y = (y - y.mean()) / y.std()
         return X * 20, y, MLPRegressor(solver="sgd", hidden_layer_sizes=(6,), max_iter=6)
+    if name in ("two targets", "counts"):
+        X, y = load_iris(return_X_y=True)
+        X = (X - X.mean(0)) / X.std(0)
+        if name == "counts":
+            return X, y, MLPRegressor("poisson", (6,), max_iter=6, batch_size=50)
+        return X[:, :2], X[:, 2:], MLPRegressor(hidden_layer_sizes=(6,), max_iter=6, batch_size=50)
     load = load_iris if name == "classes" else load_breast_cancer
     X, y = load(return_X_y=True)
     X = (X - X.mean(0)) / X.std(0)
@@ -44,7 +50,7 @@ def folds(n: int) -> np.ndarray[Any, Any]:
     return weights
 
 
-@pytest.mark.parametrize("name", ["classes", "two classes", "values"])
+@pytest.mark.parametrize("name", ["classes", "two classes", "values", "two targets", "counts"])
 def test_members_equal_single_fits(name: str) -> None:
     X, y, base = case(name)
     with warnings.catch_warnings():

@@ -58,8 +58,8 @@ if BROWSER is not None:
             if value is None:
                 continue
             metric = key.split(".")[1] if key.startswith("scores.") else ""
-            expected = {show(value, metric), show(value, "accuracy"), show(value)}
-            assert text in expected, (key, text, value)
+            expected = {show(value, kind) for kind in (metric, "accuracy", "", "p")}
+            assert text in expected | {f"{value:,}"}, (key, text, value)
         assert done.stdout.count("<svg") == len(drawn)
         picture = tmp_path / "page.png"
         _shown(path, f"--screenshot={picture}", "--window-size=390,3000")

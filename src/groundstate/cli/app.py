@@ -111,8 +111,9 @@ def _job(keep_model: bool) -> Callable[..., None]:
         ] = None,
         folds: Folds = 5,
         repeats: Annotated[
-            int, typer.Option("--repeats", help="Times a nested design judges every row.")
-        ] = 1,
+            int | None,
+            typer.Option("--repeats", help="Times a nested design judges every row; usually 5."),
+        ] = None,
         level: Level = 0.95,
         budget: Budget = None,
         ledger: Annotated[

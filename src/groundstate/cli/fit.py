@@ -17,6 +17,7 @@ from groundstate.evaluate import Assessment
 from groundstate.evaluate.ledger import Ledger
 from groundstate.report import Survey, study, survey, write
 from groundstate.report.density import METRIC
+from groundstate.report.job import forget
 from groundstate.report.numbers import show, show_range
 from groundstate.store import RunDir
 
@@ -49,6 +50,7 @@ def fit(
     """Assess a table and write the folder of results."""
     screen = Screen(json, not no_progress)
     source = read(table) if target in (None, "none") else read(table).with_target(target)
+    unfinished = Path(out).parent / f".{Path(out).name}.study-"
     with screen.stages() as progress, RunDir(out) as run:
         found: Assessment | Survey
         if source.target is None or target == "none":
@@ -65,7 +67,8 @@ def fit(
                 sample_weight=weights,
                 budget=None if budget is None else seconds(budget),
                 ledger=_ledger(table, ledger),
-                resume=Path(out).parent / f".{Path(out).name}.study-",
+                resume=unfinished,
+                keep=True,
                 n_jobs=workers,
                 random_state=seed,
                 device=device,
@@ -74,6 +77,7 @@ def fit(
             )
         progress("writing the report")
         told = write(found, run, table, keep_model=keep_model)
+    forget(unfinished)  # only now is the search not needed any more
     where = str(Path(out) / "report.html")
     screen.data({**told, "out": str(Path(out))})
     screen.show(*summary(told), f"\nreport: {where}")

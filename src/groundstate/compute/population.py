@@ -122,6 +122,15 @@ class Population:
     def __len__(self) -> int:
         return self.size
 
+    def part(self, members: slice) -> Population:
+        """Some of the members; their parameters and buffers are these, not copies."""
+        one = copy.copy(self)
+        one.flat = self.flat[members]
+        one.size = len(one.flat)
+        one.buffers = {name: tensor[members] for name, tensor in self.buffers.items()}
+        one.params = {n: v.detach().requires_grad_() for n, v in one.views(one.flat).items()}
+        return one
+
     def call(self, params: Tensors, buffers: Tensors, *inputs: Any) -> Any:
         """One member's module with the given parameters; for use inside a loss."""
         return functional_call(self.skeleton, {**params, **buffers}, inputs)

@@ -28,6 +28,8 @@ class BlockUpdate:
     ridge, lasso : array, (P,), or None
         Adds :math:`\tfrac12 r_p |\theta_p|^2 + l_p |\theta_p|_1` over the penalised tensors.
     penalised : names of tensors
+    members : slice
+        Which members of the optimiser the population holds.
 
     Attributes
     ----------
@@ -42,9 +44,10 @@ class BlockUpdate:
         ridge: NDArray[Any] | None = None,
         lasso: NDArray[Any] | None = None,
         penalised: Collection[str] = (),
+        members: slice = slice(None),
     ) -> None:
         flat = population.flat
-        self.optimizer, self.size = optimizer, len(flat)
+        self.optimizer, self.size, self.members = optimizer, len(flat), members
         table, at = [], 0
         self.grads: Tensors = {}
         total = sum(view[0].numel() for view in population.params.values())
@@ -59,8 +62,8 @@ class BlockUpdate:
         empty = np.empty((1, 0), self.theta.dtype)
         mean = getattr(optimizer, "mean", getattr(optimizer, "velocity", None))
         square = getattr(optimizer, "square", None)
-        self.mean = empty if mean is None else mean.numpy()
-        self.square = empty if square is None else square.numpy()
+        self.mean = empty if mean is None else mean[members].numpy()
+        self.square = empty if square is None else square[members].numpy()
         self.columns = np.zeros((self.size, 12))
         self.columns[:, 4] = 1.0
         self.columns[:, 6] = 0.0 if ridge is None else ridge
@@ -68,16 +71,20 @@ class BlockUpdate:
         self.pulls = np.zeros(self.size, self.theta.dtype)
         self.nesterov = bool(getattr(optimizer, "nesterov", False))
         self.rule = _rule(optimizer)
-        self.active, self.steps = optimizer.active[:, 0], optimizer.steps.numpy()[:, 0]
+        self.active = optimizer.active[members, 0]
+        self.steps = optimizer.steps[members, 0].numpy()
         self.mark: tuple[int, ...] = ()
 
-    def __call__(self, mask: Tensor | None = None) -> Tensor:
-        """Do the step for the members in the mask; the penalties before it.  # (P,)"""
+    def __call__(self, mask: Tensor | None = None, lr: Tensor | None = None) -> Tensor:
+        """Do the step for the members in the mask; the penalties before it.  # (P,)
+
+        ``lr`` are the optimiser's step sizes for this step, (P, 1); None leaves them as they are.
+        """
         from groundstate.compute.update_kernels import UPDATE
 
         awake = (self.active if mask is None else self.active & mask).numpy()
         self.steps += awake
-        self._fill()
+        self._fill(lr)
         many = self.theta.size > _SMALL and torch.get_num_threads() > 1
         self.pulls[:] = 0.0
         UPDATE[many](
@@ -86,12 +93,12 @@ class BlockUpdate:
         )  # fmt: skip
         return torch.from_numpy(self.pulls)
 
-    def _fill(self) -> None:
+    def _fill(self, lr: Tensor | None) -> None:
         """The scalars of this step, computed in double precision."""
         opt, c = self.optimizer, self.columns
-        mark = id(opt.lr), opt.lr._version, id(opt.clip)
-        if mark != self.mark:
-            self._fill_settings()
+        mark = () if lr is not None else (id(opt.lr), opt.lr._version, id(opt.clip))
+        if lr is not None or mark != self.mark:
+            self._fill_settings(opt.lr if lr is None else lr)
             self.mark = mark
         if isinstance(opt, Adam):
             t = self.steps
@@ -101,27 +108,32 @@ class BlockUpdate:
             # members that never moved have t = 0 and are not looked at
             c[:, 9] = c[:, 0] / np.maximum(1.0 - self.beta1**t, _TINY)
 
-    def _fill_settings(self) -> None:
+    def _fill_settings(self, rates: Tensor) -> None:
         """What stays until a step size moves."""
         opt, c = self.optimizer, self.columns
-        lr, decay = opt.lr.numpy()[:, 0], opt.weight_decay.numpy()[:, 0]
+
+        def own(column: Tensor) -> NDArray[Any]:
+            values: NDArray[Any] = column[self.members, 0].numpy()
+            return values
+
+        lr, decay = own(rates), own(opt.weight_decay)
         clip = opt.clip
-        c[:, 8] = -1.0 if clip is None else clip.numpy()[:, 0]
+        c[:, 8] = -1.0 if clip is None else own(clip)
         c[:, 5] = decay
         c[:, 0] = c[:, 9] = lr
         match opt:
             case Adam():
-                self.lr, self.eps = lr, opt.eps.numpy()[:, 0]
-                self.beta1, self.beta2 = opt.beta1.numpy()[:, 0], opt.beta2.numpy()[:, 0]
+                self.lr, self.eps = lr, own(opt.eps)
+                self.beta1, self.beta2 = own(opt.beta1), own(opt.beta2)
                 c[:, 1], c[:, 2] = self.beta1, self.beta2
                 c[:, 10], c[:, 11] = 1.0 - self.beta1, 1.0 - self.beta2
                 if opt.decoupled:
                     c[:, 4], c[:, 5] = 1.0 - lr * decay, 0.0
             case SGD():
-                c[:, 1] = opt.momentum.numpy()[:, 0]
+                c[:, 1] = own(opt.momentum)
                 c[:, 0] = lr / (1.0 - c[:, 1])
             case RMSprop():
-                c[:, 2], c[:, 3] = opt.beta2.numpy()[:, 0], opt.eps.numpy()[:, 0]
+                c[:, 2], c[:, 3] = own(opt.beta2), own(opt.eps)
                 c[:, 11] = 1.0 - c[:, 2]
 
 

@@ -1,10 +1,9 @@
-"""One encoder per kind of column: what it learns from training rows, and what it gives."""
+"""Numbers and dates as numbers: what an encoder learns from training rows, and what it gives."""
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import polars as pl
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from groundstate.data.weighted import mean_and_scale, median, tally
 
 Floats = NDArray[np.float64]
+_LARGEST = 1e38  # what is larger is no number in float32
 
 
 class Encoder(Protocol):
@@ -26,6 +26,9 @@ class Encoder(Protocol):
 
     def to_state(self) -> dict[str, Any]: ...
 
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self: ...
+
 
 @dataclass(frozen=True)
 class Numeric:
@@ -34,7 +37,8 @@ class Numeric:
     Attributes
     ----------
     median, mean, scale
-        Weighted statistics of the training rows, after imputation.
+        Weighted statistics of the training rows, after imputation; mean 0 and scale 1 leave
+        numbers as they are.
     indicator
         Whether missing values were seen in training; only then a column says where they are.
     """
@@ -46,11 +50,11 @@ class Numeric:
     indicator: bool
 
     @classmethod
-    def fit(cls, values: pl.Series, weights: Floats | None) -> Numeric:
-        return cls.of(_floats(values), weights)
+    def fit(cls, values: pl.Series, weights: Floats | None, scaled: bool = True) -> Numeric:
+        return cls.of(as_floats(values), weights, scaled)
 
     @classmethod
-    def of(cls, values: Floats, weights: Floats | None) -> Numeric:
+    def of(cls, values: Floats, weights: Floats | None, scaled: bool = True) -> Numeric:
         """Learn from plain numbers, NaN where missing."""
         distinct, totals = tally(values, weights)
         counts = np.ones(len(values)) if weights is None else weights
@@ -58,13 +62,15 @@ class Numeric:
         if not len(distinct):
             return cls(0.0, 0.0, 1.0, False)
         middle = median(distinct, totals)
+        if not scaled:
+            return cls(middle, 0.0, 1.0, gap > 0)
         if gap:
             distinct, totals = tally(np.append(distinct, middle), np.append(totals, gap))
         mean, scale = mean_and_scale(distinct, totals)
         return cls(middle, mean, scale, gap > 0)
 
     def transform(self, values: pl.Series) -> Floats:
-        return self.apply(_floats(values))
+        return self.apply(as_floats(values))
 
     def apply(self, numbers: Floats) -> Floats:
         """Encode plain numbers (n,) as (n, 1) or, with the indicator, (n, 2)."""
@@ -72,7 +78,7 @@ class Numeric:
         filled = np.where(absent, self.median, numbers) if absent.any() else numbers
         # values far outside the training range may overflow a tiny scale: they stay finite
         with np.errstate(over="ignore"):
-            scaled = np.clip((filled - self.mean) / self.scale, -1e150, 1e150)
+            scaled = np.clip((filled - self.mean) / self.scale, -_LARGEST, _LARGEST)
         parts = [scaled, absent.astype(np.float64)] if self.indicator else [scaled]
         return np.stack(parts, axis=1)
 
@@ -82,54 +88,9 @@ class Numeric:
     def to_state(self) -> dict[str, Any]:
         return asdict(self)
 
-
-@dataclass(frozen=True)
-class Category:
-    """Labels: one column per level seen in training; an unseen level is all zeros.
-
-    With more than `max_categories` levels the heaviest are kept and one column stands for
-    every other label, seen or not. A missing label has its own column if training had one.
-    """
-
-    kind: ClassVar[str] = "category"
-    levels: tuple[str, ...]
-    other: bool
-    missing: bool
-
     @classmethod
-    def fit(cls, values: pl.Series, weights: Floats | None, max_categories: int) -> Category:
-        words = values.cast(pl.String)
-        counts = np.ones(len(words)) if weights is None else weights
-        absent = words.is_null().to_numpy()
-        # ranks number the levels in alphabetical order, so equal totals rank by name
-        codes = words.drop_nulls().rank("dense").to_numpy().astype(np.int64) - 1
-        names = words.drop_nulls().unique().sort().to_list()
-        totals = np.bincount(codes, weights=counts[~absent], minlength=len(names))
-        ranked = [names[i] for i in np.argsort(-totals, kind="stable") if totals[i] > 0]
-        missing = bool(counts[absent].sum() > 0)
-        other = len(ranked) > max_categories
-        return cls(tuple(sorted(ranked[: max_categories - other])), other, missing)
-
-    def transform(self, values: pl.Series) -> Floats:
-        k = len(self.levels)
-        words = values.cast(pl.String)
-        codes = {level: i for i, level in enumerate(self.levels)}
-        found = words.replace_strict(codes, default=None, return_dtype=pl.Int64)
-        column = found.fill_null(k).to_numpy()
-        absent = words.is_null().to_numpy()
-        out = np.zeros((len(words), k + 2))  # (n, levels, other, missing)
-        out[np.arange(len(words)), column] = 1.0
-        out[absent, k] = 0.0
-        out[absent, k + 1] = 1.0
-        return out[:, [*range(k), *([k] if self.other else []), *([k + 1] if self.missing else [])]]
-
-    def names(self, column: str) -> list[str]:
-        names = [f"{column}={level}" for level in self.levels]
-        names += [f"{column} other"] if self.other else []
-        return names + ([f"{column} missing"] if self.missing else [])
-
-    def to_state(self) -> dict[str, Any]:
-        return {**asdict(self), "levels": list(self.levels)}
+    def from_state(cls, state: dict[str, Any]) -> Numeric:
+        return cls(**state)
 
 
 _PARTS = ("elapsed", "year", "month", "weekday", "hour")
@@ -139,7 +100,7 @@ _PARTS = ("elapsed", "year", "month", "weekday", "hour")
 class Date:
     """Dates: days elapsed, year, month, weekday and, where there is a time of day, the hour.
 
-    Each part is standardised like a number; parts that do not vary in training are left out.
+    Each part is prepared like a number; parts that do not vary in training are left out.
     """
 
     kind: ClassVar[str] = "date"
@@ -147,9 +108,9 @@ class Date:
     numbers: tuple[Numeric, ...]
 
     @classmethod
-    def fit(cls, values: pl.Series, weights: Floats | None) -> Date:
+    def fit(cls, values: pl.Series, weights: Floats | None, scaled: bool = True) -> Date:
         table = _date_parts(values)
-        learned = {part: Numeric.of(numbers, weights) for part, numbers in table.items()}
+        learned = {part: Numeric.of(numbers, weights, scaled) for part, numbers in table.items()}
         kept = []
         for part in _PARTS:
             distinct, _ = tally(table[part], weights)
@@ -176,6 +137,10 @@ class Date:
     def to_state(self) -> dict[str, Any]:
         return {"parts": list(self.parts), "numbers": [n.to_state() for n in self.numbers]}
 
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Date:
+        return cls(tuple(state["parts"]), tuple(Numeric(**n) for n in state["numbers"]))
+
 
 def _date_parts(values: pl.Series) -> dict[str, Floats]:
     stamps = values.cast(pl.Datetime("us"))
@@ -186,54 +151,14 @@ def _date_parts(values: pl.Series) -> dict[str, Floats]:
         "weekday": stamps.dt.weekday(),
         "hour": stamps.dt.hour(),
     }
-    return {part: _floats(numbers) for part, numbers in parts.items()}
+    return {part: as_floats(numbers) for part, numbers in parts.items()}
 
 
-@dataclass(frozen=True)
-class Text:
-    r"""Free text: :math:`\log(1 + \text{count})` of words hashed into `size` bins, unit length.
-
-    The hash (CRC-32, its top bit as sign) needs no vocabulary, so unseen words are no trouble.
-    """
-
-    kind: ClassVar[str] = "text"
-    size: int
-
-    def transform(self, values: pl.Series) -> Floats:
-        words = values.fill_null("").str.to_lowercase().str.extract_all(r"[\p{L}\p{N}]+")
-        table = pl.DataFrame({"row": np.arange(len(values)), "word": words})
-        counts = table.explode("word").drop_nulls().group_by(["row", "word"]).len()
-        vocabulary = counts["word"].unique()
-        hashes = np.array([zlib.crc32(w.encode()) for w in vocabulary.to_list()], dtype=np.int64)
-        lookup = pl.DataFrame({"word": vocabulary, "hash": hashes})
-        found = counts.join(lookup, on="word").sort(["row", "word"])
-        code = found["hash"].to_numpy()
-        tf = np.log1p(found["len"].to_numpy().astype(np.float64))
-        out = np.zeros((len(values), self.size))
-        sign = 1.0 - 2.0 * (code >> 31)
-        np.add.at(out, (found["row"].to_numpy(), (code & 0x7FFFFFFF) % self.size), sign * tf)
-        norm = np.sqrt((out**2).sum(axis=1, keepdims=True))
-        return np.divide(out, norm, out=out, where=norm > 0)
-
-    def names(self, column: str) -> list[str]:
-        return [f"{column} word bin {i}" for i in range(self.size)]
-
-    def to_state(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def encoder_from_state(state: dict[str, Any]) -> Encoder:
-    """The encoder written by `to_state` together with its kind."""
-    kind = state["kind"]
-    values = {k: v for k, v in state.items() if k != "kind"}
-    if kind == "numeric":
-        return Numeric(**values)
-    if kind == "category":
-        return Category(tuple(values["levels"]), values["other"], values["missing"])
-    if kind == "date":
-        return Date(tuple(values["parts"]), tuple(Numeric(**n) for n in values["numbers"]))
-    return Text(int(values["size"]))
-
-
-def _floats(values: pl.Series) -> Floats:
+def as_floats(values: pl.Series) -> Floats:
+    """Numbers as float64, NaN where missing.  # (n,)"""
+    if values.dtype.is_numeric() and not values.null_count():  # most columns: no copy of a copy
+        return np.asarray(values.to_numpy(), dtype=np.float64)
     return np.asarray(values.cast(pl.Float64).fill_null(float("nan")).to_numpy(), dtype=np.float64)
+
+
+__all__ = ["Date", "Encoder", "Floats", "Numeric", "as_floats"]

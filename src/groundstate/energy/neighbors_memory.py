@@ -115,8 +115,10 @@ class Memory(nn.Module):
         """All rows at most ``radius`` away from each of x, found in tiles."""
         power = None if callable(self.metric) else power_of(self.metric, self.p)
         if power == 2.0 or self.metric == "mahalanobis":
-            tree = None if x.is_cuda else self._searched().tree
-            return within(self._placed(x), self._placed(self.rows), radius, tree)
+            if x.is_cuda:
+                return within(self._placed(x), self._placed(self.rows), radius)
+            search = self._searched()
+            return within(self._placed(x), torch.from_numpy(search.rows), radius, search)
         return within_by(self.every, x, len(self.rows), radius)
 
     def _searched(self) -> NearestRows:

@@ -15,20 +15,27 @@ from numpy.typing import NDArray
 from groundstate.compute.device import resolve_device, threads
 from groundstate.compute.random import Key
 from groundstate.data import Finding, Table
-from groundstate.data import audit as audit_table
 from groundstate.evaluate import sure, verdicts
 from groundstate.evaluate.audit import LEAKS
+from groundstate.evaluate.audit_design import audit_after, audit_before, ordered
 from groundstate.evaluate.baseline import skill_interval
-from groundstate.evaluate.candidates import DUMMY, candidates_of
-from groundstate.evaluate.design import Design, HeldRows, choose_design
+from groundstate.evaluate.candidates import DUMMY, candidates_of, with_params
+from groundstate.evaluate.design import REPEATS, Design, HeldRows, choose_design, usual_repeats
 from groundstate.evaluate.develop import Developed, Tuner
 from groundstate.evaluate.leaderboard import Leaderboard
-from groundstate.evaluate.metrics import Metric
 from groundstate.evaluate.noting import noted
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.questions import Question, Settings, ask
 from groundstate.evaluate.sides import RECIPE, Side, collected, judged_in_turn
-from groundstate.evaluate.spread import Clock, diagnosed, learning, usual_numbers, variation
+from groundstate.evaluate.spread import (
+    TUNING,
+    Clock,
+    diagnosed,
+    learning,
+    usual_numbers,
+    variation,
+)
+from groundstate.evaluate.standing import one_fit, standing
 from groundstate.evaluate.watch import Progress, Watch
 from groundstate.math.stats.interval import Interval
 
@@ -140,7 +147,7 @@ def assess(
     cost_fp: float | None = None,
     cost_fn: float | None = None,
     folds: int = 5,
-    repeats: int = 1,
+    repeats: int | None = None,
     tuner: Tuner | None = None,
     seeds: int | None = None,
     bootstrap: int | None = None,
@@ -177,7 +184,8 @@ def assess(
     positive, cost_fp, cost_fn
         The class that matters, of two, and what mistakes cost.
     folds, repeats
-        Folds of cross-validation; times a nested design judges every row.
+        Folds of cross-validation; times a nested design judges every row: five, when None, or as
+        many as slow models or the budget allow.
     tuner
         Searches settings of the best candidate, see ``groundstate.report.tuner``; None tunes
         nothing.
@@ -192,7 +200,7 @@ def assess(
 
     Examples
     --------
-    >>> found = assess("LogisticRegression", "iris", seeds=0, bootstrap=0)
+    >>> found = assess("LogisticRegression", "iris", repeats=1, seeds=0, bootstrap=0)
     >>> found.chosen, found.design.kind, found.design.judged
     ('LogisticRegression', 'nested', 150)
     """
@@ -228,29 +236,38 @@ def _assess(
     key, clock = Key.of(settings.seed), Clock(settings.budget)
     skipped: list[str] = []
     with watch("auditing the table"):
-        findings = tuple(audit_table(question.table))
+        findings = audit_before(question)
+        wanted = settings.repeats or REPEATS
+        if settings.repeats is None and settings.budget is None:
+            wanted = usual_repeats(candidates, question.n, settings.folds, settings.tune)
         design = choose_design(
             question.features, y, task=question.task, kind=settings.design, test=question.test,
             groups=question.groups, time=question.time, n_folds=settings.folds,
-            repeats=settings.repeats, key=key.fold("design"),
+            repeats=wanted, key=key.fold("design"),
         )  # fmt: skip
     measure = question.measure
     nested = design.kind == "nested"
-    searches = len(design.sides) + 1 if nested else 1
-    seconds = None if settings.budget is None else 0.4 * settings.budget / searches
+    # half of the share of tuning is for the first repeat and the final search
+    searches = 2 * (design.n_folds + 1) if nested else 1
+    seconds = None if settings.budget is None else TUNING * settings.budget / searches
     side = Side(question, candidates, measure, tuner, key, seconds)
     words = "nested cross-validation of" if nested else "comparing"
     begun = clocks.perf_counter()
     with watch(f"{words} {len(candidates)} candidates"):
         if nested:
-            outer = judged_in_turn(side, design, n_jobs)
+            outer, design = judged_in_turn(side, design, n_jobs, clock.countdown(TUNING))
+            if design.repeats < (settings.repeats or REPEATS):
+                skipped.append(
+                    f"repeats of the nested cross-validation: {design.repeats} of "
+                    f"{settings.repeats or REPEATS} done (--repeats {REPEATS}, or a longer --budget)"
+                )
             everything = np.arange(question.n)
             developed = side.develop(everything, None, "final", n_jobs, spare=False)
         else:
             train, rest = design.split
             developed = side.develop(train, design.validation, "final", n_jobs)
     count = len(design.sides) * len(developed.ranking.folds) + len(developed.ranking.folds)
-    fit_seconds = _one_fit(developed, begun, count)
+    fit_seconds = one_fit(developed, begun, count)
     held_words = f"{design.judged:,} {'rows in turn' if nested else 'test rows'}"
     with watch(f"looking at {held_words}, once"):
         if nested:
@@ -266,6 +283,7 @@ def _assess(
             answers = {n: Prediction.of(m, rows, question.classes) for n, m in said.items()}
             judged, looks, repeats = rest, held.looks, [answers]
             names = Counter([developed.chosen])
+        findings = ordered([*findings, *audit_after(question, design, key.fold("audit"))])
     truth = question.codes(y[judged])
     weight = question.weight[judged]
     share = {
@@ -286,30 +304,37 @@ def _assess(
             who: {m: verdicts.mean_interval([t[who][m] for t in tables]) for m in tables[0][who]}
             for who in answers
         }
-        loss = {who: verdicts.losses(measure, truth, said) for who, said in answers.items()}
+        loss = {  # of each row, its mean over repeats
+            who: np.mean([verdicts.losses(measure, truth, part[who]) for part in repeats], axis=0)
+            for who in answers
+        }
         saved = skill_interval(
             loss[name], loss[DUMMY], settings.level, weight, random_state=key.fold("skill")
         )
-        board, comparison = _compared(developed, measure, question, merged, truth, answers, key)
+        board, comparison = standing(
+            developed, measure, question, merged, truth, answers, weight, key
+        )
     with watch("calibration and coverage"):
         calibration = sure.calibration(question, developed, design, truth, answers[name], judged)
         decision = sure.decision(question, truth, answers[name], weight)
+    weights = None if (question.weight == 1).all() else question.weight
     seeds, resamples = usual_numbers(question.n, settings.seeds, settings.bootstrap)
     with watch("refits with other seeds and other training rows"), warnings.catch_warnings():
         moved = None
         if name != DUMMY:
             warnings.simplefilter("ignore")  # small parts lack classes; the audit told
             moved = variation(
-                developed.recipe, X, y, design.split, loss[name], seeds=seeds,
-                resamples=resamples, key=key.fold("variation"), clock=clock,
-                fit_seconds=fit_seconds, skip=skipped.append, loss=None,
+                developed.recipe, X, y, design.split, loss[name],
+                None if weights is None else weight, seeds=seeds, resamples=resamples,
+                groups=question.groups, key=key.fold("variation"), clock=clock,
+                fit_seconds=fit_seconds, skip=skipped.append, weight=weights,
             )  # fmt: skip
     with watch("the learning curve and the diagnosis"):
         curve = diagnosis = None
         if name != DUMMY:
             more: Any = {
                 "groups": question.groups, "level": settings.level, "clock": clock,
-                "fit_seconds": fit_seconds, "skip": skipped.append,
+                "fit_seconds": fit_seconds, "skip": skipped.append, "weight": weights,
             }  # fmt: skip
             curve = learning(developed.recipe, X, y, key=key.fold("curve"), **more)
             diagnosis = diagnosed(developed.recipe, X, y, key=key.fold("diagnosis"), **more)
@@ -344,53 +369,6 @@ def _assess(
         skipped=tuple(skipped),
         seconds=watch.seconds,
     )
-
-
-def _compared(
-    developed: Developed,
-    measure: Metric,
-    question: Question,
-    merged: dict[str, dict[str, Interval]],
-    truth: NDArray[Any],
-    answers: dict[str, Prediction],
-    key: Key,
-) -> tuple[Leaderboard, dict[str, Any]]:
-    board, name = developed.ranking.board, developed.chosen
-    for who in (DUMMY, name):
-        seen = merged[who][measure.name]
-        board = board.with_entry(
-            who, test_score=seen.estimate, test_low=seen.low, test_high=seen.high
-        )
-    level = question.settings.level
-    weight = np.ones(len(truth))
-    on_test = verdicts.compared(
-        measure, truth, name, answers, weight=weight, level=level, key=key.fold("on test")
-    )
-    return board, {
-        "metric": measure.name,
-        "chosen": name,
-        "tied": list(board.tied),
-        "test": on_test,
-    }
-
-
-def _one_fit(developed: Developed, begun: float, count: int) -> float:
-    known = developed.ranking.board[developed.chosen].fit_seconds
-    return known or (clocks.perf_counter() - begun) / max(count, 1)
-
-
-def with_params(model: Any, params: dict[str, Any] | None) -> Any:
-    """The candidate with those settings that it has; names may leave out the preparation's part."""
-    if not params:
-        return model
-    own = model.get_params(deep=True)
-    mine = {}
-    for name, value in params.items():
-        for full in (name, f"estimator__{name}"):
-            if full in own:
-                mine[full] = tuple(value) if isinstance(value, list) else value
-                break
-    return model.set_params(**mine) if mine else model
 
 
 __all__ = ["Assessment", "Progress", "Settings", "Watch", "assess"]

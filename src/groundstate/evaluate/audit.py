@@ -21,7 +21,7 @@ from groundstate.errors import DataError
 from groundstate.evaluate.rows import columns, n_rows
 from groundstate.math.stats.delong import auc_interval
 
-LEAKS = frozenset({"shared_rows", "shared_groups", "leak", "fitted_before", "future"})
+LEAKS = frozenset({"shared_rows", "shared_groups", "leak", "fitted_before", "future", "time_order"})
 _TARGET = "the target"
 _ROWS = 100_000  # rows that the shift and distance checks look at
 
@@ -78,8 +78,8 @@ def audit(
 
     The table itself is read by :func:`groundstate.data.audit` (identifiers, constants, duplicates,
     columns that give the target away, tiny classes); this adds what needs a split: rows or groups
-    on both sides, absent classes, a shift between the sides, test rows outside the training range,
-    and preparation that was fitted before the split.
+    on both sides, training rows later than test rows, absent classes, a shift between the sides,
+    test rows outside the training range, and preparation that was fitted before the split.
 
     Parameters
     ----------
@@ -87,7 +87,8 @@ def audit(
     split : ``SplitRows``, ``Split``, or (train rows, test rows)
     groups : ``(N,)`` labels that should not cross sides
     estimator : the recipe; it must not be fitted yet
-    time : ``(N,)`` dates of the rows; a date column later than that knows the future
+    time : ``(N,)`` dates of the rows; a date column later than that knows the future, as does a
+        training row later than a test row
     strict : raise ``DataError`` on a leak
 
     Examples
@@ -106,10 +107,10 @@ def audit(
     found = list(audit_table(frame.with_columns(pl.Series(_TARGET, target)), _TARGET))
     found = [f for f in found if f.code != "leak"]  # looked for below, with the split's own limits
     known = {f.code for f in found}
-    found += [f for f in _table(frame, target, time) if f.code not in known or f.code == "leak"]
+    found += [f for f in of_table(frame, target, time) if f.code not in known or f.code == "leak"]
     if split is not None:
         train, test = _sides(split)
-        found += _between(X, frame, target, train, test, groups, Key.of(random_state))
+        found += between(frame, target, train, test, groups, time, Key.of(random_state))
     if estimator is not None:
         found += _fitted(estimator)
     order = {"serious": 0, "warning": 1, "info": 2}
@@ -152,7 +153,8 @@ def _numeric(frame: pl.DataFrame) -> dict[str, NDArray[np.float64]]:
     }
 
 
-def _table(frame: pl.DataFrame, y: NDArray[Any], time: Any) -> Iterator[Finding]:
+def of_table(frame: pl.DataFrame, y: NDArray[Any], time: Any) -> Iterator[Finding]:
+    """Contradictions, columns that give the target away, and dates that know the future."""
     hashes = row_hash(*columns(frame))
     _, place = np.unique(hashes, return_inverse=True)
     pairs = np.unique(np.stack([place.reshape(-1), np.unique(y, return_inverse=True)[1]]), axis=1)
@@ -217,15 +219,22 @@ def _telling(frame: pl.DataFrame, y: NDArray[Any]) -> Iterator[tuple[str, float,
                 yield name, r2, "R²"
 
 
-def _between(
-    X: Any,
+def between(
     frame: pl.DataFrame,
     y: NDArray[Any],
     train: NDArray[np.intp],
     test: NDArray[np.intp],
     groups: Any,
+    time: Any,
     key: Key,
+    law: pl.DataFrame | None = None,
 ) -> Iterator[Finding]:
+    """What is wrong between two sides: shared rows or groups, order in time, absent classes, shift.
+
+    Parameters
+    ----------
+    law : columns that should come from one law on both sides; all of the frame by default
+    """
     hashes = row_hash(*columns(frame))
     both = np.isin(hashes[test], hashes[train])
     if both.any():
@@ -243,6 +252,15 @@ def _between(
                 f"{count(len(shared), 'group')} on both sides of the split; pass groups to split",
                 float(len(shared)),
             )  # fmt: skip
+    if time is not None and len(train) and len(test):
+        moment = np.asarray(time)
+        late = int((moment[train] > moment[test].min()).sum())
+        if late:
+            yield Finding(
+                "time_order", "serious",
+                f"{count(late, 'training row')} later than the first test row: the model knows "
+                "what came after; pass time to split", float(late),
+            )  # fmt: skip
     if y.dtype.kind not in "f" and len(np.unique(y)) <= max(20, len(y) // 10):
         for name, rows in (("training", train), ("test", test)):
             absent = np.setdiff1d(y, y[rows])
@@ -252,7 +270,7 @@ def _between(
                     f"no {name} row has the target {listing([str(a) for a in absent], limit=5)}",
                     float(len(absent)),
                 )  # fmt: skip
-    table = _numeric(frame)
+    table = _numeric(frame if law is None else law)
     if table and len(train) >= 20 and len(test) >= 20:
         yield from _outside(table, train, test)
         yield from _shift(table, train, test, key)
@@ -344,4 +362,4 @@ def _fitted(estimator: Any) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-__all__ = ["Audit", "audit"]
+__all__ = ["LEAKS", "Audit", "audit", "between", "of_table"]

@@ -183,6 +183,20 @@ def baselines(task: str) -> dict[str, Any]:
     }
 
 
+def with_params(model: Any, params: dict[str, Any] | None) -> Any:
+    """The candidate with those settings that it has; names may leave out the preparation's part."""
+    if not params:
+        return model
+    own = model.get_params(deep=True)
+    mine = {}
+    for name, value in params.items():
+        for full in (name, f"estimator__{name}"):
+            if full in own:
+                mine[full] = tuple(value) if isinstance(value, list) else value
+                break
+    return model.set_params(**mine) if mine else model
+
+
 __all__ = [
     "AUTO",
     "DUMMY",
@@ -195,4 +209,5 @@ __all__ = [
     "placed",
     "prepared",
     "takes_any_number",
+    "with_params",
 ]

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.forecast import PowerLaw, power_law
-from groundstate.evaluate.losses import Loss, loss_name, row_losses
+from groundstate.evaluate.losses import Loss, loss_name, mean_loss, row_losses
 from groundstate.evaluate.refits import refits
-from groundstate.evaluate.rows import n_rows, take
+from groundstate.evaluate.rows import n_rows, take, weights_of
 from groundstate.evaluate.scores import Scores
 from groundstate.math.stats.interval import Interval
 
@@ -144,6 +144,7 @@ def learning_curve(
     loss: Loss = None,
     test_size: float = 0.2,
     groups: Any = None,
+    sample_weight: Any = None,
     level: float = 0.95,
     n_jobs: int | None = None,
     random_state: Key | RandomState = 0,
@@ -163,6 +164,7 @@ def learning_curve(
         are rows
     loss : per-row loss, 0-1 or squared by default
     groups : ``(N,)``; test rows are whole groups
+    sample_weight : ``(N,)`` of a table; fits and mean losses are weighted
 
     Examples
     --------
@@ -174,6 +176,7 @@ def learning_curve(
     ([24, 48, 84, 144, 240], True)
     """
     key, kind = Key.of(random_state), loss_name(estimator, loss)
+    weight = None
     if repeats < 2:
         raise DataError(f"a band needs two repeats or more, got {repeats}")
     if generator is not None:
@@ -196,19 +199,21 @@ def learning_curve(
         if X is None or y is None:
             raise DataError("pass a table X, y, or a generator of rows")
         target = np.asarray(y)
+        weight = None if sample_weight is None else weights_of(sample_weight, n_rows(X))
         trains, tests = shuffled_parts(estimator, X, target, repeats, test_size, groups, key)
         pool = min(len(t) for t in trains)
         order, n_test, probes = _sizes(sizes, pool), min(len(t) for t in tests), tests
     jobs = [(i, r) for i in range(len(order)) for r in range(repeats)]
     rows = [trains[r][: order[i]] for i, r in jobs]
     keys = [key.fold("fit", r) for _, r in jobs]
-    models = refits(estimator, X, target, rows, keys, n_jobs=n_jobs)
+    models = refits(estimator, X, target, rows, keys, weight=weight, n_jobs=n_jobs)
     train, test = (np.empty((len(order), repeats)) for _ in range(2))
     said: dict[int, list[tuple[NDArray[np.intp], Any]]] = {}
     for (i, r), model, own in zip(jobs, models, rows, strict=True):
-        train[i, r] = row_losses(model, take(X, own), target[own], kind).mean()
         held = take(X, tests[r])
-        test[i, r] = row_losses(model, held, target[tests[r]], kind).mean()
+        seen, new = (None, None) if weight is None else (weight[own], weight[tests[r]])
+        train[i, r] = mean_loss(row_losses(model, take(X, own), target[own], kind), seen)
+        test[i, r] = mean_loss(row_losses(model, held, target[tests[r]], kind), new)
         asked = held if probes is tests else take(X, probes[r])
         said.setdefault(i, []).append((probes[r], np.asarray(model.predict(asked))))
     # training sets of n of the N rows differ by 1 − n/N of what fresh ones do

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,10 +15,52 @@ from groundstate.errors import DataError, Unreliable
 from groundstate.evaluate.rows import Floats, n_rows, take
 from groundstate.evaluate.split import SplitRows, split
 from groundstate.evaluate.splits import Split, folds
+from groundstate.models.table import asks_single_columns
 
 Rows = NDArray[np.intp]
+INNER = 3  # folds inside a fold: they are many already
 SIZES = (0.7, 0.2, 0.1)
 ENOUGH, ENOUGH_OF_RAREST, ENOUGH_TO_VALIDATE = 200, 30, 400
+
+
+REPEATS = 5  # of a nested design
+_WORK = 10.0  # what a nested design costs unasked at most, in nominal seconds
+
+
+def usual_repeats(models: Mapping[str, Any], n: int, folds: int, tune: int) -> int:
+    """How often a nested design judges every row unasked: five times, or less for slow models.
+
+    By a nominal cost of a fit, so that it does not depend on the clock. All five are done with
+    ``repeats=5``, and as many as fit in with ``budget``.
+
+    Parameters
+    ----------
+    models : candidates
+    n : rows
+    folds : outer folds
+    tune : settings to try
+
+    Examples
+    --------
+    >>> from groundstate import LogisticRegression, MLPClassifier
+    >>> usual_repeats({"linear": LogisticRegression()}, 150, 5, 10)
+    5
+    >>> usual_repeats({"network": MLPClassifier()}, 150, 5, 10)
+    1
+    """
+    cost = [_nominal(model, n) for model in models.values()]
+    one = folds * INNER * (sum(cost) + tune * sum(cost) / max(len(cost), 1))
+    return int(np.clip(_WORK / one, 1, REPEATS))
+
+
+def _nominal(model: Any, n: int) -> float:
+    """Nominal seconds of a fit to n rows."""
+    inner = getattr(model, "estimator", model)
+    if hasattr(inner, "_fit_population"):
+        return 0.15 * max(1.0, n / 300)
+    crowd = hasattr(inner, "n_estimators") or hasattr(inner, "max_iter")
+    slow = asks_single_columns(inner) and crowd  # many trees
+    return (0.06 if slow else 0.008) * max(1.0, n / 1000)
 
 
 class HeldRows:
@@ -208,6 +250,8 @@ def make_folds(
 
         pairs: Iterator[Any] = TimeSeriesSplit(k).split(np.zeros(len(order)))
         return [as_split(order[a], order[b], weight) for a, b in pairs]
+    if groups is None:
+        groups = _copies(X, y)
     if groups is not None:
         from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
@@ -240,6 +284,32 @@ def make_folds(
     return found
 
 
+def twins(words: NDArray[np.uint64]) -> float:
+    """Share of the rows that have an equal one, from a hash of each.
+
+    >>> twins(np.array([1, 1, 2, 3], np.uint64))
+    0.5
+    """
+    _, place, times = np.unique(words, return_inverse=True, return_counts=True)
+    return float((times[place.reshape(-1)] > 1).mean())
+
+
+def _copies(X: Any, y: NDArray[Any]) -> NDArray[np.intp] | None:
+    """Groups of equal features, where some have different targets and most rows have no equal.
+
+    Equal rows with equal targets stay together on the weight line anyway. Where most rows have an
+    equal, columns take few values, and equal rows are no copies of each other.
+    """
+    from groundstate.compute.hashing import row_hash
+    from groundstate.evaluate.rows import columns
+
+    words = row_hash(*columns(X))
+    n_rows_alike, n_pairs = len(np.unique(words)), len(np.unique(row_hash(*columns(X), y)))
+    if n_rows_alike == n_pairs or twins(words) > 0.5:
+        return None
+    return np.unique(words, return_inverse=True)[1].reshape(-1)
+
+
 def as_split(train: Rows, test: Rows, weight: Floats) -> Split:
     """Positions as weights of the two sides."""
     sides = np.zeros((2, len(weight)))
@@ -247,4 +317,14 @@ def as_split(train: Rows, test: Rows, weight: Floats) -> Split:
     return Split(sides[0], sides[1])
 
 
-__all__ = ["Design", "HeldRows", "choose_design", "make_folds"]
+__all__ = [
+    "INNER",
+    "REPEATS",
+    "Design",
+    "HeldRows",
+    "as_split",
+    "choose_design",
+    "make_folds",
+    "twins",
+    "usual_repeats",
+]

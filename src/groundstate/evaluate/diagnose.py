@@ -20,7 +20,7 @@ from groundstate.evaluate.floor import Floor, noise_floor
 from groundstate.evaluate.losses import Loss, loss_name, row_losses
 from groundstate.evaluate.refits import refits
 from groundstate.evaluate.remedies import Remedy, remedies
-from groundstate.evaluate.rows import n_rows, take
+from groundstate.evaluate.rows import n_rows, take, weights_of
 from groundstate.math.stats.bootstrap import bootstrap
 from groundstate.math.stats.interval import Interval, checked_level
 from groundstate.math.stats.means import mean_interval
@@ -103,6 +103,7 @@ def diagnose(
     loss: Loss = None,
     cv: Any = 5,
     groups: Any = None,
+    sample_weight: Any = None,
     floor: float | None = None,
     try_remedies: bool = True,
     level: float = 0.95,
@@ -124,6 +125,7 @@ def diagnose(
     estimator : unfitted
     loss : per-row loss, 0-1 or squared by default
     cv : folds, or a splitter
+    sample_weight : ``(N,)``; fits and mean losses are weighted
     floor : the best risk known, in place of the noise that :func:`noise_floor` finds
     try_remedies : fit what the remedies propose and see whether it helped
 
@@ -146,13 +148,15 @@ def diagnose(
         warnings.filterwarnings("ignore", "The least populated class")
         number = min(cv, n) if isinstance(cv, int) else cv
         folds = list(_folds(estimator, X, target, number, 1, groups, None, 0, key))
-    seen, new = _judged(estimator, X, target, folds, kind, key, n_jobs)
+    weight = None if sample_weight is None else weights_of(sample_weight, n)
+    seen, new = _judged(estimator, X, target, folds, kind, key, n_jobs, weight)
     rows = np.flatnonzero(np.isfinite(seen) & np.isfinite(new))
     if len(rows) < 2:
         raise DataError("the folds leave fewer than two rows both trained and tested")
     cluster = None if groups is None else np.asarray(groups)[rows]
-    train, test = (_paired(v[rows], cluster, level, key.fold("risk")) for v in (seen, new))
-    gap = _paired(new[rows] - seen[rows], cluster, level, key.fold("gap"))
+    own = None if weight is None else weight[rows]
+    train, test = (_paired(v[rows], cluster, level, key.fold("risk"), own) for v in (seen, new))
+    gap = _paired(new[rows] - seen[rows], cluster, level, key.fold("gap"), own)
     least, excess = _excess(X, target, seen[rows], kind, floor, level, cluster)
     verdict = _verdict(train, test, gap, excess, len(rows))
     found = Diagnosis(
@@ -163,17 +167,21 @@ def diagnose(
     tried = []
     for remedy in remedies(estimator, over, verdict in ("underfit", "both")):
         if try_remedies:
-            remedy = _tried(remedy, estimator, found, X, target, folds, kind, key, n_jobs, over)
+            remedy = _tried(
+                remedy, estimator, found, X, target, folds, kind, key, n_jobs, over, weight
+            )
         tried.append(remedy)
     return replace(found, remedies=tuple(tried))
 
 
 def _judged(
-    estimator: Any, X: Any, y: NDArray[Any], folds: Any, loss: Loss, key: Key, n_jobs: int | None
-) -> tuple[Floats, Floats]:
+    estimator: Any, X: Any, y: NDArray[Any], folds: Any, loss: Loss, key: Key, n_jobs: int | None,
+    weight: Floats | None,
+) -> tuple[Floats, Floats]:  # fmt: skip
     """Mean loss of each row by fits that saw it and by fits that did not.  # (n,), (n,)"""
     keys = [key.fold("fold", i) for i in range(len(folds))]
-    models = refits(estimator, X, y, [train for train, _ in folds], keys, n_jobs=n_jobs)
+    trains = [train for train, _ in folds]
+    models = refits(estimator, X, y, trains, keys, weight=weight, n_jobs=n_jobs)
     sums, times = np.zeros((2, len(y))), np.zeros((2, len(y)))
     for model, parts in zip(models, folds, strict=True):
         for side, rows in enumerate(parts):
@@ -184,12 +192,16 @@ def _judged(
     return seen, new
 
 
-def _paired(gaps: Floats, cluster: Any, level: float, key: Key) -> Interval:
+def _paired(
+    gaps: Floats, cluster: Any, level: float, key: Key, weight: Floats | None = None
+) -> Interval:
     """Of the mean of differences that may be very uneven: the bootstrap, not Student's."""
     if np.ptp(gaps) == 0:
         value = float(gaps[0])
         return Interval(value, value, value, level, "bca")
-    return bootstrap("mean", gaps, level=level, groups=cluster, random_state=key).interval
+    return bootstrap(
+        "mean", gaps, level=level, groups=cluster, sample_weight=weight, random_state=key
+    ).interval
 
 
 def _excess(
@@ -229,7 +241,7 @@ def _verdict(
 
 def _tried(
     remedy: Remedy, estimator: Any, found: Diagnosis, X: Any, y: NDArray[Any], folds: Any,
-    loss: Loss, key: Key, n_jobs: int | None, over: bool,
+    loss: Loss, key: Key, n_jobs: int | None, over: bool, weight: Floats | None,
 ) -> Remedy:  # fmt: skip
     """The remedy with what it did; more data is judged by what half of the data loses."""
     if remedy.estimator is None:
@@ -238,13 +250,13 @@ def _tried(
             for i, (train, test) in enumerate(folds)
         ]
         try:
-            seen, new = _judged(estimator, X, y, half, loss, key, n_jobs)
+            seen, new = _judged(estimator, X, y, half, loss, key, n_jobs, weight)
         except ValueError:  # half of the rows may lack a class
             return remedy
         gap = float(np.nanmean(new) - np.nanmean(seen))
         return replace(remedy, fell=gap > found.gap.estimate)
     try:
-        seen, new = _judged(remedy.estimator, X, y, folds, loss, key, n_jobs)
+        seen, new = _judged(remedy.estimator, X, y, folds, loss, key, n_jobs, weight)
     except ValueError:  # a setting that this table does not allow
         return remedy
     risk = float(np.nanmean(new))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from groundstate.compute.random import Key
 from groundstate.errors import DataError
 from groundstate.evaluate.rows import Floats, take
+from groundstate.models.table import TablePredictor
 
 _SEEDS = 2**31 - 1  # scikit-learn's estimators take a 32-bit seed
 
@@ -30,7 +31,12 @@ def fit_clone(estimator: Any, X: Any, y: NDArray[Any], weight: Floats, key: Key)
     }
     if seeded:
         model.set_params(**seeded)
-    if (weight == 1).all():
+    return fit_weighted(model, X, y, weight)
+
+
+def fit_weighted(model: Any, X: Any, y: NDArray[Any], weight: Floats | None) -> Any:
+    """The model itself, fitted to weighted rows: a weight of 2 is the row twice."""
+    if weight is None or (weight == 1).all():
         return model.fit(X, y)
     arguments = weight_arguments(model, weight)
     if arguments:
@@ -53,7 +59,8 @@ def weight_arguments(model: Any, weight: Floats) -> dict[str, Floats]:
 
     steps = getattr(model, "steps", None)
     if steps is None:
-        return {"sample_weight": weight} if has_fit_parameter(model, "sample_weight") else {}
+        taker = model.estimator if isinstance(model, TablePredictor) else model
+        return {"sample_weight": weight} if has_fit_parameter(taker, "sample_weight") else {}
     takers = [
         name
         for name, step in steps
@@ -66,4 +73,5 @@ def weight_arguments(model: Any, weight: Floats) -> dict[str, Floats]:
 
 def _last(model: Any) -> str:
     steps = getattr(model, "steps", None)
-    return type(steps[-1][1] if steps else model).__name__
+    inner = model.estimator if isinstance(model, TablePredictor) else model
+    return type(steps[-1][1] if steps else inner).__name__

@@ -52,6 +52,41 @@ def row_losses(model: Any, X: Any, y: Any, loss: Loss) -> Floats:
     return np.abs(gap) if loss == "absolute" else np.square(gap)
 
 
+def mean_loss(losses: Floats, weight: Floats | None = None) -> Any:
+    """Mean over the last axis, a weight of 2 being the row twice.
+
+    >>> float(mean_loss(np.array([0.0, 1.0]), np.array([3.0, 1.0])))
+    0.25
+    """
+    return np.mean(losses, -1) if weight is None else np.average(losses, axis=-1, weights=weight)
+
+
+def error_of_mean(losses: Floats, weight: Floats | None = None) -> Any:
+    """Standard error of the mean over the last axis."""
+    if weight is None:
+        return np.std(losses, axis=-1, ddof=1) / np.sqrt(losses.shape[-1])
+    gaps = losses - np.expand_dims(mean_loss(losses, weight), -1)
+    total = total_weight(weight)
+    return np.sqrt(mean_loss(gaps**2, weight) / max(total - 1, 1.0))
+
+
+def total_weight(weight: Floats) -> float:
+    r"""Rows that the weights stand for: their sum when whole, else :math:`(\sum w)^2/\sum w^2`.
+
+    >>> total_weight(np.array([2.0, 1.0])), total_weight(np.array([0.5, 0.5]))
+    (3.0, 2.0)
+    """
+    whole = bool((weight == np.round(weight)).all())
+    return float(weight.sum() if whole else weight.sum() ** 2 / (weight**2).sum())
+
+
+def line_weights(weight: Floats | None) -> Floats | None:
+    """Lengths of rows on a line to draw from: whole weights as they are, others sum to the rows."""
+    if weight is None or (weight == np.round(weight)).all():
+        return weight
+    return np.asarray(weight * (len(weight) / weight.sum()))
+
+
 def no_information(y: Any, said: Any, loss: Loss) -> float:
     """Mean loss when predictions have nothing to do with the targets: over all pairs of them."""
     truth, answer = np.asarray(y), np.asarray(said)
@@ -68,4 +103,13 @@ def no_information(y: Any, said: Any, loss: Loss) -> float:
     raise DataError(".632+ needs the loss zero_one, squared or absolute")
 
 
-__all__ = ["Loss", "loss_name", "no_information", "row_losses"]
+__all__ = [
+    "Loss",
+    "error_of_mean",
+    "line_weights",
+    "loss_name",
+    "mean_loss",
+    "no_information",
+    "row_losses",
+    "total_weight",
+]

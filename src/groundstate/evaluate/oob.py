@@ -11,8 +11,16 @@ from numpy.typing import NDArray
 from groundstate.compute.line import WeightLine
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
-from groundstate.evaluate.losses import Loss, loss_name, no_information, row_losses
-from groundstate.evaluate.rows import columns, n_rows, take
+from groundstate.evaluate.fitting import fit_weighted
+from groundstate.evaluate.losses import (
+    Loss,
+    line_weights,
+    loss_name,
+    mean_loss,
+    no_information,
+    row_losses,
+)
+from groundstate.evaluate.rows import columns, n_rows, take, weights_of
 from groundstate.evaluate.scores import Scores
 from groundstate.evaluate.seeds import random_names, seeds_of, with_seed
 from groundstate.evaluate.together import fit_together
@@ -63,6 +71,7 @@ def pipeline_bootstrap(
     *,
     loss: Loss = None,
     groups: Any = None,
+    sample_weight: Any = None,
     train_share: float = 0.8,
     n_jobs: int | None = None,
     random_state: Key | RandomState = 0,
@@ -85,6 +94,7 @@ def pipeline_bootstrap(
     n : resamples
     loss : per-row loss, 0-1 or squared by default
     groups : ``(N,)``; whole groups are drawn
+    sample_weight : ``(N,)``; whole numbers are rows that many times, other weights are chances
     train_share : ρ of ``"resplit"``
 
     Examples
@@ -106,7 +116,8 @@ def pipeline_bootstrap(
     names = random_names(estimator)
     label = kind if isinstance(kind, str) else "loss"
     unit = None if groups is None else np.unique(groups, return_inverse=True)[1].reshape(-1)
-    line = WeightLine.of(*columns(X), target) if unit is None else WeightLine.of(np.unique(unit))
+    weight = None if sample_weight is None else weights_of(sample_weight, size)
+    line = _line(X, target, unit, line_weights(weight))
     jobs = [key.fold("resample", i) for i in range(n)]
     if evaluate == "resplit":
         found = Parallel(n_jobs=n_jobs)(
@@ -117,9 +128,11 @@ def pipeline_bootstrap(
         return PipelineBootstrap(
             scores, scores.mean, "resplit", duplicates=share, leaky=True, replicates=found
         )
-    together = _oob_together(estimator, names, X, target, line, unit, kind, jobs)
+    together = None
+    if weight is None:
+        together = _oob_together(estimator, names, X, target, line, unit, kind, jobs)
     found = together or Parallel(n_jobs=n_jobs)(
-        delayed(_oob)(estimator, names, X, target, line, unit, kind, k) for k in jobs
+        delayed(_oob)(estimator, names, X, target, line, unit, kind, k, weight) for k in jobs
     )
     found = [f for f in found if f is not None]
     if not found:
@@ -129,22 +142,33 @@ def pipeline_bootstrap(
         total[rows] += losses
         times[rows] += 1
     seen = times > 0
-    oob = float((total[seen] / times[seen]).mean())
-    values = [float(losses.mean()) for _, losses in found]
+
+    def own(rows: Any) -> Any:
+        return None if weight is None else weight[rows]
+
+    oob = float(mean_loss(total[seen] / times[seen], own(seen)))
+    values = [float(mean_loss(losses, own(rows))) for rows, losses in found]
     scores = Scores(values, ("train",), label, greater_is_better=False)
     if evaluate == "oob":
         return PipelineBootstrap(scores, oob, "oob", oob)
-    model = with_seed(estimator, names, key.fold("all")).fit(X, target)
-    train = float(row_losses(model, X, target, kind).mean())
+    model = fit_weighted(with_seed(estimator, names, key.fold("all")), X, target, weight)
+    train = float(mean_loss(row_losses(model, X, target, kind), weight))
     if evaluate == "632":
         return PipelineBootstrap(scores, 0.368 * train + 0.632 * oob, "632", oob, train)
     gamma = no_information(target, model.predict(X), kind)
     bounded = min(oob, gamma)
     gap = gamma - train
     rate = min(1.0, max(0.0, (bounded - train) / gap)) if gap > 0 else 0.0
-    weight = 0.632 / (1 - 0.368 * rate)
-    value = (1 - weight) * train + weight * bounded
+    share = 0.632 / (1 - 0.368 * rate)
+    value = (1 - share) * train + share * bounded
     return PipelineBootstrap(scores, value, "632+", oob, train, gamma)
+
+
+def _line(X: Any, y: NDArray[Any], unit: Any, weight: Any) -> WeightLine:
+    """Rows as long as their weight, or groups, to draw from."""
+    if unit is None:
+        return WeightLine.of(*columns(X), y, weights=weight)
+    return WeightLine.of(np.unique(unit))
 
 
 def _hits(line: WeightLine, unit: Any, key: Key) -> NDArray[np.int64]:
@@ -184,13 +208,23 @@ def _oob_together(
 
 
 def _oob(
-    estimator: Any, names: Any, X: Any, y: Any, line: WeightLine, unit: Any, loss: Any, key: Key
-) -> tuple[NDArray[np.intp], Any] | None:
+    estimator: Any, names: Any, X: Any, y: Any, line: WeightLine, unit: Any, loss: Any, key: Key,
+    weight: Any = None,
+) -> tuple[NDArray[np.intp], Any] | None:  # fmt: skip
     chosen = _drawn(line, unit, y, loss, key)
     if chosen is None:
         return None
     drawn, left = chosen
-    model = with_seed(estimator, names, key.fold("fit")).fit(take(X, drawn), y[drawn])
+    made, times = with_seed(estimator, names, key.fold("fit")), None
+    if weight is not None:  # heavy rows come often: once, with how often as their weight
+        left = left[weight[left] > 0]
+        if not len(left):
+            return None
+        drawn, counts = np.unique(drawn, return_counts=True)
+        times = counts.astype(np.float64)
+        # groups are drawn as one: their rows keep their weights
+        times = times if unit is None else times * weight[drawn]
+    model = fit_weighted(made, take(X, drawn), y[drawn], times)
     return left, row_losses(model, take(X, left), y[left], loss)
 
 

@@ -28,7 +28,7 @@ class Settings:
     models: tuple[str, ...] = ()
     device: str | None = None
     design: str = "auto"
-    repeats: int = 1
+    repeats: int | None = None
     seeds: int | None = None
     bootstrap: int | None = None
     budget: float | None = None
@@ -109,7 +109,7 @@ def ask(
     cost_fp: float | None,
     cost_fn: float | None,
     folds: int,
-    repeats: int,
+    repeats: int | None,
     level: float,
     budget: float | None,
     seed: int,
@@ -213,7 +213,7 @@ def _measure(table: Table, wanted: str | None) -> Metric:
 
 def _numbers(
     folds: int,
-    repeats: int,
+    repeats: int | None,
     level: float,
     budget: float | None,
     seeds: int | None,
@@ -221,7 +221,7 @@ def _numbers(
     cost_fp: float | None,
     cost_fn: float | None,
 ) -> None:
-    if folds < 2 or repeats < 1:
+    if folds < 2 or (repeats is not None and repeats < 1):
         raise DataError(f"cross-validation needs 2 folds and 1 repeat, got {folds} and {repeats}")
     if not 0 < level < 1:
         raise DataError(f"level is a confidence between 0 and 1, such as 0.95, got {level}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.compute.random import Key, RandomState
-from groundstate.evaluate.losses import Loss, loss_name, row_losses
-from groundstate.evaluate.rows import take
+from groundstate.evaluate.fitting import fit_weighted
+from groundstate.evaluate.losses import Loss, error_of_mean, loss_name, mean_loss, row_losses
+from groundstate.evaluate.rows import n_rows, take, weights_of
 from groundstate.evaluate.scores import Scores
 from groundstate.evaluate.together import fit_together
 
@@ -59,6 +59,7 @@ def retrain(
     seeds: int = 10,
     *,
     loss: Loss = None,
+    sample_weight: Any = None,
     repeat_same_seed: int = 0,
     n_jobs: int | None = None,
     random_state: Key | RandomState = 0,
@@ -73,6 +74,7 @@ def retrain(
     split : ``SplitRows``, ``Split``, or (train rows, test rows)
     seeds : number of fits
     loss : per-row loss, as in :func:`row_losses`; 0-1 or squared by default
+    sample_weight : ``(N,)``; a weight of 2 is the row twice, on both sides
     repeat_same_seed : further fits with the first seed, to measure what hardware alone does
 
     Examples
@@ -90,17 +92,20 @@ def retrain(
     kind = loss_name(estimator, loss)
     name = kind if isinstance(kind, str) else "loss"
     names = random_names(estimator)
-    rows = take(X, train), target[train], take(X, test), target[test]
+    weight = None if sample_weight is None else weights_of(sample_weight, n_rows(X))
+    fits, judges = (None, None) if weight is None else (weight[train], weight[test])
+    rows = take(X, train), target[train], take(X, test), target[test], fits
     if not names:
         losses, said = _one(estimator, names, None, rows, kind)
-        scores = Scores([float(losses.mean())], ("seed",), name, greater_is_better=False)
+        value = float(mean_loss(losses, judges))
+        scores = Scores([value], ("seed",), name, greater_is_better=False)
         return Retrained(scores, 0.0, 0.0, 1, True, None, said[None])
     keys = [*(key.fold("seed", i) for i in range(seeds)), *[key.fold("seed", 0)] * repeat_same_seed]
     # what hardware alone does is seen in fits one after the other, all by the same program
     models = None
     if not repeat_same_seed:
         models = fit_together(
-            estimator, X, target, [train] * seeds, [seeds_of(names, k) for k in keys]
+            estimator, X, target, [train] * seeds, [seeds_of(names, k) for k in keys], weight
         )
     found: list[Any]
     if models is None:
@@ -110,9 +115,9 @@ def retrain(
         found = [_said(model, rows, kind) for model in models]
     losses = np.stack([f[0] for f in found])  # (fits, n_test)
     said = np.stack([f[1] for f in found[:seeds]])
-    means = losses.mean(1)
+    means = mean_loss(losses, judges)
     scores = Scores(means[:seeds], ("seed",), name, greater_is_better=False)
-    usual = float(losses[:seeds].std(1, ddof=1).mean()) / math.sqrt(losses.shape[1])
+    usual = float(error_of_mean(losses[:seeds], judges).mean())
     hardware = None
     if repeat_same_seed:
         hardware = float(np.std(np.r_[means[0], means[seeds:]], ddof=1))
@@ -154,13 +159,13 @@ def sides(split: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _one(estimator: Any, names: list[str], key: Key | None, rows: Any, loss: Loss) -> Any:
-    X, y, _, _ = rows
-    return _said(with_seed(estimator, names, key).fit(X, y), rows, loss)
+    X, y, _, _, weight = rows
+    return _said(fit_weighted(with_seed(estimator, names, key), X, y, weight), rows, loss)
 
 
 def _said(model: Any, rows: Any, loss: Loss) -> Any:
     """Losses and answers on the test rows."""
-    _, _, X_test, y_test = rows
+    _, _, X_test, y_test, _ = rows
     return row_losses(model, X_test, y_test, loss), np.asarray(model.predict(X_test))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from groundstate.compute.device import threads
 from groundstate.compute.random import Key
 from groundstate.evaluate.candidates import baselines
-from groundstate.evaluate.design import Design, HeldRows, as_split, make_folds
+from groundstate.evaluate.design import INNER, Design, HeldRows, as_split, make_folds
 from groundstate.evaluate.develop import Developed, Tuner, develop
 from groundstate.evaluate.fitting import fit_clone
 from groundstate.evaluate.metrics import Metric
@@ -20,7 +22,6 @@ from groundstate.evaluate.questions import Question
 from groundstate.evaluate.rows import Floats, take
 from groundstate.evaluate.splits import Split
 
-INNER = 3  # folds inside a fold: they are many already
 RECIPE = "recipe"
 
 
@@ -123,12 +124,29 @@ class Side:
         return Outer(made.chosen, said, held.looks)
 
 
-def judged_in_turn(side: Side, design: Design, n_jobs: int) -> list[Outer]:
+def judged_in_turn(
+    side: Side, design: Design, n_jobs: int, left: Callable[[], float] | None = None
+) -> tuple[list[Outer], Design]:
+    """The outer folds, and the design as far as it was carried out.
+
+    Parameters
+    ----------
+    left : seconds that are left; a repeat begins only when the last one would still fit in. None
+        asks no clock.
+    """
     from joblib import Parallel, delayed
 
-    tasks = (delayed(side.outer)(i, *pair) for i, pair in enumerate(design.sides))
-    found: list[Outer] = Parallel(n_jobs=n_jobs)(tasks)
-    return found
+    found: list[Outer] = []
+    k, done = design.n_folds, 0
+    chunk = design.repeats if left is None else 1  # without a clock all repeats are one batch
+    while done < design.repeats:
+        before = time.monotonic()
+        part = list(enumerate(design.sides))[done * k : (done + chunk) * k]
+        found += Parallel(n_jobs=n_jobs)(delayed(side.outer)(i, *pair) for i, pair in part)
+        done += chunk
+        if left is not None and left() < time.monotonic() - before:
+            break
+    return found, replace(design, sides=design.sides[: done * k], repeats=done)
 
 
 def collected(outer: list[Outer], design: Design, n: int) -> list[dict[str, Prediction]]:

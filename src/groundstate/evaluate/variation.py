@@ -13,8 +13,17 @@ from numpy.typing import NDArray
 from groundstate.compute.line import WeightLine
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
-from groundstate.evaluate.losses import Loss, loss_name, row_losses
-from groundstate.evaluate.rows import columns, take
+from groundstate.evaluate.fitting import fit_weighted
+from groundstate.evaluate.losses import (
+    Loss,
+    error_of_mean,
+    line_weights,
+    loss_name,
+    mean_loss,
+    row_losses,
+    total_weight,
+)
+from groundstate.evaluate.rows import columns, take, weights_of
 from groundstate.evaluate.scores import Scores
 from groundstate.evaluate.seeds import random_names, with_seed
 from groundstate.evaluate.split import split as split_rows
@@ -26,6 +35,11 @@ _ADVICE = {
     "train": "more training data would help most: the model depends on which rows it saw",
     "interaction": "seeds matter differently for each training set: average more of both",
 }
+
+
+def advice_of(parts: dict[str, float]) -> str:
+    """What to do about the largest of some standard deviations by source."""
+    return _ADVICE[max(parts, key=lambda name: parts[name])]
 
 
 @dataclass(frozen=True)
@@ -67,8 +81,7 @@ class VariationReport:
     @property
     def advice(self) -> str:
         """What to do about the largest source."""
-        parts = self.table()
-        return _ADVICE[max(parts, key=lambda name: parts[name])]
+        return advice_of(self.table())
 
     def __str__(self) -> str:
         rows = ", ".join(f"{name} {value:.3g}" for name, value in self.table().items())
@@ -91,6 +104,7 @@ def variation_report(
     *,
     split: Any = None,
     loss: Loss = None,
+    sample_weight: Any = None,
     n_jobs: int | None = None,
     random_state: Key | RandomState = 0,
 ) -> VariationReport:
@@ -104,6 +118,7 @@ def variation_report(
     generator : ``generator(rng) -> (X, y)`` draws fresh training sets, and a test set, instead
     split : (train rows, test rows) or a split; three quarters against one quarter by default
     loss : per-row loss, 0-1 or squared by default
+    sample_weight : ``(N,)`` of a table; whole numbers are rows that many times, others are chances
 
     Examples
     --------
@@ -121,8 +136,11 @@ def variation_report(
     key, kind = Key.of(random_state), loss_name(estimator, loss)
     names = random_names(estimator)
     n_seeds = seeds if names else 1
+    judges: NDArray[np.float64] | None = None
     if generator is not None:
-        sets = [generator(key.fold("train", b).numpy()) for b in range(bootstraps)]
+        sets: list[Any] = [
+            (*generator(key.fold("train", b).numpy()), None) for b in range(bootstraps)
+        ]
         X_test, y_test = generator(key.fold("test").numpy())
     else:
         if X is None or y is None:
@@ -133,20 +151,29 @@ def variation_report(
         target = np.asarray(y)
         X_test, y_test = take(X, test), target[test]
         part, labels = take(X, train), target[train]
-        line = WeightLine.of(*columns(part), labels)
+        own = None
+        if sample_weight is not None:
+            weight = weights_of(sample_weight, len(target))
+            own, judges = line_weights(weight[train]), weight[test]
+        line = WeightLine.of(*columns(part), labels, weights=own)
         sets = []
         for b in range(bootstraps):
-            rows = np.repeat(np.arange(len(train)), line.bootstrap(key.fold("train", b)))
-            sets.append((take(part, rows), labels[rows]))
+            hits = line.bootstrap(key.fold("train", b))
+            if own is None:
+                rows = np.repeat(np.arange(len(train)), hits)
+                sets.append((take(part, rows), labels[rows], None))
+            else:  # heavy rows come often: once, with how often as their weight
+                rows = np.flatnonzero(hits)
+                sets.append((take(part, rows), labels[rows], hits[rows].astype(np.float64)))
     pairs = [(b, k) for b in range(bootstraps) for k in range(n_seeds)]
     found = Parallel(n_jobs=n_jobs)(
         delayed(_fit)(estimator, names, *sets[b], X_test, y_test, kind, key.fold("seed", k))
         for b, k in pairs
     )
     losses = np.stack(found).reshape(bootstraps, n_seeds, -1)
-    means = losses.mean(2)  # (bootstraps, seeds)
-    train_sd, seed_sd, both_sd = _components(losses)
-    test_sd = math.sqrt(float(losses.var(2, ddof=1).mean()) / losses.shape[2])
+    means = mean_loss(losses, judges)  # (bootstraps, seeds)
+    train_sd, seed_sd, both_sd = _components(losses, judges)
+    test_sd = math.sqrt(float(np.mean(error_of_mean(losses, judges) ** 2)))
     name = kind if isinstance(kind, str) else "loss"
     scores = Scores(means, ("train", "seed"), name, greater_is_better=False)
     return VariationReport(scores, test_sd, seed_sd, train_sd, both_sd, losses)
@@ -173,24 +200,30 @@ def random_effects(table: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack([(ms_a - ms_e) / cols, (ms_b - ms_e) / rows, ms_e], -1)
 
 
-def _components(losses: NDArray[np.float64]) -> tuple[float, float, float]:
+def _components(
+    losses: NDArray[np.float64], weight: NDArray[np.float64] | None = None
+) -> tuple[float, float, float]:
     """Standard deviations over training sets, seeds and both, of the loss on endless test rows.
 
     A finite test set adds what single rows make of each fit; the mean over rows of their own
     components, divided by the rows, is just that part.
     """
-    means = losses.mean(2)
+    means = mean_loss(losses, weight)
     found = random_effects(means)
-    own = random_effects(np.moveaxis(losses - means[..., None], 2, 0)).mean(0)
-    clean = np.maximum(found - own / (losses.shape[2] - 1), 0.0)
+    of_rows = random_effects(np.moveaxis(losses - means[..., None], 2, 0))  # (n, 3)
+    own = mean_loss(of_rows.T, weight)
+    n = losses.shape[2] if weight is None else total_weight(weight)
+    clean = np.maximum(found - own / max(n - 1, 1.0), 0.0)
     train, seed, both = np.sqrt(clean).tolist()
     return train, seed, both
 
 
 def _fit(
-    estimator: Any, names: Any, X: Any, y: Any, X_test: Any, y_test: Any, loss: Any, key: Key
-) -> NDArray[np.float64]:
-    return row_losses(with_seed(estimator, names, key).fit(X, y), X_test, y_test, loss)
+    estimator: Any, names: Any, X: Any, y: Any, weight: Any, X_test: Any, y_test: Any, loss: Any,
+    key: Key,
+) -> NDArray[np.float64]:  # fmt: skip
+    model = fit_weighted(with_seed(estimator, names, key), X, np.asarray(y), weight)
+    return row_losses(model, X_test, y_test, loss)
 
 
 __all__ = ["VariationReport", "random_effects", "variation_report"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from groundstate.compute.random import Key
 from groundstate.evaluate.compare import holm, mcnemar, paired_bootstrap
 from groundstate.evaluate.conformal_scores import class_scores, quantile
-from groundstate.evaluate.intervals import bootstrap, interval, wilson
+from groundstate.evaluate.intervals import interval, wilson
 from groundstate.evaluate.metrics import METRICS, Metric, metric
 from groundstate.evaluate.metrics.proper import ece, reliability
 from groundstate.evaluate.predictions import Prediction
@@ -59,11 +59,7 @@ def _one(
     key: Key,
     groups: Any,
 ) -> Interval:
-    if groups is not None:
-        return bootstrap(
-            row, truth, said, sample_weight=weight, level=level, key=key, groups=groups
-        )
-    return interval(row, truth, said, sample_weight=weight, level=level, key=key)
+    return interval(row, truth, said, sample_weight=weight, level=level, key=key, groups=groups)
 
 
 def _swapped(truth: NDArray[Any], said: Prediction) -> tuple[NDArray[Any], Prediction]:

@@ -24,6 +24,7 @@ from groundstate.learn.callbacks import Callback, Run
 from groundstate.learn.descent import Descent
 from groundstate.learn.lbfgs import LBFGS
 from groundstate.learn.mixture_density import merged
+from groundstate.learn.penalties import penalised
 from groundstate.learn.trainer import Stochastic
 from groundstate.registry import solvers
 
@@ -74,10 +75,15 @@ class Rest(Callback):
         self.first = 0.0 if self.descent is None else self.descent.rate
         self.kept: dict[str, Tensor] | None = None
 
+    def reported(self, run: Run) -> float:
+        """The loss of the epoch."""
+        return run.objective
+
     def on_epoch(self, run: Run) -> bool:
         extra = run.history.extra
-        extra.setdefault("loss", []).append(run.objective)
-        value = run.objective if self.score is None else -self._score(run)
+        loss = self.reported(run)
+        extra.setdefault("loss", []).append(loss)
+        value = loss if self.score is None else -self._score(run)
         if self.score is not None:
             extra.setdefault("validation", []).append(-value)
         self.stale = self.stale + 1 if not value <= self.best - self.tol else 0
@@ -115,6 +121,65 @@ class Rest(Callback):
         if self.kept is not None:
             run.energy.load_state_dict(self.kept)
 
+    def state(self) -> dict[str, Any]:
+        rate = None if self.descent is None else self.descent.rate
+        kept = None if self.kept is None else dict(self.kept)
+        return {"rest": [self.best, self.stale, self.first, self.seen, rate], "kept": kept}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.best, self.stale, self.first, self.seen, rate = state["rest"]
+        if self.descent is not None:
+            self.descent.rate = rate
+        self.kept = state["kept"]
+
+
+class MeanRest(Rest):
+    r"""`Rest` for K targets: the loss of an epoch is the mean over targets plus the penalty.
+
+    The steps descend the sum over targets, :math:`J = \sum_k L_k + \Omega`; scikit-learn reports and
+    watches :math:`\tfrac1K\sum_k L_k + \Omega = (J - \Omega)/K + \Omega`, each step at the weights
+    before it.
+
+    Parameters
+    ----------
+    targets : K
+    size : rows of a step, None for all
+    """
+
+    def __init__(self, *args: Any, targets: int, size: float | None, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.targets, self.size = targets, size
+
+    def on_begin(self, run: Run) -> None:
+        super().on_begin(run)
+        penalty = run.problem.penalty
+        self.strength = float(getattr(penalty, "strength", 0.0)) / self.rows
+        self.weights = [getattr(o, leaf) for _, o, leaf in penalised(run.energy)]
+        self.pulls = [self._pull()]
+
+    @torch.no_grad()
+    def _pull(self) -> Tensor:
+        squares = torch.stack(torch._foreach_norm(self.weights)).square()
+        return 0.5 * self.strength * squares.sum()
+
+    def on_step(self, run: Run) -> None:
+        self.pulls.append(self._pull())
+
+    def reported(self, run: Run) -> float:
+        before = torch.stack(self.pulls[:-1]).double().cpu()
+        self.pulls = self.pulls[-1:]
+        parts = torch.full_like(before, self.size or self.rows)
+        parts[-1] = self.rows - float(parts[:-1].sum())  # the last step takes what is left
+        pull = float(before @ parts) / self.rows
+        return (run.objective - pull) / self.targets + pull
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "pulls": list(self.pulls)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        super().load(state)
+        self.pulls = [p.to(self.weights[0]) for p in state["pulls"]]
+
 
 @solvers.register(
     formula=r"\theta \leftarrow \theta - \eta\,\mathrm{opt}(\nabla J_{\text{batch}}),\quad "
@@ -139,6 +204,9 @@ class NetworkTraining:
     shuffle : False keeps the mini-batches of the first epoch for all
     seen : rows that earlier runs have seen
     warns : whether to warn when all epochs have passed before the rest
+    targets : K > 1 reports and watches the mean over K targets, see ``MeanRest``
+    offset : of rows and weights, what is added to the reported losses: the constant between two
+        conventions of one loss
     """
 
     solver: Stochastic | LBFGS = field(default_factory=lambda: Stochastic(tol=None))
@@ -152,6 +220,8 @@ class NetworkTraining:
     shuffle: bool = True
     seen: float = 0.0
     warns: bool = True
+    targets: int = 1
+    offset: Callable[[Batch, Tensor | None], float] | None = None
 
     def reason_against(self, problem: Problem) -> str | None:
         if not problem.is_resident:
@@ -173,21 +243,27 @@ class NetworkTraining:
         if not isinstance(self.solver, Stochastic):
             size = sum(p.numel() for p in inner.energy.parameters())
             with for_steps(size * total, inner.energy.placement()[0]):
-                return self._relabelled(self.solver.run(inner))
+                history = self.solver.run(inner)
+            history.extra["loss"] = list(history.objective)
+            return self._relabelled(history, data, weight)
         if alone and not self.shuffle and size is not None and size < total:
             inner = replace(inner, data=_fixed(data, weight, size, problem.key), sample_weight=None)
         optimizer: Any = self.solver.optimizer
-        rest = Rest(
-            self.tol,
-            self.patience,
-            self.score if watched is not None else None,
-            *(watched or (None, None)),
-            descent=optimizer if isinstance(optimizer, Descent) else None,
-            rates=self.rates,
-            power=self.power,
-            rows=total,
-            seen=self.seen,
-        )
+        given: dict[str, Any] = {
+            "descent": optimizer if isinstance(optimizer, Descent) else None,
+            "rates": self.rates,
+            "power": self.power,
+            "rows": total,
+            "seen": self.seen,
+        }
+        how = self.tol, self.patience, self.score if watched is not None else None
+        if self.targets > 1:
+            part = None if size is None or size >= total else float(size)
+            rest: Rest = MeanRest(
+                *how, *(watched or (None, None)), targets=self.targets, size=part, **given
+            )
+        else:
+            rest = Rest(*how, *(watched or (None, None)), **given)
         inner = replace(inner, callbacks=(rest, *problem.callbacks))
         history = self.solver.run(inner)
         epochs = self.solver.max_epochs
@@ -199,10 +275,13 @@ class NetworkTraining:
                 stacklevel=2,
             )
         history.extra["seen"] = [rest.seen]
-        return self._relabelled(history)
+        return self._relabelled(history, data, weight)
 
-    def _relabelled(self, history: History) -> History:
+    def _relabelled(self, history: History, data: Batch, weight: Tensor | None) -> History:
         history.solver = "NetworkTraining"
+        if self.offset is not None:
+            extra = self.offset(data, weight)
+            history.extra["loss"] = [value + extra for value in history.extra.get("loss", ())]
         return history
 
 
@@ -259,4 +338,4 @@ def _fixed(data: Batch, weight: Tensor | None, size: int, key: Key) -> list[dict
     return out
 
 
-__all__ = ["NetworkTraining", "Rest", "Score", "held_out_parts"]
+__all__ = ["MeanRest", "NetworkTraining", "Rest", "Score", "held_out_parts"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,14 @@ from groundstate.compute.population import Population
 from groundstate.compute.random import seeded
 from groundstate.compute.thread_policy import for_steps
 from groundstate.compute.training import Step
-from groundstate.compute.update import BlockUpdate
 from groundstate.energy.base import Energy
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.learn.base import History, Rule
 from groundstate.learn.penalties import penalised
 from groundstate.learn.population_dense import Objective, dense_program
 from groundstate.learn.population_each import Each
-from groundstate.learn.population_feed import PopulationFeed
+from groundstate.learn.population_feed import Fed, PopulationFeed
+from groundstate.learn.population_parts import Parts
 from groundstate.learn.population_stop import Judged, Plateaus, Validation
 from groundstate.learn.schedules import resolve
 from groundstate.learn.trainer import Stochastic
@@ -71,6 +71,7 @@ class PopulationRun:
         self.population.skeleton.train()
         self._check_norms()
         self.optimizer = self._optimizer()
+        self.together: Parts | None = None
         self.step = self._step(capture)
         self.histories = [History(solver="Stochastic") for _ in energies]
         self.epoch = self.done = 0  # finished epochs, finished steps of this one
@@ -106,28 +107,19 @@ class PopulationRun:
             optimizer.set_lr(each.lr)
         return optimizer
 
-    def _step(self, capture: bool) -> Callable[[Any, Any, Any], Tensor]:
+    def _step(self, capture: bool) -> Callable[[Any, Any, Any], Tensor] | None:
+        """One step of all members; None where ``Parts`` does many of them at a time."""
         each, population = self.each, self.population
         names = {f"energy.{name}" for name, _, _ in penalised(self.energies[0])}
         totals = np.array(self.feed.totals)
         ridge = np.array(each.strength) / totals if any(each.strength) else None
         lasso = np.array(each.l1) / totals if any(each.l1) else None
         dense, optimizer = self.dense, self.optimizer
+        targets = self.plateaus.targets
         if dense is not None and dense.compiled:
-            update = BlockUpdate(population, optimizer, ridge, lasso, names)
-            pulled = ridge is not None or lasso is not None
-
-            def written(rows: Any, weight: Any, mask: Any) -> Tensor:
-                batch = self._rows(rows)
-                losses = dense(batch["x"], batch["y"], weight, update.grads)
-                if mask is not None:  # who sits out has made no pass
-                    for layer in dense.layers:
-                        if layer.dropout is not None:
-                            population.buffers[f"{layer.dropout}count"].sub_((~mask).long())
-                pulls = update(mask)
-                return losses + pulls if pulled else losses
-
-            return written
+            rows = min(self.feed.n, self.solver.batch_size or self.feed.n)
+            self.together = Parts(dense, optimizer, ridge, lasso, names, dict(self.data), rows)
+            return None
 
         def loss(params: Any, buffers: Any, batch: Any, weight: Any) -> Tensor:
             result: Tensor = population.call(params, buffers, batch, weight)
@@ -154,6 +146,13 @@ class PopulationRun:
         step = Step(population, loss, optimizer, capture=capture, ridge=pull, work=work)
 
         def general(rows: Any, weight: Any, mask: Any) -> Tensor:
+            if targets == 1:
+                return taken(rows, weight, mask)
+            flat = population.flat
+            pulls = 0.0 if pull is None else 0.5 * torch.linalg.vecdot(pull * flat, flat)
+            return (taken(rows, weight, mask) - pulls) / targets + pulls
+
+        def taken(rows: Any, weight: Any, mask: Any) -> Tensor:
             if mask is None:
                 return step(rows, weight)
             state = [*optimizer.state(), *population.buffers.values()]
@@ -203,7 +202,9 @@ class PopulationRun:
         found = None if files is None else files.latest(device=str(population.flat.device))
         if found is not None:
             self.load(found.state)
-        with for_steps(macs, population.flat.device), seeded(self.each.keys[0].fold("noise")):
+        place = population.flat.device
+        paced = for_steps(macs, place) if self.together is None else self.together.running()
+        with paced, seeded(self.each.keys[0].fold("noise")):
             while self.epoch < solver.max_epochs and bool(self.optimizer.active.any()):
                 self._epoch(files, every)
         if self.validation is not None:
@@ -222,19 +223,18 @@ class PopulationRun:
         rates = self._rates() if self.scheduled else None
         size, place = len(self.population), self.population.flat.device
         counted: dict[int, Tensor] = {}
-        for rows, weight, mask in self.feed.epoch(self.epoch, self.done):
-            if rates is not None:
-                self.optimizer.pace(rates[self.done])
-            self.losses.append(self.step(rows, weight, mask))
-            n = self.feed.n if rows is None else rows.shape[-1]
-            if weight is not None:
-                part = weight.sum(-1).expand(size)
-            elif n not in counted:
-                counted[n] = part = torch.full((size,), float(n), device=place)
-            else:
-                part = counted[n]
-            self.parts.append(part)
-            self.done += 1
+        for fed, losses in self._blocks(rates, every if files is not None else None):
+            for rows, weight, _ in fed:
+                n = self.feed.n if rows is None else rows.shape[-1]
+                if weight is not None:
+                    part = weight.sum(-1).expand(size)
+                elif n not in counted:
+                    counted[n] = part = torch.full((size,), float(n), device=place)
+                else:
+                    part = counted[n]
+                self.parts.append(part)
+            self.losses += losses
+            self.done += len(fed)
             if files is not None and every is not None and self.done % every == 0:
                 files.write(self._place(), self.state())
         self._close(time.perf_counter() - start)
@@ -242,6 +242,21 @@ class PopulationRun:
         self.epoch, self.done = self.epoch + 1, 0
         if files is not None:
             files.write(self._place(), self.state())
+
+    def _blocks(
+        self, rates: Tensor | None, every: int | None
+    ) -> Iterator[tuple[list[Fed], Sequence[Tensor]]]:
+        """Steps of this epoch and their losses, single or many at a time."""
+        feed = self.feed.epoch(self.epoch, self.done)
+        if self.together is not None:
+            for fed, losses in self.together.blocks(feed, self.done, every, rates):
+                yield fed, losses.unbind()
+            return
+        assert self.step is not None
+        for given in feed:
+            if rates is not None:
+                self.optimizer.pace(rates[self.done])
+            yield [given], [self.step(*given)]
 
     def _place(self) -> int:
         return self.epoch * max(1, self.feed.steps) + self.done

@@ -19,6 +19,8 @@ Judge = Callable[[Energy], float]
 class Plateaus:
     """A member is done when its objective has not improved by ``tol * max(1, |value|)`` for a while."""
 
+    targets = 1  # K > 1: what is recorded and watched is the mean over K targets plus the penalty
+
     def __init__(self, size: int, tol: float | None, patience: int) -> None:
         self.tol, self.patience = tol, patience
         self.best = torch.full((size,), math.inf, dtype=torch.float64)

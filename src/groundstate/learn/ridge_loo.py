@@ -7,6 +7,7 @@ of weight w is w rows, of which one is taken out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -46,10 +47,14 @@ class RidgePath:
     def centred(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Rows and targets about their weighted means, and the means."""
         x, y = self.X.double(), self.Y.double()
-        total = self.w.sum()
-        mx, my = self.w @ x / total, self.w @ y / total
         if not self.intercept:
-            mx, my = torch.zeros_like(mx), torch.zeros_like(my)
+            mx, my = (torch.zeros(v.shape[1], dtype=v.dtype, device=v.device) for v in (x, y))
+            return x, y, mx, my
+        if self.weight is None:
+            mx, my = x.mean(0), y.mean(0)
+        else:
+            total = self.w.sum()
+            mx, my = self.w @ x / total, self.w @ y / total
         return x - mx, y - my, mx, my
 
     @cached_property
@@ -57,14 +62,14 @@ class RidgePath:
         """Eigenvalues s, rows along the eigenvectors Z ``(n, r)`` and V ``(p, r)``, of XᵀwX."""
         x = self.centred[0]
         n, p = x.shape
-        root = self.w.sqrt()[:, None]
+        rows = x if self.weight is None else x * self.w.sqrt()[:, None]
         if p <= n:
-            s, V = torch.linalg.eigh((x * root).T @ (x * root))
+            s, V = torch.linalg.eigh(rows.T @ rows)
         else:
-            s, U = torch.linalg.eigh((x * root) @ (x * root).T)
+            s, U = torch.linalg.eigh(rows @ rows.T)
             kept = s > s[-1].clamp_min(0) * max(n, p) * 2.0**-52
             s, U = s[kept], U[:, kept]
-            V = (x * root).T @ U / s.sqrt()
+            V = rows.T @ U / s.sqrt()
         s = torch.where(s > s[-1:].clamp_min(0) * max(n, p) * 2.0**-52, s, 0.0)
         return s, x @ V, V
 
@@ -76,22 +81,30 @@ class RidgePath:
     @cached_property
     def _cross(self) -> Tensor:
         _, z, _ = self.spectrum
-        return (z * self.w[:, None]).T @ self.centred[1]  # (r, m)
+        own = z if self.weight is None else z * self.w[:, None]
+        return own.T @ self.centred[1]  # (r, m)
 
-    def _gain(self, alpha: float) -> Tensor:
-        s = self.spectrum[0] + alpha
-        if alpha > 0:
-            return 1.0 / s  # no eigenvalue is below zero
+    def _gain(self, alphas: Sequence[float]) -> Tensor:
+        """Inverse eigenvalues for every strength, ``(r, A)``."""
+        s = self.spectrum[0]
+        s = s[:, None] + torch.tensor(alphas, dtype=s.dtype, device=s.device)
+        if min(alphas) > 0:
+            return s.reciprocal()  # no eigenvalue is below zero
         return torch.where(s > 0, 1.0 / torch.where(s > 0, s, 1.0), 0.0)
 
     def solution(self, alpha: float) -> tuple[Tensor, Tensor]:
         """Weights ``(p, m)`` and intercepts ``(m,)``."""
-        W = self.spectrum[2] @ (self._gain(alpha)[:, None] * self._cross)
+        W = self.spectrum[2] @ (self._gain([alpha]) * self._cross)
+        return W, self.centred[3] - self.centred[2] @ W
+
+    def solutions(self, alphas: Sequence[float]) -> tuple[Tensor, Tensor]:
+        """The same for many strengths, ``(A, p, m)`` and ``(A, m)``."""
+        W = self.spectrum[2] @ (self._gain(alphas).T[:, :, None] * self._cross)
         return W, self.centred[3] - self.centred[2] @ W
 
     def leverage(self, alpha: float) -> Tensor:
         """h of a row of weight one, ``(n,)``."""
-        return self._leverage(self._gain(alpha))
+        return self._leverage(self._gain([alpha]))[:, 0]
 
     def _leverage(self, gain: Tensor) -> Tensor:
         squares, even = self._squares
@@ -100,13 +113,18 @@ class RidgePath:
 
     def left_out(self, alpha: float) -> Tensor:
         """Residuals of every row when (one of) it is not in the fit, ``(n, m)``."""
+        return self.each_left_out([alpha])[:, :, 0]
+
+    def each_left_out(self, alphas: Sequence[float]) -> Tensor:
+        """The same for many strengths from one product, ``(n, m, A)``."""
         z, y = self.spectrum[1], self.centred[1]
-        gain = self._gain(alpha)
-        residual = y - z @ (gain[:, None] * self._cross)
-        out = self._leverage(gain)
+        gain, (r, m) = self._gain(alphas), self._cross.shape
+        told = z @ (self._cross[:, :, None] * gain[:, None, :]).reshape(r, -1)
+        out = self._leverage(gain)  # (n, A)
         if self.weight is not None:
-            out = self.w.clamp_max(1.0) * out
-        return residual / (1 - out).clamp_min(1e-12)[:, None]
+            out = self.w.clamp_max(1.0)[:, None] * out
+        left = y[:, :, None] - told.reshape(len(y), m, -1)
+        return left / (1 - out).clamp_min(1e-12)[:, None, :]
 
 
 __all__ = ["RidgePath"]

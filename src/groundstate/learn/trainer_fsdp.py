@@ -1,7 +1,9 @@
 r"""Networks whose optimiser state does not fit on one device: every process keeps a part of θ.
 
-Each layer is gathered for its forward and backward pass and released again, and gradients are
-summed straight into the parts (``torch.distributed.fsdp.fully_shard``).
+Each layer is gathered for its forward and backward pass and released again, gradients are summed
+straight into the parts, and the optimiser's moments exist as parts only
+(``torch.distributed.fsdp.fully_shard``). The energy that the caller handed over is whole again
+between epochs, for callbacks and checkpoints, and rests in host memory while steps are made.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from copy import deepcopy
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy
@@ -55,23 +57,54 @@ class FullyShared:
             if isinstance(module, FSDPModule):
                 module.set_gradient_divide_factor(1.0)  # sums: weights have been divided by already
 
+        self.rests: list[Tensor] | None = None
+
     @torch.no_grad()
     def gather(self) -> None:
-        """Copy θ and the buffers into the whole energy, on every process."""
-        for (_, mine), whole in _both(self.work, self.whole):
+        """Bring θ and the buffers into the whole energy, on every process."""
+        self.wake()
+        for mine, whole in self._both():
             whole.copy_(full(mine))
 
     @torch.no_grad()
     def scatter(self) -> None:
         """Take θ and the buffers from the whole energy."""
-        for (_, mine), whole in _both(self.work, self.whole):
+        self.wake()
+        for mine, whole in self._both():
             mine.copy_(part_like(whole, mine))
+
+    @torch.no_grad()
+    def sleep(self) -> None:
+        """Move the whole energy to host memory: while steps are made the device holds parts alone."""
+        if self.rests is None:
+            tensors = [whole for _, whole in self._both()]
+            self.rests = [t.detach().cpu() for t in tensors]
+            for t in tensors:
+                t.data = t.data.new_empty(0)
+
+    @torch.no_grad()
+    def wake(self) -> None:
+        """The whole energy back on its device, as it last was; needs no other process."""
+        if self.rests is not None:
+            for (_, whole), kept in zip(self._both(), self.rests, strict=True):
+                whole.data = kept.to(whole.device)
+            self.rests = None
+
+    def _both(self) -> Any:
+        mine = [*self.work.parameters(), *self.work.buffers()]
+        return zip(mine, [*self.whole.parameters(), *self.whole.buffers()], strict=True)
 
 
 def full(tensor: Any) -> Any:
     """A spread tensor as a whole one; others as they are."""
     gathered = getattr(tensor, "full_tensor", None)
     return tensor if gathered is None else gathered()
+
+
+def local(tensor: Any) -> Any:
+    """The own part of a spread tensor, sharing its memory; others as they are."""
+    own = getattr(tensor, "to_local", None)
+    return tensor if own is None else own()
 
 
 def part_like(whole: Tensor, like: Tensor) -> Tensor:
@@ -100,9 +133,4 @@ def unfuse(optimizer: torch.optim.Optimizer) -> None:
             group["fused"], group["foreach"] = False, True
 
 
-def _both(work: nn.Module, whole: nn.Module) -> Any:
-    mine = [*work.named_parameters(), *work.named_buffers()]
-    return zip(mine, [*whole.parameters(), *whole.buffers()], strict=True)
-
-
-__all__ = ["FullyShared", "full", "part_like", "spread_state", "unfuse"]
+__all__ = ["FullyShared", "full", "local", "part_like", "spread_state", "unfuse"]

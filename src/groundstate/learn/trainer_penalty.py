@@ -6,15 +6,17 @@ and parts with a kink (L1), whose proximal map follows the optimiser's step and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from groundstate.energy.base import Energy
+from groundstate.errors import Unsupported
 from groundstate.learn.base import Penalty
 from groundstate.learn.penalties import L2, SeparablePenalty, SumPenalty
-from groundstate.learn.trainer_fsdp import full
+from groundstate.learn.trainer_fsdp import full, local
 from groundstate.learn.trainer_optimizers import metric
 
 
@@ -85,7 +87,7 @@ class Regulariser:
             squares = torch.stack([full(n) for n in torch._foreach_norm(self._roots)]).square_()
             value = torch.dot(squares, self._strength)
         for part, p in self.proximal:
-            term = part.value_of(p) / self.total
+            term = full(part.value_of(p)) / self.total
             value = term if value is None else value + term
         return value
 
@@ -93,7 +95,41 @@ class Regulariser:
     def prox(self, optimizer: torch.optim.Optimizer) -> None:
         """The proximal maps, in the metric of the optimiser's step just taken."""
         for part, p in self.proximal:
-            p.copy_(part.prox_of(p, metric(optimizer, p) / self.total))
+            own = local(p)
+            own.copy_(part.prox_of(own, local(metric(optimizer, p)) / self.total))
+
+    def check_spread(self) -> None:
+        """Refuse what the own part of θ does not decide: a spread θ knows sums over entries alone."""
+        for part in (*self.gradient, *(part for part, _ in self.proximal)):
+            wide = [n for n, v in vars(part).items() if isinstance(v, Tensor) and v.ndim]
+            if wide or not isinstance(part, SeparablePenalty):
+                with_it = f" with a tensor as {wide[0]}" if wide else ""
+                raise Unsupported(
+                    "shard='fsdp' takes penalties that are sums over the entries of θ, with numbers "
+                    f"as strengths, not {type(part).__name__}{with_it}; leave shard out"
+                )
+
+    def pull(self, scale: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """Add the gradient of the smooth parts to that of the own part of θ; the own part of Ω/Σw.
+
+        Parameters
+        ----------
+        scale : what the loss was scaled by before its gradient was taken
+        """
+        value: Tensor | None = None
+        for part in self.gradient:
+            assert isinstance(part, SeparablePenalty)
+            for _, owner, leaf in part.penalised(self.energy):
+                p = getattr(owner, leaf)
+                own = local(p.detach()).requires_grad_()
+                term = part.value_of(own) / self.total
+                (g,) = torch.autograd.grad(term if scale is None else scale(term), own)
+                if p.grad is None:
+                    p.grad = torch.zeros_like(p)
+                local(p.grad).add_(g)
+                value = term.detach() if value is None else value + term.detach()
+        assert value is not None
+        return value
 
 
 def _parts(penalty: Penalty | None) -> list[Penalty]:

@@ -14,7 +14,6 @@ from torch import Tensor
 from groundstate.compute.dropout import keyed_dropout
 from groundstate.compute.random import GOLDEN, seeded
 from groundstate.compute.thread_policy import for_steps
-from groundstate.errors import Unsupported
 from groundstate.learn import trainer_guard as guard
 from groundstate.learn import trainer_state as states
 from groundstate.learn.base import Batch, History, Problem
@@ -89,11 +88,8 @@ class Training:
             decay=self.decays and not clipped and couples_decay(make),
             prox=settings.prox,
         )
-        if self.spread is not None and (self.omega.gradient or self.omega.proximal):
-            raise Unsupported(
-                f"shard='fsdp' knows penalties as weight decay alone, not {self.penalty}; use L2 "
-                "with adam, sgd or momentum and no clipping"
-            )
+        if self.spread is not None:
+            self.omega.check_spread()
         self.turns = Turns(self.rule, self.energy, make, settings.lr)
         self.joint = self.turns.main()
         self.optimizer = make(self.omega.groups(self.joint), settings.lr)
@@ -132,14 +128,15 @@ class Training:
             stack.enter_context(keyed_dropout(self.energy, own, strict=False))
             self.program = written_step(self) or captured_step(self)
             monitor = stack.enter_context(Monitor(watching, run))
+            if self.spread is not None:
+                stack.callback(self.spread.wake)
             while run.epoch < settings.max_epochs and not history.stop:
                 if self._epoch(monitor):
                     break
         if self.averaged:
-            with torch.no_grad():
-                for p, mean in zip(self.theta, self.mean, strict=True):
-                    p.copy_(mean)
-        self.gather()
+            for p, mean in zip(self.theta, self.mean, strict=True):
+                p.detach().copy_(mean)
+            self.gather()
         self.problem.energy.train(was_training)
         history.about["skipped"] = self.precision.skipped
         history.stop = history.stop or "max_epochs"
@@ -157,6 +154,10 @@ class Training:
         began, many = run.step, settings.accumulate
         self.written = self.program if self.program and self.program.plain() else None
         key = self.problem.key.fold("epoch", run.epoch)
+        # who looks at θ after every step sees it whole; a checkpoint gathers when it writes
+        looking = any(not isinstance(c, Checkpoint) for c in monitor.steppers)
+        if self.spread is not None and not looking:
+            self.spread.sleep()
         with self.feed.epoch(key, skip=run.step * many) as batches:
             for group in grouped(batches, many):
                 if run.total_steps == 0:
@@ -166,6 +167,8 @@ class Training:
                 run.total_steps += 1
                 if monitor.steppers:
                     run.loss, (run.batch, run.weight, _) = self.losses[-1], group[-1]
+                    if looking:
+                        self.gather()
                 if run.total_steps % settings.log_every == 0:
                     self.read()
                 if monitor.steppers and self.shards.agree(monitor.step(), self.device):
@@ -266,12 +269,13 @@ class Training:
         return objective if objective.dtype == torch.float64 else objective.float(), terms
 
     def _penalised(self, objective: Tensor) -> Tensor:
-        if self.penalty is None:
-            return objective
-        term = self.omega.differentiable()
-        if term is None:
-            return objective
-        return objective + (term if self.shards.world == 1 else term / self.shards.world)
+        apart = self.penalty is None or self.spread is not None
+        term = None if apart else self.omega.differentiable()
+        return objective if term is None else objective + self._shared(term)
+
+    def _shared(self, value: Tensor) -> Tensor:
+        """The part of one process in a value that all of them know."""
+        return value if self.shards.world == 1 else value / self.shards.world
 
     def _backward(self, objective: Tensor) -> None:
         if not objective.requires_grad:  # a part without rows of this process
@@ -282,8 +286,10 @@ class Training:
     def _finish(self, objective: Tensor, batch: Batch, weight: Tensor | None, total: float) -> None:
         """From gradients to the next θ."""
         settings, scaler = self.settings, self.precision.scaler
-        if self.feed.sharded:
-            self._reduce_gradients()
+        if self.feed.sharded and self.spread is None:  # else the backward pass has summed them
+            self.shards.gradients(self.joint)
+        if self.spread is not None and self.omega.gradient:
+            objective = objective + self.omega.pull(None if scaler is None else scaler.scale)
         if scaler is not None and (settings.clip_norm or settings.clip_value):
             scaler.unscale_(self.optimizer)  # else the optimiser does it in its own pass
         if settings.clip_norm is not None:
@@ -292,10 +298,7 @@ class Training:
             torch.nn.utils.clip_grad_value_(self.joint, settings.clip_value)
         if self.penalty is not None:
             rest = self.omega.rest()
-            if rest is not None:
-                objective = objective + (
-                    rest if self.shards.world == 1 else rest / self.shards.world
-                )
+            objective = objective if rest is None else objective + self._shared(rest)
         if scaler is None:
             self.update()
         else:
@@ -318,13 +321,9 @@ class Training:
         scale = run.lr / self.settings.lr
         self.turns.play(before, run.total_steps, batch, self.generator, scale, share)
 
-    def _reduce_gradients(self) -> None:
-        if self.spread is None:  # else the backward pass has summed them
-            self.shards.gradients(self.joint)
-
     def gather(self) -> None:
         """Bring a spread θ back into the energy that callbacks and the caller see."""
-        if self.spread is not None:
+        if self.spread:
             self.spread.gather()
 
     def _set_rate(self) -> None:
@@ -345,10 +344,8 @@ class Training:
             return
         values = [p.detach() for p in self.theta]
         self.averaged += 1
-        if not self.mean:
-            self.mean = [v.clone() for v in values]
-        else:
-            torch._foreach_lerp_(self.mean, values, 1 / self.averaged)
+        self.mean = self.mean or [v.clone() for v in values]
+        torch._foreach_lerp_(self.mean, values, 1 / self.averaged)
 
     # --- reading -------------------------------------------------------------------------
 

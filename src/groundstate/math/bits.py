@@ -33,6 +33,7 @@ _LOG2E, _LN2_HIGH, _LN2_LOW = (
 _MOST = np.float32(80.0)
 _C = tuple(np.float32(c) for c in (1 / 720, 1 / 120, 1 / 24, 1 / 6, 0.5, 1.0, 1.0))
 _BLOCK = 4096
+_FEW = 2**15  # bits that one thread draws sooner than it shares them
 
 
 @njit(cache=True, inline="always")
@@ -53,24 +54,39 @@ def _bit(a: Any, u: Any) -> Any:
     )
 
 
-@njit(cache=True, parallel=True, nogil=True, fastmath={"contract", "nnan", "nsz"})
-def _fill(logits: F32, seed: Any, out: F32) -> None:
-    """Every word gives two numbers; views of a block have plain indices, so loops vectorise."""
+@njit(cache=True, inline="always")
+def _uniforms(seed: Any, b: Any, u: Any) -> None:
+    """The numbers of block b; every word gives two, each the middle of one of 2^24 cells."""
     half = _BLOCK // 2
+    for i in range(half):
+        w = seed + _U(b * half + i) * _GOLDEN
+        w = (w ^ (w >> _S30)) * _M1
+        w = (w ^ (w >> _S27)) * _M2
+        w = w ^ (w >> _S31)
+        u[i] = np.float32(np.int32(w >> _S40)) * _UNIT + _HALF
+        u[half + i] = np.float32(np.int32((w >> _S8) & _LOW24)) * _UNIT + _HALF
+
+
+def _fill_blocks(logits: F32, seed: Any, out: Any) -> None:
+    """Views of a block have plain indices, so loops vectorise."""
     for b in prange((len(out) + _BLOCK - 1) // _BLOCK):
         first = b * _BLOCK
         a, bits = logits[first : first + _BLOCK], out[first : first + _BLOCK]
         u = np.empty(_BLOCK, np.float32)
-        for i in range(half):
-            w = seed + _U(b * half + i) * _GOLDEN
-            w = (w ^ (w >> _S30)) * _M1
-            w = (w ^ (w >> _S27)) * _M2
-            w = w ^ (w >> _S31)
-            # the middle of one of 2^24 cells
-            u[i] = np.float32(np.int32(w >> _S40)) * _UNIT + _HALF
-            u[half + i] = np.float32(np.int32((w >> _S8) & _LOW24)) * _UNIT + _HALF
+        _uniforms(seed, b, u)
         for i in range(len(bits)):
             bits[i] = _bit(a[i], u[i])
+
+
+_OPTIONS: Any = {"cache": True, "nogil": True, "fastmath": {"contract", "nnan", "nsz"}}
+_ONE_THREAD = njit(**_OPTIONS)(_fill_blocks)
+_ALL_THREADS = njit(parallel=True, **_OPTIONS)(_fill_blocks)
+
+
+def fill_bits(logits: F32, seed: int, out: Any) -> None:
+    """out ← u < σ(logits), flat arrays; the numbers u follow from the seed, a 64-bit word, alone."""
+    run = _ONE_THREAD if out.size <= _FEW else _ALL_THREADS
+    run(logits, _U(seed), out)
 
 
 def draw_bits(logits: Tensor, n: int, generator: torch.Generator) -> Tensor:
@@ -84,8 +100,8 @@ def draw_bits(logits: Tensor, n: int, generator: torch.Generator) -> Tensor:
     seed = torch.randint(2**63 - 1, (), generator=generator, device=generator.device)
     out = torch.empty(n, *logits.shape)
     given = logits.expand(n, *logits.shape).contiguous().view(-1)
-    _fill(given.numpy(), np.uint64(int(seed)), out.view(-1).numpy())
+    fill_bits(given.numpy(), int(seed), out.view(-1).numpy())
     return out
 
 
-__all__ = ["draw_bits"]
+__all__ = ["draw_bits", "fill_bits"]

@@ -10,7 +10,9 @@ ties go to the lower index.
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -20,11 +22,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.math import nearest_kernels as kernels
+from groundstate.math.radius_kernels import boxes
 
 QUERIES, ROWS = 128, 4096  # of one product: its result stays in the cache
 LOOK = 32  # queries that say whether single precision is enough
 SPARE = 6  # candidates beyond k
 TREE_FEATURES, TREE_ROWS = 6, 10_000  # where a tree of boxes beats the products
+BALL_FEATURES, BALL_ROWS = 3, 256  # for all rows within a radius
 CELLS = 2**26  # numbers of one product on a GPU
 
 
@@ -47,13 +51,25 @@ class NearestRows:
         self.rows = np.ascontiguousarray(rows)
         n, d = rows.shape
         small = d <= TREE_FEATURES and n >= TREE_ROWS
-        self.tree: Any = None
-        if algorithm == "tree" or (algorithm == "auto" and small):
-            from scipy.spatial import KDTree
-
-            self.tree = KDTree(self.rows)
+        self.by_tree = algorithm == "tree" or (algorithm == "auto" and small)
+        low = d <= BALL_FEATURES and n >= BALL_ROWS
+        self.divides = self.by_tree or (algorithm == "auto" and low)
         self.origin = self.rows.mean(0, dtype=np.float64)
         self._sides: dict[Any, tuple[Tensor, float]] = {}
+        self._rooms = threading.local()
+
+    @cached_property
+    def tree(self) -> Any:
+        """A tree that gives the k nearest."""
+        from scipy.spatial import KDTree
+
+        return KDTree(self.rows)
+
+    @cached_property
+    def boxes(self) -> tuple[NDArray[Any], ...]:
+        """Rows in the order of a tree of boxes, that order, and the boxes."""
+        order, place, corner = boxes(self.rows)
+        return self.rows[order], order, place, corner
 
     def query(self, x: NDArray[Any], k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Distances and indices ``(q, k)``, the nearest first."""
@@ -71,7 +87,7 @@ class NearestRows:
         n = len(self.rows)
         if queries * n < 2**14 or k + SPARE >= n:
             return ()
-        if self.tree is not None:
+        if self.by_tree:
             return ("tree",)
         return (torch.float32, torch.float64)
 
@@ -82,7 +98,8 @@ class NearestRows:
         open_ = np.zeros(len(waiting), np.bool_)
 
         def block(lo: int, hi: int) -> None:
-            torch.set_num_threads(1)  # of this worker only
+            if torch.get_num_threads() > 1:
+                torch.set_num_threads(1)  # of this worker only
             rows = waiting[lo:hi]
             part = x[rows]
             value, index, floor = self._candidates(level, part, k)
@@ -90,14 +107,15 @@ class NearestRows:
             kernels.settle(part, self.rows, value, index, floor, o, f, open_[lo:hi])
             out[rows], found[rows] = o, f
 
-        step, looked = 2048 if level == "tree" else QUERIES, 0
+        few = max(QUERIES, min(4 * QUERIES, QUERIES * ROWS // len(self.rows)))
+        step, looked = 2048 if level == "tree" else few, 0
         if level is torch.float32 and len(waiting) > 4 * step:  # is single precision enough?
             looked = LOOK
-            self._over(block, [(0, looked)])
+            self.over(block, [(0, looked)])
             if open_[:looked].mean() > 0.5:
                 open_[looked:] = True
                 return open_
-        self._over(block, _even(looked, len(waiting), step))
+        self.over(block, _even(looked, len(waiting), step))
         return open_
 
     def _candidates(self, level: Any, x: NDArray[Any], k: int) -> tuple[Any, Any, Any]:
@@ -108,24 +126,23 @@ class NearestRows:
             distance = distance.astype(np.float64)
             floor = distance[:, -1] ** 2 * (1 - 1e-12)
             return distance**2, index.astype(np.int64), floor
-        side, largest = self._side(level)
+        side, largest = self.side(level)
         about = torch.from_numpy(x).double() - torch.from_numpy(self.origin)
         norm = about.square().sum(1)
         left = torch.cat([-2 * about, torch.ones(len(x), 1)], 1).to(level)  # (q, d + 1)
         kind = np.float32 if level is torch.float32 else np.float64
         value = np.full((len(x), m), np.inf, kind)
         index = np.zeros((len(x), m), np.int64)
-        scores = torch.empty(len(x), ROWS, dtype=level)
         for at in range(0, len(side), ROWS):
             part = side[at : at + ROWS]
-            block = torch.mm(left, part.T, out=scores if len(part) == ROWS else None)
+            block = torch.mm(left, part.T, out=self.room(len(x), len(part), level))
             kernels.scan(block.numpy(), len(part), at, value, index)
         # |error| of a product of d + 1 terms, each at most (|x| + |z|)² with |z|² ≤ largest
         reach = (norm.sqrt() + largest**0.5).square().numpy()
         error = (self.rows.shape[1] + 8) * torch.finfo(level).eps * reach
         return value.astype(np.float64), index, value[:, 0] + norm.numpy() - error
 
-    def _side(self, level: Any) -> tuple[Tensor, float]:
+    def side(self, level: Any) -> tuple[Tensor, float]:
         """Rows about their mean with their squared norms, ``(n, d + 1)``."""
         if level not in self._sides:
             rows = torch.from_numpy(self.rows).double() - torch.from_numpy(self.origin)
@@ -144,18 +161,27 @@ class NearestRows:
             out[rows], found[rows] = o, f
 
         step = max(1, min(64, len(waiting) // 2))
-        self._over(
+        self.over(
             block, [(lo, min(lo + step, len(waiting))) for lo in range(0, len(waiting), step)]
         )
 
+    def room(self, q: int, n: int, level: torch.dtype) -> Tensor:
+        """Memory ``(q, n)`` of this thread, which the next product uses again."""
+        held = getattr(self._rooms, "held", None)
+        if held is None or held.numel() < q * n or held.dtype != level:
+            held = self._rooms.held = torch.empty(q * n, dtype=level)
+        return held[: q * n].view(q, n)
+
     @staticmethod
-    def _over(block: Any, bounds: list[tuple[int, int]]) -> None:
+    def over(block: Any, bounds: list[tuple[int, int]]) -> None:
+        """Do ``block(lo, hi)`` for all bounds, on as many threads as torch may use."""
         threads = min(torch.get_num_threads(), len(bounds))
         if threads < 2:
             kept = torch.get_num_threads()
             for bound in bounds:
                 block(*bound)
-            torch.set_num_threads(kept)
+            if torch.get_num_threads() != kept:
+                torch.set_num_threads(kept)
             return
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(lambda bound: block(*bound), bounds))

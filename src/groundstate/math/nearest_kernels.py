@@ -35,20 +35,22 @@ def _sink(value: Any, index: Any, v: float, i: int) -> None:
     value[at], index[at] = v, i
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "ninf", "reassoc", "nsz"})
-def _least(row: Any, at: int) -> Any:
-    low = row[at]
+@njit(cache=True, nogil=True, fastmath={"nnan", "ninf", "nsz"})
+def _lows(row: Any, groups: int, lows: Any) -> None:
+    """The least of each group; group b is every ``groups``-th column from b on: vectors of minima."""
+    for b in range(groups):
+        lows[b] = row[b]
     for j in range(1, STRIDE):
-        low = min(low, row[at + j])
-    return low
+        start = j * groups
+        for b in range(groups):
+            lows[b] = min(lows[b], row[start + b])
 
 
 @njit(cache=True, nogil=True)
-def _bound(row: Any, lows: Any, value: Any, index: Any) -> Any:
-    """A score that k columns do not exceed: the k-th least among the least of every stride."""
+def _bound(lows: Any, value: Any, index: Any) -> Any:
+    """A score that k columns do not exceed: the k-th least among the least of every group."""
     value[:] = np.inf
     for b in range(len(lows)):
-        lows[b] = _least(row, b * STRIDE)
         if lows[b] < value[0]:
             _sink(value, index, lows[b], b)
     return value[0]
@@ -57,28 +59,22 @@ def _bound(row: Any, lows: Any, value: Any, index: Any) -> Any:
 @njit(cache=True, nogil=True)
 def scan(scores: Any, n: int, start: int, value: Any, index: Any) -> None:
     """Take the columns of ``scores`` (q, n), rows ``start..``, into the heaps ``(q, k)``."""
-    blocks, k = n // STRIDE, value.shape[1]
-    whole = blocks * STRIDE
-    lows = np.empty(blocks, scores.dtype)
+    groups, k = n // STRIDE, value.shape[1]
+    whole = groups * STRIDE
+    lows = np.empty(groups, scores.dtype)
     near, place = np.empty(k, scores.dtype), np.zeros(k, np.int64)
     for q in range(len(scores)):
         row, v, i = scores[q], value[q], index[q]
-        worst = v[0]
-        if worst == np.inf and blocks > 2 * k:  # an empty heap would take in most of what it sees
-            most = _bound(row, lows, near, place)
-            for b in range(blocks):
-                if lows[b] <= most:
-                    for j in range(b * STRIDE, b * STRIDE + STRIDE):
-                        if row[j] <= most and row[j] < worst:
-                            _sink(v, i, row[j], start + j)
-                            worst = v[0]
-        else:
-            for at in range(0, whole, STRIDE):
-                if _least(row, at) < worst:
-                    for j in range(at, at + STRIDE):
-                        if row[j] < worst:
-                            _sink(v, i, row[j], start + j)
-                            worst = v[0]
+        worst = most = v[0]
+        _lows(row, groups, lows)
+        if worst == np.inf and groups > 2 * k:  # an empty heap would take in most of what it sees
+            most = _bound(lows, near, place)
+        for b in range(groups):
+            if lows[b] <= most and lows[b] < worst:
+                for j in range(b, whole, groups):
+                    if row[j] <= most and row[j] < worst:
+                        _sink(v, i, row[j], start + j)
+                        worst = v[0]
         for j in range(whole, n):
             if row[j] < worst:
                 _sink(v, i, row[j], start + j)

@@ -1,7 +1,8 @@
 r"""Rows within a radius, :math:`\{i : d(x, x_i) \le r\}`, found tile by tile and proved by differences.
 
 In Euclidean distance one matrix product per tile gives :math:`\|x-z\|^2` up to a bounded rounding
-error; every pair that could lie within the radius is then measured from its differences.
+error; every pair that could lie within the radius is then measured from its differences. Where there
+are few columns, a tree of boxes leaves out most pairs instead.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from groundstate.math import radius_kernels as kernels
+from groundstate.math.nearest import NearestRows
 
 QUERIES, ROWS = 256, 4096  # of one product
 CELLS = 2**22  # numbers of one block of distances, or of one block of differences
@@ -26,7 +31,7 @@ class Ragged:
     distance: Tensor  # (count.sum(),) float64
 
 
-def within(x: Tensor, rows: Tensor, radius: float, tree: Any = None) -> Ragged:
+def within(x: Tensor, rows: Tensor, radius: float, search: NearestRows | None = None) -> Ragged:
     """The rows at most ``radius`` away in Euclidean distance.
 
     Parameters
@@ -34,7 +39,7 @@ def within(x: Tensor, rows: Tensor, radius: float, tree: Any = None) -> Ragged:
     x : queries, ``(q, d)``
     rows : ``(n, d)``
     radius : a row at exactly this distance belongs to them
-    tree : a scipy ``KDTree`` of the rows, which then proposes the candidates
+    search : what is known of the rows from earlier questions, on the CPU
 
     Examples
     --------
@@ -42,7 +47,9 @@ def within(x: Tensor, rows: Tensor, radius: float, tree: Any = None) -> Ragged:
     >>> found.count.tolist(), found.index.tolist()
     ([2, 0], [0, 1])
     """
-    proposed = _by_tree(x, tree, radius) if tree is not None else _by_products(x, rows, radius)
+    if x.device.type == "cpu":
+        return _on_host(x, NearestRows(rows.numpy()) if search is None else search, radius)
+    proposed = _by_products(x, rows, radius)
     return _joined((_measured(x, rows, pairs, radius) for pairs in proposed), x)
 
 
@@ -61,13 +68,58 @@ def within_by(
     return _joined(pieces(), x)
 
 
-def _by_tree(x: Tensor, tree: Any, radius: float) -> Iterable[tuple[Tensor, Tensor]]:
-    wide = radius * (1 + 1e-9)  # the differences decide at the edge
-    for at in range(0, len(x), QUERIES):
-        lists = tree.query_ball_point(x[at : at + QUERIES].numpy(), wide, return_sorted=True)
-        count = torch.tensor([len(found) for found in lists])
-        query = torch.arange(at, at + len(lists)).repeat_interleave(count)
-        yield query, torch.tensor([i for found in lists for i in found], dtype=torch.int64)
+def _on_host(x: Tensor, search: NearestRows, radius: float) -> Ragged:
+    queries = np.ascontiguousarray(x.numpy(), dtype=search.rows.dtype)
+    found: dict[int, Any] = {}
+    divided = search.boxes if search.divides else None
+
+    def block(lo: int, hi: int) -> None:
+        if torch.get_num_threads() > 1:
+            torch.set_num_threads(1)  # of this worker only
+        part = queries[lo:hi]
+        if divided is not None:
+            found[lo] = kernels.ball(part, *divided, radius)
+        else:
+            found[lo] = _scanned(part, search, radius)
+
+    search.over(block, [(lo, min(lo + QUERIES, len(x))) for lo in range(0, len(x), QUERIES)])
+    parts = [found[lo] for lo in sorted(found)]
+    if len(parts) == 1:
+        return Ragged(*map(torch.from_numpy, parts[0]))
+    return Ragged(*(torch.from_numpy(np.concatenate(side)) for side in zip(*parts, strict=True)))
+
+
+def _scanned(x: Any, search: NearestRows, radius: float) -> tuple[Any, Any, Any]:
+    """Rows near some queries by products, in single precision where that tells enough."""
+    about = torch.from_numpy(x).double() - torch.from_numpy(search.origin)
+    norm = about.square().sum(1)
+    largest = search.side(torch.float64)[1]
+    reach = (norm.sqrt() + largest**0.5).square()  # of |x - z|² and all its terms
+    error = (x.shape[1] + 8) * 2 * torch.finfo(torch.float32).eps * reach
+    fine = (error <= 0.01 * radius * radius) & (reach < 1e37)
+    level = torch.float32 if bool(fine.all()) else torch.float64
+    if level is torch.float64:
+        error = error * (torch.finfo(level).eps / torch.finfo(torch.float32).eps)
+    limit = (radius * radius * (1 + 1e-12) - norm + error).to(level)
+    limit = limit + torch.finfo(level).eps * limit.abs()
+    limit[~torch.isfinite(limit + 4 * reach)] = torch.inf  # beyond the largest number
+    side = search.side(level)[0]
+    left = torch.cat([-2 * about, torch.ones(len(x), 1)], 1).to(level)  # (q, d + 1)
+    n = len(side)
+    count = np.zeros((-(-n // ROWS), len(x)), np.int64)
+    index, distance, used = np.empty(n, np.int64), np.empty(n), 0
+    for tile, start in enumerate(range(0, n, ROWS)):
+        part = side[start : start + ROWS]
+        block = torch.mm(left, part.T, out=search.room(len(x), len(part), level))
+        index, distance, used = kernels.scan(
+            block.numpy(), len(part), start, limit.numpy(), x, search.rows, radius, count[tile],
+            index, distance, used,
+        )  # fmt: skip
+    if len(count) == 1:
+        return count[0], index[:used], distance[:used]
+    to, far = np.empty(used, np.int64), np.empty(used)
+    kernels.by_query(count, index, distance, to, far)
+    return count.sum(0), to, far
 
 
 def _by_products(x: Tensor, rows: Tensor, radius: float) -> Iterable[tuple[Tensor, Tensor]]:

@@ -9,6 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundstate.data import Preparation
+from groundstate.data.encoders import Date, Numeric
+from groundstate.data.levels import Category, Ordinal, TargetMean
 
 _DAY = 86_400e6  # microseconds
 
@@ -26,41 +28,38 @@ def restored(preparation: Preparation, X: NDArray[Any]) -> pl.DataFrame:
     [(3.0, 'blue')]
     """
     X = np.asarray(X, np.float64)
-    state, schema = preparation.to_state(), preparation.schema_
     out: list[pl.Series] = []
     at = 0
-    for name, encoder in state["encoders"].items():
-        width = _width(encoder)
+    for name, encoder in preparation.encoders_.items():
+        width = len(encoder.names(name))
         block, at = X[:, at : at + width], at + width
-        if encoder["kind"] == "numeric":
-            whole = schema[name].integer
+        if isinstance(encoder, Numeric):
+            whole = preparation.schema_[name].integer
             out.append(pl.Series(name, _numbers(encoder, block, whole), nan_to_null=True))
-        elif encoder["kind"] == "category":
-            levels = [*encoder["levels"], *(["other"] if encoder["other"] else [])]
-            levels += [None] if encoder["missing"] else []
+        elif isinstance(encoder, Category):
+            levels: list[str | None] = [*encoder.levels, *(["other"] if encoder.other else [])]
+            levels += [None] if encoder.missing else []
             out.append(pl.Series(name, [levels[i] for i in block.argmax(1)], dtype=pl.String))
-        elif encoder["kind"] == "date" and "elapsed" in encoder["parts"]:
-            days = _numbers(encoder["numbers"][0], block, False)  # elapsed comes first
+        elif isinstance(encoder, (Ordinal, TargetMean)):
+            out.append(pl.Series(name, _nearest(encoder, block), dtype=pl.String))
+        elif isinstance(encoder, Date) and "elapsed" in encoder.parts:
+            days = _numbers(encoder.numbers[0], block, False)  # elapsed comes first
             stamps = pl.Series(name, days * _DAY, nan_to_null=True).round().cast(pl.Int64)
             out.append(stamps.cast(pl.Datetime("us")))
     return pl.DataFrame(out)
 
 
-def _width(encoder: dict[str, Any]) -> int:
-    kind = encoder["kind"]
-    if kind == "numeric":
-        return 1 + bool(encoder["indicator"])
-    if kind == "category":
-        return len(encoder["levels"]) + bool(encoder["other"]) + bool(encoder["missing"])
-    if kind == "date":
-        return sum(1 + bool(number["indicator"]) for number in encoder["numbers"])
-    return int(encoder["size"])
+def _nearest(encoder: Ordinal | TargetMean, block: NDArray[Any]) -> list[str]:
+    """The level whose numbers are nearest."""
+    known = encoder.transform(pl.Series(encoder.levels, dtype=pl.String))  # (L, k)
+    gaps = ((block[:, None] - known[None]) ** 2).sum(-1)
+    return [encoder.levels[i] for i in gaps.argmin(1)]
 
 
-def _numbers(encoder: dict[str, Any], block: NDArray[Any], whole: bool) -> NDArray[np.float64]:
-    values = block[:, 0] * encoder["scale"] + encoder["mean"]
+def _numbers(encoder: Numeric, block: NDArray[Any], whole: bool) -> NDArray[np.float64]:
+    values = block[:, 0] * encoder.scale + encoder.mean
     values = np.round(values) if whole else values
-    return np.where(block[:, 1] > 0.5, np.nan, values) if encoder["indicator"] else values
+    return np.where(block[:, 1] > 0.5, np.nan, values) if encoder.indicator else values
 
 
 __all__ = ["restored"]

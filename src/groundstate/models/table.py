@@ -29,6 +29,23 @@ def _has(name: str) -> Callable[[Any], bool]:
     return check
 
 
+_TREES = ("Tree", "Forest", "Boost", "LGBM", "XGB")
+
+
+def asks_single_columns(estimator: Any) -> bool:
+    """Whether a model asks about one column at a time, so that no scale matters: trees, by name.
+
+    >>> from groundstate import DecisionTreeClassifier, LogisticRegression
+    >>> asks_single_columns(DecisionTreeClassifier()), asks_single_columns(LogisticRegression())
+    (True, False)
+    """
+    steps = getattr(estimator, "steps", None)
+    inner = steps[-1][1] if steps else getattr(estimator, "estimator", None)
+    if inner is not None:  # a pipeline, a bag or a boosted crowd of something
+        return asks_single_columns(inner)
+    return any(word in type(estimator).__name__ for word in _TREES)
+
+
 class TablePredictor(MetaEstimatorMixin, BaseEstimator):
     r"""Columns of any kind to numbers, learned from the training rows, then an estimator.
 
@@ -41,10 +58,15 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
     ----------
     estimator : estimator
         What learns from the prepared numbers; it is cloned, never changed.
-    max_categories : int, default=50
-        Most columns a category may turn into.
-    text_bins : int, default=64
-        Hash bins per text column.
+    max_categories : int, default=20
+        Most levels of a category that get a column each; beyond, the target encodes them.
+    text_bins, text_size : int, default=4096 and 50
+        Hash bins and directions per text column.
+    trees : bool or None
+        Whether the numbers are for trees (unscaled numbers, numbered labels); by the estimator
+        when None.
+    schema : Schema, optional
+        What the columns hold; read from the training rows when None.
 
     Attributes
     ----------
@@ -77,10 +99,30 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
     n_features_in_: int
     feature_names_in_: NDArray[Any]
 
-    def __init__(self, estimator: Any, *, max_categories: int = 50, text_bins: int = 64) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        max_categories: int = 20,
+        text_bins: int = 4096,
+        text_size: int = 50,
+        trees: bool | None = None,
+        schema: Schema | None = None,
+    ) -> None:
         self.estimator = estimator
         self.max_categories = max_categories
         self.text_bins = text_bins
+        self.text_size = text_size
+        self.trees = trees
+        self.schema = schema
+
+    @property
+    def dropped_(self) -> list[str]:
+        """Columns left out as identifiers or constants, known from the schema before any fit."""
+        known = getattr(self, "schema_", self.schema)
+        if known is None:
+            raise AttributeError("dropped_ is known after fit, or with a schema")
+        return [name for name in known.features if known[name].kind in ("id", "constant")]
 
     def __sklearn_tags__(self) -> Tags:
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
@@ -102,19 +144,27 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         sample_weight
             A weight of 2 is the row twice, for the preparation too.
         """
-        table = X if isinstance(X, Table) else read(X)
+        table = X if isinstance(X, Table) else read(X, schema=self.schema)
         if y is None and table.target is not None:
             y = table.y
         features = table.features
         if y is not None and len(y) != table.n_rows:
             raise DataError(f"X has {table.n_rows} rows but y has {len(y)}")
-        weights = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)}
+        weights: dict[str, Any] = {}
+        if sample_weight is not None:
+            weights = {"sample_weight": np.asarray(sample_weight)}
         if weights and not has_fit_parameter(self.estimator, "sample_weight"):
             raise Unsupported(
                 f"{type(self.estimator).__name__} takes no sample_weight; fit without weights"
             )
-        self.preparation_ = Preparation(self.max_categories, self.text_bins)
-        prepared = self.preparation_.fit(features, **weights).transform(features)
+        trees = asks_single_columns(self.estimator) if self.trees is None else bool(self.trees)
+        self.preparation_ = Preparation(self.max_categories, self.text_bins, self.text_size, trees)
+        # labels of many levels are encoded by the target, a training row never by its own
+        kind = get_tags(self.estimator).estimator_type
+        told: dict[str, Any] = {}
+        if kind in ("classifier", "regressor"):
+            told = {"y": y, "classes": kind == "classifier"}
+        prepared = self.preparation_.fit_transform(features, **weights, **told)
         self.schema_, self.target_ = table.schema, table.target or "y"
         self.n_features_in_ = features.n_columns
         self.feature_names_in_ = np.array(features.columns, dtype=object)
@@ -252,4 +302,4 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         return restored(self.preparation_, rows.reshape(-1, rows.shape[-1]))
 
 
-__all__ = ["TablePredictor"]
+__all__ = ["TablePredictor", "asks_single_columns"]

@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from groundstate.models.words import plain as plain_formula
-from groundstate.report.cells import at, table_of, words_of
+from groundstate.report.cells import Marked, at, table_of, words_of
 
 _GLOSSARY = (
     (
@@ -63,16 +63,17 @@ def audit(told: dict[str, Any]) -> str:
 def model(told: dict[str, Any]) -> str:
     """The chosen model, its settings and what it is made of."""
     model_of = told["model"]
-    given = ", ".join(f"{k}={v!r}" for k, v in model_of["parameters"].items() if v is not None)
-    learned = ""
-    if "columns_in" in model_of:
-        learned = (
-            f", learned from {model_of['columns_in']} columns turned into "
-            f"{model_of['numbers_in']} numbers"
-        )
-    lines = [f"<p>{escape(model_of['name'])}({escape(given)}){learned}.</p>"]
-    lines += [words_of(f"{note}.") for note in model_of.get("preparation", [])]
     parts = model_of.get("explanation")
+    words = f": {parts['summary'][:1].lower()}{parts['summary'][1:]}" if parts else ""
+    lines = [f"<p><b>{escape(model_of['name'])}</b>{escape(words)}.</p>"]
+    if "columns_in" in model_of:
+        lines.append(
+            words_of(
+                f"{model_of['columns_in']} columns of the table become "
+                f"{model_of['numbers_in']} numbers for the model."
+            )
+        )
+    lines += [words_of(f"{note}.") for note in model_of.get("preparation", [])]
     if parts:
         rows_of = [("energy", parts["energy"]), ("learning rule", parts["rule"])]
         rows_of += [("penalty", parts["penalty"])] if parts["penalty"] else []
@@ -84,6 +85,13 @@ def model(told: dict[str, Any]) -> str:
             for a in parts["inference"]
         ]  # fmt: skip
         lines.append(table_of(("part", "name", "formula", "in words"), rows))
+    settings = [
+        (Marked(name, "code"), str(value)) for name, value in model_of["parameters"].items()
+    ]
+    lines.append(
+        f"<details><summary>All {len(settings)} settings</summary>"
+        f"{table_of(('setting', 'value'), settings)}</details>"
+    )
     return "\n".join(lines)
 
 
@@ -94,7 +102,10 @@ def columns(told: dict[str, Any]) -> str:
         (c["name"], c["kind"], f"{c['distinct']:,}", f"{c['missing']:,}", c["role"])
         for c in table["types"]
     ]
-    shown = table_of(("column", "kind", "distinct values", "missing", "role"), rows[:200], (2, 3))
+    header = ("column", "kind", "distinct values", "missing", "role")
+    shown = table_of(header, rows[:200], (2, 3), stacked=False)
+    if len(rows) > 20:
+        shown = f"<details><summary>All {len(rows):,} columns</summary>{shown}</details>"
     more = words_of(f"and {len(rows) - 200} more columns") if len(rows) > 200 else ""
     notes = "".join(f"<li>{escape(note)}</li>" for note in table["notes"])
     return shown + more + (f"<ul>{notes}</ul>" if notes else "")

@@ -11,6 +11,15 @@ from groundstate.report.numbers import show
 
 
 @dataclass(frozen=True)
+class Marked:
+    """Text in an element: ``b``, ``code``, or a span of a class."""
+
+    text: str
+    tag: str = "b"
+    kind: str = ""
+
+
+@dataclass(frozen=True)
 class Keyed:
     """Text taken from a place in the facts."""
 
@@ -33,26 +42,55 @@ def at(told: dict[str, Any], key: str, name: str = "") -> Keyed:
 def html_of(cell: Any) -> str:
     if isinstance(cell, Keyed):
         return f'<span data-key="{escape(cell.key)}">{escape(cell.text)}</span>'
+    if isinstance(cell, Marked):
+        kind = f' class="{escape(cell.kind)}"' if cell.kind else ""
+        return f"<{cell.tag}{kind}>{escape(cell.text)}</{cell.tag}>"
+    if isinstance(cell, Range):
+        return '<span class="range">' + "".join(html_of(part) for part in cell) + "</span>"
     if isinstance(cell, tuple):
         return "".join(html_of(part) for part in cell)
     return escape(str(cell))
 
 
+class Range(tuple[Any, ...]):
+    """Parts of a cell that stay on one line."""
+
+
 def table_of(
-    header: Sequence[str], rows: Iterable[Sequence[Any]], numbers: Sequence[int] = ()
+    header: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    numbers: Sequence[int] = (),
+    best: int | None = None,
+    stacked: bool = True,
 ) -> str:
-    """A table of escaped cells; columns in ``numbers`` are aligned right."""
-    right = ' class="n"'
+    """A table of escaped cells.
+
+    Parameters
+    ----------
+    numbers : columns that are aligned right
+    best : the row to stress
+    stacked : on a phone a row becomes a card with the headers beside its cells
+    """
 
     def cells(tag: str, row: Sequence[Any]) -> str:
-        return "".join(
-            f"<{tag}{right if i in numbers else ''}>{html_of(cell)}</{tag}>"
-            for i, cell in enumerate(row)
-        )
+        out = []
+        for i, cell in enumerate(row):
+            kind = ' class="n"' if i in numbers else ""
+            told = f' data-label="{escape(header[i])}"' if tag == "td" else ""
+            shown = html_of(cell)
+            if shown or not stacked or tag == "th":
+                out.append(f"<{tag}{kind}{told}>{shown}</{tag}>")
+            else:
+                out.append(f'<{tag} class="none"></{tag}>')
+        return "".join(out)
 
-    body = "\n".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    stressed = ' class="best"'
+    body = "\n".join(
+        f"<tr{stressed if i == best else ''}>{cells('td', row)}</tr>" for i, row in enumerate(rows)
+    )
     head = f"<thead><tr>{cells('th', header)}</tr></thead>"
-    return f'<div class="scroll"><table>{head}\n<tbody>\n{body}\n</tbody></table></div>'
+    kind = ' class="stacked"' if stacked and len(header) > 2 else ""
+    return f'<div class="scroll"><table{kind}>{head}\n<tbody>\n{body}\n</tbody></table></div>'
 
 
 def words_of(text: str) -> str:
@@ -60,7 +98,7 @@ def words_of(text: str) -> str:
 
 
 def between(told: dict[str, Any], key: str, name: str, low: str = "lo", high: str = "hi") -> Any:
-    return (at(told, f"{key}.{low}", name), " to ", at(told, f"{key}.{high}", name))
+    return Range((at(told, f"{key}.{low}", name), " to ", at(told, f"{key}.{high}", name)))
 
 
-__all__ = ["Keyed", "at", "between", "html_of", "table_of", "words_of"]
+__all__ = ["Keyed", "Marked", "Range", "at", "between", "html_of", "table_of", "words_of"]

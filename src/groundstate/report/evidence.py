@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.report.numbers import label as named
 from groundstate.report.style import ACCENT, GROUPS, LINE, MUTED, SECOND
 from groundstate.report.svg import Picture, inline_svg
 
@@ -199,8 +200,9 @@ def coverage(told: dict[str, Any]) -> Picture:
 def histograms(moved: dict[str, Any]) -> Picture:
     """The score over seeds and over resampled training rows."""
     parts = []
-    if len(moved.get("seeds", {}).get("values", ())) > 1:
-        parts.append(("other seeds", np.asarray(moved["seeds"]["values"], float)))
+    seeds = np.asarray(moved.get("seeds", {}).get("values", ()), float)
+    if len(seeds) > 1 and (np.ptp(seeds) > 0 or "oob" not in moved):  # no spread, no picture
+        parts.append(("other seeds", seeds))
     if "oob" in moved:
         parts.append(("other training rows", np.asarray(moved["oob"]["values"], float)))
     data = {}
@@ -216,6 +218,7 @@ def histograms(moved: dict[str, Any]) -> Picture:
                      alpha=0.8)  # fmt: skip
             axes.set_title(name)
             axes.set_xlabel(moved["loss"])
+            axes.locator_params(nbins=5)
 
     caption = (
         "The same recipe again: with other random numbers, and with the training rows drawn again "
@@ -267,7 +270,7 @@ def learning_curve(curve: dict[str, Any]) -> Picture:
                 axes.plot([p["n"], p["n"]], [p["low"], p["high"]], color=SECOND, linewidth=1.2)
         axes.set_xscale("log")
         axes.set_xlabel("training rows")
-        axes.set_ylabel(str(curve["metric"]).replace("_", "-") + " loss")
+        axes.set_ylabel(named(str(curve["metric"])))
         axes.legend()
 
     caption = (
@@ -293,6 +296,7 @@ def tuning(told: dict[str, Any]) -> Picture:
         axes.plot(at, score, "o", color=MUTED, markersize=5)
         axes.step(at, best, where="post", color=ACCENT)
         axes.set_xlabel("trial")
+        axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_ylabel("validation score")
         axes.grid(axis="y", alpha=0.6)
 

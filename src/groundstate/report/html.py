@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from groundstate.report.headline import cards
 from groundstate.report.sections import SECTIONS
 from groundstate.report.style import CSS
 from groundstate.report.svg import Picture
@@ -15,22 +16,26 @@ def page(told: dict[str, Any], pictures: Sequence[Picture]) -> str:
     """The page for the facts of an assessment (or of a survey) and its pictures."""
     table = told["data"]
     heading = f"Predicting {table['target']}" if table["target"] else "What the table looks like"
-    size = f"{table['rows']:,} rows, {table['columns']} columns"
-    about = f"{table['name']}: {table['description'] or told['task']}. {size}."
+    about = [table["name"], table["description"] or told["task"], f"{table['rows']:,} rows",
+             f"{table['columns']} columns"]  # fmt: skip
     figures = {picture.name: _figure(picture) for picture in pictures}
-    parts = []
+    chapters: dict[str, list[str]] = {}
     for section in SECTIONS:
         content = section.write(told)
-        drawn = "\n".join(figures.pop(name) for name in section.pictures if name in figures)
+        drawn = [figures.pop(name) for name in section.pictures if name in figures]
         if content or drawn:
-            parts.append(_section(section.heading, content, section.words, drawn))
+            part = _section(section.heading, content, section.words, drawn)
+            chapters.setdefault(section.chapter, []).append(part)
+    links = "".join(f'<a href="#{_anchor(name)}">{escape(name)}</a>' for name in chapters)
     body = [
-        f"<h1>{escape(heading)}</h1>",
-        f'<p class="sub">{escape(about)}</p>',
+        f"<header>\n<h1>{escape(heading)}</h1>",
+        f'<p class="sub">{escape(" · ".join(about))}</p>',
         '<div class="verdict">'
         + "".join(f"<p>{escape(s)}</p>" for s in told["verdict"])
         + "</div>",
-        *parts,
+        cards(told),
+        f'<nav aria-label="Chapters">{links}</nav>\n</header>',
+        *(_chapter(name, parts) for name, parts in chapters.items()),
     ]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -41,15 +46,28 @@ def page(told: dict[str, Any], pictures: Sequence[Picture]) -> str:
     )
 
 
-def _section(heading: str, content: str, words: str, drawn: str) -> str:
+def _anchor(name: str) -> str:
+    return "chapter-" + name.lower().replace(" ", "-")
+
+
+def _chapter(name: str, parts: list[str]) -> str:
+    inside = "\n".join(parts)
+    return f'<section id="{_anchor(name)}">\n<h2>{escape(name)}</h2>\n{inside}\n</section>'
+
+
+def _section(heading: str, content: str, words: str, drawn: list[str]) -> str:
+    """Text under a heading, then pictures; pictures alone need no heading but their own."""
     said = f'\n<p class="words">{escape(words)}</p>' if words else ""
-    return f"<section>\n<h2>{escape(heading)}</h2>\n{content}{said}\n{drawn}\n</section>"
+    text = f"<h3>{escape(heading)}</h3>\n{content}{said}\n" if content else ""
+    shown = '<div class="figures">' + "\n".join(drawn) + "</div>" if drawn else ""
+    return f'<div class="part">\n{text}{shown}\n</div>'
 
 
 def _figure(picture: Picture) -> str:
+    wide = ' class="wide"' if picture.wide else ""
     return (
-        f'<figure role="img" aria-label="{escape(picture.title)}">'
-        f"<h3>{escape(picture.title)}</h3>\n{picture.svg}\n"
+        f'<figure{wide} role="img" aria-label="{escape(picture.title)}">'
+        f"<h4>{escape(picture.title)}</h4>\n{picture.svg}\n"
         f"<figcaption>{escape(picture.caption)}</figcaption></figure>"
     )
 

@@ -12,6 +12,8 @@ from groundstate.evaluate import Assessment, assess
 from groundstate.report.facts import fingerprint
 from groundstate.report.tuning import Search
 
+_NO_MATTER = ("progress", "n_jobs", "ledger")  # they change no trial: a job goes on with others
+
 
 def study(
     source: Any,
@@ -20,6 +22,7 @@ def study(
     models: Any = "auto",
     tune: int = 0,
     resume: str | Path | None = None,
+    keep: bool = False,
     **options: Any,
 ) -> Assessment:
     """Which model predicts the target best, and how good it is on rows it never saw.
@@ -37,12 +40,14 @@ def study(
     resume
         Start of the names of files that keep the search; a job that was stopped goes on from
         them, one that ends removes them.
+    keep
+        Leave those files, for the caller to :func:`forget` once the report is written.
     **options
         Of :func:`groundstate.evaluate.assess`.
 
     Examples
     --------
-    >>> found = study("iris", models="LogisticRegression", seeds=0, bootstrap=0)
+    >>> found = study("iris", models="LogisticRegression", repeats=1, seeds=0, bootstrap=0)
     >>> found.chosen, len(found.truth), found.scores["accuracy"].low > 0.85
     ('LogisticRegression', 150, True)
     """
@@ -51,16 +56,18 @@ def study(
         return assess(models, table, **options)
     prefix = None
     if resume is not None:  # another table or other settings begin anew
-        said = json.dumps([str(models), tune, options], default=str, sort_keys=True)
+        same = {k: v for k, v in options.items() if k not in _NO_MATTER}
+        said = json.dumps([str(models), tune, same], default=str, sort_keys=True)
         mark = hashlib.sha256((fingerprint(table) + said).encode()).hexdigest()[:12]
         prefix = f"{resume}{mark}-"
     tuner = Search(tune, prefix, int(options.get("n_jobs", 1)))
     found = assess(models, table, tuner=tuner, **options)
-    forget(prefix)
+    if not keep:
+        forget(prefix)
     return found
 
 
-def forget(prefix: str | None) -> None:
+def forget(prefix: str | Path | None) -> None:
     """Remove the files of a search that has ended."""
     if prefix is not None:
         start = Path(prefix)

@@ -11,6 +11,28 @@ from groundstate.evaluate import Interval, metric
 
 _DIGITS = 10
 _SHARES = ("accuracy", "balanced_accuracy", "precision", "recall")
+_LABELS = {
+    "accuracy": "Accuracy",
+    "balanced_accuracy": "Balanced accuracy",
+    "f1_macro": "F1, mean of classes",
+    "log_loss": "Log loss",
+    "brier": "Brier score",
+    "roc_auc": "ROC area",
+    "precision": "Precision",
+    "recall": "Recall",
+    "f1": "F1",
+    "r2": "R²",
+    "rmse": "RMSE",
+    "mae": "MAE",
+    "mse": "MSE",
+    "mean_nll": "Surprise",
+}
+_LOSSES = {
+    "zero_one": "share of wrong answers",
+    "squared": "squared error",
+    "absolute": "absolute error",
+    "log": "log loss",
+}
 
 
 def plain(value: Any) -> Any:
@@ -47,17 +69,27 @@ def is_share(name: str) -> bool:
 
 
 def show(value: float | None, metric: str = "") -> str:
-    """A score for reading.
+    """A score for reading; ``"p"`` is a p-value, of which more than three digits say nothing.
 
     >>> show(0.9211, "accuracy"), show(59.6788, "rmse"), show(None), show(0.5)
     ('92.1%', '59.7', '–', '0.500')
+    >>> show(-0.0007), show(3e-20, "p"), show(0.04, "p")
+    ('−0.0007', 'below 0.001', '0.040')
     """
     if value is None or not math.isfinite(value):
         return "–"
+    if metric == "p":
+        return "below 0.001" if value < 0.001 else f"{value:.3f}"
+    return _digits(value, metric).replace("-", "−", 1 if value < 0 else 0)
+
+
+def _digits(value: float, metric: str) -> str:
     if is_share(metric):
         return f"{value:.1%}"
     if value == 0 or 0.001 <= abs(value) < 10:
         return f"{value:.3f}"
+    if abs(value) < 0.001:
+        return f"{value:.1g}"
     return f"{value:.3g}" if abs(value) < 1e5 else f"{value:.3e}"
 
 
@@ -75,4 +107,13 @@ def title(name: str) -> str:
     return metric(name).title
 
 
-__all__ = ["is_share", "plain", "show", "show_range", "span", "title"]
+def label(name: str) -> str:
+    """The name of a metric or of a loss as people write it.
+
+    >>> label("r2"), label("roc_auc"), label("zero_one"), label("my_own")
+    ('R²', 'ROC area', 'share of wrong answers', 'my own')
+    """
+    return _LABELS.get(name) or _LOSSES.get(name) or name.replace("_", " ")
+
+
+__all__ = ["is_share", "label", "plain", "show", "show_range", "span", "title"]

@@ -11,7 +11,7 @@ from groundstate.data import Table
 from groundstate.evaluate.candidates import inner_of
 from groundstate.report import evidence
 from groundstate.report.facts import confusion, energies
-from groundstate.report.numbers import is_share, title
+from groundstate.report.numbers import is_share, label, title
 from groundstate.report.style import ACCENT, GROUPS, INK, LINE, MUTED, SECOND
 from groundstate.report.svg import Picture, inline_svg
 
@@ -33,8 +33,7 @@ def draw_all(found: Assessment, told: dict[str, Any]) -> list[Picture]:
     if found.classes is None:
         drawn += [predicted(found), evidence.residuals(found.truth, found.prediction.values)]
     else:
-        if len(found.classes) <= _MAX_CLASSES:
-            drawn.append(confusions(found))
+        drawn.append(confusions(found))
         drawn += evidence.of_probabilities(found, told)
     drawn += evidence.of_facts(told)
     gap = energies(found)
@@ -90,6 +89,7 @@ def scatter(found: Survey) -> Picture:
 def forest(board: Leaderboard) -> Picture:
     """Scores with intervals, one line per candidate, the best on top."""
     entries = [entry for entry in board if not entry.failed][::-1]
+    seen = any(entry.test_score is not None for entry in entries)
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
@@ -97,70 +97,97 @@ def forest(board: Leaderboard) -> Picture:
         for at, entry in enumerate(entries):
             colour = ACCENT if entry.tied_with_best else MUTED
             axes.plot([entry.low, entry.high], [at, at], color=colour, solid_capstyle="round")
-            axes.plot(entry.score, at, "o", color=colour, markersize=7)
+            axes.plot(entry.score, at, "o", color=colour, markersize=6)
             if entry.test_score is not None:
                 span = np.array([entry.test_low, entry.test_high], np.float64)
-                axes.plot(span, [at - 0.25] * 2, color=SECOND, linewidth=1.2)
-                axes.plot(entry.test_score, at - 0.25, "D", color=SECOND, markersize=5)
-        names = [("≈ " if e.tied_with_best and i < len(entries) - 1 else "") + e.name
-                 for i, e in enumerate(entries)]  # fmt: skip
-        axes.set_yticks(range(len(entries)), names)
-        axes.set_ylim(-0.7, len(entries) - 0.4)
+                axes.plot(span, [at - 0.22] * 2, color=SECOND, linewidth=1.2)
+                axes.plot(entry.test_score, at - 0.22, "D", color=SECOND, markersize=4.5)
+            tie = "≈ " if entry.tied_with_best and at < len(entries) - 1 else ""
+            # above its line, where a long name takes no room from the scale
+            axes.annotate(tie + entry.name, (0, at), (0, 5), xycoords=("axes fraction", "data"),
+                          textcoords="offset points", va="bottom", fontsize=9)  # fmt: skip
+        axes.set_yticks([])
+        axes.set_ylim(-0.6, len(entries) - 0.25)
         if is_share(board.metric):
             axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
-        axes.set_xlabel(f"{board.metric}: {title(board.metric)}")
-        axes.tick_params(left=False)
+        axes.locator_params(axis="x", nbins=6)
+        axes.set_xlabel(f"{label(board.metric)}: {title(board.metric)}")
         axes.spines["left"].set_visible(False)
 
     caption = (
-        "Dots are cross-validated scores on training rows with their "
-        f"{board.level:.0%} intervals; diamonds are scores on the test rows. Where intervals "
-        "overlap a lot, the order may be luck."
+        f"Dots are scores from cross-validation with their {board.level:.0%} intervals"
+        + ("; diamonds are scores on the rows that judge" if seen else "")
+        + ". Where intervals overlap a lot, the order may be luck."
     )
-    height = 1.1 + 0.5 * len(entries)
+    height = 1.0 + 0.5 * len(entries)
     data = {"names": [e.name for e in board], "score": [e.score for e in board]}
-    return Picture("scores", "Candidates", caption, inline_svg("scores", (7.5, height), draw), data)
+    return Picture("scores", "Candidates", caption, inline_svg("scores", (5.0, height), draw), data)
 
 
 def confusions(found: Assessment) -> Picture:
-    """True classes by predicted classes on the test rows."""
+    """True classes by predicted classes on the test rows, recall and precision at the margins."""
     counts = confusion(found)
     classes = [] if found.classes is None else found.classes.tolist()
-    labels = [str(label)[:18] for label in classes]
+    k = len(classes)
+    labels = [str(name) if len(str(name)) <= 14 else f"{str(name)[:13]}…" for name in classes]
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)  # (K, K)
+    few = k <= _MAX_CLASSES
 
     def draw(figure: Figure) -> None:
         from matplotlib.patches import Rectangle
 
         axes = figure.subplots()
-        for i, j in np.ndindex(*counts.shape):
+        for i, j in zip(*np.nonzero(counts), strict=True):
             colour = ACCENT if i == j else SECOND
-            axes.add_patch(
-                Rectangle((j - 0.5, i - 0.5), 1, 1, color=colour, alpha=0.55 * share[i, j], lw=0)
-            )
-            if counts[i, j] or i == j:
-                axes.text(j, i, f"{counts[i, j]}", ha="center", va="center", color=INK)
-        k = len(labels)
-        axes.set_xlim(-0.5, k - 0.5)
-        axes.set_ylim(k - 0.5, -0.5)
-        turn = 90 if k > 8 else 20 if max(map(len, labels)) > 8 else 0
-        axes.set_xticks(range(k), labels, rotation=turn, ha="center" if turn != 20 else "right")
-        axes.set_yticks(range(k), labels)
+            shade = min(1.0, 0.12 + 0.6 * share[i, j])
+            box = Rectangle((j - 0.5, i - 0.5), 1, 1, color=colour, alpha=shade, lw=0)
+            axes.add_patch(box)
+        end = k - 0.5
+        if few:
+            for i, j in np.ndindex(*counts.shape):
+                if counts[i, j] or i == j:
+                    axes.text(j, i, f"{counts[i, j]}", ha="center", va="center", color=INK)
+            _margins(axes, counts)
+            end = k + 0.5
+        axes.set_xlim(-0.5, end)
+        axes.set_ylim(end, -0.5)
+        step = 1 if few else -(-k // 25)
+        turn = 90 if k > 6 or k * max(map(len, labels)) > 40 else 0
+        named, more = range(0, k, step), (k,) if few else ()
+        axes.set_xticks([*named, *more], [*labels[::step], *("found" for _ in more)], rotation=turn)
+        axes.set_yticks([*named, *more], [*labels[::step], *("right" for _ in more)])
         axes.set_xlabel("predicted")
         axes.set_ylabel("true")
         axes.set_aspect("equal")
-        axes.tick_params(length=0)
+        axes.tick_params(length=0, labelsize=10 if few else 7)
+        axes.spines[:].set_visible(False)
 
-    side = 2.4 + 0.42 * len(labels)
+    side = 2.2 + 0.42 * (k + 1) if few else 7.5
     caption = (
-        "Each row is a true class, each column a prediction; the diagonal is right. Numbers are "
-        "judged rows."
-    )
-    size = (max(5.0, side + 0.8), side)
-    data = {"classes": [str(label) for label in classes], "counts": counts}
-    return Picture(
-        "confusion", "Right and wrong", caption, inline_svg("confusion", size, draw), data
-    )
+        "Each row is a true class, each column a prediction; the diagonal is right. "
+        + ("Numbers are judged rows. " if few else "Darker is a larger share of the class. ")
+        + (
+            "At the right the share of a class that is found (recall), below the share that is "
+            "right among rows called it (precision)."
+            if few
+            else ""
+        )
+    ).strip()
+    wide = k > 8
+    size = (max(4.6, side + 0.6), side)
+    data = {"classes": [str(name) for name in classes], "counts": counts}
+    drawn = inline_svg("confusion", size, draw, wide)
+    return Picture("confusion", "Right and wrong", caption, drawn, data, wide)
+
+
+def _margins(axes: Axes, counts: NDArray[np.int64]) -> None:
+    """Recall right of the table and precision below it."""
+    k = len(counts)
+    hit, true, said = np.diag(counts), counts.sum(1), counts.sum(0)
+    look: Any = {"ha": "center", "va": "center", "color": MUTED, "fontsize": 9}
+    for i in range(k):
+        axes.text(k, i, f"{hit[i] / true[i]:.0%}" if true[i] else "–", **look)
+        axes.text(i, k, f"{hit[i] / said[i]:.0%}" if said[i] else "–", **look)
 
 
 def predicted(found: Assessment) -> Picture:
@@ -177,7 +204,7 @@ def predicted(found: Assessment) -> Picture:
         axes.set_ylabel("predicted")
         axes.grid(alpha=0.6)
 
-    caption = "Each point is a test row; on the line the prediction is exact."
+    caption = "Each point is a judged row; on the line the prediction is exact."
     return Picture(
         "predicted",
         "Predicted and true",
@@ -194,13 +221,13 @@ def energy_picture(values: NDArray[np.float64], task: str) -> Picture:
             "Energy of the best wrong answer minus energy of the right one, for each test row: "
             "right of zero the model answers right, and the further the surer."
         )
-        label = "energy gap"
+        axis = "energy gap"
     elif task == "density":
         caption = "Free energy of every row under the chosen density: far to the right is unusual."
-        label = "energy"
+        axis = "energy"
     else:
         caption = "Energy e(x, y) of each test row with its true value: low is a good prediction."
-        label = "energy"
+        axis = "energy"
     # a few far rows must not squeeze the rest into one bar
     low, high = np.quantile(values, [0.005, 0.995])
     shown = np.clip(values, low, high)
@@ -208,7 +235,7 @@ def energy_picture(values: NDArray[np.float64], task: str) -> Picture:
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         _histogram(axes, shown, task)
-        axes.set_xlabel(label)
+        axes.set_xlabel(axis)
         axes.set_ylabel("rows" if task == "density" else "test rows")
 
     data = {"quantiles": np.quantile(values, np.linspace(0, 1, 21))}
@@ -252,7 +279,7 @@ def weight_picture(weights: list[dict[str, Any]]) -> Picture:
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        axes.barh([row["column"][:34] for row in rows], [row["weight"] for row in rows],
+        axes.barh([_short(row["column"]) for row in rows], [row["weight"] for row in rows],
                   color=ACCENT, alpha=0.8)  # fmt: skip
         axes.set_xlabel("size of the coefficient, columns on one scale")
         axes.tick_params(left=False)
@@ -264,6 +291,10 @@ def weight_picture(weights: list[dict[str, Any]]) -> Picture:
     size = (7.5, 0.9 + 0.32 * len(rows))
     drawn = inline_svg("weights", size, draw)
     return Picture("weights", "What the model looks at", caption, drawn, {"weights": weights[:12]})
+
+
+def _short(name: str, most: int = 26) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def missing_map(table: Table) -> Picture | None:

@@ -5,6 +5,7 @@ Every number carries the place in ``report.json`` that it was taken from (``data
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
@@ -12,54 +13,68 @@ from typing import Any
 
 from groundstate.evaluate.candidates import DUMMY
 from groundstate.report import about
-from groundstate.report.cells import Keyed, at, between, html_of, table_of, words_of
-from groundstate.report.numbers import show, title
+from groundstate.report.cells import Keyed, Marked, at, between, html_of, table_of, words_of
+from groundstate.report.numbers import label, show, title
 
 _BASELINES = {
     DUMMY: "always the same answer",
     "stump": "one question about one column",
     "linear": "a straight line through all columns",
 }
+_TESTS = {"mcnemar": "McNemar"}
+_MISTAKES = 8  # pairs of classes taken for each other most often
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, what writes it (empty leaves it out), the pictures it shows, words under it."""
+    """A chapter, a heading, what writes it (empty leaves it out), its pictures, words under it."""
 
+    chapter: str
     heading: str
     write: Callable[[dict[str, Any]], str]
     pictures: tuple[str, ...] = ()
     words: str = ""
 
 
+def _nothing(told: dict[str, Any]) -> str:
+    return ""
+
+
 def _board(told: dict[str, Any]) -> str:
     board = told["candidates"]
     metric, rows = board["metric"], []
+    seen, said = (any(e[name] for e in board["entries"]) for name in ("test_score", "notes"))
     for i, entry in enumerate(board["entries"]):
         key = f"candidates.entries.{i}"
         best = entry["name"] == told["chosen"]
-        mark = "chosen" if best else "≈" if entry["tied_with_best"] else ""
-        seen: Any = ""
-        if entry["test_score"] is not None:
-            seen = (at(told, f"{key}.test_score", metric), " (",
-                    *between(told, key, metric, "test_low", "test_high"), ")")  # fmt: skip
-        rows.append((mark, entry["name"], at(told, f"{key}.score", metric),
-                     between(told, key, metric, "low", "high"), seen,
-                     "; ".join(entry["notes"])))  # fmt: skip
-    level = f"{board['level']:.0%} interval"
-    header = ("", "model", f"{metric}, validated", level, "judged rows", "notes")
+        mark = " chosen" if best else " ≈ as good" if entry["tied_with_best"] else ""
+        row: list[Any] = [
+            (entry["name"], Marked(mark, "span", "mark") if mark else ""),
+            at(told, f"{key}.score", metric),
+            between(told, key, metric, "low", "high"),
+        ]
+        if seen:
+            here: Any = ""
+            if entry["test_score"] is not None:
+                here = (at(told, f"{key}.test_score", metric), " (",
+                        between(told, key, metric, "test_low", "test_high"), ")")  # fmt: skip
+            row.append(here)
+        rows.append(row + (["; ".join(entry["notes"])] if said else []))
+    header = ["model", f"{label(metric)}, validated", f"{board['level']:.0%} interval"]
+    header += (["judged rows"] if seen else []) + (["notes"] if said else [])
     better = "higher" if board["greater_is_better"] else "lower"
     base = (
         f" {DUMMY} is what to beat: it ignores the columns."
         if DUMMY in told["design"]["models"]
         else ""
     )
-    said = (
-        f"{metric} is the {title(metric)}; {better} is better. Candidates with their usual settings "
-        f"were compared on {told['design']['candidates_compared_on']} of "
+    words = (
+        f"{label(metric)} is the {title(metric)}; {better} is better. Candidates with their usual "
+        f"settings were compared on {told['design']['candidates_compared_on']} of "
         f"{told['design']['development']:,} rows, seed {told['design']['seed']}.{base}"
     )
-    return table_of(header, rows, (2,)) + "\n" + words_of(said)
+    first = [entry["name"] for entry in board["entries"]].index(told["chosen"])
+    return table_of(header, rows, (1,), first) + "\n" + words_of(words)
 
 
 def _scores(told: dict[str, Any]) -> str:
@@ -67,13 +82,46 @@ def _scores(told: dict[str, Any]) -> str:
     rows = []
     for name in told["scores"]:
         key = f"scores.{name}"
-        dummy: Any = at(told, f"baselines.{DUMMY}.{name}.value", name) if name in base else ""
-        rows.append((name, at(told, f"{key}.value", name), between(told, key, name), dummy,
-                     title(name)))  # fmt: skip
-    header = ("metric", told["chosen"], f"{told['design']['level']:.0%} interval", DUMMY, "meaning")
-    if not base:
-        header, rows = header[:3] + header[4:], [row[:3] + row[4:] for row in rows]  # type: ignore[assignment,misc]
-    return table_of(header, rows, (1, 3) if base else (1,)) + "\n" + words_of(_how_judged(told))
+        row: list[Any] = [
+            (Marked(label(name)), Marked(_meaning(told, name), "span", "meaning")),
+            at(told, f"{key}.value", name),
+            between(told, key, name),
+        ]
+        if base:
+            row.append(at(told, f"baselines.{DUMMY}.{name}.value", name) if name in base else "")
+        rows.append(row)
+    header = ["measure", told["chosen"], f"{told['design']['level']:.0%} interval"]
+    header += ["constant answer"] if base else []
+    words = words_of(_how_judged(told))
+    if "jackknife" in told["scores"].get("r2", {}).get("method", ""):
+        words += words_of(
+            "R² divides by the spread of the rows that judge, which makes it a little low on few "
+            "rows; the value here is freed from that (jackknife), so it differs in the third digit "
+            "from the plain ratio of these rows."
+        )
+    return table_of(header, rows, (1, 3)) + "\n" + words
+
+
+def _meaning(told: dict[str, Any], name: str) -> str:
+    """What a metric is, with the class it is about."""
+    classes = told.get("classes", [])
+    about = told["design"].get("positive") or (classes[1] if len(classes) == 2 else "")
+    return title(name).replace("the second class", f"class {about}" if about else "one class")
+
+
+def _mistakes(told: dict[str, Any]) -> str:
+    drawn = told.get("pictures", {}).get("confusion")
+    if drawn is None or len(drawn["data"]["classes"]) < 3:
+        return ""
+    counts, classes = drawn["data"]["counts"], drawn["data"]["classes"]
+    wrong = [(n, i, j) for i, row in enumerate(counts) for j, n in enumerate(row) if n and i != j]
+    worst = sorted(wrong, key=lambda w: (-w[0], w[1], w[2]))[:_MISTAKES]
+    rows = []
+    for n, i, j in worst:
+        times = Keyed(f"pictures.confusion.data.counts.{i}.{j}", f"{n:,}")
+        rows.append((classes[i], classes[j], times, f"{n / sum(counts[i]):.0%} of {classes[i]}"))
+    header = ("true class", "taken for", "rows", "share")
+    return table_of(header, rows, (2,)) if rows else ""
 
 
 def _how_judged(told: dict[str, Any]) -> str:
@@ -101,9 +149,10 @@ def _baselines(told: dict[str, Any]) -> str:
         if metric in told["baselines"].get(name, {}):
             key = f"baselines.{name}.{metric}"
             rows.append((name, at(told, f"{key}.value", metric), between(told, key, metric), words))
-    table = table_of(("baseline", metric, "interval", "what it is"), rows, (1,))
+    table = table_of(("baseline", label(metric), "interval", "what it is"), rows, (1,))
     skill = html_of(("Skill ", at(told, "baselines.skill.value"), " (",
-                   *between(told, "baselines.skill", ""), ")"))  # fmt: skip
+                   between(told, "baselines.skill", ""), "), the share of the constant answer’s "
+                   "loss that the model saves"))  # fmt: skip
     good = (
         "better than" if told["baselines"]["better_than_dummy"] else "not shown to be better than"
     )
@@ -118,8 +167,9 @@ def _comparison(told: dict[str, Any]) -> str:
     for i, row in enumerate(found["test"]):
         key = f"comparison.test.{i}"
         rows.append((f"{told['chosen']} − {row['against']}", at(told, f"{key}.difference"),
-                     between(told, key, ""), at(told, f"{key}.p_holm"), row["method"]))  # fmt: skip
-    header = ("difference on the judged rows", found["metric"], "interval", "p, corrected", "test")
+                     between(told, key, ""), at(told, f"{key}.p_holm", "p"),
+                     _TESTS.get(row["method"], row["method"])))  # fmt: skip
+    header = ("on the judged rows", label(found["metric"]), "interval", "p, corrected", "test")
     return table_of(header, rows, (1, 3))
 
 
@@ -139,7 +189,7 @@ def _calibration(told: dict[str, Any]) -> str:
         size: Any = ("; mean size ", at(told, "calibration.coverage.mean_size"), unit)
         lines.append(html_of((f"Conformal {what} made to hold the truth in {cover['wanted']:.0%} of rows "
                             "held it in ", at(told, "calibration.coverage.covered", "accuracy"), " (",
-                            *between(told, "calibration.coverage", "accuracy"), ")",
+                            between(told, "calibration.coverage", "accuracy"), ")",
                             *(size if cover["mean_size"] is not None else ()), ".")))  # fmt: skip
     return "".join(f"<p>{line}</p>" for line in lines)
 
@@ -165,7 +215,7 @@ def _variation(told: dict[str, Any]) -> str:
         return ""
     named = {"test": "which rows judge", "seed": "the seed", "train": "which rows it learned from"}
     rows = [(words, at(told, f"variation.{name}")) for name, words in named.items()]
-    return table_of(("source", f"standard deviation of the {moved['loss']}"), rows, (1,))
+    return table_of(("depends on", f"standard deviation of the {moved['loss']}"), rows, (1,))
 
 
 def _curve(told: dict[str, Any]) -> str:
@@ -177,7 +227,8 @@ def _curve(told: dict[str, Any]) -> str:
         key = f"curve.forecast.points.{i}"
         rows.append((f"{point['n']:,}", at(told, f"{key}.estimate"),
                      between(told, key, "", "low", "high")))  # fmt: skip
-    return table_of(("training rows", "loss forecast", "interval"), rows, (0, 1))
+    head = ("training rows", f"{label(curve['metric'])}, forecast", "interval")
+    return table_of(head, rows, (1,))
 
 
 def _diagnosis(told: dict[str, Any]) -> str:
@@ -195,7 +246,7 @@ def _diagnosis(told: dict[str, Any]) -> str:
         f"<li>{escape(r['name'])} ({helped[r['fell']]}): <code>{escape(r['command'])}</code></li>"
         for r in found["remedies"]
     )
-    table = table_of(("loss on", found["metric"], "interval"), rows, (1,))
+    table = table_of(("on", label(found["metric"]), "interval"), rows, (1,))
     what = f"<p>{escape(found['sentence'])}</p>{table}"
     return what + (f"<p>What could be tried:</p><ul>{remedies}</ul>" if remedies else "")
 
@@ -210,17 +261,30 @@ def _tuning(told: dict[str, Any]) -> str:
         if name in found["importance"]:
             share = Keyed(f"tuning.importance.{name}", show(found["importance"][name], "accuracy"))
         best = found["best"].get(name)
-        rows.append((name.removeprefix("estimator__"), words, show(best) if isinstance(best, float)
-                     else str(best), share))  # fmt: skip
+        rows.append((Marked(name.removeprefix("estimator__"), "code"), _searched(words),
+                     show(best) if isinstance(best, float) else str(best), share))  # fmt: skip
     tried = f"{len(found['trials'])} settings of {found['model']} tried: {found['words']}."
     return f"<p>{escape(tried)}</p>" + table_of(
         ("setting", "searched", "best", "importance"), rows, (3,)
     )
 
 
+def _searched(words: str) -> str:
+    """A range of settings for reading.
+
+    >>> _searched("Real(low=0.0001, high=10000.0, log=True, step=None, prior=None)")
+    '0.0001 to 10000, evenly in powers of ten'
+    """
+    ends = re.match(r"(?:Real|Integer)\(low=([^,]+), high=([^,]+), log=(\w+)", words)
+    if ends is None:
+        return words
+    low, high = (f"{float(end):g}" for end in ends.groups()[:2])
+    return f"{low} to {high}" + (", evenly in powers of ten" if ends[3] == "True" else "")
+
+
 def _bound(told: dict[str, Any]) -> str:
     found = told.get("bound")
-    return f"<p>{escape(found['words'])}.</p>" if found else ""
+    return f"<p>{escape(found['words'][:1].upper() + found['words'][1:])}.</p>" if found else ""
 
 
 def _ledger(told: dict[str, Any]) -> str:
@@ -230,37 +294,39 @@ def _ledger(told: dict[str, Any]) -> str:
         return ""
     metric = wide["metric"]
     return "<p>" + html_of((f"These rows have been looked at by {found['looks']} models; for all of them "
-                          f"at once the interval of {metric} is ",
-                          *between(told, "ledger.simultaneous", metric),
+                          f"at once the interval of {label(metric)} is ",
+                          between(told, "ledger.simultaneous", metric),
                           ", and the best of them gains about ",
                           at(told, "ledger.simultaneous.optimism"), " by luck.")) + "</p>"  # fmt: skip
 
 
+_GOOD, _SURE, _WHY = "How good it is", "How sure that is", "Why not better"
+_TRIED, _ROWS, _MADE = "What was compared", "The table", "The model and the words"
 SECTIONS = (
-    Section("How good it is", _scores, ("confusion", "predicted")),
-    Section("Candidates, best first", _board, ("scores",)),
-    Section("Beside simple answers", _baselines),
-    Section("Measured differences", _comparison),
-    Section("Finding a class", lambda told: "", ("roc", "precision_recall")),
-    Section("What is left over", lambda told: "", ("residuals",)),
-    Section("How sure single answers are", _calibration, ("reliability", "coverage")),
-    Section("What mistakes cost", _decision),
-    Section("How far the score moves", _variation, ("refits", "sources"),
+    Section(_GOOD, "Scores", _scores, ("confusion", "predicted", "residuals", "rows", "energy")),
+    Section(_GOOD, "Most frequent mistakes", _mistakes),
+    Section(_GOOD, "Beside simple answers", _baselines),
+    Section(_GOOD, "Finding a class", _nothing, ("roc", "precision_recall")),
+    Section(_GOOD, "What mistakes cost", _decision),
+    Section(_GOOD, "The least typical rows", about.outliers),
+    Section(_SURE, "Single answers", _calibration, ("reliability", "coverage")),
+    Section(_SURE, "How far the score moves", _variation, ("refits", "sources"),
             "Standard deviations: about two thirds of repetitions lie within one."),
-    Section("More rows?", _curve, ("learning_curve",)),
-    Section("Diagnosis", _diagnosis),
-    Section("Tuning", _tuning, ("tuning",)),
-    Section("A guarantee", _bound),
-    Section("Looks at the test rows", _ledger),
-    Section("The rows", lambda told: "", ("rows",)),
-    Section("Energies", lambda told: "", ("energy",)),
-    Section("The least typical rows", about.outliers),
-    Section("What the audit found", about.audit),
-    Section("The chosen model", about.model, ("weights", "learning")),
-    Section("Columns", about.columns, ("missing",)),
-    Section("Left out", about.skipped),
-    Section("Words", about.glossary),
-    Section("The same numbers again", about.again),
+    Section(_SURE, "A guarantee", _bound),
+    Section(_SURE, "Looks at the test rows", _ledger),
+    Section(_WHY, "Diagnosis", _diagnosis),
+    Section(_WHY, "More rows?", _curve, ("learning_curve",)),
+    Section(_TRIED, "Candidates, best first", _board, ("scores",)),
+    Section(_TRIED, "Measured differences", _comparison, (),
+            "Differences of the score on the same rows; p is the chance of one at least as large "
+            "when the two are equally good, corrected for looking at several."),
+    Section(_TRIED, "Tuning", _tuning, ("tuning",)),
+    Section(_ROWS, "What the audit found", about.audit),
+    Section(_ROWS, "Columns", about.columns, ("missing",)),
+    Section(_ROWS, "Left out", about.skipped),
+    Section(_MADE, "The chosen model", about.model, ("weights", "learning")),
+    Section(_MADE, "Words", about.glossary),
+    Section(_MADE, "The same numbers again", about.again),
 )  # fmt: skip
 
 __all__ = ["SECTIONS", "Section"]

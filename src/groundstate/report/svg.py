@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Picture:
     """One picture of a report: a short name, a heading, what to see in it, and the drawing.
 
-    ``data`` are the numbers behind it, by name.
+    ``data`` are the numbers behind it, by name; a ``wide`` picture has a line of the page to itself.
     """
 
     name: str
@@ -26,22 +26,30 @@ class Picture:
     caption: str
     svg: str
     data: dict[str, Any] = field(default_factory=dict)
+    wide: bool = False
 
 
-def inline_svg(name: str, size: tuple[float, float], draw: Callable[[Figure], None]) -> str:
+# a picture of this width has readable letters on a phone, and two fit side by side on a screen
+WIDTH = 5.0
+
+
+def inline_svg(
+    name: str, size: tuple[float, float], draw: Callable[[Figure], None], wide: bool = False
+) -> str:
     """Draw a figure and return it as an ``<svg>`` element without outside references.
 
     Parameters
     ----------
     name : salt of the element ids, so that two pictures of one page do not share any
-    size : width and height in inches
+    size : width and height in inches; the width is at most ``WIDTH`` unless ``wide``
     draw : draws on an empty figure
     """
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context({**RC, "svg.hashsalt": f"groundstate {name}"}):
-        figure = Figure(figsize=size, layout="constrained")
+        width = size[0] if wide else min(size[0], WIDTH)
+        figure = Figure(figsize=(width, size[1]), layout="constrained")
         draw(figure)
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
@@ -52,7 +60,11 @@ def _embeddable(svg: str, name: str) -> str:
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.S)
     svg = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", svg)  # known to every browser inside a page
-    svg = re.sub(r'(<svg[^>]*?)\swidth="[^"]*"', r"\1", svg, count=1)
+    # letters grow no larger than those of the page, and shrink with a small screen
+    reach = 1.3333 * float(re.search(r'<svg[^>]*?\swidth="([\d.]+)', svg)[1])  # type: ignore[index]
+    svg = re.sub(
+        r'(<svg[^>]*?)\swidth="[^"]*"', rf'\1 style="max-width:{reach:.0f}px"', svg, count=1
+    )
     svg = re.sub(r'(<svg[^>]*?)\sheight="[^"]*"', r"\1", svg, count=1)
     # ids such as figure_1 and axes_1 come in every picture
     svg = re.sub(r'\bid="([a-z][\w.]*_\d+)"', rf'id="{name}-\1"', svg)

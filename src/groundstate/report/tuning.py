@@ -67,7 +67,7 @@ class Search:
             n_trials=self.n_trials,
             timeout=seconds,
             cv=[(part.train_rows, part.test_rows) for part in splits],
-            storage=stored(self.storage if self.exact else self.path(name)),
+            storage=self.storage if self.exact else self.path(name),
             n_jobs=self.n_jobs if name == "final" else 1,
             scoring=score,
             refit=False,
@@ -89,25 +89,6 @@ class Search:
     def path(self, name: str) -> Path | None:
         """The file of the study of that name."""
         return None if self.storage is None else Path(f"{self.storage}{name.replace(' ', '-')}.db")
-
-
-def stored(where: str | Path | None) -> Any:
-    """A SQLite file that survives a killed process without waiting for the disk; URLs as they are."""
-    if where is None or "://" in str(where):
-        return where
-    import optuna
-    from sqlalchemy import event
-
-    Path(where).parent.mkdir(parents=True, exist_ok=True)
-    storage = optuna.storages.RDBStorage(f"sqlite:///{where}")
-
-    def quick(connection: Any, _: Any) -> None:
-        connection.execute("PRAGMA synchronous=OFF")
-        connection.execute("PRAGMA journal_mode=MEMORY")
-
-    event.listen(storage.engine, "connect", quick)
-    storage.engine.dispose()  # open connections have not heard of it
-    return storage
 
 
 def space_of(recipe: Any) -> Space:
@@ -138,15 +119,24 @@ def _trials(results: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _importance(study: Any) -> dict[str, float]:
     """Shares of the spread of the risk that single settings explain (functional ANOVA)."""
+    import optuna
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
-    done = [t for t in study.get_trials(deepcopy=False) if t.state.name == "COMPLETE"]
+    from groundstate.tune.results import finished
+
+    done = [t for t in finished(study) if t.state.name == "COMPLETE"]
     if len(done) < _ENOUGH_FOR_IMPORTANCE or len({t.value for t in done}) < 2:
         return {}
-    try:
-        found = get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0))
+    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:  # in the order of the places, whichever process did them and when
+        ordered = optuna.create_study(direction="minimize")
+        ordered.add_trials(done)
+        found = get_param_importances(ordered, evaluator=FanovaImportanceEvaluator(seed=0))
     except (ValueError, RuntimeError):  # no setting that all trials share
         return {}
+    finally:
+        optuna.logging.set_verbosity(level)
     return {name: float(share) for name, share in found.items()}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from groundstate.evaluate.candidates import DUMMY
-from groundstate.report.numbers import is_share, show, show_range, title
+from groundstate.report.numbers import is_share, label, show, show_range, title
 
 _SERIOUS = {"serious": 0, "warning": 1}
 
@@ -31,7 +31,7 @@ def _how_good(told: dict[str, Any]) -> str:
         share = show(score["value"], as_share)
         return f"{name} explains {share} of the variation of {target!r} in {never}."
     return (
-        f"{name} predicts {target!r} with {metric} {show(score['value'], metric)} "
+        f"{name} predicts {target!r} with {label(metric)} {show(score['value'], metric)} "
         f"({title(metric)}) on {never}."
     )
 
@@ -41,7 +41,9 @@ def _compared(told: dict[str, Any]) -> str:
     base = told["baselines"][DUMMY]
     baseline = base[metric]["value"] if metric in base else None
     guess = "the commonest class" if told["task"] == "classification" else "the mean"
-    amount = show(baseline, metric) if is_share(metric) else f"{metric} {show(baseline, metric)}"
+    amount = show(baseline, metric)
+    if not is_share(metric):
+        amount = f"{'an ' if metric == 'r2' else ''}{label(metric)} of {amount}"
     if name == DUMMY:
         return f"No model did better than always answering {guess}: the columns do not help here."
     if not told["baselines"]["better_than_dummy"]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import json
 import os
 import shutil
+import socket
+import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
@@ -22,8 +25,8 @@ MARK = "run.json"
 class RunDir:
     r"""Write a folder of results (model, report, script) so that it is never half there.
 
-    Inside ``with`` everything goes to a hidden sibling folder. On leaving without an error the
-    earlier run of that name is moved aside, the new folder takes the name, and the earlier one is
+    Inside ``with`` everything goes to a hidden sibling folder. On leaving without an error it
+    changes names with the earlier run, in one step where the system can, and the earlier one is
     deleted; on an error the earlier run stays and the new one is removed. A folder that is not a
     run is never replaced, and files that somebody added to a run are carried over.
 
@@ -56,7 +59,8 @@ class RunDir:
             raise StoreError(f"{str(self.path)!r} is {what}; choose another name for the output")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            prefix = f".{self.path.name}.new-"
+            self._sweep()
+            prefix = f".{self.path.name}.new-{socket.gethostname()}-{os.getpid()}-"
             self._work = Path(tempfile.mkdtemp(prefix=prefix, dir=self.path.parent))
         except OSError as error:
             raise self._failed(error) from error
@@ -127,6 +131,9 @@ class RunDir:
         mask = os.umask(0)
         os.umask(mask)
         work.chmod(0o777 & ~mask)
+        if self.path.exists() and exchange(work, self.path):
+            sync_folder(self.path.parent)
+            return  # the earlier run has the name of the new one now, and goes with it
         backup = self._backup()
         if self.path.exists():
             os.rename(self.path, backup)
@@ -151,10 +158,44 @@ class RunDir:
             else:
                 os.rename(backup, self.path)
 
+    def _sweep(self) -> None:
+        """Remove what processes of this machine left behind that were killed while writing."""
+        start = f".{self.path.name}.new-{socket.gethostname()}-"
+        for folder in self.path.parent.glob(f"{glob.escape(start)}*-*"):
+            number = folder.name.removeprefix(start).partition("-")[0]
+            if number.isdigit() and not _alive(int(number)):
+                shutil.rmtree(folder, ignore_errors=True)
+
     def _failed(self, error: OSError) -> StoreError:
         kept = "the previous run is unchanged" if self.path.exists() else "nothing was written"
         reason = error.strerror or str(error)
         return StoreError(f"cannot write the run {str(self.path)!r}: {reason}; {kept}")
+
+
+def exchange(a: Path, b: Path) -> bool:
+    """Let two folders change names in one step, where the system can; False where it cannot."""
+    if not sys.platform.startswith("linux"):
+        return False
+    import ctypes
+
+    try:
+        swap = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    here, swapped = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return bool(swap(here, os.fsencode(a), here, os.fsencode(b), swapped) == 0)
+
+
+def _alive(process: int) -> bool:
+    if sys.platform == "win32":
+        return True  # there a signal of 0 would end it
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def is_run(folder: Path) -> bool:

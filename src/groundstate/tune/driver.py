@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import time
-from pathlib import Path
 from typing import Any
 
 import optuna
@@ -21,28 +20,13 @@ from groundstate.tune.pruning import pruner_of, should_prune
 from groundstate.tune.rounds import SLOT, slot_of
 from groundstate.tune.smbo import SMBOSampler
 from groundstate.tune.space import Space
+from groundstate.tune.storing import open_study, spoken
 from groundstate.tune.trials import Plan, Run
 
 _WORKER = "groundstate:worker"
 _LONG = 24 * 3600.0  # a worker of a shared study waits so long for its fellows
 STARTUP, ELITES = 10, 20  # trials before the surrogate begins; trials of one generation
 SAMPLERS = ("smbo", "cem", "random", "qmc", "grid", "tpe", "gp", "gradient")
-
-
-def open_study(storage: Any, name: str) -> Study:
-    """The study of that name; a path is a SQLite file."""
-    if isinstance(storage, Path) or (isinstance(storage, str) and "://" not in storage):
-        path = Path(storage)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        storage = f"sqlite:///{path}"
-    level = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        return optuna.create_study(
-            storage=storage, study_name=name, direction="minimize", load_if_exists=True
-        )
-    finally:
-        optuna.logging.set_verbosity(level)
 
 
 def _quasi(seed: int) -> BaseSampler:
@@ -65,8 +49,7 @@ class Driver:
 
     def __init__(self, tune: Any, study: Study, space: Space, plan: Plan, key: Key) -> None:
         self.tune, self.study, self.space, self.plan, self.key = tune, study, space, plan, key
-        last = plan.stages[-1][0]
-        self.pruner = pruner_of(tune.pruner, last)
+        self.pruner = pruner_of(tune.pruner, plan.stages[0][0], plan.stages[-1][0])
         self.stages = plan.stages
         if isinstance(self.pruner, optuna.pruners.NopPruner):
             self.stages = plan.at_once()
@@ -77,12 +60,13 @@ class Driver:
     def run(self) -> None:
         """Rounds until all trials are done or the time is over."""
         deadline = None if self.tune.timeout is None else time.monotonic() + self.tune.timeout
-        self._give_up_lost()
-        while deadline is None or time.monotonic() < deadline:
-            slots = self._next()
-            if not slots:
-                break
-            self._round(slots)
+        with spoken(self.study._storage):
+            self._give_up_lost()
+            while deadline is None or time.monotonic() < deadline:
+                slots = self._next()
+                if not slots:
+                    break
+                self._round(slots)
 
     def _next(self) -> list[int]:
         """Places of the next round: those without a trial, and those whose trial was lost."""

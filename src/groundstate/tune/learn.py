@@ -97,8 +97,10 @@ class Learn:
 
         model = clone(self.estimator).set_params(**dict(params or {}))
         best: tuple[float, int, Any] | None = None
+        before = 0
         for steps in schedule(model, self.checkpoints):
-            model = step(model, rows, steps, key)
+            model = step(model, rows, steps, key, before)
+            before = steps
             risk = risk_of(model, judge, self.scoring)
             if best is None or risk < best[0]:
                 best = (risk, steps, copy.deepcopy(model))
@@ -145,8 +147,12 @@ def schedule(model: Any, checkpoints: int) -> list[int]:
     return [int(stop) for stop in stops]
 
 
-def step(model: Any, rows: Rows, steps: int, key: Key) -> Any:
-    """Go on to that many steps, from where the model is."""
+def step(model: Any, rows: Rows, steps: int, key: Key, before: int = 0) -> Any:
+    """Go on to that many steps from where the model is, after ``before`` steps.
+
+    With ``warm_start`` an ensemble takes the number of all its trees, anything else (a network, a
+    linear model) the number of steps from here on.
+    """
     import warnings
 
     from sklearn.exceptions import ConvergenceWarning
@@ -161,12 +167,15 @@ def step(model: Any, rows: Rows, steps: int, key: Key) -> Any:
     }
     warm = name.rpartition("__")[0]
     warm = f"{warm}__warm_start" if warm else "warm_start"
-    model.set_params(**{name: steps, warm: True}, **seeds)
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    trees = name.endswith("n_estimators") or hasattr(last, "n_trees_per_iteration_")
+    model.set_params(**{name: steps if trees else steps - before, warm: True}, **seeds)
     extra = {} if (rows.weight == 1).all() else {"sample_weight": rows.weight}
     with warnings.catch_warnings():  # a checkpoint on the way has not converged, by design
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", NotConverged)
-        return model.fit(rows.X, rows.y, **extra)
+        model.fit(rows.X, rows.y, **extra)
+    return model.set_params(**{name: steps})
 
 
 def versions() -> dict[str, str]:

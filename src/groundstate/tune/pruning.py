@@ -20,8 +20,8 @@ from groundstate.tune.rounds import slot_of
 NAMES = ("median", "halving", "hyperband")
 
 
-def pruner_of(pruner: Any, last: int) -> BasePruner:
-    """Optuna's pruner of a name, or the pruner that was passed."""
+def pruner_of(pruner: Any, first: int, last: int) -> BasePruner:
+    """Optuna's pruner of a name, for reports from ``first`` to ``last``, or the one passed."""
     if isinstance(pruner, BasePruner):
         return pruner
     if pruner is None:
@@ -29,9 +29,9 @@ def pruner_of(pruner: Any, last: int) -> BasePruner:
     if pruner == "median":
         return MedianPruner(n_startup_trials=5)
     if pruner == "halving":
-        return SuccessiveHalvingPruner(min_resource=1, reduction_factor=4)
+        return SuccessiveHalvingPruner(min_resource=first, reduction_factor=4)
     if pruner == "hyperband":
-        return HyperbandPruner(min_resource=1, max_resource=max(last, 1), reduction_factor=4)
+        return HyperbandPruner(min_resource=first, max_resource=last, reduction_factor=4)
     raise DataError(f"pruner is None, one of {', '.join(NAMES)} or optuna's, got {pruner!r}")
 
 

@@ -8,12 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from groundstate.tune.rounds import slot_of
 from groundstate.tune.space import Space
 
 
-def cv_results(study: Any, space: Space) -> dict[str, Any]:
+def finished(study: Any) -> list[Any]:
+    """Trials that have ended, by their places; those that died with a process were done again."""
+    trials = study.get_trials(deepcopy=False)
+    ended = (t for t in trials if t.state.is_finished() and not t.user_attrs.get("lost"))
+    return sorted(ended, key=slot_of)
+
+
+def cv_results(trials: list[Any], space: Space) -> dict[str, Any]:
     """One entry for each finished trial, with the names of scikit-learn's searches."""
-    trials = [t for t in study.get_trials(deepcopy=False) if t.state.is_finished()]
     params = [space.decode(trial.params) if trial.params else {} for trial in trials]
     tables = [np.asarray(t.user_attrs.get("risks", [[np.nan]]), float) for t in trials]
     splits = max((len(table) for table in tables), default=1)
@@ -70,4 +77,4 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-__all__ = ["cv_results", "summary"]
+__all__ = ["cv_results", "finished", "summary"]

@@ -165,7 +165,7 @@ def _one(
 
                     model = clone(plan.estimator).set_params(**dict(params))
                 before = getattr(model, "_groundstate_steps", 0)
-                model = step(model, train, task.steps, key)
+                model = step(model, train, task.steps, key, before)
                 model._groundstate_steps = task.steps
                 cost *= (task.steps - before) / plan.stages[-1][0]
             risk = risk_of(model, part.test, plan.scoring)

@@ -14,7 +14,6 @@ from groundstate.errors import DataError
 from groundstate.tune.extra import optuna_module
 from groundstate.tune.final import final_model
 from groundstate.tune.judging import judged_parts
-from groundstate.tune.results import cv_results, summary
 from groundstate.tune.rows import Rows
 from groundstate.tune.space import Space
 from groundstate.tune.spaces import default_space
@@ -203,22 +202,24 @@ class Tune(MetaEstimatorMixin, BaseEstimator):
     def _conclude(
         self, study: Any, space: Space, plan: Plan, parts: Any, everything: Rows, key: Key
     ) -> None:
-        done = [t for t in study.get_trials(deepcopy=False) if t.state.name == "COMPLETE"]
+        from groundstate.tune.results import cv_results, finished, summary
+
+        trials = finished(study)
+        done = [t for t in trials if t.state.name == "COMPLETE"]
         if not done:
-            notes = [t.user_attrs.get("error") for t in study.get_trials(deepcopy=False)]
+            notes = [t.user_attrs.get("error") for t in trials]
             first = next((note for note in notes if note), "no trial was finished in time")
             raise DataError(
                 f"no setting of {type(self.estimator).__name__} could be fitted; {first}"
             )
-        best = min(done, key=lambda trial: (trial.value, trial.number))
+        best = min(done, key=lambda trial: trial.value)  # of equal ones the first
         self.study_ = study
         self.space_ = space
         self.n_splits_ = len(parts)
-        self.cv_results_ = cv_results(study, space)
+        self.cv_results_ = cv_results(trials, space)
         self.best_params_ = space.decode(best.params)
         self.best_score_ = -float(best.value)
-        finished = [t for t in study.get_trials(deepcopy=False) if t.state.is_finished()]
-        self.best_index_ = [t.number for t in finished].index(best.number)
+        self.best_index_ = trials.index(best)
         rows = everything if self.refit else parts[0].train
         steps = best.user_attrs.get("steps")
         self.best_estimator_ = final_model(

@@ -45,6 +45,12 @@ class Metric:
         The metric is a plain mean of per-row scores; those scores are 0 or 1; the metric is no
         function of means but of ranks, and its moments are the scores to rank by; it reads labels
         alone, so the cells of a confusion table are enough.
+    share : callable or None
+        Of a metric that is a share among some rows (precision, recall): hits and those rows, as
+        mean statistics ``(..., M) -> (...), (...)``.
+    is_ratio : bool
+        The metric divides by a mean of the same rows, so that on n of them it is off by about 1/n
+        on average; reports give its jackknifed value.
     """
 
     name: str
@@ -58,6 +64,8 @@ class Metric:
     is_share: bool = False
     is_rank: bool = False
     is_count: bool = False
+    is_ratio: bool = False
+    share: Callable[[Floats], tuple[Floats, Floats]] | None = None
 
     def __reduce__(self) -> tuple[Callable[[str], Metric], tuple[str]]:
         return metric, (self.name,)
@@ -161,7 +169,7 @@ _ROWS = (
     Metric("roc_auc", "chance that a row of a class ranks above one of the others",
            "classification", True, "ranking", _ranking, is_rank=True),
     Metric("r2", "share of the target's variance explained", "regression", True, "values",
-           _spread, _explained),
+           _spread, _explained, is_ratio=True),
     Metric("rmse", "root of the mean squared error, in units of the target", "regression", False,
            "values", _squares, lambda means: np.sqrt(means[..., 0])),
     Metric("mae", "mean absolute error, in units of the target", "regression", False, "values",
@@ -188,14 +196,14 @@ def _f1_of(means: Floats) -> Floats:
     return _ratio(2 * hit, true + said)
 
 
-def _precision(means: Floats) -> Floats:
+def _said(means: Floats) -> tuple[Floats, Floats]:
     hit, _, said = _two(means)
-    return _ratio(hit, said)
+    return hit, said
 
 
-def _recall(means: Floats) -> Floats:
+def _true(means: Floats) -> tuple[Floats, Floats]:
     hit, true, _ = _two(means)
-    return _ratio(hit, true)
+    return hit, true
 
 
 # asked for by name, left out of the list that every assessment shows
@@ -203,9 +211,9 @@ _MORE = (
     Metric("f1", "balance of precision and recall of the second class", "classification", True,
            "values", _counts, _f1_of, is_count=True),
     Metric("precision", "share right among rows said to be of the second class", "classification",
-           True, "values", _counts, _precision, is_count=True),
+           True, "values", _counts, lambda means: _ratio(*_said(means)), is_count=True, share=_said),
     Metric("recall", "share found of the rows of the second class", "classification", True,
-           "values", _counts, _recall, is_count=True),
+           "values", _counts, lambda means: _ratio(*_true(means)), is_count=True, share=_true),
     Metric("mse", "mean squared error", "regression", False, "values", _squares, is_mean=True),
 )  # fmt: skip
 METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}

@@ -151,6 +151,9 @@ class JSONLLogger(_FileLogger):
 class TensorBoardLogger(Logger):
     """Write the rows as scalars for TensorBoard (package ``tensorboard``).
 
+    Scalars stand at the number of steps done. A resumed run hides what the interrupted one wrote
+    after its checkpoint, so that the curves have no step twice.
+
     Parameters
     ----------
     folder : where the event files go
@@ -161,28 +164,47 @@ class TensorBoardLogger(Logger):
 
     def on_begin(self, run: Run) -> None:
         _needed("tensorboard", "TensorBoardLogger")
-        from torch.utils.tensorboard import SummaryWriter
-
-        self._writer: Any = SummaryWriter(str(self.folder))
+        self._writer: Any = None
+        self._last: int | None = None
 
     def write(self, row: dict[str, float]) -> None:
+        at = _step(row)
+        if self._writer is None:  # only now is it known whether the run is a resumed one
+            from torch.utils.tensorboard import SummaryWriter
+
+            purge = None if self._last is None else self._last + 1
+            self._writer = SummaryWriter(str(self.folder), purge_step=purge)
         for name, value in row.items():
             if name not in ("epoch", "steps"):
-                self._writer.add_scalar(name, value, int(row["steps"] or row["epoch"]))
+                self._writer.add_scalar(name, value, at)
+        self._last = at
 
     def on_end(self, run: Run) -> None:
         if getattr(self, "_writer", None) is not None:
             self._writer.close()
 
+    def state(self) -> dict[str, Any]:
+        return {"last": self._last}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self._last = state["last"]
+
 
 class MLflowLogger(Logger):
-    """Send the rows as metrics to MLflow (package ``mlflow``).
+    """Send the rows as metrics to MLflow (package ``mlflow`` or ``mlflow-skinny``).
+
+    A run that is already active is written to and left open; otherwise one is started, and a resumed
+    training goes on in the run it had.
 
     Parameters
     ----------
     experiment : name of the experiment; None leaves MLflow's current one
     run_name : name of the run
     tracking_uri : where to; None leaves MLflow's current one
+
+    Attributes
+    ----------
+    run_id : str or None, of MLflow's run
     """
 
     def __init__(
@@ -192,22 +214,44 @@ class MLflowLogger(Logger):
         tracking_uri: str | None = None,
     ) -> None:
         self.experiment, self.run_name, self.tracking_uri = experiment, run_name, tracking_uri
+        self.run_id: str | None = None
 
     def on_begin(self, run: Run) -> None:
         self._mlflow: Any = _needed("mlflow", "MLflowLogger")
+        self.run_id, self._own = None, False
+        active = self._mlflow.active_run()
+        if active is not None:
+            self.run_id = active.info.run_id
+            return
+        self._own = True
         if self.tracking_uri is not None:
             self._mlflow.set_tracking_uri(self.tracking_uri)
         if self.experiment is not None:
             self._mlflow.set_experiment(self.experiment)
-        self._mlflow.start_run(run_name=self.run_name)
 
     def write(self, row: dict[str, float]) -> None:
+        if self._own and self._mlflow.active_run() is None:  # a resumed one knows its run by now
+            begun = self._mlflow.start_run(run_id=self.run_id, run_name=self.run_name)
+            self.run_id = begun.info.run_id
         numbers = {k: float(v) for k, v in row.items() if k not in ("epoch", "steps")}
-        self._mlflow.log_metrics(numbers, step=int(row["steps"] or row["epoch"]))
+        self._mlflow.log_metrics(numbers, step=_step(row))
 
     def on_end(self, run: Run) -> None:
-        if getattr(self, "_mlflow", None) is not None:
+        if getattr(self, "_own", False):
             self._mlflow.end_run()
+            self._own = False
+
+    def state(self) -> dict[str, Any]:
+        return {"run_id": self.run_id}
+
+    def load(self, state: dict[str, Any]) -> None:
+        if self._own:
+            self.run_id = state["run_id"]
+
+
+def _step(row: dict[str, float]) -> int:
+    """Where a row stands: the steps done, or epochs for solvers without steps."""
+    return int(row["steps"] or row["epoch"])
 
 
 def _needed(package: str, who: str) -> Any:

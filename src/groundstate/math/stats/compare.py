@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError, ShapeError
 from groundstate.math.stats.bootstrap import bootstrap, interval_of
-from groundstate.math.stats.interval import checked_level
+from groundstate.math.stats.interval import checked_level, z_of
 from groundstate.math.stats.means import cluster_sums, mean_interval
 from groundstate.math.stats.result import TestResult
 
@@ -142,22 +142,26 @@ def _mcnemar(a: Floats, b: Floats, level: float) -> TestResult:
 def mcnemar_counts(only_a: int, only_b: int, n: float, level: float = 0.95) -> TestResult:
     r"""McNemar's exact test from the rows that only one of two models has (wrong, or right).
 
-    Given b + c rows apart, b is binomial(b + c, ½) when the two are equally good; the interval of
-    (b − c)/n is exact given b + c.
+    Given b + c rows apart, b is binomial(b + c, ½) when the two are equally good. The interval of
+    (b − c)/n is Bonett and Price's, with :math:`\tilde p = (b+1)/(n+2)`,
+    :math:`\tilde q = (c+1)/(n+2)`:
 
-    >>> round(mcnemar_counts(10, 3, 100).pvalue, 6)
-    0.092285
+    .. math:: \tilde p - \tilde q \pm z\sqrt{\frac{\tilde p + \tilde q - (\tilde p - \tilde q)^2}{n+2}}
+
+    One that holds b + c fixed would forget that their number is chance as well, and promise far too
+    much when one model is much better.
+
+    >>> found = mcnemar_counts(10, 3, 100)
+    >>> round(found.pvalue, 6), [round(end, 3) for end in found.interval]
+    (0.092285, [-0.005, 0.142])
     """
     apart, rows = only_a + only_b, round(n)
-    if apart == 0:
-        return TestResult(0.0, 1.0, _NULL, "mcnemar", estimate=0.0, interval=(0.0, 0.0),
-                          level=level, n=rows)  # fmt: skip
-    test = scipy.stats.binomtest(only_a, apart)
-    share = test.proportion_ci(level)
-    low, high = ((2 * float(end) - 1) * apart / n for end in (share.low, share.high))
-    return TestResult(float(only_a - only_b), float(test.pvalue), _NULL, "mcnemar",
-                      estimate=(only_a - only_b) / n, interval=(low, high), level=level,
-                      n=rows)  # fmt: skip
+    p = float(scipy.stats.binomtest(only_a, apart).pvalue) if apart else 1.0
+    a, b = (only_a + 1) / (n + 2), (only_b + 1) / (n + 2)
+    half = z_of(level) * math.sqrt((a + b - (a - b) ** 2) / (n + 2))
+    interval = (max(-1.0, a - b - half), min(1.0, a - b + half))
+    return TestResult(float(only_a - only_b), p, _NULL, "mcnemar", estimate=(only_a - only_b) / n,
+                      interval=interval, level=level, n=rows)  # fmt: skip
 
 
 def _permutation(d: Floats, groups: Any, level: float, n: int, key: Key) -> TestResult:

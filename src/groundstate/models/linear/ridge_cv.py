@@ -132,13 +132,17 @@ class RidgeCV(EnergyRegressor):
         self, X: Tensor, y: Tensor, weight: Tensor | None, alphas: np.ndarray
     ) -> list[float]:
         path = RidgePath(X, y, weight, self.fit_intercept)
-        errors = torch.stack([path.left_out(a) for a in alphas], -1)  # (n, m, alphas)
-        told = (y.double()[:, :, None] - errors).cpu().numpy()
+        errors = path.each_left_out(alphas.tolist())  # (n, m, alphas)
+        told: Any = None
+        if self.scoring is not None:
+            told = (y.double()[:, :, None] - errors).cpu().numpy()
         wrong = errors.square()
         if self.store_cv_results:
             kept = wrong.cpu().numpy() if self.scoring is None else told
             self.cv_results_ = kept[:, 0] if self._flat_target else kept
         if self.scoring is None:
+            if weight is None:
+                return (-wrong.mean((0, 1))).tolist()
             mean = torch.einsum("n,nma->a", path.w, wrong) / (path.w.sum() * y.shape[1])
             return (-mean).tolist()
         return [self._score(told[:, :, a], y, weight) for a in range(len(alphas))]
@@ -148,12 +152,10 @@ class RidgeCV(EnergyRegressor):
         for train, held in check_cv(self.cv).split(np.zeros((len(X), 1)), y.cpu().numpy()):
             w = None if weight is None else weight[train]
             path = RidgePath(X[train], y[train], w, self.fit_intercept)
-            row = []
-            for alpha in alphas:
-                W, b = path.solution(alpha)
-                told = (X[held].double() @ W + b).cpu().numpy()
-                row.append(self._score(told, y[held], None if weight is None else weight[held]))
-            scores.append(row)
+            W, b = path.solutions(alphas.tolist())
+            told = (X[held].double() @ W + b[:, None]).cpu().numpy()  # (alphas, held, m)
+            own = None if weight is None else weight[held]
+            scores.append([self._score(one, y[held], own) for one in told])
         return np.mean(scores, 0)
 
     def _score(self, told: np.ndarray, y: Tensor, weight: Tensor | None) -> float:

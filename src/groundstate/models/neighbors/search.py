@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -173,10 +174,11 @@ class RadiusSearch(NeighborSearch):
         if sort_results and not return_distance:
             raise ValueError("return_distance must be True if sort_results is True.")
         found, x, home = self._found(X, radius, sort_results)
-        ends = found.count.cumsum(0)[:-1].cpu()
-        distance = _pieces(found.distance.to(x.dtype), ends, home)
+        ends = found.count.cumsum(0).tolist()
         index = _pieces(found.index, ends, home)
-        return (distance, index) if return_distance else index
+        if not return_distance:
+            return index
+        return _pieces(found.distance.to(x.dtype), ends, home), index
 
     def radius_neighbors_graph(
         self,
@@ -205,6 +207,8 @@ class RadiusSearch(NeighborSearch):
         x, home = (memory.rows, Home()) if X is None else self._rows(X)
         with torch.no_grad():
             found = memory.within(x, float(r))
+        if X is not None and not sort_results:
+            return found, x, home
         query = torch.arange(len(x), device=x.device).repeat_interleave(found.count)
         if X is None:
             other = found.index != query
@@ -220,8 +224,9 @@ class RadiusSearch(NeighborSearch):
         return found, x, home
 
 
-def _pieces(values: torch.Tensor, ends: torch.Tensor, home: Home) -> Any:
-    pieces = [home.give(piece) for piece in values.tensor_split(ends)]
+def _pieces(values: torch.Tensor, ends: list[int], home: Home) -> Any:
+    whole = home.give(values)
+    pieces = [whole[a:b] for a, b in pairwise([0, *ends])]
     if home.device is not None:
         return pieces
     out = np.empty(len(pieces), dtype=object)

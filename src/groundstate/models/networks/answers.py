@@ -243,6 +243,13 @@ class NetworkRegressor(NetworkModel, EnergyRegressor):
         assert isinstance(energy, NetworkEnergy)
         return NLL(over="y") if energy.likelihood else Naive(over="y")
 
+    def _reported(
+        self, energy: Energy
+    ) -> tuple[int, Callable[[Batch, Tensor | None], float] | None]:
+        assert isinstance(energy, NetworkEnergy)
+        head = energy.head
+        return head.m if head.name == "squared_error" else 1, _half_deviance(head.name)
+
     def _judge(self, energy: Energy) -> Score:
         assert isinstance(energy, NetworkEnergy)
         return _r2 if energy.head.name == "squared_error" else _minus_loss
@@ -315,6 +322,19 @@ def _r2(energy: Energy, rows: Batch, weight: Tensor | None) -> float:
     spread = (w * (y - mean).square()).sum(0)
     share = 1 - left / spread
     return float(torch.where(spread > 0, share, (left == 0).double()).mean())
+
+
+def _half_deviance(name: str) -> Callable[[Batch, Tensor | None], float] | None:
+    r"""From Poisson's −log p to half its deviance, :math:`\sum_k y\log y - y - \log\Gamma(y+1)`."""
+    if name != "poisson":
+        return None
+
+    def offset(rows: Batch, weight: Tensor | None) -> float:
+        y = rows["y"].double()
+        each = (torch.xlogy(y, y) - y - torch.lgamma(y + 1)).sum(1)
+        return float(weighted_mean(each, None if weight is None else weight.double()))
+
+    return offset
 
 
 def _minus_loss(energy: Energy, rows: Batch, weight: Tensor | None) -> float:

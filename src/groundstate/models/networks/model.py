@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
 from groundstate.learn import L2
-from groundstate.learn.base import History, Rule
+from groundstate.learn.base import Batch, History, Rule
 from groundstate.learn.callbacks import Progress
 from groundstate.learn.descent import Descent
 from groundstate.learn.lbfgs import LBFGS
@@ -119,6 +119,12 @@ class NetworkModel(PopulationMixin, EnergyEstimator):
         """The score of held-out rows, high is good."""
         raise TypeError(f"{type(self).__name__} must define _judge(energy)")
 
+    def _reported(
+        self, energy: Energy
+    ) -> tuple[int, Callable[[Batch, Tensor | None], float] | None]:
+        """Targets whose mean is reported, and a constant that is added: scikit-learn's conventions."""
+        return 1, None
+
     def _rates_of(self, energy: Energy) -> Mapping[int, float]:
         """Factors on the rate of single parameters, by id."""
         found: dict[int, float] = {}
@@ -170,7 +176,8 @@ class NetworkModel(PopulationMixin, EnergyEstimator):
     def _training(self, energy: Energy, rows: float, size: float) -> NetworkTraining:
         if self.solver == "lbfgs":
             # kinks of the activations keep gradients from vanishing: SciPy's own ftol ends the run
-            return NetworkTraining(LBFGS(self.max_iter, self.tol, max_fun=self.max_fun, ftol=FTOL))
+            solver = LBFGS(self.max_iter, self.tol, max_fun=self.max_fun, ftol=FTOL)
+            return NetworkTraining(solver, offset=self._reported(energy)[1])
         stochastic = Stochastic(
             self._descent,
             self.learning_rate_init,
@@ -179,6 +186,7 @@ class NetworkModel(PopulationMixin, EnergyEstimator):
             tol=None,
             **self._engine(),
         )
+        targets, offset = self._reported(energy)
         return NetworkTraining(
             stochastic,
             self.tol,
@@ -190,6 +198,8 @@ class NetworkModel(PopulationMixin, EnergyEstimator):
             self.power_t,
             self.shuffle,
             self.t_,
+            targets=targets,
+            offset=offset,
         )
 
     def _engine(self) -> dict[str, Any]:

@@ -88,7 +88,8 @@ class NeuralRegressor(NeuralModel, NetworkRegressor):
     energy_ : NetworkEnergy
     scale_ : (n_targets,) array, root mean square error on the rows learned from
     module_ : the fitted module
-    loss_curve_ : list of float, the objective of every epoch
+    loss_curve_ : list of float, the loss of every epoch with its penalty, as scikit-learn counts it:
+        squared error as the mean over targets, Poisson as half the deviance
     loss_, best_loss_ : float
     validation_scores_, best_validation_score_ : with early stopping
     n_iter_, t_ : int, epochs and rows seen

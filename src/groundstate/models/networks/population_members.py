@@ -172,9 +172,11 @@ def learn_members(members: Sequence[Member], data: Mapping[str, Tensor]) -> None
 
     def rest(chosen: list[int]) -> Plateaus:
         judges = [judge for i in chosen if (judge := members[i].judge) is not None]
+        rests = Rests(len(chosen), training.tol, training.patience)
         if judges:
-            return Judged(training.tol, training.patience, judges)
-        return Rests(len(chosen), training.tol, training.patience)
+            rests = Judged(training.tol, training.patience, judges)
+        rests.targets = training.targets
+        return rests
 
     solvers = [m.training.solver for m in members]
     weighted = any(m.learns is not None for m in members)
@@ -204,7 +206,8 @@ def _finish(member: Member, history: History, data: Mapping[str, Tensor]) -> Non
     model, plan, training = member.model, member.plan, member.training
     if "the loss became" in history.stop:
         raise FloatingPointError(history.stop)
-    history.extra["loss"] = list(history.objective)
+    extra = 0.0 if training.offset is None else training.offset(data, member.learns)
+    history.extra["loss"] = [value + extra for value in history.objective]
     history.extra["seen"] = [member.total * history.n_iter]
     history.solver = "NetworkTraining"
     if history.converged:

@@ -21,6 +21,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.reference import BilinearEnergy
 from groundstate.infer import log_partition
 from groundstate.learn import BoltzmannSGD, PersistentCD, fit, sgd
+from groundstate.math.bits_layer import gibbs_sweep
 from groundstate.math.laws import draw
 from groundstate.models.arrays import tensor
 from groundstate.models.base import Plan
@@ -203,9 +204,13 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, VerboseMixin, EnergyTransfor
     def gibbs(self, v: Any, random_state: Any = None) -> Any:
         """One sweep of Gibbs sampling, hidden then visible bits, ``(n_samples, n_features)`` bool."""
         x, home = self._rows(v)
-        energy = self._energy
-        key = Key.of(self.random_state if random_state is None else random_state)
-        generator = key.fold("gibbs").torch(x.device)
+        energy = self.energy_
+        assert isinstance(energy, BilinearEnergy)
+        key = Key.of(self.random_state if random_state is None else random_state).fold("gibbs")
+        if x.device.type == "cpu" and x.dtype == torch.float32:
+            bits = gibbs_sweep(x, energy.W, energy.b, energy.c, (key.high, key.low))
+            return home.give(bits)
+        generator = key.torch(x.device)
         with torch.no_grad():
             z = draw(energy.law_z(x), 1, generator)[0]
             return home.give(draw(energy.law_x(z), 1, generator)[0] > 0)

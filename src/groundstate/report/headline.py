@@ -1,0 +1,77 @@
+"""The head of the page: the score in large letters, on a scale with its interval and the baseline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from groundstate.evaluate.candidates import DUMMY
+from groundstate.report.cells import Marked, at, between, html_of
+from groundstate.report.numbers import is_share, label, title
+
+_UNIT = ("r2", "roc_auc", "f1", "f1_macro")  # measures that end at 0 and 1
+
+
+def cards(told: dict[str, Any]) -> str:
+    """Cards with the main numbers: the score, what it is compared with, what judged it."""
+    metric, level = told["design"]["metric"], told["design"]["level"]
+    key = f"scores.{metric}"
+    base = told.get("baselines", {})
+    known = metric in base.get(DUMMY, {})
+    mark = (Marked("", "span", "key"), "constant answer") if known else ()
+    shown = [
+        _card(
+            f"{label(metric)}: {title(metric)}", at(told, f"{key}.value", metric),
+            (f"{level:.0%} interval ", between(told, key, metric), *mark), _scale(told, metric),
+            "main",
+        )
+    ]  # fmt: skip
+    if known:
+        shown.append(
+            _card("Constant answer, without a model", at(told, f"baselines.{DUMMY}.{metric}.value",
+                  metric), ("what any model has to beat",))
+        )  # fmt: skip
+    if "skill" in base and base["skill"]["value"] is not None:
+        shown.append(
+            _card("Skill: share of the constant answer’s loss saved",
+                  at(told, "baselines.skill.value", "accuracy"),
+                  (between(told, "baselines.skill", "accuracy"),))
+        )  # fmt: skip
+    judged = told["design"]["judged"]
+    how = "each held back in turn" if told["design"]["kind"] == "nested" else "never seen before"
+    shown.append(_card("Rows that judged", f"{judged:,}", (how,)))
+    return '<div class="cards">' + "\n".join(shown) + "</div>"
+
+
+def _card(name: str, value: Any, below: tuple[Any, ...], more: str = "", kind: str = "") -> str:
+    return (
+        f'<div class="card {kind}"><p class="name">{html_of(name)}</p>'
+        f'<p class="value">{html_of(value)}</p>{more}<p class="below">{html_of(below)}</p></div>'
+    )
+
+
+def _scale(told: dict[str, Any], metric: str) -> str:
+    """The score, its interval and the constant answer on one line."""
+    score = told["scores"][metric]
+    base = told.get("baselines", {}).get(DUMMY, {}).get(metric, {}).get("value")
+    points = [p for p in (score["lo"], score["value"], score["hi"], base) if p is not None]
+    if score["lo"] is None or score["hi"] is None or len(points) < 3:
+        return ""
+    low, high = min(points), max(points)
+    pad = 0.06 * (high - low or 1.0)
+    low, high = low - pad, high + pad
+    if is_share(metric) or metric in _UNIT:
+        low, high = min(0.0, low), 1.0
+
+    def place(value: float) -> float:
+        return 100 * (value - low) / (high - low)
+
+    left, right = place(score["lo"]), place(score["hi"])
+    tick = "" if base is None else f'<i class="base" style="left:{place(base):.2f}%"></i>'
+    return (
+        f'<div class="scale" aria-hidden="true">{tick}'
+        f'<i class="band" style="left:{left:.2f}%;width:{max(right - left, 0.4):.2f}%"></i>'
+        f'<i class="dot" style="left:{place(score["value"]):.2f}%"></i></div>'
+    )
+
+
+__all__ = ["cards"]
