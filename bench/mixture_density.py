@@ -82,7 +82,7 @@ class ByHand:
 MIXTURE_DENSITY = Benchmark(
     name="mixture-density",
     title="MixtureDensityRegressor.fit, 20 epochs",
-    sizes={"1000x2": (1_000, 2), "20000x10": (20_000, 10), "100000x10": (100_000, 10)},
+    sizes={"1000x2": (1_000, 2), "10000x10": (10_000, 10), "50000x10": (50_000, 10)},
     data=data,
     ours=ours,
     peers={"torch loop": Peer(lambda data: ByHand().fit(data["X"], data["y"]), "torch")},

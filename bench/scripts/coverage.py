@@ -36,7 +36,8 @@ from groundstate.evaluate import METRICS, Scores, conformal, conformal_cv, inter
 from groundstate.evaluate.baseline import skill_interval
 from groundstate.evaluate.losses import row_losses
 from groundstate.evaluate.predictions import Prediction
-from groundstate.math.stats import auc, auc_interval, mean_interval, proportion_interval
+from groundstate.evaluate.verdicts import compared
+from groundstate.math.stats import Interval, auc, auc_interval, mean_interval, proportion_interval
 
 TRAIN, HELD, TEST, MANY, D = 150, 150, 250, 20_000, 5
 WEIGHTS = np.array([1.2, -0.8, 0.5, 0.0, 0.0])
@@ -143,6 +144,15 @@ def table(key: Key, task: str, tally: Tally) -> None:
     )
     skill = skill_interval(own, dull, 0.95, np.ones(TEST), 2000, key.fold("skill"))
     tally.add(f"{task}: skill", skill, 1 - float(all_own.mean() / all_dull.mean()))
+    same = tuple(Prediction(np.full(len(b), constant), classes=classes) for b in (t, m))
+    gap = compared(main, t, "model", {"model": said, "constant": same[0]}, weight=np.ones(TEST),
+                   level=0.95, key=key.fold("gap"))[0]  # fmt: skip
+    apart = main.score(m, every) - main.score(m, same[1])
+    tally.add(f"{task}: difference to a constant answer",
+              Interval(gap["difference"], gap["lo"], gap["hi"], 0.95, gap["method"]), apart)  # fmt: skip
+    for name in ("precision", "recall", "f1") if classes is not None else ():
+        tally.add(f"{task}: {name}", interval(metric(name), t, said, key=key.fold(name)),
+                  metric(name).score(m, every))  # fmt: skip
     if classes is not None:
         p, q = model.predict_proba(Z[:, kept])[:, 1], model.predict_proba(M[:, kept])[:, 1]
         tally.add("classification: AUC by DeLong", auc_interval(t, p), auc(m, q))

@@ -17,6 +17,7 @@ import csv
 import math
 import sys
 import warnings
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -57,14 +58,16 @@ def searches(sampler: str, seed: int) -> dict[str, tuple[str, dict[str, Any]]]:
     }
 
 
-def one(options: dict[str, Any], seed: int) -> dict[str, tuple[float, float, float]]:
+def one(
+    options: dict[str, Any], seed: int, pruners: list[str]
+) -> dict[str, tuple[float, float, float]]:
     """Cost, validation score and test score of a search, by pruner; "" is none."""
     X, y = load_digits(return_X_y=True)
     X = X / 16.0
     split = train_test(X, y, test=0.25, key=Key.of(seed).fold("test"), stratify=True)
     rows, held = split.train_rows, split.test_rows
     found = {}
-    for pruner in ("", *PRUNERS):
+    for pruner in ("", *pruners):
         search = Tune(**options, pruner=pruner or None).fit(X[rows], y[rows])
         cost = float(np.nansum(search.cv_results_["rows"]))
         found[pruner] = cost, search.best_score_, search.score(X[held], y[held])
@@ -76,8 +79,10 @@ def main() -> None:
     given.add_argument("--seeds", type=int, default=10)
     given.add_argument("--samplers", default="random,smbo")
     given.add_argument("--fidelities", default="epochs,folds,rows")
+    given.add_argument("--pruners", default=",".join(PRUNERS))
     given.add_argument("--out", default="-")
     options = given.parse_args()
+    pruners = options.pruners.split(",")
     n = round(0.75 * 1797)
     lines: list[list[Any]] = []
     for sampler in options.samplers.split(","):
@@ -85,10 +90,10 @@ def main() -> None:
             runs = []
             for seed in range(options.seeds):
                 model, search = searches(sampler, seed)[fidelity]
-                runs.append(one(search, seed))
+                runs.append(one(search, seed, pruners))
                 judged = n if fidelity == "folds" else round(0.2 * n)
                 print(fidelity, sampler, seed, *runs[-1].items(), file=sys.stderr, flush=True)
-            for pruner in PRUNERS:
+            for pruner in pruners:
                 cost = np.mean([run[pruner][0] / run[""][0] for run in runs])
                 off = np.array([run[pruner][1] - run[""][1] for run in runs])
                 error = np.array([_error(run[""][1], judged) for run in runs])
@@ -99,10 +104,8 @@ def main() -> None:
                     bool(cost <= 0.4 and good >= 0.8), f"{off.mean():.4f}", f"{test:.4f}",
                 ])  # fmt: skip
                 print(*lines[-1], sep=",", file=sys.stderr, flush=True)
-    stream = sys.stdout if options.out == "-" else open(options.out, "w", newline="")
-    with stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerows([HEAD, *lines])
+    with nullcontext(sys.stdout) if options.out == "-" else open(options.out, "w") as stream:
+        csv.writer(stream, lineterminator="\n").writerows([HEAD, *lines])
 
 
 def _error(share: float, n: int) -> float:

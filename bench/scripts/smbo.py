@@ -1,7 +1,7 @@
 """Regret and overhead of samplers: ours against Optuna's Gaussian process, TPE and random search.
 
-    python bench/scripts/smbo.py                          # seeds 100 to 119 of every task
-    python bench/scripts/smbo.py --tasks branin --first 0 --runs runs.csv --out -
+    OMP_NUM_THREADS=1 python bench/scripts/smbo.py        # seeds 100 to 119 of every task
+    OMP_NUM_THREADS=1 python bench/scripts/smbo.py --tasks branin --first 0 --runs runs.csv --out -
 
 Three test functions and two real tuning tasks; every sampler has its own defaults, the same number of
 trials and the same seeds. Each run adds a row to ``--runs`` when it ends and is not run again, so that
@@ -14,11 +14,6 @@ The priors of the surrogate were chosen with seeds below 20.
 """
 
 from __future__ import annotations
-
-import os
-
-for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
 
 import argparse
 import csv

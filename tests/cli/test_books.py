@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from groundstate import data
+
 QUICK = ("--test", "0.25", "--tune", "0", "--seeds", "0", "--bootstrap", "0")
 
 
@@ -74,6 +76,37 @@ def test_board_ranks_runs_of_one_table(call: Any, runs: Path) -> None:
     assert told[0]["tied"] and told[0]["value"] > told[1]["value"]
     assert "GaussianNB" in call("board", runs).out
     assert call("board", runs / "GaussianNB" / "nothing").code == 2
+
+
+def test_board_judges_submissions(call: Any, runs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "contest"
+    (folder / "submissions").mkdir(parents=True)
+    truth = data.load("iris")
+    truth.frame.write_csv(folder / "test.csv")
+    for name in ("GaussianNB", "BernoulliNB"):
+        out = folder / "submissions" / f"{name}.csv"
+        assert call("predict", runs / name / "model.gs", "iris", "--proba", "--out", out).code == 0
+    told = call("board", folder, "--json").json
+    assert [p["name"] for p in told["places"]] == ["GaussianNB", "BernoulliNB"]
+    assert [p["group"] for p in told["places"]] == [1, 2] and told["looks"] == 2
+    assert told["places"][0]["answer"] == told["places"][0]["value"]
+    assert "GaussianNB" in (folder / "board.html").read_text()
+    by_loss = call("board", folder, "--metric", "log_loss", "--mechanism", "ladder", "--json").json
+    assert by_loss["metric"] == "log_loss" and by_loss["mechanism"] == "ladder"
+    shown = call("board", folder)
+    assert shown.code == 0 and "hold for all at once" in shown.out
+    looks = call("ledger", folder / "board.ledger.jsonl", "--json").json
+    assert looks["intact"] and len(looks["looks"]) == 2  # the same files: no further look
+    for wrong, words in (
+        (("--mechanism", "open"), "mechanism must be one of"),
+        (("--metric", "rmse"), "rmse is a metric for regression"),
+        (("--labels", "none.csv"), "none.csv"),
+        (("--final",), "there are no fresh labels"),
+        (("--level", "2"), "between 0 and 1"),
+    ):
+        done = call("board", folder, *wrong)
+        assert done.code == 2 and words in done.error and done.error.count("\n") == 1, done.error
+    assert call("board", tmp_path).code == 2
 
 
 def test_ledger_lists_looks_with_adjusted_intervals(call: Any, mixed: Path, tmp_path: Path) -> None:

@@ -180,3 +180,135 @@ def test_what_is_no_estimator_is_refused() -> None:
         assess(object(), "iris")
     with pytest.raises(DataError, match="module:Class"):
         assess("no_such_module:Thing", "iris")
+
+
+def test_weights_are_rows_everywhere() -> None:
+    """Every row twice, and every row of weight two, give the same assessment."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] + 0.5 * rng.normal(size=60)
+    options: Any = {"test": 0.25, "seeds": 1, "bootstrap": 4, "folds": 3}
+    one = assess("Ridge", X, y, sample_weight=np.full(60, 2.0), **options)
+    plain = assess("Ridge", X, y, **options)
+    assert one.variation is not None and plain.variation is not None
+    assert one.judged.tolist() == plain.judged.tolist()
+    # the same model: weights of two are no other penalty than twice the rows
+    twice = np.repeat(np.setdiff1d(np.arange(60), one.judged), 2)
+    from groundstate import Ridge
+    from groundstate.models.table import TablePredictor
+
+    again = TablePredictor(Ridge()).fit(one.table.take(twice))
+    np.testing.assert_allclose(one.model.predict(one.table), again.predict(one.table), rtol=1e-9)
+    # twice the rows judge: what chance does to the score is smaller by the root of two
+    assert one.variation["test"] == pytest.approx(plain.variation["test"] / np.sqrt(2), rel=0.05)
+
+
+def test_refits_and_curves_use_the_weights() -> None:
+    """Rows of weight zero say nothing: neither to fits, nor to seeds, resamples or curves."""
+    from sklearn.linear_model import LinearRegression
+
+    from groundstate.evaluate import diagnose, learning_curve, pipeline_bootstrap, retrain
+    from groundstate.evaluate.variation import variation_report
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 1))
+    wild = np.arange(120) % 3 == 0
+    y = X[:, 0] + 0.1 * rng.normal(size=120) + np.where(wild, 50.0, 0.0)
+    weight = np.where(wild, 0.0, 1.0)
+    model, parts = LinearRegression(), (np.arange(80), np.arange(80, 120))
+    risks = [
+        retrain(model, X, y, parts, sample_weight=weight).scores.mean,
+        pipeline_bootstrap(model, X, y, 5, sample_weight=weight).estimate,
+        variation_report(model, X, y, 1, 3, split=parts, sample_weight=weight).scores.mean,
+        float(learning_curve(model, X, y, repeats=2, sample_weight=weight).test[-1].mean()),
+        diagnose(model, X, y, sample_weight=weight, try_remedies=False).test.estimate,
+    ]
+    assert max(risks) < 0.05
+
+
+def test_fractional_weights_are_relative() -> None:
+    from sklearn.linear_model import LinearRegression
+
+    from groundstate.evaluate import pipeline_bootstrap
+
+    X, _ = blobs(60)
+    target = X[:, 0] * 2 + X[:, 1]
+    rng = np.random.default_rng(1)
+    weight = rng.random(60)
+    one, two = (
+        pipeline_bootstrap(LinearRegression(), X, target, 4, sample_weight=w)
+        for w in (weight, weight / 1000)
+    )
+    np.testing.assert_allclose(one.scores.values, two.scores.values, rtol=1e-6, atol=1e-25)
+
+
+def test_models_without_weights_get_whole_ones_as_rows() -> None:
+    X, y = blobs(80)
+    found = assess(
+        "KNeighborsClassifier", X, y, sample_weight=1.0 + (np.arange(80) % 2), test=0.3, **QUICK
+    )
+    assert found.chosen == "KNeighborsClassifier" and not found.board[found.chosen].notes
+
+
+def test_rows_on_both_sides_are_a_leak(tmp_path: Any) -> None:
+    import polars as pl
+
+    X, y = blobs(80)
+    frame = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y})
+    frame[50:].write_csv(tmp_path / "test.csv")
+    options: Any = {"target": "y", "test": str(tmp_path / "test.csv"), **QUICK}
+    clean = assess("GaussianNB", frame[:50], **options)
+    assert not clean.leaks and clean.ledger["log"] == ["report"]
+    leaky = assess("GaussianNB", frame[:60], **options)
+    assert [f.code for f in leaky.leaks] == ["shared_rows"]
+    assert leaky.findings[0].value == 10
+
+
+def test_later_training_rows_groups_and_shift_are_found(tmp_path: Any) -> None:
+    import polars as pl
+
+    X, y = blobs(120)
+    when = np.arange(120)
+    frame = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "who": when // 4, "when": when, "y": y})
+    moved = frame[90:].with_columns(pl.col("b") + 9.0, pl.col("when") - 60)
+    moved.write_csv(tmp_path / "test.csv")
+    options: Any = {"target": "y", "test": str(tmp_path / "test.csv"), **QUICK}
+    found = assess("GaussianNB", frame[:90], time="when", **options)
+    codes = {f.code for f in found.findings}
+    assert {"time_order", "shift", "extrapolation"} <= codes and found.leaks
+    grouped = assess("GaussianNB", frame[:92], groups="who", **options)
+    assert "shared_groups" in {f.code for f in grouped.leaks}
+
+
+def test_folds_keep_equal_features_together_unless_they_are_usual() -> None:
+    from groundstate.compute.random import Key
+
+    X, y = blobs(100)
+    X[50:60] = X[:10]
+    y[50:60] = np.where(y[:10] == "yes", "no", "yes")  # copies that contradict
+    made = choose_design(X, y, task="classification", kind="nested", key=Key.of(0))
+    for train, test in made.sides:
+        assert not {tuple(r) for r in X[train].tolist()} & {tuple(r) for r in X[test].tolist()}
+    found = assess("GaussianNB", X, y, **QUICK)
+    assert not found.leaks
+    rng = np.random.default_rng(0)
+    coarse = rng.integers(0, 2, size=(100, 3)).astype(float)
+    usual = assess("GaussianNB", coarse, y, **QUICK)
+    codes = {f.code for f in usual.findings}
+    assert "repeated_rows" in codes and not usual.leaks
+
+
+def test_budget_cuts_repeats_and_says_so() -> None:
+    found = assess("GaussianNB", "iris", seeds=0, bootstrap=0, budget=0.01)
+    assert found.design.repeats == 1 and len(found.design.sides) == 5
+    assert any(part.startswith("repeats of the nested") for part in found.skipped)
+    assert any("learning curve" in part for part in found.skipped)
+
+
+def test_slow_candidates_are_repeated_less_by_a_rule_without_a_clock() -> None:
+    from groundstate.evaluate.candidates import candidates_of
+    from groundstate.evaluate.design import usual_repeats
+
+    quick = candidates_of("LogisticRegression", "classification")
+    assert usual_repeats(quick, 150, 5, 10) == 5
+    assert usual_repeats(candidates_of("auto", "classification"), 1500, 5, 10) == 1

@@ -121,3 +121,21 @@ def test_predictions_are_aligned_with_all_classes() -> None:
     assert found.probability is None and found.ranking.tolist() == [[-1.0, 1.0], [2.0, -2.0]]
     with pytest.raises(DataError, match="not among"):
         Prediction.of(Fake(predict=np.array(["z"]), classes_=np.array(["z"])), None, classes)
+
+
+def test_folds_that_speak_on_several_scales_are_ranked_each_on_its_own() -> None:
+    rng = np.random.default_rng(0)
+    y, rows = np.tile([0, 1], 50), np.arange(100).reshape(2, 50)
+    p = np.clip(0.3 * y + 0.7 * rng.random(100), 0.01, 0.99)
+    sure = np.stack([1 - p, p], 1)
+    far = 100 * np.stack([1 - p, p], 1) + 1e3  # the same order, as distances
+    both = np.arange(2)
+    parts = [
+        (rows[0], Prediction(y[rows[0]], sure[rows[0]], sure[rows[0]], both)),
+        (rows[1], Prediction(y[rows[1]], None, far[rows[1]], both)),
+    ]
+    whole = Prediction.assemble(parts, 100)
+    assert whole.probability is None and whole.ranking is not None
+    area = metric("roc_auc").score(y, whole)
+    each = [metric("roc_auc").score(y[part], whole.take(part)) for part in rows]
+    assert min(each) - 0.02 < area < max(each) + 0.02

@@ -309,3 +309,36 @@ def test_pit() -> None:
     assert wrong.pvalue < 1e-6
     points = metrics.pit(LinearRegression().fit(X, y), X, y)
     assert points.kind == "no uncertainty" and points.values is None
+
+
+def test_every_metric_takes_weights_as_rows() -> None:
+    rng = np.random.default_rng(0)
+    y, w = rng.integers(0, 2, 200), rng.integers(1, 4, 200)
+    p = 0.4 * y + 0.6 * rng.random(200)
+    rows = np.repeat(np.arange(200), w)
+    pred = (p > 0.5).astype(int)
+    one = metrics.report(y, pred, p, sample_weight=w)
+    two = metrics.report(y[rows], pred[rows], p[rows])
+    assert one.to_dict() == pytest.approx(two.to_dict(), abs=1e-12)
+    for strategy in ("uniform", "quantile"):
+        a = metrics.reliability(y, p, 10, strategy, sample_weight=w)
+        b = metrics.reliability(y[rows], p[rows], 10, strategy)
+        for name in ("predicted", "observed", "count", "low", "high"):
+            np.testing.assert_allclose(getattr(a, name), getattr(b, name), atol=1e-12)
+        weighed = metrics.ece(y, p, strategy=strategy, sample_weight=w)
+        assert weighed == pytest.approx(metrics.ece(y[rows], p[rows], strategy=strategy), abs=1e-12)
+    parts = metrics.brier_parts(y, p, 10, sample_weight=w)
+    assert parts == pytest.approx(metrics.brier_parts(y[rows], p[rows], 10), abs=1e-12)
+
+
+def test_a_class_that_does_not_occur() -> None:
+    p = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.6, 0.3, 0.1], [0.3, 0.6, 0.1]])
+    y = np.array([0, 1, 0, 1])
+    found = metrics.report(y, p.argmax(1), p, classes=[0, 1, 2])
+    assert found["log_loss"] == pytest.approx(-np.log([0.7, 0.8, 0.6, 0.6]).mean())
+    assert found.interval("log_loss").low <= found["log_loss"]
+    with pytest.raises(ShapeError, match="pass classes="):
+        metrics.report(y, p.argmax(1), p)
+    alone = metrics.report(np.zeros(3, int), np.zeros(3, int), [0.1, 0.2, 0.3], classes=[0, 1])
+    assert np.isnan(alone["average_precision"]) and np.isnan(alone["recall"])
+    assert "undefined" in str(alone)

@@ -527,3 +527,29 @@ def test_wrong_names_and_settings() -> None:
         head_of("hinge", 3).dist(normal(2, 3))
     with pytest.raises(Unsupported, match="there is no loss 'cube'"):
         LossHead("cube")
+
+
+def test_targets_and_weights_that_cannot_be_are_named() -> None:
+    q = torch.full((2, 3), 1 / 3)
+    with pytest.raises(DataError, match=r"'cross_entropy' in row 1 .* sum is 1.2; probabilities"):
+        losses.cross_entropy(q, torch.tensor([[0.2, 0.3, 0.5], [0.2, 0.5, 0.5]]))
+    with pytest.raises(DataError, match=r"'kl_divergence' in row 0 .* add up to 1"):
+        losses.kl_divergence(q.log(), torch.tensor([[-0.5, 1.0, 0.5], [0.0, 0.0, 1.0]]))
+    with pytest.raises(DataError, match="'kl_divergence' in row 1"):
+        losses.kl_divergence(q.log(), torch.tensor([[1 / 3] * 3, [0.5] * 3]).log(), log_target=True)
+    with pytest.raises(DataError, match=r"sample_weight\[1\] is -2, but weights count rows"):
+        losses.squared(torch.zeros(2), torch.ones(2), torch.tensor([1.0, -2.0]))
+
+
+def test_one_hot_targets_are_their_labels() -> None:
+    """Class weights too: the mean divides by what each example weighs."""
+    g = torch.Generator().manual_seed(0)
+    s, y = torch.randn(7, 3, 2, generator=g), torch.randint(3, (7, 2), generator=g)
+    hot = torch.nn.functional.one_hot(y, 3).movedim(-1, 1).float()
+    w, rows = torch.tensor([1.0, 2.0, 3.0]), torch.arange(1.0, 8.0)
+    for reduction in ("none", "sum", "mean"):
+        for kw in ({}, {"class_weight": w}, {"class_weight": w, "sample_weight": rows}):
+            hard = losses.cross_entropy(s, y, reduction=reduction, **kw)
+            torch.testing.assert_close(
+                losses.cross_entropy(s, hot, reduction=reduction, **kw), hard
+            )

@@ -467,3 +467,33 @@ def test_infer_and_explain() -> None:
     told = groundstate.explain(MLPClassifier())
     assert told.energy.name == "NetworkClassEnergy" and told.rule.name == "SoftMin"
     assert told.solver.name == "NetworkTraining" and told.penalty is not None
+
+
+def test_mistakes_are_named_in_one_sentence() -> None:
+    """In the words of the estimator, with its own parameters as the way out."""
+    cases: list[tuple[Any, Any, str]] = [
+        (MLPClassifier(early_stopping=True, validation_fraction=0.0), Y, "holds out none.*0.1"),
+        (MLPRegressor((5,)), X[:, 0], r"loss=\(5,\) is not known \(layers are hidden_layer_sizes"),
+        (MLPRegressor("poisson"), X[:, 0], r"y\[0, 0\] is -0.9.*at least 0"),
+        (
+            MLPRegressor(solver="sgd", learning_rate_init=1e9, max_iter=20),
+            1e4 * X[:, 0],
+            "lower learning_rate_init=1000000000.0, or scale the inputs",
+        ),
+        (
+            NeuralRegressor(nn.Linear(4, 1), solver="sgd", learning_rate_init=1e9),
+            1e4 * X[:, 0],
+            "lower learning_rate_init=1000000000.0, set clip_norm=1.0, or scale",
+        ),
+        (
+            NeuralClassifier(nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 3)), batch_size=149),
+            Y,
+            "no variance; pass another batch_size than 149",
+        ),
+    ]
+    for model, y, said in cases:
+        with pytest.raises((ValueError, DataError, FloatingPointError), match=said):
+            model.set_params(random_state=0).fit(X, y)
+    begun = MLPClassifier((3,)).partial_fit(X, Y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="name all classes that will ever come in the first call"):
+        begun.partial_fit(X, Y + 1)

@@ -29,8 +29,9 @@ def made(request: pytest.FixtureRequest) -> tuple[dict[str, Any], list[Picture],
         x[::9] = np.nan
         words = np.where(y > 0, "<b>up & away</b>", "down")
         found = study(
-            {"x<script>": x, "word": words, "y": y}, "y", models="Ridge", seeds=2, bootstrap=4
-        )
+            {"x<script>": x, "word": words, "y": y}, "y", models="Ridge", repeats=2, seeds=2,
+            bootstrap=4,
+        )  # fmt: skip
     told, drawn = report(found)
     return told, drawn, page(told, drawn)
 

@@ -11,7 +11,7 @@ import pytest
 from groundstate.errors import DataError
 from groundstate.report import page, report, report_schema, study, survey, validate
 
-QUICK: Any = {"seeds": 2, "bootstrap": 3}
+QUICK: Any = {"seeds": 2, "bootstrap": 3, "repeats": 1}
 
 
 def _classes(k: int, n: int) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def test_copies_of_a_row_stay_on_one_side() -> None:
     table = data.load("iris")
     twice = table.take(np.repeat(np.arange(table.n_rows), 2))
     for design in ("holdout", "nested"):
-        found = study(twice, models="dummy", design=design)
+        found = study(twice, models="dummy", design=design, repeats=1)
         for train, test in found.design.sides:
             known = set(twice.features.take(train).frame.rows())
             assert not known & set(twice.features.take(test).frame.rows())
@@ -61,7 +61,7 @@ def test_choice_uses_training_rows_only() -> None:
 
 def test_test_rows_are_opened_once_and_every_look_is_logged(iris: Study) -> None:
     assert iris.ledger["log"] == ["report"] and iris.ledger["looks"] == 1
-    nested = study("iris", models="dummy", design="nested", folds=3)
+    nested = study("iris", models="dummy", design="nested", folds=3, repeats=1)
     assert nested.ledger["log"] == ["outer fold 1", "outer fold 2", "outer fold 3"]
 
 
@@ -129,7 +129,7 @@ def test_fingerprint_follows_the_content() -> None:
 
 def test_stages_are_told_and_timed() -> None:
     said: list[str] = []
-    found = study("iris", models="dummy", progress=said.append)
+    found = study("iris", models="dummy", repeats=1, progress=said.append)
     assert said == list(found.seconds)
     assert any("rows in turn, once" in stage for stage in said)
 
@@ -146,7 +146,9 @@ def test_settings_are_checked_before_the_work() -> None:
 def test_target_with_missing_values_sets_rows_aside() -> None:
     rng = np.random.default_rng(1)
     y = np.where(np.arange(80) % 8 == 0, np.nan, rng.normal(size=80))
-    found = study({"x": rng.normal(size=80), "y": y}, "y", models="Ridge", seeds=0, bootstrap=0)
+    found = study(
+        {"x": rng.normal(size=80), "y": y}, "y", models="Ridge", repeats=1, seeds=0, bootstrap=0
+    )
     assert found.table.n_rows == 70
     assert "missing_target" in {finding.code for finding in found.findings}
 

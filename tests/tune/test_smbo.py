@@ -23,6 +23,7 @@ from groundstate.tune import (
 )
 from groundstate.tune.cube import Cube
 from groundstate.tune.process import Prior, Process, _Objective, fit_process
+from groundstate.tune.rounds import standardise
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 F = optuna.distributions.FloatDistribution
@@ -230,6 +231,28 @@ def test_mixed_discrete_space_repeats_nothing() -> None:
     assert study.best_value == 0.0
     tried = [tuple(t.params.values()) for t in study.trials[5:]]
     assert len(set(tried)) == len(tried)
+
+
+def test_standardised_risks_keep_order_and_forget_units() -> None:
+    r = np.random.default_rng(0).lognormal(sigma=2.0, size=31)
+    y = standardise(r)
+    assert (np.argsort(y) == np.argsort(r)).all()
+    assert y.mean() == pytest.approx(0, abs=1e-12) and y.std() == pytest.approx(1)
+    np.testing.assert_allclose(standardise(7.0 + 1e3 * r), y, atol=1e-9)
+    better = r <= np.median(r)  # of which the proportions stay
+    steps, told = np.diff(np.sort(r[better])), np.diff(np.sort(y[better]))
+    np.testing.assert_allclose(told / told.sum(), steps / steps.sum(), atol=1e-12)
+    assert (standardise(np.full(4, 0.3)) == 0).all()
+    assert np.isfinite(standardise(np.array([1.0, 1.0, 1.0, 5.0]))).all()
+
+
+def test_one_diverging_setting_does_not_set_the_scale() -> None:
+    def objective(trial: Any) -> float:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        return (x - 0.6) ** 2 if x < 0.9 else 1e6
+
+    found = [search(SMBOSampler(seed=s), objective, 20).best_value for s in range(4)]
+    assert max(found) < 1e-3
 
 
 def test_failed_and_pruned_trials_count() -> None:

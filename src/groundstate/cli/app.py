@@ -214,16 +214,42 @@ def compare(
 
 @app.command()
 def board(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder with runs inside.")] = ".",
+    folder: Annotated[
+        str, typer.Argument(metavar="DIR", help="Folder of labels and submissions, or of runs.")
+    ] = ".",
+    labels: Annotated[
+        str | None, typer.Option("--labels", help="Table with the truth; usually DIR/test.csv.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Its column; the last by default.")
+    ] = None,
+    metric: Metric = None,
+    mechanism: Annotated[
+        str, typer.Option("--mechanism", help="What submissions are told: full, ladder or split.")
+    ] = "full",
+    reveal: Annotated[
+        bool, typer.Option("--reveal", help="Show all scores on the page, at the end.")
+    ] = False,
+    final: Annotated[
+        bool, typer.Option("--final", help="Rank on DIR/fresh.csv by DIR/fresh/NAME.csv, once.")
+    ] = False,
+    level: Level = 0.95,
     seed: Seed = 0,
     device: Device = None,
     json: Json = False,
     no_progress: Quiet = False,
 ) -> None:
-    """Rank the runs under a folder by their score on judged rows, with intervals."""
+    """Rank submissions by hidden labels, with intervals; without labels, rank the runs in a folder.
+
+    DIR holds test.csv (the truth) and submissions/NAME.csv (one prediction for each of its rows).
+    Every look is written to DIR/board.ledger.jsonl, the page to show is DIR/board.html.
+    """
     from groundstate.cli.books import board as run
 
-    run(folder, json)
+    run(
+        folder, json, labels, target=target, metric=metric, mechanism=mechanism,
+        reveal=reveal or None, final=final, level=level, seed=seed,
+    )  # fmt: skip
 
 
 @app.command()

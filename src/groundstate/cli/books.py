@@ -10,9 +10,9 @@ from groundstate.cli.screen import Screen
 from groundstate.errors import DataError
 from groundstate.evaluate import metric as metric_named
 from groundstate.evaluate.ledger import Ledger
+from groundstate.evaluate.looks import BLIND
+from groundstate.evaluate.submissions import Contest, find_labels, judge_folder
 from groundstate.report.numbers import plain, show, show_range
-
-BLIND = "Looks made elsewhere, without this file, are not counted."
 
 
 def ledger(path: str, metric: str | None, level: float, json: bool) -> None:
@@ -70,15 +70,21 @@ def ledger(path: str, metric: str | None, level: float, json: bool) -> None:
     screen.show(grid, f"\n{BLIND}{words}")
 
 
-def board(folder: str, json: bool) -> None:
-    """Rank the runs under a folder, each table by itself."""
+def board(folder: str, json: bool, labels: str | None = None, **options: Any) -> None:
+    """Rank the submissions of a folder that holds labels, or else the runs under it."""
     screen = Screen(json)
     root = Path(folder)
     if not root.is_dir():
         raise DataError(f"there is no folder {folder!r}")
+    if labels is not None or find_labels(root) is not None or (root / "submissions").is_dir():
+        _contest(screen, judge_folder(root, labels=labels, **options))
+        return
     entries = sorted(filter(None, map(_entry, root.rglob("report.json"))), key=_rank)
     if not entries:
-        raise DataError(f"there is no report.json under {folder!r}; fit and assess write one")
+        raise DataError(
+            f"{folder!r} holds neither labels with submissions (test.csv and submissions/name.csv) "
+            "nor a report.json, as fit and assess write it"
+        )
     _tie(entries)
     screen.data(plain(entries))
     from rich.table import Table
@@ -92,6 +98,63 @@ def board(folder: str, json: bool) -> None:
             show(e["value"], e["metric"]), show_range(e["lo"], e["hi"], e["metric"]), e["run"],
         )  # fmt: skip
     screen.show(grid, "\n≈ the interval reaches that of the best run on the same rows")
+
+
+def _contest(screen: Screen, found: Contest) -> None:
+    from rich.table import Table
+
+    board = found.board
+    answers, name = board.answers, board.metric
+    screen.data(
+        plain(
+            {
+                "metric": name,
+                "mechanism": board.mechanism,
+                "level": board.level,
+                "looks": found.looks,
+                "places": [_place(p, answers.get(p.name)) for p in found.places],
+                "refused": [{"file": k, "reason": v} for k, v in found.refused.items()],
+                "final": None if found.final is None else [_place(p) for p in found.final],
+                "ledger": str(found.ledger),
+                "page": str(found.page),
+            }
+        )
+    )
+    for title, places in (("", found.places), ("on fresh labels", found.final)):
+        if places is None:
+            continue
+        grid = Table(box=None, pad_edge=False, header_style="bold", title=title or None)
+        for column in ("rank", "name", "told", name, "interval", "group"):
+            grid.add_column(column)
+        for p in places:
+            low, high = p.ranks
+            told = answers[p.name] if places is found.places else None
+            grid.add_row(
+                f"{low}" if low == high else f"{low}-{high}", p.name, show(told, name),
+                show(p.score.estimate, name), show_range(p.score.low, p.score.high, name),
+                str(p.group),
+            )  # fmt: skip
+        screen.show(grid)
+    screen.show(
+        "",
+        f"{found.looks} submissions so far; ranks and intervals hold for all at once "
+        f"({board.level:.0%}), one group cannot be told apart",
+        *(f"left out: {reason}" for reason in found.refused.values()),
+        f"page: {found.page}   ledger: {found.ledger}",
+    )
+
+
+def _place(place: Any, answer: float | None = None) -> dict[str, Any]:
+    told = {} if answer is None else {"answer": answer}
+    return {
+        "name": place.name,
+        "ranks": list(place.ranks),
+        "group": place.group,
+        **told,
+        "value": place.score.estimate,
+        "lo": place.score.low,
+        "hi": place.score.high,
+    }
 
 
 def _entry(path: Path) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from groundstate.data import Table, read
 from groundstate.errors import DataError
 from groundstate.evaluate import metric as metric_named
 from groundstate.evaluate.compare_paired import compare as compare_losses
+from groundstate.evaluate.prediction_files import is_predictions, read_predictions, truth_of
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.verdicts import losses
 from groundstate.report.numbers import plain
@@ -37,8 +38,7 @@ def compare(
     measure = metric_named(metric, task)
     if measure.task != task:
         raise DataError(f"{measure.name} is a metric for {measure.task}, the task is {task}")
-    classes = np.unique(source.y) if task == "classification" else None
-    truth = source.y.astype(np.float64) if classes is None else np.searchsorted(classes, source.y)
+    truth, classes = truth_of(source)
     answers = {path: _answers(path, table, source, classes, device) for path in (a, b)}
     wrong = [losses(measure, truth, said) for said in answers.values()]
     cluster = None if groups is None else source.values(groups)
@@ -69,34 +69,13 @@ def compare(
 def _answers(
     path: str, table: str, source: Table, classes: NDArray[Any] | None, device: str | None
 ) -> Prediction:
-    if Path(path).suffix.lower() in (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow"):
-        return _from_file(path, source, classes)
+    if is_predictions(path):
+        return read_predictions(path, source.n_rows, str(source.target), classes)
     model = load_model(path, device)
     if not hasattr(model, "predict"):
         raise DataError(f"{path!r} holds a model that does not predict")
     rows = source if type(model).__name__ == "TablePredictor" else rows_for(model, table)
     return Prediction.of(model, rows, classes)
-
-
-def _from_file(path: str, source: Table, classes: NDArray[Any] | None) -> Prediction:
-    found = read(path)
-    if found.n_rows != source.n_rows:
-        raise DataError(f"{path!r} has {found.n_rows} predictions for {source.n_rows} rows")
-    name = str(source.target) if source.target in found.columns else found.columns[0]
-    values = found.with_target(name).y if found.n_columns > 1 else found.values(name)
-    if classes is None:
-        return Prediction(np.asarray(values, np.float64))
-    text = [str(label) for label in classes]
-    said = [str(value) for value in values.tolist()]
-    unknown = sorted(set(said) - set(text))
-    if unknown:
-        raise DataError(f"{path!r} predicts {unknown[0]!r}, which is no class of the target")
-    codes = np.array([text.index(value) for value in said], np.intp)
-    shares = [f"p({label})" for label in text]
-    table = None
-    if all(column in found.columns for column in shares):
-        table = np.stack([np.asarray(found.values(c), np.float64) for c in shares], 1)
-    return Prediction(codes, table, table, classes)
 
 
 __all__ = ["compare"]

@@ -93,6 +93,15 @@ class BlockUpdate:
         )  # fmt: skip
         return torch.from_numpy(self.pulls)
 
+    def columns_of(self, awake: NDArray[Any], lr: Tensor | None) -> NDArray[Any]:
+        """Count the steps of members awake (K, P); the scalars of each.  # (K, P, 12)"""
+        table = np.empty((*awake.shape, self.columns.shape[1]), self.theta.dtype)
+        for k, row in enumerate(awake):
+            self.steps += row
+            self._fill(None if lr is None else lr[k])
+            table[k] = self.columns
+        return table
+
     def _fill(self, lr: Tensor | None) -> None:
         """The scalars of this step, computed in double precision."""
         opt, c = self.optimizer, self.columns

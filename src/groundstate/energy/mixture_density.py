@@ -186,6 +186,12 @@ def _trunk(d: int, sizes: Sequence[int], activation: str, generator: torch.Gener
     if not sizes:
         return nn.Identity()
     net = MLP(d, sizes[:-1], sizes[-1], activation, init="lecun", generator=generator)
+    first = next(layer for layer in net.layers if isinstance(layer, nn.Linear))
+    with torch.no_grad():
+        # units that turn at different places see all of the inputs from the start, and inputs that
+        # do not matter disturb small weights less
+        first.weight.mul_(0.5)
+        first.bias.copy_(torch.rand(len(first.bias), generator=generator) - 0.5)
     return nn.Sequential(*net.layers, make_activation(activation))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any, Literal
 
 import numpy as np
@@ -19,13 +18,21 @@ from numpy.typing import NDArray
 
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
+from groundstate.evaluate.board_page import (
+    REVEALED,
+    TOLD,
+    answers_table,
+    page,
+    paragraph,
+    ranked_table,
+)
 from groundstate.evaluate.intervals import Resampled
 from groundstate.evaluate.intervals import interval as score_interval
 from groundstate.evaluate.ledger import Ledger, rows_id
 from groundstate.evaluate.many import Ranking, rank_draws
 from groundstate.evaluate.metrics import metric as metric_named
 from groundstate.evaluate.predictions import Prediction
-from groundstate.math.stats.interval import Interval
+from groundstate.math.stats.interval import Interval, checked_level
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -41,6 +48,7 @@ class Place:
     ----------
     name : str
     score : Interval
+        At a level that makes the intervals of all places hold at once.
     ranks : (int, int)
         First and last rank it may have, all places at once.
     group : int
@@ -71,6 +79,8 @@ class Board:
     step : standard errors that a gain must exceed on the ladder, or ``"simultaneous"``
     public : share of public rows of ``"split"``
     ledger : where every look is written down
+    level : confidence of all intervals and ranks together
+    looked : how many submissions were judged on these labels in all, where more than are here
 
     Examples
     --------
@@ -90,12 +100,14 @@ class Board:
     ledger: Ledger | None = None
     random_state: Key | RandomState = 0
     level: float = 0.95
+    looked: int = 0
 
     def __post_init__(self) -> None:
         if self.mechanism not in MECHANISMS:
-            raise ValueError(
+            raise DataError(
                 f"mechanism must be one of {', '.join(MECHANISMS)}, got {self.mechanism!r}"
             )
+        checked_level(self.level)
         self._metric = metric_named(self.metric)
         self._y: NDArray[Any] = np.asarray(self.y_test)
         if self._y.ndim != 1 or len(self._y) < 10:
@@ -104,6 +116,7 @@ class Board:
         self._shown: dict[str, float] = {}
         self._truth: NDArray[Any] | None = None
         self._final: Ranking | None = None
+        self._fresh: tuple[NDArray[Any], dict[str, Prediction]] = np.empty(0), {}
         self._key = Key.of(self.random_state)
         everything = np.arange(len(self._y))
         self._public: Rows = everything
@@ -141,6 +154,16 @@ class Board:
         return shown
 
     @property
+    def test_id(self) -> str:
+        """The hash under which the ledger knows the labels."""
+        return self._id
+
+    @property
+    def answers(self) -> dict[str, float]:
+        """What every submission was told, in the order of submission."""
+        return dict(self._shown)
+
+    @property
     def best_shown(self) -> float:
         """The best answer given so far."""
         if not self._shown:
@@ -153,20 +176,17 @@ class Board:
         return self._ranking(self._said, self._private)
 
     def places(self) -> list[Place]:
-        """The board: ranked, with intervals, and ties grouped."""
-        found = self.ranking()
-        group, head, out = 0, 0, []
-        for i, name in enumerate(found.names):
-            if i and found.separated[i, head]:
-                group, head = group + 1, i
-            said = self._said[name].take(self._private)
-            assert self._truth is not None
-            truth = self._truth[self._private]
-            score = score_interval(
-                self._metric, truth, said, level=self.level, key=self._key.fold("interval", name)
-            )
-            out.append(Place(name, score, found.ranks[i], group + 1))
-        return out
+        """The board: ranked, with intervals that hold for all submissions at once, ties grouped."""
+        said = {name: p.take(self._private) for name, p in self._said.items()}
+        assert self._truth is not None or not said
+        truth = None if self._truth is None else self._truth[self._private]
+        return self._places(self.ranking(), said, truth, self._looks)
+
+    def final_places(self) -> list[Place]:
+        """As :meth:`places`, on the fresh labels."""
+        if self._final is None:
+            raise DataError("there are no fresh labels yet; pass them to final")
+        return self._places(self._final, self._fresh[1], self._fresh[0], len(self._fresh[1]))
 
     def final(self, y_fresh: Any, predictions: Mapping[str, Any]) -> Ranking:
         """Rank once more on labels nobody has seen; this works one time."""
@@ -182,25 +202,54 @@ class Board:
         truth = next(iter(fresh.values()))[0]
         said = {name: p for name, (_, p) in fresh.items()}
         self._final = self._ranking(said, np.arange(len(truth)), truth)
+        self._fresh = truth, said
         return self._final
 
-    def to_html(self) -> str:
-        """The board as one page that needs nothing else."""
-        rows = "".join(
-            f"<tr><td>{p.ranks[0]}{'' if p.ranks[0] == p.ranks[1] else f'–{p.ranks[1]}'}</td>"
-            f"<td>{escape(p.name)}</td><td>{p.score.estimate:.4f}</td>"
-            f"<td>{p.score.low:.4f} to {p.score.high:.4f}</td><td>{p.group}</td></tr>"
-            for p in self.places()
-        )
-        told = {
-            "full": "Every submission was told its score on all rows, so the first place is too good.",
-            "ladder": "Answers moved only for gains that chance does not explain.",
-            "split": "Answers came from public rows; this table is from private ones.",
-        }[self.mechanism]
-        return _PAGE.format(
-            metric=escape(self._metric.title), told=told, rows=rows, n=len(self._private),
-            count=self.n_submissions,
-        )  # fmt: skip
+    def to_html(self, reveal: bool | None = None) -> str:
+        """The board as one page that needs nothing else.
+
+        Parameters
+        ----------
+        reveal : show scores with intervals and not only what submissions were told; by default
+            with ``mechanism="full"`` alone, since otherwise the page would give away what the
+            mechanism keeps
+        """
+        open_ = self.mechanism == "full" if reveal is None else reveal
+        if open_:
+            rows, told, n = ranked_table(self.places()), REVEALED, len(self._private)
+        else:
+            rows = answers_table(self._shown, self._metric.greater_is_better)
+            told, n = TOLD, len(self._public)
+        head = f"{self.n_submissions} submissions by {self._metric.title} on {n} rows."
+        parts = [paragraph(f"{head} {told[self.mechanism]}"), rows]
+        if open_:
+            parts.append(paragraph(_GROUPS))
+        if self._final is not None:
+            parts += [
+                "<h2>On fresh labels</h2>",
+                ranked_table(self.final_places()),
+                paragraph("Nobody had seen these labels, so that nothing could be fitted to them."),
+            ]
+        return page("Leaderboard", parts)
+
+    @property
+    def _looks(self) -> int:
+        """Submissions judged, those that are gone included."""
+        return max(len(self._said), self.looked)
+
+    def _places(
+        self, found: Ranking, said: Mapping[str, Prediction], truth: Any, looks: int
+    ) -> list[Place]:
+        group, head, out = 0, 0, []
+        level = 1 - (1 - self.level) / max(1, looks)
+        for i, name in enumerate(found.names):
+            if i and found.separated[i, head]:
+                group, head = group + 1, i
+            score = score_interval(
+                self._metric, truth, said[name], level=level, key=self._key.fold("interval", name)
+            )
+            out.append(Place(name, score, found.ranks[i], group + 1))
+        return out
 
     def _score(self, said: Prediction, rows: Rows) -> float:
         assert self._truth is not None
@@ -220,7 +269,7 @@ class Board:
 
     def _reach(self) -> float:
         if self.step == "simultaneous":
-            return float(scipy.stats.norm.isf(0.05 / max(1, len(self._said))))
+            return float(scipy.stats.norm.isf(0.05 / max(1, self._looks)))
         return float(self.step)
 
     def _error(self, truth: NDArray[Any], a: Prediction, b: Prediction) -> float:
@@ -258,21 +307,9 @@ def _constant(truth: NDArray[Any], like: Prediction) -> Prediction:
     return Prediction(np.full(len(truth), share.argmax()), table, table, like.classes)
 
 
-_PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Leaderboard</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 48rem; margin: 2rem auto; padding: 0 1rem; }}
-table {{ border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }}
-th, td {{ text-align: left; padding: .35rem .6rem; border-bottom: 1px solid #8884; }}
-</style>
-<h1>Leaderboard</h1>
-<p>{count} submissions by {metric} on {n} rows. {told}</p>
-<table><thead><tr><th>Rank</th><th>Name</th><th>Score</th><th>Interval</th><th>Group</th></tr></thead>
-<tbody>{rows}</tbody></table>
-<p>Places of one group cannot be told apart from the first of the group.</p>
-</html>
-"""
+_GROUPS = (
+    "Places of one group cannot be told apart from the first of the group. Intervals and ranks hold "
+    "for all submissions at once."
+)
 
 __all__ = ["Board", "Place"]

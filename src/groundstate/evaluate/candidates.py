@@ -14,12 +14,13 @@ DUMMY = "dummy"
 ROLES = {"classification": "classifier", "regression": "regressor"}
 _SMALL, _MIDDLE = 20_000, 200_000
 
-# one of each kind, with the most rows it is tried on unasked: linear, boosted trees, kernel,
-# neighbours, a small network
+# one of each kind, with the most rows it is tried on unasked: linear, boosted trees, a forest,
+# kernel, neighbours, a small network
 AUTO: dict[str, dict[str, int | None]] = {
     "classification": {
         "LogisticRegression": None,
         "HistGradientBoostingClassifier": None,
+        "RandomForestClassifier": _SMALL,
         "SVC": _SMALL,
         "KNeighborsClassifier": _SMALL,
         "MLPClassifier": _MIDDLE,
@@ -27,6 +28,7 @@ AUTO: dict[str, dict[str, int | None]] = {
     "regression": {
         "Ridge": None,
         "HistGradientBoostingRegressor": None,
+        "RandomForestRegressor": _SMALL,
         "KNeighborsRegressor": _SMALL,
         "MLPRegressor": _MIDDLE,
     },

@@ -47,12 +47,12 @@ def r2(y: Any, f: Any, form: Literal["residual", "explained", "pearson"] = "resi
     [0.852632, 0.852632, 0.852632]
     """
     a, b = _pair(y, f)
-    spread = a - a.mean()
-    if not np.ptp(a) > 0:
+    if a[0] == a[-1] and not np.ptp(a) > 0:
         warnings.warn("R² of a constant y is not defined", Unreliable, stacklevel=2)
         return float("nan")
     if form == "residual":
         return float(r2_score(a, b))
+    spread = a - a.mean()
     if form == "explained":
         return float(((b - a.mean()) ** 2).sum() / (spread**2).sum())
     if form == "pearson":

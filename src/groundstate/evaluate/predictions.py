@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from groundstate.errors import DataError
 from groundstate.evaluate.rows import Floats
@@ -109,8 +110,13 @@ class Prediction:
 
     @classmethod
     def assemble(cls, parts: list[tuple[NDArray[np.intp], Prediction]], n: int) -> Prediction:
-        """Answers for N rows from answers for parts of them; rows in no part stay zero."""
+        """Answers for N rows from answers for parts of them; rows in no part stay zero.
+
+        Where not every part has probabilities, the scores that rank rows come on several scales
+        (distances here, probabilities there), so each part gives the rank of a row among its own.
+        """
         first = parts[0][1]
+        scaled = all(part.probability is not None for _, part in parts)
 
         def blank(name: str) -> Floats | None:
             said = [getattr(part, name) for _, part in parts]
@@ -122,7 +128,9 @@ class Prediction:
             for name in ("values", "probability", "ranking"):
                 target = getattr(whole, name)
                 if target is not None:
-                    target[rows] = getattr(part, name)
+                    said = getattr(part, name)
+                    ranked = name == "ranking" and not scaled
+                    target[rows] = rankdata(said, axis=0) / (len(said) + 1) if ranked else said
         return whole
 
 

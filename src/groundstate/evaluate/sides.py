@@ -108,7 +108,9 @@ class Side:
             for name, base in baselines(q.task).items()
         }
 
-    def outer(self, i: int, train: NDArray[np.intp], test: NDArray[np.intp]) -> Outer:
+    def outer(
+        self, i: int, per_repeat: int, train: NDArray[np.intp], test: NDArray[np.intp]
+    ) -> Outer:
         """One outer fold: the whole recipe on one side, one look at the other."""
         import warnings
 
@@ -119,7 +121,9 @@ class Side:
             made = self.develop(train, None, f"outer {i}", 1, INNER, spare=False)
             held = HeldRows(self.question.X, self.question.y, test)
             models = {**self.bases(train), RECIPE: made.model}
-            rows, _ = held.look(f"outer fold {i + 1}")
+            again, fold = divmod(i, per_repeat)
+            words = f"outer fold {fold + 1}" + (f", repeat {again + 1}" if again else "")
+            rows, _ = held.look(words)
             said = {n: Prediction.of(m, rows, self.question.classes) for n, m in models.items()}
         return Outer(made.chosen, said, held.looks)
 
@@ -142,7 +146,7 @@ def judged_in_turn(
     while done < design.repeats:
         before = time.monotonic()
         part = list(enumerate(design.sides))[done * k : (done + chunk) * k]
-        found += Parallel(n_jobs=n_jobs)(delayed(side.outer)(i, *pair) for i, pair in part)
+        found += Parallel(n_jobs=n_jobs)(delayed(side.outer)(i, k, *pair) for i, pair in part)
         done += chunk
         if left is not None and left() < time.monotonic() - before:
             break

@@ -94,7 +94,7 @@ class _Statistics(_Training):
                     p.grad += g
             objective = objective + penalty.detach()
         if self.feed.sharded:
-            self._reduce_gradients()
+            self.shards.gradients(self.joint)
         if self.settings.clip_norm is not None:
             torch.nn.utils.clip_grad_norm_(self.theta, self.settings.clip_norm)
         if self.settings.optimizer is sgd:  # the same arithmetic without the bookkeeping

@@ -113,9 +113,7 @@ class EvidenceUpdates:
             )
         return history
 
-    def _evidence(
-        self, rows: _Directions, alpha: float, lam: float, m: F64, sse: float
-    ) -> float:
+    def _evidence(self, rows: _Directions, alpha: float, lam: float, m: F64, sse: float) -> float:
         """Log marginal likelihood, with the priors of the precisions."""
         rest = len(m) - len(rows.s2)
         logdet = float(np.add.reduce(np.log(lam + alpha * rows.s2))) + rest * math.log(lam)

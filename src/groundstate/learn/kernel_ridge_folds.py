@@ -7,7 +7,7 @@ recurrence gives orthonormal :math:`V_f` and a tridiagonal :math:`T_f` of
     (A_f + \alpha)^{-1}b_f \approx V_f(T_f + \alpha)^{-1}\|b_f\|e_1
 
 for every α at once. One product with K moves all folds; a strength is done when its residual, the last
-entry of the small solution times the next off-diagonal, is below rounding of the targets. Strengths
+entry of the small solution times the next off-diagonal, is :math:`10^{-10}` of the targets. Strengths
 that do not get there while this is cheaper have a factorisation each.
 """
 
@@ -20,9 +20,10 @@ from torch import Tensor
 
 from groundstate.learn.kernel_ridge import ridge_coefficients
 
-LOOK = 8  # products before the first look at the residuals
+LOOK = 8  # products between two looks at the residuals
+MOST = 512  # products: all directions are kept
 FEW = 4  # strengths for which a factorisation each is no dearer
-EXACT = 1e-12  # residual, of the targets' norm
+EXACT = 1e-10  # residual, of the targets' norm
 
 
 @torch.no_grad()
@@ -67,7 +68,7 @@ def _lanczos(K: Tensor, y: Tensor, root: Tensor, strengths: Tensor, out: Tensor)
     b = root * y  # (F, n)
     norm = b.norm(dim=1)
     # a product reads K once from memory: about four times the time of its arithmetic
-    most = min(n, max(2 * LOOK, many * n // 48))
+    most = min(n, MOST, max(2 * LOOK, many * n // 48))
     V = K.new_empty(folds, most, n)
     V[:, 0] = b / norm.clamp_min(1e-300)[:, None]
     # the LDL factors of every T + α, and the forward substitution of |b|e₁, grow with T

@@ -148,12 +148,17 @@ class Parts:
             if not fed:
                 return
             paces = None if rates is None else rates[done : done + len(fed)]
-            given = self._given(fed, paces)
-            losses = list(self.map(_Part.__call__, self.parts, repeat(self.data), repeat(given)))
+            losses = self._losses(fed, paces)
             if paces is not None:
                 self.optimizer.pace(paces[-1])
             done += len(fed)
-            yield fed, torch.cat(losses, 1)
+            yield fed, losses
+
+    def _losses(self, fed: list[Fed], paces: Tensor | None) -> Tensor:
+        """Do the steps; their losses.  # (K, P)"""
+        given = self._given(fed, paces)
+        losses = list(self.map(_Part.__call__, self.parts, repeat(self.data), repeat(given)))
+        return torch.cat(losses, 1)
 
     def _given(self, fed: list[Fed], paces: Tensor | None) -> list[_Given]:
         rates = [None] * len(fed) if paces is None else list(paces)

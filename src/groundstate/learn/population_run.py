@@ -27,6 +27,7 @@ from groundstate.learn.population_dense import Objective, dense_program
 from groundstate.learn.population_each import Each
 from groundstate.learn.population_feed import Fed, PopulationFeed
 from groundstate.learn.population_parts import Parts
+from groundstate.learn.population_steps import parts_of
 from groundstate.learn.population_stop import Judged, Plateaus, Validation
 from groundstate.learn.schedules import resolve
 from groundstate.learn.trainer import Stochastic
@@ -118,7 +119,7 @@ class PopulationRun:
         targets = self.plateaus.targets
         if dense is not None and dense.compiled:
             rows = min(self.feed.n, self.solver.batch_size or self.feed.n)
-            self.together = Parts(dense, optimizer, ridge, lasso, names, dict(self.data), rows)
+            self.together = parts_of(dense, optimizer, ridge, lasso, names, dict(self.data), rows)
             return None
 
         def loss(params: Any, buffers: Any, batch: Any, weight: Any) -> Tensor:

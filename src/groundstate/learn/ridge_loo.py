@@ -97,6 +97,11 @@ class RidgePath:
         W = self.spectrum[2] @ (self._gain([alpha]) * self._cross)
         return W, self.centred[3] - self.centred[2] @ W
 
+    def is_exact(self, alpha: float) -> bool:
+        """Whether eigenvalues are near enough to one another to keep ten digits of a solution."""
+        s = self.spectrum[0]
+        return len(self.X) >= self.X.shape[1] and bool(s[0] + alpha >= 1e-5 * (s[-1] + alpha))
+
     def solutions(self, alphas: Sequence[float]) -> tuple[Tensor, Tensor]:
         """The same for many strengths, ``(A, p, m)`` and ``(A, m)``."""
         W = self.spectrum[2] @ (self._gain(alphas).T[:, :, None] * self._cross)

@@ -336,10 +336,12 @@ def best_cut(
         w_all, b_all = weight_of(rule.kind, work.total), work.total[1]
         for t in range(d):
             j = _drawn(rule, order, t, seed)
+            if hi - lo == 2 and cols.codes[j][rows[lo]] == cols.codes[j][rows[lo + 1]]:
+                continue  # two equal rows
             tried += fast_column(cols.codes[j], j, cols.n_bins[j], rows, lo, hi, work.stats, w_all,
                                  b_all, rule.least, space, cut)  # fmt: skip
-            if tried >= rule.columns:
-                break
+            if tried >= rule.columns or (tried and hi - lo == 2):
+                break  # any column that parts two rows parts them as well as the next
         if rule.kind == GINI and cut.place[0] >= 0:
             cut.number[0] = 2 * cut.number[0] - 2 * b_all + w_all
         return

@@ -210,7 +210,7 @@ def gibbs_sweep(x: Tensor, W: Tensor, b: Tensor, c: Tensor, seeds: tuple[int, in
     if z is None:
         z = _plain(x, W, c, high).to(torch.bfloat16)
     back = _rounded(z, turned, W, b, low)
-    return (_plain(z, turned, b, low) if back is None else back) > 0
+    return _plain(z, turned, b, low) > 0 if back is None else back.view(torch.int16) != 0
 
 
 __all__ = ["gibbs_sweep"]

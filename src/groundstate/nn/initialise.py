@@ -99,9 +99,11 @@ def init_(
 
 def linear(d_in: int, d_out: int, bias: bool = True) -> nn.Linear:
     """A linear layer on torch's default device whose values are not set yet and cost no draw."""
-    layer: nn.Linear = nn.utils.skip_init(
-        nn.Linear, d_in, d_out, bias=bias, device=torch.get_default_device()
-    )
+    layer: nn.Linear = nn.Linear.__new__(nn.Linear)  # skip_init makes it thrice, for a millisecond
+    nn.Module.__init__(layer)
+    layer.in_features, layer.out_features = d_in, d_out
+    layer.weight = nn.Parameter(torch.empty(d_out, d_in))
+    layer.register_parameter("bias", nn.Parameter(torch.empty(d_out)) if bias else None)
     return layer
 
 

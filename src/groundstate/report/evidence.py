@@ -296,7 +296,7 @@ def tuning(told: dict[str, Any]) -> Picture:
         axes.plot(at, score, "o", color=MUTED, markersize=5)
         axes.step(at, best, where="post", color=ACCENT)
         axes.set_xlabel("trial")
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.locator_params(axis="x", integer=True)
         axes.set_ylabel("validation score")
         axes.grid(axis="y", alpha=0.6)
 

@@ -83,7 +83,7 @@ class Search:
             float(search.best_score_),
             {setting: repr(space[setting]) for setting in space},
             _trials(search.cv_results_),
-            _importance(search.study_),
+            _importance(search.study_) if name == "final" else {},  # of folds nobody asks
         )
 
     def path(self, name: str) -> Path | None:

@@ -84,8 +84,11 @@ class Driver:
     def _bounds(self, slot: int) -> tuple[int, int]:
         """Where the round of a place begins and ends; it never straddles one of the sampler's."""
         batch = int(self.tune.batch)
-        startup = STARTUP if self.tune.sampler == "smbo" else 0
+        prunes = not isinstance(self.pruner, optuna.pruners.NopPruner)
+        startup = STARTUP if self.tune.sampler == "smbo" or prunes else 0
         if slot < startup:
+            if prunes:  # the first ones have nobody to be compared with but each other
+                return 0, startup
             start = slot // batch * batch
             return start, min(start + batch, startup)
         start = startup + (slot - startup) // batch * batch
@@ -116,7 +119,8 @@ class Driver:
             for trial, run in alive:
                 self._report(trial, run, report)
                 run.best = _best(run, report)
-            for trial, run in alive:
+            # the best first: those behind are judged beside them, whichever order they came in
+            for trial, run in sorted(alive, key=lambda row: row[1].risk):
                 if not last and should_prune(self.study, self.pruner, trial.number, before):
                     self._tell(trial, run, TrialState.PRUNED)
                     runs = [row for row in runs if row[0] is not trial]

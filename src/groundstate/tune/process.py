@@ -40,7 +40,7 @@ class Prior:
     @classmethod
     def of(cls, dim: int) -> Prior:
         """Lengths grow like the diagonal of the cube, the root of its dimension."""
-        return cls((math.log(0.35) + 0.5 * math.log(max(dim, 1)), 1.2))
+        return cls((math.log(0.22) + 0.5 * math.log(max(dim, 1)), 0.8))
 
 
 class Process:

@@ -75,6 +75,29 @@ def risks(study: Study, trials: list[FrozenTrial]) -> Floats:
     return np.where(finite, values, worst)
 
 
+def standardise(r: Floats) -> Floats:
+    r"""Risks as the surrogate sees them: mean 0, standard deviation 1, the worse half drawn in,
+
+    .. math:: t = \frac{r - \mathrm{med}}{\mathrm{med} - \min}, \qquad
+        y \propto t \;(t \le 0), \quad \log(1 + t) \;(t > 0) .
+
+    A setting that diverges would otherwise set the scale, and those worth comparing look alike.
+    The order stays, and so does the scale of the better half.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> standardise(np.array([1.0, 2.0, 3.0, 1000.0])).round(2).tolist()
+    [-0.79, -0.57, -0.36, 1.71]
+    """
+    middle, low = float(np.median(r)), float(r.min())
+    if middle > low:
+        t = (r - middle) / (middle - low)
+        r = np.where(t > 0, np.log1p(np.maximum(t, 0.0)), t)
+    spread = float(r.std())
+    return (r - r.mean()) / (spread if spread > 0 else 1.0)
+
+
 def _value(trial: FrozenTrial) -> float:
     if trial.state == TrialState.COMPLETE and trial.value is not None:
         return float(trial.value)
@@ -103,4 +126,4 @@ def _fits(distribution: Any, value: Any) -> bool:
         return False
 
 
-__all__ = ["SLOT", "Known", "covered", "known", "risks", "slot_of"]
+__all__ = ["SLOT", "Known", "covered", "known", "risks", "slot_of", "standardise"]

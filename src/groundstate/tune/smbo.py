@@ -21,7 +21,7 @@ from groundstate.tune.improvement import log_expected_improvement, sampled_impro
 from groundstate.tune.prior import PriorSampler
 from groundstate.tune.process import Process, fit_process
 from groundstate.tune.proposal import Proposal
-from groundstate.tune.rounds import Known, covered, known, risks, slot_of
+from groundstate.tune.rounds import Known, covered, known, risks, slot_of, standardise
 from groundstate.tune.surrogates import Ensemble, Forest, Surrogate
 
 Floats = NDArray[np.float64]
@@ -40,8 +40,9 @@ class SMBOSampler(PriorSampler):
         - \alpha\, d(\lambda, \lambda_{\mathrm{best}})\bigr), \qquad
         \mathrm{EI} = \mathbb E\max(0, r_{\mathrm{best}} - r(\lambda)) .
 
-    A surrogate predicts the risk r of every setting from the trials so far; candidates are spread
-    over the space and around the best, the tops of EI are climbed, and one candidate is drawn.
+    A surrogate predicts the risk r of every setting from the trials so far, standardised with the
+    worse half drawn in (:func:`groundstate.tune.rounds.standardise`); candidates are spread over the
+    space and around the best, the tops of EI are climbed, and one candidate is drawn.
 
     Parameters
     ----------
@@ -151,10 +152,8 @@ class SMBOSampler(PriorSampler):
         """The first k points of a round, each knowing the ones before it."""
         space = {name: axis.distribution for name, axis in zip(cube.names, cube.axes)}
         done = covered(seen.done, space)
-        r = risks(study, done)
+        y = standardise(risks(study, done))
         U = np.stack([cube.point(trial.params) for trial in done])  # (n, d)
-        spread = float(r.std())
-        y = (r - r.mean()) / (spread if spread > 0 else 1.0)
         model, theta = self._fit(cube, U, y, seen, first)
         taken = U
         if self.pending == "mean":

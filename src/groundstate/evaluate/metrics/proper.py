@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.errors import DataError, ShapeError
-from groundstate.math.stats.proportions import proportion_interval
+from groundstate.evaluate.rows import weights_of
+from groundstate.math.stats.interval import z_of
 
 Floats = NDArray[np.float64]
 Strategy = Literal["uniform", "quantile"]
@@ -45,7 +46,7 @@ class Reliability:
     high: Floats
 
 
-def brier_parts(y: Any, p: Any, bins: Any = None) -> BrierParts:
+def brier_parts(y: Any, p: Any, bins: Any = None, *, sample_weight: Any = None) -> BrierParts:
     r"""Murphy's parts of the Brier score of a binary forecast.
 
     .. math:: \frac1n\sum_b n_b(\bar p_b - \bar y_b)^2 - \frac1n\sum_b n_b(\bar y_b - \bar y)^2
@@ -56,6 +57,7 @@ def brier_parts(y: Any, p: Any, bins: Any = None) -> BrierParts:
     y : ``(n,)``, 0 or 1
     p : ``(n,)``
     bins : a number of equal bins, edges, or None for one bin per distinct p, which is exact
+    sample_weight : ``(n,)``; a weight of 2 is the row twice
 
     Examples
     --------
@@ -64,16 +66,17 @@ def brier_parts(y: Any, p: Any, bins: Any = None) -> BrierParts:
     ([0.05, 0.04, 0.24], 0.25)
     """
     truth, said = _pair(y, p)
+    w = weights_of(sample_weight, len(truth))
     if bins is None:
         place = np.unique(said, return_inverse=True)[1].reshape(-1)
     else:
         edges = np.linspace(0, 1, bins + 1) if np.ndim(bins) == 0 else np.asarray(bins, np.float64)
         place = np.clip(np.searchsorted(edges, said, side="right") - 1, 0, len(edges) - 2)
-    count = np.bincount(place).astype(np.float64)
+    count = np.bincount(place, w)
     some = count > 0
-    mean_p = np.bincount(place, said)[some] / count[some]
-    mean_y = np.bincount(place, truth)[some] / count[some]
-    share, base = count[some] / len(truth), float(truth.mean())
+    mean_p = np.bincount(place, w * said)[some] / count[some]
+    mean_y = np.bincount(place, w * truth)[some] / count[some]
+    share, base = count[some] / w.sum(), float(w @ truth / w.sum())
     return BrierParts(
         float(share @ (mean_p - mean_y) ** 2), float(share @ (mean_y - base) ** 2),
         base * (1 - base),
@@ -81,7 +84,13 @@ def brier_parts(y: Any, p: Any, bins: Any = None) -> BrierParts:
 
 
 def reliability(
-    y: Any, p: Any, n_bins: int = 15, strategy: Strategy = "uniform", level: float = 0.95
+    y: Any,
+    p: Any,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    level: float = 0.95,
+    *,
+    sample_weight: Any = None,
 ) -> Reliability:
     """Share that happened against the share foretold, by bins of the forecast, with Wilson bars.
 
@@ -89,6 +98,7 @@ def reliability(
     ----------
     y, p : ``(n,)``, 0 or 1 and probabilities
     strategy : bins of equal width, or of equal count
+    sample_weight : ``(n,)``; a weight of 2 is the row twice
 
     Examples
     --------
@@ -97,14 +107,17 @@ def reliability(
     ([0.1, 0.9], [0.0, 1.0])
     """
     truth, said = _pair(y, p)
-    place = _bins(said, n_bins, strategy)
-    count = np.bincount(place).astype(np.float64)
+    w = weights_of(sample_weight, len(truth))
+    place = _bins(said, n_bins, strategy, w)
+    count = np.bincount(place, w)
     some = count > 0
-    hits = np.bincount(place, truth)[some]
-    count, predicted = count[some], np.bincount(place, said)[some] / count[some]
-    bars = [proportion_interval(k, n, level) for k, n in zip(hits.tolist(), count.tolist())]
-    low, high = np.array([b.low for b in bars]), np.array([b.high for b in bars])
-    return Reliability(predicted, hits / count, count, low, high)
+    n: Floats = np.asarray(count[some], np.float64)
+    share, predicted = (np.bincount(place, w * v)[some] / n for v in (truth, said))
+    z = z_of(level)
+    centre, shrink = share + z * z / (2 * n), 1 + z * z / n
+    half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    low, high = np.maximum(centre - half, 0) / shrink, np.minimum((centre + half) / shrink, 1)
+    return Reliability(predicted, share, n, low, high)
 
 
 def ece(
@@ -115,6 +128,7 @@ def ece(
     norm: Literal["l1", "l2", "max"] = "l1",
     *,
     debias: bool = False,
+    sample_weight: Any = None,
 ) -> float:
     r"""Expected calibration error, :math:`\sum_b\frac{n_b}n|\bar y_b - \bar p_b|`.
 
@@ -128,6 +142,7 @@ def ece(
     y : ``(n,)`` labels: 0 and 1, or class numbers of the columns of p
     p : ``(n,)`` or ``(n, K)``
     norm : mean, root mean square or largest gap
+    sample_weight : ``(n,)``; a weight of 2 is the row twice
 
     Examples
     --------
@@ -142,13 +157,14 @@ def ece(
             y = np.asarray(y) == table.argmax(1)
             table = table.max(1)
     truth, said = _pair(y, table)
-    place = _bins(said, n_bins, strategy)
-    count = np.bincount(place).astype(np.float64)
+    w = weights_of(sample_weight, len(truth))
+    place = _bins(said, n_bins, strategy, w)
+    count = np.bincount(place, w)
     some = count > 0
     count = count[some]
-    rate = np.bincount(place, truth)[some] / count
-    gap = np.abs(rate - np.bincount(place, said)[some] / count)
-    share = count / len(truth)
+    rate = np.bincount(place, w * truth)[some] / count
+    gap = np.abs(rate - np.bincount(place, w * said)[some] / count)
+    share = count / w.sum()
     if norm == "l1":
         return float(share @ gap)
     if norm == "max":
@@ -161,16 +177,28 @@ def ece(
     return float(np.sqrt(max(0.0, float(share @ square))))
 
 
-def _bins(p: Floats, n_bins: int, strategy: str) -> NDArray[np.intp]:
+def _bins(p: Floats, n_bins: int, strategy: str, w: Floats) -> NDArray[np.intp]:
     if n_bins < 1:
         raise ValueError(f"n_bins is at least 1, got {n_bins}")
     if strategy == "uniform":
         edges = np.linspace(0, 1, n_bins + 1)
     elif strategy == "quantile":
-        edges = np.unique(np.quantile(p, np.linspace(0, 1, n_bins + 1)))
+        at = np.linspace(0, 1, n_bins + 1)
+        edges = np.unique(_quantiles(p, at, w) if (w != w[0]).any() else np.quantile(p, at))
     else:
         raise ValueError(f"strategy must be 'uniform' or 'quantile', got {strategy!r}")
     return np.searchsorted(edges[1:-1], p)  # as scikit-learn's calibration_curve
+
+
+def _quantiles(p: Floats, at: Floats, w: Floats) -> Floats:
+    """NumPy's quantiles of rows that come w times."""
+    order = np.argsort(p)
+    last = np.cumsum(w[order]) - 1  # place of the last copy of a row
+    place = at * last[-1]
+    low, high = (np.searchsorted(last, np.floor(place) + up) for up in (0, 1))
+    values = p[order]
+    a, b = values[np.minimum(low, len(p) - 1)], values[np.minimum(high, len(p) - 1)]
+    return np.asarray(a + (b - a) * (place - np.floor(place)))
 
 
 def _pair(y: Any, p: Any) -> tuple[Floats, Floats]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -171,6 +172,7 @@ def report(
     proba: Any = None,
     *,
     energy: Any = None,
+    classes: Any = None,
     sample_weight: Any = None,
 ) -> MetricReport:
     r"""Every metric of the task: scikit-learn's numbers, with intervals when printed.
@@ -181,6 +183,8 @@ def report(
     pred : predictions; may be left out when ``energy`` is given
     proba : ``(n, K)`` probabilities of the sorted labels, or ``(n,)`` of the larger of two
     energy : ``(n, K)`` energies of the sorted labels; :math:`p = \mathrm{softmax}(-e)`
+    classes : ``(K,)`` sorted labels of the columns; needed where some label does not occur in y
+        or pred
     sample_weight : ``(n,)``
 
     Examples
@@ -197,7 +201,8 @@ def report(
 
         table = np.asarray(energy, np.float64)
         proba = softmax(-table, axis=1) if proba is None else proba
-        pred = np.unique(truth)[table.argmin(1)] if pred is None else pred
+        if pred is None:
+            pred = _labels(truth, truth, table, classes)[table.argmin(1)]
     if pred is None:
         raise DataError("a report needs predictions; pass pred, or energy for energy models")
     said = np.asarray(pred)
@@ -210,12 +215,32 @@ def report(
         and (said != np.round(said)).any()
     ):  # counts predicted by a regressor
         task = "regression"
-    values = _VALUES[task](truth, said, proba, sample_weight)
+    if task in ("binary", "multiclass"):
+        labels = _labels(truth, said, proba, classes)
+        if len(labels) > 2:
+            task = "multiclass"
+        with warnings.catch_warnings():  # what a missing class leaves undefined is said so
+            warnings.simplefilter("ignore", UserWarning)
+            values = _CLASSES[task](truth, said, proba, sample_weight, labels)
+    else:
+        labels, values = None, _VALUES[task](truth, said, proba, sample_weight)
 
     def interval(name: str, level: float) -> Any:
-        return _interval(name, task, truth, said, proba, sample_weight, level)
+        return _interval(name, task, truth, said, proba, sample_weight, level, labels)
 
     return MetricReport(task, values, interval)
+
+
+def _labels(y: NDArray[Any], pred: NDArray[Any], proba: Any, classes: Any) -> NDArray[Any]:
+    """The sorted labels, one for each column of the probabilities."""
+    labels = np.unique(np.concatenate([y, pred])) if classes is None else np.asarray(classes)
+    width = np.shape(proba)[1] if np.ndim(proba) == 2 else len(labels)
+    if width != len(labels):
+        raise ShapeError(
+            f"{width} columns of probabilities for {len(labels)} labels; pass classes=, the sorted "
+            "labels of the columns"
+        )
+    return labels
 
 
 def _second(proba: Any) -> NDArray[Any]:
@@ -223,12 +248,11 @@ def _second(proba: Any) -> NDArray[Any]:
     return p[:, 1] if p.ndim == 2 else p
 
 
-def _binary(y: Any, pred: Any, proba: Any, w: Any) -> dict[str, float]:
+def _binary(y: Any, pred: Any, proba: Any, w: Any, labels: Any) -> dict[str, float]:
     from sklearn import metrics as sk
 
     from groundstate.evaluate.metrics.proper import ece
 
-    labels = np.unique(np.concatenate([y, pred]))
     top = labels[-1]
     options = {"sample_weight": w}
     nan = {**options, "pos_label": top, "zero_division": np.nan}
@@ -244,15 +268,19 @@ def _binary(y: Any, pred: Any, proba: Any, w: Any) -> dict[str, float]:
         both = len(np.unique(y)) == 2
         found |= {
             "roc_auc": sk.roc_auc_score(y, p, **options) if both else math.nan,
-            "average_precision": sk.average_precision_score(y, p, pos_label=top, **options),
-            "log_loss": sk.log_loss(y, np.stack([1 - p, p], 1), labels=labels, **options),
+            "average_precision": sk.average_precision_score(y, p, pos_label=top, **options)
+            if (y == top).any()
+            else math.nan,
+            "log_loss": sk.log_loss(y, np.stack([1 - p, p], 1), labels=labels, **options)
+            if len(labels) == 2
+            else math.nan,
             "brier": sk.brier_score_loss(y, p, pos_label=top, **options),
-            "ece": ece((y == top).astype(float), p),
+            "ece": ece((y == top).astype(float), p, sample_weight=w),
         }
     return {k: float(v) for k, v in found.items()}
 
 
-def _multiclass(y: Any, pred: Any, proba: Any, w: Any) -> dict[str, float]:
+def _multiclass(y: Any, pred: Any, proba: Any, w: Any, labels: Any) -> dict[str, float]:
     from sklearn import metrics as sk
 
     from groundstate.evaluate.metrics.counts import f1_of_macros
@@ -267,7 +295,7 @@ def _multiclass(y: Any, pred: Any, proba: Any, w: Any) -> dict[str, float]:
         "f1_of_macros": f1_of_macros(y, pred, sample_weight=w),
     }
     if proba is not None:
-        found["log_loss"] = sk.log_loss(y, proba, sample_weight=w)
+        found["log_loss"] = sk.log_loss(y, proba, sample_weight=w, labels=labels)
     return {k: float(v) for k, v in found.items()}
 
 
@@ -308,9 +336,11 @@ def _mask(y: Any, pred: Any, proba: Any, w: Any) -> dict[str, float]:
     return found | {"hausdorff": float(np.mean(known)) if known else math.nan}
 
 
-_VALUES: dict[str, Callable[[Any, Any, Any, Any], dict[str, float]]] = {
+_CLASSES: dict[str, Callable[[Any, Any, Any, Any, Any], dict[str, float]]] = {
     "binary": _binary,
     "multiclass": _multiclass,
+}
+_VALUES: dict[str, Callable[[Any, Any, Any, Any], dict[str, float]]] = {
     "multilabel": _multilabel,
     "regression": _regression,
     "multivariate regression": _regression,
@@ -318,23 +348,28 @@ _VALUES: dict[str, Callable[[Any, Any, Any, Any], dict[str, float]]] = {
 }
 
 
-def _interval(name: str, task: str, y: Any, pred: Any, proba: Any, w: Any, level: float) -> Any:
-    """Wilson for accuracy, DeLong for the area, the bootstrap for other known metrics."""
-    from groundstate.evaluate.intervals import bootstrap_metric, wilson
+def _interval(
+    name: str, task: str, y: Any, pred: Any, proba: Any, w: Any, level: float, labels: Any
+) -> Any:
+    """Wilson for shares, DeLong for the area of two classes, the bootstrap for the rest."""
+    from groundstate.evaluate.intervals import interval
     from groundstate.evaluate.metrics.base import _KNOWN
+    from groundstate.evaluate.predictions import Prediction
     from groundstate.math.stats.delong import auc_interval
 
-    if task not in ("binary", "multiclass", "regression"):
+    if name not in _KNOWN or task not in ("binary", "multiclass", "regression"):
         return None
-    if name == "accuracy":
-        hits = (y == pred).astype(np.float64)
-        weight = np.ones(len(hits)) if w is None else np.asarray(w, np.float64)
-        return wilson(float(weight @ hits), float(weight.sum()), level)
     if name == "roc_auc" and w is None:
         return auc_interval(y, _second(proba), level)
-    if name not in _KNOWN:
-        return None
-    return bootstrap_metric(name, y, pred, proba, sample_weight=w, level=level, n_resamples=1999)
+    if task == "regression":
+        truth, said = y.astype(np.float64), Prediction(np.asarray(pred, np.float64))
+    else:
+        truth, table = np.searchsorted(labels, y), None
+        if proba is not None:
+            table = np.asarray(proba, np.float64)
+            table = np.stack([1 - table, table], 1) if table.ndim == 1 else table
+        said = Prediction(np.searchsorted(labels, pred), table, table, np.asarray(labels))
+    return interval(_KNOWN[name], truth, said, sample_weight=w, level=level)
 
 
 __all__ = [

@@ -43,22 +43,22 @@ def corners(key: Key, n: int) -> Rows:
     return {"x": torch.from_numpy(x).float(), "y": torch.from_numpy(y)}
 
 
-def learn_hidden(key: Key, rows: Rows, kind: str) -> list[nn.Module]:
-    """Sixteen nets 2-3-1 from as many starts."""
+def learn_hidden(key: Key, rows: Rows, kind: str, starts: int) -> list[nn.Module]:
+    """Nets 2-3-1 from so many starts."""
     found = learn_population(
         lambda generator: NetworkClassEnergy(2, 2, MLP(2, (3,), 1, kind, generator=generator)),
-        STARTS, rows, lr=RATE, epochs=STEPS, batch_size=None, seed=key,
+        starts, rows, lr=RATE, epochs=STEPS, batch_size=None, seed=key,
     )  # fmt: skip
     return [network_of(member.energy) for member in found]
 
 
-def learn_output(key: Key, rows: Rows, kind: str) -> list[nn.Module]:
-    """Sixteen single units with an activation on top; ½ is where the class changes."""
+def learn_output(key: Key, rows: Rows, kind: str, starts: int) -> list[nn.Module]:
+    """Single units with an activation on top; ½ is where the class changes."""
     data = {"x": rows["x"], "y": rows["y"].float()[:, None]}
     found = learn_population(
         lambda generator: NetworkEnergy(2, LocationHead("squared_error"), nn.Sequential(
             *MLP(2, (), 1, out_activation=kind, generator=generator).layers)),
-        STARTS, data, lr=RATE, epochs=STEPS, batch_size=None, seed=key,
+        starts, data, lr=RATE, epochs=STEPS, batch_size=None, seed=key,
     )  # fmt: skip
     return [network_of(member.energy) for member in found]
 
@@ -95,15 +95,20 @@ def activation(seed: int = 0, *, quick: bool = False) -> Result:
     gradient 0 everywhere.
 
     400 rows to learn from, 2,000 to judge; nets 2-3-1 from 16 starts, 600 full steps of Adam.
+    Quick runs have 8 starts.
     """
-    key = Key.of(seed)
+    key, starts = Key.of(seed), 8 if quick else STARTS
     ring, ring_test = circles(key.fold("ring"), 400), circles(key.fold("ring test"), 2000)
     four, four_test = corners(key.fold("xor"), 400), corners(key.fold("xor test"), 2000)
-    nets = {name: learn_hidden(key.fold("nets", name), ring, kind) for name, kind in HIDDEN.items()}
+    nets = {
+        name: learn_hidden(key.fold("nets", name), ring, k, starts) for name, k in HIDDEN.items()
+    }
     on_ring = {name: scores(found, ring_test) for name, found in nets.items()}
-    crossed = {name: learn_hidden(key.fold("xor", name), four, k) for name, k in HIDDEN.items()}
+    crossed = {
+        name: learn_hidden(key.fold("xor", name), four, k, starts) for name, k in HIDDEN.items()
+    }
     on_xor = {name: scores(found, four_test) for name, found in crossed.items()}
-    tops = {kind: learn_output(key.fold("top", kind), four, kind) for kind in ("sigmoid", "bump")}
+    tops = {k: learn_output(key.fold("top", k), four, k, starts) for k in ("sigmoid", "bump")}
     for kind, found in tops.items():
         on_xor[f"{kind} output"] = scores(found, four_test, 0.5)
     round_ones = [net for net, s in zip(nets["ReLU 3"], on_ring["ReLU 3"]) if s > 0.98]

@@ -44,6 +44,7 @@ def condition(seed: int = 0, *, quick: bool = False) -> Result:
     them, and whitened rows arrive in one step.
 
     500 rows of two correlated inputs around (5, −3); steps until a millionth of the gap is left.
+    A run takes about a second; quick ones are the same.
     """
     rng = Key.of(seed).numpy()
     mix = np.array([[1.0, 0.0], [1.3 * 0.994, 1.3 * np.sqrt(1 - 0.994**2)]])

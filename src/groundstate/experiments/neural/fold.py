@@ -35,20 +35,21 @@ def fold(seed: int = 0, *, quick: bool = False) -> Result:
     weights have far fewer regions than :math:`\prod_l\sum_{j\le 2}\binom{n_l}{j}`.
 
     The folding network with D = 3 on [−½, 3]; ten nets 2-8-8-8-1 with random weights and biases, and
-    eight trained on two spirals, regions counted exactly on [−2, 2]².
+    eight trained on two spirals, regions counted exactly on [−2, 2]². Quick runs have half of the nets.
     """
-    key = Key.of(seed)
+    key, nets_each = Key.of(seed), (5, 4) if quick else (10, 8)
     counts = [linear_regions(construct.folding(3, K), (-0.5, 3.0)).count for K in (1, 2, 3)]
     upper = region_bounds(WIDTHS, 2).upper
     nets = [
-        MLP(2, WIDTHS, 1, init="torch", generator=key.fold("net", i).torch()) for i in range(10)
+        MLP(2, WIDTHS, 1, init="torch", generator=key.fold("net", i).torch())
+        for i in range(nets_each[0])
     ]
     random = [linear_regions(net, DOMAIN).count for net in nets]
     x, y = spirals(key.fold("data").numpy(), 300, 0.05)
     data = {"x": torch.from_numpy(x).float(), "y": torch.from_numpy(y)}
     learned = learn_population(
         lambda generator: NetworkClassEnergy(2, 2, MLP(2, WIDTHS, 1, generator=generator)),
-        8, data, lr=0.01, epochs=300, batch_size=None, seed=key.fold("train"),
+        nets_each[1], data, lr=0.01, epochs=300, batch_size=None, seed=key.fold("train"),
     )  # fmt: skip
     trained = [linear_regions(network_of(member.energy), DOMAIN).count for member in learned]
     claims = [

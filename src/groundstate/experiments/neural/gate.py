@@ -79,6 +79,7 @@ def gate(seed: int = 0, *, quick: bool = False) -> Result:
     Width 32, up to 100 layers, weights uniform on :math:`\pm1/\sqrt{32}`; the norm is the largest
     singular value of :math:`\partial h_T/\partial h_0`. The same with one layer repeated, a recurrent
     net, is drawn dashed.
+    A run takes about a second; quick ones are the same.
     """
     key = Key.of(seed)
     deep = {kind: norms(kind, key, shared=False) for kind in KINDS}

@@ -50,6 +50,7 @@ def implicit(seed: int = 0, *, quick: bool = False) -> Result:
     0.01. One pass in
     each of the 24 orders, or the same time in full steps; the order of an error is that of its last
     halving.
+    A run takes about a second; quick ones are the same.
     """
     g = Key.of(seed).fold("bowls").torch()
     bowls = []

@@ -30,6 +30,7 @@ def input(seed: int = 0, *, quick: bool = False) -> Result:
     Three classes, linear energies with random weights, the perceptron loss
     :math:`e_y - \min_ke_k`, 90 rows moved for 400 steps, 2,000 unseen ones; then the same loss
     lowered in θ.
+    A run takes about a second; quick ones are the same.
     """
     key = Key.of(seed)
     x, y = blobs(key.fold("train"), CENTRES, 0.5, 90)

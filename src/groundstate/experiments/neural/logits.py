@@ -37,6 +37,7 @@ def logits(seed: int = 0, *, quick: bool = False) -> Result:
     logarithm is cut, and the gradient is 0.
 
     Wrong logits ±50 to ±1000, in float32 and bfloat16. Nothing is drawn at random.
+    A run takes about a second; quick ones are the same.
     """
     sizes = torch.tensor(SIZES, dtype=torch.float64)
     s = torch.cat([sizes, -sizes])

@@ -42,9 +42,10 @@ def surfaces(seed: int = 0, *, quick: bool = False) -> Result:
     the squared error, :math:`(\sigma(s) - y)^2`, is smooth but not convex.
 
     Two clouds of 40 rows that overlap, w in [−6, 6]². Slopes and second derivatives at 500 random w;
-    convexity on 10,000 random pairs, :math:`f(\tfrac{a+b}2) \le \tfrac{f(a)+f(b)}2`.
+    convexity on 10,000 random pairs, :math:`f(\tfrac{a+b}2) \le \tfrac{f(a)+f(b)}2`;
+    2,000 in quick runs.
     """
-    key = Key.of(seed)
+    key, several = Key.of(seed), 2000 if quick else 10_000
     x, y = blobs(key.fold("data"), ((0.8, 0.5), (-0.8, -0.5)), 0.9, 40)
 
     def over(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
@@ -56,7 +57,7 @@ def surfaces(seed: int = 0, *, quick: bool = False) -> Result:
 
     g = key.fold("points").torch()
     w = EXTENT * (2 * torch.rand(500, 2, generator=g, dtype=torch.float64) - 1)
-    pairs = EXTENT * (2 * torch.rand(2, 10_000, 2, generator=g, dtype=torch.float64) - 1)
+    pairs = EXTENT * (2 * torch.rand(2, several, 2, generator=g, dtype=torch.float64) - 1)
     found: dict[str, dict[str, float]] = {}
     for name, loss in LOSSES.items():
         f = over(loss)

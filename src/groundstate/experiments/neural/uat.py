@@ -68,6 +68,7 @@ def uat(seed: int = 0, *, quick: bool = False) -> Result:
 
     sin x and sin 5x on [−π, π], 20 to 320 units; eight nets of 20 tanh units, 3,000 steps of Adam on
     256 points, the best of them. Distance of the weights' running sum from f: root mean square.
+    Quick runs train three nets.
     """
     key = Key.of(seed)
     x = torch.linspace(A, B, 256)[:, None]
@@ -85,7 +86,7 @@ def uat(seed: int = 0, *, quick: bool = False) -> Result:
             lambda generator: NetworkEnergy(1, LocationHead("squared_error"),
                                             MLP(1, (WIDTH,), 1, "tanh", init="torch",
                                                 generator=generator)),
-            8, {"x": x, "y": f(x)}, lr=0.03, epochs=3000, batch_size=None, schedule="cosine",
+            3 if quick else 8, {"x": x, "y": f(x)}, lr=0.03, epochs=3000, batch_size=None, schedule="cosine",
             seed=key.fold("train", k),
         )  # fmt: skip
         nets = sorted(

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from groundstate.errors import DataError, ShapeError
+from groundstate.errors import ShapeError
 from groundstate.learn.base import Reduction
-from groundstate.learn.losses.contract import labels, reduce
+from groundstate.learn.losses.contract import labels, probabilities, reduce
 
 ClassWeight = Tensor | Mapping[int, float] | Literal["balanced"] | None
 
@@ -82,15 +82,17 @@ def _soft(
     class_weight: ClassWeight,
     label_smoothing: float,
 ) -> Tensor:
-    if not bool((y >= 0).all()) or not bool(torch.isfinite(y).all()):
-        raise DataError("class probabilities in y must be finite and not negative")
+    probabilities(y, "cross_entropy")
     if class_weight == "balanced":
         raise ValueError("class_weight='balanced' counts labels; pass weights for soft targets")
     weight = weights_of(class_weight, None, pred, None)
     loss = functional.cross_entropy(
         pred, y.to(pred.dtype), weight, label_smoothing=label_smoothing, reduction="none"
     )
-    return reduce(loss, sample_weight, reduction)
+    share = None
+    if weight is not None:  # of one-hot targets it is the weight of the label
+        share = torch.tensordot(y.to(pred.dtype), weight, dims=([1], [0]))
+    return reduce(loss, sample_weight, reduction, share=share)
 
 
 def weights_of(
@@ -175,8 +177,7 @@ def kl_divergence(
             f"kl_divergence needs two tables (N, C, ...) of one shape, got {tuple(pred.shape)} and "
             f"{tuple(y.shape)}"
         )
-    if bool(torch.isnan(y).any()) or (not log_target and not bool((y >= 0).all())):
-        raise DataError("y must hold probabilities, or logarithms of them with log_target=True")
+    probabilities(y.exp() if log_target else y, "kl_divergence")
     terms = functional.kl_div(pred, y, reduction="none", log_target=log_target)
     return reduce(terms.sum(1), sample_weight, reduction)
 

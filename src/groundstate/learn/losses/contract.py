@@ -45,6 +45,13 @@ def reduce(
     weight = None
     if sample_weight is not None:
         weight = torch.as_tensor(sample_weight, dtype=loss.dtype, device=loss.device)
+        wrong = ~(weight >= 0)
+        if bool(wrong.any()):
+            at = wrong.nonzero()[0].tolist()
+            raise DataError(
+                f"sample_weight[{', '.join(map(str, at))}] is {weight[tuple(at)].item():g}, but "
+                "weights count rows and are at least 0; drop a row by the weight 0"
+            )
         if weight.shape != loss.shape:
             if weight.ndim != 1 or weight.shape[0] != loss.shape[0]:
                 raise ShapeError(
@@ -97,6 +104,18 @@ def labels(
     return pred.movedim(1, -1).reshape(-1, pred.shape[1]), y.reshape(-1).long()
 
 
+def probabilities(y: Tensor, name: str) -> None:
+    """Refuse targets ``(N, C, ...)`` that are no probabilities of C classes, with the first row."""
+    wrong = ~((y >= 0).all(1) & ((y.sum(1) - 1).abs() < 1e-2))  # room for half precision
+    if bool(wrong.any()):
+        at = wrong.nonzero()[0].tolist()
+        row = y.movedim(1, -1)[tuple(at)]
+        raise DataError(
+            f"the target of the loss {name!r} in row {at[0]} has the entries {row.tolist()}, whose sum "
+            f"is {row.sum().item():g}; probabilities are at least 0 and add up to 1"
+        )
+
+
 def binary(pred: Tensor, y: Tensor, name: str) -> Tensor:
     """Targets in [0, 1] in the shape of the predictions."""
     y = outputs(pred, y, name)
@@ -110,4 +129,4 @@ def binary(pred: Tensor, y: Tensor, name: str) -> Tensor:
     return y
 
 
-__all__ = ["binary", "labels", "outputs", "per_example", "reduce"]
+__all__ = ["binary", "labels", "outputs", "per_example", "probabilities", "reduce"]

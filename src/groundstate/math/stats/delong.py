@@ -45,8 +45,10 @@ def auc(y: Any, score: Any, ties: Literal["half", "strict"] = "half") -> float:
     if ties not in ("half", "strict"):
         raise ValueError(f"ties must be 'half' or 'strict', got {ties!r}")
     positive, negative = _sides(y, score)
-    if ties == "half":
-        return float(placements(positive, negative)[0].mean())
+    if ties == "half":  # the Mann-Whitney count of one ranking
+        m, n = len(positive), len(negative)
+        ranks = scipy.stats.rankdata(np.concatenate([positive, negative]))[:m]
+        return (float(ranks.sum()) - m * (m + 1) / 2) / (m * n)
     below = np.searchsorted(np.sort(negative), positive, side="left")
     return float(below.mean() / len(negative))
 
@@ -151,6 +153,10 @@ def _sides(y: Any, score: Any) -> tuple[Floats, Floats]:
         raise ShapeError(f"one score per label is needed, got {s.shape} and {labels.shape}")
     if not np.isfinite(s).all():
         raise DataError("scores must be finite to be ranked")
+    if labels.dtype.kind in "biuf" and len(labels):  # two labels need no sort
+        positive = labels == labels.max()
+        if not positive.all() and (positive | (labels == labels.min())).all():
+            return s[positive], s[~positive]
     known = np.unique(labels)
     if len(known) != 2:
         raise DataError(f"a ROC curve needs two labels, got {known.tolist()[:5]}")

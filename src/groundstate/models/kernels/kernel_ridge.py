@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
@@ -17,6 +18,7 @@ from groundstate.learn.kernel_ridge import KernelLeastSquares, RidgeNorm
 from groundstate.learn.rules.naive import Naive
 from groundstate.math.kernels import Kernel
 from groundstate.models.base import Plan
+from groundstate.models.kernels.kernel_ridge_members import kernel_ridge_members
 from groundstate.models.kernels.pairwise import ridge_kernel
 from groundstate.models.roles import EnergyRegressor
 from groundstate.registry import models
@@ -122,6 +124,16 @@ class KernelRidge(EnergyRegressor):
             solver=KernelLeastSquares(),
             penalty=RidgeNorm(np.atleast_1d(np.asarray(self.alpha, float)).tolist()),
         )
+
+    def _fit_population(
+        self,
+        X: Any,
+        y: Any,
+        weights: Any = None,
+        params: Sequence[Mapping[str, Any]] | None = None,
+    ) -> list[Self] | None:
+        """Fitted clones, one for each row of weights ``(P, N)`` and each entry of params."""
+        return kernel_ridge_members(self, X, y, weights, params)
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
         assert isinstance(energy, KernelSquaredEnergy)

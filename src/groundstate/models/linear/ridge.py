@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from groundstate.models.linear.least_squares_model import WAYS, LeastSquaresRegressor
+from groundstate.models.linear.ridge_members import ridge_members
 from groundstate.registry import models
 
 
@@ -99,6 +101,16 @@ class Ridge(LeastSquaresRegressor):
         self.random_state = random_state
         self.device = device
         self.callbacks = callbacks
+
+    def _fit_population(
+        self,
+        X: Any,
+        y: Any,
+        weights: Any = None,
+        params: Sequence[Mapping[str, Any]] | None = None,
+    ) -> list[Self] | None:
+        """Fitted clones, one for each row of weights ``(P, N)`` and each entry of params."""
+        return ridge_members(self, X, y, weights, params)
 
     def _strength(self, outputs: int) -> Any:
         if np.ndim(self.alpha) == 0:

@@ -20,7 +20,7 @@ from torch.distributions import Distribution
 from groundstate.energy.base import Energy
 from groundstate.energy.network import NetworkClassEnergy, NetworkEnergy
 from groundstate.energy.network_location import LOCATIONS, LocationHead
-from groundstate.errors import Unsupported
+from groundstate.errors import DataError, Unsupported
 from groundstate.learn import NLL, Naive, SoftMin
 from groundstate.learn.base import Batch, Rule, weighted_mean
 from groundstate.learn.network_training import Score
@@ -85,9 +85,12 @@ class NetworkClassifier(NetworkModel, ProbabilisticClassifier):
         seen = np.unique(y)
         foreign = np.setdiff1d(seen, self.classes_)
         if len(foreign) or (not self._partial and len(seen) < len(self.classes_)):
+            way = "use warm_start=False to start anew"
+            if self._partial:
+                way = "name all classes that will ever come in the first call of partial_fit"
             raise ValueError(
                 f"going on needs the same classes: the model knows {self.classes_.tolist()}, y has "
-                f"{seen.tolist()}; use warm_start=False to start anew"
+                f"{seen.tolist()}; {way}"
             )
         return np.searchsorted(self.classes_, y).astype(np.int64)
 
@@ -226,17 +229,25 @@ class NetworkRegressor(NetworkModel, EnergyRegressor):
             return LocationHead(name, m)
         if name in VALUES:
             return DistributionHead(name, m)
+        sizes = isinstance(self.loss, tuple | list | int)
+        hint = f" (layers are hidden_layer_sizes={self.loss!r})" if sizes else ""
         raise ValueError(
-            f"loss={self.loss!r} is not known; use one of {', '.join((*LOCATIONS, *VALUES))}, or a "
-            "head of groundstate.nn.heads"
+            f"loss={self.loss!r} is not known{hint}; use one of {', '.join((*LOCATIONS, *VALUES))}, "
+            "or a head of groundstate.nn.heads"
         )
 
     def _outcome(self, X: Tensor, y: Tensor, net: Callable[[int], nn.Module]) -> Energy:
         head = self._head(y.shape[1])
         if head.m != y.shape[1]:
             raise ValueError(f"the head is for {head.m} targets, y has {y.shape[1]} columns")
-        if not (head.name == "poisson" and bool((y >= 0).all())):  # as scikit-learn: any y >= 0
+        if head.name != "poisson":
             head.check(y)
+        elif bool((y < 0).any()):  # as scikit-learn: any y >= 0, also between counts
+            row, column = (y < 0).nonzero()[0].tolist()
+            raise DataError(
+                f"y[{row}, {column}] is {float(y[row, column]):g}, but loss='poisson' needs values of "
+                "at least 0; fix the target or choose another loss"
+            )
         return NetworkEnergy(X.shape[1], head, net(head.n_outputs))
 
     def _rule(self, energy: Energy) -> Rule:

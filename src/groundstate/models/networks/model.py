@@ -145,6 +145,11 @@ class NetworkModel(PopulationMixin, EnergyEstimator):
             d = X.shape[1]
             energy = self._outcome(X, y, lambda outputs: self._network(d, outputs, key))
             self._forget()
+        if self._holds_out and self.validation_fraction == 0:
+            raise ValueError(
+                "early_stopping=True watches held-out rows, but validation_fraction=0 holds out none; "
+                "use a fraction such as 0.1, or early_stopping=False"
+            )
         energy.eval()  # the state in which it answers; training switches for its own time
         total = float(len(X) if weight is None else weight.double().sum())
         rows = total * (1 - self.validation_fraction) if self._holds_out else total
@@ -235,10 +240,25 @@ class NetworkModel(PopulationMixin, EnergyEstimator):
             self.random_state = self.random_state.fold("t", self.t_)
         try:
             history = super()._run(plan, data, weight, callbacks, True)
+        except (FloatingPointError, ValueError) as error:
+            said = self._in_own_words(str(error))
+            if said == str(error):
+                raise
+            raise type(error)(said) from error
         finally:
             self.random_state = seed
         self._describe(history, plan)
         return history
+
+    def _in_own_words(self, said: str) -> str:
+        """Advice of the trainer with the names of this estimator's parameters."""
+        said = said.replace("lower lr", "lower learning_rate_init")
+        for name, advice in (
+            ("clip_norm", "set clip_norm=1.0, "),
+            ("drop_last", "drop_last=True to leave out a last batch that is too small, or "),
+        ):
+            said = said if hasattr(self, name) else said.replace(advice, "")
+        return said
 
     def _describe(self, history: History, plan: Plan) -> None:
         extra = history.extra

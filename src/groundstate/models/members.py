@@ -1,0 +1,116 @@
+"""Many fits of one regressor as one program: rows checked once, members told apart by weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from groundstate.energy.base import Energy
+from groundstate.learn.base import History
+
+F64 = NDArray[np.float64]
+
+
+class Members:
+    """Unfitted members with their settings, the checked rows, and the different weights.
+
+    Attributes
+    ----------
+    models : P unfitted estimators
+    x, y : ``(n, d)``, ``(n, m)``
+    weights : ``(F, n)``, the different rows of weights
+    of : ``(P,)``, which of them a member has
+    """
+
+    def __init__(self, models: list[Any], first: Any, x: Tensor, y: Tensor, weights: F64) -> None:
+        self.models, self.x, self.y = models, x, y
+        self._shared = {
+            name: value
+            for name, value in first.__dict__.items()
+            if name in ("n_features_in_", "feature_names_in_", "_flat_target")
+        }
+        keys: dict[bytes, int] = {}
+        self.of = np.array([keys.setdefault(row.tobytes(), len(keys)) for row in weights])
+        if len(weights) == 1:
+            self.of = np.zeros(len(models), np.int64)
+        first_of = np.unique(self.of, return_index=True)[1]
+        self.weights: F64 = weights[first_of]
+
+    @classmethod
+    def of_regressor(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        weights: Any,
+        params: Sequence[Mapping[str, Any]] | None,
+        may_differ: frozenset[str],
+    ) -> Members | None:
+        """Members of a regressor; None where they are better fitted one after the other."""
+        fixed = estimator.get_params(deep=False)
+        own = [dict(p) for p in params] if params is not None else None
+        if own is None:
+            own = [{}] * (1 if weights is None or np.ndim(weights) < 2 else len(weights))
+        if (
+            not isinstance(X, np.ndarray)
+            or X.ndim != 2
+            or any(fixed.get(name) is not None for name in ("device", "callbacks"))
+            or getattr(estimator, "_skl_callbacks", ())
+            or hasattr(estimator, "_parent_callback_ctx")
+            or any(set(p) - may_differ for p in own)
+        ):
+            return None
+        table = np.ones((1, len(X))) if weights is None else np.atleast_2d(weights)
+        table = np.ascontiguousarray(table, dtype=np.float64)
+        if len(table) not in (1, len(own)) or not (table >= 0).all() or not table.any(1).all():
+            return None
+        first = type(estimator)(**fixed)
+        try:
+            models = [type(estimator)(**{**fixed, **p}) for p in own]
+            for model in models:
+                model._validate_params()
+            x, target, attributes = first._checked(X, y)
+        except ValueError:  # each error belongs to its own fit
+            return None
+        if not isinstance(x, np.ndarray):
+            return None
+        for name, value in attributes.items():
+            setattr(first, name, value)
+        return cls(models, first, torch.from_numpy(x), torch.from_numpy(target), table)
+
+    def groups(self, *names: str) -> list[list[int]]:
+        """Members with equal values of all settings but these."""
+        found: list[tuple[dict[str, Any], list[int]]] = []
+        for at, model in enumerate(self.models):
+            settings = {k: v for k, v in vars(model).items() if k not in names}
+            for known, members in found:
+                if all(known[k] is v or _same(known[k], v) for k, v in settings.items()):
+                    members.append(at)
+                    break
+            else:
+                found.append((settings, [at]))
+        return [members for _, members in found]
+
+    def fitted(self, at: int, energy: Energy, solver: str) -> Any:
+        """Member ``at`` with its learned energy and the attributes of a fit."""
+        model = self.models[at]
+        model.__dict__.update(self._shared)
+        model.energy_ = energy
+        model.history_ = History(n_iter=1, converged=True, solver=solver, stop="closed form")
+        model.n_iter_ = 1
+        for name, value in model._learned(energy).items():
+            setattr(model, name, value)
+        return model
+
+
+def _same(a: Any, b: Any) -> bool:
+    plain = (str, bool, int, float, type(None))
+    return isinstance(a, plain) and isinstance(b, plain) and a == b
+
+
+__all__ = ["Members"]
