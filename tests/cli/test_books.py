@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from groundstate import data
+from groundstate.evaluate import Ledger
 
 QUICK = ("--test", "0.25", "--tune", "0", "--seeds", "0", "--bootstrap", "0")
 
@@ -42,6 +43,32 @@ def test_a_stopped_search_goes_on(call: Any, tmp_path: Path) -> None:
     assert again["trials"][:2] == first["trials"] and len(again["trials"]) == 4
     whole = call("tune", "iris", "-m", "LogisticRegression", "--trials", 4, "--json").json
     assert whole == again
+
+
+def test_wrong_files_and_settings_are_said(call: Any, tmp_path: Path) -> None:
+    bad = tmp_path / "bad"
+    bad.write_text("hello")
+    truth, said = tmp_path / "truth.csv", tmp_path / "said.csv"
+    truth.write_text("x,y\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(30)))
+    said.write_text("y\n" + "a\n" * 30)
+    odd = tmp_path / "odd.json"
+    odd.write_text('{"model": "GaussianNB", "params": {"CC": 3}}')
+    book = tmp_path / "looks.jsonl"
+    Ledger(book).record([[0.0]], [1], "m", scores={"accuracy": 1.0})
+    for command, words in (
+        (("tune", "iris", "-m", "SVC", "--storage", bad), "file is not a database"),
+        (("tune", "iris", "-m", "SVC", "--storage", "foo://a:b@c/d"), "foo://c/d needs a driver"),
+        (("compare", truth, said, bad, "-t", "y"), "is not a groundstate file"),
+        (("compare", truth, said, truth, "-t", "y", "--metric", "log_loss"), "predict --proba"),
+        (("compare", truth, said, truth, "-t", "y", "--level", "7"), "between 0 and 1"),
+        (("assess", "iris", "--params", bad), "does not hold settings as written by tune"),
+        (("assess", "iris", "--params", odd, "-o", tmp_path / "o"), "has a setting 'CC'"),
+        (("ledger", said), "is no entry of a ledger"),
+        (("ledger", book, "--metric", "auc"), "no look has a 'auc'; there are accuracy"),
+    ):
+        done = call(*command)
+        assert done.code == 2 and words in done.error, (command, done.error, done.exception)
+        assert done.error.count("\n") == 1 and not done.out
 
 
 def test_tune_refuses_several_models(call: Any) -> None:

@@ -188,3 +188,17 @@ def test_report_json_holds_no_time_path_or_machine(fitted: Path, mixed: Path) ->
     assert str(mixed.parent) not in text and "second" not in text and "workers" not in text
     assert str(mixed) in (fitted / "reproduce.py").read_text()
     assert json.loads((fitted / "timing.json").read_text())["stages"]
+
+
+def test_rows_on_both_sides_leave_with_4_when_strict(
+    call: Any, mixed: Path, tmp_path: Path
+) -> None:
+    lines = mixed.read_text().splitlines()
+    (tmp_path / "train.csv").write_text("\n".join(lines[:141]) + "\n")
+    (tmp_path / "test.csv").write_text("\n".join([lines[0], *lines[101:]]) + "\n")
+    options = ("-t", "bought", "-m", "GaussianNB", "--tune", 0, "--seeds", 0, "--bootstrap", 0)
+    done = call(
+        "assess", tmp_path / "train.csv", "--test", tmp_path / "test.csv", "--strict",
+        "-o", tmp_path / "o", *options,
+    )  # fmt: skip
+    assert done.code == 4 and "40 test rows also stand among the training rows" in done.error

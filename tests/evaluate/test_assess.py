@@ -67,12 +67,13 @@ def test_sets_for_single_rows_hold_the_truth(large: Assessment) -> None:
 
 
 def test_small_tables_judge_every_row_by_others() -> None:
-    found = assess("GaussianNB", "iris", seeds=0, bootstrap=0)
+    found = assess("GaussianNB", "iris", seeds=0, bootstrap=0, folds=2)
     assert found.design.kind == "nested" and len(found.truth) == 150
-    assert found.design.repeats == 5 and len(found.design.sides) == 25
+    assert found.design.repeats == 5 and len(found.design.sides) == 10
     for r in range(5):
-        tested = np.concatenate([test for _, test in found.design.sides[5 * r : 5 * r + 5]])
+        tested = np.concatenate([test for _, test in found.design.sides[2 * r : 2 * r + 2]])
         assert sorted(tested.tolist()) == list(range(150))
+    assert found.ledger["log"][:3] == ["outer fold 1", "outer fold 2", "outer fold 1, repeat 2"]
     assert found.scores["accuracy"].method.endswith("mean of 5 repeats")
     assert not any("repeats" in part for part in found.skipped)
     assert found.bound is not None and found.bound["value"] is None

@@ -103,6 +103,21 @@ def test_radius_is_exact(rows, r, algorithm) -> None:
         np.testing.assert_allclose(distance[k], row[row <= r], rtol=1e-6)
 
 
+@pytest.mark.parametrize("share", [0.002, 0.5])
+def test_boxes_and_products_find_the_same(share) -> None:
+    rows = np.random.default_rng(1).normal(size=(3000, 3))
+    rows[1000:1200] = rows[0]  # more copies than a box holds
+    r = float(np.quantile(np.linalg.norm(rows - rows[5], axis=1), share))
+    answers = [
+        NearestNeighbors(radius=r, algorithm=name).fit(rows).radius_neighbors(rows[:300])
+        for name in ("auto", "kd_tree", "brute")
+    ]
+    for distance, index in answers[:2]:
+        for k in range(300):
+            np.testing.assert_array_equal(index[k], answers[2][1][k])
+            np.testing.assert_array_equal(distance[k], answers[2][0][k])
+
+
 def test_tiles_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     x, rows = torch.from_numpy(Q), torch.from_numpy(A)
     whole = within(x, rows, 1.5)

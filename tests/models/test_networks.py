@@ -497,3 +497,12 @@ def test_mistakes_are_named_in_one_sentence() -> None:
     begun = MLPClassifier((3,)).partial_fit(X, Y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match="name all classes that will ever come in the first call"):
         begun.partial_fit(X, Y + 1)
+
+
+def test_probabilities_where_scores_belong_are_noticed() -> None:
+    for end in (nn.Softmax(1), nn.Sequential(nn.Softmax(1))):
+        model = NeuralClassifier(nn.Sequential(nn.Linear(4, 3), end), solver="lbfgs", max_iter=50)
+        with pytest.warns(
+            UserWarning, match="ends in Softmax, but its outputs are taken as scores"
+        ):
+            model.fit(X, Y)

@@ -86,6 +86,13 @@ def test_warm_up_is_not_timed_and_turns_are_taken() -> None:
     assert all(row.max_s < 0.5 for row in result.rows)
 
 
+def test_a_very_long_contestant_is_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("groundstate.bench.harness.VERY_LONG", 0.0)
+    result = bench.run(TINY, sizes=["1"], repeats=3)
+    assert [row.repeats for row in result.rows] == [1, 1]
+    assert all(row.min_s == row.median_s == row.max_s for row in result.rows)
+
+
 def test_csv_carries_the_machine_and_keeps_rows_of_others(
     table: bench.BenchTable, tmp_path: Path
 ) -> None:

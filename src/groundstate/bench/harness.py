@@ -14,7 +14,7 @@ from groundstate.bench.measure import calls_per_timing, peak_mib, seconds
 from groundstate.bench.table import BenchRow, BenchTable
 
 Progress = Callable[[str], None]
-LONG = 10.0  # seconds
+LONG, VERY_LONG = 10.0, 30.0  # seconds
 
 
 def run(
@@ -31,7 +31,8 @@ def run(
     Each contestant runs once to warm up (compilation, caches, thread pools) and once under the
     memory meter; a run of more than 10 seconds is both at once. Then all take turns ``repeats``
     times, the first of a round being another one each round, and the median is kept: a slow moment
-    of the machine falls on everybody.
+    of the machine falls on everybody. A contestant that needs more than 30 seconds runs in the first
+    round alone.
 
     Parameters
     ----------
@@ -86,6 +87,7 @@ def _size(
     scores: dict[str, float] = {}
     memory: dict[str, tuple[float, float]] = {}
     number: dict[str, int] = {}
+    once: set[str] = set()
     for name, (_, peer) in present.items():
         progress(f"{bench.name} {label}: {name} warms up")
         call = partial(peer.run, data)
@@ -98,12 +100,16 @@ def _size(
         scores[name] = float(bench.score(data, result))
         del result
         number[name] = 1 if first > LONG else calls_per_timing(seconds(call, 1))
+        if first > VERY_LONG:
+            once.add(name)
     times: dict[str, list[float]] = {name: [] for name in present}
     order = list(present)
     for turn in range(repeats):
         progress(f"{bench.name} {label}: round {turn + 1} of {repeats}")
         shift = turn % len(order)
         for name in order[shift:] + order[:shift]:
+            if turn and name in once:
+                continue
             times[name].append(seconds(partial(present[name][1].run, data), number[name]))
     return [
         BenchRow(
@@ -113,7 +119,7 @@ def _size(
             median_s=median(times[name]),
             min_s=min(times[name]),
             max_s=max(times[name]),
-            repeats=repeats,
+            repeats=len(times[name]),
             calls=number[name],
             peak_mib=memory[name][0],
             device_mib=memory[name][1],

@@ -22,7 +22,11 @@ def ledger(path: str, metric: str | None, level: float, json: bool) -> None:
         raise DataError(f"there is no ledger {path!r}; fit and assess write one beside the table")
     book = Ledger(path)
     rows: list[dict[str, Any]] = []
-    for look in book.looks():
+    looks = book.looks()
+    known = sorted({name for look in looks for name in look.scores})
+    if metric is not None and looks and metric not in known:
+        raise DataError(f"no look has a {metric!r}; there are {', '.join(known)}")
+    for look in looks:
         name = metric if metric is not None else next(iter(look.scores))
         if name not in look.scores:
             continue

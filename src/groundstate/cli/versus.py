@@ -40,6 +40,12 @@ def compare(
         raise DataError(f"{measure.name} is a metric for {measure.task}, the task is {task}")
     truth, classes = truth_of(source)
     answers = {path: _answers(path, table, source, classes, device) for path in (a, b)}
+    for path, said in answers.items():
+        if not measure.available(said):
+            raise DataError(
+                f"{measure.name} needs each class's {measure.needs} and {path!r} gives none; "
+                "files have columns p(label), as predict --proba writes them"
+            )
     wrong = [losses(measure, truth, said) for said in answers.values()]
     cluster = None if groups is None else source.values(groups)
     if len(answers) < 2:

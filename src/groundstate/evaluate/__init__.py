@@ -77,6 +77,7 @@ from groundstate.evaluate.seeds import Retrained, retrain
 from groundstate.evaluate.split import SplitRows, split
 from groundstate.evaluate.splits import Split, folds, train_test
 from groundstate.evaluate.srm import StructuralRisk, srm
+from groundstate.evaluate.submissions import Contest, judge_folder
 from groundstate.evaluate.threshold import (
     ThresholdTable,
     TunedThreshold,
@@ -90,6 +91,8 @@ from groundstate.evaluate.vc import shatters, vc_dimension
 from groundstate.evaluate.versus import Versus, versus
 
 __all__ = [
+    "Contest",
+    "judge_folder",
     "Board",
     "Place",
     "Contamination",

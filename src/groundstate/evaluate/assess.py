@@ -19,7 +19,7 @@ from groundstate.evaluate import sure, verdicts
 from groundstate.evaluate.audit import LEAKS
 from groundstate.evaluate.audit_design import audit_after, audit_before, ordered
 from groundstate.evaluate.baseline import skill_interval
-from groundstate.evaluate.candidates import DUMMY, candidates_of, with_params
+from groundstate.evaluate.candidates import DUMMY, candidates_of, check_params, with_params
 from groundstate.evaluate.design import REPEATS, Design, HeldRows, choose_design, usual_repeats
 from groundstate.evaluate.develop import Developed, Tuner
 from groundstate.evaluate.leaderboard import Leaderboard
@@ -217,6 +217,7 @@ def assess(
         if device is not None:
             resolve_device(device)
         found = candidates_of(model, question.task, device, question.n)
+        check_params(found, params)
         candidates = {name: with_params(made, params) for name, made in found.items()}
         settings = question.settings.with_models(candidates, model, tuner, params)
         question = replace(question, settings=settings)

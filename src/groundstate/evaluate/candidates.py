@@ -199,12 +199,21 @@ def with_params(model: Any, params: dict[str, Any] | None) -> Any:
     return model.set_params(**mine) if mine else model
 
 
+def check_params(models: Mapping[str, Any], params: dict[str, Any] | None) -> None:
+    """Raise for a setting that no candidate has: it would be ignored without a word."""
+    for name in params or ():
+        own = [model.get_params(deep=True) for model in models.values()]
+        if not any(name in each or f"estimator__{name}" in each for each in own):
+            raise DataError(f"no candidate ({', '.join(models)}) has a setting {name!r}")
+
+
 __all__ = [
     "AUTO",
     "DUMMY",
     "ROLES",
     "baselines",
     "candidates_of",
+    "check_params",
     "chosen_models",
     "dummy",
     "inner_of",

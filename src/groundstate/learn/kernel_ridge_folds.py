@@ -72,7 +72,9 @@ def _lanczos(K: Tensor, y: Tensor, root: Tensor, strengths: Tensor, out: Tensor)
     V = K.new_empty(folds, most, n)
     V[:, 0] = b / norm.clamp_min(1e-300)[:, None]
     # the LDL factors of every T + α, and the forward substitution of |b|e₁, grow with T
-    pivots, forward, betas = [], [norm[:, None].expand(folds, many)], []
+    pivots: list[Tensor] = []
+    betas: list[Tensor] = []
+    forward = [norm[:, None].expand(folds, many)]
     goal = EXACT * norm[:, None]
     for k in range(most):
         u = root * ((root * V[:, k]) @ K)

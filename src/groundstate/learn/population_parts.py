@@ -43,6 +43,8 @@ class _Given:
 class _Part:
     """Some members, with their own program and update on shared memory."""
 
+    targets = 1
+
     def __init__(
         self, members: slice, dense: Dense, optimizer: StackedOptimizer, pulls: Any, names: Any
     ) -> None:
@@ -75,6 +77,7 @@ class _Part:
                     if layer.dropout is not None:
                         count = self.population.buffers[f"{layer.dropout}count"]
                         count.sub_((~mask).long())
+            losses = losses if self.targets == 1 else losses / self.targets
             pulls = self.update(mask, step.lr)
             torch.add(losses, pulls, out=out[k]) if self.pulled else out[k].copy_(losses)
         return out
@@ -91,6 +94,8 @@ class Parts:
     data : tensors x and y of all rows
     batch : rows of a step
     """
+
+    targets = 1  # losses are recorded as the mean over so many, penalties apart
 
     def __init__(
         self,

@@ -120,6 +120,8 @@ class PopulationRun:
         if dense is not None and dense.compiled:
             rows = min(self.feed.n, self.solver.batch_size or self.feed.n)
             self.together = parts_of(dense, optimizer, ridge, lasso, names, dict(self.data), rows)
+            for part in (self.together, *getattr(self.together, "parts", ())):
+                part.targets = targets
             return None
 
         def loss(params: Any, buffers: Any, batch: Any, weight: Any) -> Tensor:
@@ -227,13 +229,9 @@ class PopulationRun:
         for fed, losses in self._blocks(rates, every if files is not None else None):
             for rows, weight, _ in fed:
                 n = self.feed.n if rows is None else rows.shape[-1]
-                if weight is not None:
-                    part = weight.sum(-1).expand(size)
-                elif n not in counted:
-                    counted[n] = part = torch.full((size,), float(n), device=place)
-                else:
-                    part = counted[n]
-                self.parts.append(part)
+                if weight is None and n not in counted:
+                    counted[n] = torch.full((size,), float(n), device=place)
+                self.parts.append(counted[n] if weight is None else weight.sum(-1).expand(size))
             self.losses += losses
             self.done += len(fed)
             if files is not None and every is not None and self.done % every == 0:

@@ -99,6 +99,8 @@ class Steps(Parts):
         spans = list(pairwise(cuts))
         for _ in map(share, spans) if many == 1 else self.map(share, spans):
             pass
+        if self.targets > 1:
+            losses /= self.targets
         return torch.from_numpy(losses + pulls if self.pulled else losses)
 
 

@@ -97,11 +97,6 @@ class RidgePath:
         W = self.spectrum[2] @ (self._gain([alpha]) * self._cross)
         return W, self.centred[3] - self.centred[2] @ W
 
-    def is_exact(self, alpha: float) -> bool:
-        """Whether eigenvalues are near enough to one another to keep ten digits of a solution."""
-        s = self.spectrum[0]
-        return len(self.X) >= self.X.shape[1] and bool(s[0] + alpha >= 1e-5 * (s[-1] + alpha))
-
     def solutions(self, alphas: Sequence[float]) -> tuple[Tensor, Tensor]:
         """The same for many strengths, ``(A, p, m)`` and ``(A, m)``."""
         W = self.spectrum[2] @ (self._gain(alphas).T[:, :, None] * self._cross)
@@ -124,11 +119,11 @@ class RidgePath:
         """The same for many strengths from one product, ``(n, m, A)``."""
         z, y = self.spectrum[1], self.centred[1]
         gain, (r, m) = self._gain(alphas), self._cross.shape
-        told = z @ (self._cross[:, :, None] * gain[:, None, :]).reshape(r, -1)
+        told = z @ (self._cross[:, :, None] * gain[:, None, :]).reshape(r, m * len(alphas))
         out = self._leverage(gain)  # (n, A)
         if self.weight is not None:
             out = self.w.clamp_max(1.0)[:, None] * out
-        left = y[:, :, None] - told.reshape(len(y), m, -1)
+        left = y[:, :, None] - told.reshape(len(y), m, len(alphas))
         return left / (1 - out).clamp_min(1e-12)[:, None, :]
 
 

@@ -50,8 +50,8 @@ class Stochastic:
     prox : L1-like penalties act by their proximal map, which makes exact zeros; else by a subgradient
     log_every : steps between readings of the loss; a run with a loss that is not finite stops there
     deterministic : only algorithms that give the same bits every time, also on a GPU
-    shard : "fsdp" spreads θ and the optimiser's state over the processes, for large networks; None
-        keeps a copy on each
+    shard : "fsdp" spreads θ and the optimiser's state over the processes, for large networks, with
+        penalties that are sums over the entries of θ; None keeps a copy on each
     sync_norm : batch norms use the rows of all processes
     """
 

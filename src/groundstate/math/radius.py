@@ -78,7 +78,8 @@ def _on_host(x: Tensor, search: NearestRows, radius: float) -> Ragged:
             torch.set_num_threads(1)  # of this worker only
         part = queries[lo:hi]
         if divided is not None:
-            found[lo] = kernels.ball(part, *divided, radius)
+            rows, order, place, corner = divided
+            found[lo] = kernels.ball(part, rows, order, place, corner, radius)
         else:
             found[lo] = _scanned(part, search, radius)
 

@@ -163,7 +163,7 @@ def ball(queries: Any, rows: Any, order: Any, place: Any, corner: Any, radius: f
             for i in range(lo, hi):
                 far = np.sqrt(_square(x, rows[i]))
                 index[used], distance[used] = order[i], far
-                used += np.int64(far <= radius)
+                used += far <= radius
         count[q] = used - first
         _in_order(index, distance, first, used, bits, table)
     return count, index[:used], distance[:used]

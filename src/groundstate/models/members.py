@@ -60,7 +60,7 @@ class Members:
             not isinstance(X, np.ndarray)
             or X.ndim != 2
             or any(fixed.get(name) is not None for name in ("device", "callbacks"))
-            or getattr(estimator, "_skl_callbacks", ())
+            or getattr(estimator, "_skl_callbacks", False)
             or hasattr(estimator, "_parent_callback_ctx")
             or any(set(p) - may_differ for p in own)
         ):

@@ -36,6 +36,9 @@ def cards(told: dict[str, Any]) -> str:
                   at(told, "baselines.skill.value", "accuracy"),
                   (between(told, "baselines.skill", "accuracy"),))
         )  # fmt: skip
+    if told.get("groups"):
+        sizes = " + ".join(f"{n:,}" for n in told["groups"][:6])
+        shown.append(_card("Groups found", str(len(told["groups"])), (f"{sizes} rows",)))
     judged = told["design"]["judged"]
     how = "each held back in turn" if told["design"]["kind"] == "nested" else "never seen before"
     shown.append(_card("Rows that judged", f"{judged:,}", (how,)))

@@ -57,7 +57,8 @@ class Tune(MetaEstimatorMixin, BaseEstimator):
     seeds_per_trial : int, default=1
         Fits of each setting whose risks are averaged.
     pruner : None, ``"median"``, ``"halving"``, ``"hyperband"`` or optuna pruner
-        Stops trials between folds, shares of rows or steps.
+        Stops trials between folds, shares of rows or steps; ``"halving"`` keeps a third from rung
+        to rung. A round that was interrupted in the middle may be pruned otherwise.
     storage : None, path, URL or optuna storage
         A path is a SQLite file, a URL any database that Optuna knows, ``postgresql://...`` too.
     n_jobs : int, default=1

@@ -75,7 +75,7 @@ def _different(found: Members) -> tuple[Tensor, Tensor, F64]:
     order = np.argsort(first, kind="stable")
     place = np.empty(len(first), np.int64)
     place[order] = np.arange(len(first))
-    table = np.stack(
+    table: F64 = np.stack(
         [np.bincount(place[group], weights=row, minlength=len(first)) for row in found.weights]
     )
     at = torch.from_numpy(first[order])

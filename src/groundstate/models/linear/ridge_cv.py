@@ -15,7 +15,6 @@ from torch import Tensor
 from groundstate.energy.base import Energy
 from groundstate.energy.reference import SquaredEnergy
 from groundstate.learn import L2, LeastSquares, Naive
-from groundstate.learn.logistic_folds import AtHand
 from groundstate.learn.ridge_loo import RidgePath
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import output_coefficients
@@ -127,22 +126,12 @@ class RidgeCV(EnergyRegressor):
         self.alpha_, self.best_score_ = float(alphas[best]), float(scores[best])
         penalty = L2(self.alpha_) if self.alpha_ > 0 else None
         energy = SquaredEnergy(X.shape[1], y.shape[1], bias=self.fit_intercept)
-        solver: Any = LeastSquares()
-        path: RidgePath | None = self.__dict__.pop("_path", None)
-        if path is not None and path.is_exact(self.alpha_):  # the fit to all rows is on the path
-            W, b = path.solution(self.alpha_)
-            energy.to(X.device, X.dtype)
-            with torch.no_grad():
-                energy.W.copy_(W.T)
-                if energy.b is not None:
-                    energy.b.copy_(b)
-            solver = AtHand()
-        return Plan(energy=energy, rule=Naive(), solver=solver, penalty=penalty)
+        return Plan(energy=energy, rule=Naive(), solver=LeastSquares(), penalty=penalty)
 
     def _left_out(
         self, X: Tensor, y: Tensor, weight: Tensor | None, alphas: np.ndarray
     ) -> list[float]:
-        path = self._path = RidgePath(X, y, weight, self.fit_intercept)
+        path = RidgePath(X, y, weight, self.fit_intercept)
         errors = path.each_left_out(alphas.tolist())  # (n, m, alphas)
         told: Any = None
         if self.scoring is not None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
+from torch import nn
+
+from groundstate.compute.random import Key
 from groundstate.models.networks.answers import NetworkClassifier
 from groundstate.models.networks.neural import PARAMETERS, NeuralModel
 from groundstate.registry import models
@@ -174,3 +178,16 @@ class NeuralClassifier(NeuralModel, NetworkClassifier):
         self.compile = compile
         self.device = device
         self.callbacks = callbacks
+
+    def _network(self, d: int, outputs: int, key: Key) -> nn.Module:
+        net = last = super()._network(d, outputs, key)
+        while isinstance(last, nn.Sequential) and len(last):
+            last = last[-1]
+        if isinstance(last, nn.Softmax | nn.Sigmoid):
+            warnings.warn(
+                f"the module ends in {type(last).__name__}, but its outputs are taken as scores and "
+                "normalised once more, which flattens the probabilities; leave its last layer out",
+                UserWarning,
+                stacklevel=2,
+            )
+        return net
