@@ -64,8 +64,8 @@ KMEANS32 = Benchmark(
 )
 
 
-# The starts are other draws of the same lottery: from seed to seed the inertia of either varies by
-# 2.5 %, and its mean over 40 fits on five tables is the same within 0.5 %.
+# One start each, drawn in the same way but not the same one: over seeds the inertia of either varies
+# by 2.6 %. On 40 fits of 20,000 rows the means differ by 0.1 % with a standard error of 0.6 %.
 def ours_alone(data: dict[str, Any]) -> Any:
     from groundstate import KMeans
 

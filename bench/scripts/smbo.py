@@ -10,7 +10,7 @@ runs follows ``--out``, one row for each task and sampler: quartiles of the regr
 the minimum, or less the best value that any run found where the minimum is not known), the median CPU
 seconds of a suggestion over a run and over its last five trials, and versions.
 
-The priors of the surrogate were chosen with seeds below 20.
+The priors of the surrogate and the scale of the risks were chosen with seeds below 20 of these tasks.
 """
 
 from __future__ import annotations

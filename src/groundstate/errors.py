@@ -23,6 +23,10 @@ class StoreError(GroundstateError, ValueError):
     """A stored file that is truncated, foreign, from the future, or altered."""
 
 
+class NotStorableError(StoreError):
+    """An object whose class the store has no form for, such as another library's model."""
+
+
 class NotSeparableError(GroundstateError, ValueError):
     """Classes that no surface of the asked form separates without mistakes."""
 

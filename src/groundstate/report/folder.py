@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from groundstate.data import available
+from groundstate.errors import NotStorableError
 from groundstate.evaluate import Assessment
 from groundstate.evaluate.candidates import inner_of
 from groundstate.models.table import TablePredictor
@@ -58,7 +59,14 @@ def write(
             "metric": metric,
             "test": [score["value"], score["lo"], score["hi"]],
         }
-        run.save("model.gs", timeless(found.model), meta=meta)
+        try:
+            run.save("model.gs", timeless(found.model), meta=meta)
+        except NotStorableError:
+            name = type(inner_of(found.model)).__name__
+            told["skipped"].append(
+                f"model.gs: {name} is another library's model, which files of this one do not "
+                "hold; reproduce.py fits it again"
+            )
     run.write_json("report.json", told)
     run.write_text("report.html", page(told, drawn))
     run.write_text("reproduce.py", reproduce_script(told, found.settings, located(source)))

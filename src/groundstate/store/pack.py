@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from groundstate.errors import StoreError, Unsupported
+from groundstate.errors import NotStorableError, StoreError, Unsupported
 from groundstate.store.archive import Array
 from groundstate.store.arrays import encode_array, encode_tensor, is_tensor
 from groundstate.store.generators import encode_generator
@@ -117,7 +117,7 @@ class Packer:
         identity = class_id(type(value))
         hook = hook_of(type(value)) if identity is not None else None
         if identity is None or hook is None:
-            raise StoreError(
+            raise NotStorableError(
                 f"cannot store {self._where(path)}: {_type_name(value)} is not a type the store "
                 "knows; give it to_state/from_state and call groundstate.store.register on its "
                 "class, or leave it out"

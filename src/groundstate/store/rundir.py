@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from groundstate.errors import StoreError
+from groundstate.errors import NotStorableError, StoreError
 from groundstate.store.atomic import sync_folder
 from groundstate.store.files import save
 
@@ -100,7 +100,12 @@ class RunDir:
 
     def save(self, name: str, value: Any, **options: Any) -> Path:
         """Store an object as by :func:`groundstate.store.save`; returns where it will be."""
-        save(value, self.file(name), **options)
+        target = self.file(name)
+        try:
+            save(value, target, **options)
+        except NotStorableError:
+            self._names.remove(target.relative_to(self._work).as_posix())
+            raise
         return self.path / name
 
     def __exit__(
