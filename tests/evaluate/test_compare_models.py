@@ -124,6 +124,19 @@ def test_paired_real_losses_and_areas() -> None:
         compare(p, q, metric="auc")
 
 
+def test_power_counts_dependent_rows_together() -> None:
+    """Every row four times as one group tells no more than the row once."""
+    rng = np.random.default_rng(5)
+    a = rng.normal(size=60)
+    b = a + rng.normal(0.3, 1, 60)
+    once = compare(a, b, method="t")
+    again = [np.repeat(v, 4) for v in (a, b)]
+    grouped = compare(*again, method="t", groups=np.repeat(np.arange(60), 4))
+    assert grouped.power == pytest.approx(once.power)
+    assert grouped.rows_for_power == pytest.approx(4 * once.rows_for_power, abs=4)
+    assert compare(*again, method="t").power > once.power + 0.1
+
+
 def test_one_implementation_of_each_test() -> None:
     a, b = wrong(10, 3)
     assert mcnemar(1 - a, 1 - b).p == compare_models(a, b, "mcnemar").pvalue

@@ -125,6 +125,26 @@ def test_remedies_are_settings_the_model_has() -> None:
     assert any("hidden_layer_sizes=(16, 8)" in r.command for r in up)
 
 
+def test_remedies_are_judged_with_the_weights_of_the_rows() -> None:
+    """Rows of no weight change nothing, whatever they say."""
+    x, y = waves(120, 7, noise=1.0)
+    far = np.arange(120) % 4 == 0
+    weight = np.where(far, 0.0, 1.0)
+    folds = [(np.flatnonzero(np.arange(120) % 3 != k), np.flatnonzero(np.arange(120) % 3 == k))
+             for k in range(3)]  # fmt: skip
+    model = DecisionTreeRegressor(random_state=0)
+    found = [
+        diagnose(model, x, np.where(far, y + shift, y), cv=folds, sample_weight=weight, floor=1.0)
+        for shift in (0.0, 1000.0)
+    ]
+    risks = [[r.risk for r in each.remedies if r.risk is not None] for each in found]
+    assert len(risks[0]) >= 2
+    np.testing.assert_allclose(risks[0], risks[1])
+    assert found[0].excess is not None and found[1].excess is not None
+    assert found[0].excess.estimate == pytest.approx(found[1].excess.estimate)
+    assert [r.fell for r in found[0].remedies] == [r.fell for r in found[1].remedies]
+
+
 def test_the_target_inside_a_table_finds_no_neighbours() -> None:
     from groundstate.data import read
 

@@ -183,3 +183,20 @@ def test_d2_and_mcfadden() -> None:
         assert np.isnan(mcfadden_r2(model, LX[:1], LY[:1]))
     with pytest.raises(DataError, match="probabilities"):
         mcfadden_r2(LinearRegression().fit(X, Y), X, Y)
+
+
+def test_a_model_behind_a_preparation_is_asked_about_its_own_columns() -> None:
+    from groundstate import LinearRegression
+    from groundstate.models.table import TablePredictor
+
+    rng = np.random.default_rng(3)
+    rows = {"size": rng.normal(5, 2, 80), "age": rng.normal(40, 9, 80)}
+    y = rows["size"] - 0.2 * rows["age"] + rng.normal(size=80)
+    model = TablePredictor(LinearRegression()).fit(rows, y)
+    found = inference(model, rows, y)
+    assert found.names == ("intercept", "size", "age")
+    raw = np.stack([rows["size"], rows["age"]], 1)
+    plain = inference(LinearRegression().fit(raw, y), raw, y)
+    # a standardised column has the same t, and its coefficient per standard deviation
+    np.testing.assert_allclose(found.statistic[1:], plain.statistic[1:], rtol=1e-6)
+    np.testing.assert_allclose(found.estimate[1:], plain.estimate[1:] * raw.std(0), rtol=1e-6)

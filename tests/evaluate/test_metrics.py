@@ -139,3 +139,12 @@ def test_folds_that_speak_on_several_scales_are_ranked_each_on_its_own() -> None
     area = metric("roc_auc").score(y, whole)
     each = [metric("roc_auc").score(y[part], whole.take(part)) for part in rows]
     assert min(each) - 0.02 < area < max(each) + 0.02
+
+
+def test_reliability_bars_hold_the_share_at_both_ends() -> None:
+    from groundstate.evaluate.metrics.proper import reliability
+
+    for n in range(1, 60):
+        curve = reliability(np.r_[np.zeros(n), np.ones(n)], np.r_[np.zeros(n), np.ones(n)], 2)
+        assert curve.low[0] == 0 and curve.high[1] == 1
+        assert (curve.low <= curve.observed).all() and (curve.observed <= curve.high).all()

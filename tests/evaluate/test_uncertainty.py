@@ -77,6 +77,29 @@ def test_our_ensembles_and_dropout() -> None:
     assert masks.kind == "entropy" and masks.epistemic.mean() > 0
 
 
+def test_an_ensemble_behind_a_preparation_answers_in_units_of_the_target() -> None:
+    from groundstate import GaussianProcessRegressor, MLPRegressor
+    from groundstate import RandomForestClassifier as Forest
+    from groundstate.models.table import TablePredictor
+
+    X = rng.normal(size=(60, 2))
+    rows = {"a": X[:, 0], "b": X[:, 1]}
+    forest = TablePredictor(Forest(5, random_state=0)).fit(rows, X[:, 0] > 0)
+    np.testing.assert_allclose(uncertainty(forest, rows).mean, forest.predict_proba(rows))
+    y = 700 + 50 * X[:, 0] + rng.normal(size=60)
+    net = MLPRegressor(dropout=0.3, max_iter=30, n_iter_no_change=float("inf"), random_state=0)
+    masks = uncertainty(TablePredictor(net).fit(rows, y), rows, n_samples=20, variance=25.0)
+    assert masks.mean.mean() == pytest.approx(700, abs=25)
+    np.testing.assert_allclose(masks.aleatoric, 25)
+    np.testing.assert_allclose(masks.total, masks.aleatoric + masks.epistemic)
+    small = uncertainty(TablePredictor(net).fit(rows, y / 64), rows, n_samples=20)
+    np.testing.assert_allclose(masks.epistemic, 64**2 * small.epistemic)
+    process = TablePredictor(GaussianProcessRegressor(alpha=0.1)).fit(rows, y)
+    spread = uncertainty([process, process], rows)
+    std = process.predict(rows, return_std=True)[1]
+    np.testing.assert_allclose(spread.aleatoric, std**2)
+
+
 def features(p: int) -> Any:
     directions = np.random.default_rng(7).normal(size=(6, 200))
     draw = FunctionTransformer(lambda X: np.maximum(X @ directions[:, :p], 0))

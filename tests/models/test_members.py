@@ -9,7 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.model_selection import KFold
 
-from groundstate import KernelRidge, Ridge
+from groundstate import SVC, ElasticNet, KernelRidge, Lasso, LogisticRegression, Ridge
+from groundstate.errors import NotConverged
 from groundstate.evaluate.together import fit_together
 
 
@@ -95,3 +96,117 @@ def test_ridge_leaves_wide_tables_and_other_solvers_to_single_fits(table: tuple[
     assert Ridge()._fit_population(X[:4], y[:4], None, [{}]) is None
     assert Ridge(positive=True)._fit_population(X, y, None, [{}]) is None
     assert Ridge()._fit_population(X, y, None, [{"alpha": 0.0}]) is None
+
+
+@pytest.mark.parametrize("model", [Lasso(tol=1e-11), ElasticNet(l1_ratio=0.3, tol=1e-11)])
+@pytest.mark.parametrize("columns", [4, 150])
+def test_lasso_and_elastic_net(table: tuple[Any, Any], model: Any, columns: int) -> None:
+    X, y = table
+    others = np.random.default_rng(2).normal(size=(len(X), columns - 4))
+    settings = [{"alpha": float(a)} for a in np.logspace(-1, 0, 5)]
+    _agree(model, np.c_[X, others] + 5.0, y, settings, 1e-5)
+
+
+def test_lasso_takes_weights_targets_and_other_settings(table: tuple[Any, Any]) -> None:
+    X, y = table
+    Y = np.c_[y, X[:, 0]]
+    weights = np.random.default_rng(1).integers(0, 3, (4, 120))
+    params: list[dict[str, Any]] = [
+        {"alpha": 0.1}, {"positive": True, "alpha": 0.1}, {"fit_intercept": False}, {"alpha": 0.02}
+    ]  # fmt: skip
+    found = Lasso(tol=1e-12)._fit_population(X, Y, weights, params)
+    assert found is not None
+    for one, w, p in zip(found, weights, params, strict=True):
+        alone = Lasso(tol=1e-12, **p).fit(X, Y, sample_weight=w)
+        assert_allclose(one.coef_, alone.coef_, atol=1e-6)
+        assert_allclose(one.intercept_, alone.intercept_, atol=1e-6)
+        assert np.max(one.dual_gap_) <= 1e-12 * Y.var(0).max() * 2
+
+
+def test_lasso_without_l1_is_left_to_single_fits(table: tuple[Any, Any]) -> None:
+    assert Lasso()._fit_population(*table, None, [{"alpha": 0.0}]) is None
+    assert ElasticNet()._fit_population(*table, None, [{"l1_ratio": 0.0}]) is None
+
+
+def test_members_that_stop_early_say_so(table: tuple[Any, Any]) -> None:
+    X, y = table
+    slow = X @ np.ones((4, 4)) + 1e-3 * X
+    with pytest.warns(NotConverged, match="2 of 2 fits did not reach"):
+        Lasso(max_iter=1, tol=1e-14)._fit_population(slow, y, None, [{"alpha": 1e-4}] * 2)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("ratio", [0.0, 0.5])
+def test_logistic_regression(table: tuple[Any, Any], classes: int, ratio: float) -> None:
+    X, y = table
+    labels = np.array(["a", "b", "c"])[np.digitize(y, [-0.5, 0.8] if classes == 3 else [0.1])]
+    model = LogisticRegression(tol=1e-7, l1_ratio=ratio)
+    settings = [{"C": float(c), "random_state": i} for i, c in enumerate((3.0, 0.1, 0.01))]
+    folds = [train for train, _ in KFold(3).split(X)]
+    rows = [train for train in folds for _ in settings]
+    params = [one for _ in folds for one in settings]
+    found = fit_together(model, X, labels, rows, params)
+    assert found is not None
+    for one, at, changes in zip(found, rows, params, strict=True):
+        alone = LogisticRegression(**{**model.get_params(), **changes}).fit(X[at], labels[at])
+        assert set(vars(one)) == set(vars(alone))
+        assert one.classes_.tolist() == alone.classes_.tolist()
+        assert_allclose(one.coef_, alone.coef_, atol=1e-5)
+        assert_allclose(one.predict_proba(X), alone.predict_proba(X), atol=1e-5)
+
+
+def test_logistic_members_that_need_a_fit_of_their_own(table: tuple[Any, Any]) -> None:
+    X, y = table
+    labels = (y > 0).astype(int)
+    model = LogisticRegression()
+    assert model._fit_population(X, labels, None, [{"C": np.inf}]) is None
+    assert model._fit_population(X, labels, labels[None] * 1.0, [{}]) is None  # one class only
+    assert LogisticRegression(solver="sgd")._fit_population(X, labels, None, [{}]) is None
+    assert LogisticRegression(class_weight="balanced")._fit_population(X, labels) is None
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("kernel", [{}, {"gamma": 0.2}, {"kernel": "linear"}])
+def test_svc(table: tuple[Any, Any], classes: int, kernel: dict[str, Any]) -> None:
+    X, y = table
+    labels = np.digitize(y, [-0.5, 0.8] if classes == 3 else [0.1])
+    model = SVC(tol=1e-7, **kernel)
+    settings = [{"C": c} for c in (3.0, 0.02, 0.3)]  # in any order
+    folds = [train for train, _ in KFold(3).split(X)]
+    rows = [train for train in folds for _ in settings]
+    params = [one for _ in folds for one in settings]
+    found = fit_together(model, X, labels, rows, params)
+    assert found is not None
+    for one, at, changes in zip(found, rows, params, strict=True):
+        alone = SVC(**{**model.get_params(), **changes}).fit(X[at], labels[at])
+        assert set(vars(one)) == set(vars(alone)) and one.shape_fit_ == alone.shape_fit_
+        assert one.support_.tolist() == alone.support_.tolist()
+        assert_allclose(one.decision_function(X), alone.decision_function(X), atol=1e-5)
+        assert_allclose(one.report().dual, alone.report().dual, rtol=1e-6)
+        assert one.report().kkt.max() <= 1e-7
+
+
+def test_svc_takes_weights_and_begins_where_the_last_ended(table: tuple[Any, Any]) -> None:
+    X, y = table
+    labels = (y > 0.1).astype(int)
+    weights = np.random.default_rng(3).integers(0, 3, (1, 120)).repeat(8, 0)
+    Cs = np.logspace(-1, 3, 8)
+    model = SVC(kernel="linear", tol=1e-6)
+    found = model._fit_population(X, labels, weights, [{"C": c} for c in Cs])
+    assert found is not None
+    steps = 0
+    for one, C in zip(found, Cs, strict=True):
+        alone = SVC(kernel="linear", tol=1e-6, C=C).fit(X, labels, sample_weight=weights[0])
+        assert_allclose(one.coef_, alone.coef_, atol=1e-4)
+        steps += alone.n_iter_
+    assert 2 * sum(one.n_iter_ for one in found) < steps
+
+
+def test_svc_members_that_need_a_fit_of_their_own(table: tuple[Any, Any]) -> None:
+    X, y = table
+    labels = (y > 0).astype(int)
+    assert SVC()._fit_population(X, labels, None, [{"C": np.inf}]) is None
+    assert SVC(kernel="precomputed")._fit_population(X @ X.T, labels, None, [{}]) is None
+    assert SVC(class_weight="balanced")._fit_population(X, labels, None, [{}]) is None
+    with pytest.warns(NotConverged, match="1 of 1 machines"):
+        SVC(max_iter=2)._fit_population(X, labels, None, [{}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from sklearn.model_selection import cross_val_score
 import groundstate
 from groundstate import LinearSVC, LogisticRegression, Ridge, data
 from groundstate.errors import DataError, Unsupported
+from groundstate.models.asks import asks_scaled_target
 from groundstate.models.restored import restored
 from groundstate.models.table import TablePredictor
 
@@ -152,3 +154,187 @@ def test_restored_undoes_the_preparation() -> None:
     assert back["n"].to_list() == [1, 5, None, 3] and back["c"].to_list() == ["a", None, "b", "a"]
     np.testing.assert_allclose(back["v"].to_numpy(), [0.5, -1.0, 2.25, 0.0], atol=1e-12)
     assert [str(day.date()) for day in back["d"]] == frame["d"].to_list()
+
+
+SMALL: dict[str, Any] = {
+    "hidden_layer_sizes": (8,), "activation": "tanh", "learning_rate_init": 0.02, "max_iter": 80,
+    "n_iter_no_change": np.inf, "random_state": 0,
+}  # fmt: skip
+NEEDY = {
+    "network": groundstate.MLPRegressor(**SMALL),
+    "law": groundstate.MLPRegressor("normal", **SMALL),
+    "kernel": groundstate.KernelRidge(alpha=0.1),
+    "process": groundstate.GaussianProcessRegressor(alpha=0.1),
+}
+
+
+def far(n: int = 60) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
+    """A target a thousand spreads from zero."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(n, 2))
+    return {"a": x[:, 0], "b": x[:, 1]}, 5000 + 4 * x[:, 0] - 3 * x[:, 1] + 0.5 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("estimator", NEEDY.values(), ids=NEEDY)
+def test_answers_do_not_depend_on_the_units_of_the_target(estimator: Any) -> None:
+    X, y = far()
+    one = TablePredictor(estimator).fit(X, y)
+    two = TablePredictor(estimator).fit(X, 1000 * (y - 5000))
+    assert one.target_scale_ is not None and one.score(X, y) > 0.5
+    back = two.predict(X) / 1000 + 5000
+    np.testing.assert_allclose(one.predict(X), back, rtol=0, atol=0.02)
+    plain = TablePredictor(estimator, scale_target=False).fit(X, y)
+    assert plain.target_scale_ is None and plain.score(X, y) < one.score(X, y) - 0.1
+
+
+@pytest.mark.parametrize("name", ["law", "process"])
+def test_the_energy_of_a_law_is_a_log_density_in_the_units_of_the_target(name: str) -> None:
+    X, y = far()
+    model = TablePredictor(NEEDY[name]).fit(X, y)
+    grid = np.linspace(4900, 5100, 4001)
+    row = {k: np.full(len(grid), v[0]) for k, v in X.items()}
+    density = np.exp(-model.energy(row, grid))
+    assert np.trapezoid(density, grid) == pytest.approx(1, abs=1e-3)
+    if name == "law":  # the density is over outcomes, whose mean is the prediction
+        mean = np.trapezoid(density * grid, grid)
+        assert mean == pytest.approx(float(model.predict(X)[0]), abs=1e-2)
+    np.testing.assert_allclose(model.energy(X), 0, atol=1e-5)  # marginalised over y
+    np.testing.assert_allclose(model.infer(X, "y", "marginal"), model.energy(X), atol=1e-6)
+
+
+def test_any_other_energy_is_that_of_the_scaled_target() -> None:
+    X, y = far()
+    model = TablePredictor(NEEDY["network"]).fit(X, y)
+    s = float(model.target_scale_.scale)
+    expected = ((y - model.predict(X)) / s) ** 2 / 2
+    np.testing.assert_allclose(model.energy(X, y), expected, rtol=1e-3, atol=1e-6)
+    # the sum over all y knows that dy is s times as long
+    free = -0.5 * np.log(2 * np.pi) - np.log(s)
+    np.testing.assert_allclose(model.energy(X), free, rtol=1e-5)
+    hot = -2 * (0.5 * np.log(2 * np.pi * 2) + np.log(s))
+    np.testing.assert_allclose(model.infer(X, "y", "marginal", T=2.0), hot, rtol=1e-5)
+
+
+def test_intervals_deviations_draws_and_best_values_come_in_units_of_the_target() -> None:
+    X, y = far()
+    law = TablePredictor(NEEDY["law"]).fit(X, y)
+    ends = law.predict_interval(X, 0.9)
+    assert ends.shape == (60, 2) and ((ends[:, 0] < y) & (y < ends[:, 1])).mean() > 0.75
+    draws = law.infer(X, "y", "sample", n=400, random_state=0)
+    inside = (ends[:, 0] < draws.reshape(400, 60)) & (draws.reshape(400, 60) < ends[:, 1])
+    assert inside.mean() == pytest.approx(0.9, abs=0.01)
+    process = TablePredictor(NEEDY["process"]).fit(X, y)
+    mean, std = process.predict(X, return_std=True)
+    np.testing.assert_allclose(mean, process.predict(X))
+    inner = process.estimator_.predict(process.prepare(X), return_std=True)[1]
+    np.testing.assert_allclose(std, inner * np.std(y))
+    spread = process.predict(X, return_cov=True)[1]
+    np.testing.assert_allclose(np.sqrt(np.diag(spread)), std, rtol=1e-6)
+    best = process.infer(X, "y")
+    np.testing.assert_allclose(np.ravel(best), mean, rtol=1e-6)
+    with pytest.raises(Unsupported, match="predict of Ridge has no option 'return_std'"):
+        TablePredictor(Ridge()).fit(X, y).predict(X, return_std=True)
+
+
+def test_a_scaled_target_respects_weights_and_is_kept_in_the_file(tmp_path: Path) -> None:
+    X, y = far()
+    weight = 1.0 + np.arange(60) % 3
+    rows = np.repeat(np.arange(60), weight.astype(int))
+    kernel = NEEDY["kernel"]
+    one = TablePredictor(kernel).fit(X, y, weight)
+    two = TablePredictor(kernel).fit({k: v[rows] for k, v in X.items()}, y[rows])
+    assert one.target_scale_.mean == two.target_scale_.mean  # to the last bit
+    assert one.target_scale_.scale == two.target_scale_.scale
+    np.testing.assert_allclose(one.predict(X), two.predict(X), rtol=1e-9)
+    same = groundstate.load(one.save(tmp_path / "m.gs"))
+    assert same.target_scale_.scale == one.target_scale_.scale
+    np.testing.assert_array_equal(same.predict(X), one.predict(X))
+    np.testing.assert_array_equal(same.energy(X, y), one.energy(X, y))
+
+
+def test_several_targets_are_scaled_one_by_one() -> None:
+    X, y = far()
+    both = np.stack([y, -100 * y], 1)
+    model = TablePredictor(NEEDY["kernel"]).fit(X, both)
+    answers = model.predict(X)
+    np.testing.assert_allclose(answers[:, 1], -100 * answers[:, 0], rtol=1e-9)
+    np.testing.assert_allclose(answers[:, 0], TablePredictor(NEEDY["kernel"]).fit(X, y).predict(X))
+
+
+def test_who_asks_for_a_scaled_target() -> None:
+    from sklearn.neural_network import MLPRegressor as Peer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import SVR
+
+    asked = (*NEEDY.values(), Peer(), SVR(), make_pipeline(SVR()))
+    asked += (groundstate.BaggingRegressor(groundstate.MLPRegressor()),)
+    assert all(asks_scaled_target(each) for each in asked)
+    unasked = (
+        Ridge(), groundstate.RandomForestRegressor(), groundstate.MixtureDensityRegressor(),
+        groundstate.MLPRegressor("poisson"), groundstate.MLPClassifier(), LogisticRegression(),
+        groundstate.GaussianProcessRegressor(normalize_y=True), groundstate.KNeighborsRegressor(),
+    )  # fmt: skip
+    assert not any(asks_scaled_target(each) for each in unasked)
+    X, y = far()
+    with pytest.raises(Unsupported, match="scale_target=True is for regressors"):
+        TablePredictor(LogisticRegression(), scale_target=True).fit(X, y > 5000)
+    with pytest.raises(DataError, match="scale_target needs a target of numbers"):
+        TablePredictor(Ridge(), scale_target=True).fit(X, ["a"] * 60)
+
+
+def test_a_network_learns_diabetes_as_well_as_its_neighbours() -> None:
+    table = data.read("diabetes", target="target")
+    frame, y = table.features.frame.to_pandas(), table.y.astype(float)
+    found = {
+        type(model).__name__: cross_val_score(TablePredictor(model), frame, y, cv=5).mean()
+        for model in (Ridge(), groundstate.MLPRegressor(n_iter_no_change=np.inf, random_state=0))
+    }
+    assert found["MLPRegressor"] > found["Ridge"] - 0.05 > 0.4
+
+
+def test_draws_of_outcomes_are_asked_for_by_infer() -> None:
+    X, y = far()
+    model = TablePredictor(groundstate.MixtureDensityRegressor(1, max_iter=5, random_state=0))
+    model.fit(X, y)
+    with pytest.raises(Unsupported, match=r"draws the outcome of given rows .* infer\(rows, 'y'"):
+        model.sample(3)
+    assert np.asarray(model.infer(X, "y", "sample", n=3, random_state=0)).shape[:2] == (3, 60)
+
+
+@pytest.mark.parametrize("kind", ["labels", "values"])
+def test_many_fits_to_a_table_are_the_fits_one_after_the_other(kind: str) -> None:
+    from groundstate import MLPClassifier, MLPRegressor
+
+    rng = np.random.default_rng(0)
+    frame = {
+        "size": rng.normal(size=90),
+        "town": rng.choice(["a", "b", "c"], 90),
+        "y": rng.choice(["u", "v"], 90) if kind == "labels" else rng.normal(50, 9, 90),
+    }
+    table = data.read(frame).with_target("y")
+    y = np.asarray(table.y)
+    weights = np.ones((4, 90))
+    for fold in range(3):
+        weights[fold, fold * 30 : fold * 30 + 30] = 0
+    weights[3, ::2] = 2
+    model = MLPClassifier if kind == "labels" else MLPRegressor
+    recipe = TablePredictor(
+        model(hidden_layer_sizes=(5,), max_iter=4, n_iter_no_change=9, random_state=0)
+    )
+    params = [{"estimator__alpha": alpha} for alpha in (1e-4, 1e-2, 1.0, 1e-4)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = recipe._fit_population(table, y, weights, params)
+        assert found is not None
+        for member, weight, own in zip(found, weights, params, strict=True):
+            rows = np.flatnonzero(weight)
+            alone = clone(recipe).set_params(**own)
+            some = None if (weight[rows] == 1).all() else weight[rows]
+            alone.fit(table.take(rows), y[rows], some)
+            ask = "predict_proba" if kind == "labels" else "predict"
+            np.testing.assert_allclose(
+                getattr(member, ask)(table), getattr(alone, ask)(table), rtol=1e-9
+            )
+            assert member.get_params()["estimator__alpha"] == own["estimator__alpha"]
+    assert recipe._fit_population(table, y, weights, [{"trees": True}] * 4) is None
+    assert TablePredictor(Ridge(solver="svd"))._fit_population(table, y, weights) is None

@@ -41,6 +41,11 @@ def test_report_validates_and_renders(case: str) -> None:
         assert {"refits", "sources", "learning_curve", "tuning"} <= set(told["pictures"])
     if case == "no probabilities":
         assert told["calibration"] is None and "reliability" not in told["pictures"]
+        why = [words for words in told["skipped"] if words.startswith("calibration: LinearSVC")]
+        assert len(why) == 1 and "--metric log_loss" in why[0]
+        assert text.count("LinearSVC names and ranks classes but gives no probabilities") == 2
+    else:
+        assert not any(words.startswith("calibration") for words in told["skipped"])
     if case == "regression":
         assert {"residuals", "coverage", "predicted"} <= set(told["pictures"])
 

@@ -240,6 +240,11 @@ class WeightLine:
                 marks = snap(lengths, marks)
             position = at.expand(segment)
             rows, full = at.order[position], at.lengths[position]
+            if whole and at.unique:  # cuts lie between rows
+                at_ends = np.searchsorted(np.cumsum(full), marks, side="right")
+                for held, inside in zip(out, np.split(rows, at_ends), strict=True):
+                    held[inside] = self.weights[inside]
+                continue
             part = cuts.overlap(full, marks)  # (parts, rows)
             out[:, rows] = np.where(part == full, self.weights[rows], part * at.quantum)
         return out

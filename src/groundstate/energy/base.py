@@ -67,6 +67,7 @@ class Energy(nn.Module):
     [0.0, 9.0]
     """
 
+    spaces: Mapping[str, Space]
     normalised: frozenset[str] = frozenset()
     context: tuple[str, ...] = ()
     gaussian: frozenset[str] = frozenset()
@@ -77,7 +78,7 @@ class Energy(nn.Module):
 
     def __init__(self, **spaces: Space) -> None:
         super().__init__()
-        self.spaces: Mapping[str, Space] = dict(spaces)
+        vars(self)["spaces"] = spaces  # past `nn.Module.__setattr__`, which small fits feel
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -226,7 +227,9 @@ class Energy(nn.Module):
             len(args) == 2 and not kwargs and args[0] == CPU and isinstance(args[1], torch.dtype)
         )
         if plain and args[1].is_floating_point:
-            modules = list(self.modules())
+            modules = list(self.modules()) if self._modules else [self]
+            if all(_is_there(module, args[1]) for module in modules):
+                return self
             if all(map(_is_plain, modules)):
                 for module in modules:
                     _convert(module, args[1])
@@ -268,6 +271,14 @@ class Energy(nn.Module):
     def tempered(self, T: float) -> Scaled:
         """``e / T``: the energy whose law at temperature one is this one's at ``T``."""
         return self * (1.0 / T)
+
+
+def _is_there(module: nn.Module, dtype: torch.dtype) -> bool:
+    """Whether a module is on the CPU in this dtype already."""
+    return type(module)._apply is nn.Module._apply and all(
+        t is None or (t.is_cpu and (t.dtype == dtype or not t.is_floating_point()))
+        for t in (*module._parameters.values(), *module._buffers.values())
+    )
 
 
 def _is_plain(module: nn.Module) -> bool:

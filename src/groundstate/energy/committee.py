@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution
+from torch.nn.functional import pad
 
 from groundstate.energy.base import Energy
 from groundstate.energy.exact import exact_minimum
@@ -63,7 +64,7 @@ class Committee(Energy):
         """One more member, which sees these columns (None: all)."""
         self.members.append(member)
         self.columns.append(None if columns is None else [int(j) for j in columns])
-        a = torch.cat([self.a, self.a.new_tensor([weight])])
+        a = pad(self.a.detach(), (0, 1), value=weight)
         self.a = nn.Parameter(a, requires_grad=False)
 
     def empty(self) -> None:

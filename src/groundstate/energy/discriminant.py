@@ -12,13 +12,14 @@ from torch import Tensor, nn
 from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
 from torch.nn.functional import linear
 
-from groundstate.energy.discriminant_kernels import class_squares, set_classes
+from groundstate.energy.discriminant_kernels import class_squares, set_classes, set_diagonal
 from groundstate.energy.discriminant_moments import RankDeficient, Shape, class_shapes
 from groundstate.energy.naive_bayes_joint import JointClassEnergy
 from groundstate.energy.naive_bayes_missing import (
     observed_sums,
     seen_weight,
     shared,
+    some_missing,
     spoilt,
     without_missing,
 )
@@ -252,6 +253,11 @@ class GaussianClassEnergy(JointClassEnergy):
         """Priors, means and covariances; see ``groundstate.energy.discriminant_moments``."""
         self._keep(stats)
         if self._is_small() and self._set_small(stats):
+            return
+        if self.covariance == "diag" and self.mu.is_cpu and not some_missing(stats):
+            sums = stats["n"].numpy(), stats["x"].numpy(), stats["xx"].numpy()
+            at = self.mu.detach().numpy(), self.U.detach().numpy()
+            set_diagonal(*sums, self.origin.double().numpy(), self.shape.smoothing, *at)
             return
         seen = seen_weight(stats)
         shift = stats["x"] / seen.clamp_min(1e-300)

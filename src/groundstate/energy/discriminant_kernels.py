@@ -49,6 +49,39 @@ def class_squares(x: Any, y: Any, w: Any, origin: Any, balance: Any, tied: bool)
 
 
 @_jit
+def widest(n: Any, first: Any, second: Any, origin: Any) -> float:
+    """The largest variance of a feature over all rows, from sums ``(k, d)`` about ``origin``."""
+    k, d = first.shape
+    whole, most = max(n.sum(), TINY), 0.0
+    for j in range(d):
+        middle, total = 0.0, 0.0
+        for c in range(k):
+            middle += n[c] / whole * (first[c, j] / max(n[c], TINY) + origin[c, j])
+        for c in range(k):
+            shift = first[c, j] / max(n[c], TINY)
+            within = max(second[c, j] / max(n[c], TINY) - shift * shift, 0.0)
+            apart = shift + origin[c, j] - middle
+            total += n[c] / whole * (within + apart * apart)
+        most = max(most, total)
+    return most
+
+
+@_jit
+def set_diagonal(
+    n: Any, first: Any, second: Any, origin: Any, smoothing: float, mu: Any, U: Any
+) -> None:
+    """Means and inverse deviations ``(k, d)`` of classes whose rows lack nothing."""
+    k, d = first.shape
+    more = smoothing * widest(n, first, second, origin)
+    for c in range(k):
+        for j in range(d):
+            shift = first[c, j] / max(n[c], TINY)
+            variance = max(second[c, j] / max(n[c], TINY) - shift * shift, 0.0) + more
+            mu[c, j] = shift + origin[c, j]
+            U[c, j] = 1.0 / np.sqrt(variance) if variance > 0 else 1.0
+
+
+@_jit
 def _root(cov: Any, tol: float, U: Any) -> bool:
     """Upper triangular U with UUᵀ = Σ⁻¹, or False where a direction has no variance."""
     d = len(cov)
@@ -113,4 +146,4 @@ def set_classes(
     return -1
 
 
-__all__ = ["class_squares", "set_classes"]
+__all__ = ["class_squares", "set_classes", "set_diagonal", "widest"]

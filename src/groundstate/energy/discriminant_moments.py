@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from groundstate.energy.naive_bayes_missing import seen_weight
+from groundstate.energy.discriminant_kernels import widest
+from groundstate.energy.naive_bayes_missing import seen_weight, some_missing
 
 TINY = 1e-300
 
@@ -119,6 +120,14 @@ def total_variance(
     return within, (share * (within + (mu - middle).square())).sum(0)
 
 
+def largest_variance(stats: dict[str, Tensor], origin: Tensor) -> float:
+    """The largest variance of a feature over all rows, for diagonal sums."""
+    if origin.is_cpu and not some_missing(stats):
+        sums = stats["n"].numpy(), stats["x"].numpy(), stats["xx"].numpy()
+        return float(widest(*sums, origin.numpy()))
+    return float(total_variance(stats, origin)[1].max())
+
+
 def _shrunk(shape: Shape, cov: Tensor, stats: dict[str, Tensor], c: int) -> Tensor:
     d = len(cov)
     eye = torch.eye(d, dtype=cov.dtype, device=cov.device)
@@ -174,4 +183,4 @@ def _tied_root(shape: Shape, cov: Tensor) -> tuple[Tensor, int, Tensor]:
     return U, rank, vectors[:, kept] * values[kept].sqrt() * unit[:, None]
 
 
-__all__ = ["RankDeficient", "Shape", "class_shapes", "total_variance"]
+__all__ = ["RankDeficient", "Shape", "class_shapes", "largest_variance", "total_variance"]

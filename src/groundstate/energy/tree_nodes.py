@@ -85,17 +85,17 @@ class TreeNodes(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        value = torch.zeros(n_nodes, k, dtype=dtype)
-        self.value = nn.Parameter(value, requires_grad=False)
+        if dtype is None:
+            dtype = torch.get_default_dtype()
+        self._parameters["value"] = nn.Parameter(_full((n_nodes, k), 0, dtype), requires_grad=False)
         held = self._buffers  # known names: what `register_buffer` would check holds
-        none = torch.full((n_nodes,), -1, dtype=torch.int32)
         for name, kind in _INTEGER.items():
-            held[name] = none.clone() if kind == torch.int32 else none.to(kind)
+            held[name] = _full((n_nodes,), -1, kind)
         for name in ("threshold", "weight", "impurity"):
-            held[name] = torch.zeros(n_nodes, dtype=dtype)
-        held["bits"] = torch.zeros(n_words, dtype=torch.int64)
+            held[name] = _full((n_nodes,), 0, dtype)
+        held["bits"] = _full((n_words,), 0, torch.int64)
         held["start"] = torch.tensor([0] + [n_nodes] * n_trees)
-        held["column"] = torch.full((n_trees,), -1, dtype=torch.int64)
+        held["column"] = _full((n_trees,), -1, torch.int64)
 
     def config(self) -> dict[str, Any]:
         n, k = self.value.shape
@@ -107,36 +107,38 @@ class TreeNodes(nn.Module):
 
     def set(self, trees: list[Tree]) -> None:
         """Take these trees, in the floating type and on the device of ``value``."""
-        device, dtype = self.value.device, self.value.dtype
+        old = self.value
+        device, dtype = old.device, old.dtype
         start = np.zeros(len(trees) + 1, np.int64)
-        start[1:] = np.cumsum([t.n_nodes for t in trees])
+        np.cumsum([len(t.feature) for t in trees], out=start[1:])
         n = int(start[-1])
         arrays: dict[str, NDArray[Any]] = {"start": start}
         for name in ("feature", "threshold", "nan_left", "weight", "impurity", "rows", "value"):
             arrays[name] = _joined([getattr(t, name) for t in trees])
         for name in ("left", "right"):
-            arrays[name] = _joined(
-                [_shifted(getattr(t, name), a) for t, a in zip(trees, start.tolist())]
-            )
-        arrays["cat_start"], arrays["cat_size"] = np.full(n, -1), np.zeros(n, np.int64)
+            child = _joined([getattr(t, name) for t in trees])
+            if len(trees) > 1:  # numbered from the first node of all; −1 stays
+                child = np.where(child < 0, -1, child + np.repeat(start[:-1], np.diff(start)))
+            arrays[name] = child
+        first, size = np.full(n, -1, np.int32), np.zeros(n, np.int32)
         words: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
         used = 0
         for tree, at in zip(trees, start):
             for v, mask in tree.categories.items():
                 packed = np.packbits(np.pad(mask, (0, -len(mask) % 64)), bitorder="little")
                 words.append(packed.view(np.int64))
-                arrays["cat_start"][at + v], arrays["cat_size"][at + v] = used, len(mask)
+                first[at + v], size[at + v] = used, len(mask)
                 used += len(words[-1])
-        arrays["bits"] = _joined(words)
+        arrays["cat_start"], arrays["cat_size"], arrays["bits"] = first, size, _joined(words)
         arrays["column"] = np.array([t.column for t in trees], np.int64)
         for name, array in arrays.items():
-            kind = _INTEGER.get(name, torch.int64 if array.dtype.kind == "i" else dtype)
+            kind = _INTEGER.get(name) or (torch.int64 if array.dtype.kind == "i" else dtype)
             own = array.astype(_NUMPY.get(kind, array.dtype), "C")  # a copy: trees stay as they are
             made = torch.from_numpy(own)
-            if kind != made.dtype or device.type != "cpu":
+            if kind not in _NUMPY or device.type != "cpu":
                 made = made.to(device, kind)
             if name == "value":
-                self.value = nn.Parameter(made, requires_grad=self.value.requires_grad)
+                self._parameters[name] = nn.Parameter(made, requires_grad=old.requires_grad)
             else:
                 self._buffers[name] = made  # known names: what a module would check holds
 
@@ -258,13 +260,15 @@ _NUMPY: dict[torch.dtype, Any] = {
 }
 
 
+def _full(shape: tuple[int, ...], fill: int, dtype: torch.dtype) -> Tensor:
+    """``torch.full``; memory of NumPy costs the single node of a small fit half as much."""
+    if shape[0] == 1 and dtype in _NUMPY:
+        return torch.from_numpy(np.full(shape, fill, _NUMPY[dtype]))
+    return torch.full(shape, fill, dtype=dtype)
+
+
 def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _shifted(child: NDArray[np.int64], by: int) -> NDArray[np.int64]:
-    """Numbers of children when the tree begins at node ``by``; −1 stays."""
-    return np.where(child < 0, -1, child + by) if by else child
 
 
 def _threads(task: Any, rows: int, trees: int) -> None:

@@ -318,6 +318,8 @@ def _assess(
     with watch("calibration and coverage"):
         calibration = sure.calibration(question, developed, design, truth, answers[name], judged)
         decision = sure.decision(question, truth, answers[name], weight)
+        unsure = sure.no_probabilities(answers[name], developed)
+        skipped += [] if unsure is None else [unsure]
     weights = None if (question.weight == 1).all() else question.weight
     seeds, resamples = usual_numbers(question.n, settings.seeds, settings.bootstrap)
     with watch("refits with other seeds and other training rows"), warnings.catch_warnings():

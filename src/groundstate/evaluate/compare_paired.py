@@ -135,7 +135,7 @@ def compare(
         better = 0.5 if error == 0 else float(scipy.stats.norm.cdf(gap / error))
     else:
         d = np.asarray(a, np.float64) - np.asarray(b, np.float64)
-        error = float(d.std(ddof=1)) / math.sqrt(n)
+        error = _error(d, groups)
         better = _better(d, groups, n_resamples, Key.of(random_state).fold("better"))
     z = z_of(level)
     ratio = abs(gap) / error if error > 0 else (0.0 if gap == 0 else math.inf)
@@ -146,6 +146,15 @@ def compare(
         gap, float(low), float(high), float(test.pvalue), better, 1000 * gap, power, float(rows),
         test.method, n, level,
     )  # fmt: skip
+
+
+def _error(d: Floats, groups: Any) -> float:
+    """Standard error of the mean; rows of one group count together."""
+    if groups is None:
+        return float(d.std(ddof=1)) / math.sqrt(len(d))
+    _, group = np.unique(np.asarray(groups), return_inverse=True)
+    sums = np.bincount(group.reshape(-1), d - d.mean())
+    return math.sqrt(len(sums) / (len(sums) - 1) * float(np.square(sums).sum())) / len(d)
 
 
 def _better(d: Floats, groups: Any, n: int, key: Key) -> float:

@@ -2,13 +2,13 @@ r"""How strange an outcome is under a model: the scores that conformal predictio
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.errors import DataError
+from groundstate.evaluate.fitting import gives_std
 
 Floats = NDArray[np.float64]
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 def centre_scale(model: Any, X: Any, score: str, scale: Any = None) -> tuple[Floats, Floats]:
     """Predictions and the unit in which their errors are measured.  # (n,), (n,)"""
     if score == "normalised" and scale is None:
-        if "return_std" not in inspect.signature(model.predict).parameters:
+        if not gives_std(model):
             raise DataError(
                 "normalised intervals need a spread: a model with predict(return_std=True), or "
                 "scale=, a fitted model or function of X"

@@ -16,6 +16,7 @@ from groundstate.evaluate.rows import Floats, n_rows, take
 from groundstate.evaluate.split import SplitRows, split
 from groundstate.evaluate.splits import Split, folds
 from groundstate.models.table import asks_single_columns
+from groundstate.registry import models as registered
 
 Rows = NDArray[np.intp]
 INNER = 3  # folds inside a fold: they are many already
@@ -56,7 +57,7 @@ def usual_repeats(models: Mapping[str, Any], n: int, folds: int, tune: int) -> i
 def _nominal(model: Any, n: int) -> float:
     """Nominal seconds of a fit to n rows."""
     inner = getattr(model, "estimator", model)
-    if hasattr(inner, "_fit_population"):
+    if any(row.obj is type(inner) and row.family == "networks" for row in registered):
         return 0.15 * max(1.0, n / 300)
     crowd = hasattr(inner, "n_estimators") or hasattr(inner, "max_iter")
     slow = asks_single_columns(inner) and crowd  # many trees

@@ -157,7 +157,7 @@ def diagnose(
     own = None if weight is None else weight[rows]
     train, test = (_paired(v[rows], cluster, level, key.fold("risk"), own) for v in (seen, new))
     gap = _paired(new[rows] - seen[rows], cluster, level, key.fold("gap"), own)
-    least, excess = _excess(X, target, seen[rows], kind, floor, level, cluster)
+    least, excess = _excess(X, target, seen[rows], kind, floor, level, cluster, own)
     verdict = _verdict(train, test, gap, excess, len(rows))
     found = Diagnosis(
         verdict, train, test, gap, excess, least, (), kind if isinstance(kind, str) else "loss",
@@ -206,7 +206,7 @@ def _paired(
 
 def _excess(
     X: Any, y: NDArray[Any], seen: Floats, loss: Loss, given: float | None, level: float,
-    cluster: Any,
+    cluster: Any, weight: Floats | None,
 ) -> tuple[Floor | None, Interval | None]:  # fmt: skip
     least: Floor | None
     if given is not None:
@@ -217,7 +217,7 @@ def _excess(
         least = None
     if least is None:
         return None, None
-    train = mean_interval(seen, level, cluster)
+    train = mean_interval(seen, level, cluster, sample_weight=weight)
     low, high = least.risk
     middle = train.estimate - least.risk.estimate
     # both ends are estimates on the same rows: their errors are taken as independent
@@ -253,16 +253,21 @@ def _tried(
             seen, new = _judged(estimator, X, y, half, loss, key, n_jobs, weight)
         except ValueError:  # half of the rows may lack a class
             return remedy
-        gap = float(np.nanmean(new) - np.nanmean(seen))
+        gap = _mean(new, weight) - _mean(seen, weight)
         return replace(remedy, fell=gap > found.gap.estimate)
     try:
         seen, new = _judged(remedy.estimator, X, y, folds, loss, key, n_jobs, weight)
     except ValueError:  # a setting that this table does not allow
         return remedy
-    risk = float(np.nanmean(new))
-    gap = float(np.nanmean(new - seen))
+    risk, gap = _mean(new, weight), _mean(new - seen, weight)
     fell = gap < found.gap.estimate if over else risk < found.test.estimate
     return replace(remedy, gap=gap, risk=risk, fell=fell)
+
+
+def _mean(values: Floats, weight: Floats | None) -> float:
+    """Mean over the rows that have a value."""
+    known = np.isfinite(values)
+    return float(np.average(values[known], weights=None if weight is None else weight[known]))
 
 
 __all__ = ["Diagnosis", "diagnose"]

@@ -71,6 +71,14 @@ def weight_arguments(model: Any, weight: Floats) -> dict[str, Floats]:
     return {f"{name}__sample_weight": weight for name in takers}
 
 
+def gives_std(model: Any) -> bool:
+    """Whether ``predict(X, return_std=True)`` gives standard deviations, behind a preparation too."""
+    from inspect import signature
+
+    inner = model.estimator if isinstance(model, TablePredictor) else model
+    return "return_std" in signature(inner.predict).parameters
+
+
 def _last(model: Any) -> str:
     steps = getattr(model, "steps", None)
     inner = model.estimator if isinstance(model, TablePredictor) else model

@@ -6,7 +6,7 @@ r"""Standard errors, tests and confidence intervals of unpenalised linear models
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from groundstate.evaluate.information import (
     from_glm,
     from_squares,
 )
+from groundstate.models.table import TablePredictor
 
 if TYPE_CHECKING:
     import polars
@@ -125,7 +126,8 @@ def inference(
     Parameters
     ----------
     model : fitted ``LinearRegression``, ``GLM`` and its presets with ``alpha=0``, or
-        ``LogisticRegression(C=numpy.inf)``
+        ``LogisticRegression(C=numpy.inf)``; behind a preparation of columns the parameters are
+        those of the prepared numbers, such as standardised columns
     X, y, sample_weight, offset : the rows of the fit
         Weights count rows: 2 is the row twice.
 
@@ -145,6 +147,12 @@ def inference(
     x0                0.9      0.2646    3.402   0.0766   [-0.2384, 2.038]
     n = 4, log-likelihood -2.1898, AIC 8.38, BIC 7.15, R² 0.8526, F 11.57 (p 0.0766)
     """
+    if isinstance(model, TablePredictor):
+        numbers, scale = model.prepare(X), model.target_scale_
+        target = y if scale is None else scale.there(y)
+        found = inference(model.estimator_, numbers, target, sample_weight, offset)
+        names = model.preparation_.feature_names_out()
+        return replace(found, names=(*found.names[: len(found.names) - len(names)], *names))
     check_is_fitted(model, "energy_")
     energy = model.energy_
     _refuse_penalties(model)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.compute.random import Key
+from groundstate.data import Table
 from groundstate.evaluate.fitting import fit_weighted
 from groundstate.evaluate.rows import Floats, n_rows, take
 from groundstate.evaluate.seeds import random_names, with_seed
@@ -39,7 +40,7 @@ def refits(
     names = random_names(estimator) if hasattr(estimator, "get_params") else []
     own = [{} for _ in rows] if params is None else [dict(p) for p in params]
     together = getattr(estimator, "_fit_population", None)
-    if together is not None and len(rows) > 1 and isinstance(X, np.ndarray):
+    if together is not None and len(rows) > 1 and isinstance(X, np.ndarray | Table):
         seeds = [{n: int(k.fold(n).words(1)[0] % (2**31 - 1)) for n in names} for k in keys]
         weights = np.stack([np.bincount(r, minlength=n_rows(X)) for r in rows]).astype(np.float64)
         weights = weights if weight is None else weights * weight

@@ -50,6 +50,22 @@ def calibration(
     return found
 
 
+def no_probabilities(said: Prediction, developed: Developed) -> str | None:
+    """Why there is no calibration, and what to do; None where there are probabilities."""
+    if said.classes is None or said.probability is not None:
+        return None
+    name = developed.chosen
+    who = f"{name} names and ranks classes but gives no probabilities"
+    if hasattr(developed.model, "predict_proba"):
+        who = "the models chosen in the folds do not all give probabilities"
+    return (
+        f"calibration: {who}, so there is nothing to calibrate, and neither sets of classes nor "
+        "costs; with --metric log_loss only models that give probabilities take part, and "
+        "groundstate.evaluate.recalibrate(model, X, y, 'sigmoid') adds them to a model from rows "
+        "that it has not seen"
+    )
+
+
 def _spread(said: Prediction, classes: NDArray[Any] | None) -> Prediction:
     """Answers about fewer classes as answers about all."""
     if classes is None or said.classes is None or len(said.classes) == len(classes):
@@ -76,4 +92,4 @@ def decision(
     return {"positive": str(question.classes[at]), **found}
 
 
-__all__ = ["calibration", "decision"]
+__all__ = ["calibration", "decision", "no_probabilities"]

@@ -3,13 +3,15 @@ r"""What no data removes and what more data would: aleatoric and epistemic uncer
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.errors import DataError
+from groundstate.evaluate.fitting import gives_std
+from groundstate.models.table import TablePredictor
 
 Floats = NDArray[np.float64]
 
@@ -58,8 +60,8 @@ def uncertainty(
     Parameters
     ----------
     ensemble : a fitted ensemble (``estimators_`` or ``predict_members``), a network with
-        dropout, a list of fitted models, or what members said: probabilities ``(M, n, K)`` or
-        values ``(M, n)``
+        dropout, either behind a preparation of columns too, a list of fitted models, or what
+        members said: probabilities ``(M, n, K)`` or values ``(M, n)``
     X : rows, unless the members' answers are given
     variance : variances of the members, ``(M, n)``, a number, or ``variance(member, X)``;
         by default what ``predict(X, return_std=True)`` or ``predict_var`` says, else 0
@@ -71,6 +73,8 @@ def uncertainty(
     >>> [round(float(v[0]), 6) for v in (found.total, found.aleatoric, found.epistemic)]
     [0.610864, 0.509115, 0.101749]
     """
+    if isinstance(ensemble, TablePredictor) and X is not None:
+        return _behind(ensemble, X, variance, n_samples, random_state)
     said, own = _members(ensemble, X, n_samples, random_state)
     if said.ndim == 3:
         return _classes(said)
@@ -79,6 +83,24 @@ def uncertainty(
     spread = _variances(variance, own, X, said)
     epistemic, aleatoric = said.var(0), spread.mean(0)
     return Uncertainty(aleatoric + epistemic, aleatoric, epistemic, said.mean(0), "variance")
+
+
+def _behind(model: TablePredictor, X: Any, variance: Any, n: int, random_state: Any) -> Uncertainty:
+    """Of an ensemble behind a preparation, in the units of the table's target."""
+    kept = model.target_scale_
+    square = 1.0 if kept is None else float(kept.scale) ** 2
+    if variance is not None and not callable(variance):
+        variance = np.asarray(variance, np.float64) / square
+    found = uncertainty(
+        model.estimator_, model.prepare(X), variance=variance, n_samples=n,
+        random_state=random_state,
+    )  # fmt: skip
+    if kept is None or found.kind != "variance":
+        return found
+    return replace(
+        found, total=square * found.total, aleatoric=square * found.aleatoric,
+        epistemic=square * found.epistemic, mean=kept.back(found.mean),
+    )  # fmt: skip
 
 
 def _classes(p: Floats) -> Uncertainty:
@@ -171,18 +193,9 @@ def _variances(given: Any, models: list[Any], X: Any, said: Floats) -> Floats:
         return table
     if models and hasattr(models[0], "predict_var"):
         return np.stack([np.asarray(m.predict_var(X), np.float64) for m in models])
-    if models and "return_std" in _parameters(models[0].predict):
+    if models and gives_std(models[0]):
         return np.stack([np.square(m.predict(X, return_std=True)[1]) for m in models])
     return np.zeros_like(said)
-
-
-def _parameters(call: Any) -> set[str]:
-    import inspect
-
-    try:
-        return set(inspect.signature(call).parameters)
-    except (TypeError, ValueError):
-        return set()
 
 
 __all__ = ["Uncertainty", "uncertainty"]

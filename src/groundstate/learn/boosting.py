@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numba
@@ -187,7 +187,7 @@ class _Fit:
         grower = self._grower(w, threads)
         self._judge(F, history, w)
         for step in range(done, solver.max_iter):
-            self._step(F, grower, self.key.fold("tree", step))
+            self._step(F, grower, step)
             history.seconds.append(time.perf_counter() - start)
             stop = self._judge(F, history, w)
             objective = float("nan")
@@ -201,18 +201,20 @@ class _Fit:
         nodes.set(self.trees or [_stump(self.loss.outputs)])
         history.n_iter = len(self.trees) // self.loss.outputs
 
-    def _step(self, F: Tensor, grower: Any, key: Key) -> None:
+    def _step(self, F: Tensor, grower: Any, step: int) -> None:
         pairs = self.loss.gradients(F)
-        live = None
-        if self.solver.goss is not None:
+        live, key = None, None
+        if self.solver.goss is not None or self.solver.limits.columns < 1:  # else nothing is drawn
+            key = self.key.fold("tree", step)
+        if self.solver.goss is not None and key is not None:
             live, factor = self._one_side(pairs, key)
             pairs = [(g * factor, h * factor) for g, h in pairs]
         for c, (g, h) in enumerate(pairs):
-            tree, spans = grower.grow(g, h, key.fold(c).low, live)
+            tree, spans = grower.grow(g, h, 0 if key is None else key.fold(c).low, live)
             if self.loss.renews:
                 self._renew(tree, spans, grower.rows, F[:, 0])
             tree.value *= self.solver.learning_rate
-            tree = replace(tree, column=c)
+            tree.column = c
             self.trees.append(tree)
             grower.add(tree, spans, F[:, c])
 

@@ -51,6 +51,7 @@ class Loss:
 
     def __init__(self, kind: str, y: Tensor, outputs: int, quantile: float = 0.5) -> None:
         self.kind, self.y, self.outputs, self.quantile = kind, y, outputs, quantile
+        self.one = torch.ones(len(y), dtype=torch.float64, device=y.device)  # many hessians
         self.renews = kind in ("absolute_error", "quantile")  # leaves by quantiles of residuals
 
     def start(self, weight: Tensor | None) -> F64:
@@ -74,8 +75,7 @@ class Loss:
 
     def gradients(self, F: Tensor) -> list[tuple[Tensor, Tensor]]:
         """g and h of each output, ``(n,)`` each."""
-        y, f = self.y, F[:, 0]
-        one = torch.ones_like(f)
+        y, f, one = self.y, F[:, 0], self.one
         if self.kind == "classes" and self.outputs == 1:
             p = torch.sigmoid(f)
             return [(p - y, p * (1 - p))]

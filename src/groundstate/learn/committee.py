@@ -172,8 +172,10 @@ class _Fit:
         fit_all = (
             getattr(self.solver.members[rest[0]], "together", None) if len(kinds) == 1 else None
         )
+        if fit_all is None or len(rest) < 2:
+            return None
         keys = [self.problem.key.fold("member", t) for t in rest]
-        if fit_all is None or len(rest) < 2 or any(self.seen(key) is not None for key in keys):
+        if any(self.seen(key) is not None for key in keys):
             return None
         bags = [self.bag(key) for key in keys]
         rows = [None if b is None else torch.from_numpy(b).to(self.x.device) for b in bags]

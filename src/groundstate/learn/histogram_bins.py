@@ -111,7 +111,8 @@ def column_edges(column: NDArray[Any], weight: F64 | None, max_bins: int) -> F64
         below, total = cumulative[last], float(cumulative[-1])
     if len(last) >= max_bins:
         marks = total * np.arange(1, max_bins) / max_bins
-        place = np.unique(np.searchsorted(below, marks, side="left"))
+        place = np.searchsorted(below, marks, side="left")  # rising, with repeats
+        place = place[np.append(True, place[1:] != place[:-1])]
         last = last[place[place < len(last)]]
     low, high = ordered[last].astype(np.float64), ordered[last + 1].astype(np.float64)
     return midpoint(low, high, column.dtype)

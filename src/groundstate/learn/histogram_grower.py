@@ -13,12 +13,13 @@ from torch import Tensor
 from groundstate.energy.tree_nodes import Tree
 from groundstate.learn.histogram_bins import Bins
 from groundstate.learn.histogram_cuts import BINS, GROUP, MISSING, SIZE
-from groundstate.learn.histogram_tree import Settings, Table, empty_nodes, grow
+from groundstate.learn.histogram_tree import Settings, Table, empty_nodes, grow, laid_out
 from groundstate.learn.tree_jit import outer
 
 F64 = NDArray[np.float64]
 _PARALLEL = 1 << 17  # rows × columns of a node from which threads pay
 _NEVER = 1 << 62
+_END = np.array([np.inf])
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,14 @@ class Grower:
         self.pairs = np.zeros((n, 2), np.int64)
         self.g, self.h = np.zeros(n), np.zeros(n)
         self.rows: NDArray[np.uint32] = self.live.astype(np.uint32)
-        self.node: Any = None
-        sets = d if bins.categories.any() else 1
+        self.sets = bool(bins.categories.any())
+        self.node = empty_nodes(self.capacity, self.sets, len(together))
+        # the edges of all columns, each with infinity behind: cuts that part NaN from the rest
+        self.edges = np.concatenate([part for e in bins.edges for part in (e, _END)])
+        self.first = np.zeros(d + 1, np.int64)
+        self.first[1:] = np.cumsum(bins.n_bins)
+        self.given = np.empty(0) if w.weight is None else w.weight
+        sets = d if self.sets else 1
         self.work = (
             np.empty((len(self.live), 2), np.int64),
             np.empty(len(self.live), np.uint32),
@@ -133,52 +140,30 @@ class Grower:
 
     def grow(
         self, g: Tensor, h: Tensor, seed: int, live: NDArray[np.int32] | None = None
-    ) -> tuple[Tree, list[tuple[int, int, int]]]:
+    ) -> tuple[Tree, NDArray[np.int64]]:
         """A tree of leaf values −G/(H+λ), and for each leaf (node, lo, hi) in ``self.rows``.
 
         ``live`` are the rows that it sees, all of positive weight by default.
         """
-        weight = np.empty(0) if self.weight is None else self.weight
         self.rows = (self.live if live is None else live).astype(np.uint32)
         step_g, step_h = _quantise(
-            g.numpy(), h.numpy(), weight, self.rows, self.bits, self.unit, self.pairs, self.g,
+            g.numpy(), h.numpy(), self.given, self.rows, self.bits, self.unit, self.pairs, self.g,
             self.h,
         )  # fmt: skip
         units = np.array([step_g, step_h, self.unit, float(self.bits)])
-        node = empty_nodes(self.capacity, bool(self.bins.categories.any()), len(self.table.groups))
         size = grow(
-            self.table, self.settings, node, self.rows, self.pairs, units, self.g, self.h,
+            self.table, self.settings, self.node, self.rows, self.pairs, units, self.g, self.h,
             self.pool, self.work, np.uint64(seed),
         )  # fmt: skip
-        self.node = node
-        tree = self._tree(node, size)
-        leaves = np.flatnonzero(tree.feature < 0)
-        return tree, [(int(v), int(node.lo[v]), int(node.hi[v])) for v in leaves]
+        spans, *columns = laid_out(self.node, size, self.edges, self.first)
+        made: tuple[Any, ...] = (*columns, self._categories(size) if self.sets else {})
+        return Tree(*made), spans
 
-    def _tree(self, node: Any, size: int) -> Tree:
-        feature = node.column[:size]
-        threshold = np.zeros(size)
-        categories = {}
-        for v in np.flatnonzero(feature >= 0).tolist():
-            j, code = int(feature[v]), int(node.code[v])
-            edges = self.bins.edges[j]
-            if code < 0:
-                categories[v] = self._mask(j, node.sets[v])
-            else:
-                threshold[v] = edges[code] if code < len(edges) else math.inf
-        left = node.left[:size]
-        return Tree(
-            feature,
-            threshold,
-            left,
-            np.where(left < 0, -1, left + 1),
-            node.missing_left[:size],
-            node.value[:size, None].copy(),
-            node.total[:size, 2],
-            node.gain[:size],
-            node.hi[:size] - node.lo[:size],
-            categories,
-        )
+    def _categories(self, size: int) -> dict[int, NDArray[np.bool_]]:
+        """The sets of categories that go left, by node."""
+        node = self.node
+        asking = np.flatnonzero((node.column[:size] >= 0) & (node.code[:size] < 0))
+        return {v: self._mask(int(node.column[v]), node.sets[v]) for v in asking.tolist()}
 
     def _mask(self, j: int, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
         size = int(self.bins.categories[j])
@@ -187,10 +172,9 @@ class Grower:
         code = self.bins.kept[j]
         return np.where(code >= 0, chosen[np.maximum(code, 0)], False)
 
-    def add(self, tree: Tree, spans: list[tuple[int, int, int]], out: Tensor) -> None:
+    def add(self, tree: Tree, spans: NDArray[np.int64], out: Tensor) -> None:
         """Add the values of the tree grown last to ``out`` (n,), also for rows it did not see."""
-        where = np.array(spans, np.int64)
-        _add(tree.value[:, 0], where, self.rows, out.numpy())
+        _add(tree.value[:, 0], spans, self.rows, out.numpy())
         if len(self.rows) < self.n:
             unseen = np.ones(self.n, bool)
             unseen[self.rows] = False

@@ -62,7 +62,6 @@ class Nodes(NamedTuple):
     left: Any  # the right child is the next one
     code: Any  # −1: a set of categories
     missing_left: Any
-    category_set: Any  # row of ``sets``
     gain: Any
     total: Any  # (nodes, 3): G, H, weight
     value: Any
@@ -86,28 +85,44 @@ def mix(word: Any) -> Any:
 
 
 def empty_nodes(capacity: int, with_sets: bool, n_groups: int) -> Nodes:
-    """Room for the nodes of one tree."""
-    box = np.empty((capacity, 2))
-    box[:, 0], box[:, 1] = -np.inf, np.inf
+    """Room for the nodes of one tree, which `grow` empties."""
     return Nodes(
-        np.full(capacity, -1, np.int64),
-        np.full(capacity, -1, np.int64),
-        np.zeros(capacity, np.int64),
-        np.zeros(capacity, np.bool_),
-        np.full(capacity, -1, np.int64),
-        np.zeros(capacity),
-        np.zeros((capacity, 3)),
-        np.zeros(capacity),
-        np.zeros(capacity, np.int64),
-        np.zeros(capacity, np.int64),
-        np.zeros(capacity, np.int64),
-        box,
-        np.zeros(capacity, np.uint64),
-        np.ones((capacity, n_groups), np.bool_),
-        np.full(capacity, -1, np.int64),
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.bool_),
+        np.empty(capacity),
+        np.empty((capacity, 3)),
+        np.empty(capacity),
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.int64),
+        np.empty((capacity, 2)),
+        np.empty(capacity, np.uint64),
+        np.empty((capacity, n_groups), np.bool_),
+        np.empty(capacity, np.int64),
         np.empty((capacity, SIZE)),
-        np.zeros((capacity if with_sets else 1, BINS), np.bool_),
+        np.empty((capacity if with_sets else 1, BINS), np.bool_),
     )
+
+
+@inner
+def _empty(node: Nodes) -> None:
+    """Forget the last tree."""
+    for v in range(len(node.column)):
+        node.column[v] = node.left[v] = node.slot[v] = -1
+        node.code[v] = node.lo[v] = node.hi[v] = node.depth[v] = 0
+        node.missing_left[v] = False
+        node.gain[v] = node.value[v] = 0.0
+        for i in range(3):
+            node.total[v, i] = 0.0
+        node.box[v, 0], node.box[v, 1] = -np.inf, np.inf
+        node.path[v] = _U(0)
+        for k in range(node.alive.shape[1]):
+            node.alive[v, k] = True
+    for v in range(len(node.sets)):
+        for b in range(BINS):
+            node.sets[v, b] = False
 
 
 @inner
@@ -267,6 +282,7 @@ def grow(
     ``work`` is memory for rows, spare rows, cuts, sets, columns, free slots and waiting nodes.
     """
     n = len(rows)
+    _empty(node)
     ordered, spare, cuts, chosen, allowed, free, pending = work
     inside = (ordered, cuts, chosen, allowed, scratch())
     for i in range(len(pool)):
@@ -332,4 +348,30 @@ def grow(
     return n_nodes
 
 
-__all__ = ["Nodes", "Settings", "Table", "empty_nodes", "grow", "mix"]
+@outer
+def laid_out(node: Nodes, size: int, edges: Any, start: Any) -> Any:
+    """The columns of a `Tree` of this many nodes, and for each leaf (node, lo, hi).
+
+    ``edges[start[j]:start[j + 1]]`` are the edges of column j with infinity behind them.
+    """
+    feature, left, right = np.empty(size, np.int64), np.empty(size, np.int64), np.full(size, -1)
+    threshold, nan_left, value = np.zeros(size), np.empty(size, np.bool_), np.empty((size, 1))
+    weight, gain, count = np.empty(size), np.empty(size), np.empty(size, np.int64)
+    spans, leaves = np.empty((size // 2 + 1, 3), np.int64), 0
+    for v in range(size):
+        j, lo, hi = node.column[v], node.lo[v], node.hi[v]
+        feature[v], left[v], nan_left[v] = j, node.left[v], node.missing_left[v]
+        value[v, 0], weight[v], gain[v], count[v] = (
+            node.value[v], node.total[v, 2], node.gain[v], hi - lo
+        )  # fmt: skip
+        if j < 0:
+            spans[leaves, 0], spans[leaves, 1], spans[leaves, 2] = v, lo, hi
+            leaves += 1
+            continue
+        right[v] = left[v] + 1
+        if node.code[v] >= 0:
+            threshold[v] = edges[start[j] + node.code[v]]
+    return spans, feature, threshold, left, right, nan_left, value, weight, gain, count
+
+
+__all__ = ["Nodes", "Settings", "Table", "empty_nodes", "grow", "laid_out", "mix"]

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dposv
+from scipy.linalg.lapack import dposv, dpotrf, dpotri
 
 from groundstate.learn.logistic_rows import SoftmaxRows
 from groundstate.learn.tiles import over_slices
@@ -31,6 +31,7 @@ ROUNDS = 14  # of the population before a member goes on alone
 STALL = 0.7  # a gradient that shrinks less than this in two rounds is left to itself
 SECANTS = 3  # last steps that correct the next
 NEAR = 0.1  # a gradient from which one step follows the path well enough
+NEAR_SCORES = 0.5  # the same for a step that moves scores less
 EXACT = 0.99  # share of tol that leaves room for rounding
 SAME = 0.5  # share of tol by which strengths may differ and have one solution
 
@@ -48,7 +49,9 @@ class Population:
         else:
             self.x = np.empty((rows.n, rows.p + 1), self.dtype)
             self.x[:, : rows.p], self.x[:, rows.p] = rows.x, 1.0
-        self.y = rows.y.astype(self.dtype) if rows.binary else rows.y
+        self.y, self.scale = rows.y, self.weights
+        if rows.binary:  # p − y = (tanh(s/2) + 1 − 2y)/2
+            self.y, self.scale = (1 - 2 * rows.y).astype(self.dtype), 0.5 * self.weights
 
     def gradient(self, theta: F64, fold: NDArray[np.int64], ridge: F64) -> F64:
         """∇ of the mean objective of members ``(M, R, D)`` with weights ``fold``, ridge ``(M, D)``.
@@ -58,19 +61,16 @@ class Population:
         """
         rows, (m, r, d), many = self.rows, theta.shape, len(fold)
         flat = theta.reshape(m * r, d)
-        flat = (-flat if rows.binary else flat).astype(self.dtype)
+        flat = (0.5 * flat if rows.binary else flat).astype(self.dtype)
         each = fold if m == many else fold[::m]
 
         def part(lo: int, hi: int) -> F64:
             x, y = self.x[lo:hi], self.y[lo:hi]
             s = rows.scores(flat, x) if rows.sparse else flat @ x.T
-            w = self.weights[:, lo:hi][each]
+            w = self.scale[:, lo:hi][each]
             if rows.binary:
-                with np.errstate(over="ignore"):
-                    np.exp(s, out=s)
-                s += 1.0
-                np.reciprocal(s, out=s)
-                s -= y
+                np.tanh(s, out=s)
+                s += y
                 s = s.reshape(m, r, hi - lo)
             else:
                 s = s.reshape(m, r, hi - lo)
@@ -129,29 +129,35 @@ class Population:
         (m, r, d), u = theta.shape, theta[0].size
         ridge = strengths[at][:, None] * (np.arange(d) < self.rows.p)
         steps, done = np.zeros(m, np.int64), np.zeros(m, bool)
-        size, older = np.full((2, m), np.inf)
         slope = np.empty((m, r, d))
-        moved, before = np.zeros((2, m, u))
-        pairs: list[tuple[F64, F64]] = []
-        on = np.arange(m)
+        on, now, aim = np.arange(m), theta, goal  # those that still move
+        size, older = np.full((2, m), np.inf)
+        pairs: list[tuple[F64, F64]] = []  # of those, their last steps and what these changed
+        move = before = np.zeros((m, u))
         for turn in range(rounds):
-            shared = center if turn == 0 and center is not None else theta[on]
-            g = self.gradient(shared, fold[on], ridge[on])
+            shared = center if turn == 0 and center is not None else now
+            g = self.gradient(shared, fold, ridge)
             new = abs(g).reshape(len(on), u).max(1)
-            slope[on], done[on] = g, new <= goal[on]
-            keep = (new > goal[on]) & (new < (4.0 if turn < 2 else STALL) * older[on])
-            older[on], size[on] = size[on], new
-            on, g = on[keep], g[keep]
-            if not len(on):
-                break
+            slope[on] = g
+            arrived = new <= aim
+            done[on] = arrived
+            keep = ~arrived & (new < (4.0 if turn < 2 else STALL) * older)
+            older, size = size, new
+            if not keep.all():
+                if now is not theta:
+                    theta[on] = now
+                if not keep.any():
+                    return steps, done, slope
+                on, now, g, aim, older, size = (v[keep] for v in (on, now, g, aim, older, size))
+                fold, at, ridge, before, move = (v[keep] for v in (fold, at, ridge, before, move))
+                pairs = [(a[keep], b[keep]) for a, b in pairs]
             steps[on] += 1
-            residue = _times(inverse, at[on], g.reshape(len(on), u))
+            residue = _times(inverse, at, g.reshape(len(on), u))
             if turn:
-                pairs = [*pairs[1 - SECANTS :], (moved.copy(), np.zeros((m, u)))]
-                pairs[-1][1][on] = residue - before[on]
-            move = _mixed(residue, [(a[on], b[on]) for a, b in pairs])
-            before[on], moved[on] = residue, move
-            theta[on] -= move.reshape(len(on), r, d)
+                pairs = [*pairs[1 - SECANTS :], (move, residue - before)]
+            move, before = _mixed(residue, pairs), residue
+            now = now - move.reshape(len(on), r, d)
+        theta[on] = now
         return steps, done, slope
 
     def _path(self, strengths: F64, tol: float, every: int) -> tuple[F64, F64] | None:
@@ -196,10 +202,7 @@ class Population:
         raised = np.zeros((live, r, d))
         raised[:, :, :p] = strengths[:live, None, None]
         flat.reshape(live, -1)[:, :: r * d + 1] = (diagonal + raised).reshape(live, -1)
-        try:
-            return center, np.linalg.inv(flat) * total
-        except np.linalg.LinAlgError:
-            return None
+        return None if not _inverted(flat) else (center, flat * total)
 
     def _filled(
         self, theta: F64, steps: Any, done: Any, final: F64, strengths: F64, live: int, tol: float
@@ -220,6 +223,18 @@ class Population:
         near = abs(slope).reshape(folds, many - live, -1).max(2) <= tol
         solved[:, live:] = solved[:, live - 1, None] & near
         return out, count, solved
+
+
+def _inverted(matrices: F64) -> bool:
+    """Positive definite matrices ``(L, U, U)`` become their inverses; False where one is none."""
+    for a in matrices:  # LAPACK reads columns: what is below for it is above here
+        factor, failed = dpotrf(a.T, lower=1, overwrite_a=1)
+        if failed:
+            return False
+        dpotri(factor, lower=1, overwrite_c=1)
+    below = np.tri(matrices.shape[1], k=-1, dtype=np.bool_)
+    np.copyto(matrices, matrices.transpose(0, 2, 1).copy(), where=below)
+    return bool(np.isfinite(matrices).all())
 
 
 def _times(inverse: F64, at: Any, g: F64) -> F64:
@@ -272,8 +287,11 @@ def _newton(
 ) -> tuple[F64, F64] | None:
     """θ near the optimum, and the Hessian there without its penalty."""
     (r, d), p, last = theta.shape, rows.p, np.inf
+    size = max(256, CELLS // (d * r))
+    ridge = np.zeros((r, d))
+    ridge[:, :p] = strength
     for _ in range(12):
-        size, now = max(256, CELLS // (d * r)), theta.astype(x.dtype)
+        now = theta.astype(x.dtype)
         first = _derivatives(rows, x[:size], y[:size], w[:size], now)
         gradient, hessian = (part.astype(np.float64) for part in first)
         for lo in range(size, len(x), size):
@@ -283,17 +301,19 @@ def _newton(
             hessian += parts[1]
         if not rows.binary:
             rows._pin(hessian)
-        gradient[:, :p] += strength * theta[:, :p]
+        gradient += ridge * theta
         slope = float(abs(gradient).max()) / total
-        if not np.isfinite(slope) or slope > 4.0 * last:
+        if not slope <= 4.0 * last:
             return None
         full = hessian.copy()
-        full.reshape(-1)[:: r * d + 1].reshape(r, d)[:, :p] += strength
-        _, move, failed = dposv(full, gradient.reshape(-1), lower=1)
+        full.reshape(-1)[:: r * d + 1] += ridge.reshape(-1)
+        _, move, failed = dposv(full.T, gradient.reshape(-1), lower=1, overwrite_a=1)
         if failed:
             return None
-        theta = theta - move.reshape(r, d)
-        if slope <= NEAR:  # its square is what is left
+        move = move.reshape(r, d)
+        theta = theta - move
+        # what is left is the square of the gradient, or of what the step did to the scores
+        if slope <= NEAR or abs(move.astype(x.dtype) @ x[:256].T).max() <= NEAR_SCORES:
             return theta, hessian
         last = slope
     return None
@@ -305,7 +325,7 @@ def _derivatives(rows: SoftmaxRows, x: Any, y: Any, w: Any, theta: Any) -> tuple
     if rows.binary:
         t = np.tanh(0.5 * s[0])  # p = (1 + t)/2
         root = x * np.sqrt((1.0 - t * t) * (0.25 * w))[:, None]
-        return ((0.5 * t + (0.5 - y)) * w @ x)[None], root.T @ root
+        return ((t + y) * (0.5 * w) @ x)[None], root.T @ root
     p = np.exp(s - s.max(0))
     p /= p.sum(0)
     joint = ((p * np.sqrt(w)).T[:, :, None] * x[:, None, :]).reshape(-1, r * d)

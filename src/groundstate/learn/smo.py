@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,16 +80,10 @@ class SMO:
             pairs = _Pairs(problem, penalty.strength, self.megabytes)
             found = [self._pair(pairs, a, b) for a, b in pairs.names]
             pairs.store(energy, found)
-            history.extra = {key: [row[key] for row in pairs.reports] for key in pairs.reports[0]}
-            value = sum(history.extra["primal"]) * penalty.strength / float(pairs.weight.sum())
-            if penalty.strength == 0:
-                value = 0.0  # a hard margin leaves no loss
-            history.objective.append(value)
+            value = pairs.told(history, found)
             history.seconds.append(time.perf_counter() - start)
-            history.converged = all(s.converged for s in found)
-            history.stop = "optimality" if history.converged else "max_iter"
             monitor.epoch(value)
-        history.n_iter = max(1, sum(s.steps for s in found))
+        history.n_iter = max(1, sum(s.steps for s in found))  # pair steps, not epochs
         if not history.converged:
             worst = max(s.violation for s in found)
             warnings.warn(
@@ -99,11 +94,15 @@ class SMO:
             )
         return history
 
-    def _pair(self, pairs: _Pairs, a: int, b: int) -> Solution:
+    def _pair(
+        self, pairs: _Pairs, a: int, b: int, last: tuple[Solution, float] | None = None
+    ) -> Solution:
+        """The machine of one pair, from that of another strength where there is one."""
         x, t, w = pairs.of(a, b)
         if pairs.strength > 0:
             upper = w / pairs.strength
-            solution = self._solve(pairs, x, t, upper)
+            start = None if last is None else _grown(last[0], t, w / last[1], upper)
+            solution = self._solve(pairs, x, t, upper, start)
             pairs.report(solution, t, upper)
             return solution
         size = math.sqrt(max(pairs.size(x), np.finfo(float).tiny))
@@ -122,22 +121,39 @@ class SMO:
                 )
             box *= 100.0
 
-    def _solve(self, pairs: _Pairs, x: Tensor, t: F64, upper: F64) -> Solution:
+    def _solve(
+        self, pairs: _Pairs, x: Tensor, t: F64, upper: F64, start: tuple[F64, F64] | None = None
+    ) -> Solution:
         return smo(
             pairs.energy.kernel if pairs.whole is None else None, x, t,
             np.where(t > 0, 0.0, -upper), np.where(t > 0, upper, 0.0), tol=self.tol,
             max_steps=self.max_steps, megabytes=self.megabytes, shrinking=self.shrinking,
-            block=self.block,
+            block=len(t) if pairs.shared else self.block, start=start,
         )  # fmt: skip
+
+
+def _grown(s: Solution, t: F64, before: F64, upper: F64) -> tuple[F64, F64]:
+    """A start for another box: coefficients as they were, or grown with it, where that is better."""
+    scale = float((upper / before).mean())
+    top = np.abs(s.beta) >= before * (1 - BOUND)
+    beta = np.where(top, np.sign(s.beta) * upper, s.beta * scale)
+    F = t - scale * (t - s.F)
+    if scale < 1 or beta @ (t + F) > s.beta @ (t + s.F):
+        return beta, F
+    return s.beta, s.F
 
 
 class _Pairs:
     """The rows of all pairs of classes and what was found for them."""
 
-    def __init__(self, problem: Problem, strength: float, megabytes: float) -> None:
+    def __init__(
+        self, problem: Problem, strength: float, megabytes: float,
+        table: Callable[[I64], F64] | None = None,
+    ) -> None:  # fmt: skip
         energy = problem.energy
         assert isinstance(energy, KernelMachineEnergy)
         self.energy, self.strength = energy, strength
+        self.shared = table is not None  # by several strengths: few steps each
         self.x, y = problem.resident["x"].detach(), problem.resident["y"]
         self.index, self.weight = canonical_rows(self.x, y, problem.sample_weight)
         self.plain = len(self.index) == len(self.x) and bool((self.weight == 1).all())
@@ -156,13 +172,32 @@ class _Pairs:
         else:
             rows = self.x[at.to(self.x.device)]
         self.whole: F64 | None = None  # matrix of all rows, shared by the pairs
-        if self.given:
+        if table is not None:
+            self.whole = table(self.index)
+        elif self.given:
             self.whole = rows.cpu()[:, at].double().numpy()
         elif in_one_piece(len(rows), megabytes):
             self.whole = gram(energy.kernel, rows)
         self.rows = rows
         self.members: list[I64] = []
         self.reports: list[dict[str, float]] = []
+
+    def again(self, energy: KernelMachineEnergy, strength: float) -> None:
+        """Begin anew for another strength."""
+        self.energy, self.strength = energy, strength
+        self.members, self.reports = [], []
+
+    def told(self, history: History, found: list[Solution]) -> float:
+        """Put what was found into a history; the mean objective."""
+        history.extra = {key: [row[key] for row in self.reports] for key in self.reports[0]}
+        value = sum(history.extra["primal"]) * self.strength / float(self.weight.sum())
+        if self.strength == 0:
+            value = 0.0  # a hard margin leaves no loss
+        history.objective.append(value)
+        history.converged = all(s.converged for s in found)
+        history.stop = "optimality" if history.converged else "max_iter"
+        history.n_iter = max(1, sum(s.steps for s in found))
+        return value
 
     def of(self, a: int, b: int) -> tuple[Tensor, F64, F64]:
         """Rows (or their Gram matrix), signs and weights of one pair."""

@@ -58,6 +58,7 @@ def smo(
     shrinking: bool = True,
     block: int = BLOCK,
     watch: Callable[[float], bool] | None = None,
+    start: tuple[F64, F64] | None = None,
 ) -> Solution:
     r"""Solve the dual of a support vector machine to a violation of at most ``tol``.
 
@@ -73,6 +74,7 @@ def smo(
     block : rows of a working set; tables of at most 1,200 rows whose matrix fits into the cache are
         solved in one piece
     watch : told the violation after each working set; True stops
+    start : β within the box and of sum zero, and its F, to begin with on the CPU; zero otherwise
 
     Examples
     --------
@@ -85,7 +87,8 @@ def smo(
     """
     n = len(p)
     limit = max_steps if max_steps >= 0 else max(MOST_STEPS, 100 * n)
-    beta, F = np.zeros(n), p.astype(np.float64).copy()
+    beta, F = (np.zeros(n), p.astype(np.float64)) if start is None else start
+    beta, F = beta.copy(), F.copy()
     if n <= block or in_one_piece(n, megabytes):
         K = x.double().cpu().numpy() if kernel is None else gram(kernel, x)
         every = min(n, 1000) if shrinking else 2**62

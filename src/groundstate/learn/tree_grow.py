@@ -135,14 +135,14 @@ def _partition(cols: Columns, rows: Any, spare: Any, lo: int, hi: int, cut: Cut)
 
 def empty_nodes(capacity: int, size: int, classes: bool, wide: int, sets: bool) -> Grown:
     """Room for the nodes of one tree."""
+    feature, low, high, left, right = np.full((5, capacity), -1)
+    lo, hi, depth, pending = np.zeros((4, capacity), np.int64)
+    weight, impurity, gain = np.zeros((3, capacity))
     return Grown(
-        np.full(capacity, -1, np.int64), np.full(capacity, -1, np.int64),
-        np.full(capacity, -1, np.int64), np.full(capacity, np.nan), np.zeros(capacity, np.bool_),
-        np.full(capacity, -1, np.int64), np.full(capacity, -1, np.int64),
-        np.zeros((capacity, size if classes else size - 1)), np.zeros(capacity),
-        np.zeros(capacity), np.zeros(capacity, np.int64), np.zeros(capacity, np.int64),
-        np.zeros((capacity if sets else 1, wide), np.bool_), np.zeros(capacity),
-        np.zeros(capacity, np.int64), np.zeros(capacity, np.uint64), np.zeros(capacity, np.int64),
+        feature, low, high, np.full(capacity, np.nan), np.zeros(capacity, np.bool_), left, right,
+        np.zeros((capacity, size if classes else size - 1)), weight, impurity, lo, hi,
+        np.zeros((capacity if sets else 1, wide), np.bool_), gain, depth,
+        np.zeros(capacity, np.uint64), pending,
     )  # fmt: skip
 
 
@@ -322,6 +322,31 @@ def laid_out(g: Grown, n: int, cols: Columns, exact: bool, single: bool) -> Any:
 
 
 @outer
+def level_table(ordered: Any) -> Any:
+    """Distinct values of sorted columns (d, n) behind each other, where each begins, how many.
+
+    NaN stands last and is no value; a column of NaN alone has the value 0.
+    """
+    d, n = ordered.shape
+    values, start, count = np.empty(d * max(n, 1)), np.zeros(d + 1, np.int64), np.ones(d, np.int64)
+    at = 0
+    for j in range(d):
+        row, begin = ordered[j], at
+        for i in range(n):
+            v = np.float64(row[i])
+            if np.isnan(v):
+                break
+            if i == 0 or v != values[at - 1]:
+                values[at] = v
+                at += 1
+        if at == begin:
+            values[at] = 0.0
+            at += 1
+        start[j + 1], count[j] = at, at - begin
+    return values[:at], start, count
+
+
+@outer
 def rank_codes(X: Any, levels: Any, start: Any, missing: int, codes: Any) -> None:
     """codes[j, i] = how many values of column j are below X[i, j], by bisection."""
     n, d = X.shape
@@ -347,6 +372,7 @@ __all__ = [
     "empty_nodes",
     "grow",
     "laid_out",
+    "level_table",
     "preorder",
     "rank_codes",
     "workspace",

@@ -12,7 +12,15 @@ from groundstate.energy.tree_nodes import Tree
 from groundstate.errors import DataError
 from groundstate.learn.boosting_losses import weighted_quantile
 from groundstate.learn.histogram_bins import Bins
-from groundstate.learn.tree_grow import Stop, empty_nodes, grow, laid_out, rank_codes, workspace
+from groundstate.learn.tree_grow import (
+    Stop,
+    empty_nodes,
+    grow,
+    laid_out,
+    level_table,
+    rank_codes,
+    workspace,
+)
 from groundstate.learn.tree_kernels import (
     ABSOLUTE,
     ENTROPY,
@@ -36,6 +44,12 @@ KINDS = {
 }
 FEW = 1000  # rows that are coded by bisection
 _NEVER = 1 << 60
+_LAST: dict[Any, int] = {np.uint8: 255, np.uint32: (1 << 32) - 1}  # codes of NaN
+
+
+def _code(binned: bool, wide: int) -> Any:
+    """The type of the codes; each width is compiled."""
+    return np.uint8 if binned or wide < 255 else np.uint32
 
 
 @dataclass(frozen=True)
@@ -88,10 +102,12 @@ class TreeRows:
         threads: int = 1,
     ) -> None:
         n, d = X.shape
-        self.X, self.limits, self.classes = X, limits, classes
+        self.X, self.limits, self.classes, self.counted = X, limits, classes, weight is None
         self.weight = np.ones(n) if weight is None else weight.astype(np.float64)
         self.label = y.astype(np.int64) if classes else np.zeros(1, np.int64)
         self.y = np.zeros((1, 1)) if classes else np.ascontiguousarray(y, np.float64)
+        self.sizes = np.zeros(d, np.int64) if categories is None else np.array(categories, np.int64)
+        self.sets = categories is not None and bool(self.sizes.any())
         kind = KINDS[limits.criterion]
         if kind == ABSOLUTE and self.y.shape[1] > 1:
             raise DataError("criterion='absolute_error' takes one target, got several columns of y")
@@ -100,46 +116,52 @@ class TreeRows:
         self.kind = kind
         binned = limits.splitter == "hist" or (limits.splitter != "exact" and n > limits.exact_rows)
         self.exact = not binned
-        sizes = None if categories is None else np.array(categories, np.int64)
-        given = None if weight is None else self.weight
-        if binned:
-            bins = Bins.of(X, given, 255, sizes, threads=threads)
-            levels = [_first_values(bins, X, j) for j in range(d)]
-        else:
-            bins, levels = Bins.exact(X, given, sizes)
-        most = int(bins.n_bins.max(initial=1))
-        dtype = np.uint8 if binned or most < 255 else np.uint32  # each width is compiled
-        bins.missing = int(np.iinfo(dtype).max)
-        codes = np.empty((d, n), dtype)
-        values, start = np.concatenate(levels), np.zeros(d + 1, np.int64)
-        start[1:] = np.cumsum([len(v) for v in levels])
-        if not binned and n <= FEW and weight is None and not bins.categories.any():
-            rank_codes(X, values, start, bins.missing, codes)
-        else:
-            bins.encode(X, codes, threads)
-        self.bins = bins
         rising = (
             np.zeros(d, np.int64) if limits.rising is None else np.array(limits.rising, np.int64)
         )
-        self.columns = Columns(
-            codes, bins.n_bins, bins.categories, rising, values, start, bins.missing
-        )
+        if self.exact and n <= FEW and self.counted and not self.sets:
+            ordered = np.array(X.T, order="C")
+            ordered.sort(axis=1)  # NaN last
+            values, start, n_bins = level_table(ordered)
+            self.wide = int(n_bins.max())
+            dtype = _code(False, self.wide)
+            codes, missing = np.empty((d, n), dtype), _LAST[dtype]
+            rank_codes(X, values, start, missing, codes)
+        else:
+            given = None if weight is None else self.weight
+            if binned:
+                bins = Bins.of(X, given, 255, self.sizes, threads=threads)
+                levels = [_first_values(bins, X, j) for j in range(d)]
+            else:
+                bins, levels = Bins.exact(X, given, self.sizes)
+            n_bins = bins.n_bins
+            self.wide = int(n_bins.max(initial=1))
+            dtype = _code(binned, self.wide)
+            codes, missing = np.empty((d, n), dtype), _LAST[dtype]
+            bins.missing = missing
+            values, start = np.concatenate(levels), np.zeros(d + 1, np.int64)
+            start[1:] = np.cumsum([len(v) for v in levels])
+            bins.encode(X, codes, threads)
+        self.columns = Columns(codes, n_bins, self.sizes, rising, values, start, missing)
 
     def grow(self, weight: F64, seed: int) -> Tree:
         """A tree on rows of these weights; rows of weight zero are left out."""
         limits = self.limits
-        rows = np.flatnonzero(weight > 0).astype(np.uint32)
-        if not len(rows):
-            raise DataError("the weights sum to zero; at least one row needs a positive weight")
-        total = float(weight.sum())
-        whole = bool((weight == np.rint(weight)).all())
-        scale = 1.0 if whole else total / len(rows)  # weights that are no counts count on average
+        if self.counted and weight is self.weight:  # every row once
+            rows, total, scale = np.arange(len(weight), dtype=np.uint32), float(len(weight)), 1.0
+        else:
+            rows = np.flatnonzero(weight > 0).astype(np.uint32)
+            if not len(rows):
+                raise DataError("the weights sum to zero; at least one row needs a positive weight")
+            total = float(weight.sum())
+            whole = bool((weight == np.rint(weight)).all())
+            scale = 1.0 if whole else total / len(rows)  # no counts: they count on average
         least = limits.min_leaf * scale if limits.min_leaf > 1 else 0.0
         least = max(least, limits.min_share * total) * (1 - 1e-12)
         split = limits.min_split * scale * (1 - 1e-12) if limits.min_split > 2 else 0.0
         d = self.X.shape[1]
         size, drawn = self.classes or 1 + self.y.shape[1], limits.splitter == "random"
-        plain = not (drawn or self.bins.categories.any() or limits.rising)
+        plain = not (drawn or self.sets or limits.rising)
         fast = plain and size == 2 and self.kind in (GINI, SQUARED)
         fast = fast and self.columns.codes.dtype == np.uint8
         columns = d if limits.columns is None else max(1, min(d, limits.columns))
@@ -149,9 +171,8 @@ class TreeRows:
             leaves = min(leaves, 1 << min(limits.max_depth, 30))
         depth = _NEVER if limits.max_depth is None else limits.max_depth
         stop = Stop(depth, limits.max_leaves or 0, split, limits.min_decrease)
-        wide, classes = int(self.bins.n_bins.max(initial=1)), self.classes > 0
-        sets = bool(self.bins.categories.any())
-        grown = empty_nodes(2 * leaves - 1, size, classes, wide, sets)
+        wide, classes = self.wide, self.classes > 0
+        grown = empty_nodes(2 * leaves - 1, size, classes, wide, self.sets)
         n = grow(
             self.columns, rule, stop, grown, *workspace(len(rows), d, size, classes, wide, fast),
             rows, self.label, self.y, weight, np.uint64(seed),
@@ -168,10 +189,10 @@ class TreeRows:
                 own = rows[g.lo[v] : g.hi[v]]
                 value[k, 0] = weighted_quantile(self.y[own, 0], weight[own], 0.5)
         sets = {}
-        if self.bins.categories.any():
+        if self.sets:
             inner = np.flatnonzero(feature >= 0)
-            for k in inner[self.bins.categories[feature[inner]] > 0].tolist():
-                sets[k] = g.sets[order[k]][: self.bins.categories[feature[k]]].copy()
+            for k in inner[self.sizes[feature[inner]] > 0].tolist():
+                sets[k] = g.sets[order[k]][: self.sizes[feature[k]]].copy()
         tree: tuple[Any, ...] = (feature, *found, sets)
         return Tree(*tree)
 

@@ -52,6 +52,13 @@ def _constraints(cls: Any) -> tuple[tuple[str, Any, tuple[Any, ...]], ...]:
     return tuple(rows)
 
 
+@cache
+def _names(cls: Any) -> tuple[str, ...]:
+    """Names of the parameters of a class; reading its signature costs more than a small fit's checks."""
+    names: list[str] = super(EnergyEstimator, cls)._get_param_names()
+    return tuple(names)
+
+
 @dataclass
 class Plan:
     """What an estimator is made of; ``data`` defaults to x (and y where there is one)."""
@@ -132,6 +139,11 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         self._validate_params()
         with callback_management_context(self):
             return self._fit(X, y, sample_weight)
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        kind: Any = cls
+        return list(_names(kind))
 
     def _validate_params(self) -> None:
         """Check the parameters; the constraints of a class are made once."""

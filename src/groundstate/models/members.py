@@ -1,4 +1,4 @@
-"""Many fits of one regressor as one program: rows checked once, members told apart by weights."""
+"""Many fits of one estimator as one program: rows checked once, members told apart by weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Members:
     Attributes
     ----------
     models : P unfitted estimators
-    x, y : ``(n, d)``, ``(n, m)``
+    x, y : ``(n, d)``, and targets ``(n, m)`` or class numbers ``(n,)``
     weights : ``(F, n)``, the different rows of weights
     of : ``(P,)``, which of them a member has
     """
@@ -32,7 +32,7 @@ class Members:
         self._shared = {
             name: value
             for name, value in first.__dict__.items()
-            if name in ("n_features_in_", "feature_names_in_", "_flat_target")
+            if name in ("n_features_in_", "feature_names_in_", "_flat_target", "classes_")
         }
         keys: dict[bytes, int] = {}
         self.of = np.array([keys.setdefault(row.tobytes(), len(keys)) for row in weights])
@@ -42,7 +42,7 @@ class Members:
         self.weights: F64 = weights[first_of]
 
     @classmethod
-    def of_regressor(
+    def of_rows(
         cls,
         estimator: Any,
         X: Any,
@@ -51,7 +51,10 @@ class Members:
         params: Sequence[Mapping[str, Any]] | None,
         may_differ: frozenset[str],
     ) -> Members | None:
-        """Members of a regressor; None where they are better fitted one after the other."""
+        """Members of an estimator; None where they are better fitted one after the other.
+
+        Seeds may differ too: nothing about these fits is random.
+        """
         fixed = estimator.get_params(deep=False)
         own = [dict(p) for p in params] if params is not None else None
         if own is None:
@@ -62,7 +65,7 @@ class Members:
             or any(fixed.get(name) is not None for name in ("device", "callbacks"))
             or getattr(estimator, "_skl_callbacks", False)
             or hasattr(estimator, "_parent_callback_ctx")
-            or any(set(p) - may_differ for p in own)
+            or any(set(p) - may_differ - {"random_state"} for p in own)
         ):
             return None
         table = np.ones((1, len(X))) if weights is None else np.atleast_2d(weights)
@@ -84,10 +87,11 @@ class Members:
         return cls(models, first, torch.from_numpy(x), torch.from_numpy(target), table)
 
     def groups(self, *names: str) -> list[list[int]]:
-        """Members with equal values of all settings but these."""
+        """Members with equal values of all settings but these and the seed."""
         found: list[tuple[dict[str, Any], list[int]]] = []
+        left_out = {*names, "random_state"}
         for at, model in enumerate(self.models):
-            settings = {k: v for k, v in vars(model).items() if k not in names}
+            settings = {k: v for k, v in vars(model).items() if k not in left_out}
             for known, members in found:
                 if all(known[k] is v or _same(known[k], v) for k, v in settings.items()):
                     members.append(at)
@@ -96,13 +100,21 @@ class Members:
                 found.append((settings, [at]))
         return [members for _, members in found]
 
-    def fitted(self, at: int, energy: Energy, solver: str) -> Any:
+    def have_all_classes(self) -> bool:
+        """Whether the rows of every member hold every class."""
+        labels = self.y.numpy()
+        many = int(labels.max()) + 1
+        return all(np.bincount(labels, row > 0, many).all() for row in self.weights)
+
+    def fitted(self, at: int, energy: Energy, solver: str, history: History | None = None) -> Any:
         """Member ``at`` with its learned energy and the attributes of a fit."""
         model = self.models[at]
         model.__dict__.update(self._shared)
         model.energy_ = energy
-        model.history_ = History(n_iter=1, converged=True, solver=solver, stop="closed form")
-        model.n_iter_ = 1
+        if history is None:
+            history = History(n_iter=1, converged=True, solver=solver, stop="closed form")
+        model.history_ = history
+        model.n_iter_ = max(1, history.n_iter)
         for name, value in model._learned(energy).items():
             setattr(model, name, value)
         return model

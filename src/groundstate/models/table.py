@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone, is_regressor
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -18,7 +18,9 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from groundstate.data import Preparation, Schema, Table, read
 from groundstate.energy.spaces import Real
 from groundstate.errors import DataError, Unsupported
+from groundstate.models.asks import asks_scaled_target, asks_single_columns
 from groundstate.models.restored import restored
+from groundstate.models.scaled_target import TargetScale
 
 
 def _has(name: str) -> Callable[[Any], bool]:
@@ -29,23 +31,6 @@ def _has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-_TREES = ("Tree", "Forest", "Boost", "LGBM", "XGB")
-
-
-def asks_single_columns(estimator: Any) -> bool:
-    """Whether a model asks about one column at a time, so that no scale matters: trees, by name.
-
-    >>> from groundstate import DecisionTreeClassifier, LogisticRegression
-    >>> asks_single_columns(DecisionTreeClassifier()), asks_single_columns(LogisticRegression())
-    (True, False)
-    """
-    steps = getattr(estimator, "steps", None)
-    inner = steps[-1][1] if steps else getattr(estimator, "estimator", None)
-    if inner is not None:  # a pipeline, a bag or a boosted crowd of something
-        return asks_single_columns(inner)
-    return any(word in type(estimator).__name__ for word in _TREES)
-
-
 class TablePredictor(MetaEstimatorMixin, BaseEstimator):
     r"""Columns of any kind to numbers, learned from the training rows, then an estimator.
 
@@ -53,6 +38,10 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
 
     where :math:`\varphi` (:class:`groundstate.data.Preparation`) and θ are both learned in ``fit``
     from the rows it is given, so that a fold never sees medians or levels of its held-out rows.
+    With a scaled target the estimator learns :math:`\tilde y = (y - m)/s`, with mean and spread of the
+    training rows, and every answer comes in the target's units: values, intervals and draws are
+    :math:`m + s\tilde y`, the energy of a law of y gains :math:`\log s`, so that :math:`e^{-e}` is a
+    density of y, and any other energy is :math:`e(\varphi(\text{row}), \tilde y)` as it is.
 
     Parameters
     ----------
@@ -67,10 +56,16 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         when None.
     schema : Schema, optional
         What the columns hold; read from the training rows when None.
+    scale_target : bool or None
+        Whether a regressor learns from a target of mean 0 and spread 1. When None those do that
+        need it: networks, and kernel machines and Gaussian processes that centre nothing
+        themselves, but no law of counts or of positive values.
 
     Attributes
     ----------
     estimator_ : the fitted estimator
+    target_scale_ : TargetScale or None
+        Mean and spread of the target in the training rows, where it is scaled.
     preparation_ : Preparation
     schema_ : Schema
         Columns of the training table, its target among them when it had one.
@@ -93,6 +88,7 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
     _store_skip: ClassVar[tuple[str, ...]] = ()
     estimator_: Any
     preparation_: Preparation
+    target_scale_: TargetScale | None = None
     schema_: Schema
     target_: str
     classes_: NDArray[Any]
@@ -108,6 +104,7 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         text_size: int = 50,
         trees: bool | None = None,
         schema: Schema | None = None,
+        scale_target: bool | None = None,
     ) -> None:
         self.estimator = estimator
         self.max_categories = max_categories
@@ -115,6 +112,7 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         self.text_size = text_size
         self.trees = trees
         self.schema = schema
+        self.scale_target = scale_target
 
     @property
     def dropped_(self) -> list[str]:
@@ -144,6 +142,14 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         sample_weight
             A weight of 2 is the row twice, for the preparation too.
         """
+        prepared, target = self._learn_preparation(X, y, sample_weight)
+        weights = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)}
+        return self._take(clone(self.estimator).fit(prepared, target, **weights))
+
+    def _learn_preparation(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[NDArray[np.float64], Any]:
+        """Learn all but the estimator; what that learns from."""
         table = X if isinstance(X, Table) else read(X, schema=self.schema)
         if y is None and table.target is not None:
             y = table.y
@@ -168,10 +174,60 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         self.schema_, self.target_ = table.schema, table.target or "y"
         self.n_features_in_ = features.n_columns
         self.feature_names_in_ = np.array(features.columns, dtype=object)
-        self.estimator_ = clone(self.estimator).fit(prepared, y, **weights)
-        if hasattr(self.estimator_, "classes_"):
-            self.classes_ = self.estimator_.classes_
+        self.target_scale_ = self._scale_of(y, sample_weight)
+        return prepared, self._there(y)
+
+    def _take(self, fitted: Any) -> Self:
+        self.estimator_ = fitted
+        if hasattr(fitted, "classes_"):
+            self.classes_ = fitted.classes_
         return self
+
+    def _around(self, fitted: Any, settings: Mapping[str, Any]) -> Self:
+        """A clone with these settings, this preparation and a fitted estimator."""
+        own = clone(self).set_params(**settings)
+        own.__dict__.update({k: v for k, v in vars(self).items() if k.endswith("_")})
+        return own._take(fitted)
+
+    def _fit_population(
+        self,
+        X: Any,
+        y: Any,
+        weights: Any = None,
+        params: Sequence[Mapping[str, Any]] | None = None,
+    ) -> list[Self] | None:
+        """Clones for each row of weights ``(P, N)`` and entry of params, see `table_members`."""
+        from groundstate.models.table_members import table_members
+
+        return table_members(self, X, y, weights, params)
+
+    def _scale_of(self, y: Any, sample_weight: Any) -> TargetScale | None:
+        wanted = self.scale_target
+        if wanted is None:
+            wanted = asks_scaled_target(self.estimator)
+        elif wanted and not is_regressor(self.estimator):
+            raise Unsupported(
+                f"scale_target=True is for regressors, and {type(self.estimator).__name__} is none; "
+                "leave it at None"
+            )
+        return TargetScale.of(y, sample_weight) if wanted and y is not None else None
+
+    def _there(self, y: Any) -> Any:
+        """Values of the target as the estimator knows them."""
+        return y if self.target_scale_ is None or y is None else self.target_scale_.there(y)
+
+    def _back(self, y: Any) -> Any:
+        """The estimator's values in the target's units."""
+        return y if self.target_scale_ is None else self.target_scale_.back(y)
+
+    def _energy_shift(self, given: bool, T: float = 1.0) -> float:
+        """What an energy gains when y is in the target's units."""
+        scale = self.target_scale_
+        return 0.0 if scale is None else scale.energy_shift(self._is_law(), given, T)
+
+    def _is_law(self) -> bool:
+        energy = getattr(self.estimator_, "energy_", None)
+        return "y" in getattr(energy, "normalised", ())
 
     # --- questions -----------------------------------------------------------------------
 
@@ -185,9 +241,32 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         return getattr(self.estimator_, question)(prepared, *values, **options)
 
     @available_if(_has("predict"))
-    def predict(self, X: Any) -> Any:
-        """Labels, values or clusters of lowest energy, ``(n_samples,)``."""
-        return self._ask("predict", X)
+    def predict(self, X: Any, **options: Any) -> Any:
+        """Labels, values or clusters of lowest energy, ``(n_samples,)``.
+
+        Options are those of the estimator's own ``predict``, such as ``return_std=True``, which
+        gives the standard deviations too.
+        """
+        if not options:
+            return self._back(self._ask("predict", X))
+        unknown = set(options) - set(signature(self.estimator.predict).parameters)
+        if unknown:
+            raise Unsupported(
+                f"predict of {type(self.estimator).__name__} has no option {min(unknown)!r}"
+            )
+        found = self._ask("predict", X, **options)
+        if self.target_scale_ is None or not (
+            options.get("return_std") or options.get("return_cov")
+        ):
+            return self._back(found)
+        power = 1 if options.get("return_std") else 2
+        return self._back(found[0]), found[1] * self.target_scale_.scale**power
+
+    @available_if(_has("predict_interval"))
+    def predict_interval(self, X: Any, level: float = 0.9) -> Any:
+        """The interval that holds the value with probability ``level``, ``(n_samples, 2)``."""
+        found = self._ask("predict_interval", X, level)
+        return np.moveaxis(self._back(np.moveaxis(np.asarray(found), -1, 0)), 0, -1)
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
@@ -215,12 +294,15 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         if y is None and isinstance(X, Table) and X.target is not None:
             y = X.y
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return float(self._ask("score", X, y, **weights))
+        found = float(self._ask("score", X, self._there(y), **weights))
+        if getattr(type(self.estimator_), "score", None) is RegressorMixin.score:
+            return found  # R² knows no units
+        return found - self._energy_shift(given=True) * self._is_law()
 
     @available_if(_has("energy"))
     def energy(self, X: Any, y: Any = None, z: Any = None) -> Any:
         """Energy of each row; what is not passed is marginalised, ``(n_samples,)``."""
-        return self._ask("energy", X, y, z)
+        return self._ask("energy", X, self._there(y), z) + self._energy_shift(y is not None)
 
     @available_if(_has("infer"))
     def infer(
@@ -259,10 +341,12 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         values = {self._variable(k): v for k, v in given.items()}
         if "x" in values:
             values["x"] = self.prepare(values["x"])
+        if "y" in values:
+            values["y"] = self._there(values["y"])
         found = self.estimator_.infer(values, asked, mode, n=n, T=T, random_state=random_state)
         if mode == "marginal":
-            return found
-        out = {k: self._columns(found[v]) if v == "x" else found[v] for k, v in zip(names, asked)}
+            return found + self._energy_shift("y" in values, T)
+        out = {k: self._answer(v, found[v]) for k, v in zip(names, asked)}
         return out[free] if isinstance(free, str) else out
 
     @available_if(_has("sample"))
@@ -272,6 +356,11 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         A law of rows and labels together gives both.
         """
         check_is_fitted(self, "estimator_")
+        if next(iter(signature(self.estimator_.sample).parameters)) == "X":
+            raise Unsupported(
+                f"{type(self.estimator_).__name__} draws the outcome of given rows and has no law of "
+                f"the rows themselves; use infer(rows, {self.target_!r}, 'sample', n={n_samples})"
+            )
         seeded = "random_state" in signature(self.estimator_.sample).parameters
         options = {"random_state": random_state} if seeded else {}
         drawn = self.estimator_.sample(n_samples, **options)
@@ -290,6 +379,11 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
 
     def _variable(self, name: str) -> str:
         return "y" if name == self.target_ else name
+
+    def _answer(self, variable: str, values: Any) -> Any:
+        if variable == "x":
+            return self._columns(values)
+        return self._back(values) if variable == "y" else values
 
     def _columns(self, x: Any) -> pl.DataFrame:
         energy = getattr(self.estimator_, "energy_", None)

@@ -222,13 +222,22 @@ def model_facts(model: Any) -> dict[str, Any]:
         told |= {
             "columns_in": model.n_features_in_,
             "numbers_in": len(model.preparation_.feature_names_out()),
-            "preparation": list(model.preparation_.notes_),
+            "preparation": [*model.preparation_.notes_, *_target_note(model)],
         }
         if hasattr(estimator, "energy"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # it asks the model about example rows
                 told["explanation"] = explain(model).to_dict()
     return told
+
+
+def _target_note(model: TablePredictor) -> list[str]:
+    kept = model.target_scale_
+    if kept is None:
+        return []
+    return [
+        f"{model.target_} is learned less {float(kept.mean):.4g}, in units of {float(kept.scale):.4g}"
+    ]
 
 
 __all__ = ["command", "energies", "fingerprint", "report_facts", "table_facts"]

@@ -174,10 +174,12 @@ def _comparison(told: dict[str, Any]) -> str:
 
 
 def _calibration(told: dict[str, Any]) -> str:
-    sure = told.get("calibration")
-    if not sure:
-        return ""
+    sure = told.get("calibration") or {}
     lines = []
+    for words in told["skipped"]:
+        if words.startswith("calibration: "):
+            plain = words.removeprefix("calibration: ")
+            lines.append(html_of((f"{plain[0].upper()}{plain[1:]}.",)))
     if "ece" in sure:
         lines.append(html_of(("On average the probabilities are ", at(told, "calibration.ece", "accuracy"),
                             " away from what happens (expected calibration error, ",

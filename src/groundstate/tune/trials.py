@@ -235,15 +235,19 @@ def _networks(plan: Plan, runs: Sequence[Run], tasks: Sequence[Task]) -> bool:
         or len(runs) * len(tasks) < 2
     ):
         return False
-    unseeded = plan.estimator.get_params(deep=False).get("random_state", 0) is None
+    unseeded = [
+        name
+        for name, value in plan.estimator.get_params(deep=True).items()
+        if value is None and name.rpartition("__")[2] == "random_state"
+    ]
     jobs = [(run, task) for run in runs for task in tasks]
     weights, params = np.zeros((len(jobs), len(whole))), []
     for i, (run, task) in enumerate(jobs):
         rows = plan.parts[task.part].places[0]  # type: ignore[index]
         weights[i, rows] = whole.weight[rows]
-        word = plan.key.fold("fit", task.seed, "random_state").words(1)[0]
-        seed = {"random_state": int(word % (2**31 - 1))} if unseeded else {}
-        params.append({**seed, **run.params})
+        key = plan.key.fold("fit", task.seed)
+        seeds = {name: int(key.fold(name).words(1)[0] % (2**31 - 1)) for name in unseeded}
+        params.append({**seeds, **run.params})
     start = time.perf_counter()
     with warnings.catch_warnings(), threads(1):
         warnings.simplefilter("ignore")

@@ -193,7 +193,7 @@ def pit(model: Any, X: Any, y: Any) -> PIT:
 
 def law_of(model: Any, X: Any) -> tuple[str, Any] | None:
     """The kind of a model's predictive law and its distribution function, None for points."""
-    import inspect
+    from groundstate.evaluate.fitting import gives_std
 
     if hasattr(model, "predict_dist"):
         law = model.predict_dist(X)
@@ -206,7 +206,7 @@ def law_of(model: Any, X: Any) -> tuple[str, Any] | None:
             return law.cdf(y)
 
         return "law", cdf
-    if "return_std" in inspect.signature(model.predict).parameters:
+    if gives_std(model):
         mean, std = model.predict(X, return_std=True)
         mean, std = np.asarray(mean, np.float64), np.asarray(std, np.float64)
         return "gaussian", lambda y: scipy.stats.norm.cdf((y - mean.reshape(-1)) / std.reshape(-1))

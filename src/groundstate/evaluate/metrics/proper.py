@@ -116,7 +116,9 @@ def reliability(
     z = z_of(level)
     centre, shrink = share + z * z / (2 * n), 1 + z * z / n
     half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    low, high = np.maximum(centre - half, 0) / shrink, np.minimum((centre + half) / shrink, 1)
+    # the ends meet a share of 0 or 1 exactly, which rounding misses
+    low = np.where(share == 0, 0.0, (centre - half) / shrink)
+    high = np.where(share == 1, 1.0, (centre + half) / shrink)
     return Reliability(predicted, share, n, low, high)
 
 

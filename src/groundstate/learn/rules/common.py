@@ -70,6 +70,9 @@ class ContrastRule(Rule):
     """
 
     temperature: float = 1.0  # at which latents are summed out
+    approximate: tuple[Method, ...]
+    variational: nn.Module | None
+    _planned: tuple[Energy, frozenset[str], Plan] | None
 
     def __init__(
         self,
@@ -83,12 +86,14 @@ class ContrastRule(Rule):
             raise ValueError(
                 f"latent must be 'marginalise', 'minimise' or a Variational, got {latent!r}"
             )
-        self.over = over
-        # A class attribute would hide a registered submodule of the same name.
-        object.__setattr__(self, "latent", latent)
-        self.variational = latent if isinstance(latent, nn.Module) else None
-        self.approximate = (approximate,) if isinstance(approximate, Method) else tuple(approximate)
-        self._planned: tuple[Energy, frozenset[str], Plan] | None = None
+        methods = (approximate,) if isinstance(approximate, Method) else tuple(approximate)
+        # Past `nn.Module.__setattr__`, which small fits feel; and a class attribute would hide a
+        # registered submodule of the name `latent`.
+        vars(self).update(
+            over=over, latent=latent, approximate=methods, variational=None, _planned=None
+        )
+        if isinstance(latent, nn.Module):
+            self.variational = latent
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_planned": None}

@@ -96,6 +96,8 @@ class SoftMin(ContrastRule):
     tensor([0.4076, 2.4076])
     """
 
+    T: float
+
     def __init__(
         self,
         T: float = 1.0,
@@ -105,8 +107,8 @@ class SoftMin(ContrastRule):
         approximate: Method | Iterable[Method] = (),
     ) -> None:
         super().__init__(over=over, latent=latent, approximate=approximate)
-        self.T = self.temperature = check_temperature(T)
-        self.smooth = self.T > 0 and latent != "minimise"
+        T = check_temperature(T)
+        vars(self).update(T=T, temperature=T, smooth=T > 0 and latent != "minimise")
 
     def extra_repr(self) -> str:
         return f"T={self.T}"

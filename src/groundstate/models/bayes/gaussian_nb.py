@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from groundstate.energy.discriminant import GaussianClassEnergy
-from groundstate.energy.discriminant_moments import total_variance
+from groundstate.energy.discriminant_moments import largest_variance
 from groundstate.models.bayes.closed_form import ClosedFormClassifier, checked_prior
 from groundstate.registry import models
 
@@ -82,14 +82,14 @@ class GaussianNB(ClosedFormClassifier):
         k = len(self.classes_)
         prior = checked_prior(self.priors, k)
         energy = GaussianClassEnergy(
-            k, x.shape[1], "diag", smoothing=self.var_smoothing, prior=prior
+            k, x.shape[1], "diag", smoothing=self.var_smoothing, prior=prior, dtype=x.dtype
         ).to(x.device, x.dtype)
         energy.centre(x, y, weight)
         return energy
 
     def _attributes(self, energy: Any, sums: dict[str, Tensor]) -> dict[str, Any]:
         mu, U = energy.mu.detach(), energy.U.detach()
-        widest = float(total_variance(energy.sums, energy.origin.double())[1].max())
+        widest = largest_variance(energy.sums, energy.origin.double())
         return {
             "theta_": mu.cpu().numpy().copy(),
             "var_": U.double().square().reciprocal().to(U.dtype).cpu().numpy(),

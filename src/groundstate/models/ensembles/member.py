@@ -2,7 +2,9 @@ r"""A fitted estimator as a member of a committee: its answers read as an energy
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
+from inspect import signature
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -128,7 +130,7 @@ def _asked(estimator: Any, question: str, x: Tensor) -> Tensor:
 
 def member(base: Any, k: int | None, seeds: bool = True) -> Member:
     """How to fit a clone of ``base``: to k classes, or to values (None); with seeds of its own."""
-    weighs = has_fit_parameter(base, "sample_weight")
+    weighs = _weighs(base)
 
     def fitted(x: Tensor, y: Tensor, weight: Tensor | None, key: Key) -> Energy:
         model = seeded(clone(base), key) if seeds else clone(base)
@@ -150,6 +152,19 @@ def member(base: Any, k: int | None, seeds: bool = True) -> Member:
     if seeds and hasattr(base, "_fit_population"):
         fitted.together = partial(_together, base, k)  # type: ignore[attr-defined]
     return fitted
+
+
+def _weighs(base: Any) -> bool:
+    """Whether ``fit`` takes ``sample_weight``; the signature of a class is read once."""
+    method = getattr(type(base), "fit", None)
+    if not isinstance(method, FunctionType) or "fit" in vars(base):
+        return bool(has_fit_parameter(base, "sample_weight"))
+    return _takes_weights(method)
+
+
+@cache
+def _takes_weights(fit: FunctionType) -> bool:
+    return "sample_weight" in signature(fit).parameters
 
 
 def _together(

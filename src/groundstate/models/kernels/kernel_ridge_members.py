@@ -31,7 +31,7 @@ def kernel_ridge_members(
 
     Members of one kernel share its Gram matrix, those of the same rows all products with it.
     """
-    found = Members.of_regressor(estimator, X, y, weights, params, SETTINGS)
+    found = Members.of_rows(estimator, X, y, weights, params, SETTINGS)
     if found is None or found.y.shape[1] != 1 or len(found.x) > ROWS:
         return None
     if any(np.ndim(m.alpha) or m.kernel == "precomputed" for m in found.models):

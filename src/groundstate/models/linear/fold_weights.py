@@ -42,8 +42,9 @@ def fold_weights(
         k = min(FOLDS, live, max(2, rare)) if cv is None else int(cv)
         key = Key.of(0 if random_state is None else random_state)
         train = line.folds(key.fold("folds"), k, stratify=labels)
-        some = (train < w).any(1) & (train > 0).any(1)  # of few rows a fold may hold none
-        return train[some], (w - train)[some]
+        held = w - train
+        some = held.any(1) & train.any(1)  # of few rows a fold may hold none
+        return (train, held) if some.all() else (train[some], held[some])
     left_weights, held_weights = [], []
     for left, right in check_cv(cv, labels, classifier=True).split(np.zeros((n, 1)), labels):
         left_weights.append(np.zeros(n))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -17,6 +18,7 @@ from groundstate.learn.base import History
 from groundstate.learn.online_descent import BATCH, Stream, cut, rate_for
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan
+from groundstate.models.linear.logistic_members import logistic_members
 from groundstate.models.linear.logistic_model import (
     SOLVERS,
     LinearSoftminClassifier,
@@ -146,6 +148,16 @@ class LogisticRegression(LinearSoftminClassifier):
         self.n_jobs = n_jobs
         self.device = device
         self.callbacks = callbacks
+
+    def _fit_population(
+        self,
+        X: Any,
+        y: Any,
+        weights: Any = None,
+        params: Sequence[Mapping[str, Any]] | None = None,
+    ) -> list[Self] | None:
+        """Fitted clones, one for each row of weights ``(P, N)`` and each entry of params."""
+        return logistic_members(self, X, y, weights, params)
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         self.__dict__.pop("stream_", None)  # a fit begins anew

@@ -188,15 +188,12 @@ class LogisticRegressionCV(LinearSoftminClassifier):
             self.C_ = float(self.Cs_[best[1]].mean())
             self.l1_ratio_ = float(self.l1_ratios_[best[0]].mean())
         plan = self._plan(X, weight, self.C_, self.l1_ratio_, classes)
-        energy = plan.energy.to(X.dtype)
+        energy, p = plan.energy, X.shape[1]
         assert isinstance(energy, LinearEnergy)
-        values = torch.from_numpy(
-            np.concatenate([-start / 2, start / 2]) if classes == 2 else start
-        )
-        with torch.no_grad():
-            energy.W.copy_(values[:, : X.shape[1]])
-            if energy.b is not None:
-                energy.b.copy_(values[:, -1])
+        values = np.concatenate([-start / 2, start / 2]) if classes == 2 else start
+        energy.W.data = torch.from_numpy(np.ascontiguousarray(values[:, :p])).to(X.dtype)
+        if energy.b is not None:
+            energy.b.data = torch.from_numpy(values[:, p].copy()).to(X.dtype)
         if not self.refit:
             plan.solver = AtHand()
         return plan
@@ -242,8 +239,9 @@ class LogisticRegressionCV(LinearSoftminClassifier):
         if self.scoring is not None:
             scorer = check_scoring(self._like(theta[0, 0, 0]), scoring=self.scoring)
         members = theta.reshape(len(theta), -1, *theta.shape[3:])
-        new = np.r_[True, (members[:, 1:] != members[:, :-1]).any((0, 2, 3))]
-        place = np.cumsum(new) - 1
+        new = np.ones(members.shape[1], np.bool_)
+        new[1:] = (members[:, 1:] != members[:, :-1]).any((0, 2, 3))
+        place = new.cumsum() - 1
         for f, weight in enumerate(held):
             live = np.flatnonzero(weight > 0)
             X = rows[live] if is_sparse(x) else rows.take(live, 0)

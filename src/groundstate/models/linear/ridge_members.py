@@ -29,7 +29,7 @@ def ridge_members(
     Rows with the same weights in all folds form a block. The sums of a fold are those of its blocks,
     so that all folds together read the rows once; a strength then costs one small system.
     """
-    found = Members.of_regressor(estimator, X, y, weights, params, SETTINGS)
+    found = Members.of_rows(estimator, X, y, weights, params, SETTINGS)
     if found is None:
         return None
     model, p = found.models[0], found.x.shape[1]

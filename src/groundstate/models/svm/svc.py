@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
 from groundstate.models.kernels.choice import chosen_kernel
 from groundstate.models.roles import EnergyClassifier
+from groundstate.models.svm.svc_members import svc_members
 from groundstate.registry import models
 
 
@@ -198,6 +200,16 @@ class SVC(EnergyClassifier):
                 self.class_weight, classes=self.classes_, y=self.classes_[y], sample_weight=weight
             )
         return super()._row_weight(y, weight)
+
+    def _fit_population(
+        self,
+        X: Any,
+        y: Any,
+        weights: Any = None,
+        params: Sequence[Mapping[str, Any]] | None = None,
+    ) -> list[Self] | None:
+        """Fitted clones, one for each row of weights ``(P, N)`` and each entry of params."""
+        return svc_members(self, X, y, weights, params)
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         repeats = self.__dict__.pop("_repeats", None)
