@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from groundstate.compute.hashing import row_hash
 from groundstate.data.encoders import Date, Encoder, Numeric
 from groundstate.data.levels import PARTS, Category, Ordinal, TargetMean, weigh_levels
 from groundstate.data.reader import read
@@ -265,6 +264,8 @@ class _Target:
     @cached_property
     def part(self) -> NDArray[np.intp]:
         """Which part of the rows each row is in, by its content: equal rows stay together.  # (n,)"""
+        from groundstate.compute.hashing import row_hash  # knows torch, which reading does without
+
         table = self._features
         words = row_hash(*(table.values(name) for name in table.columns), self.values)
         return (words % np.uint64(PARTS)).astype(np.intp)

@@ -31,7 +31,7 @@ from groundstate.learn.histogram_small import scratch, small_cuts
 from groundstate.learn.tree_jit import inner, outer, sort_by
 
 _U = np.uint64
-_FEW = 256  # rows of a parent up to which its children need no histograms
+_FEW = 512  # rows of a parent up to which its children need no histograms
 
 
 class Table(NamedTuple):

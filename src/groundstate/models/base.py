@@ -54,9 +54,8 @@ def _constraints(cls: Any) -> tuple[tuple[str, Any, tuple[Any, ...]], ...]:
 
 @cache
 def _names(cls: Any) -> tuple[str, ...]:
-    """Names of the parameters of a class; reading its signature costs more than a small fit's checks."""
-    names: list[str] = super(EnergyEstimator, cls)._get_param_names()
-    return tuple(names)
+    """Names of the parameters of a class, whose signature is read once."""
+    return tuple(super(EnergyEstimator, cls)._get_param_names())
 
 
 @dataclass
@@ -141,9 +140,8 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
             return self._fit(X, y, sample_weight)
 
     @classmethod
-    def _get_param_names(cls) -> list[str]:
-        kind: Any = cls
-        return list(_names(kind))
+    def _get_param_names(cls: Any) -> list[str]:
+        return list(_names(cls))
 
     def _validate_params(self) -> None:
         """Check the parameters; the constraints of a class are made once."""
