@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from groundstate.errors import DataError, ShapeError
-from groundstate.evaluate import Board, Ledger, contamination, expected_winner, perceptual_hash
+from groundstate.evaluate import (
+    Leaderboard,
+    Ledger,
+    contamination,
+    expected_winner,
+    perceptual_hash,
+)
 
 y = np.arange(200) % 2
 
@@ -23,7 +29,7 @@ def test_the_best_of_a_thousand_guesses() -> None:
     for seed in range(3):
         said = guesses(1000, seed)
         boards = {
-            m: Board(y, "accuracy", m, random_state=seed) for m in ("full", "ladder", "split")
+            m: Leaderboard(y, "accuracy", m, random_state=seed) for m in ("full", "ladder", "split")
         }
         for i, row in enumerate(said):
             for board in boards.values():
@@ -43,14 +49,14 @@ def test_the_best_of_a_thousand_guesses() -> None:
 
 
 def test_a_step_of_one_error_climbs_on_luck() -> None:
-    loose = Board(y, "accuracy", "ladder", step=1.0)
+    loose = Leaderboard(y, "accuracy", "ladder", step=1.0)
     for i, row in enumerate(guesses(1000, 0)):
         loose.submit(str(i), row)
     assert 1 - loose.best_shown < 0.5 - np.sqrt(0.25 / 200)
 
 
 def test_the_ladder_moves_for_real_gains() -> None:
-    board = Board(y, "accuracy", "ladder")
+    board = Leaderboard(y, "accuracy", "ladder")
     rng = np.random.default_rng(0)
     good = np.where(rng.random(200) < 0.8, y, 1 - y)
     better = np.where(rng.random(200) < 0.95, y, 1 - y)
@@ -64,7 +70,7 @@ def test_the_ladder_moves_for_real_gains() -> None:
 
 def test_places_and_groups() -> None:
     rng = np.random.default_rng(1)
-    board = Board(y, "accuracy")
+    board = Leaderboard(y, "accuracy")
     for name, share in (("a", 0.95), ("b", 0.95), ("c", 0.6)):
         board.submit(name, np.where(rng.random(200) < share, y, 1 - y))
     places = board.places()
@@ -80,11 +86,11 @@ def test_places_and_groups() -> None:
 def test_other_metrics() -> None:
     rng = np.random.default_rng(2)
     p = 1 / (1 + np.exp(-(2 * y - 1) - rng.normal(size=200)))
-    board = Board(y, "roc_auc", "ladder")
+    board = Leaderboard(y, "roc_auc", "ladder")
     shown = board.submit("p", (p > 0.5).astype(int), p)
     assert shown > 0.7 and board.submit("noise", y * 0, rng.random(200)) == shown
     target = rng.normal(size=100)
-    real = Board(target, "rmse")
+    real = Leaderboard(target, "rmse")
     real.submit("far", target + 2)
     assert real.submit("near", target + 0.1) == pytest.approx(0.1)
     assert [place.name for place in real.places()] == ["near", "far"] and real.best_shown < 0.11
@@ -92,7 +98,7 @@ def test_other_metrics() -> None:
 
 def test_fresh_labels_work_once_and_looks_are_logged(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "looks.jsonl")
-    board = Board(y, "accuracy", ledger=ledger)
+    board = Leaderboard(y, "accuracy", ledger=ledger)
     rng = np.random.default_rng(3)
     for name in "ab":
         board.submit(name, rng.integers(2, size=200))
@@ -103,11 +109,11 @@ def test_fresh_labels_work_once_and_looks_are_logged(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="used already"):
         board.final(fresh, {"a": fresh})
     with pytest.raises(DataError, match="submit it first"):
-        Board(y).final(fresh, {"z": fresh})
+        Leaderboard(y).final(fresh, {"z": fresh})
     with pytest.raises(DataError, match="nobody"):
-        Board(y).ranking()
+        Leaderboard(y).ranking()
     with pytest.raises(ValueError, match="mechanism must be"):
-        Board(y, mechanism="x")  # type: ignore[arg-type]
+        Leaderboard(y, mechanism="x")  # type: ignore[arg-type]
 
 
 def test_planted_rows_are_found() -> None:

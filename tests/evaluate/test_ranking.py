@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from groundstate.errors import DataError
-from groundstate.evaluate import Entry, Leaderboard, score, train_test
+from groundstate.evaluate import Entry, Standings, score, train_test
 from groundstate.evaluate.ranking import rank
 
 X, codes = load_iris(return_X_y=True)
@@ -170,21 +170,21 @@ def test_leaderboard_order_and_round_trip() -> None:
         Entry("b", math.nan, math.nan, math.nan, notes=("failed",)),
         Entry("c", 1.0, 0.5, 1.5, test_score=9.0),
     )
-    board = Leaderboard(rows, "rmse", greater_is_better=False)
+    board = Standings(rows, "rmse", greater_is_better=False)
     assert [entry.name for entry in board] == ["c", "a", "b"] and len(board) == 3
-    back = Leaderboard.from_json(board.to_json())
+    back = Standings.from_json(board.to_json())
     assert back.to_json() == board.to_json() and back["b"].failed and back["c"].test_score == 9.0
     assert "fit_seconds" not in board.to_json(times=False)
-    assert Leaderboard.from_json(board.to_json(times=False))["a"].fit_seconds == 0.0
+    assert Standings.from_json(board.to_json(times=False))["a"].fit_seconds == 0.0
     worse = board.with_entry("c", test_score=100.0)
     assert worse.best.name == "c", "the test score never changes the order"
     with pytest.raises(DataError, match="no candidate is called 'z'"):
         board["z"]
     with pytest.raises(DataError, match="same name"):
-        Leaderboard((rows[0], rows[0]), "rmse")
+        Standings((rows[0], rows[0]), "rmse")
     with pytest.raises(DataError, match="not a stored leaderboard"):
-        Leaderboard.from_json("{}")
+        Standings.from_json("{}")
     with pytest.raises(DataError, match="not a stored leaderboard"):
-        Leaderboard.from_json("{")
+        Standings.from_json("{")
     with pytest.raises(DataError, match="no candidate could be scored"):
-        _ = Leaderboard((rows[1],), "rmse").best
+        _ = Standings((rows[1],), "rmse").best

@@ -13,7 +13,7 @@ from groundstate.evaluate.bias_variance_losses import (
     squared_parts,
     zero_one_parts,
 )
-from groundstate.evaluate.board import Board, Place
+from groundstate.evaluate.board import Leaderboard, Place
 from groundstate.evaluate.calibration import Temperature, fit_temperature, recalibrate
 from groundstate.evaluate.capacity import CapacitySweep, capacity_sweep
 from groundstate.evaluate.capacity_curve import CapacityCurve, capacity_curve, parameter_count
@@ -51,7 +51,6 @@ from groundstate.evaluate.intervals import (
     student,
     wilson,
 )
-from groundstate.evaluate.leaderboard import Entry, Leaderboard
 from groundstate.evaluate.learners import LearnerComparison, compare_learners, five_by_two
 from groundstate.evaluate.ledger import Adjusted, Ledger, Look, rows_id
 from groundstate.evaluate.loo import LeaveOneOut, loo
@@ -77,6 +76,7 @@ from groundstate.evaluate.seeds import Retrained, retrain
 from groundstate.evaluate.split import SplitRows, split
 from groundstate.evaluate.splits import Split, folds, train_test
 from groundstate.evaluate.srm import StructuralRisk, srm
+from groundstate.evaluate.standings import Entry, Standings
 from groundstate.evaluate.submissions import Contest, judge_folder
 from groundstate.evaluate.threshold import (
     ThresholdTable,
@@ -93,7 +93,7 @@ from groundstate.evaluate.versus import Versus, versus
 __all__ = [
     "Contest",
     "judge_folder",
-    "Board",
+    "Leaderboard",
     "Place",
     "Contamination",
     "contamination",
@@ -162,7 +162,7 @@ __all__ = [
     "InferenceTable",
     "Interval",
     "Intervals",
-    "Leaderboard",
+    "Standings",
     "LeaveOneOut",
     "Metric",
     "NestedCV",

@@ -22,7 +22,6 @@ from groundstate.evaluate.baseline import skill_interval
 from groundstate.evaluate.candidates import DUMMY, candidates_of, check_params, with_params
 from groundstate.evaluate.design import REPEATS, Design, HeldRows, choose_design, usual_repeats
 from groundstate.evaluate.develop import Developed, Tuner
-from groundstate.evaluate.leaderboard import Leaderboard
 from groundstate.evaluate.noting import noted
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.questions import Question, Settings, ask
@@ -36,6 +35,7 @@ from groundstate.evaluate.spread import (
     variation,
 )
 from groundstate.evaluate.standing import one_fit, standing
+from groundstate.evaluate.standings import Standings
 from groundstate.evaluate.watch import Progress, Watch
 from groundstate.math.stats.interval import Interval
 
@@ -52,7 +52,7 @@ class Assessment:
     design : Design
     developed : Developed
         The chosen model and the comparison of candidates, from all rows but the held ones.
-    board : Leaderboard
+    board : Standings
         Candidates by validation score; the chosen one and the dummy with their test score.
     truth : (n,) class numbers or values of the judged rows
     judged : (n,) their positions in the table
@@ -76,7 +76,7 @@ class Assessment:
     findings: tuple[Finding, ...]
     design: Design
     developed: Developed
-    board: Leaderboard
+    board: Standings
     truth: NDArray[Any]
     judged: NDArray[np.intp]
     answers: dict[str, Prediction]

@@ -62,7 +62,7 @@ class Place:
 
 
 @dataclass
-class Board:
+class Leaderboard:
     r"""Holds the labels of a test set and ranks predictions for it.
 
     The ladder starts at the best constant answer and moves to a submission whose paired gain
@@ -85,7 +85,7 @@ class Board:
     Examples
     --------
     >>> y = np.arange(200) % 2
-    >>> board = Board(y, "accuracy")
+    >>> board = Leaderboard(y, "accuracy")
     >>> board.submit("half right", np.zeros(200, int)), board.submit("right", y)
     (0.5, 1.0)
     >>> [place.name for place in board.places()]
@@ -312,4 +312,4 @@ _GROUPS = (
     "for all submissions at once."
 )
 
-__all__ = ["Board", "Place"]
+__all__ = ["Leaderboard", "Place"]

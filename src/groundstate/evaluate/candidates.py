@@ -15,13 +15,13 @@ ROLES = {"classification": "classifier", "regression": "regressor"}
 _SMALL, _MIDDLE = 20_000, 200_000
 
 # one of each kind, with the most rows it is tried on unasked: linear, boosted trees, a forest,
-# kernel, neighbours, a small network
+# neighbours, a small network; all classifiers give probabilities, which calibration, sets of classes
+# and costs need, so the kernel machine is for those who ask for it
 AUTO: dict[str, dict[str, int | None]] = {
     "classification": {
         "LogisticRegression": None,
         "HistGradientBoostingClassifier": None,
         "RandomForestClassifier": _SMALL,
-        "SVC": _SMALL,
         "KNeighborsClassifier": _SMALL,
         "MLPClassifier": _MIDDLE,
     },

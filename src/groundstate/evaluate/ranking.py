@@ -19,13 +19,13 @@ from groundstate.errors import DataError
 from groundstate.evaluate.compare import tied_with_best
 from groundstate.evaluate.fitting import fit_clone
 from groundstate.evaluate.intervals import interval
-from groundstate.evaluate.leaderboard import Entry, Leaderboard
 from groundstate.evaluate.metrics import Metric
 from groundstate.evaluate.metrics import metric as metric_named
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.rows import Floats, columns, n_rows, take, weights_of
 from groundstate.evaluate.scoring import target_of
 from groundstate.evaluate.splits import Split, folds
+from groundstate.evaluate.standings import Entry, Standings
 
 _FOR_DEVELOPERS = (DeprecationWarning, FutureWarning, PendingDeprecationWarning, ResourceWarning)
 
@@ -36,7 +36,7 @@ class Ranked:
 
     Attributes
     ----------
-    board : Leaderboard
+    board : Standings
     chosen : str
         Name of the best candidate.
     model : Any
@@ -49,7 +49,7 @@ class Ranked:
         The labels behind the class numbers; None for regression.
     """
 
-    board: Leaderboard
+    board: Standings
     chosen: str
     model: Any
     predictions: dict[str, Prediction]
@@ -150,7 +150,7 @@ def rank(
         sample_weight=weight[judged],
         key=key.fold("tied"),
     )
-    board = Leaderboard(tuple(entries), measure.name, measure.greater_is_better, level)
+    board = Standings(tuple(entries), measure.name, measure.greater_is_better, level)
     for name in tied:
         board = board.with_entry(name, tied_with_best=True)
     chosen = board.best.name

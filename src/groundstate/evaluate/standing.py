@@ -12,10 +12,10 @@ from groundstate.compute.random import Key
 from groundstate.evaluate import verdicts
 from groundstate.evaluate.candidates import DUMMY
 from groundstate.evaluate.develop import Developed
-from groundstate.evaluate.leaderboard import Leaderboard
 from groundstate.evaluate.metrics import Metric
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.questions import Question
+from groundstate.evaluate.standings import Standings
 from groundstate.math.stats.interval import Interval
 
 
@@ -28,7 +28,7 @@ def standing(
     answers: dict[str, Prediction],
     weight: NDArray[np.float64],
     key: Key,
-) -> tuple[Leaderboard, dict[str, Any]]:
+) -> tuple[Standings, dict[str, Any]]:
     """The board with what the judged rows said, and the chosen model against the others."""
     board, name = developed.ranking.board, developed.chosen
     for who in (DUMMY, name):

@@ -22,7 +22,7 @@ from typing import Any, Literal
 from groundstate.compute.random import Key
 from groundstate.data import Table, read
 from groundstate.errors import DataError
-from groundstate.evaluate.board import Board, Place
+from groundstate.evaluate.board import Leaderboard, Place
 from groundstate.evaluate.intervals import interval
 from groundstate.evaluate.ledger import Ledger, settings_id
 from groundstate.evaluate.metrics import metric as metric_named
@@ -40,7 +40,7 @@ class Contest:
 
     Attributes
     ----------
-    board : Board
+    board : Leaderboard
     places : list of Place
     refused : dict
         Names of files that could not be judged, and why.
@@ -51,7 +51,7 @@ class Contest:
     ledger, page : Path
     """
 
-    board: Board
+    board: Leaderboard
     places: list[Place]
     refused: dict[str, str]
     final: list[Place] | None
@@ -88,7 +88,7 @@ def judge_folder(
     labels : file with the target of the test rows; ``test.csv`` (or .parquet, ...) by default
     target : its column; the last by default
     metric : accuracy or RMSE by default
-    mechanism : as of :class:`Board`
+    mechanism : as of :class:`Leaderboard`
     reveal : whether the page shows scores; by default with ``"full"`` alone
     final : rank once more on the labels of ``fresh.csv``; this is a single time
     """
@@ -104,12 +104,14 @@ def judge_folder(
         raise DataError(f"{measure.name} is a metric for {measure.task}, the task is {task}")
     ledger = Ledger(root / LEDGER)
     said, refused = _submissions(root / "submissions", source, classes, measure)
-    test = Board(truth, measure.name).test_id
+    test = Leaderboard(truth, measure.name).test_id
     old = {(look.model, look.settings): i for i, look in enumerate(ledger.looks(test))}
     marks = {name: settings_id(_content(p)) for name, (p, _) in said.items()}
     new = [name for name in said if (name, marks[name]) not in old]
     looks = len(old) + len(new)
-    board = Board(truth, measure.name, mechanism, level=level, random_state=seed, looked=looks)
+    board = Leaderboard(
+        truth, measure.name, mechanism, level=level, random_state=seed, looked=looks
+    )
     # the ladder climbs in the order in which submissions came
     for name in sorted(said, key=lambda n: (old.get((n, marks[n]), len(old)), said[n][1], n)):
         prediction = said[name][0]
@@ -172,7 +174,13 @@ def _submissions(
 
 
 def _final(
-    root: Path, board: Board, source: Table, classes: Any, measure: Any, ledger: Ledger, now: bool
+    root: Path,
+    board: Leaderboard,
+    source: Table,
+    classes: Any,
+    measure: Any,
+    ledger: Ledger,
+    now: bool,
 ) -> list[Place] | None:
     """The ranking on fresh labels: made when asked for, shown again from then on."""
     where = find_labels(root, "fresh")
@@ -186,7 +194,7 @@ def _final(
         raise DataError(f"{str(where)!r} has labels that the test rows do not have")
     if classes is not None and kinds is not None:
         truth = classes.searchsorted(fresh.y)
-    test = Board(truth, measure.name).test_id
+    test = Leaderboard(truth, measure.name).test_id
     seen = {(look.model, look.settings) for look in ledger.looks(test)}
     if not seen and not now:
         return None

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from groundstate.data import Table, read
+from groundstate.models.asks import asks_scaled_target
 
 if TYPE_CHECKING:
     from groundstate.models.table import TablePredictor
@@ -50,6 +51,11 @@ def table_members(
     if len(counts) not in (1, size) or not (counts >= 0).all():
         return None
     inner = [{name[len(_HEAD) :]: value for name, value in p.items()} for p in own]
+    if recipe.scale_target is None:  # another loss may ask for another scale of the target
+        asked = asks_scaled_target(recipe.estimator)
+        changed = {repr(p): clone(recipe.estimator).set_params(**p) for p in inner}
+        if any(asks_scaled_target(model) != asked for model in changed.values()):
+            return None
     target = np.asarray(y)
     kinds: dict[bytes, int] = {}
     of = [kinds.setdefault(row.tobytes(), len(kinds)) for row in counts]

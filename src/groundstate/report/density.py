@@ -15,9 +15,9 @@ from groundstate.errors import DataError, Unsupported
 from groundstate.evaluate import (
     METRICS,
     Entry,
-    Leaderboard,
     Prediction,
     Split,
+    Standings,
     folds,
     interval,
     tied_with_best,
@@ -78,7 +78,7 @@ def compare_densities(
     key: int = 0,
     n_jobs: int = 1,
     level: float = 0.95,
-) -> Leaderboard:
+) -> Standings:
     """Rank densities by the mean negative log density of held-out rows, in nats.
 
     Parameters
@@ -123,7 +123,7 @@ def compare_densities(
         entries.append(Entry(name, seen.estimate, seen.low, seen.high, each))
     if not said:
         raise DataError(f"no candidate could be fitted; {entries[0].notes[0]}")
-    board = Leaderboard(tuple(entries), METRIC, False, level)
+    board = Standings(tuple(entries), METRIC, False, level)
     zeros = np.zeros(train.n_rows)
     for name in tied_with_best(METRICS[METRIC], zeros, said, key=Key.of(key).fold("tied")):
         board = board.with_entry(name, tied_with_best=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from groundstate.evaluate import Assessment, Leaderboard
+    from groundstate.evaluate import Assessment, Standings
     from groundstate.report.unlabelled import Survey
 
 _MAP_BINS = 48
@@ -86,7 +86,7 @@ def scatter(found: Survey) -> Picture:
     return Picture("rows", "The rows", caption, inline_svg("rows", (7.0, 4.4), draw), data)
 
 
-def forest(board: Leaderboard) -> Picture:
+def forest(board: Standings) -> Picture:
     """Scores with intervals, one line per candidate, the best on top."""
     entries = [entry for entry in board if not entry.failed][::-1]
     seen = any(entry.test_score is not None for entry in entries)

@@ -13,7 +13,7 @@ from groundstate.compute.device import resolve_device, threads
 from groundstate.compute.random import Key
 from groundstate.data import Finding, Table, audit, read
 from groundstate.errors import DataError
-from groundstate.evaluate import METRICS, Interval, Leaderboard, Prediction, Split, train_test
+from groundstate.evaluate import METRICS, Interval, Prediction, Split, Standings, train_test
 from groundstate.evaluate import interval as interval_of
 from groundstate.evaluate.fitting import fit_clone
 from groundstate.evaluate.questions import Settings
@@ -39,7 +39,7 @@ class Survey:
 
     Attributes
     ----------
-    board : Leaderboard
+    board : Standings
         Densities by the mean negative log density of held-out rows.
     chosen : str
     model : TablePredictor
@@ -56,7 +56,7 @@ class Survey:
     settings: Settings
     findings: tuple[Finding, ...]
     split: Split
-    board: Leaderboard
+    board: Standings
     chosen: str
     model: TablePredictor
     scores: dict[str, Interval]

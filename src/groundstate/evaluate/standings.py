@@ -51,7 +51,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Leaderboard:
+class Standings:
     """Candidates by their score on validation rows, never by their score on test rows.
 
     Parameters
@@ -67,10 +67,10 @@ class Leaderboard:
 
     Examples
     --------
-    >>> board = Leaderboard((Entry("a", 0.8, 0.7, 0.9), Entry("b", 0.9, 0.8, 1.0)), "accuracy")
+    >>> board = Standings((Entry("a", 0.8, 0.7, 0.9), Entry("b", 0.9, 0.8, 1.0)), "accuracy")
     >>> [entry.name for entry in board], board.best.name
     (['b', 'a'], 'b')
-    >>> Leaderboard.from_json(board.to_json()) == board
+    >>> Standings.from_json(board.to_json()) == board
     True
     """
 
@@ -111,7 +111,7 @@ class Leaderboard:
         """Names of those that cannot be told apart from the best, the best included."""
         return tuple(entry.name for entry in self.entries if entry.tied_with_best)
 
-    def with_entry(self, name: str, **changes: Any) -> Leaderboard:
+    def with_entry(self, name: str, **changes: Any) -> Standings:
         """A copy in which one entry has other values, such as its test score."""
         changed = [replace(e, **changes) if e.name == name else e for e in self.entries]
         self[name]
@@ -130,7 +130,7 @@ class Leaderboard:
         }
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Leaderboard:
+    def from_dict(cls, values: dict[str, Any]) -> Standings:
         """The board of :meth:`to_dict`."""
         try:
             entries = tuple(
@@ -146,7 +146,7 @@ class Leaderboard:
         return json.dumps(self.to_dict(times=times), indent=2, allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Leaderboard:
+    def from_json(cls, text: str) -> Standings:
         """The board of :meth:`to_json`."""
         try:
             return cls.from_dict(json.loads(text))
