@@ -37,8 +37,9 @@ _FEW = 2**15  # bits that one thread draws sooner than it shares them
 
 
 @njit(cache=True, inline="always")
-def _bit(a: Any, u: Any) -> Any:
-    x = min(max(-a, -_MOST), _MOST)
+def _exp(a: Any) -> Any:
+    """exp(a), for |a| at most 80."""
+    x = min(max(a, -_MOST), _MOST)
     k = (x * _LOG2E + _ROUND) - _ROUND
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
     p = _C[0]
@@ -48,10 +49,13 @@ def _bit(a: Any, u: Any) -> Any:
     p = p * r + _C[4]
     p = p * r + _C[5]
     p = p * r + _C[6]
-    scale = np.int32((np.int32(k) + np.int32(127)) << np.int32(23)).view(np.float32)
-    return (
-        np.float32(1.0) if u * (np.float32(1.0) + p * scale) < np.float32(1.0) else np.float32(0.0)
-    )
+    return p * np.int32((np.int32(k) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+@njit(cache=True, inline="always")
+def _bit(a: Any, u: Any) -> Any:
+    one = np.float32(1.0)
+    return one if u * (one + _exp(-a)) < one else np.float32(0.0)
 
 
 @njit(cache=True, inline="always")

@@ -19,7 +19,7 @@ import torch
 from numba import njit, prange
 from torch import Tensor
 
-from groundstate.math.bits import _BLOCK, _C, _bit, _uniforms, fill_bits
+from groundstate.math.bits import _BLOCK, _bit, _exp, _uniforms, fill_bits
 
 MANY = 2**25  # multiply-adds from which rounded products pay
 ROWS = 256  # and rows: what is computed of W alone is shared by them
@@ -30,25 +30,6 @@ _FAST = {"contract", "reassoc", "nsz"}
 _1 = np.float32(1.0)
 _SLACK = np.float32(5e-7)  # of the comparison in float32
 _ROUNDED = np.float32(1.02 * 2.0**-9)  # of the product's own rounding to bfloat16
-_MOST = np.float32(80.0)
-_LOG2E, _ROUND = np.float32(1.44269504), np.float32(12582912.0)
-_HIGH, _LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
-
-
-@njit(cache=True, inline="always")
-def _exp(a: Any) -> Any:
-    """exp(a) for |a| at most 80, as ``bits._bit`` computes it."""
-    x = min(max(a, -_MOST), _MOST)
-    k = (x * _LOG2E + _ROUND) - _ROUND
-    r = (x - k * _HIGH) - k * _LOW
-    p = _C[0]
-    p = p * r + _C[1]
-    p = p * r + _C[2]
-    p = p * r + _C[3]
-    p = p * r + _C[4]
-    p = p * r + _C[5]
-    p = p * r + _C[6]
-    return p * np.int32((np.int32(k) + np.int32(127)) << np.int32(23)).view(np.float32)
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
