@@ -182,5 +182,7 @@ def test_auto_is_one_model_of_each_kind_and_large_tables_get_fewer() -> None:
     huge = list(chosen_models("auto", "regression", n_rows=10**6))
     assert {"LogisticRegression", "HistGradientBoostingClassifier", "MLPClassifier"} < set(large)
     assert set(small) - set(large) == {"RandomForestClassifier", "KNeighborsClassifier"}
-    assert all(hasattr(m, "predict_proba") for m in chosen_models("auto", "classification").values())
+    assert all(
+        hasattr(m, "predict_proba") for m in chosen_models("auto", "classification").values()
+    )
     assert huge == ["Ridge", "HistGradientBoostingRegressor", "dummy"]
