@@ -104,7 +104,7 @@ class RunDir:
         try:
             save(value, target, **options)
         except NotStorableError:
-            self._names.remove(target.relative_to(self._work).as_posix())
+            self._names.remove(Path(name).as_posix())
             raise
         return self.path / name
 
