@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from groundstate import data
 from groundstate.errors import DataError, Unsupported
 from groundstate.evaluate import Assessment as Study
-from groundstate.report import report_facts, study
+from groundstate.report import report_facts, study, write
 from groundstate.report.facts import confusion, energies, fingerprint
+from groundstate.store import RunDir
 
 
 @pytest.fixture(scope="module")
@@ -186,3 +188,13 @@ def test_auto_is_one_model_of_each_kind_and_large_tables_get_fewer() -> None:
         hasattr(m, "predict_proba") for m in chosen_models("auto", "classification").values()
     )
     assert huge == ["Ridge", "HistGradientBoostingRegressor", "dummy"]
+
+
+def test_a_model_of_another_library_is_assessed_and_its_file_left_out(tmp_path: Path) -> None:
+    found = study("iris", models="sklearn.naive_bayes:GaussianNB", repeats=1, seeds=1, bootstrap=5)
+    with RunDir(tmp_path / "out") as run:
+        told = write(found, run, "iris")
+    assert told["chosen"] == "GaussianNB" and told["scores"]["accuracy"]["value"] > 0.9
+    assert any("GaussianNB is another library's model" in part for part in told["skipped"])
+    assert {p.name for p in (tmp_path / "out").iterdir()} >= {"report.json", "reproduce.py"}
+    assert not (tmp_path / "out" / "model.gs").exists()
