@@ -41,6 +41,8 @@ def table_members(
     fixed = isinstance(X, Table) or recipe.schema is not None  # else each reads its own rows
     if together is None or y is None or not fixed:
         return None
+    if getattr(recipe.estimator, "_members_stop_early", False):  # a search and what follows it must
+        return None  # find the same numbers
     table = X if isinstance(X, Table) else read(X, schema=recipe.schema)
     given = None if weights is None else np.atleast_2d(np.asarray(weights, dtype=np.float64))
     size = len(params) if params is not None else 1 if given is None else len(given)

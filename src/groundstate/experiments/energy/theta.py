@@ -117,7 +117,7 @@ def theta(seed: int = 0, *, quick: bool = False) -> Result:
                 law = Normal(mean, math.sqrt(variance)).log_prob(torch.tensor(grid)).exp()
                 ax.plot(grid, law.numpy(), color=colour)
             ax.set(title=title, xlabel="θ", yticks=[])
-            ax.legend()
+            ax.legend(loc="upper right")
 
     return Result(claims, numbers, draw, size=(11.0, 3.4))
 

@@ -112,6 +112,8 @@ class ElasticNet(SparseLinearRegressor):
         self.selection = selection
         self.callbacks = callbacks
 
+    _members_stop_early: ClassVar[bool] = True  # at tol, where a single fit may go further
+
     def _fit_population(
         self,
         X: Any,

@@ -108,6 +108,8 @@ class Lasso(SparseLinearRegressor):
         self.selection = selection
         self.callbacks = callbacks
 
+    _members_stop_early: ClassVar[bool] = True  # at tol, where a single fit may go further
+
     def _fit_population(
         self,
         X: Any,

@@ -28,7 +28,8 @@ def logistic_members(
     r"""Fitted clones of a ``LogisticRegression``; None where they are fitted one by one.
 
     The folds of all strengths :math:`1/C` are one population of weight vectors (``fold_paths``); with an
-    L1 part each fold follows its path from strong to weak. All end at the ``tol`` of a single fit.
+    L1 part each fold follows its path from strong to weak. All end one Newton step beyond ``tol``, as
+    a single fit does, so that members and single fits agree far below it.
     """
     found = Members.of_rows(estimator, X, y, weights, params, SETTINGS)
     if found is None or found.y.ndim != 1 or not found.have_all_classes():
@@ -56,13 +57,11 @@ def logistic_members(
 def _paths(found: Members, model: Any, Cs: Any, weights: Any) -> FoldPaths:
     """All folds along the strengths, from strong to weak."""
     classes, ratio = int(found.y.max()) + 1, float(model.l1_ratio or 0.0)
-    data = found.x, found.y, weights
+    data, tol = (found.x, found.y, weights), min(model.tol, model.tol**2)  # a Newton step beyond
     if ratio == 0:
-        return fold_paths(*data, 1.0 / Cs, classes, model.fit_intercept, model.tol, model.max_iter)
+        return fold_paths(*data, 1.0 / Cs, classes, model.fit_intercept, tol, model.max_iter)
     penalties: Any = [penalty_for(float(C), ratio, classes) for C in Cs]
-    return sparse_fold_paths(
-        *data, penalties, classes, model.fit_intercept, model.tol**2, model.max_iter
-    )
+    return sparse_fold_paths(*data, penalties, classes, model.fit_intercept, tol, model.max_iter)
 
 
 def _member(found: Members, at: int, theta: Any, steps: int) -> Any:

@@ -149,6 +149,8 @@ class LogisticRegression(LinearSoftminClassifier):
         self.device = device
         self.callbacks = callbacks
 
+    _members_stop_early: ClassVar[bool] = True  # at tol, where a single fit may go further
+
     def _fit_population(
         self,
         X: Any,

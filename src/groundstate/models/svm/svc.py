@@ -201,6 +201,8 @@ class SVC(EnergyClassifier):
             )
         return super()._row_weight(y, weight)
 
+    _members_stop_early: ClassVar[bool] = True  # at tol, where a single fit may go further
+
     def _fit_population(
         self,
         X: Any,
