@@ -10,9 +10,7 @@ bits do not depend on the others, nor on how many threads share the members.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Sequence
 from typing import Any
 
 import numba
@@ -156,19 +154,4 @@ def run_steps(
             losses[k, p] = scale * loss[0] + offset
 
 
-@cache
-def _pools() -> Any:
-    import scipy.linalg  # noqa: F401  the library whose products numba calls
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
-@contextmanager
-def lone_products() -> Iterator[None]:
-    """Products inside compiled code are of one thread in the block."""
-    with _pools().limit(limits=1, user_api="blas"):
-        yield
-
-
-__all__ = ["CODES", "lone_products", "run_steps", "table"]
+__all__ = ["CODES", "run_steps", "table"]

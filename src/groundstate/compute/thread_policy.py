@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 import torch
 
@@ -36,4 +38,23 @@ def for_steps(macs: float, device: torch.device | str = "cpu") -> Iterator[int]:
         yield n
 
 
-__all__ = ["TINY", "for_steps", "step_threads"]
+@cache
+def _pools() -> Any:
+    import scipy.linalg  # noqa: F401  the library whose products numba calls
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+@contextmanager
+def lone_products() -> Iterator[None]:
+    """Products of NumPy and of compiled code are of one thread in the block.
+
+    Threads of its library that wait for one another between many small products take longer than
+    the products.
+    """
+    with _pools().limit(limits=1, user_api="blas"):
+        yield
+
+
+__all__ = ["TINY", "for_steps", "lone_products", "step_threads"]

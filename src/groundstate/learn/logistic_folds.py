@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,6 +24,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from groundstate.compute.thread_policy import lone_products
 from groundstate.energy.reference import LinearEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Penalty, Problem
@@ -43,6 +45,7 @@ COARSE = 1e-5  # gradients of this size are known in single precision
 WIDE = 2e5  # times tol: columns of this size still have their gradients in single precision
 OWN = 2**21  # multiply-adds up to which every member has a Hessian of its own
 CHORDS = 12  # steps of the population before a member goes on alone
+SMALL = 2**17  # numbers of the rows below which products gain nothing from a second thread
 
 
 @dataclass
@@ -88,16 +91,20 @@ def fold_paths(
     >>> found.theta[0, 0, 0].round(6).tolist()
     [0.452875, -0.226438]
     """
-    folds = _Folds(x, y, weights, classes, intercept, tol)
+    with lone_products() if x.shape[0] * x.shape[1] < SMALL else nullcontext():
+        return _paths(_Folds(x, y, weights, classes, intercept, tol), strengths, tol, max_iter)
+
+
+def _paths(folds: _Folds, strengths: F64, tol: float, max_iter: int) -> FoldPaths:
     r, d = folds.rows.shape
-    many = len(strengths)
+    many, n = len(strengths), len(folds.weights)
     if not folds.small and r * d <= UNKNOWNS and many > 1:
         paths = folds.together(strengths, tol, max_iter)
         if paths is not None:
             return paths
-    out = np.empty((len(weights), many, r, d))
-    steps = np.zeros((len(weights), many), np.int64)
-    theta, before = np.zeros((len(weights), r, d)), None
+    out = np.empty((n, many, r, d))
+    steps = np.zeros((n, many), np.int64)
+    theta, before = np.zeros((n, r, d)), None
     for c, strength in enumerate(strengths):
         if not c or not folds.still(theta, float(strengths[c - 1]), float(strength), tol):
             start = theta

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from groundstate.compute.dense import Dense
 from groundstate.compute.optimizers import StackedOptimizer
+from groundstate.compute.thread_policy import lone_products
 from groundstate.compute.update import BlockUpdate
 from groundstate.learn.population_feed import Fed
 from groundstate.learn.population_parts import Parts
@@ -63,8 +64,6 @@ class Steps(Parts):
     @contextmanager
     def running(self) -> Iterator[None]:
         """Products are of one thread inside the block; the members share the threads."""
-        from groundstate.compute.dense_steps import lone_products
-
         with lone_products(), ThreadPoolExecutor(self.most) as pool:
             self.map = pool.map
             try:
