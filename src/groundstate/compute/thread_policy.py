@@ -11,6 +11,7 @@ import torch
 
 from groundstate.compute.device import threads
 
+_ROWS = 1_200  # of a matrix, from which several threads factor it sooner than one
 TINY = 1e6  # multiply-adds below which handing work to another thread costs more than it saves
 
 
@@ -57,4 +58,14 @@ def lone_products() -> Iterator[None]:
         yield
 
 
-__all__ = ["TINY", "for_steps", "lone_products", "step_threads"]
+@contextmanager
+def for_factors(n: int, device: torch.device | str = "cpu") -> Iterator[None]:
+    """Many factors of matrices of n rows: by one thread where they are not large."""
+    if torch.device(device).type != "cpu" or n > _ROWS:
+        yield
+        return
+    with threads(1), lone_products():
+        yield
+
+
+__all__ = ["TINY", "for_factors", "for_steps", "lone_products", "step_threads"]

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from groundstate.compute.hashing import row_hash
 from groundstate.compute.random import Key
+from groundstate.compute.thread_policy import for_factors
 from groundstate.energy.process import FieldEnergy, ProcessEnergy
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
@@ -117,7 +118,8 @@ class Evidence:
         with Monitor(problem.callbacks, Run(problem, history, self.max_iter)) as monitor:
             start = time.perf_counter()
             y, w = problem.resident["y"], problem.sample_weight
-            self.learn(field, y, w, problem.key, history)
+            with for_factors(y.shape[-1], y.device):
+                self.learn(field, y, w, problem.key, history)
             history.seconds.append(time.perf_counter() - start)
             monitor.epoch(history.objective[-1] / problem.total_weight)
         history.n_iter = max(1, len(history.objective))
@@ -239,7 +241,8 @@ class Conditioning:
             index, weight = merged(x, y, alpha, problem.sample_weight, self._ordered)
             field = FieldEnergy(x[index], energy.kernel, alpha[index], weight)
             y = ((y[index] - energy.shift) / energy.scale).T.contiguous()
-            self._condition(energy, field, y, problem.key, history)
+            with for_factors(y.shape[-1], y.device):
+                self._condition(energy, field, y, problem.key, history)
             history.extra["log_marginal_likelihood"] = [-history.objective[-1]]
             history.extra["noise"] = alpha[index].tolist()
             if weight is not None:
