@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from copy import deepcopy
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -18,3 +22,24 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("groundstate")
+
+
+_BEGUN: dict[int, Any] = {}  # where the generators of test files stood after import
+
+
+def _generators(item: pytest.Item) -> list[np.random.Generator]:
+    found = (getattr(getattr(item, "module", None), name, None) for name in ("rng", "RNG"))
+    return [g for g in found if isinstance(g, np.random.Generator)]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    for item in session.items:
+        for generator in _generators(item):
+            _BEGUN.setdefault(id(generator), deepcopy(generator.bit_generator.state))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """The generator of a file begins anew for every test: no test depends on those before it."""
+    for generator in _generators(item):
+        generator.bit_generator.state = _BEGUN[id(generator)]
