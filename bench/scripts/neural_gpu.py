@@ -1,16 +1,20 @@
 """Training steps on a GPU: the trainer against the same loop by hand, with the same flags.
 
-Run with ``PYTHONPATH=src python bench/scripts/neural_gpu.py``; prints one JSON line per case as soon
-as it is measured. With ``compile="reduce-overhead"`` ours records the step as a CUDA graph; the loop
-by hand compiles its network in that mode, last and once each: its first fit is the time of compiling.
+``PYTHONPATH=src python bench/scripts/neural_gpu.py [--parts plain dropout ...] [--seconds S]
+[--out FILE]`` prints one JSON line per case as soon as it is measured, and writes all of them to the
+file at the end. With ``compile="reduce-overhead"`` ours records the step as a CUDA graph; the loop by
+hand compiles its network in that mode, last and once each: its first fit is the time of compiling.
 """
 
 from __future__ import annotations
 
+import argparse
+import csv
 import json
 import time
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -18,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from groundstate.bench.machine import machine, today
 from groundstate.energy import NetClassEnergy
 from groundstate.learn import Checkpoint, SoftMin, Stochastic, fit
 
@@ -27,7 +32,8 @@ CASES = {
     "784-1024-1024-10": ((784, 1024, 1024, 10), 512, 102_400, 5),
 }
 FLAGS = ("32", "tf32", "bf16", "fp16")
-BUDGET = 240.0  # seconds for everything; cases that begin later are named and left out
+PARTS = ("plain", "graph", "dropout", "resume", "compiled")
+ROWS: list[dict[str, Any]] = []  # what was measured so far
 
 
 def net(sizes: tuple[int, ...], device: str) -> nn.Sequential:
@@ -73,8 +79,12 @@ def timed(run: Any, device: str) -> float:
 
 def report(case: str, best: dict[str, float], steps: int, **more: Any) -> None:
     row: dict[str, Any] = {"case": case, **more}
-    row |= {k: round(1e6 * v / steps, 1) for k, v in best.items()}  # microseconds a step
-    row["ratio"] = round(best["ours"] / best["hand"], 3)
+    row |= {f"{k}_us_per_step": round(1e6 * v / steps, 1) for k, v in best.items()}
+    keep({**row, "ratio": round(best["ours"] / best["hand"], 3)})
+
+
+def keep(row: dict[str, Any]) -> None:
+    ROWS.append(row)
     print(json.dumps(row), flush=True)
 
 
@@ -140,23 +150,6 @@ def compiled(name: str, device: str, mode: str) -> None:
     report(name, best, steps, device=device, mode=mode)
 
 
-def main() -> None:
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    start = time.perf_counter()
-    jobs = [(f"{n} {p}", partial(plain, n, device, p)) for n in CASES for p in FLAGS]
-    jobs += [(f"{n} dropout", partial(plain, n, device, "32", True)) for n in CASES]
-    jobs += [(f"{n} {p} graph", partial(plain, n, device, p, False, True))
-             for n in CASES for p in FLAGS]  # fmt: skip
-    jobs += [(f"{n} dropout graph", partial(plain, n, device, "32", True, True)) for n in CASES]
-    jobs += [("resume", partial(resumed, device, mode)) for mode in (False, "reduce-overhead")]
-    jobs += [(f"{n} compiled", partial(compiled, n, device, "reduce-overhead")) for n in CASES]
-    for label, job in jobs:
-        if time.perf_counter() - start > BUDGET:
-            print(json.dumps({"left out": label}), flush=True)
-        else:
-            job()
-
-
 def resumed(device: str, mode: bool | str) -> None:
     """Whether stopping in the middle and resuming gives the same numbers on this device."""
     g = torch.Generator().manual_seed(0)
@@ -173,12 +166,43 @@ def resumed(device: str, mode: bool | str) -> None:
                 random_state=0)  # fmt: skip
             out.append(torch.cat([p.detach().reshape(-1) for p in model.parameters()]))
     gap = float((out[0] - out[2]).abs().max())
-    print(
-        json.dumps(
-            {"case": "resume", "device": device, "compile": mode, "largest difference": gap}
-        ),
-        flush=True,
-    )
+    keep({"case": "resume", "device": device, "compile": mode, "largest_difference": gap})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
+    parser.add_argument("--seconds", type=float, default=240.0, help="no case begins later")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    start = time.perf_counter()
+    jobs: list[tuple[str, partial[None]]] = []
+    for graph in (False, True):
+        part = "graph" if graph else "plain"
+        jobs += [(part, partial(plain, n, device, p, False, graph)) for n in CASES for p in FLAGS]
+        jobs += [("dropout", partial(plain, n, device, "32", True, graph)) for n in CASES]
+    jobs += [("resume", partial(resumed, device, mode)) for mode in (False, "reduce-overhead")]
+    jobs += [("compiled", partial(compiled, n, device, "reduce-overhead")) for n in CASES]
+    for part, job in jobs:
+        if part not in options.parts:
+            continue
+        if time.perf_counter() - start > options.seconds:
+            print(json.dumps({"left out": part, "case": str(job.args[0])}), flush=True)
+        else:
+            job()
+    if options.out is not None:
+        write(options.out, device)
+
+
+def write(path: Path, device: str) -> None:
+    where = torch.cuda.get_device_name() if device == "cuda" else machine()
+    about = {"machine": where, "torch": torch.__version__, "date": today()}
+    rows = [{**row, **about} for row in ROWS]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)))
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 if __name__ == "__main__":

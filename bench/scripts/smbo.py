@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python bench/scripts/smbo.py        # seeds 100 to 119 of every task
     OMP_NUM_THREADS=1 python bench/scripts/smbo.py --tasks branin --first 0 --runs runs.csv --out -
 
-Three test functions and two real tuning tasks; every sampler has its own defaults, the same number of
+Three test functions and three real tuning tasks; every sampler has its own defaults, the same number of
 trials and the same seeds. Each run adds a row to ``--runs`` when it ends and is not run again, so that
 an interrupted benchmark goes on where it stopped; delete the rows of a sampler to repeat it. From the
 runs follows ``--out``, one row for each task and sampler: quartiles of the regret (the best value less
@@ -87,13 +87,22 @@ def svr(**setting: float) -> float:
 
 def boosting(**setting: Any) -> float:
     """Log loss of tumours over two folds."""
+    return _boosted(2, **setting)
+
+
+def boosting_wide(**setting: Any) -> float:
+    """Log loss of tumours over three folds."""
+    return _boosted(3, **setting)
+
+
+def _boosted(folds: int, **setting: Any) -> float:
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.model_selection import cross_val_score
 
     model = HistGradientBoostingClassifier(
         max_iter=30, early_stopping=False, random_state=0, **setting
     )
-    return -float(cross_val_score(model, *tumours(), cv=2, scoring="neg_log_loss").mean())
+    return -float(cross_val_score(model, *tumours(), cv=folds, scoring="neg_log_loss").mean())
 
 
 @dataclass(frozen=True)
@@ -132,6 +141,12 @@ TASKS = {
         None,
     ),
 }
+TASKS["boosting-tumours-5"] = Task(
+    boosting_wide,
+    {**TASKS["boosting-tumours"].space, "max_features": FloatDistribution(0.2, 1.0)},
+    40,
+    None,
+)
 
 
 def ours(seed: int) -> Any:

@@ -17,9 +17,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from groundstate import MLPClassifier
+from groundstate.data import read
 from groundstate.errors import DataError
-from groundstate.evaluate import Entry, Standings, score, train_test
+from groundstate.evaluate import Entry, Standings, ranking, score, train_test
+from groundstate.evaluate.pipeline import default_pipeline
 from groundstate.evaluate.ranking import rank
+from groundstate.models.table import TablePredictor
 
 X, codes = load_iris(return_X_y=True)
 y = np.array(["setosa", "versicolor", "virginica"])[codes]
@@ -58,6 +62,34 @@ def test_one_worker_or_two() -> None:
     assert one.board.to_json(times=False) == two.board.to_json(times=False)
     for name in CLASSIFIERS:
         assert np.array_equal(one.predictions[name].values, two.predictions[name].values)
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_folds_of_a_network_are_one_program_with_the_numbers_of_single_fits(
+    seed: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = read(pd.DataFrame(X, columns=list("abcd")))
+    inner = MLPClassifier((8,), max_iter=15, n_iter_no_change=np.inf, random_state=seed)
+    network = default_pipeline(table, inner)
+    weight = np.where(np.arange(150) % 3 == 0, 2.0, 1.0)
+
+    def ranked(n_jobs: int = 1) -> Any:
+        return rank(
+            {"network": network, "dummy": DummyClassifier()}, table, y, task="classification",
+            key=5, sample_weight=weight, n_jobs=n_jobs,
+        )  # fmt: skip
+
+    single: list[Any] = []
+    one_fold = ranking._fold
+    monkeypatch.setattr(ranking, "_fold", lambda *a: single.append(a[0]) or one_fold(*a))
+    together, shared = ranked(), ranked(2)
+    assert single and network not in single
+    monkeypatch.setattr(TablePredictor, "_fit_population", lambda *_: None)
+    alone = ranked()
+    for name in ("network", "dummy"):
+        said = together.predictions[name].probability
+        assert np.array_equal(said, shared.predictions[name].probability)
+        np.testing.assert_allclose(said, alone.predictions[name].probability, atol=1e-5)
 
 
 def test_adding_a_candidate_changes_no_other() -> None:

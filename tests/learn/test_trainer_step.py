@@ -27,7 +27,8 @@ from groundstate.learn import (
     fit,
     sgd,
 )
-from groundstate.learn.trainer_optimizers import OPTIMIZERS
+from groundstate.learn.trainer_optimizers import OPTIMIZERS, Update
+from groundstate.learn.trainer_precision import Scaler
 
 
 def rows(
@@ -206,6 +207,32 @@ def test_overflow_skips_the_step_and_is_counted() -> None:
                       precision="fp16", clip_norm=1.0), callbacks=[Overflow()])  # fmt: skip
     assert history.about["skipped"] >= 1
     assert all(bool(torch.isfinite(p).all()) for p in e.parameters())
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "sgd", "momentum"])
+def test_scaled_steps_are_those_of_torch_to_the_last_bit(name: str) -> None:
+    g = torch.Generator().manual_seed(0)
+    start = torch.randn(6, 3, generator=g)
+    slopes = torch.randn(12, 6, 3, generator=g)
+    slopes[4, 0, 0], slopes[5, 1, 1] = float("inf"), float("nan")
+
+    def run(ours: bool) -> tuple[Tensor, float, int]:
+        theta = nn.Parameter(start.clone())
+        optimizer = OPTIMIZERS[name]([theta], 0.1)
+        scaler, update = Scaler(torch.device("cpu")), Update(optimizer)
+        for slope in slopes:
+            theta.grad = None
+            scaler.scale((theta * slope).sum()).backward()
+            if ours:
+                scaler.advance(update)
+            else:
+                scaler.step(optimizer)
+                scaler.update()
+        return theta.detach(), scaler.get_scale(), int(scaler.skipped)
+
+    (theta, scale, skipped), torchs = run(True), run(False)
+    assert torch.equal(theta, torchs[0])
+    assert (scale, skipped) == torchs[1:] == (2.0**14, 2)
 
 
 def test_dropout_depends_on_the_seed_alone() -> None:

@@ -123,7 +123,10 @@ def _job(keep_model: bool) -> Callable[..., None]:
         strict: Annotated[
             bool, typer.Option("--strict", help="Exit with 4 when a column or row leaks.")
         ] = False,
-        workers: Workers = 1,
+        workers: Annotated[
+            int | None,
+            typer.Option("--workers", help="Processes; -1 for every core, usually when it pays."),
+        ] = None,
         seed: Seed = 0,
         device: Device = None,
         json: Json = False,

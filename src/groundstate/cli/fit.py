@@ -33,7 +33,7 @@ def fit(
     *,
     keep_model: bool,
     metric: str | None,
-    workers: int,
+    workers: int | None,
     seed: int,
     device: str | None,
     json: bool,
@@ -54,7 +54,9 @@ def fit(
     with screen.stages() as progress, RunDir(out) as run:
         found: Assessment | Survey
         if source.target is None or target == "none":
-            found = _survey(source, model, metric, test, folds, workers, seed, device, progress)
+            found = _survey(
+                source, model, metric, test, folds, workers or 1, seed, device, progress
+            )
         else:
             model, chosen = _settings(model, params)
             found = study(

@@ -72,8 +72,10 @@ def _run(
         # one broken experiment must not take the table of the others with it
         seconds = time.perf_counter() - start
         said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        return {"verdict": False, "claims": [], "error": said, "wall_seconds": seconds}
-    told: dict[str, Any] = result.to_dict()
+        return {
+            "verdict": False, "claims": [], "error": said, "wall_seconds": seconds, "quick": quick,
+        }  # fmt: skip
+    told: dict[str, Any] = {**result.to_dict(), "quick": quick}
     told["wall_seconds"] = time.perf_counter() - start
     if pictures is not None:
         folder = Path(pictures)
@@ -102,7 +104,7 @@ def _one(row: ExperimentRow, told: dict[str, Any], screen: Screen) -> None:
     for claim in told["claims"]:
         mark = "holds" if claim["holds"] else "FAILS"
         lines.append(f"{mark}  {claim['text']}: {_value(claim['value'])} ({claim['expected']})")
-    lines += ["", f"verdict: {_word(told['verdict'])} ({told['wall_seconds']:.1f} s)"]
+    lines += ["", f"verdict: {_word(told['verdict'])} ({told['wall_seconds']:.1f} s{_how(told)})"]
     lines += [f"picture: {told['picture']}"] if "picture" in told else []
     screen.show("\n".join(lines))
 
@@ -124,7 +126,12 @@ def _table(results: list[tuple[ExperimentRow, dict[str, Any]]], screen: Screen) 
             told.get("error", row.title),
         )
     good = sum(told["verdict"] for _, told in results)
-    screen.show(grid, f"\n{good} of {len(results)} experiments hold")
+    how = _how(results[0][1])
+    screen.show(grid, f"\n{good} of {len(results)} experiments hold{how}")
+
+
+def _how(told: dict[str, Any]) -> str:
+    return ", with less data and fewer repetitions (--quick)" if told["quick"] else ""
 
 
 def _word(verdict: bool) -> str:

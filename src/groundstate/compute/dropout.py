@@ -20,7 +20,7 @@ from groundstate.errors import Unsupported
 
 _GOLDEN = _signed(GOLDEN)
 _ONE = 1 << 32
-_AHEAD, _CELLS = 32, 1 << 22  # passes, and places, whose masks a GPU draws in one go
+_AHEAD, _CELLS = 32, 1 << 23  # passes, and places, whose masks a GPU draws in one go
 
 
 class KeyedDropout(nn.Module):
@@ -61,7 +61,7 @@ class KeyedDropout(nn.Module):
         self.register_buffer("stream", torch.tensor(_signed(key.low)), persistent=False)
         self.register_buffer("count", torch.tensor(0), persistent=False)
         self.register_buffer("cut", torch.tensor(round(p * _ONE)), persistent=False)
-        self._ahead: tuple[Tensor, int, int] | None = None  # masks to come, next one, version
+        self._ahead: tuple[list[Tensor], int] = [], -1  # masks to come, the last first; version
 
     @property
     def p(self) -> float:
@@ -93,16 +93,16 @@ class KeyedDropout(nn.Module):
         return self._from_block(x)
 
     def _from_block(self, x: Tensor) -> Tensor:
-        masks, at, version = self._ahead or (x.new_empty(0), 0, -1)
-        stale = version != self.count._version or at == len(masks)
-        if stale or masks.shape[1:] != x.shape or masks.dtype != x.dtype:
+        masks, version = self._ahead
+        stale = not masks or version != self.count._version
+        if stale or masks[-1].shape != x.shape or masks[-1].dtype != x.dtype:
             passes = max(1, min(_AHEAD, _CELLS // max(1, x.numel())))
             counts = self.count + torch.arange(passes, device=x.device)
             place = torch.arange(x.numel(), device=x.device).view(x.shape)
             counts = counts.view(-1, *[1] * x.ndim)
-            masks, at = keep(self.stream, counts, self.cut, place, x.dtype), 0
-        self._ahead = masks, at + 1, self.count._version + 1  # the pass itself adds one
-        return masks[at]
+            masks = [*keep(self.stream, counts, self.cut, place, x.dtype).unbind(0)][::-1]
+        self._ahead = masks, self.count._version + 1  # the pass itself adds one
+        return masks.pop()
 
     def _written(self, x: Tensor) -> Tensor | None:
         """The mask by one compiled walk; None where tensors are not plain memory of the host."""

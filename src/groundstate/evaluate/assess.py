@@ -20,7 +20,14 @@ from groundstate.evaluate.audit import LEAKS
 from groundstate.evaluate.audit_design import audit_after, audit_before, ordered
 from groundstate.evaluate.baseline import skill_interval
 from groundstate.evaluate.candidates import DUMMY, candidates_of, check_params, with_params
-from groundstate.evaluate.design import REPEATS, Design, HeldRows, choose_design, usual_repeats
+from groundstate.evaluate.design import (
+    REPEATS,
+    Design,
+    HeldRows,
+    choose_design,
+    usual_repeats,
+    usual_workers,
+)
 from groundstate.evaluate.develop import Developed, Tuner
 from groundstate.evaluate.noting import noted
 from groundstate.evaluate.predictions import Prediction
@@ -156,7 +163,7 @@ def assess(
     params: dict[str, Any] | None = None,
     ledger: str | Path | None = None,
     random_state: int = 0,
-    n_jobs: int = 1,
+    n_jobs: int | None = 1,
     device: str | None = None,
     progress: Progress | None = None,
 ) -> Assessment:
@@ -197,6 +204,8 @@ def assess(
         Settings for the candidates that have them.
     ledger
         File in which looks at test rows are counted, see :class:`Ledger`; None counts none.
+    n_jobs
+        Processes; -1 for every core, and None for every core where a nested design takes long.
 
     Examples
     --------
@@ -229,7 +238,7 @@ def _assess(
     question: Question,
     candidates: dict[str, Any],
     tuner: Tuner | None,
-    n_jobs: int,
+    n_jobs: int | None,
     ledger: str | Path | None,
     watch: Watch,
 ) -> Assessment:
@@ -246,6 +255,8 @@ def _assess(
             groups=question.groups, time=question.time, n_folds=settings.folds,
             repeats=wanted, key=key.fold("design"),
         )  # fmt: skip
+    if n_jobs is None:
+        n_jobs = usual_workers(candidates, question.n, design, settings.tune)
     measure = question.measure
     nested = design.kind == "nested"
     # half of the share of tuning is for the first repeat and the final search

@@ -25,7 +25,8 @@ ENOUGH, ENOUGH_OF_RAREST, ENOUGH_TO_VALIDATE = 200, 30, 400
 
 
 REPEATS = 5  # of a nested design
-_WORK = 10.0  # what a nested design costs unasked at most, in nominal seconds
+_WORK = 85.0  # what a nested design costs unasked at most, in nominal seconds
+_LONG = 20.0  # nominal seconds from which more processes are worth their start
 
 
 def usual_repeats(models: Mapping[str, Any], n: int, folds: int, tune: int) -> int:
@@ -46,12 +47,26 @@ def usual_repeats(models: Mapping[str, Any], n: int, folds: int, tune: int) -> i
     >>> from groundstate import LogisticRegression, MLPClassifier
     >>> usual_repeats({"linear": LogisticRegression()}, 150, 5, 10)
     5
-    >>> usual_repeats({"network": MLPClassifier()}, 150, 5, 10)
+    >>> usual_repeats({"network": MLPClassifier()}, 600, 5, 10)
     1
     """
+    return int(np.clip(_WORK / _one_repeat(models, n, folds, tune), 1, REPEATS))
+
+
+def usual_workers(models: Mapping[str, Any], n: int, design: Design, tune: int) -> int:
+    """Processes unasked: one, or one for each core where a nested design takes long."""
+    if design.kind != "nested":
+        return 1
+    work = design.repeats * _one_repeat(models, n, design.n_folds, tune)
+    from joblib import cpu_count
+
+    return min(cpu_count(), len(design.sides)) if work >= _LONG else 1
+
+
+def _one_repeat(models: Mapping[str, Any], n: int, folds: int, tune: int) -> float:
+    """Nominal seconds in which every row is judged once."""
     cost = [_nominal(model, n) for model in models.values()]
-    one = folds * INNER * (sum(cost) + tune * sum(cost) / max(len(cost), 1))
-    return int(np.clip(_WORK / one, 1, REPEATS))
+    return folds * INNER * (sum(cost) + tune * sum(cost) / max(len(cost), 1))
 
 
 def _nominal(model: Any, n: int) -> float:
@@ -328,4 +343,5 @@ __all__ = [
     "make_folds",
     "twins",
     "usual_repeats",
+    "usual_workers",
 ]

@@ -24,14 +24,19 @@ def fit_clone(estimator: Any, X: Any, y: NDArray[Any], weight: Floats, key: Key)
     from sklearn.base import clone
 
     model = clone(estimator)
-    seeded = {
-        name: int(key.fold(name).words(1)[0] % _SEEDS)
-        for name, value in sorted(model.get_params(deep=True).items())
-        if value is None and (name == "random_state" or name.endswith("__random_state"))
-    }
+    seeded = {name: int(key.fold(name).words(1)[0] % _SEEDS) for name in open_seeds(model)}
     if seeded:
         model.set_params(**seeded)
     return fit_weighted(model, X, y, weight)
+
+
+def open_seeds(estimator: Any) -> list[str]:
+    """Names of the seeds that an estimator leaves open."""
+    return sorted(
+        name
+        for name, value in estimator.get_params(deep=True).items()
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    )
 
 
 def fit_weighted(model: Any, X: Any, y: NDArray[Any], weight: Floats | None) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,11 +18,12 @@ from groundstate.compute.line import WeightLine
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.compare import tied_with_best
-from groundstate.evaluate.fitting import fit_clone
+from groundstate.evaluate.fitting import fit_clone, open_seeds
 from groundstate.evaluate.intervals import interval
 from groundstate.evaluate.metrics import Metric
 from groundstate.evaluate.metrics import metric as metric_named
 from groundstate.evaluate.predictions import Prediction
+from groundstate.evaluate.refits import has_program, refit_together
 from groundstate.evaluate.rows import Floats, columns, n_rows, take, weights_of
 from groundstate.evaluate.scoring import target_of
 from groundstate.evaluate.splits import Split, folds
@@ -127,11 +129,9 @@ def rank(
     classes, target = target_of(y, task, n_rows(X))
     parts = _folds(X, target, cv, key, weight, task) if isinstance(cv, int) else list(cv)
     judged = np.flatnonzero(np.sum([part.test for part in parts], axis=0))
-    jobs = [(name, i) for name in candidates for i in range(len(parts))]
-    results = _run(candidates, X, y, target, classes, weight, parts, jobs, key, n_jobs)
+    results = _run(candidates, X, y, target, classes, weight, parts, key, n_jobs)
     entries, predictions = [], {}
-    for name in candidates:
-        mine = [result for (who, _), result in zip(jobs, results) if who == name]
+    for name, mine in results.items():
         whole = _whole(mine, parts, len(weight))
         if whole is not None and not measure.available(whole):
             note = f"{name} gives no {measure.needs}, which {measure.name} needs"
@@ -177,26 +177,63 @@ def _fold(
     key: Key,
 ) -> _Fold:
     """Fit on one side, answer for the other; a failure becomes a note."""
-    from threadpoolctl import threadpool_limits
-
-    train, test = split.train_rows, split.test_rows
+    train = split.train_rows
     start = time.perf_counter()
-    # sums in BLAS depend on its threads: one thread each, or workers would change the last bits
-    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1), threads(1):
-        warnings.simplefilter("always")
+    with _alone() as caught:
         try:
             model = fit_clone(estimator, take(X, train), np.asarray(y)[train], weight[train], key)
             seconds = time.perf_counter() - start
-            prediction = Prediction.of(model, take(X, test), classes)
+            prediction = Prediction.of(model, take(X, split.test_rows), classes)
         except Exception as error:  # any estimator may fail in any way; the others go on
             note = f"failed: {type(error).__name__}: {' '.join(str(error).split())}"
             return _Fold(None, time.perf_counter() - start, (note[:300],))
-    notes = dict.fromkeys(
-        " ".join(str(w.message).split())[:300]
-        for w in caught
-        if not issubclass(w.category, _FOR_DEVELOPERS)
-    )
-    return _Fold(prediction, seconds, tuple(notes))
+    return _Fold(prediction, seconds, _notes(caught))
+
+
+def _all_folds(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    classes: NDArray[Any] | None,
+    weight: Floats,
+    parts: list[Split],
+    keys: list[Key],
+) -> list[_Fold]:
+    """The fits of all folds as one program, or one after the other where that does not go."""
+    rows = [part.train_rows for part in parts]
+    start = time.perf_counter()
+    with _alone() as caught:
+        try:
+            models = refit_together(
+                estimator, X, np.asarray(y), rows, keys, weight=weight, names=open_seeds(estimator)
+            )
+            seconds = (time.perf_counter() - start) / len(parts)
+            if models is not None:
+                said = [
+                    Prediction.of(model, take(X, part.test_rows), classes)
+                    for model, part in zip(models, parts, strict=True)
+                ]
+        except Exception:  # a failure belongs to its own fold, which tells it
+            models = None
+    if models is None:
+        each = zip(parts, keys, strict=True)
+        return [_fold(estimator, X, y, classes, weight, part, key) for part, key in each]
+    return [_Fold(one, seconds, _notes(caught)) for one in said]
+
+
+@contextmanager
+def _alone() -> Iterator[list[warnings.WarningMessage]]:
+    """Warnings kept, one thread: sums in BLAS depend on their number, and workers would change it."""
+    from threadpoolctl import threadpool_limits
+
+    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1), threads(1):
+        warnings.simplefilter("always")
+        yield caught
+
+
+def _notes(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
+    found = (w for w in caught if not issubclass(w.category, _FOR_DEVELOPERS))
+    return tuple(dict.fromkeys(" ".join(str(w.message).split())[:300] for w in found))
 
 
 def _run(
@@ -207,21 +244,28 @@ def _run(
     classes: NDArray[Any] | None,
     weight: Floats,
     parts: list[Split],
-    jobs: list[tuple[str, int]],
     key: Key,
     n_jobs: int,
-) -> list[_Fold]:
+) -> dict[str, list[_Fold]]:
+    """The folds of every candidate; a candidate whose fits are one program is one job."""
     from joblib import Parallel, delayed
 
     labels = target if classes is None else y
+    jobs: list[tuple[str, list[int]]] = []
+    for name, estimator in candidates.items():
+        every = list(range(len(parts)))
+        jobs += [(name, every)] if has_program(estimator) else [(name, [i]) for i in every]
     tasks = (
-        delayed(_fold)(
-            candidates[name], X, labels, classes, weight, parts[i], key.fold("fit", name, i)
+        delayed(_all_folds)(
+            candidates[name], X, labels, classes, weight, [parts[i] for i in some],
+            [key.fold("fit", name, i) for i in some],
         )
-        for name, i in jobs
-    )
-    results: list[_Fold] = Parallel(n_jobs=n_jobs)(tasks)
-    return results
+        for name, some in jobs
+    )  # fmt: skip
+    found: dict[str, list[_Fold]] = {name: [] for name in candidates}
+    for (name, _), folds_of_it in zip(jobs, Parallel(n_jobs=n_jobs)(tasks), strict=True):
+        found[name] += folds_of_it
+    return found
 
 
 def _whole(mine: list[_Fold], parts: list[Split], n: int) -> Prediction | None:

@@ -12,7 +12,8 @@ from groundstate.compute.random import Key
 from groundstate.data import Table
 from groundstate.evaluate.fitting import fit_weighted
 from groundstate.evaluate.rows import Floats, n_rows, take
-from groundstate.evaluate.seeds import random_names, with_seed
+from groundstate.evaluate.seeds import random_names, seeds_of, with_seed
+from groundstate.models.table import TablePredictor
 
 
 def refits(
@@ -37,18 +38,11 @@ def refits(
     params : settings of each fit by name
     weight : ``(N,)``; a weight of 2 is the row twice
     """
+    found = refit_together(estimator, X, y, rows, keys, params=params, weight=weight)
+    if found is not None:
+        return found
     names = random_names(estimator) if hasattr(estimator, "get_params") else []
     own = [{} for _ in rows] if params is None else [dict(p) for p in params]
-    together = getattr(estimator, "_fit_population", None)
-    if together is not None and len(rows) > 1 and isinstance(X, np.ndarray | Table):
-        seeds = [{n: int(k.fold(n).words(1)[0] % (2**31 - 1)) for n in names} for k in keys]
-        weights = np.stack([np.bincount(r, minlength=n_rows(X)) for r in rows]).astype(np.float64)
-        weights = weights if weight is None else weights * weight
-        found: list[Any] | None = together(
-            X, y, weights, [{**s, **p} for s, p in zip(seeds, own, strict=True)]
-        )
-        if found is not None:
-            return found
     jobs = list(zip(rows, keys, own, strict=True))
     if n_jobs in (None, 1):
         return [_one(estimator, names, X, y, weight, *job) for job in jobs]
@@ -57,6 +51,42 @@ def refits(
     return list(
         Parallel(n_jobs=n_jobs)(delayed(_one)(estimator, names, X, y, weight, *job) for job in jobs)
     )
+
+
+def has_program(estimator: Any) -> bool:
+    """Whether many fits of this recipe are one program that gives the numbers of single fits."""
+    inner = estimator.estimator if isinstance(estimator, TablePredictor) else estimator
+    early = getattr(inner, "_members_stop_early", False)
+    return hasattr(inner, "_fit_population") and not early
+
+
+def refit_together(
+    estimator: Any,
+    X: Any,
+    y: NDArray[Any],
+    rows: Sequence[NDArray[np.intp]],
+    keys: Sequence[Key],
+    *,
+    params: Sequence[Mapping[str, Any]] | None = None,
+    weight: Floats | None = None,
+    names: Sequence[str] | None = None,
+) -> list[Any] | None:
+    """:func:`refits` as one program; None where the estimator has none or the rows do not suit it.
+
+    ``names`` are the seeds that the keys give, all by default.
+    """
+    together = getattr(estimator, "_fit_population", None)
+    if together is None or len(rows) < 2 or not isinstance(X, np.ndarray | Table):
+        return None
+    own = [{}] * len(rows) if params is None else params
+    names = random_names(estimator) if names is None else names
+    seeds = [seeds_of(list(names), k) for k in keys]
+    weights = np.stack([np.bincount(r, minlength=n_rows(X)) for r in rows]).astype(np.float64)
+    weights = weights if weight is None else weights * weight
+    found: list[Any] | None = together(
+        X, y, weights, [{**s, **p} for s, p in zip(seeds, own, strict=True)]
+    )
+    return found
 
 
 def _one(
@@ -82,4 +112,4 @@ def _one(
     return model if fitted is None else fitted
 
 
-__all__ = ["refits"]
+__all__ = ["has_program", "refit_together", "refits"]

@@ -122,24 +122,33 @@ class Update:
 
     @torch.no_grad()
     def __call__(self) -> None:
-        if not self.plain:
+        if self.gradients() is None:
             self.optimizer.step()
-            return
-        if self.groups is None:
-            self.optimizer.step()  # makes the state, and checks everything once
+            self.remember()
+        else:
+            self.apply()
+
+    def remember(self) -> None:
+        """After a step of the optimiser's own, which makes its state and checks everything."""
+        if self.plain and self.groups is None:
             self.groups = self._lists()
-            return
-        adam_like = isinstance(self.optimizer, torch.optim.Adam)
+
+    def gradients(self) -> list[Tensor] | None:
+        """The gradients of all parameters, None where the optimiser itself must step."""
+        if self.groups is None:
+            return None
+        grads = [p.grad for _, parameters, _ in self.groups for p in parameters]
+        if any(g is None for g in grads):  # a part of θ that this batch does not touch
+            self.groups = None
+            return None
+        return grads
+
+    def apply(self, scale: Tensor | None = None, overflow: Tensor | None = None) -> None:
+        """The fused kernels; gradients are divided by ``scale``, none counts where ``overflow`` is 1."""
+        step = _adam_step if isinstance(self.optimizer, torch.optim.Adam) else _sgd_step
+        assert self.groups is not None
         for group, parameters, states in self.groups:
-            grads = [p.grad for p in parameters]
-            if any(g is None for g in grads):  # a part of θ that this batch does not touch
-                self.groups = None
-                self.optimizer.step()
-                return
-            if adam_like:
-                _adam_step(group, parameters, grads, states)
-            else:
-                _sgd_step(group, parameters, grads, states)
+            step(group, parameters, [p.grad for p in parameters], states, scale, overflow)
 
     def _lists(self) -> list[tuple[dict[str, Any], list[Any], list[list[Tensor]]]] | None:
         names = ("exp_avg", "exp_avg_sq", "step", "max_exp_avg_sq")
@@ -176,7 +185,12 @@ def _is_plain(optimizer: torch.optim.Optimizer) -> bool:
 
 
 def _adam_step(
-    group: dict[str, Any], parameters: list[Any], grads: list[Any], states: list[list[Tensor]]
+    group: dict[str, Any],
+    parameters: list[Any],
+    grads: list[Any],
+    states: list[list[Tensor]],
+    scale: Tensor | None,
+    overflow: Tensor | None,
 ) -> None:
     means, squares, steps, largest = states
     torch._foreach_add_(steps, 1)
@@ -186,21 +200,29 @@ def _adam_step(
         parameters, grads, means, squares, largest, steps,
         amsgrad=group["amsgrad"], lr=group["lr"], beta1=beta1, beta2=beta2,
         weight_decay=group["weight_decay"], eps=group["eps"], maximize=group["maximize"],
-        grad_scale=None, found_inf=None,
+        grad_scale=scale, found_inf=overflow,
     )  # fmt: skip
+    if overflow is not None:  # a skipped step is not counted
+        torch._foreach_sub_(steps, [overflow] * len(steps))
 
 
 def _sgd_step(
-    group: dict[str, Any], parameters: list[Any], grads: list[Any], states: list[list[Tensor]]
+    group: dict[str, Any],
+    parameters: list[Any],
+    grads: list[Any],
+    states: list[list[Tensor]],
+    scale: Tensor | None,
+    overflow: Tensor | None,
 ) -> None:
-    if not group["momentum"] and not group["weight_decay"] and not group["maximize"]:
+    bare = not (group["momentum"] or group["weight_decay"] or group["maximize"])
+    if bare and scale is None:
         torch._foreach_add_(parameters, grads, alpha=-group["lr"])
         return
     torch._fused_sgd_(
         parameters, grads, states[0],
         weight_decay=group["weight_decay"], momentum=group["momentum"], lr=group["lr"],
         dampening=group["dampening"], nesterov=group["nesterov"], maximize=group["maximize"],
-        is_first_step=False, grad_scale=None, found_inf=None,
+        is_first_step=False, grad_scale=scale, found_inf=overflow,
     )  # fmt: skip
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from groundstate.learn.trainer_optimizers import Update
+
 PRECISIONS = ("32", "tf32", "bf16", "fp16")
 _HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -19,6 +21,26 @@ class Scaler(torch.amp.GradScaler):
     def __init__(self, device: torch.device) -> None:
         super().__init__(device.type)
         self.skipped = torch.zeros((), device=device)
+        self.one = torch.ones((), device=device)
+
+    @torch.no_grad()
+    def advance(self, update: Update) -> None:
+        """Step the optimiser on scaled gradients, unless they overflow; then choose the next scale."""
+        grads, scale, tracker = update.gradients(), self._scale, self._growth_tracker
+        # gradients that were unscaled for clipping, and the first step, are left to torch
+        if grads is None or scale is None or tracker is None or self._per_optimizer_states:
+            self.step(update.optimizer)
+            self.update()
+            update.remember()
+            return
+        found = torch.zeros_like(self.skipped)
+        torch._amp_foreach_non_finite_check_and_unscale_(grads, found, self.one)
+        update.apply(scale, found)
+        torch._amp_update_scale_(
+            scale, tracker, found,
+            self._growth_factor, self._backoff_factor, self._growth_interval,
+        )  # fmt: skip
+        self.skipped += found
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         for state in self._per_optimizer_states.values():

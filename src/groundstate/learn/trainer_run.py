@@ -302,8 +302,7 @@ class Training:
         if scaler is None:
             self.update()
         else:
-            scaler.step(self.optimizer)
-            scaler.update()
+            scaler.advance(self.update)
         if self.omega.proximal:
             self.omega.prox(self.optimizer)
         if self.turns:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -14,6 +14,22 @@ from groundstate.energy.base import Energy
 from groundstate.learn.base import History
 
 F64 = NDArray[np.float64]
+
+
+class FittedTogether:
+    """Estimators of which many are fitted as one program, by their function ``_members``."""
+
+    _members: ClassVar[Callable[..., list[Any] | None]]
+
+    def _fit_population(
+        self,
+        X: Any,
+        y: Any,
+        weights: Any = None,
+        params: Sequence[Mapping[str, Any]] | None = None,
+    ) -> list[Self] | None:
+        """Fitted clones, one for each row of weights ``(P, N)`` and each entry of params."""
+        return type(self)._members(self, X, y, weights, params)
 
 
 class Members:
@@ -125,4 +141,4 @@ def _same(a: Any, b: Any) -> bool:
     return isinstance(a, plain) and isinstance(b, plain) and a == b
 
 
-__all__ = ["Members"]
+__all__ = ["FittedTogether", "Members"]

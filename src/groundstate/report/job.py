@@ -60,7 +60,7 @@ def study(
         said = json.dumps([str(models), tune, same], default=str, sort_keys=True)
         mark = hashlib.sha256((fingerprint(table) + said).encode()).hexdigest()[:12]
         prefix = f"{resume}{mark}-"
-    tuner = Search(tune, prefix, int(options.get("n_jobs", 1)))
+    tuner = Search(tune, prefix, options.get("n_jobs") or 1)
     found = assess(models, table, tuner=tuner, **options)
     if not keep:
         forget(prefix)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
@@ -20,12 +19,13 @@ from groundstate.math.kernels import Kernel
 from groundstate.models.base import Plan
 from groundstate.models.kernels.kernel_ridge_members import kernel_ridge_members
 from groundstate.models.kernels.pairwise import ridge_kernel
+from groundstate.models.members import FittedTogether
 from groundstate.models.roles import EnergyRegressor
 from groundstate.registry import models
 
 
 @models.register(family="kernels", task="regression", role="regressor", max_rows=10_000)
-class KernelRidge(EnergyRegressor):
+class KernelRidge(FittedTogether, EnergyRegressor):
     r"""Least squares in the space of a kernel, with a penalty on the norm of the function.
 
     .. math::
@@ -125,15 +125,7 @@ class KernelRidge(EnergyRegressor):
             penalty=RidgeNorm(np.atleast_1d(np.asarray(self.alpha, float)).tolist()),
         )
 
-    def _fit_population(
-        self,
-        X: Any,
-        y: Any,
-        weights: Any = None,
-        params: Sequence[Mapping[str, Any]] | None = None,
-    ) -> list[Self] | None:
-        """Fitted clones, one for each row of weights ``(P, N)`` and each entry of params."""
-        return kernel_ridge_members(self, X, y, weights, params)
+    _members = staticmethod(kernel_ridge_members)
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
         assert isinstance(energy, KernelSquaredEnergy)

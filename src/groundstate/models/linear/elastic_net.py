@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
@@ -12,11 +11,12 @@ from torch import Tensor
 from groundstate.models.base import Plan
 from groundstate.models.linear.sparse_linear import SparseLinearRegressor
 from groundstate.models.linear.sparse_members import sparse_members
+from groundstate.models.members import FittedTogether
 from groundstate.registry import models
 
 
 @models.register(family="linear", task="regression", role="regressor", auto=False)
-class ElasticNet(SparseLinearRegressor):
+class ElasticNet(FittedTogether, SparseLinearRegressor):
     r"""Squared distance to a linear prediction, with an L1 and an L2 penalty on the weights.
 
     .. math::
@@ -113,16 +113,7 @@ class ElasticNet(SparseLinearRegressor):
         self.callbacks = callbacks
 
     _members_stop_early: ClassVar[bool] = True  # at tol, where a single fit may go further
-
-    def _fit_population(
-        self,
-        X: Any,
-        y: Any,
-        weights: Any = None,
-        params: Sequence[Mapping[str, Any]] | None = None,
-    ) -> list[Self] | None:
-        """Fitted clones, one for each row of weights ``(P, N)`` and each entry of params."""
-        return sparse_members(self, X, y, weights, params)
+    _members = staticmethod(sparse_members)
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         assert y is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -24,12 +23,13 @@ from groundstate.models.linear.logistic_model import (
     LinearSoftminClassifier,
     penalty_for,
 )
+from groundstate.models.members import FittedTogether
 from groundstate.models.validation import validate_data
 from groundstate.registry import models
 
 
 @models.register(family="linear", task="classification", role="classifier")
-class LogisticRegression(LinearSoftminClassifier):
+class LogisticRegression(FittedTogether, LinearSoftminClassifier):
     r"""Linear class energies, learned by cross-entropy.
 
     .. math::
@@ -150,16 +150,7 @@ class LogisticRegression(LinearSoftminClassifier):
         self.callbacks = callbacks
 
     _members_stop_early: ClassVar[bool] = True  # at tol, where a single fit may go further
-
-    def _fit_population(
-        self,
-        X: Any,
-        y: Any,
-        weights: Any = None,
-        params: Sequence[Mapping[str, Any]] | None = None,
-    ) -> list[Self] | None:
-        """Fitted clones, one for each row of weights ``(P, N)`` and each entry of params."""
-        return logistic_members(self, X, y, weights, params)
+    _members = staticmethod(logistic_members)
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         self.__dict__.pop("stream_", None)  # a fit begins anew

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from groundstate.models.linear.least_squares_model import WAYS, LeastSquaresRegressor
 from groundstate.models.linear.ridge_members import ridge_members
+from groundstate.models.members import FittedTogether
 from groundstate.registry import models
 
 
 @models.register(family="linear", task="regression", role="regressor")
-class Ridge(LeastSquaresRegressor):
+class Ridge(FittedTogether, LeastSquaresRegressor):
     r"""Squared distance to a linear prediction with a Gaussian prior on the weights.
 
     .. math::
@@ -102,15 +102,7 @@ class Ridge(LeastSquaresRegressor):
         self.device = device
         self.callbacks = callbacks
 
-    def _fit_population(
-        self,
-        X: Any,
-        y: Any,
-        weights: Any = None,
-        params: Sequence[Mapping[str, Any]] | None = None,
-    ) -> list[Self] | None:
-        """Fitted clones, one for each row of weights ``(P, N)`` and each entry of params."""
-        return ridge_members(self, X, y, weights, params)
+    _members = staticmethod(ridge_members)
 
     def _strength(self, outputs: int) -> Any:
         if np.ndim(self.alpha) == 0:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -26,6 +25,7 @@ from groundstate.math.kernels import Kernel
 from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
 from groundstate.models.kernels.choice import chosen_kernel
+from groundstate.models.members import FittedTogether
 from groundstate.models.roles import EnergyClassifier
 from groundstate.models.svm.svc_members import svc_members
 from groundstate.registry import models
@@ -54,7 +54,7 @@ class MarginReport:
 
 
 @models.register(family="svm", task="classification", role="classifier", max_rows=20_000)
-class SVC(EnergyClassifier):
+class SVC(FittedTogether, EnergyClassifier):
     r"""The widest margin in the space of a kernel, for each pair of classes.
 
     .. math::
@@ -202,16 +202,7 @@ class SVC(EnergyClassifier):
         return super()._row_weight(y, weight)
 
     _members_stop_early: ClassVar[bool] = True  # at tol, where a single fit may go further
-
-    def _fit_population(
-        self,
-        X: Any,
-        y: Any,
-        weights: Any = None,
-        params: Sequence[Mapping[str, Any]] | None = None,
-    ) -> list[Self] | None:
-        """Fitted clones, one for each row of weights ``(P, N)`` and each entry of params."""
-        return svc_members(self, X, y, weights, params)
+    _members = staticmethod(svc_members)
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         repeats = self.__dict__.pop("_repeats", None)
