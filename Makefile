@@ -15,7 +15,7 @@ PYTEST := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WOR
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo lint types check test docs bench clean
+.PHONY: help install dev demo lint types check test pages docs bench clean
 
 help:
 	@sed -n '2,4s/^# *//p' Makefile
@@ -52,9 +52,12 @@ types: $(VENV)/.dev
 check: lint types
 	$(PYTEST) -m "not slow" tests
 
-test: lint types
-	$(MKDOCS) --quiet
+test: lint
+	@$(MAKE) --no-print-directory --jobs 2 types pages
 	$(PYTEST) --doctest-modules src tests
+
+pages: $(VENV)/.dev
+	$(MKDOCS) --quiet
 
 docs: $(VENV)/.dev
 	$(MKDOCS)

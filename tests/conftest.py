@@ -24,6 +24,15 @@ settings.register_profile(
 settings.load_profile("groundstate")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long experiments first: no worker is alone with one at the end."""
+    items.sort(key=lambda item: "test_experiment" not in item.nodeid or _quick(item))
+
+
+def _quick(item: pytest.Item) -> bool:
+    return item.get_closest_marker("slow") is None
+
+
 _BEGUN: dict[int, Any] = {}  # where the generators of test files stood after import
 
 

@@ -139,8 +139,10 @@ class SoftMin(ContrastRule):
             return super().mean(energy, batch, weight, total, generator)
         scores = plan.scores(**{name: batch[name] for name in plan.given})
         # one fused forward and backward: no sign pass over the table, no separate mean
-        loss = functional.cross_entropy(scores, batch[plan.over[0]], ignore_index=-1)
-        return loss, lambda: self(energy, batch, generator=generator)
+        y = batch[plan.over[0]]
+        loss = functional.cross_entropy(scores, y, ignore_index=-1)
+        e = scores.detach()  # the terms of this very pass, if anybody asks
+        return loss, lambda: _terms(in_float(e).neg(), y, plan.exact)
 
     def _contrast(
         self, plan: Plan, energy: Energy, batch: Batch, generator: torch.Generator | None
@@ -212,6 +214,11 @@ class SoftMin(ContrastRule):
     def contrast_is_constant(self, energy: Energy) -> bool:
         free = self.contrasted(energy)
         return self._is_normalised(energy, free) or theta_free(energy, free, self.T)
+
+
+def _terms(e: Tensor, y: Tensor, exact: bool) -> Terms:
+    loss = _rows(e, y, 1.0)
+    return Terms(loss, lambda: _parts(e, y, loss), exact=exact)
 
 
 def _parts(e: Tensor, y: Tensor, loss: Tensor) -> tuple[Tensor, Tensor]:
