@@ -1,6 +1,6 @@
 """Do pruners find as good settings for less? Digits, fifty settings, with and without pruning.
 
-    python bench/scripts/prune.py --first 10 --seeds 10 --out bench/tables/prune.csv
+    python bench/scripts/prune.py --first 20 --seeds 10 --out bench/tables/prune.csv
 
 Every seed splits the digits anew into training, validation and test rows, draws fifty settings and
 judges them to the end; the same search is repeated with each pruner. Trials stop between epochs of
@@ -9,7 +9,7 @@ passes over them, in units of the search without pruning. A seed counts as good 
 score of the pruned search's winner is no more than one standard error below that of the other;
 the last column is the mean difference of their scores on test rows that took no part. The file is
 written whenever a fidelity is done with a sampler; lines of others that it holds are kept. The factor
-of halving was chosen with seeds below 10.
+of halving was chosen with seeds below 20.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def one(
 
 def main() -> None:
     given = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    given.add_argument("--first", type=int, default=10)
+    given.add_argument("--first", type=int, default=20)
     given.add_argument("--seeds", type=int, default=10)
     given.add_argument("--samplers", default="random,smbo")
     given.add_argument("--fidelities", default="epochs,folds,rows")

@@ -14,6 +14,8 @@ from groundstate.infer.base import Query
 from groundstate.infer.descent import descend
 from groundstate.infer.pack import Pack, squash, unsquash
 
+MOST = 80  # steps: a mode takes a dozen; an energy without one takes all there are
+
 
 def laplace(query: Query, pack: Pack, restarts: int = 4) -> tuple[Tensor, Tensor]:
     """Mode ``(B, D)`` and positive definite curvature ``(B, D, D)`` of the free variables.
@@ -40,7 +42,7 @@ def laplace(query: Query, pack: Pack, restarts: int = 4) -> tuple[Tensor, Tensor
     everywhere = torch.full_like(pack.low, math.inf)
     start = unsquash(pack.starts(n).reshape(n * b, pack.dim), pack.low, pack.high)
     tol = max(1e-8, 100 * torch.finfo(start.dtype).eps)
-    found = descend(value_and_grad, start, low=-everywhere, high=everywhere, tol=tol)
+    found = descend(value_and_grad, start, low=-everywhere, high=everywhere, tol=tol, max_iter=MOST)
     best = found.value.reshape(n, b).argmin(0)
     rows = best * b + torch.arange(b, device=best.device)
     centre = found.point[rows]

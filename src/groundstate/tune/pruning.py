@@ -29,7 +29,7 @@ def pruner_of(pruner: Any, first: int, last: int) -> BasePruner:
     if pruner == "median":
         return MedianPruner(n_startup_trials=5)
     if pruner == "halving":
-        return SuccessiveHalvingPruner(min_resource=first, reduction_factor=3)
+        return SuccessiveHalvingPruner(min_resource=first, reduction_factor=4)
     if pruner == "hyperband":
         return HyperbandPruner(min_resource=first, max_resource=last, reduction_factor=4)
     raise DataError(f"pruner is None, one of {', '.join(NAMES)} or optuna's, got {pruner!r}")

@@ -57,7 +57,7 @@ class Tune(MetaEstimatorMixin, BaseEstimator):
     seeds_per_trial : int, default=1
         Fits of each setting whose risks are averaged.
     pruner : None, ``"median"``, ``"halving"``, ``"hyperband"`` or optuna pruner
-        Stops trials between folds, shares of rows or steps; ``"halving"`` keeps a third from rung
+        Stops trials between folds, shares of rows or steps; ``"halving"`` keeps a quarter from rung
         to rung. A round that was interrupted in the middle may be pruned otherwise.
     storage : None, path, URL or optuna storage
         A path is a SQLite file, a URL any database that Optuna knows, ``postgresql://...`` too.
