@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -19,8 +19,10 @@ from groundstate.data import Preparation, Schema, Table, read
 from groundstate.energy.spaces import Real
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.asks import asks_scaled_target, asks_single_columns
+from groundstate.models.members import FittedTogether
 from groundstate.models.restored import restored
 from groundstate.models.scaled_target import TargetScale
+from groundstate.models.table_members import table_members
 
 
 def _has(name: str) -> Callable[[Any], bool]:
@@ -31,7 +33,7 @@ def _has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class TablePredictor(MetaEstimatorMixin, BaseEstimator):
+class TablePredictor(FittedTogether, MetaEstimatorMixin, BaseEstimator):
     r"""Columns of any kind to numbers, learned from the training rows, then an estimator.
 
     .. math:: e_\text{table}(\text{row}, y) = e(\varphi(\text{row}), y; \theta),
@@ -85,6 +87,7 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
     ['no', 'yes']
     """
 
+    _members = staticmethod(table_members)
     _store_skip: ClassVar[tuple[str, ...]] = ()
     estimator_: Any
     preparation_: Preparation
@@ -188,18 +191,6 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         own = clone(self).set_params(**settings)
         own.__dict__.update({k: v for k, v in vars(self).items() if k.endswith("_")})
         return own._take(fitted)
-
-    def _fit_population(
-        self,
-        X: Any,
-        y: Any,
-        weights: Any = None,
-        params: Sequence[Mapping[str, Any]] | None = None,
-    ) -> list[Self] | None:
-        """Clones for each row of weights ``(P, N)`` and entry of params, see `table_members`."""
-        from groundstate.models.table_members import table_members
-
-        return table_members(self, X, y, weights, params)
 
     def _scale_of(self, y: Any, sample_weight: Any) -> TargetScale | None:
         wanted = self.scale_target
