@@ -12,7 +12,7 @@ import torch
 from groundstate.compute.device import threads
 
 _ROWS = 1_200  # of a matrix, from which several threads factor it sooner than one
-TINY = 1e6  # multiply-adds below which handing work to another thread costs more than it saves
+TINY = 1.5e7  # multiply-adds below which handing work to another thread costs more than it saves
 
 
 def step_threads(macs: float, device: torch.device | str = "cpu") -> int:

@@ -7,8 +7,8 @@ An experiment is a function of its seed in a file of its own, registered by deco
     @experiment("ENE-X-collapse", theme="energy", title="Lowering data energy alone fails")
     def collapse(seed: int = 0, *, quick: bool = False) -> Result: ...
 
-It is run by ``get("ENE-X-collapse").run(seed=0)``. ``quick`` only reduces repeats, never
-tolerances.
+It is run by ``get("ENE-X-collapse").run(seed=0)``. ``quick`` reduces repeats, or epochs and sizes
+where the experiment says so, never tolerances.
 """
 
 from __future__ import annotations

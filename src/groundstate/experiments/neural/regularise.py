@@ -84,7 +84,8 @@ def regularise(seed: int = 0, *, quick: bool = False) -> Result:
     (Jensen).
 
     Digits, 200 rows with 20 % wrong labels, 64-256-256-10, AdamW at 2e-3, 150 epochs, 3 seeds each; decay
-    1, dropout 0.5, smoothing 0.1, noise 0.3, one pixel, a fifth held out for stopping, 5 members.
+    1, dropout 0.5, smoothing 0.1, noise 0.3, one pixel, a fifth held out for stopping, 5 members. Quick
+    runs have one seed each.
     """
     key = Key.of(seed)
     train, test = digits(key.fold("rows"), ROWS)
