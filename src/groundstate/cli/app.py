@@ -348,7 +348,9 @@ def run_experiments(
     listed: Annotated[bool, typer.Option("--list", help="List what there is.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Run every experiment.")] = False,
     theme: Annotated[str | None, typer.Option("--theme", help="Only this theme.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Less data or fewer repeats, same tolerances.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Less data or fewer repeats, same tolerances.")
+    ] = False,
     pictures: Annotated[
         str | None, typer.Option("--pictures", help="Folder for the pictures (SVG).")
     ] = None,

@@ -12,6 +12,7 @@ import torch
 from groundstate.compute.device import threads
 
 _ROWS = 1_200  # of a matrix, from which several threads factor it sooner than one
+_FEW = 2**23  # numbers of a table below which its products gain nothing from a second thread
 TINY = 1.5e7  # multiply-adds below which handing work to another thread costs more than it saves
 
 
@@ -68,4 +69,14 @@ def for_factors(n: int, device: torch.device | str = "cpu") -> Iterator[None]:
         yield
 
 
-__all__ = ["TINY", "for_factors", "for_steps", "lone_products", "step_threads"]
+@contextmanager
+def for_rows(x: torch.Tensor) -> Iterator[None]:
+    """Many products with one table of rows: by one thread where it is not large."""
+    if x.device.type != "cpu" or x.layout != torch.strided or x.numel() >= _FEW:
+        yield
+        return
+    with lone_products():
+        yield
+
+
+__all__ = ["TINY", "for_factors", "for_rows", "for_steps", "lone_products", "step_threads"]

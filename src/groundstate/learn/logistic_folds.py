@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,7 +23,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from groundstate.compute.thread_policy import lone_products
+from groundstate.compute.thread_policy import for_rows
 from groundstate.energy.reference import LinearEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Penalty, Problem
@@ -45,7 +44,6 @@ COARSE = 1e-5  # gradients of this size are known in single precision
 WIDE = 2e5  # times tol: columns of this size still have their gradients in single precision
 OWN = 2**21  # multiply-adds up to which every member has a Hessian of its own
 CHORDS = 12  # steps of the population before a member goes on alone
-SMALL = 2**17  # numbers of the rows below which products gain nothing from a second thread
 
 
 @dataclass
@@ -91,7 +89,7 @@ def fold_paths(
     >>> found.theta[0, 0, 0].round(6).tolist()
     [0.452875, -0.226438]
     """
-    with lone_products() if x.shape[0] * x.shape[1] < SMALL else nullcontext():
+    with for_rows(x):
         return _paths(_Folds(x, y, weights, classes, intercept, tol), strengths, tol, max_iter)
 
 

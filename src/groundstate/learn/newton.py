@@ -15,6 +15,7 @@ from scipy.linalg.lapack import dposv
 from torch.nn import functional
 
 from groundstate.compute.reduce import current
+from groundstate.compute.thread_policy import for_rows
 from groundstate.energy.reference import LinearEnergy
 from groundstate.errors import NotConverged, SeparationWarning
 from groundstate.learn.base import History, Problem
@@ -107,7 +108,7 @@ class Newton:
         history = History(solver="Newton")
         run = Run(problem, history, self.max_iter)
         way = self._way(problem)
-        with Monitor(problem.callbacks, run) as monitor:
+        with Monitor(problem.callbacks, run) as monitor, for_rows(problem.resident["x"]):
             steps = self._exact(problem) if way == "exact" else self._large(problem, way)
             unpenalised = problem.penalty is None
             start = time.perf_counter()
