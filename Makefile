@@ -28,7 +28,7 @@ $(BIN)/python:
 # Stamps: the installation is repeated only when what is installed has changed.
 $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing groundstate and its dependencies (the first time takes a few minutes)"
-	@$(PIP) --editable .
+	@$(PIP) --editable '.[tune]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python

@@ -312,4 +312,4 @@ def test_slow_candidates_are_repeated_less_by_a_rule_without_a_clock() -> None:
 
     quick = candidates_of("LogisticRegression", "classification")
     assert usual_repeats(quick, 150, 5, 10) == 5
-    assert usual_repeats(candidates_of("auto", "classification"), 1500, 5, 10) == 1
+    assert usual_repeats(candidates_of("auto", "classification"), 3000, 5, 10) == 1
