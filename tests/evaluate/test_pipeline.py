@@ -39,7 +39,9 @@ def rows() -> tuple[pd.DataFrame, Any]:
     return frame, (x > 0).astype(int)
 
 
-@pytest.mark.parametrize("model", [LogisticRegression(), RandomForestClassifier(20, random_state=0)])
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(), RandomForestClassifier(20, random_state=0)]
+)
 def test_every_kind_of_column_is_prepared(rows: Any, model: Any) -> None:
     X, y = rows
     made = default_pipeline(X, model)

@@ -265,15 +265,29 @@ def _column(
 
 
 @inner
+def _last(cols: Columns, begin: int, low: int, high: int, threshold: float) -> int:
+    """The last code whose level is not above a threshold, which lies between two levels."""
+    last, above = low, high
+    while last + 1 < above:
+        middle = (last + above) // 2
+        if cols.levels[begin + middle] <= threshold:
+            last = middle
+        else:
+            above = middle
+    return last
+
+
+@inner
 def _random_column(
     cols: Columns, rule: Rule, j: int, rows: Any, lo: int, hi: int, work: Work, right: Any,
     seed: Any, cut: Cut,
 ) -> bool:  # fmt: skip
     """Try one cut of a column, uniform between its smallest and largest value in the node."""
-    codes, size = cols.codes[j], rule.size
-    low, high, gaps = 1 << 40, -1, 0
-    for i in range(lo, hi):
-        c = np.int64(codes[rows[i]])
+    codes, size, own = cols.codes[j], rule.size, work.spare
+    low, high, gaps, n = 1 << 40, -1, 0, _U(hi - lo)
+    for u in range(n):
+        c = np.int64(codes[rows[_U(lo) + u]])
+        own[u] = c
         if c == cols.missing:
             gaps += 1
         else:
@@ -281,36 +295,37 @@ def _random_column(
             high = max(high, int(c))
     if high < 0 or (low == high and gaps == 0):
         return False
-    u = (mix(seed ^ mix(_U(j + 1))) >> _U(11)) * 2.0**-53
+    share = (mix(seed ^ mix(_U(j + 1))) >> _U(11)) * 2.0**-53
     nan_left = np.int64(mix(seed ^ mix(_U(j + 1)) ^ _U(0xD1B54A32D192ED03)) & _U(1)) if gaps else 0
     begin = cols.start[j]
     a, b = cols.levels[begin + low], cols.levels[begin + high]
-    threshold = a + u * (b - a)
-    last = low
-    if low < high:
-        above = high  # the first level beyond the threshold
-        while last + 1 < above:
-            middle = (last + above) // 2
-            if cols.levels[begin + middle] <= threshold:
-                last = middle
-            else:
-                above = middle
-    elif not nan_left:
+    threshold = a + share * (b - a)
+    if low == high:
+        if nan_left:
+            return False
         threshold = a
-    else:
-        return False
+    few = n <= _U(16)  # then values are compared, and codes only for a cut that is taken
+    last = low if few else _last(cols, begin, low, high, threshold)
     for k in range(size):
         work.side[k] = 0.0
-    for i in range(lo, hi):
-        c = np.int64(codes[rows[i]])
-        if nan_left if c == cols.missing else c <= last:
-            if rule.kind == GINI or rule.kind == ENTROPY:
-                work.side[work.label[i - lo]] += work.stats[i - lo, 0]
-            else:
-                for k in range(size):
-                    work.side[k] += work.stats[i - lo, k]
+    # a side is a product, not a branch: half of the branches would be foreseen wrongly
+    for u in range(n):
+        c = np.int64(own[u])
+        if c == cols.missing:
+            goes = 1.0 if nan_left > 0 else 0.0
+        elif few:
+            goes = 1.0 if cols.levels[begin + c] <= threshold else 0.0
+        else:
+            goes = 1.0 if c <= last else 0.0
+        if rule.kind == GINI or rule.kind == ENTROPY:
+            work.side[work.label[u]] += goes * work.stats[u, 0]
+        else:
+            for k in range(size):
+                work.side[k] += goes * work.stats[u, k]
     value = _both(rule, work.total, work.side, right, cols.signs[j])
     if value > cut.number[0] + TIE * abs(cut.number[0]):
+        if few:
+            last = _last(cols, begin, low, high, threshold)
         cut.number[0], cut.number[1] = value, threshold
         cut.place[0], cut.place[1], cut.place[2], cut.place[3] = j, last, last + 1, nan_left
         for k in range(size):
@@ -352,8 +367,8 @@ def best_cut(
             tried += _random_column(cols, rule, j, rows, lo, hi, work, right, seed, cut)
         else:
             tried += _column(cols, rule, j, rows, lo, hi, work, right, cut)
-        if tried >= rule.columns:
-            return
+        if tried >= rule.columns or (hi - lo == 2 and cut.place[0] >= 0):
+            return  # any column that parts two rows parts them as well as the next
 
 
 @inner
