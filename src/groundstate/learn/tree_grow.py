@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from groundstate.learn.tree_absolute import absolute_cut, absolute_impurity
+from groundstate.learn.tree_cut import best_cut
+from groundstate.learn.tree_fast import room
 from groundstate.learn.tree_jit import inner, outer
 from groundstate.learn.tree_kernels import (
     ABSOLUTE,
@@ -17,9 +19,7 @@ from groundstate.learn.tree_kernels import (
     Cut,
     Rule,
     Work,
-    best_cut,
     mix,
-    room,
     score,
     weight_of,
 )
@@ -152,7 +152,7 @@ def workspace(n: int, d: int, size: int, classes: bool, wide: int, fast: bool) -
         np.zeros(wide * size), np.zeros(wide, np.int64), np.empty(wide + 1, np.int64),
         np.empty(d, np.int64), np.zeros(size), np.zeros(size), np.zeros(size),
         np.empty(n if classes else 1, np.int64), np.empty((n, 1 if classes and not fast else size)),
-        np.empty(n, np.uint32),
+        np.empty(n, np.uint32), np.empty((2, 1 if fast else n), np.uint64),
     )  # fmt: skip
     cut = Cut(np.zeros(2), np.zeros(4, np.int64), np.zeros(wide, np.bool_), np.zeros(size))
     return work, cut

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from groundstate.learn.tree_fast import fast_column, room
 from groundstate.learn.tree_jit import inner, sort_by
 
 GINI, ENTROPY, SQUARED, POISSON, ABSOLUTE = 0, 1, 2, 3, 4
@@ -71,6 +70,7 @@ class Work(NamedTuple):
     label: Any  # (n,) of the rows of a node
     stats: Any  # (n, size), (n, 1) weights, or (n, 2) weights and weighted values
     spare: Any  # (n,) rows
+    keys: Any  # (2, n) codes with places
 
 
 @inner
@@ -116,7 +116,7 @@ def weight_of(kind: int, s: Any) -> float:
 
 
 @inner
-def _both(rule: Rule, total: Any, left: Any, right: Any, sign: int) -> float:
+def both(rule: Rule, total: Any, left: Any, right: Any, sign: int) -> float:
     """Score of a cut from the sums of its left side, NONE where it is not allowed."""
     kind = rule.kind
     for c in range(len(total)):
@@ -224,7 +224,7 @@ def _by_target(rule: Rule, found: int, work: Work) -> None:
 
 
 @inner
-def _column(
+def column(
     cols: Columns, rule: Rule, j: int, rows: Any, lo: int, hi: int, work: Work, right: Any, cut: Cut
 ) -> bool:
     """Try all cuts of one column; False when it is constant in this node."""
@@ -246,7 +246,7 @@ def _column(
             at = work.present[i] * size
             for k in range(size):
                 side[k] += work.hist[at + k]
-            value = _both(rule, work.total, side, right, cols.signs[j])
+            value = both(rule, work.total, side, right, cols.signs[j])
             if value > cut.number[0] + TIE * abs(cut.number[0]):
                 cut.number[0], cut.number[1] = value, np.nan
                 cut.place[0], cut.place[1] = j, work.present[i]
@@ -264,122 +264,5 @@ def _column(
     return True
 
 
-@inner
-def _last(cols: Columns, begin: int, low: int, high: int, threshold: float) -> int:
-    """The last code whose level is not above a threshold, which lies between two levels."""
-    last, above = low, high
-    while last + 1 < above:
-        middle = (last + above) // 2
-        if cols.levels[begin + middle] <= threshold:
-            last = middle
-        else:
-            above = middle
-    return last
-
-
-@inner
-def _random_column(
-    cols: Columns, rule: Rule, j: int, rows: Any, lo: int, hi: int, work: Work, right: Any,
-    seed: Any, cut: Cut,
-) -> bool:  # fmt: skip
-    """Try one cut of a column, uniform between its smallest and largest value in the node."""
-    codes, size, own = cols.codes[j], rule.size, work.spare
-    low, high, gaps, n = 1 << 40, -1, 0, _U(hi - lo)
-    for u in range(n):
-        c = np.int64(codes[rows[_U(lo) + u]])
-        own[u] = c
-        if c == cols.missing:
-            gaps += 1
-        else:
-            low = min(low, int(c))
-            high = max(high, int(c))
-    if high < 0 or (low == high and gaps == 0):
-        return False
-    share = (mix(seed ^ mix(_U(j + 1))) >> _U(11)) * 2.0**-53
-    nan_left = np.int64(mix(seed ^ mix(_U(j + 1)) ^ _U(0xD1B54A32D192ED03)) & _U(1)) if gaps else 0
-    begin = cols.start[j]
-    a, b = cols.levels[begin + low], cols.levels[begin + high]
-    threshold = a + share * (b - a)
-    if low == high:
-        if nan_left:
-            return False
-        threshold = a
-    few = n <= _U(16)  # then values are compared, and codes only for a cut that is taken
-    last = low if few else _last(cols, begin, low, high, threshold)
-    for k in range(size):
-        work.side[k] = 0.0
-    # a side is a product, not a branch: half of the branches would be foreseen wrongly
-    for u in range(n):
-        c = np.int64(own[u])
-        if c == cols.missing:
-            goes = 1.0 if nan_left > 0 else 0.0
-        elif few:
-            goes = 1.0 if cols.levels[begin + c] <= threshold else 0.0
-        else:
-            goes = 1.0 if c <= last else 0.0
-        if rule.kind == GINI or rule.kind == ENTROPY:
-            work.side[work.label[u]] += goes * work.stats[u, 0]
-        else:
-            for k in range(size):
-                work.side[k] += goes * work.stats[u, k]
-    value = _both(rule, work.total, work.side, right, cols.signs[j])
-    if value > cut.number[0] + TIE * abs(cut.number[0]):
-        if few:
-            last = _last(cols, begin, low, high, threshold)
-        cut.number[0], cut.number[1] = value, threshold
-        cut.place[0], cut.place[1], cut.place[2], cut.place[3] = j, last, last + 1, nan_left
-        for k in range(size):
-            cut.left[k] = work.side[k]
-    return True
-
-
-@inner
-def best_cut(
-    cols: Columns, rule: Rule, rows: Any, lo: int, hi: int, seed: Any, work: Work, space: Any,
-    cut: Cut,
-) -> None:  # fmt: skip
-    """The best cut over columns, all of them in order or some in random order.
-
-    A column that is constant in the node does not count as tried.
-    """
-    d = len(cols.n_bins)
-    cut.number[0], cut.place[0] = NONE, -1
-    order, tried = work.order, 0
-    for j in range(d):
-        order[j] = j
-    if rule.fast:
-        w_all, b_all = weight_of(rule.kind, work.total), work.total[1]
-        for t in range(d):
-            j = _drawn(rule, order, t, seed)
-            if hi - lo == 2 and cols.codes[j][rows[lo]] == cols.codes[j][rows[lo + 1]]:
-                continue  # two equal rows
-            tried += fast_column(cols.codes[j], j, cols.n_bins[j], rows, lo, hi, work.stats, w_all,
-                                 b_all, rule.least, space, cut)  # fmt: skip
-            if tried >= rule.columns or (tried and hi - lo == 2):
-                break  # any column that parts two rows parts them as well as the next
-        if rule.kind == GINI and cut.place[0] >= 0:
-            cut.number[0] = 2 * cut.number[0] - 2 * b_all + w_all
-        return
-    right = np.empty(rule.size)
-    for t in range(d):
-        j = _drawn(rule, order, t, seed)
-        if rule.random and not cols.categories[j]:
-            tried += _random_column(cols, rule, j, rows, lo, hi, work, right, seed, cut)
-        else:
-            tried += _column(cols, rule, j, rows, lo, hi, work, right, cut)
-        if tried >= rule.columns or (hi - lo == 2 and cut.place[0] >= 0):
-            return  # any column that parts two rows parts them as well as the next
-
-
-@inner
-def _drawn(rule: Rule, order: Any, t: int, seed: Any) -> Any:
-    """The column that comes at place t: all in order, or by a shuffle that goes as far as asked."""
-    d = len(order)
-    if rule.columns < d:
-        pick = t + np.int64(mix(seed + _U(t) * _U(0x9E3779B97F4A7C15)) % _U(d - t))
-        order[t], order[pick] = order[pick], order[t]
-    return np.int64(order[t])
-
-
-__all__ = ["ABSOLUTE", "ENTROPY", "GINI", "POISSON", "SQUARED", "Columns", "Cut", "Rule", "Work",
-           "best_cut", "mix", "room", "score", "weight_of"]  # fmt: skip
+__all__ = ["ABSOLUTE", "ENTROPY", "GINI", "NONE", "POISSON", "SQUARED", "TIE", "Columns", "Cut", "Rule",
+           "Work", "both", "column", "mix", "score", "weight_of"]  # fmt: skip
