@@ -62,7 +62,7 @@ def best_cut(
             if not cols.categories[j] and (hi - lo) * 6 <= cols.n_bins[j]:
                 seen = sorted_column(cols, rule, j, rows, lo, hi, work, right, cut)
             if seen < 0:
-                seen = np.int64(column(cols, rule, j, rows, lo, hi, work, right, cut))
+                seen = int(column(cols, rule, j, rows, lo, hi, work, right, cut))
             tried += seen
         if tried >= rule.columns or (hi - lo == 2 and cut.place[0] >= 0):
             return  # any column that parts two rows parts them as well as the next
