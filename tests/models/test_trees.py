@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn import tree as peer
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from groundstate import DecisionTreeClassifier, DecisionTreeRegressor, RandomForestClassifier
 from groundstate.errors import DataError, Unsupported
-from groundstate.learn import tree_rows
+from groundstate.learn import tree_random, tree_rows
 from groundstate.math.impurity import (
     entropy,
     gain_ratio,
@@ -257,21 +261,70 @@ def test_errors_teach() -> None:
         DecisionTreeRegressor(monotonic_cst=[1, 0, 0, 0]).fit(X, np.c_[Y, Y])
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_codes_by_bisection_grow_the_same_tree(
-    monkeypatch: pytest.MonkeyPatch, dtype: type
-) -> None:
+NAMES = ("feature", "threshold", "children_left", "children_right", "value", "impurity")
+
+
+def _table(dtype: type, n: int = 160) -> tuple[np.ndarray, np.ndarray]:
+    """Columns with few and with many values, NaN in two of them, values above zero."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(120, 4)).round(1).astype(dtype)
-    X[:, 2] = rng.normal(size=120)
-    X[rng.random(X.shape) < 0.1] = np.nan
-    X[:, 3] = np.abs(np.nan_to_num(X[:, 3]))
-    y = np.nan_to_num(X).sum(1) + rng.normal(size=120)
-    quick = DecisionTreeRegressor(random_state=0).fit(X, y).tree_
-    monkeypatch.setattr(tree_rows, "FEW", 0)
-    other = DecisionTreeRegressor(random_state=0).fit(X, y).tree_
-    for name in ("feature", "threshold", "children_left", "children_right", "value", "impurity"):
-        np.testing.assert_array_equal(getattr(quick, name), getattr(other, name))
-    inner = quick.feature >= 0
-    cut = quick.threshold[inner & np.isfinite(quick.threshold)]
+    X = rng.normal(size=(n, 5)).round(1).astype(dtype)
+    X[:, 2] = rng.normal(size=n)
+    X[:, 4] = rng.normal(size=n)
+    X[:, :3][rng.random((n, 3)) < 0.1] = np.nan
+    X[:, 3] = np.abs(X[:, 3])
+    return X, np.exp(np.nan_to_num(X).sum(1) / 2 + rng.normal(size=n) / 2)
+
+
+def _same(one: Any, other: Any) -> None:
+    for name in NAMES:
+        a, b = getattr(one.tree_, name), getattr(other.tree_, name)
+        if name in ("value", "impurity"):
+            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+        else:
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["squared_error", "poisson", "two", "gini", "entropy", "rising"])
+def test_sorted_columns_grow_the_same_tree_as_codes(
+    monkeypatch: pytest.MonkeyPatch, dtype: type, weighted: bool, kind: str
+) -> None:
+    X, y = _table(dtype)
+    weight = np.random.default_rng(1).integers(0, 4, len(X)) if weighted else None
+    model: Any = DecisionTreeRegressor(random_state=0)
+    if kind in ("poisson", "squared_error"):
+        model.set_params(criterion=kind)
+    elif kind == "rising":
+        model.set_params(monotonic_cst=[1, 0, -1, 1, 0])
+    else:
+        model = DecisionTreeClassifier(criterion="gini" if kind == "two" else kind, random_state=0)
+        y = np.digitize(y, np.quantile(y, [0.5] if kind == "two" else [0.3, 0.5, 0.7]))
+    ordered = clone(model).fit(X, y, sample_weight=weight)
+    monkeypatch.setattr(tree_rows, "MANY", 0)
+    coded = clone(model).fit(X, y, sample_weight=weight)
+    assert ordered.tree_.node_count > 15
+    _same(ordered, coded)
+    cut = ordered.tree_.threshold[ordered.tree_.feature >= 0]
+    cut = cut[np.isfinite(cut)]
     np.testing.assert_array_equal(cut, cut.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("classes", [0, 2, 3])
+def test_random_cuts_do_not_depend_on_the_block(
+    monkeypatch: pytest.MonkeyPatch, dtype: type, classes: int
+) -> None:
+    X, y = _table(dtype)
+    model: Any = DecisionTreeClassifier if classes else DecisionTreeRegressor
+    model = partial(model, splitter="random", random_state=0)
+    if classes:
+        y = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
+    large = model().fit(X, y)
+    monkeypatch.setattr(tree_random, "BLOCK", 0)
+    small = model().fit(X, y)
+    _same(large, small)
+    cut = large.tree_.threshold[large.tree_.feature >= 0]
+    np.testing.assert_array_equal(cut, cut.astype(dtype))
+    if not classes:  # every leaf holds equal targets
+        np.testing.assert_allclose(large.predict(X), y, rtol=1e-6)

@@ -65,25 +65,6 @@ def midpoint(a: F64, b: F64, dtype: Any) -> F64:
     return np.where((middle >= a) & (middle < b), middle, a)
 
 
-@outer
-def _distinct(ordered: Any, edges: Any, levels: Any, count: Any) -> None:
-    """Distinct values of sorted columns (d, n), and a number of their type between neighbours."""
-    for j in range(len(ordered)):
-        row, m = ordered[j], 0
-        for i in range(len(row)):
-            b = row[i]
-            if np.isnan(b):
-                break
-            if i == 0 or b != row[i - 1]:
-                levels[j, m] = b
-                if m > 0:
-                    a = row[i - 1]
-                    middle = row.dtype.type(np.float64(a) / 2 + np.float64(b) / 2)
-                    edges[j, m - 1] = middle if a <= middle < b else a
-                m += 1
-        count[j] = m
-
-
 def column_edges(column: NDArray[Any], weight: F64 | None, max_bins: int) -> F64:
     r"""At most ``max_bins - 1`` edges of one column.
 
@@ -171,24 +152,6 @@ class Bins:
         }
         parts = _each(edges, d, threads if X.size > MANY else 1)
         return cls([e for part in parts for e in part], sizes, missing, kept)
-
-    @classmethod
-    def exact(
-        cls, X: NDArray[Any], weight: F64 | None, categories: NDArray[np.int64] | None = None
-    ) -> tuple[Bins, list[F64]]:
-        """Edges between all values of ``X`` (n, d), and the values of each column."""
-        n, d = X.shape
-        sizes = np.zeros(d, np.int64) if categories is None else categories
-        known = X if weight is None else X[weight > 0]
-        ordered = np.sort(np.ascontiguousarray(known.T), axis=1)  # NaN last
-        edges, levels, count = np.empty((d, n + 1)), np.zeros((d, n + 1)), np.empty(d, np.int64)
-        _distinct(ordered, edges, levels, count)
-        cuts = [edges[j, : max(count[j] - 1, 0)] for j in range(d)]
-        values = [levels[j, : max(count[j], 1)] for j in range(d)]
-        for j in np.flatnonzero(sizes):
-            cuts[j] = np.arange(0.5, int(sizes[j]) - 1)
-            values[j] = np.arange(len(cuts[j]) + 1.0)
-        return cls(cuts, sizes, MISSING), values
 
     def encode(self, X: NDArray[Any], out: NDArray[Any], threads: int = 1) -> None:
         """Codes of ``X`` (n, d) into ``out[j]``, each ``(n,)``, for every column j."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from groundstate.learn.tree_fast import fast_column
+from groundstate.learn.tree_fast import best_of, fast_column
 from groundstate.learn.tree_jit import inner
 from groundstate.learn.tree_kernels import (
     GINI,
@@ -16,11 +16,12 @@ from groundstate.learn.tree_kernels import (
     Rule,
     Work,
     column,
-    mix,
+    drawn,
     weight_of,
 )
-from groundstate.learn.tree_random import random_column
-from groundstate.learn.tree_sorted import sorted_column
+from groundstate.learn.tree_presort import ordered_sums
+from groundstate.learn.tree_random import random_cuts
+from groundstate.learn.tree_sorted import ordered_column, sorted_column
 
 _U = np.uint64
 
@@ -28,54 +29,69 @@ _U = np.uint64
 @inner
 def best_cut(
     cols: Columns, rule: Rule, rows: Any, lo: int, hi: int, seed: Any, work: Work, space: Any,
-    cut: Cut,
+    keys: Any, values: Any, cut: Cut,
 ) -> None:  # fmt: skip
     """The best cut over columns, all of them in order or some in random order.
 
-    A column that is constant in the node does not count as tried.
+    A column that is constant in the node does not count as tried. With ``keys`` columns are sorted
+    already, with ``values`` cuts are random; these two may be None, and then are not compiled.
     """
-    d = len(cols.n_bins)
     cut.number[0], cut.place[0] = NONE, -1
-    order, tried = work.order, 0
-    for j in range(d):
-        order[j] = j
-    if rule.fast:
-        w_all, b_all = weight_of(rule.kind, work.total), work.total[1]
-        for t in range(d):
-            j = _drawn(rule, order, t, seed)
-            if hi - lo == 2 and cols.codes[j][rows[lo]] == cols.codes[j][rows[lo + 1]]:
-                continue  # two equal rows
-            tried += fast_column(cols.codes[j], j, cols.n_bins[j], rows, lo, hi, work.stats, w_all,
-                                 b_all, rule.least, space, cut)  # fmt: skip
-            if tried >= rule.columns or (tried and hi - lo == 2):
-                break  # any column that parts two rows parts them as well as the next
-        if rule.kind == GINI and cut.place[0] >= 0:
-            cut.number[0] = 2 * cut.number[0] - 2 * b_all + w_all
-        return
-    right = np.empty(rule.size)
-    for t in range(d):
-        j = _drawn(rule, order, t, seed)
-        if rule.random and not cols.categories[j]:
-            tried += random_column(cols, rule, j, rows, lo, hi, work, right, seed, cut)
+    for j in range(len(work.order)):
+        work.order[j] = j
+    if keys is not None:
+        _ordered(keys, cols, rule, lo, hi, work, space, seed, cut)
+    elif values is not None:
+        random_cuts(values, cols, rule, rows, lo, hi, work, seed, cut)
+    else:
+        _coded(cols, rule, rows, lo, hi, work, space, seed, cut)
+    if rule.fast and rule.kind == GINI and cut.place[0] >= 0:
+        cut.number[0] = 2 * cut.number[0] - 2 * work.total[1] + weight_of(GINI, work.total)
+
+
+@inner
+def _ordered(
+    keys: Any, cols: Columns, rule: Rule, lo: int, hi: int, work: Work, space: Any, seed: Any,
+    cut: Cut,
+) -> None:  # fmt: skip
+    """Columns that are sorted already."""
+    order, stats, n_bins, place, tried = work.order, work.stats, cols.n_bins, cut.place, 0
+    w_all, b_all, right = weight_of(rule.kind, work.total), work.total[1], np.empty(rule.size)
+    for t in range(len(order)):
+        j = drawn(rule.columns, order, t, seed)
+        if keys[j, lo] >> _U(32) == keys[j, hi - 1] >> _U(32):
+            continue
+        tried += 1
+        if rule.fast:
+            m, w_gap, b_gap = ordered_sums(keys, j, lo, hi, n_bins[j], stats, space)
+            best_of(j, m, w_gap, b_gap, w_all, b_all, rule.least, space, cut)
         else:
-            seen = -1
-            if not cols.categories[j] and (hi - lo) * 6 <= cols.n_bins[j]:
-                seen = sorted_column(cols, rule, j, rows, lo, hi, work, right, cut)
-            if seen < 0:
-                seen = int(column(cols, rule, j, rows, lo, hi, work, right, cut))
-            tried += seen
-        if tried >= rule.columns or (hi - lo == 2 and cut.place[0] >= 0):
+            ordered_column(keys[j], lo, hi, n_bins[j], j, cols.signs[j], rule, work, right, cut)
+        if tried >= rule.columns or (hi - lo == 2 and place[0] >= 0):
             return  # any column that parts two rows parts them as well as the next
 
 
 @inner
-def _drawn(rule: Rule, order: Any, t: int, seed: Any) -> Any:
-    """The column that comes at place t: all in order, or by a shuffle that goes as far as asked."""
-    d = len(order)
-    if rule.columns < d:
-        pick = t + np.int64(mix(seed + _U(t) * _U(0x9E3779B97F4A7C15)) % _U(d - t))
-        order[t], order[pick] = order[pick], order[t]
-    return np.int64(order[t])
+def _coded(
+    cols: Columns, rule: Rule, rows: Any, lo: int, hi: int, work: Work, space: Any, seed: Any,
+    cut: Cut,
+) -> None:  # fmt: skip
+    """Columns of codes, by their sums or, where rows are few, by sorting."""
+    w_all, b_all, right = weight_of(rule.kind, work.total), work.total[1], np.empty(rule.size)
+    tried = 0
+    for t in range(len(work.order)):
+        j = drawn(rule.columns, work.order, t, seed)
+        if rule.fast:
+            if hi - lo == 2 and cols.codes[j][rows[lo]] == cols.codes[j][rows[lo + 1]]:
+                continue  # two equal rows
+            tried += fast_column(cols.codes[j], j, cols.n_bins[j], rows, lo, hi, work.stats, w_all,
+                                 b_all, rule.least, space, cut)  # fmt: skip
+        elif not cols.categories[j] and (hi - lo) * 6 <= cols.n_bins[j]:
+            tried += sorted_column(cols, rule, j, rows, lo, hi, work, right, cut)
+        else:
+            tried += column(cols, rule, j, rows, lo, hi, work, right, cut)
+        if tried >= rule.columns or (hi - lo == 2 and cut.place[0] >= 0):
+            return
 
 
 __all__ = ["best_cut"]

@@ -46,11 +46,11 @@ def _add_pair(typingctx: Any, hist: Any, at: Any, pairs: Any, k: Any) -> Any:
 
 
 @inner
-def room() -> Any:
+def room(most: int) -> Any:
     """Sums and marks of codes, left empty after every column; codes, running sums and gains."""
     return (
-        np.zeros(BINS * 2), np.zeros(4, np.uint64), np.empty(BINS, np.int64), np.empty(BINS),
-        np.empty(BINS), np.empty(BINS),
+        np.zeros(BINS * 2), np.zeros(4, np.uint64), np.empty(most, np.int64), np.empty(most),
+        np.empty(most), np.empty(most),
     )  # fmt: skip
 
 
@@ -124,6 +124,15 @@ def fast_column(
 ) -> bool:  # fmt: skip
     """Try all cuts of one column; False when it is constant in this node."""
     m, w_gap, b_gap = _sums(codes, n_bins, rows, lo, hi, pairs, space)
+    return best_of(j, m, w_gap, b_gap, w_all, b_all, least, space, cut)
+
+
+@inner
+def best_of(
+    j: int, m: int, w_gap: float, b_gap: float, w_all: float, b_all: float, least: float,
+    space: Any, cut: Any,
+) -> bool:  # fmt: skip
+    """The best cut behind one of m running sums; False when there is only one value."""
     _, _, present, w_sum, b_sum, gains = space
     gap = w_gap > 0
     if m + gap <= 1:
@@ -153,4 +162,4 @@ def fast_column(
     return True
 
 
-__all__ = ["fast_column", "room"]
+__all__ = ["best_of", "fast_column", "room"]

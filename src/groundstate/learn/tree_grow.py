@@ -8,7 +8,7 @@ import numpy as np
 
 from groundstate.learn.tree_absolute import absolute_cut, absolute_impurity
 from groundstate.learn.tree_cut import best_cut
-from groundstate.learn.tree_fast import room
+from groundstate.learn.tree_fast import BINS, room
 from groundstate.learn.tree_jit import inner, outer
 from groundstate.learn.tree_kernels import (
     ABSOLUTE,
@@ -23,6 +23,8 @@ from groundstate.learn.tree_kernels import (
     score,
     weight_of,
 )
+from groundstate.learn.tree_presort import mark, part
+from groundstate.learn.tree_random import random_part
 
 _U = np.uint64
 
@@ -56,6 +58,22 @@ class Grown(NamedTuple):
     depth: Any
     path: Any  # identity of a node, for random columns
     pending: Any  # nodes that can be split
+
+
+@inner
+def _add_up(rule: Rule, rows: Any, lo: int, hi: int, work: Work) -> None:
+    """Sums of a node from labels and sums of all rows."""
+    for k in range(rule.size):
+        work.total[k] = 0.0
+    for u in range(_U(lo), _U(hi)):
+        r = rows[u]
+        if not rule.fast and (rule.kind == GINI or rule.kind == ENTROPY):
+            work.total[work.label[r]] += work.stats[r, 0]
+        else:
+            for k in range(rule.size):
+                work.total[k] += work.stats[r, k]
+    if rule.fast and rule.kind == GINI:
+        work.total[0] -= work.total[1]
 
 
 @inner
@@ -133,6 +151,21 @@ def _partition(cols: Columns, rows: Any, spare: Any, lo: int, hi: int, cut: Cut)
     return np.int64(at)
 
 
+@inner
+def _by_marks(rows: Any, spare: Any, lo: int, hi: int, left: Any) -> Any:
+    at, other = _U(lo), _U(0)
+    for i in range(_U(lo), _U(hi)):
+        r = rows[i]
+        go = _U(left[r])
+        rows[at] = r
+        spare[other] = r
+        at += go
+        other += _U(1) - go
+    for i in range(other):
+        rows[at + i] = spare[i]
+    return np.int64(at)
+
+
 def empty_nodes(capacity: int, size: int, classes: bool, wide: int, sets: bool) -> Grown:
     """Room for the nodes of one tree."""
     feature, low, high, left, right = np.full((5, capacity), -1)
@@ -152,30 +185,38 @@ def workspace(n: int, d: int, size: int, classes: bool, wide: int, fast: bool) -
         np.zeros(wide * size), np.zeros(wide, np.int64), np.empty(wide + 1, np.int64),
         np.empty(d, np.int64), np.zeros(size), np.zeros(size), np.zeros(size),
         np.empty(n if classes else 1, np.int64), np.empty((n, 1 if classes and not fast else size)),
-        np.empty(n, np.uint32), np.empty((2, 1 if fast else n), np.uint64),
+        np.empty(2 * n, np.uint32), np.empty((2, 1 if fast else n), np.uint64),
     )  # fmt: skip
-    cut = Cut(np.zeros(2), np.zeros(4, np.int64), np.zeros(wide, np.bool_), np.zeros(size))
+    cut = Cut(np.zeros(2), np.zeros(4, np.int64), np.zeros(wide, np.bool_))
     return work, cut
 
 
 @outer
 def grow(
     cols: Columns, rule: Rule, stop: Stop, g: Grown, work: Work, cut: Cut, rows: Any, label: Any,
-    y: Any, w: Any, seed: Any,
+    y: Any, w: Any, seed: Any, keys: Any, values: Any,
 ) -> int:  # fmt: skip
-    """Grow one tree on the listed rows, which it reorders; returns how many nodes it has."""
+    """Grow one tree on the listed rows, which it reorders; returns how many nodes it has.
+
+    With ``keys`` (see `tree_presort`) ``work`` has labels and sums of all rows, by row.
+    """
     n, size = len(rows), rule.size
     classes = rule.kind == GINI or rule.kind == ENTROPY
     any_sets = len(g.sets) > 1  # a tree of one node asks nothing
     gain, depth, path, pending, spare = g.gain, g.depth, g.path, g.pending, work.spare
-    n_pending, space = 0, room()
+    n_pending, space = 0, room(max(n, BINS))
+    side = np.empty(len(w), np.uint8)  # of rows that were parted last
+    apart = True
     g.hi[0], path[0] = n, seed
     n_nodes, n_leaves, whole = 1, 1, 0.0
     first, last = 0, 1  # nodes that are new
     while True:
         for v in range(first, last):
             lo, hi = g.lo[v], g.hi[v]
-            _load(rule, rows, lo, hi, label, y, w, work)
+            if keys is None:
+                _load(rule, rows, lo, hi, label, y, w, work)
+            else:
+                _add_up(rule, rows, lo, hi, work)
             weight = weight_of(rule.kind, work.total)
             if v == 0:
                 whole = weight
@@ -200,7 +241,10 @@ def grow(
                 absolute_cut(cols, rule, rows, lo, hi, y, w, path[v], work, cut)
                 own = -g.impurity[v] * weight
             else:
-                best_cut(cols, rule, rows, lo, hi, path[v], work, space, cut)
+                if keys is not None and not apart:
+                    part(keys, g.lo[first], g.hi[last - 1], side, work.keys[0])
+                    apart = True
+                best_cut(cols, rule, rows, lo, hi, path[v], work, space, keys, values, cut)
                 own = score(rule.kind, work.total)
             if cut.place[0] < 0:
                 continue
@@ -234,12 +278,21 @@ def grow(
         if any_sets:
             for k in range(len(cut.chosen)):
                 cut.chosen[k] = g.sets[v, k]
-        middle = _partition(cols, rows, spare, g.lo[v], g.hi[v], cut)
+        lo, hi, apart = g.lo[v], g.hi[v], False
+        j, nan = cut.place[0], cut.place[3]
+        if keys is not None:
+            mark(keys[j], lo, hi, cols.n_bins[j], cut.place[1], nan, side)
+            middle = _by_marks(rows, spare, lo, hi, side)
+        elif values is not None and not cols.categories[j]:
+            cut.number[1] = g.threshold[v]
+            middle = random_part(values, rows, spare, lo, hi, cut)
+        else:
+            middle = _partition(cols, rows, spare, lo, hi, cut)
         l, r = n_nodes, n_nodes + 1
         n_nodes += 2
         n_leaves += 1
         g.left[v], g.right[v] = l, r
-        g.lo[l], g.hi[l], g.lo[r], g.hi[r] = g.lo[v], middle, middle, g.hi[v]
+        g.lo[l], g.hi[l], g.lo[r], g.hi[r] = lo, middle, middle, hi
         depth[l] = depth[r] = depth[v] + 1
         path[l] = mix(path[v] ^ _U(0x5851F42D4C957F2D))
         path[r] = mix(path[v] ^ _U(0x14057B7EF767814F))
@@ -271,36 +324,28 @@ def _threshold(g: Grown, v: int, cols: Columns, exact: bool, single: bool) -> fl
     """A number that the type of the rows can hold, not below the left side and below the right."""
     j, low, high = g.feature[v], max(g.low[v], 0), g.high[v]
     start = cols.start[j]
+    if not np.isnan(g.threshold[v]):
+        return float(g.threshold[v])
     if high < 0:
         return np.inf
     if not exact:  # the edge behind code c is the first value of code c + 1
         return float(cols.levels[start + min(low + 1, cols.n_bins[j] - 1)])
     a, b = cols.levels[start + low], cols.levels[start + high]
-    t = g.threshold[v]
-    if np.isnan(t):
-        t = a / 2 + b / 2
-        t = t if a <= t < b else a
-    elif not single:
-        return float(t)
+    t = a / 2 + b / 2
+    t = t if a <= t < b else a
     if single:
         t = np.float64(np.float32(t))
     return float(t) if a <= t < b else float(a)
 
 
 @outer
-def laid_out(g: Grown, n: int, cols: Columns, exact: bool, single: bool) -> Any:
+def laid_out(g: Grown, n: int, cols: Columns, gaps: Any, exact: bool, single: bool) -> Any:
     """The first n nodes in the order root, left branch, right branch, and that order.
 
-    NaN that a column did not have in training goes to the larger side.
+    NaN that a column did not have in training (``gaps``) goes to the larger side.
     """
     order, place = preorder(g.feature[:n], g.left[:n], g.right[:n]), np.empty(n, np.int64)
-    d, k = cols.codes.shape[0], g.value.shape[1]
-    gaps = np.zeros(d, np.bool_)
-    for j in range(d):
-        for code in cols.codes[j]:
-            if code == cols.missing:
-                gaps[j] = True
-                break
+    k = g.value.shape[1]
     feature, left, right = np.empty(n, np.int64), np.full(n, -1), np.full(n, -1)
     nan_left, value, weight = np.empty(n, np.bool_), np.empty((n, k)), np.empty(n)
     threshold, impurity, rows = np.zeros(n), np.empty(n), np.empty(n, np.int64)
@@ -321,59 +366,12 @@ def laid_out(g: Grown, n: int, cols: Columns, exact: bool, single: bool) -> Any:
     return order, feature, threshold, left, right, nan_left, value, weight, impurity, rows
 
 
-@outer
-def level_table(ordered: Any) -> Any:
-    """Distinct values of sorted columns (d, n) behind each other, where each begins, how many.
-
-    NaN stands last and is no value; a column of NaN alone has the value 0.
-    """
-    d, n = ordered.shape
-    values, start, count = np.empty(d * max(n, 1)), np.zeros(d + 1, np.int64), np.ones(d, np.int64)
-    at = 0
-    for j in range(d):
-        row, begin = ordered[j], at
-        for i in range(n):
-            v = np.float64(row[i])
-            if np.isnan(v):
-                break
-            if i == 0 or v != values[at - 1]:
-                values[at] = v
-                at += 1
-        if at == begin:
-            values[at] = 0.0
-            at += 1
-        start[j + 1], count[j] = at, at - begin
-    return values[:at], start, count
-
-
-@outer
-def rank_codes(X: Any, levels: Any, start: Any, missing: int, codes: Any) -> None:
-    """codes[j, i] = how many values of column j are below X[i, j], by bisection."""
-    n, d = X.shape
-    for j in range(d):
-        for i in range(n):
-            v = X[i, j]
-            if np.isnan(v):
-                codes[j, i] = missing
-                continue
-            lo, hi = start[j], start[j + 1]
-            while lo < hi:
-                middle = (lo + hi) // 2
-                if levels[middle] < v:
-                    lo = middle + 1
-                else:
-                    hi = middle
-            codes[j, i] = lo - start[j]
-
-
 __all__ = [
     "Grown",
     "Stop",
     "empty_nodes",
     "grow",
     "laid_out",
-    "level_table",
     "preorder",
-    "rank_codes",
     "workspace",
 ]

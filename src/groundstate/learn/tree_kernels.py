@@ -43,9 +43,8 @@ class Rule(NamedTuple):
     kind: int
     size: int  # sums per side: classes, or 1 + outputs
     least: float  # weight of a side
-    random: bool  # a random cut per column instead of the best
     columns: int  # columns tried per node
-    fast: bool  # two sums per side, codes of one byte, columns of numbers: see `tree_fast`
+    fast: bool  # two sums per side, columns of numbers: see `tree_fast`
 
 
 class Cut(NamedTuple):
@@ -54,7 +53,6 @@ class Cut(NamedTuple):
     number: Any  # gain, threshold or NaN
     place: Any  # column, last code on the left, first on the right, NaN goes left
     chosen: Any  # (codes,) categories that go left
-    left: Any  # (size,) sums of the left side
 
 
 class Work(NamedTuple):
@@ -79,6 +77,16 @@ def mix(word: Any) -> Any:
     w = (word ^ (word >> _U(30))) * _U(0xBF58476D1CE4E5B9)
     w = (w ^ (w >> _U(27))) * _U(0x94D049BB133111EB)
     return w ^ (w >> _U(31))
+
+
+@inner
+def drawn(columns: int, order: Any, t: int, seed: Any) -> Any:
+    """The column that comes at place t: all in order, or by a shuffle that goes as far as asked."""
+    d = len(order)
+    if columns < d:
+        pick = t + np.int64(mix(seed + _U(t) * _U(0x9E3779B97F4A7C15)) % _U(d - t))
+        order[t], order[pick] = order[pick], order[t]
+    return np.int64(order[t])
 
 
 @inner
@@ -252,8 +260,6 @@ def column(
                 cut.place[0], cut.place[1] = j, work.present[i]
                 cut.place[2] = work.present[i + 1] if i + 1 < found else -1
                 cut.place[3] = nan_left
-                for k in range(size):
-                    cut.left[k] = side[k]
                 if cols.categories[j]:
                     for m in range(len(cut.chosen)):
                         cut.chosen[m] = False
@@ -265,4 +271,4 @@ def column(
 
 
 __all__ = ["ABSOLUTE", "ENTROPY", "GINI", "NONE", "POISSON", "SQUARED", "TIE", "Columns", "Cut", "Rule",
-           "Work", "both", "column", "mix", "score", "weight_of"]  # fmt: skip
+           "Work", "both", "column", "drawn", "mix", "score", "weight_of"]  # fmt: skip

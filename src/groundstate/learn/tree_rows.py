@@ -17,8 +17,6 @@ from groundstate.learn.tree_grow import (
     empty_nodes,
     grow,
     laid_out,
-    level_table,
-    rank_codes,
     workspace,
 )
 from groundstate.learn.tree_kernels import (
@@ -30,6 +28,8 @@ from groundstate.learn.tree_kernels import (
     Columns,
     Rule,
 )
+from groundstate.learn.tree_presort import kept, presort, ranks
+from groundstate.learn.tree_random import values_of
 
 F64 = NDArray[np.float64]
 EXACT_ROWS = 10_000  # up to here every cut between two values is tried
@@ -42,14 +42,14 @@ KINDS = {
     "poisson": POISSON,
     "absolute_error": ABSOLUTE,
 }
-FEW = 1000  # rows that are coded by bisection
+MANY = 1 << 25  # numbers of a table whose sorted columns every tree copies
 _NEVER = 1 << 60
-_LAST: dict[Any, int] = {np.uint8: 255, np.uint32: (1 << 32) - 1}  # codes of NaN
+_LAST: dict[Any, int] = {np.dtype("u1"): 255, np.dtype("u4"): (1 << 32) - 1}  # codes of NaN
 
 
-def _code(binned: bool, wide: int) -> Any:
+def _code(wide: int) -> Any:
     """The type of the codes; each width is compiled."""
-    return np.uint8 if binned or wide < 255 else np.uint32
+    return np.uint8 if wide < 255 else np.uint32
 
 
 @dataclass(frozen=True)
@@ -114,35 +114,49 @@ class TreeRows:
         if kind == POISSON and (self.y.min() < 0 or not self.y.sum() > 0):
             raise DataError("criterion='poisson' needs non-negative y with a positive sum")
         self.kind = kind
+        self.drawn = limits.splitter == "random" and kind != ABSOLUTE
         binned = limits.splitter == "hist" or (limits.splitter != "exact" and n > limits.exact_rows)
-        self.exact = not binned
+        self.exact = self.drawn or not binned
         rising = (
             np.zeros(d, np.int64) if limits.rising is None else np.array(limits.rising, np.int64)
         )
-        if self.exact and n <= FEW and self.counted and not self.sets:
-            ordered = np.array(X.T, order="C")
-            ordered.sort(axis=1)  # NaN last
-            values, start, n_bins = level_table(ordered)
-            self.wide = int(n_bins.max())
-            dtype = _code(False, self.wide)
-            codes, missing = np.empty((d, n), dtype), _LAST[dtype]
-            rank_codes(X, values, start, missing, codes)
+        self.keys: Any = None  # where columns stay sorted
+        self.by_column: Any = None  # where cuts are random
+        levels, start = np.empty(0), np.zeros(d + 1, np.int64)
+        n_bins, codes = np.maximum(self.sizes, 1), np.empty((d, 0), np.uint8)
+        if self.drawn:
+            self.by_column, self.gaps = np.ascontiguousarray(X.T), np.isnan(X).any(axis=0)
+            if self.sets:
+                codes = np.empty((d, n), _code(int(n_bins.max())))
+        elif self.exact:
+            keys, levels, start, self.gaps = presort(X)
+            n_bins = np.where(self.sizes > 0, self.sizes, np.diff(start))
+            if self._stay_sorted(keys, int(n_bins.max())):
+                self.keys = keys
+            else:
+                codes = np.empty((d, n), _code(int(n_bins.max())))
+                ranks(keys, np.diff(start), _LAST[codes.dtype], codes)
         else:
             given = None if weight is None else self.weight
-            if binned:
-                bins = Bins.of(X, given, 255, self.sizes, threads=threads)
-                levels = [_first_values(bins, X, j) for j in range(d)]
-            else:
-                bins, levels = Bins.exact(X, given, self.sizes)
-            n_bins = bins.n_bins
-            self.wide = int(n_bins.max(initial=1))
-            dtype = _code(binned, self.wide)
-            codes, missing = np.empty((d, n), dtype), _LAST[dtype]
-            bins.missing = missing
-            values, start = np.concatenate(levels), np.zeros(d + 1, np.int64)
-            start[1:] = np.cumsum([len(v) for v in levels])
+            bins = Bins.of(X, given, 255, self.sizes, threads=threads)
+            first = [_first_values(bins, X, j) for j in range(d)]
+            levels, start[1:] = np.concatenate(first), np.cumsum([len(v) for v in first])
+            n_bins, codes = bins.n_bins, np.empty((d, n), np.uint8)
             bins.encode(X, codes, threads)
-        self.columns = Columns(codes, n_bins, self.sizes, rising, values, start, missing)
+            self.gaps = (codes == bins.missing).any(axis=1)
+        missing = _LAST[codes.dtype]
+        for j in np.flatnonzero(self.sizes) if self.exact else ():
+            known = (X[:, j] >= 0) & (X[:, j] < self.sizes[j])  # False for NaN
+            codes[j] = np.where(known, X[:, j], missing)
+            self.gaps[j] = not known.all()
+        self.columns = Columns(codes, n_bins, self.sizes, rising, levels, start, missing)
+        self.wide = int(n_bins.max(initial=1)) if codes.shape[1] else 1
+
+    def _stay_sorted(self, keys: NDArray[Any], wide: int) -> bool:
+        """Whether sorted columns pay: many values, few columns left out, and they fit."""
+        (d, n), columns = keys.shape, self.limits.columns
+        plain = not self.sets and self.kind != ABSOLUTE and keys.size <= MANY
+        return plain and 4 * wide >= n and (columns is None or 3 * columns >= d)
 
     def grow(self, weight: F64, seed: int) -> Tree:
         """A tree on rows of these weights; rows of weight zero are left out."""
@@ -160,28 +174,42 @@ class TreeRows:
         least = max(least, limits.min_share * total) * (1 - 1e-12)
         split = limits.min_split * scale * (1 - 1e-12) if limits.min_split > 2 else 0.0
         d = self.X.shape[1]
-        size, drawn = self.classes or 1 + self.y.shape[1], limits.splitter == "random"
-        plain = not (drawn or self.sets or limits.rising)
-        fast = plain and size == 2 and self.kind in (GINI, SQUARED)
-        fast = fast and self.columns.codes.dtype == np.uint8
+        size, classes = self.classes or 1 + self.y.shape[1], self.classes > 0
+        plain = size == 2 and self.kind in (GINI, SQUARED) and not (self.sets or limits.rising)
+        small = self.columns.codes.dtype == np.uint8
+        fast = plain and (small or self.keys is not None or self.drawn)
         columns = d if limits.columns is None else max(1, min(d, limits.columns))
-        rule = Rule(self.kind, size, least, drawn, columns, fast)
+        rule = Rule(self.kind, size, least, columns, fast)
         leaves = len(rows) if limits.max_leaves is None else min(len(rows), limits.max_leaves)
         if limits.max_depth is not None:
             leaves = min(leaves, 1 << min(limits.max_depth, 30))
         depth = _NEVER if limits.max_depth is None else limits.max_depth
         stop = Stop(depth, limits.max_leaves or 0, split, limits.min_decrease)
-        wide, classes = self.wide, self.classes > 0
-        grown = empty_nodes(2 * leaves - 1, size, classes, wide, self.sets)
+        grown = empty_nodes(2 * leaves - 1, size, classes, self.wide, self.sets)
+        work, cut = workspace(len(rows), d, size, classes, self.wide, fast)
+        keys, values = None, None
+        if self.keys is not None:
+            keys = kept(self.keys, weight, len(rows))
+            spare = np.empty((1, len(rows)), np.uint64)
+            work = work._replace(label=self.label, stats=self._stats(weight, fast), keys=spare)
+        elif self.drawn:
+            values = values_of(self.X, self.by_column, len(rows))
         n = grow(
-            self.columns, rule, stop, grown, *workspace(len(rows), d, size, classes, wide, fast),
-            rows, self.label, self.y, weight, np.uint64(seed),
+            self.columns, rule, stop, grown, work, cut, rows, self.label, self.y, weight,
+            np.uint64(seed), keys, values,
         )  # fmt: skip
         return self._tree(grown, n, rows, weight)
 
+    def _stats(self, weight: F64, fast: bool) -> F64:
+        """What is summed over rows: weights of classes, or weights and weighted values."""
+        if self.classes and not fast:
+            return weight[:, None]
+        y = self.label[:, None] if self.classes else self.y
+        return np.concatenate([weight[:, None], weight[:, None] * y], axis=1)
+
     def _tree(self, g: Any, n: int, rows: NDArray[Any], weight: F64) -> Tree:
         order, feature, *found = laid_out(
-            g, n, self.columns, self.exact, self.X.dtype == np.float32
+            g, n, self.columns, self.gaps, self.exact, self.X.dtype == np.float32
         )
         if self.kind == ABSOLUTE:
             value = found[4]

@@ -21,20 +21,19 @@ from groundstate.learn.tree_kernels import (
 
 _FEW = 40  # rows that are sorted by insertion
 _U = np.uint64
+_ROW = _U(0xFFFFFFFF)
 
 
 @inner
 def _keys(codes: Any, missing: int, rows: Any, lo: int, hi: int, bins: int, keys: Any) -> int:
-    """Codes with places of rows lo to hi, ascending, in one of two rows of keys; −1 where there is NaN.
+    """Codes with places of rows lo to hi, ascending, NaN behind; in one of two rows of keys.
 
     A key is the code times 2³² plus the place. Returns which of the two rows of ``keys`` has them.
     """
     n = hi - lo
     for u in range(_U(n)):
         c = np.int64(codes[rows[_U(lo) + u]])
-        if c == missing:
-            return -1
-        keys[0, u] = (_U(c) << _U(32)) | u
+        keys[0, u] = (_U(bins if c == missing else c) << _U(32)) | u
     if n <= _FEW:
         for i in range(1, n):
             key, k = keys[0, i], i
@@ -45,7 +44,7 @@ def _keys(codes: Any, missing: int, rows: Any, lo: int, hi: int, bins: int, keys
         return 0
     here, shift = 0, _U(32)
     count = np.empty(256, np.int64)
-    while (bins - 1) >> np.int64(shift - _U(32)) > 0:
+    while bins >> np.int64(shift - _U(32)) > 0:
         count[:] = 0
         for u in range(_U(n)):
             count[(keys[here, u] >> shift) & _U(255)] += 1
@@ -64,51 +63,68 @@ def _keys(codes: Any, missing: int, rows: Any, lo: int, hi: int, bins: int, keys
 
 
 @inner
+def _add(rule: Rule, work: Work, r: Any, to: Any) -> None:
+    if rule.kind == GINI or rule.kind == ENTROPY:
+        to[work.label[r]] += work.stats[r, 0]
+    else:
+        for k in range(rule.size):
+            to[k] += work.stats[r, k]
+
+
+@inner
+def ordered_column(
+    keys: Any, lo: int, hi: int, bins: int, j: int, sign: int, rule: Rule, work: Work, right: Any,
+    cut: Cut,
+) -> bool:  # fmt: skip
+    """`column` for keys that ascend from lo to hi; labels and sums are at the lower half of a key."""
+    size, side = rule.size, work.side
+    if keys[lo] >> _U(32) == keys[hi - 1] >> _U(32):
+        return False
+    plain = rule.kind == SQUARED and size == 2 and sign == 0
+    end = hi
+    for k in range(size):
+        work.gap[k] = 0.0
+    while end > lo and np.int64(keys[end - 1] >> _U(32)) >= bins:
+        end -= 1
+        _add(rule, work, keys[end] & _ROW, work.gap)
+    gap = end < hi
+    for nan_left in range(2 if gap else 1):
+        for k in range(size):
+            side[k] = work.gap[k] if nan_left else 0.0
+        at = lo
+        while at < end:
+            c = keys[at] >> _U(32)
+            while at < end and keys[at] >> _U(32) == c:
+                _add(rule, work, keys[at] & _ROW, side)
+                at += 1
+            if at == end and (nan_left or not gap):
+                break  # with NaN on the right, all values may stand together on the left
+            if plain:
+                wl, sl = side[0], side[1]
+                wr, sr = work.total[0] - wl, work.total[1] - sl
+                if wl < rule.least or wr < rule.least or wl <= 0 or wr <= 0:
+                    continue
+                value = sl * sl / wl + sr * sr / wr
+            else:
+                value = both(rule, work.total, side, right, sign)
+            if value > cut.number[0] + TIE * abs(cut.number[0]):
+                cut.number[0], cut.number[1] = value, np.nan
+                cut.place[0], cut.place[1] = j, np.int64(c)
+                cut.place[2] = np.int64(keys[at] >> _U(32)) if at < end else -1
+                cut.place[3] = nan_left
+    return True
+
+
+@inner
 def sorted_column(
     cols: Columns, rule: Rule, j: int, rows: Any, lo: int, hi: int, work: Work, right: Any, cut: Cut
-) -> int:
-    """`column` for numbers of few rows, which are sorted; −1 where NaN is among them."""
-    size, n, side, group = rule.size, hi - lo, work.side, work.gap
-    here = _keys(cols.codes[j], cols.missing, rows, lo, hi, cols.n_bins[j], work.keys)
-    if here < 0:
-        return -1
-    keys = work.keys[here]
-    if keys[0] >> _U(32) == keys[n - 1] >> _U(32):
-        return 0
-    plain = rule.kind == SQUARED and size == 2 and cols.signs[j] == 0
-    for k in range(size):
-        side[k] = 0.0
-    at = 0
-    while True:
-        c = keys[at] >> _U(32)
-        for k in range(size):
-            group[k] = 0.0
-        while at < n and keys[at] >> _U(32) == c:
-            r = keys[at] & _U(0xFFFFFFFF)
-            if rule.kind == GINI or rule.kind == ENTROPY:
-                group[work.label[r]] += work.stats[r, 0]
-            else:
-                for k in range(size):
-                    group[k] += work.stats[r, k]
-            at += 1
-        if at == n:
-            return 1
-        for k in range(size):
-            side[k] += group[k]
-        if plain:
-            wl, sl = side[0], side[1]
-            wr, sr = work.total[0] - wl, work.total[1] - sl
-            if wl < rule.least or wr < rule.least or wl <= 0 or wr <= 0:
-                continue
-            value = sl * sl / wl + sr * sr / wr
-        else:
-            value = both(rule, work.total, side, right, cols.signs[j])
-        if value > cut.number[0] + TIE * abs(cut.number[0]):
-            cut.number[0], cut.number[1] = value, np.nan
-            cut.place[0], cut.place[1] = j, np.int64(c)
-            cut.place[2], cut.place[3] = np.int64(keys[at] >> _U(32)), 0
-            for k in range(size):
-                cut.left[k] = side[k]
+) -> bool:
+    """`column` for numbers of few rows, which are sorted first."""
+    bins = cols.n_bins[j]
+    here = _keys(cols.codes[j], cols.missing, rows, lo, hi, bins, work.keys)
+    return ordered_column(
+        work.keys[here], 0, hi - lo, bins, j, cols.signs[j], rule, work, right, cut
+    )
 
 
-__all__ = ["sorted_column"]
+__all__ = ["ordered_column", "sorted_column"]
