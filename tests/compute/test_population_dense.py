@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from groundstate.compute import SGD, Adam, AdamW, Key, Population, StackedOptimizer
 from groundstate.compute.dense import ACTIVATIONS, Dense, read_layers
+from groundstate.compute.dense_kernels import BACKWARD, FORWARD, HEADS, MASKS, ROW_SUMS
 from groundstate.compute.dropout import KeyedDropout, keep, keyed_dropout
 from groundstate.compute.optimizers import OPTIMIZERS, Adagrad, RMSprop, optimizer_named
 from groundstate.compute.update import BlockUpdate
@@ -260,3 +261,9 @@ def test_unknown_optimisers_get_one_sentence() -> None:
     with pytest.raises(Unsupported, match="'sgd' does not know"):
         optimizer_named("sgd", torch.ones(1, 1), lr=0.1, beta1=0.9)
     assert set(OPTIMIZERS) >= {"adam", "adamw", "sgd", "momentum", "nesterov", "rmsprop", "adagrad"}
+
+
+def test_loops_for_one_and_for_many_threads_are_kept_apart_on_disk() -> None:
+    for one, many in (*FORWARD.values(), *BACKWARD.values(), *HEADS.values(), MASKS, ROW_SUMS):
+        names = {f._cache._impl.filename_base for f in (one, many)}
+        assert len(names) == 2

@@ -40,6 +40,7 @@ from groundstate.energy.process_iterative import IterativeProcessEnergy
 from groundstate.energy.tree_boosted import BoostedClassEnergy, BoostedEnergy
 from groundstate.energy.tree_branching import BranchingEnergy
 from groundstate.energy.tree_energies import TreeClassEnergy, TreeMeanEnergy
+from groundstate.energy.tree_outputs import TreeOutputsEnergy
 from groundstate.energy.tree_votes import VoteEnergy
 from groundstate.errors import Unsupported
 from groundstate.learn import (
@@ -83,6 +84,9 @@ PROBLEMS: dict[str, tuple[Energy, Rule, Mapping[str, Tensor], Penalty | None]] =
     "vote": (VoteEnergy(3, 3), SoftMin(), {"x": X, "y": Y}, None),
     "branches": (BranchingEnergy(3, 3, spread=True), SoftMin(), {"x": X, "y": Y}, None),
     "tree": (TreeClassEnergy(3, 3), SoftMin(), {"x": X, "y": Y}, None),
+    "tree of labels": (
+        TreeOutputsEnergy(3, (3, 2)), SoftMin(), {"x": X, "y": torch.stack([Y, Y % 2], 1)}, None,
+    ),
     "tree of means": (TreeMeanEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, None),
     "boosted classes": (BoostedClassEnergy(3, 3), SoftMin(), {"x": X, "y": Y}, None),
     "boosted values": (BoostedEnergy(3), Naive(), {"x": X, "y": X[:, :1] * 2 + 1}, None),

@@ -179,3 +179,21 @@ def test_nested_search_can_be_replaced() -> None:
 
     peer = cross_val_score(GridSearchCV(lm.Ridge(), grid, cv=4), X, target, cv=folds)
     assert np.allclose(ours.scores.values, peer)
+
+
+def test_matrices_of_pairs_are_cut_on_both_sides() -> None:
+    g = np.random.default_rng(0)
+    X = g.normal(size=(60, 3))
+    label = (X[:, 0] > 0).astype(int)
+    distance = ((X[:, None] - X) ** 2).sum(-1) ** 0.5
+    kernel = np.exp(-(distance**2) / 3)
+    for by_rows, by_pairs, table in (
+        (gs.KNeighborsClassifier(), gs.KNeighborsClassifier(metric="precomputed"), distance),
+        (gs.SVC(gamma=1 / 3), gs.SVC(kernel="precomputed"), kernel),
+    ):
+        one, other = (
+            cross_validate(by_rows, X, label, random_state=0),
+            cross_validate(by_pairs, table, label, random_state=0),
+        )
+        np.testing.assert_array_equal(one.scores.values, other.scores.values)
+        np.testing.assert_array_equal(one.predictions, other.predictions)

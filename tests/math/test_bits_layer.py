@@ -99,7 +99,9 @@ def test_sweeps_do_not_depend_on_how_products_are_computed(
     if real:  # chances instead of bits in the first layer
         x = 0.5 * x
     sweeps: list[Any] = []
-    for many, fast in ((0, True), (0, False), (2**60, True)):
+    ways = ((0, 0, True), (0, 0, False), (0, 2**60, True), (2**60, 0, True))
+    for few, many, fast in ways:
+        monkeypatch.setattr(bits_layer, "FEW", few)
         monkeypatch.setattr(bits_layer, "MANY", many)
         monkeypatch.setattr(bits_layer, "ROWS", 0)
         monkeypatch.setattr(bits_layer, "rounds_fast", lambda fast=fast: fast)

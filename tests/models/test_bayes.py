@@ -9,6 +9,7 @@ import sklearn.naive_bayes as peers
 from sklearn.datasets import load_iris, make_classification
 
 import groundstate
+from groundstate import CategoricalNB
 
 COUNTS = np.array([[2, 1, 0, 0, 0, 0], [2, 0, 1, 0, 0, 0], [1, 0, 0, 1, 0, 0], [1, 0, 0, 0, 1, 1]])
 LABELS = np.array([1, 1, 1, 0])
@@ -159,3 +160,22 @@ def test_free_features_are_filled_in() -> None:
     model = groundstate.GaussianNB().fit(X, y)
     best = model.infer({"y": np.array([0, 2])}, "x")
     np.testing.assert_allclose(best, model.theta_[[0, 2]], rtol=1e-10)
+
+
+def test_further_rows_bring_further_categories() -> None:
+    g = np.random.default_rng(0)
+    X, label, weight = g.integers(0, 5, (60, 3)), g.integers(0, 3, 60), g.uniform(0.5, 2, 60)
+    X[:20] %= 2
+    words = np.array(["e", "c", "a", "d", "b"], dtype=object)[X]
+    for rows in (X, words, np.where(X == 4, np.nan, X), np.where(X == 4, None, words)):
+        whole = CategoricalNB().fit(rows, label, weight)
+        parts = CategoricalNB()
+        for cut in (slice(0, 20), slice(20, 30), slice(30, 60)):
+            parts.partial_fit(rows[cut], label[cut], [0, 1, 2], weight[cut])
+        np.testing.assert_allclose(parts.predict_proba(rows), whole.predict_proba(rows), rtol=1e-9)
+        for j in range(3):
+            np.testing.assert_array_equal(parts.categories_[j], whole.categories_[j])
+            np.testing.assert_allclose(parts.category_count_[j], whole.category_count_[j])
+    peer = peers.CategoricalNB().partial_fit(X[:20], label[:20], [0, 1, 2]).partial_fit(X, label)
+    ours = CategoricalNB().partial_fit(X[:20], label[:20], [0, 1, 2]).partial_fit(X, label)
+    np.testing.assert_allclose(ours.predict_proba(X), peer.predict_proba(X))

@@ -62,3 +62,11 @@ def test_it_is_ridge_with_the_ratio_of_precisions() -> None:
 def test_it_says_when_it_did_not_settle() -> None:
     with pytest.warns(NotConverged, match="raise max_iter"):
         BayesianRidge(max_iter=1, tol=1e-12).fit(rng.normal(size=(9, 2)), rng.normal(size=9))
+
+
+def test_weights_of_less_than_a_row_leave_a_precision() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(8, 30)), rng.normal(size=8)
+    model = BayesianRidge().fit(X, y, sample_weight=np.full(8, 0.3))  # 2.4 rows in 7 directions
+    assert model.alpha_ > 0
+    assert np.isfinite(model.coef_).all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,7 +11,7 @@ import pytest
 import torch
 from sklearn import ensemble as peer
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, r2_score
 from sklearn.model_selection import train_test_split
 
 from groundstate import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -251,3 +253,65 @@ def test_real_table_with_errors_that_teach() -> None:
         HistGradientBoostingRegressor(monotonic_cst=[0, 1]).fit(A, a)
     with pytest.raises(ValueError, match="needs quantile="):
         HistGradientBoostingRegressor(loss="quantile").fit(A, a)
+
+
+LABEL = (Y > 1).astype(int)
+TIMES = RNG.integers(1, 4, 400)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"class_weight": "balanced"},
+        {"class_weight": {0: 1.0, 1: 3.3}, "goss": True},
+        {"class_weight": "balanced", "early_stopping": True},
+        {"early_stopping": True, "scoring": "accuracy", "n_iter_no_change": 2, "max_iter": 15},
+    ],
+)
+def test_weight_is_repetition_with_weights_of_classes_and_scores(options: dict[str, Any]) -> None:
+    model = HistGradientBoostingClassifier(**{"max_iter": 4, "random_state": 0, **options})
+    rows, label = X[:400], LABEL[:400]
+    weighted = model.fit(rows, label, TIMES).predict_proba(X)
+    repeated = model.fit(np.repeat(rows, TIMES, 0), np.repeat(label, TIMES)).predict_proba(X)
+    np.testing.assert_allclose(repeated, weighted, atol=1e-12)
+
+
+def test_classes_weigh_in_gradients_and_not_in_counts() -> None:
+    settings: dict[str, Any] = {
+        "class_weight": {0: 1, 1: 20},
+        "max_iter": 5,
+        "min_samples_leaf": 30,
+    }
+    ours = HistGradientBoostingClassifier(**settings).fit(X, LABEL)
+    theirs = peer.HistGradientBoostingClassifier(**settings).fit(X, LABEL)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
+
+
+def test_rows_to_watch_like_the_peer() -> None:
+    settings: dict[str, Any] = {"early_stopping": True, "n_iter_no_change": 3}
+    seen = {"X_val": X[800:], "y_val": Y[800:]}
+    ours = HistGradientBoostingRegressor(**settings).fit(X[:800], Y[:800], **seen)
+    theirs = peer.HistGradientBoostingRegressor(**settings).fit(X[:800], Y[:800], **seen)
+    assert ours.n_iter_ == theirs.n_iter_
+    np.testing.assert_allclose(ours.validation_score_, theirs.validation_score_, atol=1e-6)
+    scored = ours.set_params(scoring="r2").fit(X[:800], Y[:800], **seen)
+    stages = [r2_score(Y[800:], stage) for stage in scored.staged_predict(X[800:])]
+    np.testing.assert_allclose(scored.validation_score_[1:], stages)
+    label = np.array(["a", "b"])[LABEL]
+    watch = HistGradientBoostingClassifier(max_iter=3)
+    assert watch.fit(X, label, X_val=X[:50], y_val=label[:50]).do_early_stopping_
+    with pytest.raises(ValueError, match="come together"):
+        watch.fit(X, label, X_val=X)
+    with pytest.raises(ValueError, match="labels not seen in fit"):
+        watch.fit(X, label, X_val=X[:2], y_val=["a", "c"])
+    with pytest.raises(ValueError, match="early_stopping=False"):
+        watch.set_params(early_stopping=False).fit(X, label, X_val=X, y_val=label)
+
+
+def test_frames_are_scored_without_a_warning_and_one_column_has_no_pairs() -> None:
+    frame = pd.DataFrame({"a": X[:200, 0], "b": pd.Categorical(LABEL[:200].astype(str))})
+    model = HistGradientBoostingClassifier(early_stopping=True, scoring="accuracy", max_iter=3)
+    assert list(model.fit(frame, LABEL[:200]).feature_names_in_) == ["a", "b"]
+    alone = HistGradientBoostingRegressor(interaction_cst="pairwise", max_iter=3)
+    free = HistGradientBoostingRegressor(max_iter=3).fit(X[:, :1], Y)
+    np.testing.assert_array_equal(alone.fit(X[:, :1], Y).predict(X[:, :1]), free.predict(X[:, :1]))

@@ -76,3 +76,15 @@ def test_importances_sum_to_one() -> None:
     assert AdaBoostClassifier(n_estimators=10).fit(
         A, a
     ).feature_importances_.sum() == pytest.approx(1)
+
+
+def test_stages_end_at_the_whole() -> None:
+    A, a = load_iris(return_X_y=True)
+    model = AdaBoostClassifier(n_estimators=6).fit(A, a)
+    *_, scores = model.staged_decision_function(A)
+    *_, p = model.staged_predict_proba(A)
+    np.testing.assert_allclose(scores, model.decision_function(A))
+    np.testing.assert_allclose(p, model.predict_proba(A))
+    weight = np.arange(150.0)
+    assert list(model.staged_score(A, a, weight))[-1] == model.score(A, a, weight)
+    assert model.n_classes_ == 3 and model.estimator_.max_depth == 1

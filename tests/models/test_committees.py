@@ -151,6 +151,14 @@ def test_jobs_order_and_warm_start() -> None:
         np.testing.assert_allclose(twin.predict(B), expected)
 
 
+def test_rows_outside_the_bag_of_kept_members_count() -> None:
+    options: dict[str, Any] = {"oob_score": True, "random_state": 0}
+    at_once = BaggingRegressor(n_estimators=6, **options).fit(B, TARGET)
+    later = BaggingRegressor(n_estimators=3, warm_start=True, **options).fit(B, TARGET)
+    later.set_params(n_estimators=6).fit(B, TARGET)
+    np.testing.assert_allclose(later.oob_prediction_, at_once.oob_prediction_)
+
+
 def test_votes_of_members_without_probabilities() -> None:
     model = BaggingClassifier(LinearSVC(), 5, random_state=0).fit(A[:100], LABEL[:100])
     votes = np.mean([m.predict(A) for m in model.estimators_], 0)

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 import sklearn.discriminant_analysis as peers
 import torch
+from sklearn import config_context
+from sklearn.covariance import OAS, LedoitWolf
 from sklearn.datasets import load_iris, load_wine
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+import groundstate
 from groundstate import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from groundstate.energy import discriminant
 from groundstate.energy.discriminant import GaussianClassEnergy
@@ -185,3 +190,86 @@ def test_compiled_moments_find_the_singular_class() -> None:
         QuadraticDiscriminantAnalysis().fit(X, y)
     X[:, 2] = X[:, 0]
     assert int(LinearDiscriminantAnalysis().fit(X, y).energy_.rank) == 2
+
+
+@pytest.mark.parametrize("settings", [{}, {"solver": "lsqr"}, {"priors": PRIORS}])
+def test_scores_of_several_classes_are_the_linear_functions(settings) -> None:
+    ours = LinearDiscriminantAnalysis(**settings).fit(X, y)
+    scores = ours.decision_function(X)
+    np.testing.assert_allclose(scores, X @ ours.coef_.T + ours.intercept_, rtol=1e-12)
+    peer = peers.LinearDiscriminantAnalysis(**settings).fit(X, y)
+    np.testing.assert_allclose(scores, peer.decision_function(X), rtol=1e-7, atol=1e-7)
+    peer = peers.QuadraticDiscriminantAnalysis().fit(X, y)
+    scores = QuadraticDiscriminantAnalysis().fit(X, y).decision_function(X)
+    np.testing.assert_allclose(scores, peer.decision_function(X), rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("estimator", [LedoitWolf(), OAS()], ids=str)
+@pytest.mark.parametrize("priors", [None, PRIORS])
+def test_covariances_by_an_estimator(estimator, priors) -> None:
+    for name in ("LinearDiscriminantAnalysis", "QuadraticDiscriminantAnalysis"):
+        settings = {"solver": "eigen", "covariance_estimator": estimator, "priors": priors}
+        ours = getattr(groundstate, name)(**settings).fit(X, y)
+        peer = getattr(peers, name)(**settings).fit(X, y)
+        np.testing.assert_allclose(ours.predict_proba(X), peer.predict_proba(X), atol=1e-10)
+        weight = np.arange(len(y)) % 3 + 1
+        twice = np.repeat(np.arange(len(y)), weight)
+        weighted = getattr(groundstate, name)(**settings).fit(X, y, sample_weight=weight)
+        repeated = getattr(groundstate, name)(**settings).fit(X[twice], y[twice])
+        np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-9)
+        with pytest.raises(Unsupported, match="must be whole numbers"):
+            getattr(groundstate, name)(**settings).fit(X, y, sample_weight=weight / 2)
+        with pytest.raises(Unsupported, match="sees all rows at once"):
+            getattr(groundstate, name)(**settings).partial_fit(X, y, [0, 1, 2])
+        with pytest.raises(ValueError, match="both given"):
+            getattr(groundstate, name)(**settings, shrinkage=0.1).fit(X, y)
+        with pytest.raises(Unsupported, match="needs solver='eigen'"):
+            getattr(groundstate, name)(covariance_estimator=estimator).fit(X, y)
+
+
+def test_weights_are_routed_to_the_quadratic_classifier() -> None:
+    with config_context(enable_metadata_routing=True):
+        model = QuadraticDiscriminantAnalysis().set_fit_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        line = make_pipeline(scaler, model).fit(X, y, sample_weight=np.arange(len(y)))
+    direct = QuadraticDiscriminantAnalysis().fit(
+        StandardScaler().fit_transform(X), y, sample_weight=np.arange(len(y))
+    )
+    np.testing.assert_allclose(line[-1].means_, direct.means_)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("LinearDiscriminantAnalysis", {}),
+        ("LinearDiscriminantAnalysis", {"solver": "lsqr", "priors": PRIORS}),
+        ("LinearDiscriminantAnalysis", {"solver": "eigen", "shrinkage": "auto"}),
+        ("QuadraticDiscriminantAnalysis", {}),
+        ("QuadraticDiscriminantAnalysis", {"solver": "eigen", "shrinkage": "auto"}),
+    ],
+)
+def test_row_by_row_is_all_rows_at_once(name, settings) -> None:
+    weight = np.arange(len(v)) % 3 / 2 + (np.arange(len(v)) == 0)
+    order = np.random.default_rng(0).permutation(len(v))
+    model = getattr(groundstate, name)(**settings)
+    for i in range(len(v)):
+        at = [0] if i == 0 else order[order != 0][i - 1 : i]
+        model.partial_fit(W[at], v[at], [0, 1, 2], sample_weight=weight[at])
+    whole = getattr(groundstate, name)(**settings).fit(W, v, sample_weight=weight)
+    np.testing.assert_allclose(model.predict_proba(W), whole.predict_proba(W), atol=1e-8)
+
+
+def test_a_stream_waits_for_rows_of_every_class() -> None:
+    model = QuadraticDiscriminantAnalysis().partial_fit(X[:60], y[:60], [0, 1, 2])
+    with pytest.raises(np.linalg.LinAlgError, match="class 2 is not full rank"):
+        model.predict(X)
+    model.partial_fit(X[60:], y[60:])
+    direct = QuadraticDiscriminantAnalysis().fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), direct.predict_proba(X), atol=1e-9)
+    model = LinearDiscriminantAnalysis()
+    with pytest.raises(ValueError, match="non-zero"):
+        model.partial_fit(X, y, [0, 1, 2], sample_weight=np.zeros(len(y)))
+    model.partial_fit(X, y, [0, 1, 2]).partial_fit(X, y, sample_weight=np.zeros(len(y)))
+    np.testing.assert_allclose(
+        model.predict_proba(X), LinearDiscriminantAnalysis().fit(X, y).predict_proba(X)
+    )

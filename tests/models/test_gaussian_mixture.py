@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,25 @@ def test_it_is_the_solver_of_choice() -> None:
     assert isinstance(choose(Problem(energy, NLL(), {"x": x})), MixtureEM)
     history = fit(energy, {"x": x}, NLL(), random_state=0)
     assert history.converged and len(history.objective) == history.n_iter
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_features_and_differences_give_the_same_iterations(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weight = np.random.default_rng(0).integers(0, 3, len(IRIS)).astype(float)
+    settings = {**start(kind), "max_iter": 15, "tol": 0.0}
+    found = []
+    for digits, features in ((1e-8, 2**13), (0.0, 2**13), (1e-13, 2**13), (1e-8, 0)):
+        monkeypatch.setattr(mixture_steps, "DIGITS", digits)  # 0: differences for all components
+        monkeypatch.setattr(mixture_steps, "MAX_FEATURES", features)  # 0: tensors
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotConverged)
+            model = GaussianMixture(**settings).fit(IRIS, sample_weight=weight)
+        found.append((model.lower_bounds_, model.means_, model.covariances_, model.weights_))
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10)
 
 
 def test_small_components_far_from_the_mean_keep_their_digits() -> None:

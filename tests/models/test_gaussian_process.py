@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import sklearn.gaussian_process.kernels as sk
 from sklearn.gaussian_process import GaussianProcessRegressor as Peer
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV
 
 import groundstate
 from groundstate import GaussianProcessRegressor
@@ -22,16 +24,17 @@ Y = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.1 * R.normal(size=60)
 Z = R.uniform(-3, 3, (9, 2))
 TWO = np.array([[0.0], [1.0]]), np.array([0.0, 1.0])
 AT = np.array([[0.0], [0.5], [1.0], [5.0]])
+UNIT = partial(GaussianProcessRegressor, RBF(1.0, "fixed"))
 
 
 def test_two_points_without_noise() -> None:
-    mean, std = GaussianProcessRegressor(alpha=0.0).fit(*TWO).predict(AT, return_std=True)
+    mean, std = UNIT(alpha=0.0).fit(*TWO).predict(AT, return_std=True)
     np.testing.assert_allclose(mean, [0, 0.549318, 1, 0.000527], atol=1e-6)
     np.testing.assert_allclose(std**2, [0, 0.030456, 0, 1.0], atol=1e-6)
 
 
 def test_two_points_with_noise() -> None:
-    model = GaussianProcessRegressor(alpha=0.1).fit(*TWO)
+    model = UNIT(alpha=0.1).fit(*TWO)
     np.testing.assert_allclose(
         model.predict(AT), [0.072024, 0.517129, 0.869377, 0.000436], atol=1e-6
     )
@@ -103,6 +106,22 @@ def test_weights_are_repetitions_also_in_the_likelihood() -> None:
     q, expected = peer.log_marginal_likelihood(theta, eval_gradient=True)
     assert p == pytest.approx(q, abs=1e-6)
     np.testing.assert_allclose(slope, expected, atol=1e-5)
+
+
+def test_the_default_kernel_is_learned() -> None:
+    ours = GaussianProcessRegressor(alpha=0.01, copy_X_train=False).fit(X, Y)
+    peer = Peer(alpha=0.01, copy_X_train=False).fit(X, Y)
+    np.testing.assert_allclose(ours.kernel_.theta, peer.kernel_.theta, atol=1e-3)
+    np.testing.assert_allclose(ours.predict(Z), peer.predict(Z), atol=1e-3)
+
+
+def test_a_column_of_targets_has_answers_without_its_axis() -> None:
+    ours, peer = (model(alpha=0.1).fit(X, Y[:, None]) for model in (GaussianProcessRegressor, Peer))
+    for asked in ({}, {"return_std": True}, {"return_cov": True}):
+        answers = (np.shape(model.predict(Z, **asked)[-1]) for model in (ours, peer))
+        assert len(set(answers)) == 1
+    assert ours.predict(Z).shape == peer.predict(Z).shape == (9,)
+    assert ours.sample_y(Z, 3).shape == peer.sample_y(Z, 3).shape == (9, 3)
 
 
 def test_noise_of_each_row() -> None:
@@ -208,3 +227,62 @@ def test_energy_is_minus_log_density() -> None:
     np.testing.assert_allclose(
         model.energy(Z, y), 0.5 * 0.09 / v + 0.5 * np.log(2 * np.pi * v), rtol=1e-9
     )
+
+
+class _Ornstein(sk.StationaryKernelMixin, sk.NormalizedKernelMixin, sk.Kernel):
+    """exp(−Σ|x − z|/s), as a user of scikit-learn writes it."""
+
+    def __init__(self, s: float = 1.0, s_bounds: tuple[float, float] = (1e-3, 1e3)) -> None:
+        self.s, self.s_bounds = s, s_bounds
+
+    @property
+    def hyperparameter_s(self) -> sk.Hyperparameter:
+        return sk.Hyperparameter("s", "numeric", self.s_bounds)
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        d = np.abs(X[:, None] - (X if Y is None else Y)[None]).sum(-1)
+        K = np.exp(-d / self.s)
+        return (K, (K * d / self.s)[..., None]) if eval_gradient else K
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        _Ornstein(),
+        2.0 * _Ornstein() + sk.WhiteKernel(0.1),
+        sk.PairwiseKernel(gamma=0.5, metric="rbf"),
+    ],
+    ids=str,
+)
+def test_kernels_that_users_wrote_for_scikit_learn(kernel: Any) -> None:
+    ours = GaussianProcessRegressor(kernel, alpha=1e-3).fit(X, Y)
+    peer = Peer(kernel, alpha=1e-3).fit(X, Y)
+    assert ours.log_marginal_likelihood_value_ == pytest.approx(peer.log_marginal_likelihood_value_)
+    for mine, theirs in zip(
+        ours.predict(Z, return_std=True), peer.predict(Z, return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(mine, theirs, atol=1e-3)
+    at = ours.kernel_.theta + 0.1
+    value, slope = ours.log_marginal_likelihood(at, eval_gradient=True)
+    expected = peer.log_marginal_likelihood(at, eval_gradient=True)
+    assert value == pytest.approx(expected[0])
+    np.testing.assert_allclose(slope, expected[1], rtol=1e-4, atol=1e-4)
+    weight = np.arange(60) % 3 + 1
+    fixed = {"kernel": kernel, "alpha": 0.05, "optimizer": None}
+    weighted = GaussianProcessRegressor(**fixed).fit(X, Y, weight)
+    repeated = Peer(**fixed).fit(np.repeat(X, weight, axis=0), np.repeat(Y, weight))
+    np.testing.assert_allclose(weighted.predict(Z), repeated.predict(Z), atol=1e-8)
+
+
+def test_parameters_of_the_kernel_are_parameters_of_the_model() -> None:
+    model = GaussianProcessRegressor(2.0 * RBF(1.0) + White(0.1), optimizer=None)
+    assert model.get_params()["kernel__k1__k2__length_scale"] == 1.0
+    model.set_params(kernel__k1__k2__length_scale=0.5, kernel__k2__noise_level=0.2)
+    assert model.kernel == 2.0 * RBF(0.5) + White(0.2)
+    with pytest.raises(ValueError, match=r"Invalid parameter 'width' for kernel RBF"):
+        GaussianProcessRegressor(RBF(1.0)).set_params(kernel__width=1.0)
+    grid = {"kernel__length_scale": [0.01, 1.0, 100.0]}
+    for machine in (GaussianProcessRegressor(RBF(9.0), alpha=0.1, optimizer=None),
+                    groundstate.KernelRidge(0.1, kernel=RBF(9.0))):  # fmt: skip
+        search = GridSearchCV(machine, grid, cv=3).fit(X, Y)
+        assert search.best_estimator_.kernel == RBF(1.0) and machine.kernel == RBF(9.0)

@@ -308,3 +308,69 @@ def test_lbfgs_and_newton_agree_on_the_energy_itself() -> None:
         assert history.converged
         found.append(energy.W.detach().numpy())
     np.testing.assert_allclose(found[0], found[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["newton-cholesky", "lbfgs"])
+@pytest.mark.parametrize("power", [2.5, 3.0])
+def test_means_far_below_the_target_do_not_leap_over_the_minimum(power: float, solver: str) -> None:
+    rng = np.random.default_rng(0)
+    X = np.eye(5)[rng.integers(5, size=40)]
+    y = rng.gamma(4.0, np.exp(9.0) / 4.0, 40)
+    model = TweedieRegressor(power=power, link="log", alpha=0, fit_intercept=False, solver=solver)
+    model.set_params(tol=1e-13, max_iter=1000).fit(X, y)
+    means = [y[X[:, j] == 1].mean() for j in range(5)]
+    np.testing.assert_allclose(np.exp(model.coef_), means, rtol=1e-4)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_lbfgs_sees_columns_in_their_own_units(intercept: bool) -> None:
+    rng = np.random.default_rng(1)
+    Z = rng.normal(size=(80, 4)) + 5.0
+    X = Z * 10.0 ** np.array([-6.0, 0.0, 3.0, 5.0])
+    y = rng.poisson(np.exp(0.2 * Z @ [1.0, -1.0, 1.0, 0.5])).astype(float)
+    both = [
+        PoissonRegressor(alpha=0, solver=solver, tol=1e-7, max_iter=2000, fit_intercept=intercept)
+        .fit(X, y)
+        .predict(X)
+        for solver in ("lbfgs", "newton-cholesky")
+    ]
+    np.testing.assert_allclose(*both, rtol=1e-4)
+
+
+def test_a_step_that_cannot_be_found_is_told() -> None:
+    def nowhere(self: Any, gradient: Any) -> bool:
+        self.promised = 1.0
+        return False
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("groundstate.learn.irls_system.System.step", nowhere)
+        with pytest.warns(NotConverged, match="no further descent after 1 steps"):
+            model = PoissonRegressor().fit(np.arange(4.0)[:, None], [1, 2, 3, 6])
+    assert model.history_.stop == "no descent"
+
+
+def test_a_constant_target_leaves_nothing_to_explain() -> None:
+    X = np.arange(4.0)[:, None]
+    model = PoissonRegressor(alpha=0).fit(X, np.full(4, 3.0))
+    assert model.score(X, np.full(4, 3.0)) == 1.0
+    assert model.score(X, np.full(4, 5.0)) == 0.0
+    assert model.score(X[:1], [5.0]) == 0.0
+
+
+def test_scores_know_offsets_and_judge_their_input() -> None:
+    X, y, o = np.arange(5.0)[:, None], np.array([1.0, 2.0, 2.0, 5.0, 9.0]), np.linspace(0, 1, 5)
+    model = GLM("poisson").fit(X, y, offset=o)
+    mean = model.predict(X, offset=o)
+    expected = peers.PoissonRegressor(alpha=0).fit(X, y).score  # of the same form
+    assert model.score(X, y, offset=o) == pytest.approx(
+        1
+        - Poisson().unit_deviance(torch.tensor(y), torch.tensor(mean)).sum().item()
+        / Poisson().unit_deviance(torch.tensor(y), torch.tensor(np.full(5, y.mean()))).sum().item()
+    )
+    assert GLM("poisson").fit(X, y).score(X, y) == pytest.approx(expected(X, y), abs=1e-6)
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[5, 3\]"):
+        model.score(X, y[:3])
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        model.score(X, np.full(5, np.nan))
+    with pytest.raises(ValueError, match="Negative values in data passed to `sample_weight`"):
+        model.score(X, y, -np.ones(5))

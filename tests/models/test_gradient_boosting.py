@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn import ensemble as peer
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor as ForeignTree
 
@@ -190,10 +191,11 @@ def test_a_loss_of_ones_own() -> None:
     np.testing.assert_allclose(own.predict(X), named.predict(X), atol=1e-6)
 
 
-def test_weight_is_repetition_with_subsample_and_early_stopping() -> None:
+@pytest.mark.parametrize("limits", [{}, {"min_samples_split": 9, "min_samples_leaf": 4}])
+def test_weight_is_repetition_with_subsample_and_early_stopping(limits: dict[str, Any]) -> None:
     weight = RNG.integers(0, 4, 150).astype(float)
     index = RNG.permutation(np.repeat(np.arange(150), weight.astype(int)))
-    options: dict[str, Any] = {"subsample": 0.6, "n_iter_no_change": 5, "random_state": 0}
+    options: dict[str, Any] = {"subsample": 0.6, "n_iter_no_change": 5, "random_state": 0, **limits}
     for make, y in ((GradientBoostingRegressor, Y), (GradientBoostingClassifier, THREE)):
         a = make(n_estimators=20, **options).fit(X, y, sample_weight=weight)
         b = make(n_estimators=20, **options).fit(X[index], y[index])
@@ -244,3 +246,57 @@ def test_errors_teach() -> None:
         GradientBoostingClassifier(loss="exponential").fit(X, THREE)
     with pytest.raises(ValueError, match="non-negative y"):
         GradientBoostingRegressor(loss="poisson").fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("y", "loss"),
+    [
+        (Y, "squared_error"),
+        (Y, "huber"),
+        (TWO, "log_loss"),
+        (TWO, "exponential"),
+        (THREE, "log_loss"),
+    ],
+)
+def test_start_from_another_model_like_the_peer(y: Any, loss: str) -> None:
+    classes = y is not Y
+    first = LogisticRegression() if classes else LinearRegression()
+    name = f"GradientBoosting{'Classifier' if classes else 'Regressor'}"
+    options = {"init": first, "loss": loss, "n_estimators": 8}
+    ours = getattr(groundstate, name)(**options).fit(X, y)
+    theirs = getattr(peer, name)(**options, random_state=0).fit(X, y)
+    ask = "predict_proba" if classes else "predict"
+    np.testing.assert_allclose(getattr(ours, ask)(X), getattr(theirs, ask)(X), atol=1e-5)
+    np.testing.assert_allclose(ours.train_score_, theirs.train_score_, rtol=1e-5)
+    np.testing.assert_allclose(list(ours.staged_predict(X))[-1], ours.predict(X))
+    assert type(ours.init_) is type(first)
+    shape = (150, 8, 3 if y is THREE else 1) if classes else (150, 8)
+    assert ours.apply(X).shape == theirs.apply(X).shape == shape
+
+
+def test_start_from_another_model_is_kept(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"init": Ridge(), "random_state": 0}
+    model = GradientBoostingRegressor(n_estimators=6, **options).fit(X, Y, W)
+    repeated = np.repeat(X, W.astype(int), 0), np.repeat(Y, W.astype(int))
+    again = GradientBoostingRegressor(n_estimators=6, **options).fit(*repeated)
+    np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-10)
+    half = GradientBoostingRegressor(n_estimators=3, warm_start=True, **options).fit(X, Y, W)
+    half.set_params(n_estimators=6).fit(X, Y, W)
+    np.testing.assert_allclose(half.predict(X), model.predict(X), atol=1e-12)
+    loaded = groundstate.load(model.save(tmp_path / "model"))
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    parts = [ax.get_title() for ax in plot_sum(model, sample=X[0]).axes]
+    assert parts[0] == f"{model.init_.predict(X[:1])[0]:.4g}"
+    counts = GradientBoostingRegressor(n_estimators=5, loss="poisson", init=Ridge())
+    assert counts.fit(X, np.exp(Y / 4)).train_score_[-1] < counts.train_score_[0]
+
+
+def test_tolerance_is_of_the_deviance() -> None:
+    kept = {}
+    for tol in (0.02, 0.04):
+        model = GradientBoostingRegressor(n_iter_no_change=1, tol=tol, random_state=0).fit(X, Y)
+        seen = 2 * np.array(model.history_.extra["validation"])  # mean squared errors
+        gain = -np.diff(seen)
+        assert (gain[:-1] > tol).all() and (len(seen) == 100 or gain[-1] <= tol)
+        kept[tol] = len(seen)
+    assert kept[0.02] > kept[0.04]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.kernel_ridge import KernelRidge as Peer
 from sklearn.model_selection import KFold
@@ -22,6 +23,7 @@ from groundstate import (
     KernelRidge,
     Ridge,
 )
+from groundstate.errors import Unreliable
 from groundstate.learn.kernel_ridge import KernelRidgePath
 from groundstate.math.features import PolynomialKernelMap
 from groundstate.math.kernels import RBF, BagOfWords, OnObjects, Polynomial, Spectrum
@@ -183,3 +185,21 @@ def test_saved_with_its_kernel(kernel: Any, tmp_path: Path) -> None:
     model = KernelRidge(0.1, kernel=kernel).fit(rows, Y[:6, 0])
     loaded = groundstate.load(model.save(tmp_path / "m.gs"))
     np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))
+
+
+def test_sparse_rows_are_rows() -> None:
+    rows = np.where(X > 0.5, X, 0.0)
+    for kernel in ("linear", "rbf", "laplacian"):
+        model = KernelRidge(0.1, kernel=kernel)
+        dense = model.fit(rows, Y).predict(Z)
+        np.testing.assert_array_equal(model.fit(csr_matrix(rows), Y).predict(csr_matrix(Z)), dense)
+
+
+def test_sums_that_cancel_are_told() -> None:
+    noise, far = R.normal(size=40), 1e6 * X
+    exact = Ridge(0.01, fit_intercept=False).fit(far, noise).predict(far)
+    with pytest.warns(Unreliable, match="scale the inputs or raise alpha"):
+        lost = KernelRidge(0.01).fit(far, noise)
+    assert np.abs(lost.predict(far) - exact).max() > 0.01 * np.abs(noise).max()
+    exact = Ridge(1e10, fit_intercept=False).fit(far, noise).predict(far)
+    np.testing.assert_allclose(KernelRidge(1e10).fit(far, noise).predict(far), exact, atol=1e-6)

@@ -38,6 +38,19 @@ def test_worked_examples() -> None:
     np.testing.assert_allclose([ridge.coef_[0], ridge.intercept_], [0.75, 1.125], atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("shift", "intercept"), [(0.0, False), (1.0, False), (0.0, True), (1.0, True), (1e5, True)]
+)
+def test_more_columns_than_rows_wherever_the_mean_is(shift: float, intercept: bool) -> None:
+    rows, target = WIDE + shift, WIDE[:, :2] + 3.0
+    for weight in (None, np.linspace(0.5, 2.0, len(rows))):
+        ours = Ridge(0.7, fit_intercept=intercept).fit(rows, target, sample_weight=weight)
+        peer = peers.Ridge(0.7, fit_intercept=intercept, solver="svd")
+        peer.fit(rows, target, sample_weight=weight)
+        np.testing.assert_allclose(ours.coef_, peer.coef_, atol=1e-9)
+        np.testing.assert_allclose(ours.predict(rows), peer.predict(rows), atol=1e-7)
+
+
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("target", [Y, Y[:, 0]], ids=["two", "one"])
 def test_residuals_are_orthogonal_and_equal_the_peer(intercept: bool, target: Any) -> None:

@@ -298,3 +298,45 @@ def test_far_from_the_origin_newton_still_ends() -> None:
     far = LinearSVC(penalize_intercept=False).fit(X + 1e5, y)
     assert far.n_iter_ <= 30
     np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_equal_rows_of_both_classes_are_no_optimum_of_their_own(loss: str) -> None:
+    X, y = np.ones((150, 1)), np.arange(150) % 5 == 0
+    ours = LinearSVC(loss=loss, dual=True, C=10, tol=1e-8).fit(X, y)
+    b = ours.coef_[0, 0]  # of two columns that are the same, each has half
+    assert ours.intercept_[0] == pytest.approx(b)
+    # the hinge is least at −1, where the majority sits; its square at the mean of ±1
+    assert 2 * b == pytest.approx(-1.0 if loss == "hinge" else -0.6, abs=1e-3)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("C", [1.0, 1000.0])
+def test_absolute_values_are_optimal_soon(C: float, sparse: bool) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.integers(-3, 4, size=(30, 40)).astype(float)
+    y = rng.integers(2, size=30)
+    ours = LinearSVC(penalty="l1", C=C, tol=1e-6, max_iter=300)
+    ours.fit(csr_matrix(X) if sparse else X, y)
+    theta = np.append(ours.coef_[0], ours.intercept_)
+    t, full = np.where(y == 1, 1.0, -1.0), np.c_[X, np.ones(30)]
+    g = -2 * C * (t * np.maximum(1 - t * (full @ theta), 0)) @ full
+    on = theta != 0
+    assert on.sum() < 31
+    np.testing.assert_allclose(g[on], -np.sign(theta[on]), atol=1e-4)
+    assert (abs(g[~on]) <= 1 + 1e-4).all()
+
+
+def test_a_gradient_of_zero_at_the_start_is_the_end() -> None:
+    X = csr_matrix(np.ones((4, 1)))
+    model = LinearSVC().fit(X, [0, 1, 0, 1])
+    np.testing.assert_allclose([model.coef_[0, 0], model.intercept_[0]], 0, atol=1e-12)
+
+
+def test_the_joint_machine_ends_in_bounded_work() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 5)) + 1e4 * rng.normal(size=5)
+    y = rng.integers(5, size=150)
+    with pytest.warns(NotConverged, match="50 passes"):
+        model = LinearSVC(multi_class="crammer_singer", C=1000, max_iter=50).fit(X, y)
+    assert model.n_iter_ <= 50

@@ -14,7 +14,7 @@ from sklearn.datasets import load_iris, make_classification
 from sklearn.metrics import recall_score
 from sklearn.model_selection import FixedThresholdClassifier
 
-from groundstate import LogisticRegression
+from groundstate import LinearSVC, LogisticRegression, Perceptron, load
 from groundstate.energy import LinearEnergy
 from groundstate.errors import SeparationWarning, Unsupported
 from groundstate.learn import L2, Newton, SoftMin, fit, is_separable
@@ -304,3 +304,38 @@ def test_sums_off_the_host_are_the_same(classes: int) -> None:
     ):
         np.testing.assert_allclose(a, b.numpy(), atol=1e-12)
     assert host.separates(theta) == device.separates(move)
+
+
+@pytest.mark.parametrize("solver", ["auto", "lbfgs", "newton-cg"])
+@pytest.mark.parametrize(("classes", "n"), [(2, 60), (3, 60), (3, 3000)])
+def test_far_columns_are_seen_from_their_means(classes: int, n: int, solver: str) -> None:
+    rng = np.random.default_rng(classes)
+    Z = rng.normal(size=(n, 5))
+    y = (Z @ rng.normal(size=(5, classes)) + rng.gumbel(size=(n, classes))).argmax(1)
+    w = rng.integers(0, 3, n).astype(float)
+    X = Z + 1e5 * np.arange(5)
+    near = LogisticRegression(C=10, tol=1e-8, solver=solver, max_iter=1000).fit(Z, y, w)
+    far = LogisticRegression(C=10, tol=1e-8, solver=solver, max_iter=1000).fit(X, y, w)
+    np.testing.assert_allclose(far.coef_, near.coef_, atol=2e-4)
+    np.testing.assert_allclose(far.predict_proba(X), near.predict_proba(Z), atol=1e-4)
+    again = far.set_params(warm_start=True).fit(X, y, w)  # begins where it ended
+    np.testing.assert_allclose(again.coef_, near.coef_, atol=2e-4)
+
+
+def test_newton_ends_where_steps_are_below_rounding() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2)) * [1e-3, 1e6]
+    y = rng.integers(2, size=150)
+    model = LogisticRegression(C=10, tol=1e-13, max_iter=2000, fit_intercept=False).fit(X, y)
+    assert model.n_iter_ < 20
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(), LinearSVC(), Perceptron()])
+def test_weights_may_be_kept_sparse(model: Any, tmp_path: Any) -> None:
+    X, y = load_iris(return_X_y=True)
+    dense = model.fit(X, y).coef_.copy()
+    told = model.predict(X)
+    assert sp.issparse(model.sparsify().coef_)
+    np.testing.assert_array_equal(model.predict(X), told)
+    np.testing.assert_array_equal(load(model.save(tmp_path / "m")).predict(X), told)
+    np.testing.assert_array_equal(model.densify().coef_, dense)

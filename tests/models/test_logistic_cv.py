@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import sklearn.linear_model as peers
 import torch
 from sklearn.datasets import load_iris, make_classification
+from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
 from groundstate import LogisticRegression, LogisticRegressionCV
@@ -161,3 +162,20 @@ def test_feature_sign_meets_the_conditions() -> None:
             slope = c - G @ w
             np.testing.assert_allclose(slope[w != 0], 2.0 * np.sign(w[w != 0]), atol=1e-7)
             assert (abs(slope[w == 0]) <= 2.0 + 1e-7).all()
+
+
+def test_the_score_is_what_was_asked_for() -> None:
+    for scoring in ("neg_log_loss", None):
+        ours = LogisticRegressionCV(Cs=3, cv=3, scoring=scoring).fit(X, y)
+        w = np.random.default_rng(0).random(len(y))
+        by = {"neg_log_loss": -log_loss(y, ours.predict_proba(X), sample_weight=w)}
+        expected = by.get(str(scoring), np.average(ours.predict(X) == y, weights=w))
+        assert ours.score(X, y, sample_weight=w) == pytest.approx(expected)
+
+
+def test_far_columns_do_not_change_the_folds_paths() -> None:
+    cv = list(FOLDS.split(X, y))
+    near, far = (LogisticRegressionCV(Cs=4, cv=cv).fit(rows, y) for rows in (X, X + 1e6))
+    np.testing.assert_allclose(far.coefs_paths_[..., :-1], near.coefs_paths_[..., :-1], atol=1e-3)
+    np.testing.assert_allclose(far.scores_, near.scores_, atol=0.02)
+    np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-4)

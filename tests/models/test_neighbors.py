@@ -172,5 +172,5 @@ def test_refusals_say_why() -> None:
         KNeighborsClassifier(metric="nope").fit(X, y)
     with pytest.raises(ValueError, match="VI must be positive definite"):
         KNeighborsClassifier(metric="mahalanobis", metric_params={"VI": -np.eye(4)}).fit(X, y)
-    with pytest.raises(ValueError, match="has no parameter 'w'"):
-        KNeighborsClassifier(metric_params={"w": 1}).fit(X, y)
+    with pytest.raises(ValueError, match="has no parameter 'q'"):
+        KNeighborsClassifier(metric_params={"q": 1}).fit(X, y)

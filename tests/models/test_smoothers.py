@@ -7,7 +7,8 @@ import pytest
 from sklearn.datasets import make_moons
 
 from groundstate import KernelClassifier, KernelRegressor
-from groundstate.math.kernels import RBF
+from groundstate.errors import DataError
+from groundstate.math.kernels import RBF, Linear
 
 THREE = np.array([[0.0], [1.0], [3.0]]), np.array([0.0, 1.0, 2.0])
 
@@ -63,3 +64,31 @@ def test_weights_are_repetitions_also_for_the_bandwidth() -> None:
     b = KernelRegressor().fit(X[index], y[index])
     assert a.kernel_ == b.kernel_
     np.testing.assert_allclose(a.predict(X), b.predict(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_the_unit_of_the_targets_does_not_matter(unit: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=80)
+    one, other = (KernelRegressor().fit(X, v) for v in (y, unit * y))
+    np.testing.assert_allclose(other.predict(X), unit * one.predict(X), atol=1e-6 * unit)
+    assert other.history_.objective[-1] == pytest.approx(unit**2 * one.history_.objective[-1])
+
+
+def test_the_nearest_row_is_the_nearest_far_from_zero() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 2)) + 1e6, rng.normal(size=80)
+    asked = X + 0.1  # beyond the reach of the kernel
+    model = KernelRegressor(RBF(1e-3)).fit(X, y)
+    nearest = ((asked[:, None] - X) ** 2).sum(-1).argmin(1)
+    np.testing.assert_array_equal(model.predict(asked), y[nearest])
+
+
+def test_shares_by_a_kernel_with_negative_values_are_refused() -> None:
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = KernelClassifier(Linear()).fit(X, X[:, 0] > 0)
+    with pytest.raises(DataError, match="nowhere negative, which Linear"):
+        model.predict_proba(X)
+    model = KernelClassifier(Linear(), normalize=False).fit(X, X[:, 0] > 0)
+    assert model.score(X, X[:, 0] > 0) > 0.8

@@ -13,6 +13,8 @@ from sklearn.model_selection import KFold
 
 from groundstate import ElasticNet, ElasticNetCV, Lasso, LassoCV, LinearRegression, Ridge, RidgeCV
 from groundstate.errors import NotConverged
+from groundstate.learn.coordinate_design import GramDesign
+from groundstate.learn.coordinate_gram import working_set
 from groundstate.learn.coordinate_moments import designs_of
 from groundstate.learn.coordinate_path import alpha_max, solve_path
 from groundstate.models.linear.paths import enet_path, lasso_path
@@ -130,6 +132,42 @@ def test_screened_columns_are_zero_at_the_optimum(X, target, ratio) -> None:
         assert (exact.coefs[gone, k] == 0).all()
 
 
+@pytest.mark.parametrize(("X", "target"), ROWS[:2], ids=IDS[:2])
+@pytest.mark.parametrize(("ratio", "positive"), [(1.0, False), (1.0, True), (0.6, False)])
+def test_a_compiled_path_takes_the_rounds_of_the_interpreted_one(
+    X, target, ratio, positive
+) -> None:
+    X = np.column_stack([X, np.full(len(X), 3.0)])  # a constant column
+    rows, column = torch.from_numpy(X), torch.from_numpy(target[:, None])
+    design = designs_of(rows, column, None, True, 1, True)[0]
+    assert isinstance(design, GramDesign)
+    top = alpha_max(design, ratio, positive) * design.W
+    pairs = [(top * a * ratio, top * a * (1 - ratio)) for a in (0.7, 0.3, 0.1, 0.02)]
+    settings = {"tol": 1e-9, "max_iter": 20_000, "positive": positive}
+    told = []
+    plain = solve_path(design, pairs, on_round=lambda w, value: told.append(value), **settings)
+    found = solve_path(design, pairs, **settings)
+    np.testing.assert_allclose(found.coefs, plain.coefs, atol=1e-7)
+    np.testing.assert_allclose(found.objectives, plain.objectives, rtol=1e-9)
+    assert (found.gaps <= 1e-9 * design.yy).all() and found.coefs.flags.writeable
+    assert [len(r) for r in found.rounds] == [len(r) for r in plain.rounds]
+    np.testing.assert_allclose([*itertools.chain(*found.rounds)], told, rtol=1e-6)
+    for a, b in zip(found.screened, plain.screened, strict=True):
+        assert a.tolist() == b.tolist() and a[-1] == X.shape[1] - 1
+
+
+def test_working_sets_hold_the_support_and_the_worst() -> None:
+    reach = np.array([5.0, 9.0, 0.1, 7.0, 7.0, 8.0, 7.0, 0.2, *np.full(20, 3.0)])
+    w, alive = np.zeros(28), np.arange(28)
+    w[2] = 1.0
+    chosen, complete = working_set(reach, w, alive, 1.0, np.inf, 5)
+    assert chosen.tolist() == [0, 1, 2, 3, 4, 5, 6, 8, 9, 10] and not complete  # ties in order
+    chosen, complete = working_set(reach, w, alive, 4.0, np.inf, 5)
+    assert chosen.tolist() == [0, 1, 2, 3, 4, 5, 6] and complete
+    chosen, complete = working_set(reach, w, alive[2:], 4.0, 8.0, 40)  # the strong rule: above 2
+    assert chosen.tolist() == [2, 3, 4, 5, 6, *range(8, 28)] and complete
+
+
 @pytest.mark.parametrize(("X", "target"), ROWS, ids=IDS)
 def test_paths_equal_scikit_learn(X, target) -> None:
     if not sp.issparse(X):
@@ -235,3 +273,87 @@ def test_ridge_weight_is_repetition() -> None:
     b = RidgeCV(alphas).fit(TALL[twice], y[twice])
     assert a.alpha_ == b.alpha_
     np.testing.assert_allclose(a.best_score_, b.best_score_, rtol=1e-10)
+
+
+def test_a_strength_for_every_target_is_chosen_on_its_own() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 6))
+    Y = X @ rng.normal(size=(6, 3)) * [0.0, 1.0, 3.0] + rng.normal(size=(30, 3))
+    for scoring in (None, "neg_mean_absolute_error"):
+        settings = {"alphas": [0.1, 1.0, 10.0, 100.0], "alpha_per_target": True, "scoring": scoring}
+        ours, peer = RidgeCV(**settings).fit(X, Y), peers.RidgeCV(**settings).fit(X, Y)
+        assert ours.alpha_.tolist() == peer.alpha_.tolist()
+        np.testing.assert_allclose(ours.best_score_, peer.best_score_, rtol=1e-9)
+        np.testing.assert_allclose(ours.coef_, peer.coef_, atol=1e-10)
+    with pytest.raises(ValueError, match="cv!=None and alpha_per_target=True are incompatible"):
+        RidgeCV(cv=3, alpha_per_target=True).fit(X, Y)
+
+
+@pytest.mark.parametrize("cv", [None, 3])
+def test_ridge_chooses_on_sparse_rows(cv: int | None) -> None:
+    S = sp.random_array((40, 10), density=0.3, rng=np.random.default_rng(0)).tocsr()
+    y = np.random.default_rng(1).normal(size=40)
+    sparse, dense = RidgeCV(cv=cv).fit(S, y), RidgeCV(cv=cv).fit(S.toarray(), y)
+    assert sparse.alpha_ == dense.alpha_
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-12)
+    np.testing.assert_allclose(sparse.predict(S), dense.predict(S.toarray()), atol=1e-12)
+
+
+def test_folds_of_unequal_size_count_alike() -> None:
+    rng = np.random.default_rng(0)
+    for seed in range(6):
+        X = rng.normal(size=(11, 4))
+        y = X[:, 0] + rng.normal(size=11)
+        w = rng.random(11) + 0.1
+        settings = {
+            "cv": KFold(3),
+            "alphas": 8,
+            "tol": 1e-8,
+            "l1_ratio": [0.2, 0.8],
+            "max_iter": 9999,
+        }
+        ours, peer = ElasticNetCV(**settings).fit(X, y, w), peers.ElasticNetCV(**settings)
+        peer.fit(X, y, sample_weight=w)
+        assert ours.alpha_ == pytest.approx(peer.alpha_), seed
+        assert ours.l1_ratio_ == peer.l1_ratio_
+
+
+def test_shapes_of_a_given_grid() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    for ratio in (0.5, [0.5], [0.2, 0.8]):
+        for alphas in (4, [1.0, 0.1]):
+            ours = ElasticNetCV(l1_ratio=ratio, alphas=alphas, cv=3).fit(X, X[:, 0])
+            peer = peers.ElasticNetCV(l1_ratio=ratio, alphas=alphas, cv=3).fit(X, X[:, 0])
+            assert ours.alphas_.shape == peer.alphas_.shape
+            assert ours.mse_path_.shape == peer.mse_path_.shape
+
+
+@pytest.mark.parametrize("name", ["Ridge", "RidgeCV", "Lasso", "ElasticNet"])
+def test_a_column_of_targets_is_one_target(name: str) -> None:
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    y = X @ [[1.0], [2.0], [0.0]] + 1.0
+    model, peer = globals()[name]().fit(X, y), getattr(peers, name)().fit(X, y)
+    assert model.coef_.shape == peer.coef_.shape == (3,)
+    assert model.intercept_.shape == peer.intercept_.shape == (1,)
+    assert model.predict(X).shape == peer.predict(X).shape == (20,)
+
+
+def test_ridge_says_what_solved_it() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    y = X[:, 0]
+    said = [Ridge(solver=s).fit(X, y).solver_ for s in ("auto", "svd", "sparse_cg")]
+    assert said == ["cholesky", "svd", "sparse_cg"]
+
+
+def test_what_scikit_learn_takes_is_taken() -> None:
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    y = X[:, 0] - X[:, 1]
+    plain = Lasso(alpha=0.1).fit(X, y)
+    given = Lasso(alpha=0.1, precompute=X.T @ X, max_iter=None).fit(X, y)
+    np.testing.assert_allclose(given.coef_, plain.coef_, atol=1e-6)
+    assert LassoCV(precompute=X.T @ X, alphas=5).fit(X, y).alphas_.shape == (5,)
+    settings = {"alphas": [0.5, 0.1], "precompute": X.T @ X, "Xy": X.T @ y, "copy_X": False}
+    for ours, peer in ((Lasso, peers.Lasso), (LassoCV, peers.LassoCV)):
+        np.testing.assert_allclose(
+            ours.path(X, y, **settings)[1], peer.path(X, y, **settings)[1], atol=1e-3
+        )

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn import tree as peer
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine
 
-from groundstate import DecisionTreeClassifier, DecisionTreeRegressor, RandomForestClassifier
+from groundstate import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from groundstate.errors import DataError, Unsupported
 from groundstate.learn import tree_random, tree_rows
 from groundstate.math.impurity import (
@@ -328,3 +335,24 @@ def test_random_cuts_do_not_depend_on_the_block(
     np.testing.assert_array_equal(cut, cut.astype(dtype))
     if not classes:  # every leaf holds equal targets
         np.testing.assert_allclose(large.predict(X), y, rtol=1e-6)
+
+
+def test_packed_trees_answer_as_plain_ones() -> None:
+    rng = np.random.default_rng(3)
+    table, y = rng.normal(size=(150, 4)).round(1), rng.normal(size=150)
+    table[rng.random(table.shape) < 0.1] = np.nan
+    model = RandomForestRegressor(7, random_state=0).fit(table, y)
+    nodes = model.energy_.nodes
+    new = torch.from_numpy(np.vstack([table, table[:3] + 0.05]))  # no multiple of four
+    packed = nodes.apply_rows(new)
+    assert nodes._packed(len(new)) is nodes._packed(1)  # kept
+    torch.testing.assert_close(packed, nodes.descend(new), rtol=0, atol=0)
+    copied = copy.deepcopy(nodes)
+    assert "_held" not in copied.__dict__
+    first = model.predict(new.numpy())
+    old = nodes.threshold.clone()
+    nodes.threshold += 10.0  # trees that changed are packed anew
+    assert not torch.equal(nodes.apply_rows(new), packed)
+    torch.testing.assert_close(nodes.apply_rows(new), nodes.descend(new), rtol=0, atol=0)
+    nodes.threshold.copy_(old)
+    np.testing.assert_array_equal(model.predict(new.numpy()), first)

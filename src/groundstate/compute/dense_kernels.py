@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 import numba
@@ -18,7 +19,10 @@ _FAST = {"reassoc", "contract", "nsz", "arcp"}  # NaN and infinity keep their me
 def passes(function: Any) -> tuple[Any, Any]:
     """The same loop for one thread and for all threads that numba has."""
     options = {"nogil": True, "error_model": "numpy", "fastmath": _FAST, "cache": True}
-    return _njit(**options)(function), _njit(parallel=True, **options)(function)
+    twin = FunctionType(function.__code__, function.__globals__, function.__name__)
+    twin.__module__ = function.__module__
+    twin.__qualname__ = f"{function.__qualname__}_together"  # numba's cache knows it by this alone
+    return _njit(**options)(function), _njit(parallel=True, **options)(twin)
 
 
 def _tanh(x: Any) -> Any:

@@ -40,6 +40,24 @@ def for_steps(macs: float, device: torch.device | str = "cpu") -> Iterator[int]:
         yield n
 
 
+@contextmanager
+def answering(module: torch.nn.Module, x: torch.Tensor) -> Iterator[None]:
+    """No gradients; and one thread where the numbers of a module, once per row, are few.
+
+    Two threads wait for one another at every operation, which on a busy machine takes longer than
+    all the work.
+    """
+    held = (
+        tensor.numel()
+        for part in module.modules()
+        for group in (part._parameters, part._buffers)
+        for tensor in group.values()
+        if tensor is not None
+    )
+    with torch.no_grad(), for_steps(len(x) * sum(held), x.device):
+        yield
+
+
 @cache
 def _pools() -> Any:
     import scipy.linalg  # noqa: F401  the library whose products numba calls
@@ -79,4 +97,12 @@ def for_rows(x: torch.Tensor) -> Iterator[None]:
         yield
 
 
-__all__ = ["TINY", "for_factors", "for_rows", "for_steps", "lone_products", "step_threads"]
+__all__ = [
+    "TINY",
+    "answering",
+    "for_factors",
+    "for_rows",
+    "for_steps",
+    "lone_products",
+    "step_threads",
+]

@@ -21,6 +21,8 @@ from groundstate.energy.tree_energies import example_tree
 from groundstate.energy.tree_nodes import TreeNodes
 from groundstate.math.laws import isotropic
 
+TINY = 2.0**-52  # least probability that an energy which boosting starts from may have
+
 
 def _line(slope: float) -> Energy:
     member = SquaredEnergy(2)
@@ -50,9 +52,15 @@ class Additive(Committee):
     b: Tensor
 
     def _sum_of(
-        self, outputs: int, members: Sequence[Energy], scores: Sequence[int], nodes: Any
+        self,
+        outputs: int,
+        members: Sequence[Energy],
+        scores: Sequence[int],
+        nodes: Any,
+        first: Energy | None,
     ) -> None:
         self._seat(members, None)
+        self.first = first
         self.scores: list[int] = [int(c) for c in scores]
         self.nodes = TreeNodes() if nodes is None else nodes
         self.register_buffer("b", torch.zeros(outputs))
@@ -64,13 +72,22 @@ class Additive(Committee):
 
     def empty(self) -> None:
         super().empty()
-        self.scores = []
+        self.first, self.scores = None, []
         fresh = TreeNodes().to(self.b.device, self.b.dtype)
         self.nodes = fresh
 
+    def starts(self, x: Tensor) -> Tensor:
+        """The scores before the first step, ``(B, outputs)``."""
+        b = self.b.expand(len(x), -1)
+        return b if self.first is None else b + self._given(self.first, x)
+
+    def _given(self, first: Energy, x: Tensor) -> Tensor:
+        """What another energy says of x, as scores ``(B, outputs)``."""
+        raise TypeError(f"{type(self).__name__} must define _given(first, x)")
+
     def raw(self, x: Tensor) -> Tensor:
         """The scores F, ``(B, outputs)``."""
-        F: Tensor = self.nodes(x, len(self.b)) + self.b
+        F: Tensor = self.nodes(x, len(self.b)) + self.starts(x)
         if not len(self.members):
             return F
         F = F.clone()
@@ -90,6 +107,7 @@ class AdditiveEnergy(Additive):
     loss : of `groundstate.energy.additive_losses`; ½(y − F)² by default
     members, scores : energies whose minimum over y is added, and where (0)
     nodes : trees, whose leaves are added as they are
+    first : an energy of the same x and y whose answers the sum starts from, besides b
 
     Attributes
     ----------
@@ -113,16 +131,21 @@ class AdditiveEnergy(Additive):
         members: Sequence[Energy] = (),
         scores: Sequence[int] = (),
         nodes: TreeNodes | None = None,
+        first: Energy | None = None,
     ) -> None:
         loss = Squared() if loss is None else loss
         low = {"low": 0.0} if isinstance(loss, Poisson) else {}
         super().__init__(x=Real(d), y=Real(1, **low))
         self.d, self.loss = d, loss
-        self._sum_of(1, members, scores, nodes)
+        self._sum_of(1, members, scores, nodes, first)
 
     def config(self) -> dict[str, Any]:
         return {"d": self.d, "loss": self.loss, "members": list(self.members),
-                "scores": self.scores, "nodes": self.nodes}  # fmt: skip
+                "scores": self.scores, "nodes": self.nodes, "first": self.first}  # fmt: skip
+
+    def _given(self, first: Energy, x: Tensor) -> Tensor:
+        value: Tensor = first.ability("argmin", "y")(x=x)  # type: ignore[misc]
+        return value.clamp_min(TINY).log() if isinstance(self.loss, Poisson) else value
 
     def predict(self, x: Tensor) -> Tensor:
         """The value of lowest energy, ``(B, 1)``."""
@@ -159,6 +182,7 @@ class AdditiveClassEnergy(Additive):
     loss : ``Logistic()`` or, for two classes, ``Exponential()``
     members, scores : energies whose minimum over y is added, and to which score
     nodes : trees, whose leaves are added as they are
+    first : an energy of the same x and y whose answers the sum starts from, besides b
 
     Attributes
     ----------
@@ -183,15 +207,23 @@ class AdditiveClassEnergy(Additive):
         members: Sequence[Energy] = (),
         scores: Sequence[int] = (),
         nodes: TreeNodes | None = None,
+        first: Energy | None = None,
     ) -> None:
         super().__init__(x=Real(d), y=Finite(k))
         self.d, self.k = d, k
         self.loss = Logistic() if loss is None else loss
-        self._sum_of(self.loss.outputs(k), members, scores, nodes)
+        self._sum_of(self.loss.outputs(k), members, scores, nodes, first)
 
     def config(self) -> dict[str, Any]:
         return {"d": self.d, "k": self.k, "loss": self.loss, "members": list(self.members),
-                "scores": self.scores, "nodes": self.nodes}  # fmt: skip
+                "scores": self.scores, "nodes": self.nodes, "first": self.first}  # fmt: skip
+
+    def _given(self, first: Energy, x: Tensor) -> Tensor:
+        p = torch.softmax(-first.table("y", x=x).double(), 1).clamp(TINY, 1 - TINY)
+        if len(self.b) > 1 or self.k == 1:
+            return (p.log() - p.log().mean(1, keepdim=True)).to(x)
+        f = torch.logit(p[:, 1:]).to(x)
+        return f / 2 if isinstance(self.loss, Exponential) else f
 
     def spread(self, F: Tensor) -> Tensor:
         """Scores of all classes from those that are learned, ``(B, k)``."""

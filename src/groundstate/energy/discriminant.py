@@ -67,6 +67,7 @@ class GaussianClassEnergy(JointClassEnergy):
     reg_param : :math:`\Sigma \leftarrow (1-r)\Sigma + rI`
     tol : smallest relative standard deviation of a direction that counts
     prior : ``(k,)`` probabilities that are kept, or None to learn them
+    by_prior : whether the tied matrix weighs the classes by a prior that is kept, not by their rows
     dtype : of the parameters; None is torch's default
 
     Attributes
@@ -104,6 +105,7 @@ class GaussianClassEnergy(JointClassEnergy):
         reg_param: float = 0.0,
         tol: float = 1e-4,
         prior: Sequence[float] | Tensor | None = None,
+        by_prior: bool = False,
         dtype: torch.dtype | None = None,
     ) -> None:
         if covariance not in COVARIANCES:
@@ -113,7 +115,8 @@ class GaussianClassEnergy(JointClassEnergy):
         super().__init__(k, Real(d), prior)
         self.d, self.covariance = d, covariance
         self.missing = frozenset({"x"}) if covariance == "diag" else frozenset()
-        self.shape = Shape(covariance, smoothing, shrinkage, reg_param, tol)
+        by_prior = by_prior and prior is not None
+        self.shape = Shape(covariance, smoothing, shrinkage, reg_param, tol, by_prior)
         self.mu = nn.Parameter(torch.zeros(k, d, dtype=dtype))
         diag = covariance == "diag"
         unit = torch.ones(k, d, dtype=dtype) if diag else torch.eye(d, dtype=dtype)
@@ -129,7 +132,7 @@ class GaussianClassEnergy(JointClassEnergy):
         return {
             "k": self.k, "d": self.d, "covariance": self.covariance, "smoothing": shape.smoothing,
             "shrinkage": shape.shrinkage, "reg_param": shape.reg_param, "tol": shape.tol,
-            **self.kept_prior(),
+            "by_prior": shape.by_prior, **self.kept_prior(),
         }  # fmt: skip
 
     # --- the energy ----------------------------------------------------------------------
@@ -264,6 +267,10 @@ class GaussianClassEnergy(JointClassEnergy):
         mu = shift + self.origin.double()
         # a class that was never seen with some feature has the mean of all rows
         self.mu.copy_(shared(seen * mu, seen) if seen is stats.get("seen") else mu)
+        if self.shape.by_prior:
+            n = stats["n"]
+            wanted = n.new_tensor(self.prior) * n.sum() / n.clamp_min(1e-300)
+            self.balance.copy_(torch.where(n > 0, wanted, 0.0))
         U, rank, thin = class_shapes(
             self.shape, stats, seen, shift, self.mu.double(), self.balance.double()
         )
@@ -274,7 +281,7 @@ class GaussianClassEnergy(JointClassEnergy):
             self.thin[:, :rank] = thin.to(self.thin)
 
     def _is_small(self) -> bool:
-        plain = self.covariance != "diag" and not self.shape.changes
+        plain = self.covariance != "diag" and not (self.shape.changes or self.shape.by_prior)
         return plain and self.d <= FEW and self.mu.device.type == "cpu"
 
     def _set_small(self, stats: dict[str, Tensor]) -> bool:

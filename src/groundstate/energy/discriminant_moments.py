@@ -39,11 +39,12 @@ class Shape:
     shrinkage: float | str | None
     reg_param: float
     tol: float
+    by_prior: bool = False
 
     @property
     def per_class(self) -> bool:
         """Whether a matrix of every class is needed."""
-        return self.covariance == "full" or self.shrinkage == "auto"
+        return self.covariance == "full" or self.shrinkage == "auto" or self.by_prior
 
     @property
     def changes(self) -> bool:
@@ -64,15 +65,17 @@ class Shape:
             parts = [x[y == c] for c in range(k)]
             return {"xx": torch.stack([part.T @ part for part in parts])}
         w = x.new_ones(len(x)) if weights is None else weights.double()
-        xx, fourth = x.new_zeros(k, x.shape[1], x.shape[1]), x.new_zeros(k)
+        more = ("third", "fourth") if self.shrinkage == "auto" else ()
+        found = {name: x.new_zeros(k, x.shape[1], x.shape[1]) for name in ("xx", *more)}
         for c in range(k):
             rows = y == c
             part, v = x[rows], w[rows][:, None]
-            xx[c] = (part * v).T @ part
-            if self.shrinkage == "auto":  # origins are the class means here
-                unit = _deviation(xx[c].diagonal() / v.sum().clamp_min(TINY))
-                fourth[c] = (v[:, 0] * (part / unit).square().sum(1).square()).sum()
-        return {"xx": xx, "fourth": fourth} if self.shrinkage == "auto" else {"xx": xx}
+            found["xx"][c] = (part * v).T @ part
+            if more:
+                square = part.square() * v
+                found["third"][c] = square.T @ part
+                found["fourth"][c] = square.T @ part.square()
+        return found
 
 
 def class_shapes(
@@ -93,11 +96,11 @@ def class_shapes(
         n = stats["n"].clamp_min(TINY)
         cov = stats["xx"] / n[:, None, None] - shift[:, :, None] * shift[:, None]
         if shape.changes:
-            cov = torch.stack([_shrunk(shape, c, stats, i) for i, c in enumerate(cov)])
+            cov = torch.stack([_shrunk(shape, c, stats, i, shift) for i, c in enumerate(cov)])
     else:
         share = (balance * stats["n"])[:, None]
         cov = (stats["xx"] - (share * shift).T @ shift) / share.sum().clamp_min(TINY)
-        cov = _shrunk(shape, cov, stats, 0) if shape.changes else cov
+        cov = _shrunk(shape, cov, stats, 0, shift) if shape.changes else cov
     if shape.covariance == "full":
         return _full_root(shape, cov), mu.shape[1], mu[:0]
     if shape.per_class:
@@ -128,7 +131,7 @@ def largest_variance(stats: dict[str, Tensor], origin: Tensor) -> float:
     return float(total_variance(stats, origin)[1].max())
 
 
-def _shrunk(shape: Shape, cov: Tensor, stats: dict[str, Tensor], c: int) -> Tensor:
+def _shrunk(shape: Shape, cov: Tensor, stats: dict[str, Tensor], c: int, shift: Tensor) -> Tensor:
     d = len(cov)
     eye = torch.eye(d, dtype=cov.dtype, device=cov.device)
     if shape.shrinkage == "auto":
@@ -138,7 +141,8 @@ def _shrunk(shape: Shape, cov: Tensor, stats: dict[str, Tensor], c: int) -> Tens
         n = stats["n"][c].clamp_min(TINY)
         square = correlation.square().sum()
         distance = (square - d * level.square()) / d
-        noise = torch.minimum((stats["fourth"][c] / n - square) / (n * d), distance)
+        fourth = (_fourth(stats, c, shift[c]) / unit.square() / unit.square()[:, None]).sum()
+        noise = torch.minimum((fourth / n - square) / (n * d), distance)
         s = noise / distance if float(distance) > 0 else torch.zeros_like(noise)
         cov = ((1 - s) * correlation + s * level * eye) * unit * unit[:, None]
     elif shape.shrinkage is not None:
@@ -147,6 +151,14 @@ def _shrunk(shape: Shape, cov: Tensor, stats: dict[str, Tensor], c: int) -> Tens
     if shape.reg_param:
         cov = (1 - shape.reg_param) * cov + shape.reg_param * eye
     return cov
+
+
+def _fourth(stats: dict[str, Tensor], c: int, m: Tensor) -> Tensor:
+    r""":math:`\sum_i w_i(x_{ij}-m_j)^2(x_{il}-m_l)^2` from sums about the origin, ``(d, d)``."""
+    S, n, square = stats["xx"][c], stats["n"][c], m.square()
+    A = stats["third"][c] * m
+    across = torch.outer(S.diagonal() - 1.5 * n * square, square)
+    return stats["fourth"][c] - 2 * (A + A.T) + across + across.T + 4 * torch.outer(m, m) * S
 
 
 def _deviation(variance: Tensor) -> Tensor:

@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution
-from torch.nn.functional import embedding_bag
 
 from groundstate.energy import spaces
 from groundstate.energy.naive_bayes_joint import LOWEST, JointClassEnergy
 from groundstate.energy.offers import offers
 from groundstate.energy.registering import registered
+
+_MANY = 1 << 22  # numbers that are looked up at a time
 
 
 def _example() -> CategoricalClassEnergy:
@@ -82,14 +83,18 @@ class CategoricalClassEnergy(JointClassEnergy):
         return self.W - (top + total.log())[:, self.group]
 
     def log_likelihood(self, x: Tensor) -> Tensor:
-        possible = (x < self.size).all(1, keepdim=True)  # sizes may differ
         at = torch.minimum(x, self.size - 1) + self.start
         each = self.log_p().T.contiguous()  # (sum(sizes), k)
         if _some_missing(x):
             at = torch.where(x < 0, len(each), at)
             each = torch.cat([each, each.new_zeros(1, self.k)])
-        ll = embedding_bag(at, each, mode="sum")
-        return torch.where(possible, ll, -math.inf)
+        some = max(1, _MANY // max(1, at.shape[1] * self.k))  # rows at a time
+        parts = [
+            each.index_select(0, rows.reshape(-1)).reshape(*rows.shape, self.k).sum(1)
+            for rows in at.split(some)
+        ]
+        ll = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return torch.where((x >= self.size).sum(1, keepdim=True) > 0, -math.inf, ll)  # sizes differ
 
     def draw_x(self, y: Tensor, generator: torch.Generator) -> Tensor:
         p = self.log_p().detach().exp().to(generator.device)

@@ -39,11 +39,8 @@ class NeighborEnergy(Energy):
 
     def remember(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> None:
         """Keep rows and what they say; a row of weight zero is not kept."""
-        if weight is not None and bool((weight == 0).any()):
-            kept = weight > 0
-            x, y, weight = x[kept], y[kept], weight[kept]
-        self.memory.keep(x, weight)
-        self.target = y.clone()
+        kept = self.memory.keep(x, weight)
+        self.target = y.clone() if kept is None else y[kept]
 
     target: Tensor
 

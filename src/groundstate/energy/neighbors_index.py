@@ -28,8 +28,9 @@ def _example() -> NeighborIndexEnergy:
 
 
 def _euclidean(energy: NeighborIndexEnergy) -> bool:
-    metric = energy.memory.metric
-    return not callable(metric) and power_of(metric, energy.memory.p) == 2.0
+    memory = energy.memory
+    plain = not callable(memory.metric) and not len(memory.root)
+    return plain and power_of(str(memory.metric), memory.p) == 2.0
 
 
 @registered(r"e(x, z) = \tfrac12\,d(x, x_z)^2 - \log w_z", _example)
@@ -71,10 +72,8 @@ class NeighborIndexEnergy(Energy):
 
     def remember(self, x: Tensor, weight: Tensor | None = None) -> None:
         """Keep these rows; a row of weight zero is not kept."""
-        if weight is not None and bool((weight == 0).any()):
-            x, weight = x[weight > 0], weight[weight > 0]
         self.memory.keep(x, weight)
-        self.spaces = {**self.spaces, "z": Finite(max(1, len(x)))}
+        self.spaces = {**self.spaces, "z": Finite(max(1, len(self.memory.rows)))}
 
     def forward(self, x: Tensor, z: Tensor) -> Tensor:
         if not len(self.memory.rows):

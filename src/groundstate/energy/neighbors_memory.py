@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from groundstate.errors import DataError
+from groundstate.math.dissimilarities import TABLES, table
 from groundstate.math.distances import (
+    CELLS,
     check_metric,
     inverse_root,
+    lowest,
     pairwise,
     power_of,
     smallest,
@@ -28,9 +33,11 @@ class Memory(nn.Module):
     ----------
     d : number of features
     n_neighbors : how many, in units of weight
-    metric : "minkowski", "euclidean", "manhattan", "chebyshev", "cosine", "mahalanobis" or a function
+    metric : a name (see ``groundstate.math.distances.METRICS``) or a function of two rows;
+        "precomputed" rows are the distances to all rows that were there when the memory was made
     p : exponent of "minkowski"
     VI : inverse covariance of "mahalanobis"
+    w : weights of the features in "minkowski"
     algorithm : "auto", "brute" or "tree"
     n, weighted : room for so many rows, with weights or not, before they are loaded
 
@@ -38,12 +45,15 @@ class Memory(nn.Module):
     ----------
     rows : buffer, ``(n, d)``
     weight : buffer, ``(n,)``, or empty when every row counts once
-    root : buffer, ``(d, d)``; maps rows to where a Mahalanobis distance is Euclidean
+    root : buffer, ``(d, d)``, or empty; maps rows to where a Mahalanobis distance is Euclidean and
+        a weighted one is not weighted
+    column : buffer, ``(n,)``; where the distances to each remembered row stand, if precomputed
     """
 
     rows: Tensor
     weight: Tensor
     root: Tensor
+    column: Tensor
 
     def __init__(
         self,
@@ -53,12 +63,16 @@ class Memory(nn.Module):
         metric: str | Callable[[Any, Any], float] = "minkowski",
         p: float = 2.0,
         VI: Any = None,
+        w: Any = None,
         algorithm: str = "auto",
         n: int = 0,
         weighted: bool = False,
+        stretched: bool = False,
     ) -> None:
         super().__init__()
         check_metric(metric)
+        if metric == "haversine" and d != 2:
+            raise ValueError(f"'haversine' needs 2 features, latitude and longitude, got {d}")
         self.d, self.n_neighbors, self.algorithm = d, n_neighbors, algorithm
         self.metric, self.p = metric, float(p)
         self.register_buffer("rows", torch.zeros(n, d))
@@ -68,7 +82,12 @@ class Memory(nn.Module):
             root = torch.eye(d) if VI is None else torch.as_tensor(inverse_root(VI))
             if len(root) != d:
                 raise ValueError(f"VI must be {d} x {d} for {d} features, got {tuple(root.shape)}")
+        elif w is not None or stretched:
+            root = torch.eye(d) if w is None else _stretch(w, d, power_of(str(metric), self.p))
+        self.stretched = metric != "mahalanobis" and len(root) > 0
         self.register_buffer("root", root)
+        given = metric == "precomputed"
+        self.register_buffer("column", torch.arange(n if given else 0), persistent=given)
         self._search: NearestRows | None = None
 
     def config(self) -> dict[str, Any]:
@@ -76,6 +95,7 @@ class Memory(nn.Module):
         return {
             "d": self.d, "n_neighbors": self.n_neighbors, "metric": self.metric, "p": self.p,
             "algorithm": self.algorithm, "n": len(self.rows), "weighted": len(self.weight) > 0,
+            **({"stretched": True} if self.stretched else {}),
         }  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
@@ -85,8 +105,17 @@ class Memory(nn.Module):
         self._search = None
         return super()._apply(fn, recurse)
 
-    def keep(self, x: Tensor, weight: Tensor | None) -> None:
-        """Remember these rows in place of any others."""
+    def keep(self, x: Tensor, weight: Tensor | None) -> Tensor | None:
+        """Remember these rows in place of any others, but none of weight zero.
+
+        Returns
+        -------
+        Where the rows were kept, ``(n,)``; None where all were.
+        """
+        kept = None
+        if weight is not None and bool((weight == 0).any()):
+            kept = weight > 0
+            x, weight = x[kept], weight[kept]
         total = float(len(x)) if weight is None else float(weight.sum())
         if total < self.n_neighbors:
             raise DataError(
@@ -96,14 +125,22 @@ class Memory(nn.Module):
         self.rows = x.clone()
         self.weight = x.new_ones(0) if weight is None else weight.to(x.dtype, copy=True)
         self._search = None
+        if self.metric == "precomputed":
+            every = torch.arange(self.d, device=x.device)
+            self.column = every if kept is None else every[kept]
+        return kept
 
     def nearest(self, x: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Distances (float64) and indices of the k nearest rows, ``(B, k)``, ties to lower index."""
         if callable(self.metric):
             return smallest(x, self.rows, k, self.metric)
+        if self.metric in TABLES or self.metric == "precomputed":
+            step = max(1, CELLS // max(1, len(self.rows)))
+            parts = [lowest(self.every(part), k) for part in x.detach().split(step)]
+            return torch.cat([a for a, _ in parts]), torch.cat([b for _, b in parts])
         power = power_of(self.metric, self.p)
         if power not in (None, 2.0):
-            return smallest(x, self.rows, k, power)
+            return smallest(self._placed(x), self._placed(self.rows), k, power)
         if x.is_cuda:
             distance, index = nearest_on_device(self._placed(x), self._placed(self.rows), k)
         else:
@@ -130,12 +167,14 @@ class Memory(nn.Module):
         """Rows where the metric is Euclidean."""
         if self.metric == "cosine":
             return unit_rows(x.detach())
-        if self.metric == "mahalanobis":
+        if len(self.root):
             return x.detach().double() @ self.root.double()
         return x.detach()
 
     def measured(self, x: Tensor, index: Tensor) -> Tensor:
         """Distances to given rows ``(B, m)``, float64 and differentiable in x."""
+        if self.metric in TABLES or self.metric == "precomputed":
+            return self.every(x).gather(1, index)
         x, rows = x.double(), self.rows.double()[index]
         if callable(self.metric):
             with torch.no_grad():
@@ -143,9 +182,9 @@ class Memory(nn.Module):
                         zip(x.detach().cpu().numpy(), rows.cpu().numpy(), strict=True)]  # fmt: skip
             return x.new_tensor(flat) + 0.0 * x.sum(1, keepdim=True)
         if self.metric == "cosine":
-            return 1 - torch.cosine_similarity(x[:, None], rows, dim=-1)
+            return 1 - (unit_rows(x)[:, None] * unit_rows(rows)).sum(-1)
         gap = x[:, None] - rows
-        if self.metric == "mahalanobis":
+        if len(self.root):
             gap = gap @ self.root.double()
         power = power_of(self.metric, self.p)
         return torch.linalg.vector_norm(gap, 2.0 if power is None else power, dim=-1)
@@ -156,17 +195,21 @@ class Memory(nn.Module):
         if not euclidean and self.metric != "mahalanobis":
             return self.measured(x, index[:, None])[:, 0].square()
         gap = x.double() - self.rows.double()[index]
-        return (gap if euclidean else gap @ self.root.double()).square().sum(-1)
+        return (gap @ self.root.double() if len(self.root) else gap).square().sum(-1)
 
     def every(self, x: Tensor) -> Tensor:
         """Distances to all rows ``(B, n)``, float64 and differentiable in x."""
         if callable(self.metric):
             index = torch.arange(len(self.rows), device=x.device)
             return self.measured(x, index.expand(len(x), -1))
+        if self.metric == "precomputed":
+            return x.double()[:, self.column]
+        if self.metric in TABLES:
+            return table(self.metric, x, self.rows)
         x, rows = x.double(), self.rows.double()
         if self.metric == "cosine":
             return 1 - unit_rows(x) @ unit_rows(rows).T
-        if self.metric == "mahalanobis":
+        if len(self.root):
             x, rows = x @ self.root.double(), rows @ self.root.double()
         power = power_of(self.metric, self.p)
         return pairwise(x, rows, 2.0 if power is None else power)
@@ -210,6 +253,19 @@ class Memory(nn.Module):
         weight = self.weight.double()[index]
         upto = weight.cumsum(1)
         return distance, index, upto.clamp_max(k) - (upto - weight).clamp_max(k)
+
+
+def _stretch(w: Any, d: int, power: float | None) -> Tensor:
+    """The map after which weighted features count the same, ``(d, d)``."""
+    weight = torch.as_tensor(np.asarray(w, dtype=np.float64))
+    if power is None or math.isinf(power):
+        raise ValueError("weights w of the features are for a Minkowski metric with a finite p")
+    if weight.shape != (d,) or bool((weight < 0).any()):
+        raise ValueError(
+            f"w must hold one weight of at least 0 for each of the {d} features, got "
+            f"{weight.tolist()}"
+        )
+    return torch.diag(weight ** (1.0 / power))
 
 
 __all__ = ["Memory"]

@@ -13,6 +13,8 @@ from groundstate.energy.base import Energy
 from groundstate.energy.offers import offers
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
+from groundstate.errors import DataError
+from groundstate.math.distances import pairwise
 from groundstate.math.kernels import RBF, Geometry, Kernel
 from groundstate.math.laws import isotropic
 
@@ -64,7 +66,7 @@ class Memory(Energy):
         far = total.abs() <= torch.finfo(x.dtype).tiny
         if bool(far.any()):
             live = self.weight > 0
-            apart = torch.cdist(x[far].detach(), self.rows_x[live])
+            apart = pairwise(x[far].detach(), self.rows_x[live])
             nearest = self.values[live][apart.argmin(1)]
             at = far.nonzero()[:, 0]
             found = found.index_put((at,), nearest)
@@ -182,6 +184,11 @@ class SmootherClassEnergy(Memory):
             return -found
         if not len(self.rows_x):  # nothing is known: all classes alike
             return found + math.log(self.m)
+        if bool((found < 0).any()):
+            raise DataError(
+                f"the shares of the classes need a kernel that is nowhere negative, which "
+                f"{self.kernel!r} is; use another one (RBF, Matern, ...), or normalize=False"
+            )
         return safe(total).log()[:, None] - found.clamp(min=torch.finfo(x.dtype).tiny).log()
 
 

@@ -165,15 +165,36 @@ class TreeNodes(nn.Module):
         )
         return (self.start[:-1].numpy(), *(getattr(self, name).numpy() for name in names))
 
+    def _packed(self, rows: int) -> Any:
+        """The nodes packed for descent, where they have no categories and the rows pay for it."""
+        names = ("start", "feature", "threshold", "left", "right", "nan_left")
+        now = [self._buffers[name] for name in names]
+        state = [tensor._version for tensor in now if tensor is not None]
+        held = self.__dict__.get("_held")
+        if held and held[1] == state and all(a is b for a, b in zip(held[0], now, strict=True)):
+            return held[2]
+        if len(self.bits) or 8 * rows * self.n_trees < len(self.feature):
+            return None
+        from groundstate.energy.tree_packed import pack
+
+        made = pack(*(tensor.numpy() for tensor in now if tensor is not None))
+        self.__dict__["_held"] = (now, state, made)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: part for name, part in self.__dict__.items() if name != "_held"}
+
     @torch.no_grad()
     def apply_rows(self, x: Tensor) -> Tensor:
         """The leaf of each row in each tree, as numbers of nodes, ``(B, n_trees)``."""
         if x.device.type != "cpu":
             return self.descend(x)
-        from groundstate.energy.tree_kernels import leaves
+        from groundstate.energy import tree_kernels, tree_packed
 
         out = np.empty((len(x), self.n_trees), np.int64)
-        rows, arrays = x.detach().contiguous().numpy(), self._arrays()
+        rows, packed = x.detach().contiguous().numpy(), self._packed(len(x))
+        leaves = tree_kernels.leaves if packed is None else tree_packed.leaves
+        arrays = self._arrays() if packed is None else packed
         _threads(lambda lo, hi: leaves(rows, lo, hi, *arrays, out), len(x), self.n_trees)
         return torch.from_numpy(out)
 
@@ -210,11 +231,13 @@ class TreeNodes(nn.Module):
                 return found.sum(1)
             zeros = x.new_zeros(len(x), outputs)
             return zeros.index_add(1, self.column, found[..., 0])
-        from groundstate.energy.tree_kernels import summed
+        from groundstate.energy import tree_kernels, tree_packed
 
         out = np.zeros((len(x), outputs), np.float64)
         rows, value = x.detach().contiguous().numpy(), self.value.detach().numpy()
-        arrays, column = self._arrays(), self.column.numpy()
+        packed, column = self._packed(len(x)), self.column.numpy()
+        summed = tree_kernels.summed if packed is None else tree_packed.summed
+        arrays = self._arrays() if packed is None else packed
         _threads(
             lambda lo, hi: summed(rows, lo, hi, *arrays, value, column, out), len(x), self.n_trees
         )

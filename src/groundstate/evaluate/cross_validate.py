@@ -262,6 +262,8 @@ def _folds(
 
 
 def _predictions(models: list[Any], folds: Any, X: Any) -> NDArray[Any] | None:
+    from sklearn.utils import get_tags
+
     n = n_rows(X)
     tested = np.zeros(n, int)
     for _, test in folds:
@@ -269,8 +271,10 @@ def _predictions(models: list[Any], folds: Any, X: Any) -> NDArray[Any] | None:
     if (tested != 1).any() or not hasattr(models[0], "predict"):
         return None
     out: NDArray[Any] | None = None
-    for model, (_, test) in zip(models, folds):
-        said = np.asarray(model.predict(take(X, test)))
+    pairs = get_tags(models[0]).input_tags.pairwise  # columns are the training rows
+    for model, (train, test) in zip(models, folds):
+        asked = take(X, test)
+        said = np.asarray(model.predict(asked[:, train] if pairs else asked))
         if out is None:
             out = np.empty((n, *said.shape[1:]), said.dtype)
         elif said.dtype.kind == "U" and said.dtype.itemsize > out.dtype.itemsize:

@@ -39,13 +39,15 @@ _THREADS = threading.Lock()  # compiled threads serve one fit at a time; others 
 class Stopping:
     """Hold a share of the rows out and stop when it has not improved for some steps.
 
-    ``score`` judges ``(energy, rows, weights)``, high is good; None takes minus the loss.
+    ``score`` judges ``(energy, rows, weights)``, high is good; None takes minus the loss. ``rows``
+    (x, y and their weights) are held-out rows of their own in the place of a share.
     """
 
     share: float | None = 0.1  # None: watch the training rows
     patience: int = 10
     tol: float = 1e-7
     score: Callable[[Any, NDArray[Any], NDArray[Any] | None], float] | None = None
+    rows: tuple[Tensor, Tensor, Tensor] | None = None
 
 
 @solvers.register(
@@ -70,6 +72,7 @@ class HistogramBoosting:
     stopping : early stopping, None for none
     watch : whether to record the training loss of every step
     continued : go on from the trees that the energy has
+    factors : (k,) what gradients of a class count, None for one; rows are counted by their weight
     goss : shares (a, b) of gradient-based one-side sampling: a tree sees the rows of largest
         gradients, a of the weight, and b of it from the others, which count (1 − a)/b times
     backend : ``"torch"`` grows trees where x is, ``"numba"`` on the CPU; ``"auto"`` takes torch on
@@ -85,6 +88,7 @@ class HistogramBoosting:
     watch: bool = False
     continued: bool = False
     goss: tuple[float, float] | None = None
+    factors: tuple[float, ...] | None = None
     backend: Literal["auto", "numba", "torch"] = "auto"
 
     def on_device(self, x: Tensor) -> bool:
@@ -132,15 +136,24 @@ class _Fit:
         self.solver, self.problem, self.key = solver, problem, problem.key
         self.energy: Any = problem.energy
         x, y = problem.resident["x"], problem.resident["y"]
+        weight = None if problem.sample_weight is None else problem.sample_weight.cpu().double()
+        stopping = solver.stopping
+        extra = None if stopping is None else stopping.rows
+        if extra is not None:  # they stand behind the others, without weight in training
+            w = torch.ones(len(x), dtype=torch.float64) if weight is None else weight
+            weight = torch.cat([w, torch.zeros(len(extra[0]), dtype=torch.float64)])
+            x, y = torch.cat([x, extra[0]]), torch.cat([y, extra[1]])
+        self.all_x = x
         self.there = solver.on_device(x)
         self.x = x if self.there else x.cpu().contiguous()
         y = y if self.there else y.cpu()
-        weight = None if problem.sample_weight is None else problem.sample_weight.cpu().double()
         self.y = y.double()[:, 0] if y.is_floating_point() else y
         self.held: NDArray[np.float64] | None = None
         self.train = None if weight is None else weight.numpy()
-        stopping = solver.stopping
-        if stopping is not None and stopping.share is not None:
+        if extra is not None:
+            held = extra[2].cpu().double()
+            self.held = torch.cat([torch.zeros(len(x) - len(held)).double(), held]).numpy()
+        elif stopping is not None and stopping.share is not None:
             target = self.y.cpu().numpy()
             line = WeightLine.of(self.x.cpu().numpy(), target, weights=self.train)
             labels = None if y.is_floating_point() else target
@@ -154,12 +167,22 @@ class _Fit:
         b: Any = self.energy.b
         self.loss = Loss(kind, self.y, len(b), getattr(self.energy, "quantile", 0.5))
         self.trees: list[Tree] = []
+        self.factor: Tensor | None = None
+        if solver.factors is not None:
+            self.factor = torch.tensor(solver.factors, dtype=torch.float64).to(self.y.device)[
+                self.y
+            ]
         self.hash: U64 | None = None
         if solver.goss is not None:
             self.hash = row_hash(self.x.cpu().numpy(), self.y.cpu().numpy())
 
     def _tensor(self, part: NDArray[np.float64] | None) -> Tensor | None:
         return None if part is None else torch.from_numpy(part).to(self.y.device)
+
+    def _loss_weight(self, part: NDArray[np.float64] | None) -> Tensor | None:
+        """What rows count in the loss: their weight times the factor of their class."""
+        w = self._tensor(part)
+        return w if self.factor is None else self.factor if w is None else w * self.factor
 
     def _grower(self, w: Tensor | None, threads: int) -> Any:
         solver = self.solver
@@ -178,13 +201,14 @@ class _Fit:
         done = nodes.n_trees // self.loss.outputs if int(nodes.column[0]) >= 0 else 0
         if solver.continued and done:
             self.trees = [nodes.tree(t) for t in range(nodes.n_trees)]
-            F = self.energy.raw(self.problem.resident["x"]).double().to(self.y.device)
+            F = self.energy.raw(self.all_x).double().to(self.y.device)
         else:
-            done, b = 0, self.loss.start(w)
+            done, b = 0, self.loss.start(self._loss_weight(self.train))
             self.energy.b.copy_(torch.from_numpy(b))
             F = torch.from_numpy(np.tile(b, (len(self.x), 1))).to(self.y.device)
         F = F.T.contiguous().T  # scores of a class stand together
         grower = self._grower(w, threads)
+        w = self._loss_weight(self.train)
         self._judge(F, history, w)
         for step in range(done, solver.max_iter):
             self._step(F, grower, step)
@@ -203,6 +227,8 @@ class _Fit:
 
     def _step(self, F: Tensor, grower: Any, step: int) -> None:
         pairs = self.loss.gradients(F)
+        if self.factor is not None:
+            pairs = [(g * self.factor, h * self.factor) for g, h in pairs]
         live, key = None, None
         if self.solver.goss is not None or self.solver.limits.columns < 1:  # else nothing is drawn
             key = self.key.fold("tree", step)
@@ -250,7 +276,7 @@ class _Fit:
         stopping = self.solver.stopping
         if stopping is None and not self.solver.watch:
             return False
-        held = self._tensor(self.held)
+        held = None if self.held is None else self._loss_weight(self.held)
         if stopping is None or stopping.score is None:
             found: tuple[float | None, ...] = (
                 -self.loss.mean(F, w),
@@ -260,7 +286,7 @@ class _Fit:
             self.energy.nodes.set(self.trees or [_stump(self.loss.outputs)])
             found = tuple(
                 None if part is None else self._scored(part)
-                for part in (np.ones(len(self.x)) if w is None else self.train, self.held)
+                for part in (np.ones(len(self.x)) if self.train is None else self.train, self.held)
             )
         for name, value in zip(("train", "validation"), found):
             if value is not None:

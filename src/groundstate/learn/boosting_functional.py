@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.line import WeightLine
+from groundstate.compute.random import Key
 from groundstate.energy.additive import AdditiveClassEnergy, AdditiveEnergy
 from groundstate.energy.additive_losses import AdditiveLoss
+from groundstate.energy.base import Energy
 from groundstate.energy.tree_nodes import Tree
 from groundstate.learn.base import History, Problem
 from groundstate.learn.boosting_pieces import Base, MemberBase, TreeBase
@@ -22,6 +24,7 @@ from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.registry import solvers
 
+Member = Callable[[Tensor, Tensor, Tensor | None, Key], Energy]
 LineSearch = Literal["leaf", "exact", "none"]
 
 
@@ -53,6 +56,7 @@ class GradientBooster:
     held : share of the weight that is held out for that
     tol : least improvement
     zero : start at F = 0
+    first : fits what F starts from in the place of a constant, ``first(x, y, weight, key) -> Energy``
     continued : go on from what the energy has
     """
 
@@ -65,6 +69,7 @@ class GradientBooster:
     held: float = 0.1
     tol: float = 1e-4
     zero: bool = False
+    first: Member | None = None
     continued: bool = False
 
     def reason_against(self, problem: Problem) -> str | None:
@@ -120,9 +125,16 @@ class _Fit:
         else:
             energy.empty()
             loss: AdditiveLoss = energy.loss
-            b = torch.zeros(outputs) if solver.zero else loss.start(self.y, self.w, k)
+            plain = solver.zero or solver.first is not None
+            b = torch.zeros(outputs) if plain else loss.start(self.y, self.w, k)
             energy.b.copy_(b)
             F = b.double().expand(len(self.x), outputs).clone()
+            if solver.first is not None:
+                with torch.enable_grad():  # it may learn by gradients
+                    y = self.problem.resident["y"]
+                    w = None if bool((self.w == 1).all()) else self.w.to(self.x)
+                    energy.first = solver.first(self.x, y, w, self.key.fold("first"))
+                F = energy.starts(self.x).double().cpu()
         base = solver.base(kept)
         base.begin(self.x, self.w)
         with Monitor(self.problem.callbacks, Run(self.problem, history, solver.n_members)) as m:

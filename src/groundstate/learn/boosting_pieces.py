@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -86,14 +87,31 @@ class TreeBase:
         X = x.cpu().contiguous().numpy()
         zero = np.zeros((len(X), 1))
         self.x = x.cpu().contiguous()
+        self.whole = bool((weight == weight.round()).all())
         self.rows = TreeRows(X, zero, weight.numpy(), self.limits, 0, self.categories)
         self.nodes = TreeNodes().to(x.dtype)
 
     def fit(self, r: Tensor, weight: Tensor, key: Key) -> Piece:
         self.rows.y = r.numpy()[:, None].copy()
-        tree = self.rows.grow(weight.numpy(), key.low)
+        tree = self._counted(weight.numpy()).grow(weight.numpy(), key.low)
         tree = pruned(tree, self.prune) if self.prune > 0 else tree
         return TreePiece(tree, leaves_of(tree, self.x, self.nodes), self.trees)
+
+    def _counted(self, weight: NDArray[np.float64]) -> TreeRows:
+        """The rows, for parts of counts: limits of weight that would be of rows on average."""
+        if not self.whole or bool((weight == np.rint(weight)).all()):
+            return self.rows
+        limits, total = self.limits, float(weight.sum())
+        least = limits.min_leaf / total if limits.min_leaf > 1 else 0.0
+        unit = np.count_nonzero(weight) / total if limits.min_split > 2 else 1.0
+        own = copy(self.rows)
+        own.limits = replace(
+            limits,
+            min_leaf=1.0,
+            min_share=max(limits.min_share, least),
+            min_split=limits.min_split * unit,
+        )
+        return own
 
 
 def leaves_of(tree: Tree, x: Tensor, spare: TreeNodes) -> NDArray[np.int64]:

@@ -68,6 +68,7 @@ class FitMembers:
     repeat_columns : whether columns are drawn with replacement
     out_of_bag : whether to average, for each row, the members that did not see it
     continued : keep the members that the energy has
+    earlier : (n,) weights that those saw, for rows outside the bag; none where they are not known
     threads : members that are fitted at a time
     """
 
@@ -79,6 +80,7 @@ class FitMembers:
     repeat_columns: bool = False
     out_of_bag: bool = False
     continued: bool = False
+    earlier: tuple[F64, ...] = ()
     threads: int = 1
 
     def reason_against(self, problem: Problem) -> str | None:
@@ -147,6 +149,9 @@ class _Fit:
             self.energy.empty()
         bags = history.extra.setdefault("bags", [])
         outside = _Outside(self.energy, self.x) if solver.out_of_bag else None
+        for m, bag in enumerate(solver.earlier[:done]):
+            if outside is not None:
+                outside.add(m, bag == 0)
         rest = range(done, len(solver.members))
         with Monitor(self.problem.callbacks, Run(self.problem, history, len(rest))) as monitor:
             for t, (own, columns, weight) in zip(rest, self._fitted(rest)):

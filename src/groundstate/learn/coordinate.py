@@ -97,15 +97,19 @@ class CoordinateDescent:
                     """Put the weights into the energy where somebody looks at them."""
                     history.objective.append((base + value) / design.W)
                     history.seconds.append(time.perf_counter() - start)
-                    if problem.callbacks:
-                        _write(energy, output, w, design)
+                    _write(energy, output, w, design)
                     return monitor.epoch(history.objective[-1])
 
                 first = energy.W[output].double().cpu().numpy()
                 found = solve_path(
                     design, strengths, tol=self.tol, max_iter=self.max_iter,
-                    positive=self.positive, start=first if first.any() else None, on_round=told,
+                    positive=self.positive, start=first if first.any() else None,
+                    on_round=told if monitor.callbacks else None,
                 )  # fmt: skip
+                if not monitor.callbacks:
+                    history.objective += [(base + v) / design.W for v in found.rounds[0]]
+                    history.seconds += [time.perf_counter() - start] * len(found.rounds[0])
+                    history.n_iter = len(history.objective)
                 _write(energy, output, found.coefs[:, 0], design)
                 gaps.append(float(found.gaps[0]) / design.W)
                 epochs.append(float(found.epochs[0]))

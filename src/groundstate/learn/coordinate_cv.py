@@ -99,8 +99,8 @@ def choose_penalty(
         for i, (ratio, grid) in enumerate(zip(ratios, grids, strict=True)):
             path = solve_path(rest, _strengths(grid, ratio, rest.W), **settings)
             mse[i, :, f] = _errors(X, y, out, held[out], path.coefs, rest)
-    share = np.array([held.sum() for _, held in folds])
-    mean = (mse * share).sum(-1) / share.sum()
+    seen = np.array([held.sum() > 0 for _, held in folds])
+    mean = mse[:, :, seen].mean(-1)
     best = np.unravel_index(int(mean.argmin()), mean.shape)
     ratio_at, alpha_at = int(best[0]), int(best[1])
     ratio = ratios[ratio_at]

@@ -17,6 +17,7 @@ from groundstate.compute.reduce import current
 from groundstate.learn.coordinate_design import ColumnDesign, Design, GramDesign, SparseDesign
 
 CHUNK = 2**22  # numbers of one centred block
+FEW = 2**16  # numbers whose means NumPy takes sooner than torch
 GRAM_COLUMNS = 5000  # beyond it the whole Gram matrix is too large
 COLUMNS_PER_PENALTY = 40  # a path so long pays for the whole Gram matrix
 
@@ -33,6 +34,10 @@ def middle(X: Tensor, Y: Tensor, weight: Tensor | None, intercept: bool) -> tupl
     if not intercept:
         return X.new_zeros(X.shape[1]).double(), Y.new_zeros(Y.shape[1]).double()
     if weight is None:
+        if current().world == 1 and X.numel() <= FEW:
+            means = (v.numpy().mean(0, dtype=np.float64) for v in (X, Y))
+            x, y = map(torch.from_numpy, means)
+            return x, y
         sums = {"x": X.sum(0, dtype=torch.float64), "y": Y.sum(0, dtype=torch.float64)}
         total = torch.tensor(float(len(X)), dtype=torch.float64)
     else:
@@ -100,7 +105,10 @@ class Moments:
             "W": total[-1, -1:], "x": total[:p, -1], "y": total[p:-1, -1],
             "xx": total[:p, :p], "xy": total[:p, p:-1], "yy": total[p:-1, p:-1].diagonal(),
         }  # fmt: skip
-        self.sums = current().sum_dict({n: torch.from_numpy(v.copy()) for n, v in sums.items()})
+        self.sums: dict[str, NDArray[np.float64]] = sums
+        if current().world > 1:
+            shard = {name: torch.from_numpy(v.copy()) for name, v in sums.items()}
+            self.sums = {n: v.numpy() for n, v in current().sum_dict(shard).items()}
 
     def less(self, other: Moments) -> Moments:
         """What is left when some of the rows are taken out."""
@@ -111,7 +119,7 @@ class Moments:
 
     def design(self, output: int, intercept: bool) -> GramDesign:
         """The regression of one output, centred where there is an intercept."""
-        s = {name: value.numpy() for name, value in self.sums.items()}
+        s = self.sums
         W = float(s["W"][0])
         G, q, yy = s["xx"].copy(), s["xy"][:, output].copy(), float(s["yy"][output])
         mean_x, mean_y = self.origin[0].numpy(), float(self.origin[1][output])
@@ -119,12 +127,13 @@ class Moments:
             return GramDesign(W, G, q, yy, np.zeros(len(q)), 0.0)
         dx, dy = s["x"] / W, float(s["y"][output]) / W
         before = G.diagonal().copy()
-        G -= W * np.outer(dx, dx)
-        flat = G.diagonal() <= 1e-13 * before  # constant columns
-        G[flat] = 0.0
-        G[:, flat] = 0.0
+        G -= W * (dx[:, None] * dx)
         q -= W * dx * dy
-        q[flat] = 0.0
+        flat = G.diagonal() <= 1e-13 * before  # constant columns
+        if flat.any():
+            G[flat] = 0.0
+            G[:, flat] = 0.0
+            q[flat] = 0.0
         return GramDesign(W, G, q, max(yy - W * dy * dy, 0.0), mean_x + dx, mean_y + dy)
 
 

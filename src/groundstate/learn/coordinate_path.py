@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from groundstate.learn.coordinate_design import Design
+from groundstate.learn.coordinate_design import Design, GramDesign
+from groundstate.learn.coordinate_gram import ROUNDS, START, gram_path, working_set
 from groundstate.learn.coordinate_kernels import gap_of
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
-START = 10  # columns of the first working set
-ROUNDS = 100
+AT_ONCE = 2**22  # entries of Gram matrices that one compiled call may walk through
 
 
 @dataclass
@@ -34,6 +34,7 @@ class Path:
     epochs : passes over the working set
     objectives : P at the end
     screened : columns proved to be zero
+    rounds : P after every working set, of each pair
     """
 
     coefs: F64
@@ -41,6 +42,7 @@ class Path:
     epochs: I64
     objectives: F64
     screened: list[I64] = field(default_factory=list)
+    rounds: list[list[float]] = field(default_factory=list)
 
 
 def solve_path(
@@ -67,6 +69,8 @@ def solve_path(
     """
     p, many = len(design.q), len(penalties)
     w = np.zeros(p) if start is None else np.array(start, dtype=np.float64)
+    if isinstance(design, GramDesign) and on_round is None:
+        return _compiled(design, w, penalties, tol * design.yy, max_iter, positive)
     design.start(w)
     path = Path(np.empty((p, many)), np.empty(many), np.zeros(many, np.int64), np.empty(many))
     before = np.inf
@@ -75,6 +79,29 @@ def solve_path(
         path.coefs[:, k] = w
         before = lam
     return path
+
+
+def _compiled(
+    design: GramDesign, w: F64, penalties: list[tuple[float, float]], goal: float, max_iter: int,
+    positive: bool,
+) -> Path:  # fmt: skip
+    """The same rounds, of as many pairs in one call as take a moment together."""
+    p, many = len(w), len(penalties)
+    lams, mus = np.array(penalties, dtype=np.float64).reshape(many, 2).T.copy()
+    coefs, gaps = np.empty((many, p)), np.empty(many)
+    epochs, rounds = np.zeros(many, np.int64), np.zeros(many, np.int64)
+    values, dead = np.empty((many, ROUNDS)), np.empty((many, p), np.bool_)
+    step = max(1, AT_ONCE // (100 * p * p + 1))
+    for lo in range(0, many, step):
+        at = slice(lo, lo + step)
+        gram_path(
+            design.G, design.q, design.yy, design.norms, w, lams[at], mus[at],
+            float(lams[lo - 1]) if lo else np.inf, goal, max_iter, positive, coefs[at], gaps[at],
+            epochs[at], values[at], rounds[at], dead[at],
+        )  # fmt: skip
+    told = [row[:n].tolist() for row, n in zip(values, rounds.tolist(), strict=True)]
+    ends = np.array([row[-1] for row in told])
+    return Path(coefs.T, gaps, epochs, ends, [row.nonzero()[0] for row in dead], told)
 
 
 def _solve_one(
@@ -86,11 +113,13 @@ def _solve_one(
     lengths = np.sqrt(design.norms + mu)
     alive = np.flatnonzero(design.norms > 0)
     size, epochs = START, 0
+    path.rounds.append([])
     for _ in range(ROUNDS):
         g, yr, rr = design.correlations(w, alive)
         g = g - mu * w
         primal, gap, s = gap_of(design.yy, yr, rr, g[alive], w, lam, mu, positive)
         path.gaps[k], path.objectives[k], path.epochs[k] = gap, primal, epochs
+        path.rounds[k].append(primal)
         if on_round is not None and on_round(w, primal):
             break
         if gap <= goal or epochs >= max_iter or not len(alive):
@@ -105,28 +134,13 @@ def _solve_one(
             alive = alive[~safe]
             g, yr, rr = design.correlations(w, alive)
             reach = g - mu * w if positive else np.abs(g - mu * w)
-        ws, complete = _working_set(reach, w, alive, lam, before, size)
+        ws, complete = working_set(reach, w, alive, lam, before, size)
         size = max(size, 2 * len(ws))
         inner = 0.3 * goal if complete else max(0.3 * goal, 0.1 * gap)
         epochs += design.descend(w, ws, lam, mu, positive, inner, max_iter - epochs)
     dead = np.ones(p, np.bool_)
     dead[alive] = False
     path.screened.append(np.flatnonzero(dead))
-
-
-def _working_set(
-    reach: F64, w: F64, alive: I64, lam: float, before: float, size: int
-) -> tuple[I64, bool]:
-    """The support and the columns that violate or come near; whether all of those are in it."""
-    support = alive[w[alive] != 0]
-    # sequential strong rule: along a path a column below it is rarely needed
-    bar = max(2 * lam - before, 0.5 * lam) if np.isfinite(before) else lam
-    others = alive[(w[alive] == 0) & (reach[alive] > bar)]
-    room = max(size, 2 * len(support), START) - len(support)
-    if len(others) <= room:
-        return np.sort(np.concatenate([support, others])), True
-    best = others[np.argpartition(-reach[others], room)[:room]]
-    return np.sort(np.concatenate([support, best])), False
 
 
 def alpha_max(design: Design, l1_ratio: float = 1.0, positive: bool = False) -> float:

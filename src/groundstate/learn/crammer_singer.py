@@ -15,7 +15,7 @@ from groundstate.energy.reference import LinearEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.dual_coordinate import BETWEEN, LEAPS, MOST_CELLS, MOST_FREE, ROUNDS
+from groundstate.learn.dual_coordinate import BETWEEN, LEAPS, MOST_CELLS, ROUNDS
 from groundstate.learn.dual_coordinate_kernels import joint_passes, joint_sum
 from groundstate.learn.fit import solver_for
 from groundstate.learn.hinge_rows import (
@@ -32,6 +32,8 @@ from groundstate.learn.penalties import L2
 from groundstate.learn.rules.margin import Margin
 from groundstate.learn.smo_rows import canonical_rows
 from groundstate.registry import solvers
+
+MOST_JOINT = 400  # coefficients of a Newton step: its cube is to stay a matter of milliseconds
 
 
 @solvers.register(
@@ -52,7 +54,7 @@ class CrammerSinger:
 
     Parameters
     ----------
-    max_iter : passes over the rows at most
+    max_iter : passes over the rows and Newton steps at most
     tol : largest violation of the optimality conditions at the end
     """
 
@@ -146,10 +148,11 @@ class _Joint:
             used += int(done)
             if solved:
                 self.converged = not self.free or self._settled(tol)
-            else:
-                for _ in range(LEAPS):
-                    if not self._leap():
-                        break
+                continue
+            for _ in range(min(LEAPS, passes - used)):
+                used += 1  # a leap counts as a pass: where they are many, they are the work
+                if not self._leap():
+                    break
         return used
 
     def _leap(self) -> bool:
@@ -163,7 +166,7 @@ class _Joint:
         free = self.alpha < upper
         at = np.flatnonzero(free.sum(1) > 1)
         count = int(free[at].sum()) - len(at)
-        if not 0 < count <= MOST_FREE or count * self.W.size > MOST_CELLS:
+        if not 0 < count <= MOST_JOINT or count * self.W.size > MOST_CELLS:
             return False
         free, upper, here = free[at], upper[at], self.alpha[at]
         rows = np.full((len(at), len(self.W)), self.scale)

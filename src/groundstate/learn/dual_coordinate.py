@@ -193,7 +193,7 @@ class _Dual:
         """Passes until optimal or used up; how many they were."""
         used = 0
         while used < passes and not self.converged:
-            few = max(BETWEEN, CHEAP // len(self.alpha))
+            few = max(BETWEEN, min(CHEAP // len(self.alpha), 5 * BETWEEN))
             done, solved = self._passes(tol, min(passes - used, few))
             used += done
             if solved:

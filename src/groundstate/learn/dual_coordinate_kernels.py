@@ -24,7 +24,7 @@ def dual_passes(
     size = int(state[0])
     for done in range(1, passes + 1):
         shuffle(place, size, random)
-        top, bottom = -np.inf, np.inf
+        top, bottom = 0.0, 0.0  # of all that is left, which is to vanish and not only to agree
         p = 0
         while p < size:
             q = place[p]

@@ -88,7 +88,9 @@ class EvidenceUpdates:
                 told = alpha * rows.s2
                 gamma = float(np.add.reduce(told / (lam + told)))
                 lam = (gamma + 2 * self.lambda_1) / (float(m @ m) + 2 * self.lambda_2)
-                alpha = (rows.total - gamma + 2 * self.alpha_1) / (sse + 2 * self.alpha_2)
+                # weights of less than one row each may add up to less than the directions they tell
+                left = max(rows.total - gamma, 1e-9 * rows.total)
+                alpha = (left + 2 * self.alpha_1) / (sse + 2 * self.alpha_2)
                 if problem.callbacks:
                     rows.store(energy, alpha, lam)
                 history.objective.append(-scores[-1] / rows.total)

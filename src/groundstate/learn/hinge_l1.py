@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.linalg.lapack import dposv
 from torch import Tensor
 
 from groundstate.energy.reference import LinearEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
+from groundstate.learn.dual_coordinate import BETWEEN, LEAPS, MOST_CELLS, MOST_FREE
 from groundstate.learn.fit import solver_for
 from groundstate.learn.hinge_rows import (
     F64,
@@ -42,7 +44,9 @@ class SquaredHingeL1:
     \lambda\|\theta\|_1`, one problem for each class.
 
     A weight moves to the minimum of its quadratic model plus λ|·|, which is zero on an interval, with
-    a line search; weights at zero that stay there are set aside. Rows may be dense or CSR.
+    a line search; weights at zero that stay there are set aside. Now and then all weights that are
+    not zero take a Newton step together, up to where the first of them would change its sign. Rows
+    may be dense or CSR.
 
     Parameters
     ----------
@@ -130,11 +134,68 @@ class _OneClass:
         self.converged = False
 
     def descend(self, tol: float, passes: int) -> int:
-        done, self.converged = _passes(
-            self.columns, self.t, self.w, self.lam, self.d, self.theta, self.gap, self.place,
-            self.state, tol, passes,
-        )  # fmt: skip
-        return int(done)
+        used = 0
+        while used < passes and not self.converged:
+            done, self.converged = _passes(
+                self.columns, self.t, self.w, self.lam, self.d, self.theta, self.gap, self.place,
+                self.state, tol, min(passes - used, BETWEEN),
+            )  # fmt: skip
+            used += int(done)
+            for _ in range(0 if self.converged else LEAPS):
+                if not self._leap():
+                    break
+        return used
+
+    def _dense(self, some: Any) -> F64:
+        """Some columns ``(n, m)``; the one after the last is the intercept's."""
+        out = np.ones((len(self.t), len(some)))
+        rows = self.columns
+        for k, j in enumerate(some):
+            if j == self.d:
+                continue
+            if len(rows.starts):
+                piece = slice(rows.starts[j], rows.starts[j + 1])
+                out[:, k] = 0.0
+                out[rows.columns[piece], k] = rows.data[piece]
+            else:
+                out[:, k] = rows.x[j]
+        return out
+
+    def _leap(self) -> bool:
+        """A Newton step of the weights that are not zero; False when it gained nothing."""
+        some = np.flatnonzero(self.theta)
+        if not 0 < len(some) <= MOST_FREE or len(some) * len(self.t) > MOST_CELLS:
+            return False
+        x, here = self._dense(some), self.theta[some]
+        sign = self.lam[some] * np.sign(here)
+        live = self.gap > 0
+        g = sign - 2.0 * ((self.w * self.t * self.gap)[live] @ x[live])
+        root = x[live] * np.sqrt(2.0 * self.w[live])[:, None]
+        scale = np.sqrt((root * root).sum(0))
+        if not scale.min() > 0.0:  # a weight without a row that feels it: the passes remove it
+            return False
+        root /= scale
+        H = root.T @ root
+        H.reshape(-1)[:: len(H) + 1] += 1e-10
+        _, move, failed = dposv(H, -g / scale, lower=1)
+        move = move / scale
+        slope = float(g @ move)
+        if failed != 0 or not slope < 0:
+            return False
+        room = np.where(move * here < 0, -here / np.where(move == 0, 1.0, move), np.inf)
+        ahead, value, step = self.t * (x @ move), self.value(), min(1.0, float(room.min()))
+        first = step < 1.0
+        for _ in range(30):
+            theta, gap = self.theta.copy(), self.gap - step * ahead
+            theta[some] = here + step * move
+            if first:
+                theta[some[int(room.argmin())]] = 0.0
+            loss = float(self.w @ np.square(np.maximum(gap, 0.0)))
+            if loss + float(self.lam @ np.abs(theta)) <= value + 1e-4 * step * slope:
+                self.theta[:], self.gap[:] = theta, gap
+                return -slope > 1e-14 * value
+            step, first = 0.5 * step, False
+        return False
 
     def value(self) -> float:
         loss = float(self.w @ np.square(np.maximum(self.gap, 0.0)))

@@ -187,7 +187,7 @@ class ProductSums:
     def _conjugate(self, gradient: F64, ridge: F64) -> F64:
         """Conjugate gradients to a residual that shrinks with the gradient."""
         size = float(np.linalg.norm(gradient))
-        self.first = self.first or size
+        self.first = self.first or size or 1.0
         goal = min(0.1, (size / self.first) ** 0.5) * size
         found, residual = np.zeros_like(gradient), -gradient
         way, square = residual.copy(), float(residual @ residual)

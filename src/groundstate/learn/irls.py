@@ -25,6 +25,7 @@ from groundstate.learn.rules.softmin import SoftMin
 from groundstate.registry import solvers
 
 DEAR = 2**17  # elements of the rows from which Hessians are worth saving
+ROUNDING = 1e-9  # promised fall of the objective below which no step need be found
 MAX_UNKNOWNS = 2000  # beyond this the Hessian costs more than L-BFGS saves
 
 
@@ -87,11 +88,14 @@ class IRLS:
                 if converged is None:  # a callback wants to stop
                     return history
         history.extra["deviance"] = deviance
-        history.stop = "gradient" if history.converged else "max_iter"
+        late = run.epoch >= self.max_iter
+        history.stop = "gradient" if history.converged else "max_iter" if late else "no descent"
         if not history.converged:
+            what = "stopped" if late else "found no further descent"
+            cure = "raise max_iter, scale" if late else "scale"
             warnings.warn(
-                f"IRLS stopped after {self.max_iter} steps before the gradient reached "
-                f"tol={self.tol}; raise max_iter, scale the inputs or strengthen the penalty",
+                f"IRLS {what} after {run.epoch} steps before the gradient reached "
+                f"tol={self.tol}; {cure} the inputs or strengthen the penalty",
                 NotConverged,
                 stacklevel=3,
             )
@@ -120,7 +124,7 @@ class IRLS:
             if monitor.epoch(system.value):
                 return None
             if done:
-                return True
+                return small or system.promised <= ROUNDING * (1 + abs(system.value))
             # Newton converges quadratically: where the next gradient will be small, or where a
             # Hessian costs as much as many gradients, the old factor with its corrections will do
             renew, last = not dear and largest * min(ratio, 1.0) ** 2 > self.tol, largest
@@ -142,21 +146,40 @@ class IRLS:
             start[0] = time.perf_counter()
             if monitor.epoch(value):
                 raise Stop
+            if float(abs(slopes[0]).max()) <= self.tol:
+                raise _Small
+
+        unit = system.units()  # the optimiser sees θ in these, where all curvatures are alike
+        slopes = [np.full(len(unit), np.inf)]  # at the point seen last: a step ends with its own
+
+        def at(u: Array) -> tuple[float, Array]:
+            value, slopes[0] = system.at(u * unit)
+            return value, slopes[0] * unit
 
         options = {
-            "maxiter": self.max_iter, "gtol": self.tol, "ftol": 64 * np.finfo(float).eps,
-            "maxls": 50, "maxcor": 10,
+            "maxiter": self.max_iter, "gtol": self.tol * float(unit.min()),
+            "ftol": 64 * np.finfo(float).eps, "maxls": 50, "maxcor": 10,
         }  # fmt: skip
+        begin = system.theta / unit
         try:
             result = minimize(
-                system.at, system.theta, jac=True, method="L-BFGS-B", callback=each, options=options
+                at, begin, jac=True, method="L-BFGS-B", callback=each, options=options
             )
         except Stop:
             return None
-        system.at(result.x)
+        except _Small:
+            return True
+        _, gradient = at(result.x)
         if not result.nit:
             monitor.epoch(system.value)
-        return bool(result.status != 1)
+        if result.status != 2:
+            return bool(result.status == 0)
+        # no step downhill was found: an optimum only where the gradient promises next to none
+        return float(gradient @ gradient) <= ROUNDING * (1 + abs(system.value))
+
+
+class _Small(Exception):
+    """The gradient is."""
 
 
 def _glm(problem: Problem) -> GLMEnergy:

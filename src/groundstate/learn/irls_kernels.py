@@ -2,7 +2,8 @@ r"""One pass over the rows for a generalised linear model, compiled.
 
 For each row: the loss :math:`d(y, \mu)/2` up to a constant of y, its slope
 :math:`g = -(y-\mu)\mu'/V(\mu)` in the score η, and the curvature h: the observed one where it is
-never negative, else the expected one, :math:`\mu'^2/V(\mu)`.
+never negative, else the expected one, :math:`\mu'^2/V(\mu)`, or where that is far too small for y
+above μ the larger of both.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+
+FARTHEST = 230.0  # scores of the log beyond this give means whose variance overflows
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -71,9 +74,13 @@ def _loss(family: int, parameter: float, y: float, mu: float) -> tuple[float, fl
 
 @_jit
 def _observed(family: int, parameter: float, y: float, mu: float, expected: float) -> float:
-    """The curvature for the log link, where it cannot be negative."""
+    """The curvature for the log link, where it cannot be negative, or the larger of both."""
     if family == 2:
         return y / mu
+    if family == 3 or (family == 6 and parameter > 2.0):
+        # far below y the expected one promises steps of y/μ, which leap over the minimum
+        p = 3.0 if family == 3 else parameter
+        return expected + (p - 1.0) * mu ** (1.0 - p) * max(y - mu, 0.0)
     if family == 5:
         a = parameter
         return mu * (1.0 + a * y) / ((1.0 + a * mu) * (1.0 + a * mu))
@@ -111,6 +118,8 @@ def pointwise(
             g[i] = weight * (mu - y[i])
             h[i] = weight * small / (1.0 + z)
             continue
+        if link == 1 and abs(eta[i]) > FARTHEST:
+            return math.inf
         mu, slope = _mean(link, k, eta[i])
         value, variance = _loss(family, parameter, y[i], mu)
         total += weight * value

@@ -35,6 +35,8 @@ class Rows(Protocol):
 
     def sums(self, g: Array, h: Array | None) -> tuple[Array, Array | None]: ...
 
+    def squares(self) -> Array: ...
+
 
 def over_shards(*sums: Any) -> tuple[Any, ...]:
     """Every sum added over the shards."""
@@ -117,6 +119,14 @@ class DenseRows:
         found: tuple[Array, Array | None] = over_shards(gradient, gram)
         return found
 
+    def squares(self) -> Array:
+        """Summed squares of the columns, over all shards."""
+        total = np.full(self.size, float(len(self.x)))
+        total[: self.x.shape[1]] = sum(
+            np.square(self.block(at)).sum(0) for at in range(0, len(self.x), self.step)
+        )
+        return np.asarray(over_shards(total)[0])
+
 
 class SparseRows:
     """Rows in CSR form; columns are not centred."""
@@ -155,6 +165,11 @@ class SparseRows:
         found: tuple[Array, Array | None] = over_shards(gradient, gram)
         return found
 
+    def squares(self) -> Array:
+        total = np.full(self.size, float(self.x.shape[0]))
+        total[: self.x.shape[1]] = np.asarray(self.x.multiply(self.x).sum(0)).ravel()
+        return np.asarray(over_shards(total)[0])
+
 
 class DeviceRows:
     """Rows on an accelerator: float64 products there, small results here."""
@@ -190,6 +205,11 @@ class DeviceRows:
                 gram[p, p] = h.sum()
         found: tuple[Array, Array | None] = over_shards(gradient, gram)
         return found
+
+    def squares(self) -> Array:
+        total = np.full(self.size, float(len(self.x)))
+        total[: self.x.shape[1]] = self.x.square().sum(0).cpu().numpy()
+        return np.asarray(over_shards(total)[0])
 
 
 def rows_of(x: Tensor, intercept: bool) -> Rows:

@@ -87,6 +87,7 @@ class System:
         self.factor: Any = None
         self.pairs: list[tuple[Array, Array, float]] = []  # moves since the factor was made
         self.last: tuple[Array, Array] | None = None
+        self.promised = math.inf  # by the last step, as its full length saw it
         if cold and rows.intercept:
             self._start_at_the_mean()
         self.eta = self._scores(self.theta)
@@ -141,6 +142,14 @@ class System:
             return math.inf, np.zeros_like(theta)
         return self.value, self.gradient(False)
 
+    def units(self) -> Array:
+        """Of the entries of θ: one over the root of their curvature at the start, about."""
+        mean = float(over_shards(self.h.sum())[0])
+        mean = mean if mean > 0 else 1.0
+        count = float(over_shards(np.float64(len(self.h)))[0])
+        curvature = (self.rows.squares() * mean / count + self.ridge) / self.total
+        return np.asarray(1.0 / np.sqrt(np.where(curvature > 0, curvature, 1.0)))
+
     def gradient(self, curvature: bool) -> Array:
         """∇J; with ``curvature`` the factor of the Hessian is renewed as well."""
         right, gram = self.rows.sums(self.g, self.h if curvature else None)
@@ -170,9 +179,10 @@ class System:
         return move
 
     def step(self, gradient: Array) -> bool:
-        """One damped step along −H⁻¹∇J; False when no descent is left."""
+        """One damped step along −H⁻¹∇J; False when no descent is left or found."""
         move = self._direction(gradient)
         slope = float(move @ gradient)
+        self.promised = abs(slope)
         if not slope < 0:
             return False
         ahead = self.rows.score(move)

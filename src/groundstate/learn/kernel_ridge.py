@@ -3,6 +3,7 @@ r"""Kernel ridge regression: one linear system, and all strengths and folds from
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.energy.kernel_squared import KernelSquaredEnergy
-from groundstate.errors import Unsupported
+from groundstate.errors import Unreliable, Unsupported
 from groundstate.learn.base import History, Penalty, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
@@ -93,10 +94,25 @@ class KernelLeastSquares:
             alpha = penalty.alpha if isinstance(penalty, RidgeNorm) else torch.zeros(1)
             a = ridge_coefficients(K.double(), y.double(), alpha.to(x.device), w)
             energy.set(centers, a)
+            _warn_of_rounding(K, y, a, x.dtype)
             history.n_iter = 1
             history.seconds.append(time.perf_counter() - start)
             monitor.epoch(0.0)
         return history
+
+
+def _warn_of_rounding(K: Tensor, y: Tensor, a: Tensor, dtype: torch.dtype) -> None:
+    r"""Say so where :math:`\sum_ia_ik_i` cancels: what rounding leaves, ε‖a‖ max k, is seen beside y."""
+    left = torch.finfo(dtype).eps * a.norm(dim=0) * K.diagonal().abs().max()  # (m,)
+    size = y.abs().amax(0)
+    if bool((left > 0.01 * size).any()):
+        share = float((left / size.clamp_min(1e-300)).max())
+        warnings.warn(
+            f"rounding alone may move predictions by {share:.1g} of the largest target, because the "
+            "kernel's values are that large beside alpha; scale the inputs or raise alpha",
+            Unreliable,
+            stacklevel=2,
+        )
 
 
 def ridge_coefficients(K: Tensor, Y: Tensor, alpha: Tensor, weight: Tensor | None = None) -> Tensor:

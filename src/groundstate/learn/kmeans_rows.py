@@ -11,8 +11,9 @@ from torch import Tensor
 from groundstate.compute.reduce import current
 from groundstate.errors import DataError
 from groundstate.learn import kmeans_kernels as kernels
-from groundstate.learn.tiles import over_slices, tile_rows
+from groundstate.learn.tiles import one_blas_thread, over_slices, tile_rows
 
+PART = 2**15  # rows whose moments are taken together
 FEW = 2**13  # rows that one compiled call takes care of
 BLOCK = 2**22  # numbers of one table of distances on a GPU
 
@@ -57,8 +58,11 @@ class CentroidRows:
         """Weight, sum and sum of squares ``(d,)`` about ``origin``, over all shards."""
         if self.fast:
             x, w, at = self.rows, self.w, origin.numpy()
+            if len(x) <= PART and current().world == 1:
+                total, one, two = kernels.moments(x, w, at, 0, len(x))
+                return total, torch.from_numpy(one), torch.from_numpy(two)
             parts = list(
-                over_slices(lambda lo, hi: kernels.moments(x, w, at, lo, hi), len(x), 2**15)
+                over_slices(lambda lo, hi: kernels.moments(x, w, at, lo, hi), len(x), PART)
             )
             weight, first, square = (torch.as_tensor(np.sum(p, axis=0)) for p in zip(*parts))
         else:
@@ -95,11 +99,13 @@ class CentroidRows:
         mu, n, sums, moved = (t.numpy() for t in (self.mu, self.n, self.sums, self.shift))
         values, done = np.empty(max_iter), 0
         while True:
-            count, changed, square, compared, empty = kernels.lloyd(
-                self.rows, self.w, self.origin.numpy(), mu, self.label.numpy(), self.upper,
-                self.lower, n, sums, moved, self.spread, self.total, threshold,
-                float((d + 4) * np.finfo(self.rows.dtype).eps), tile_rows(k * d), values[done:],
-            )  # fmt: skip
+            with one_blas_thread():  # its many small products
+                count, changed, square, compared, empty = kernels.lloyd(
+                    self.rows, self.w, self.origin.numpy(), mu, self.label.numpy(), self.upper,
+                    self.lower, n, sums, moved, self.spread, self.total, threshold,
+                    float((d + 4) * np.finfo(self.rows.dtype).eps), tile_rows(k * d),
+                    values[done:],
+                )  # fmt: skip
             self.compared += compared
             done += count
             if empty:

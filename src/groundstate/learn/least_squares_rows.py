@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import nnls
 from scipy.sparse.linalg import LinearOperator, cg, lsmr
 from torch import Tensor
 
 from groundstate.compute.reduce import current
-from groundstate.learn.least_squares_sums import is_sparse, scipy_rows
+from groundstate.learn.least_squares_sums import NEAR, is_sparse, scipy_rows
 
 BLOCK = 2**22  # numbers of a block that is reduced to its triangle
 
@@ -83,6 +84,8 @@ class Rows:
 
     def dual(self, strength: Tensor) -> Tensor | None:
         """Through the Gram matrix of the rows, ``(n, n)``; None where it has no factor."""
+        if self.x.device.type == "cpu" and current().world == 1:
+            return self._dual_here(strength)
         x, y = self.block()
         x, y = current().gather(x), current().gather(y)
         gram = x @ x.T
@@ -98,6 +101,37 @@ class Rows:
             if columns is y:
                 break
         return torch.cat(out, 1)
+
+    def _dual_here(self, strength: Tensor) -> Tensor | None:
+        """The same with NumPy, whose product with its own transpose computes half."""
+        x, y, mean, gram = self._products()
+        out = []
+        for j, value in enumerate(strength.expand(y.shape[1]).tolist()):
+            shifted = gram.copy()
+            shifted.reshape(-1)[:: len(x) + 1] += value
+            factor, failed = dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)
+            if failed:
+                return None
+            columns = y if bool((strength == value).all()) else y[:, j : j + 1]
+            dual = dpotrs(factor, columns, lower=1)[0]
+            W = x.T @ dual
+            out.append(W if mean is None else W - mean[:, None] * dual.sum(0))
+            if columns is y:
+                break
+        return torch.from_numpy(np.hstack(out))
+
+    def _products(self) -> tuple[Any, Any, Any, Any]:
+        """Rows, centred targets, what is still to be taken off the rows, and the Gram matrix."""
+        if self.w is None and not is_sparse(self.x) and self.x.dtype == torch.float64:
+            x, mean = self.x.numpy(), self.mean_x.numpy()
+            y = self.y.double().numpy() - self.mean_y.numpy()
+            gram, along, size = x @ x.T, x @ mean, float(mean @ mean)
+            gram -= along[:, None]
+            gram -= along - size
+            if len(x) * size <= NEAR * float(gram.trace()):
+                return x, y, mean, gram  # zero is near the mean: no digits were lost
+        x, y = (v.numpy() for v in self.block())
+        return x, y, None, x @ x.T
 
     def positive(self, strength: Tensor) -> Tensor:
         """No weight below zero: active sets, one output after the other."""

@@ -20,7 +20,7 @@ from groundstate.errors import DataError
 from groundstate.learn.tiles import SLICE, over_slices
 
 SAMPLE = 1024  # rows whose mean is the origin
-NEAR = 4.0  # squared distance of zero and mean, in variances, up to which zero is the origin
+NEAR = 16.0  # squared distance of zero and mean, in variances, up to which zero is the origin
 FAR = 100.0  # squared distance of origin and mean, in variances, from which the pass is repeated
 NARROW = 256  # columns up to which slices run in threads, each with its own product
 
@@ -142,10 +142,13 @@ def _dense(x: Any, y: Any, w: Any, intercept: bool) -> RegressionSums:
     ox, oy = np.zeros(p), np.zeros(y.shape[1])
     if intercept:
         step = 1 if n <= SLICE else max(1, n // SAMPLE)
-        ox = x[::step].mean(0, dtype=np.float64)
+        some = x if step == 1 else x[::step].astype(np.float64)
+        ox = some.mean(0, dtype=np.float64)
         oy = y[::step].mean(0, dtype=np.float64)
-        if step > 1 and bool((ox * ox <= NEAR * x[::step].var(0, dtype=np.float64)).all()):
-            ox = np.zeros(p)  # zero is near enough: nothing to subtract
+        if step > 1:
+            square = np.einsum("ij,ij->j", some, some) / len(some)
+            if bool((ox * ox <= NEAR * (square - ox * ox)).all()):
+                ox = np.zeros(p)  # zero is near enough: nothing to subtract
     sums = _centred(_products(x, y, w, ox, oy), p, ox, oy, intercept)
     if intercept and _far(sums, ox, oy):  # the sample, or the plain mean, was not near the mean
         ox, oy = sums.mean_x, sums.mean_y

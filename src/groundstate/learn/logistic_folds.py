@@ -30,7 +30,7 @@ from groundstate.learn.base import History, Penalty, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.logistic_large import _factor, _solved
 from groundstate.learn.logistic_population import UNKNOWNS, Population
-from groundstate.learn.logistic_rows import CELLS, SoftmaxRows
+from groundstate.learn.logistic_rows import CELLS, SoftmaxRows, far_means
 from groundstate.learn.newton import Newton
 from groundstate.learn.penalties import L2
 from groundstate.learn.rules.softmin import SoftMin
@@ -89,8 +89,18 @@ def fold_paths(
     >>> found.theta[0, 0, 0].round(6).tolist()
     [0.452875, -0.226438]
     """
+    far = None
+    if intercept and x.layout != torch.sparse_csr:
+        far = far_means(x, weights.mean(0))
+    if far is not None:
+        x = x.double() - far
     with for_rows(x):
-        return _paths(_Folds(x, y, weights, classes, intercept, tol), strengths, tol, max_iter)
+        folds = _Folds(x, y, weights, classes, intercept, tol)
+        folds.rows.shift = None  # of what is left of the means
+        found = _paths(folds, strengths, tol, max_iter)
+    if far is not None:
+        found.theta[..., -1] -= found.theta[..., :-1] @ far.numpy()
+    return found
 
 
 def _paths(folds: _Folds, strengths: F64, tol: float, max_iter: int) -> FoldPaths:

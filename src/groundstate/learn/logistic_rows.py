@@ -26,6 +26,7 @@ from groundstate.learn.penalties import L2, plain_l2
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.tiles import over_slices
 
+FAR = 10.0  # means this many spreads from 0 make the intercept and the weights hard to tell apart
 CELLS = 2**18  # numbers of a slice of rows: it stays in the cache between its two products
 
 
@@ -41,11 +42,39 @@ def reason_against_softmax(problem: Problem) -> str | None:
     return None
 
 
+def far_means(x: Any, w: Any) -> Any:
+    """Means ``(p,)`` of columns that lie far from 0, zeros for the others; None where none does.
+
+    From some of the rows: any point among them serves as the origin, where the intercept belongs.
+    """
+    every, reduce = max(1, len(x) // 512), current()
+    some, own = x[::every], None if w is None else w[::every]
+    if (
+        isinstance(some, Tensor) and some.device.type == "cpu"
+    ):  # NumPy is quicker where rows are few
+        some, own = some.numpy(), None if own is None else np.asarray(own)
+    if own is not None:
+        some = some[own > 0]
+    some = some.double() if isinstance(some, Tensor) else some.astype(np.float64, copy=False)
+    total, square, count = some.sum(0), (some * some).sum(0), float(len(some))
+    if reduce.world > 1:
+        both = torch.stack([torch.as_tensor(total), torch.as_tensor(square)])
+        both = reduce.sum(torch.cat([both, both.new_full((2, 1), count)], 1))
+        total, square, count = both[0, :-1], both[1, :-1], float(both[0, -1])
+    mean = total / max(count, 1.0)
+    spread = square / max(count, 1.0) - mean * mean
+    far = mean * mean > FAR**2 * (spread + abs(spread)) / 2
+    if not bool(far.any()):
+        return None
+    return torch.as_tensor(mean) * torch.as_tensor(far)
+
+
 class SoftmaxRows:
     """Weighted sums over the rows of one problem, on all shards, float64.
 
-    θ is ``(R, D)``: R = 1 for two classes, D has the intercept last. Arrays are NumPy's on the CPU
-    and torch's elsewhere.
+    θ is ``(R, D)``: R = 1 for two classes, D has the intercept last. Columns far from 0 are seen from
+    their means, so that θ's intercept is the score there. Arrays are NumPy's on the CPU and torch's
+    elsewhere.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -79,6 +108,8 @@ class SoftmaxRows:
             self.ridge = self.ridge.to(x.device)
         if self.intercept:
             self.ridge[-1] = 0.0
+        shift = far_means(self.x, self.w) if self.intercept and not self.sparse else None
+        self.shift = None if shift is None else self._array(shift)  # (p,)
 
     @staticmethod
     def takes(problem: Problem) -> bool:
@@ -95,7 +126,9 @@ class SoftmaxRows:
         """θ of the energy as it is."""
         theta = self.energy.W.detach().double()
         if self.energy.b is not None:
-            theta = torch.cat([theta, self.energy.b.detach().double()[:, None]], 1)
+            b = self.energy.b.detach().double()
+            b = b if self.shift is None else b + theta @ torch.as_tensor(self.shift)
+            theta = torch.cat([theta, b[:, None]], 1)
         return self._array(theta[1:] - theta[:1] if self.binary else theta - theta.mean(0))
 
     @torch.no_grad()
@@ -106,7 +139,8 @@ class SoftmaxRows:
             values = torch.cat([-values / 2, values / 2])
         self.energy.W.copy_(values[:, : self.p])
         if self.energy.b is not None:
-            self.energy.b.copy_(values[:, -1])
+            moved = 0.0 if self.shift is None else values[:, :-1] @ torch.as_tensor(self.shift)
+            self.energy.b.copy_(values[:, -1] - moved)
 
     # --- sums ----------------------------------------------------------------------------
 
@@ -115,8 +149,15 @@ class SoftmaxRows:
         W = theta[:, : self.p]
         s = (x @ W.T).T if self.sparse else W @ x.T
         if self.intercept:
-            s = s + theta[:, self.p :]
+            b = theta[:, self.p :]
+            s = s + (b if self.shift is None else b - (W @ self.shift)[:, None])
         return s
+
+    def _from_shift(self, sums: Any) -> Any:
+        """Sums over rows times ``[x, 1]``, ``(R, D)``, as if the columns began at their means."""
+        if self.shift is not None:
+            sums[:, : self.p] -= sums[:, self.p, None] * self.shift
+        return sums
 
     def residual(self, s: Any, y: Any) -> tuple[Any, Any]:
         """Loss of each row ``(n,)`` and p − 1_y ``(R, n)`` from scores, which are overwritten."""
@@ -153,7 +194,7 @@ class SoftmaxRows:
             if self.intercept:
                 out[:, self.p] = residual.sum(1)
             out[:, -1] = loss.sum()
-            return out
+            return self._from_shift(out)
 
         if self.sparse or not self.on_host or self.n * d <= CELLS:
             total = part(0, self.n)
@@ -175,6 +216,7 @@ class SoftmaxRows:
             return kept_sample
         x = self.x[::every]
         x = x.toarray() if self.sparse else x
+        x = x if self.shift is None else x - self.shift
         if self.intercept:
             ones = self.xp.ones((len(x), 1)) if self.on_host else x.new_ones((len(x), 1))
             x = self.xp.concatenate([x, ones], 1)
@@ -237,6 +279,11 @@ class SoftmaxRows:
         if self.intercept:
             out[-1, : self.p] = out[: self.p, -1] = rows.sum(0)
             out[-1, -1] = len(x) if self.w is None else self.w.sum()
+            if self.shift is not None:
+                m, cross, many = self.shift, out[-1, : self.p] + 0.0, float(out[-1, -1])
+                both = cross[:, None] * m
+                out[: self.p, : self.p] += many * m[:, None] * m - both - both.T
+                out[-1, : self.p] = out[: self.p, -1] = cross - many * m
         out = self._over_shards(out) / self.classes
         out.reshape(-1)[:: len(out) + 1] += self.ridge
         return out / self.total
@@ -273,6 +320,7 @@ class SoftmaxRows:
         out[:, : self.p] = (self.xt @ v.T).T if self.sparse else v @ self.x
         if self.intercept:
             out[:, self.p] = v.sum(1)
+        out = self._from_shift(out)
         return (self._over_shards(out) + move * self.ridge) / self.total
 
     def separates(self, theta: Any) -> bool:
@@ -291,4 +339,4 @@ class SoftmaxRows:
         return float(current().sum(behind)) == 0.0
 
 
-__all__ = ["SoftmaxRows", "reason_against_softmax"]
+__all__ = ["SoftmaxRows", "far_means", "reason_against_softmax"]

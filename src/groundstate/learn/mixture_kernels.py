@@ -5,7 +5,8 @@ The log density of every component is linear in features φ(y) of a row, and so 
 .. math:: \log\pi_z N(y; z) = \theta_z^\top\varphi(y),\qquad
           S_z = \sum_i w_i\,r_{iz}\,\varphi(y_i),\qquad \varphi = (y_iy_j)_{i\le j},\,y,\,1,
 
-so a pass is two matrix products per tile, which never leaves the cache.
+so a pass is two matrix products per tile, which never leaves the cache. Components so narrow that the
+digits of θ would not do are measured from the differences :math:`x - \mu_z` themselves.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _LOG2E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
 _ROUND = 6755399441055744.0  # 1.5·2^52: adding it leaves the nearest integer in the low bits
 _LOWEST = -708.0
+_NOTHING = 1e-290  # the share of a row so far away that its exponential was cut at e⁻⁷⁰⁸
 _C = tuple(1.0 / float(np.prod(np.arange(1.0, i + 1.0))) for i in range(14))  # Taylor, |r| ≤ ln2/2
 
 
@@ -104,18 +106,62 @@ def _soften(r: Any, top: Any, total: Any, buffer: Any) -> None:
 
 
 @_jit
-def em_pass(
-    x: Any, w: Any, origin: Any, turn: Any, theta: Any, kind: int, tile: int, lo: int, hi: int
-) -> Any:
-    r"""Statistics ``(F, k)``, :math:`\sum w\log p` and :math:`\sum w` of rows lo..hi.
+def _narrow_logs(x: Any, start: int, mu: Any, U: Any, constant: float, gap: Any, out: Any) -> None:
+    """out ← constant − ½‖Uᵀ(x − μ)‖² of the rows of a tile; U ``(d, d)``, or ``(1, d)`` if diagonal."""
+    n, d = gap.shape
+    for i in range(n):
+        for j in range(d):
+            gap[i, j] = x[start + i, j] - mu[j]
+    if len(U) == d:
+        white = np.dot(gap, U)
+        for i in range(n):
+            s = 0.0
+            for j in range(d):
+                s += white[i, j] * white[i, j]
+            out[i] = constant - 0.5 * s
+    else:
+        for i in range(n):
+            s = 0.0
+            for j in range(d):
+                s += (gap[i, j] * U[0, j]) ** 2
+            out[i] = constant - 0.5 * s
 
-    ``y = turn (x - origin)``, θ is ``(k, F)``, ``w`` of length zero stands for ones. Rows are
-    columns of a tile, so every loop runs along memory.
+
+@_jit
+def _narrow_sums(share: Any, gap: Any, first: Any, second: Any) -> None:
+    """Weighted sums ``(d,)`` and products ``(d, d)``, or squares ``(1, d)``, of differences."""
+    n, d = gap.shape
+    scaled = np.empty((n, d))
+    for i in range(n):
+        r = share[i] if share[i] > _NOTHING else 0.0
+        for j in range(d):
+            scaled[i, j] = r * gap[i, j]
+            first[j] += scaled[i, j]
+    if len(second) == d:
+        second += np.dot(scaled.T, gap)
+    else:
+        for i in range(n):
+            for j in range(d):
+                second[0, j] += scaled[i, j] * gap[i, j]
+
+
+@_jit
+def em_pass(
+    x: Any, w: Any, origin: Any, turn: Any, theta: Any, kind: int, narrow: Any, mu: Any, U: Any,
+    constant: Any, tile: int, lo: int, hi: int,
+) -> Any:  # fmt: skip
+    r"""Statistics ``(F, k)``, :math:`\sum w\log p` and :math:`\sum w` of rows lo..hi, and sums of
+    differences for the components listed as ``narrow``.
+
+    ``y = turn (x - origin)``, θ is ``(k, F)``, ``w`` of length zero stands for ones. ``mu`` ``(s, d)``,
+    ``U`` and ``constant`` are of the narrow ones. Rows are columns of a tile, so every loop runs along
+    memory.
     """
     d, k, f = x.shape[1], theta.shape[0], theta.shape[1]
     part, sums = np.empty((f, k)), np.zeros((f, k))
     buffer = np.empty(tile * k)
     value, weight = 0.0, 0.0
+    first, second = np.zeros(mu.shape), np.zeros(U.shape)
     n = 0
     for start in range(lo, hi, tile):
         if n != min(tile, hi - start):  # the first tile and the last
@@ -123,6 +169,7 @@ def em_pass(
             diff, y, phi = np.empty((n, d)), np.empty((d, n)), np.empty((f, n))
             r, share = np.empty((k, n)), np.empty((n, k))
             top, total = np.empty(n), np.empty(n)
+            gap = np.empty((len(narrow), n, d))
         for i in range(n):
             for j in range(d):
                 diff[i, j] = x[start + i, j] - origin[j]
@@ -134,8 +181,10 @@ def em_pass(
             np.dot(turn, diff.T, y)
         _features(y, phi, kind)
         np.dot(theta, phi, r)
+        for a in range(len(narrow)):
+            _narrow_logs(x, start, mu[a], U[a], constant[a], gap[a], r[narrow[a]])
         _soften(r, top, total, buffer)
-        if kind == LINEAR:
+        if kind == LINEAR and len(narrow) == 0:
             for j in range(d):
                 for i in range(n):
                     top[i] -= 0.5 * y[j, i] * y[j, i]
@@ -147,11 +196,13 @@ def em_pass(
         for i in range(n):
             for z in range(k):
                 share[i, z] = r[z, i] * total[i]
+        for a in range(len(narrow)):
+            _narrow_sums(share[:, narrow[a]], gap[a], first[a], second[a])
         np.dot(phi, share, part)
         for a in range(f):
             for z in range(k):
                 sums[a, z] += part[a, z]
-    return sums, value, weight
+    return sums, first, second, value, weight
 
 
 @_jit

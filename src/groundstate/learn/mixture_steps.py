@@ -6,7 +6,8 @@ In :math:`y = A(x - o)`, whitened by the covariance of all rows, a component is
 .. math:: \theta_z = \bigl(-\tfrac12P_z,\ P_zm_z,\ \log\pi_z + \log|U_z| - \tfrac d2\log2\pi
           - \tfrac12m_z^\top P_zm_z\bigr),\quad P_z = A^{-\top}U_zU_z^\top A^{-1},\ m_z = A(\mu_z - o).
 
-Rounding costs about :math:`\epsilon\max_i\|y_i\|^2\max_z\|P_z\|` of a log density.
+Rounding costs about :math:`\epsilon\max_i\|y_i\|^2\|P_z\|` of a log density. Components for which that
+is too much are measured from the differences :math:`x - \mu_z` themselves.
 """
 
 from __future__ import annotations
@@ -120,20 +121,21 @@ class GaussianM(MStep):
             log_det = np.log(np.abs(np.diagonal(U, axis1=-2, axis2=-1))).sum(-1)
         logits = logits - logits.max()
         constant = logits - np.log(np.exp(logits).sum()) + log_det - 0.5 * d * math.log(2 * math.pi)
+        self.constant = constant
         if self.kind == LINEAR:
             m = mu @ U
-            self.size = float(np.square(self.back.T @ U).sum())
+            self.sizes = np.full(k, np.square(self.back.T @ U).sum())
             linear = np.concatenate([m, (constant - 0.5 * np.square(m).sum(1))[:, None]], 1)
             return linear, np.ascontiguousarray(U.T)
         m = mu @ self.turn.T
         if self.kind == DIAGONAL:
             P = np.square(U * np.diagonal(self.back))  # (k, d)
-            self.size = float(P.max())
+            self.sizes = P.max(1)
             quadratic, pull = -0.5 * P, P * m
         else:
             V = self.back.T @ U
             P = V @ V.transpose(0, 2, 1)  # (k, d, d)
-            self.size = math.sqrt(np.square(P).sum((1, 2)).max())
+            self.sizes = np.trace(P, axis1=1, axis2=2)
             pull = (P @ m[:, :, None])[:, :, 0]
             quadratic = self.halves * P.reshape(k, -1)[:, self.pairs]
         constant = constant - 0.5 * (pull * m).sum(1)
@@ -147,7 +149,19 @@ class GaussianM(MStep):
         if self.able and T == 1:
             with one_blas_thread():
                 self.theta, self.matrix = self._theta()
-            self.fast = EPS * self.radius * self.size <= DIGITS
+            self.narrow = np.flatnonzero(~(EPS * self.radius * self.sizes <= DIGITS))
+            self.fast = True
+
+    def _narrow_parts(self) -> tuple[Any, F64, F64, F64]:
+        """Which components are narrow, and their means ``(s, d)``, U ``(s, d or 1, d)``, constants."""
+        mu, U = _wide(self.mixture.mu), _wide(self.mixture.U)
+        k, d = mu.shape
+        if self.kind == DIAGONAL:
+            U = np.broadcast_to(np.abs(U).reshape(k, 1, -1), (k, 1, d))
+        else:
+            U = np.broadcast_to(np.triu(U), (k, d, d))
+        at = self.narrow
+        return at, mu[at], np.ascontiguousarray(U[at]), self.constant[at]
 
     @torch.no_grad()
     def add(self, batch: Batch, weight: Tensor | None) -> None:
@@ -163,10 +177,18 @@ class GaussianM(MStep):
         theta, turn, origin = self.theta, self.matrix, self.origin
         tile = tile_rows(theta.size)
         S, J, total = np.zeros(theta.T.shape), 0.0, 0.0
-        for sums, value, mass in self._sliced(em_pass, x, w, origin, turn, theta, self.kind, tile):
+        parts = self._narrow_parts()
+        first, second = np.zeros(parts[1].shape), np.zeros(parts[2].shape)
+        for sums, one, two, value, mass in self._sliced(
+            em_pass, x, w, origin, turn, theta, self.kind, *parts, tile
+        ):
             S += sums
+            first, second = first + one, second + two
             J, total = J - value, total + mass
         self._sum("S", torch.from_numpy(S))
+        if len(self.narrow):
+            self._sum("x", torch.from_numpy(first))
+            self._sum("xx", torch.from_numpy(second))
         self._sum("J", torch.tensor([J, total], dtype=torch.float64))
 
     def _sum(self, name: str, value: Tensor) -> None:
@@ -218,7 +240,11 @@ class GaussianM(MStep):
         k, d = self.mixture.mu.shape
         n = S[-1] + TINY
         first = S[-1 - d : -1].T / n[:, None]  # (k, d), in the coordinates of y
-        if self.kind == LINEAR:
+        if self.kind == LINEAR and len(self.narrow):
+            mean, second, step = self._narrow_moments(n)
+            cov = (second.sum(0) - (n[:, None] * step).T @ step) / n.sum()
+            mean = mean - self.origin
+        elif self.kind == LINEAR:
             U = np.triu(_wide(self.mixture.U))
             mean = solve_triangular(U, first.T, trans=1).T
             cov = (self.scatter - (n[:, None] * mean).T @ mean) / n.sum()
@@ -234,9 +260,23 @@ class GaussianM(MStep):
             cov = second.reshape(k, d, d) - first[:, :, None] * first[:, None]
             cov = self.back @ cov @ self.back.T
             cov = 0.5 * (cov + cov.transpose(0, 2, 1))
-        moments = S[-1], mean + self.origin, cov
-        count, centre, spread = map(torch.from_numpy, moments)
+        mean = mean + self.origin
+        if len(self.narrow) and self.kind != LINEAR:
+            at = self.narrow
+            mean[at], second, step = self._narrow_moments(n[at])
+            scaled = second / n[at, None, None]
+            if self.kind == FULL:
+                cov[at] = scaled - step[:, :, None] * step[:, None]
+            else:
+                variance = np.maximum(scaled[:, 0] - np.square(step), 0)
+                cov[at] = variance.mean(1) if cov.ndim == 1 else variance
+        count, centre, spread = map(torch.from_numpy, (S[-1], mean, cov))
         return count, centre, spread
+
+    def _narrow_moments(self, n: F64) -> tuple[F64, F64, F64]:
+        """Means, sums of products about the means of before, and how far the means moved."""
+        step = self.sums["x"].numpy() / n[:, None]
+        return _wide(self.mixture.mu)[self.narrow] + step, self.sums["xx"].numpy(), step
 
 
 @cache

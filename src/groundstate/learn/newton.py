@@ -29,7 +29,7 @@ from groundstate.learn.logistic_large import (
     metric_newton,
     sampled_newton,
 )
-from groundstate.learn.logistic_rows import SoftmaxRows, reason_against_softmax
+from groundstate.learn.logistic_rows import SoftmaxRows, far_means, reason_against_softmax
 from groundstate.learn.penalties import L2, plain_l2
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.registry import solvers
@@ -199,8 +199,11 @@ class _Softmax:
         self.array: Any = (lambda t: t.detach().numpy()) if on_host else (lambda t: t.detach())
         x, y = problem.resident["x"].double(), problem.resident["y"]
         self.intercept = energy.b is not None
-        self.x = self.array(functional.pad(x, (0, 1), value=1.0) if self.intercept else x)  # (N, D)
         w = problem.sample_weight
+        far = far_means(x, w) if self.intercept else None
+        x = x if far is None else x - far
+        self.shift = None if far is None else functional.pad(far, (0, 1))  # (D,)
+        self.x = self.array(functional.pad(x, (0, 1), value=1.0) if self.intercept else x)  # (N, D)
         self.w = None if w is None else self.array(w.double())[:, None]  # (N, 1)
         self.total = problem.total_weight
         self.classes = energy.W.shape[0]
@@ -219,6 +222,8 @@ class _Softmax:
         theta = energy.W.double()
         if energy.b is not None:
             theta = torch.cat([theta, energy.b.double()[:, None]], 1)
+            if self.shift is not None:
+                theta[:, -1] += theta @ self.shift
         theta = theta[1:] - theta[:1] if self.binary else theta - theta.mean(0)
         self.theta, self.ridge = self.array(theta), self.array(ridge)  # (R, D), (D,)
         self.ridges = self.array(ridge.repeat(len(theta)))  # (RD,)
@@ -231,7 +236,8 @@ class _Softmax:
             theta = torch.cat([-theta / 2, theta / 2])
         self.energy.W.copy_(theta[:, :-1] if self.intercept else theta)
         if self.energy.b is not None:
-            self.energy.b.copy_(theta[:, -1])
+            moved = 0.0 if self.shift is None else theta @ self.shift
+            self.energy.b.copy_(theta[:, -1] - moved)
 
     def separates(self) -> bool:
         """Whether every row of positive weight has its own class strictly ahead."""
@@ -325,8 +331,9 @@ class _Softmax:
             theta, score = self.theta + step * move, self.score + step * ahead
             value = self.objective(score, theta)
             if value <= self.value + 1e-4 * step * slope:
+                moved = value < self.value  # else what is left is below rounding
                 self.theta, self.score, self.value = theta, score, value
-                return True
+                return moved
             step *= 0.5
         return False
 

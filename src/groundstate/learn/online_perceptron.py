@@ -18,8 +18,6 @@ from groundstate.learn.fit import solver_for
 from groundstate.learn.hinge_rows import (
     F64,
     Rows,
-    add_row,
-    dot_row,
     jit,
     matrix_of,
     rows_of,
@@ -192,8 +190,15 @@ def _score(rows: Any, i: int, theta: Any, intercept: bool, score: Any) -> int:
     d = theta.shape[1] - 1
     winner = 0
     for k in range(len(theta)):
-        score[k] = dot_row(rows, i, theta[k]) + (theta[k, d] if intercept else 0.0)
-        if score[k] > score[winner]:
+        total = theta[k, d] if intercept else 0.0
+        if len(rows.starts) > 0:
+            for at in range(rows.starts[i], rows.starts[i + 1]):
+                total += rows.data[at] * theta[k, rows.columns[at]]
+        else:
+            for j in range(d):
+                total += rows.x[i, j] * theta[k, j]
+        score[k] = total
+        if total > score[winner]:
             winner = k
     return winner
 
@@ -209,9 +214,15 @@ def _wrong(rows: Any, y: Any, w: Any, theta: Any, intercept: bool) -> float:
 
 @jit
 def _push(rows: Any, i: int, k: int, by: float, theta: Any, intercept: bool) -> None:
-    add_row(rows, i, by, theta[k])
+    d = theta.shape[1] - 1
+    if len(rows.starts) > 0:
+        for at in range(rows.starts[i], rows.starts[i + 1]):
+            theta[k, rows.columns[at]] += by * rows.data[at]
+    else:
+        for j in range(d):
+            theta[k, j] += by * rows.x[i, j]
     if intercept:
-        theta[k, theta.shape[1] - 1] += by
+        theta[k, d] += by
 
 
 @jit

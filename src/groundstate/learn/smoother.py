@@ -83,13 +83,16 @@ def bandwidth(
     x, values = x[at].double(), values[at].double()
     geometry, total, weighted = Geometry(x), float(w.sum()), w[:, None] * values
 
+    # the search stops at a slope that is small beside one: errors are in units of the values
+    unit = float((w @ (values - w @ values / total).square()).sum().div(total).sqrt()) or 1.0
+
     def loss(t: Tensor) -> Tensor:
         K = kernel.of(geometry, t)
         own = K.diagonal()[:, None]
         found = K @ weighted - own * values
         if normalize:
             found = found / safe(K @ w - own[:, 0])[:, None]
-        return (w @ (found - values).square().sum(1)) / total
+        return (w @ ((found - values) / unit).square().sum(1)) / total
 
     def value(theta: F64) -> float:
         with torch.no_grad():
@@ -104,7 +107,7 @@ def bandwidth(
     bounds, theta = kernel.bounds, kernel.theta
     start = min((np.clip(theta + s, *bounds.T) for s in STARTS), key=value)
     best = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds)
-    return kernel.clone_with_theta(best.x), float(best.fun)
+    return kernel.clone_with_theta(best.x), float(best.fun) * unit**2
 
 
 def distinct_rows(x: Tensor, y: Tensor | None, weight: Tensor | None) -> tuple[I64, F64]:

@@ -71,25 +71,37 @@ def _uniforms(seed: Any, b: Any, u: Any) -> None:
         u[half + i] = np.float32(np.int32((w >> _S8) & _LOW24)) * _UNIT + _HALF
 
 
-def _fill_blocks(logits: F32, seed: Any, out: Any) -> None:
-    """Views of a block have plain indices, so loops vectorise."""
-    for b in prange((len(out) + _BLOCK - 1) // _BLOCK):
-        first = b * _BLOCK
-        a, bits = logits[first : first + _BLOCK], out[first : first + _BLOCK]
-        u = np.empty(_BLOCK, np.float32)
-        _uniforms(seed, b, u)
-        for i in range(len(bits)):
-            bits[i] = _bit(a[i], u[i])
-
-
 _OPTIONS: Any = {"cache": True, "nogil": True, "fastmath": {"contract", "nnan", "nsz"}}
-_ONE_THREAD = njit(**_OPTIONS)(_fill_blocks)
-_ALL_THREADS = njit(parallel=True, **_OPTIONS)(_fill_blocks)
+
+
+@njit(inline="always", **_OPTIONS)
+def _fill_block(logits: F32, seed: Any, b: Any, out: Any) -> None:
+    """Views of a block have plain indices, so loops vectorise."""
+    first = b * _BLOCK
+    a, bits = logits[first : first + _BLOCK], out[first : first + _BLOCK]
+    u = np.empty(_BLOCK, np.float32)
+    _uniforms(seed, b, u)
+    for i in range(len(bits)):
+        bits[i] = _bit(a[i], u[i])
+
+
+# two functions, not one compiled twice: those would share an entry of numba's cache
+@njit(**_OPTIONS)
+def fill_alone(logits: F32, seed: Any, out: Any) -> None:
+    """`fill_bits` on the thread that asks."""
+    for b in range((len(out) + _BLOCK - 1) // _BLOCK):
+        _fill_block(logits, seed, b, out)
+
+
+@njit(parallel=True, **_OPTIONS)
+def _fill_together(logits: F32, seed: Any, out: Any) -> None:
+    for b in prange((len(out) + _BLOCK - 1) // _BLOCK):
+        _fill_block(logits, seed, b, out)
 
 
 def fill_bits(logits: F32, seed: int, out: Any) -> None:
     """out ← u < σ(logits), flat arrays; the numbers u follow from the seed, a 64-bit word, alone."""
-    run = _ONE_THREAD if out.size <= _FEW else _ALL_THREADS
+    run = fill_alone if out.size <= _FEW else _fill_together
     run(logits, _U(seed), out)
 
 
@@ -108,4 +120,4 @@ def draw_bits(logits: Tensor, n: int, generator: torch.Generator) -> Tensor:
     return out
 
 
-__all__ = ["draw_bits", "fill_bits"]
+__all__ = ["draw_bits", "fill_alone", "fill_bits"]

@@ -19,8 +19,9 @@ import torch
 from numba import njit, prange
 from torch import Tensor
 
-from groundstate.math.bits import _BLOCK, _bit, _exp, _uniforms, fill_bits
+from groundstate.math.bits import _BLOCK, _bit, _exp, _uniforms, fill_alone, fill_bits
 
+FEW = 2**18  # multiply-adds of a product that no library shares among threads
 MANY = 2**25  # multiply-adds from which rounded products pay
 ROWS = 256  # and rows: what is computed of W alone is shared by them
 _REACH = 0.25  # largest half-width: beyond it too many bits are summed again
@@ -159,6 +160,17 @@ def _plain(x: Tensor, W: Tensor, c: Tensor, seed: int) -> Tensor:
     return out
 
 
+@njit(cache=True, nogil=True)
+def _sweep(x: Any, W: Any, b: Any, c: Any, high: Any, low: Any, out: Any) -> None:
+    """A whole sweep on the thread that asks."""
+    z = np.dot(x, W)
+    z += c
+    fill_alone(z.reshape(-1), high, z.reshape(-1))
+    back = np.dot(z, W.T)
+    back += b
+    fill_alone(back.reshape(-1), low, out.reshape(-1))
+
+
 @torch.no_grad()
 def gibbs_sweep(x: Tensor, W: Tensor, b: Tensor, c: Tensor, seeds: tuple[int, int]) -> Tensor:
     r"""One sweep of Gibbs sampling, :math:`z \sim \sigma(x^\top W + c)`, then
@@ -182,6 +194,11 @@ def gibbs_sweep(x: Tensor, W: Tensor, b: Tensor, c: Tensor, seeds: tuple[int, in
     W, b, c, x = W.detach(), b.detach(), c.detach(), x.contiguous()
     (n, d), l = x.shape, len(c)
     high, low = seeds
+    if n * d * l <= FEW:
+        out = np.empty((n, d), np.bool_)
+        words = np.uint64(high), np.uint64(low)
+        _sweep(x.numpy(), W.contiguous().numpy(), b.numpy(), c.numpy(), *words, out)
+        return torch.from_numpy(out)
     if n * d * l < MANY or n < ROWS or not rounds_fast():
         return _plain(_plain(x, W, c, high), W.T, b, low) > 0
     W, turned = W.contiguous(), W.T.contiguous()

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.errors import Unsupported
+from groundstate.math.dissimilarities import TABLES
 
 POWERS = {"euclidean": 2.0, "l2": 2.0, "manhattan": 1.0, "cityblock": 1.0, "l1": 1.0,
-          "chebyshev": math.inf}  # fmt: skip
-METRICS = ("minkowski", *POWERS, "cosine", "mahalanobis")
+          "chebyshev": math.inf, "infinity": math.inf}  # fmt: skip
+METRICS = ("minkowski", *POWERS, "cosine", "mahalanobis", "precomputed", *TABLES)
 CELLS = 2**22  # numbers of one block of distances
 
 
@@ -74,15 +75,25 @@ def smallest(
             distance = torch.tensor(table, dtype=torch.float64, device=x.device)
         else:
             distance = pairwise(part, rows.double(), p)
-        value, index = distance.sort(dim=1, stable=True)
-        out.append(value[:, :k])
-        found.append(index[:, :k])
+        value, index = lowest(distance, k)
+        out.append(value)
+        found.append(index)
     return torch.cat(out), torch.cat(found)
+
+
+def lowest(distance: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k smallest of each row of a table and where they stand, ties to the lower index.
+
+    >>> lowest(torch.tensor([[2.0, 1.0, 1.0]]), 2)[1].tolist()
+    [[1, 2]]
+    """
+    value, index = distance.sort(dim=1, stable=True)
+    return value[:, :k], index[:, :k]
 
 
 def unit_rows(x: Tensor) -> Tensor:
     """Rows brought to length one; rows of zeros stay."""
-    length = x.norm(dim=1, keepdim=True)
+    length = x.norm(dim=-1, keepdim=True)
     return x / torch.where(length > 0, length, 1.0)
 
 
@@ -99,6 +110,7 @@ __all__ = [
     "METRICS",
     "check_metric",
     "inverse_root",
+    "lowest",
     "pairwise",
     "power_of",
     "smallest",

@@ -48,7 +48,8 @@ class Members:
         self._shared = {
             name: value
             for name, value in first.__dict__.items()
-            if name in ("n_features_in_", "feature_names_in_", "_flat_target", "classes_")
+            if name
+            in ("n_features_in_", "feature_names_in_", "_flat_target", "_column_target", "classes_")
         }
         keys: dict[bytes, int] = {}
         self.of = np.array([keys.setdefault(row.tobytes(), len(keys)) for row in weights])

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.compute.random import Key
+from groundstate.compute.thread_policy import answering
 from groundstate.infer import minimise, posterior
 from groundstate.infer import sample as draw
 from groundstate.models.arrays import Home, unwrap
@@ -46,7 +47,7 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
         if len(classes) < 2 and not self._single_class:
             raise ValueError(
                 f"{type(self).__name__} needs at least 2 classes in y, got one class: "
-                f"{classes[0]!r}"
+                f"{classes.tolist()[0]!r}"
             )
         return index.astype(np.int64), {"classes_": classes}
 
@@ -71,7 +72,7 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
     def predict(self, X: Any) -> Any:
         """Labels of lowest energy, ``(n_samples,)``."""
         x, home = self._rows(X)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             best = self._class_table(x).argmin(1)
         return home.give(self.classes_[best.cpu().numpy()])
 
@@ -82,13 +83,13 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
     def energies(self, X: Any) -> Any:
         """Energies of all classes, ``(n_samples, n_classes)``; the lowest is predicted."""
         x, home = self._rows(X)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             return home.give(self._class_table(x))
 
     def decision_function(self, X: Any) -> Any:
         """Scores −e, ``(n_samples, n_classes)``; for two classes their difference, ``(n_samples,)``."""
         x, home = self._rows(X)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             score = -self._class_table(x)
         return home.give(score[:, 1] - score[:, 0] if score.shape[1] == 2 else score)
 
@@ -112,13 +113,13 @@ class ProbabilisticClassifier(EnergyClassifier):
     def predict_proba(self, X: Any) -> Any:
         """Class probabilities, ``(n_samples, n_classes)``."""
         x, home = self._rows(X)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             return home.give(torch.softmax(-self._class_table(x), 1))
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of the class probabilities, ``(n_samples, n_classes)``."""
         x, home = self._rows(X)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             return home.give(torch.log_softmax(-self._class_table(x), 1))
 
 
@@ -151,8 +152,9 @@ class EnergyRegressor(RegressorMixin, EnergyEstimator):
     def predict(self, X: Any) -> Any:
         """Values of lowest energy, ``(n_samples,)`` or ``(n_samples, n_targets)``."""
         x, home = self._rows(X)
-        with torch.no_grad():
-            y = minimise(self.energy_, "y", {"x": x})["y"]
+        argmin = self.energy_.ability("argmin", "y")  # its energy is not asked for
+        with answering(self.energy_, x):
+            y = minimise(self.energy_, "y", {"x": x})["y"] if argmin is None else argmin(x=x)
         return home.give(y[:, 0] if self._flat_target else y)
 
     def _decoded(self, name: str, values: Tensor, home: Home) -> Any:
@@ -167,7 +169,7 @@ class EnergyClusterer(ClusterMixin, EnergyEstimator):
     def predict(self, X: Any) -> Any:
         """Index of the cluster of lowest energy, ``(n_samples,)``."""
         x, home = self._rows(X)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             return home.give(self.energy_.table("z", x=x).argmin(1))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -181,7 +183,7 @@ class EnergyTransformer(SklearnTransformerMixin, EnergyEstimator):
     def transform(self, X: Any) -> Any:
         """Codes, ``(n_samples, n_components)``."""
         x, home = self._rows(X)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             return home.give(posterior(self.energy_, "z", {"x": x}).mean)
 
 
@@ -209,7 +211,7 @@ class DensityMixin:
     def score_samples(self, X: Any) -> Any:
         """Log density of each row, ``(n_samples,)``."""
         x, home = self._rows(X)
-        with torch.no_grad():
+        with answering(self.energy_, x):
             return home.give(self._log_density(x))
 
     @available_if(_can_sample)

@@ -42,8 +42,8 @@ def cd(seed: int = 0, *, quick: bool = False) -> Result:
     kernel's matrix P, and its bias falls like the second eigenvalue, :math:`.2^k`, below 1e-4 at
     k = 5. On the 14 pictures of 3 × 3 bars and stripes :math:`\log Z` is still a sum, so the exact
     log-likelihood can be watched while sampled gradients learn: CD-1 stops short, more steps help,
-    and ``PersistentCD``, whose one step goes on from where the last left off, does as well as the
-    exact gradient at the price of CD-1.
+    and ``PersistentCD``, whose one step goes on from where the last left off, loses less than half,
+    mostly a quarter or less, of what CD-1 loses against the exact gradient, at the price of CD-1.
     """
     key = Key.of(seed)
     ks = range(1, 9)
@@ -69,8 +69,8 @@ def cd(seed: int = 0, *, quick: bool = False) -> Result:
                     last["PCD"] - last["CD-1"], 0.0),
         Claim.above("bars and stripes: log-likelihood, CD-5 less CD-1",
                     last["CD-5"] - last["CD-1"], 0.0),
-        Claim.at_least("bars and stripes: log-likelihood, PCD less the exact gradient",
-                       last["PCD"] - last["exact"], -0.05),
+        Claim.at_most("bars and stripes: what PCD loses against the exact gradient, over CD-1's loss",
+                      (last["exact"] - last["PCD"]) / (last["exact"] - last["CD-1"]), 0.5),
         Claim.below("bars and stripes: best log-likelihood, never above −log 14",
                     max(last.values()), -math.log(14)),
     ]  # fmt: skip

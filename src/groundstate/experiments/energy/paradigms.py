@@ -97,7 +97,8 @@ def paradigms(seed: int = 0, *, quick: bool = False) -> Result:
         Claim.at_most("free z, codes: gap to ridge regression",
                       numbers["largest gap to a ridge code"], 1e-10),
         Claim.at_most("free z, search: gap to the closed form",
-                      numbers["largest gap of searched and exact codes"], 1e-8),
+                      # a search that compares energies resolves z to about √(ε e / curvature)
+                      numbers["largest gap of searched and exact codes"], 1e-7),
         Claim.at_most("free x: gap to the centroid",
                       numbers["largest gap of a synthesised x to its centroid"], 1e-6),
     ]  # fmt: skip

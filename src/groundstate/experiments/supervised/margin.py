@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
@@ -20,12 +21,35 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CS = tuple(10.0**k for k in range(9))
+TABLES = 8
 CENTRES = [[-1.5, -1.0], [1.5, 1.0]]
 
 
 def distance(w: F64, b: float, X: F64, t: F64) -> float:
     """Signed distance of the worst row from the plane."""
     return float((t * (X @ w + b)).min() / np.linalg.norm(w))
+
+
+def separable(key: Key) -> tuple[F64, NDArray[np.int64], F64]:
+    """80 rows in two classes with a gap between them, whose means mislead; labels as 0/1 and ±1."""
+    rng = key.numpy()
+    y = np.arange(80) % 2
+    t = np.where(y == 1, 1.0, -1.0)
+    across = t * rng.uniform(0.5, 4.0, 80)
+    return np.column_stack([across, 0.9 * across + rng.uniform(-2, 2, 80)]), y, t
+
+
+def turning(X: F64, y: NDArray[np.int64], t: F64, w: F64) -> list[tuple[float, float, float]]:
+    """Of logistic regression at every C: cosine with the widest margin's direction, norm, distance."""
+    seen = []
+    for C in CS:
+        # at the optimum the two parts of the gradient are of size ‖w‖/(80 C): tol goes below them
+        model = LogisticRegression(C=C, tol=1e-4 / C, max_iter=1000).fit(X, y)
+        v = model.coef_[0]
+        size = float(np.linalg.norm(v))
+        cosine = float(v @ w / size / np.linalg.norm(w))
+        seen.append((cosine, size, distance(v, float(model.intercept_[0]), X, t)))
+    return seen
 
 
 @experiment("SUP-X-margin", theme="supervised", title="Only support vectors matter")
@@ -36,14 +60,12 @@ def margin(seed: int = 0, *, quick: bool = False) -> Result:
     weights grow and turn towards the widest margin.
 
     80 separable points; the machine once more without the others; logistic regression with C from
-    1 to 1e8. A soft margin on overlapping clouds marks slack below and above 1.
+    1 to 1e8 on these and on seven other draws, since a draw whose direction is right by chance at
+    C = 1 can only turn away before it comes back. A soft margin on overlapping clouds marks slack
+    below and above 1.
     """
     key = Key.of(seed)
-    rng = key.fold("data").numpy()
-    y = np.arange(80) % 2
-    t = np.where(y == 1, 1.0, -1.0)
-    across = t * rng.uniform(0.5, 4.0, 80)
-    X = np.column_stack([across, 0.9 * across + rng.uniform(-2, 2, 80)])  # the means mislead
+    X, y, t = separable(key.fold("data"))
     hard = SVC(kernel="linear", C=np.inf, tol=1e-10).fit(X, y)
     kept = hard.support_
     again = SVC(kernel="linear", C=np.inf, tol=1e-10).fit(X[kept], y[kept])
@@ -51,13 +73,12 @@ def margin(seed: int = 0, *, quick: bool = False) -> Result:
                       np.abs(hard.intercept_ - again.intercept_).max()))  # fmt: skip
     w = hard.coef_[0]
     widest = distance(w, float(hard.intercept_[0]), X, t)
-    cosines, norms, others = [], [], {}
-    for C in CS:
-        model = LogisticRegression(C=C, tol=1e-8, max_iter=1000).fit(X, y)
-        v = model.coef_[0]
-        cosines.append(float(v @ w / np.linalg.norm(v) / np.linalg.norm(w)))
-        norms.append(float(np.linalg.norm(v)))
-        others[f"logistic, C = {C:g}"] = distance(v, float(model.intercept_[0]), X, t)
+    paths = [turning(X, y, t, w)]
+    for i in range(1, TABLES):
+        rows = separable(key.fold("data", i))
+        paths.append(turning(*rows, SVC(kernel="linear", C=np.inf).fit(*rows[:2]).coef_[0]))
+    cosines, norms, near = np.moveaxis(np.array(paths), 2, 0)  # (tables, C) each
+    others = {f"logistic, C = {C:g}": float(d) for C, d in zip(CS, near[0])}
     for name, rival in (
         ("perceptron", Perceptron()),
         ("discriminant", LinearDiscriminantAnalysis()),
@@ -74,12 +95,14 @@ def margin(seed: int = 0, *, quick: bool = False) -> Result:
         Claim.at_most("refit on them: largest change of w and b", moved, 1e-6),
         Claim.close("smallest distance against 1/‖w‖", widest, float(hard.margin_[0]), tol=1e-6),
         Claim.at_least("smallest distance less the best of the others", widest - max(others.values()), 0.0),
-        Claim.at_least("cosine of the logistic direction at C = 1e8", cosines[-1], 0.99),
-        Claim.above("its rise from C = 1", cosines[-1] - cosines[0], 0.0),
+        Claim.at_least("cosine of the logistic direction at C = 1e8, worst of 8 tables",
+                       cosines[:, -1].min(), 0.99),
+        Claim.above("its rise from C = 1, mean of 8 tables",
+                    (cosines[:, -1] - cosines[:, 0]).mean(), 0.0),
         Claim.equal("‖w‖ grows with C", bool(np.all(np.diff(norms) > 0)), True),
     ]  # fmt: skip
     numbers = {"support": len(kept), "change": moved, "distance": widest, "others": others,
-               "cosine": cosines, "norm": norms}  # fmt: skip
+               "cosine": cosines.tolist(), "norm": norms.tolist()}  # fmt: skip
 
     def draw(figure: Figure) -> None:
         left, middle, right = figure.subplots(1, 3)
@@ -99,10 +122,11 @@ def margin(seed: int = 0, *, quick: bool = False) -> Result:
         for ax in (left, middle):
             ax.set(xticks=[], yticks=[], aspect="equal")
             ax.legend(loc="lower right", fontsize=6)
-        right.semilogx(CS, cosines, "o-", color=COLOURS[0], markersize=3)
+        right.semilogx(CS, cosines[1:].T, color=COLOURS[0], linewidth=0.6, alpha=0.4)
+        right.semilogx(CS, cosines[0], "o-", color=COLOURS[0], markersize=3)
         right.set(title="logistic direction against the margin's", xlabel="C", ylabel="cosine")
         twin = right.twinx()
-        twin.loglog(CS, norms, "s--", color=COLOURS[1], markersize=3)
+        twin.loglog(CS, norms[0], "s--", color=COLOURS[1], markersize=3)
         twin.set_ylabel("‖w‖ (dashed)")
 
     return Result(claims, numbers, draw, size=(12.0, 3.8))

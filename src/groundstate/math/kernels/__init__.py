@@ -2,6 +2,7 @@
 
 from groundstate.math.kernels.algebra import Power, Product, Sum
 from groundstate.math.kernels.base import Kernel
+from groundstate.math.kernels.foreign import Foreign
 from groundstate.math.kernels.geometry import Geometry
 from groundstate.math.kernels.objects import OnObjects
 from groundstate.math.kernels.products import DotProduct, Linear, Polynomial, Sigmoid
@@ -22,6 +23,7 @@ __all__ = [
     "BagOfWords",
     "Constant",
     "DotProduct",
+    "Foreign",
     "Function",
     "Geometry",
     "Kernel",

@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
@@ -30,6 +31,7 @@ class CategoricalNB(DiscreteNB, CategoryInputs):
     Features hold the numbers of the categories, 0 to :math:`C_j - 1`, or words: text, and columns of
     a frame that are no numbers. A missing value (NaN, None) is a term that is left out, so
     :math:`n_y` counts the rows that have the feature; so is a word that was not seen in fitting.
+    Further rows given to ``partial_fit`` may bring further categories.
 
     Parameters
     ----------
@@ -108,9 +110,9 @@ class CategoricalNB(DiscreteNB, CategoryInputs):
         if not hasattr(self, "n_categories_") or not hasattr(self, "energy_"):
             return codes
         sizes = codes.new_tensor(self.n_categories_)
-        beyond = ((codes >= sizes) | (x <= -1)).any(0).nonzero()
-        if len(beyond):
-            j = int(beyond[0])
+        beyond = (codes >= sizes) | (x <= -1)
+        if bool(beyond.any()):
+            j = int(beyond.any(0).nonzero()[0])
             raise DataError(
                 f"feature {j} holds category {int(codes[:, j].max())}, but only 0 to "
                 f"{int(sizes[j]) - 1} are known; raise min_categories when fitting"
@@ -153,9 +155,41 @@ class CategoricalNB(DiscreteNB, CategoryInputs):
         }
 
     def _words(self, X: Any, first: bool) -> Any:
-        if first:
-            self._levels = {}
-        return self._coded(self._table(X), learn=first)
+        table = self._table(X)
+        if not first:
+            before, self._levels = self._levels, {}
+            self._coded(table, learn=True)
+            found, self._levels = self._levels, dict(before)
+            for j in before.keys() & found.keys():
+                if before[j].dtype.kind == found[j].dtype.kind:
+                    self._levels[j] = np.union1d(before[j], found[j])
+            return self._coded(table, learn=False)
+        self._levels = {}
+        return self._coded(table, learn=True)
+
+    def _make_room(self, X: Any) -> None:
+        known: Any = self.n_categories_
+        words = [len(self._levels.get(j, ())) for j in range(len(known))]
+        top = np.fmax.reduce(X, axis=0, initial=-1.0).astype(known.dtype) + 1
+        sizes = np.maximum(np.maximum(known, words), top)
+        place = [  # where the categories that were there stand now
+            np.searchsorted(self._levels[j], self.categories_[j]) if j in self._levels
+            else np.arange(n) for j, n in enumerate(known)
+        ]  # fmt: skip
+        if (sizes == known).all() and all((at == np.arange(len(at))).all() for at in place):
+            return
+        old = np.split(self.statistics_["x"].numpy(), np.cumsum(known)[:-1], axis=1)
+        new = [np.zeros((len(self.classes_), n)) for n in sizes]
+        for counts, grown, at in zip(old, new, place, strict=True):
+            grown[:, at] = counts[:, : len(at)]
+        x = torch.from_numpy(np.concatenate(new, axis=1))
+        self.statistics_ = {**self.statistics_, "x": x}
+        self.n_categories_ = sizes
+        energy: Any = self.energy_
+        grown_energy = CategoricalClassEnergy(
+            len(self.classes_), sizes.tolist(), energy.alpha, self._prior()
+        )
+        self.energy_ = grown_energy.to(*energy.placement())
 
     def _decoded(self, name: str, values: Tensor, home: Home) -> Any:
         if name != "x" or not self._levels:

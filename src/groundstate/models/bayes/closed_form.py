@@ -75,7 +75,7 @@ class ClosedFormClassifier(ProbabilisticClassifier):
         sample_weight : (n_samples,), optional
         """
         self._validate_params()
-        first = _check_partial_fit_first_call(self, classes)
+        first = _check_partial_fit_first_call(self, classes) or not hasattr(self, "energy_")
         X, y = self._words(unwrap(X)[0], first), unwrap(y)[0]
         X_, y_ = validate_data(
             self, X, y, reset=first, dtype=[np.float64, np.float32], order="C",
@@ -84,10 +84,15 @@ class ClosedFormClassifier(ProbabilisticClassifier):
         )  # fmt: skip
         if first:
             self.classes_ = np.unique(np.asarray(classes))
+        if not first and sample_weight is not None and not np.any(unwrap(sample_weight)[0]):
+            return self  # rows that count for nothing
         weight = self._checked_weight(sample_weight, X_)
         encoded = self._encoded("y", np.asarray(y_)).astype(np.int64)
         device = resolve_device(getattr(self, "device", None))
-        x, yt = self._features(tensor(self._non_negative(X_), device)), tensor(encoded, device)
+        X_ = self._non_negative(X_)
+        if not first:
+            self._make_room(X_)
+        x, yt = self._features(tensor(X_, device)), tensor(encoded, device)
         wt = None if weight is None else tensor(weight, device)
         if first:
             energy = self._energy(x, yt, wt)
@@ -109,8 +114,11 @@ class ClosedFormClassifier(ProbabilisticClassifier):
         return self
 
     def _words(self, X: Any, first: bool) -> Any:
-        """Further rows with numbers for words; the first rows say which words there are."""
+        """Further rows with numbers for words."""
         return X
+
+    def _make_room(self, X: Any) -> None:
+        """Let the energy and its sums grow where further rows ask for it."""
 
     def _non_negative(self, X: Any) -> Any:
         """Rows, refused where the model cannot have such values."""

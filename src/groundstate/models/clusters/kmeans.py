@@ -20,7 +20,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.reference import CentroidEnergy
 from groundstate.learn import Lloyd, Naive
 from groundstate.learn.kmeans_rows import nearest
-from groundstate.models.arrays import tensor, unwrap
+from groundstate.models.arrays import plain_rows, tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.extras import VerboseMixin
 from groundstate.models.roles import EnergyClusterer
@@ -149,7 +149,9 @@ class KMeans(
             return init
 
         def checked(values: Any) -> Tensor:
-            array = check_array(unwrap(values)[0], dtype=np.float64, order="C", input_name="init")
+            array = unwrap(values)[0]
+            if not plain_rows(array) or array.dtype != np.float64:
+                array = check_array(array, dtype=np.float64, order="C", input_name="init")
             if array.shape != (self.n_clusters, X.shape[1]):
                 raise ValueError(
                     f"init must hold one row per cluster, ({self.n_clusters}, {X.shape[1]}), got "

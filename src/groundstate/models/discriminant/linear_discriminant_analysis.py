@@ -9,18 +9,19 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
 
 from groundstate.energy.discriminant import GaussianClassEnergy
 from groundstate.errors import Unsupported
-from groundstate.models.bayes.closed_form import ClosedFormClassifier
+from groundstate.models.base import Plan
+from groundstate.models.discriminant.estimated import EstimatedCovariance
 from groundstate.registry import models
 
 
 @models.register(family="discriminant", task="classification", role="classifier")
 class LinearDiscriminantAnalysis(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClosedFormClassifier
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, EstimatedCovariance
 ):
     r"""Classes are Gaussians that share one covariance; energies differ by linear functions of x.
 
@@ -47,6 +48,8 @@ class LinearDiscriminantAnalysis(
         Keep ``covariance_`` with solver "svd" too.
     tol : float, default=1e-4
         Relative standard deviation below which a direction has no variance.
+    covariance_estimator : object with ``fit`` and ``covariance_``, default=None
+        Finds the covariance of each class, in place of ``shrinkage`` (not with "svd").
     device : str or torch.device, default=None
         Where to compute; None is the CPU.
     callbacks : sequence, default=None
@@ -82,6 +85,7 @@ class LinearDiscriminantAnalysis(
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "store_covariance": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "covariance_estimator": [HasMethods("fit"), None],
         "device": "no_validation",  # type: ignore[dict-item]
         "callbacks": "no_validation",  # type: ignore[dict-item]
     }
@@ -94,6 +98,7 @@ class LinearDiscriminantAnalysis(
         n_components: int | None = None,
         store_covariance: bool = False,
         tol: float = 1e-4,
+        covariance_estimator: Any = None,
         *,
         device: Any = None,
         callbacks: Any = None,
@@ -104,13 +109,17 @@ class LinearDiscriminantAnalysis(
         self.n_components = n_components
         self.store_covariance = store_covariance
         self.tol = tol
+        self.covariance_estimator = covariance_estimator
         self.device = device
         self.callbacks = callbacks
 
+    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
+        if len(X) == len(self.classes_):
+            raise ValueError("The number of samples must be more than the number of classes.")
+        return super()._build(X, y, weight)
+
     def _energy(self, x: Tensor, y: Tensor, weight: Tensor | None) -> GaussianClassEnergy:
         k, d = len(self.classes_), x.shape[1]
-        if len(x) == k:
-            raise ValueError("The number of samples must be more than the number of classes.")
         if self.solver == "svd" and self.shrinkage is not None:
             raise Unsupported("shrinkage needs solver='lsqr' or 'eigen'; solver='svd' has none")
         most = min(k - 1, d)
@@ -121,12 +130,10 @@ class LinearDiscriminantAnalysis(
             )
         prior = proportions(self.priors, k)
         energy = GaussianClassEnergy(
-            k, d, "tied", shrinkage=self.shrinkage, tol=self.tol, prior=prior, dtype=x.dtype
-        ).to(x.device, x.dtype)
+            k, d, "tied", shrinkage=self.shrinkage, tol=self.tol, prior=prior,
+            by_prior=self.solver != "svd", dtype=x.dtype,
+        ).to(x.device, x.dtype)  # fmt: skip
         energy.centre(x, y, weight)
-        if prior is not None and self.solver != "svd":
-            n = energy.sums_of(x[:, :1], y, weight)["n"]
-            energy.balance.copy_(n.new_tensor(prior) / n * n.sum())
         return energy
 
     def _attributes(self, energy: Any, sums: dict[str, Tensor]) -> dict[str, Any]:
@@ -163,6 +170,14 @@ class LinearDiscriminantAnalysis(
     def _class_table(self, x: Tensor) -> Tensor:
         energies: Tensor = self.energy_.linear_energies(x)  # type: ignore[operator]
         return energies
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores :math:`Wx + b`, ``(n_samples, n_classes)``; ``(n_samples,)`` for two classes."""
+        if len(getattr(self, "classes_", ())) <= 2:
+            return super().decision_function(X)
+        x, home = self._rows(X)
+        W, b = (x.new_tensor(v) for v in (self.coef_, self.intercept_))
+        return home.give(torch.nn.functional.linear(x, W, b))
 
     def transform(self, X: Any) -> Any:
         """Rows in the directions that separate the classes, ``(n_samples, n_components)``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -9,19 +10,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
 
 from groundstate.energy.discriminant import GaussianClassEnergy
 from groundstate.energy.discriminant_moments import RankDeficient
 from groundstate.errors import Unsupported
-from groundstate.models.bayes.closed_form import ClosedFormClassifier
+from groundstate.models.arrays import Home
+from groundstate.models.base import Plan
+from groundstate.models.discriminant.estimated import EstimatedCovariance
 from groundstate.models.discriminant.linear_discriminant_analysis import proportions
 from groundstate.registry import models
 
 
 @models.register(family="discriminant", task="classification", role="classifier")
-class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
+class QuadraticDiscriminantAnalysis(EstimatedCovariance):
     r"""Classes are Gaussians, each with a covariance of its own.
 
     .. math::
@@ -43,6 +46,8 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
     tol : float, default=1e-4
         Relative standard deviation below which a direction counts as one without variance, which
         is refused.
+    covariance_estimator : object with ``fit`` and ``covariance_``, default=None
+        Finds the covariance of each class, in place of ``shrinkage`` (not with "svd").
     device : str or torch.device, default=None
         Where to compute; None is the CPU.
     callbacks : sequence, default=None
@@ -68,6 +73,8 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
     [[0.999665, 0.000335]]
     """
 
+    _lacking: int  # the class without a covariance yet, after partial_fit
+    _store_private: ClassVar[tuple[str, ...]] = ("_lacking",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [StrOptions({"svd", "eigen"})],
         "shrinkage": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both"), None],
@@ -75,6 +82,7 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
         "reg_param": [Interval(Real, 0, 1, closed="both")],
         "store_covariance": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "covariance_estimator": [HasMethods("fit"), None],
         "device": "no_validation",  # type: ignore[dict-item]
         "callbacks": "no_validation",  # type: ignore[dict-item]
     }
@@ -88,6 +96,7 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
         reg_param: float = 0.0,
         store_covariance: bool = False,
         tol: float = 1e-4,
+        covariance_estimator: Any = None,
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
@@ -97,8 +106,11 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
         self.reg_param = reg_param
         self.store_covariance = store_covariance
         self.tol = tol
+        self.covariance_estimator = covariance_estimator
         self.device = device
         self.callbacks = callbacks
+
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"sample_weight": None}
 
     def fit(self, X: Any, y: Any = None, **weights: Any) -> Self:  # type: ignore[override]
         """Learn from rows ``X``, labels ``y`` and, by keyword, ``sample_weight``.
@@ -112,6 +124,7 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
         return super().fit(X, y, weights.get("sample_weight"))
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        self.__dict__.pop("_lacking", None)
         try:
             return super()._fit(X, y, sample_weight)
         except RankDeficient as error:
@@ -125,14 +138,39 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
             k, x.shape[1], "full", shrinkage=self.shrinkage, tol=self.tol,
             reg_param=self.reg_param, prior=proportions(self.priors, k), dtype=x.dtype,
         ).to(x.device, x.dtype)  # fmt: skip
-        n = energy.centre(x, y, weight).tolist()
+        energy.centre(x, y, weight)
+        return energy
+
+    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
+        plan = super()._build(X, y, weight)
+        energy: Any = plan.energy
+        n = energy.sums_of(X[:, :1], y, weight)["n"].tolist()
         if min(n) <= 1:
             label = self.classes_[[share <= 1 for share in n].index(True)]
             counted = "" if weight is None else " (counted by sample_weight)"
             raise ValueError(
                 f"y has only 1 sample in class {label}{counted}, covariance is ill defined."
             )
-        return energy
+        return plan
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from further rows; the result is that of ``fit`` on all rows seen so far.
+
+        A class may have too few rows for a covariance at first; predictions wait for more.
+        """
+        self.__dict__.pop("_lacking", None)
+        try:
+            return super().partial_fit(X, y, classes, sample_weight)
+        except RankDeficient as error:
+            energy: Any = self.energy_
+            self.statistics_ = {name: value.cpu() for name, value in energy.sums.items()}
+            self._lacking = error.index
+            return self
+
+    def _rows(self, X: Any) -> tuple[Tensor, Home]:
+        if hasattr(self, "_lacking"):
+            raise RankDeficient(self._lacking, self.classes_[self._lacking])
+        return super()._rows(X)
 
     def _attributes(self, energy: Any, sums: dict[str, Tensor]) -> dict[str, Any]:
         for name in ("scalings_", "rotations_"):  # of an earlier fit
@@ -145,6 +183,17 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
             scalings, rotations = _principal(energy)
             named["covariance_"] = [(r * s) @ r.T for r, s in zip(rotations, scalings, strict=True)]
         return named
+
+    def decision_function(self, X: Any) -> Any:
+        r"""Scores :math:`\log\pi_y - \tfrac12\log|\Sigma_y| - \tfrac12d_y(x)^2`,
+        ``(n_samples, n_classes)``; for two classes their difference, ``(n_samples,)``.
+        """
+        if len(getattr(self, "classes_", ())) <= 2:
+            return super().decision_function(X)
+        x, home = self._rows(X)
+        with torch.no_grad():
+            constant = 0.5 * x.shape[1] * math.log(2 * math.pi)  # the same for all classes
+            return home.give(constant - self._class_table(x))
 
     @cached_property
     def scalings_(self) -> list[NDArray[Any]]:

@@ -7,7 +7,9 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -19,6 +21,7 @@ from groundstate.learn.boosting_votes import AdaBoost
 from groundstate.learn.tree_member import GrownMember
 from groundstate.models.base import Plan
 from groundstate.models.ensembles.member import member
+from groundstate.models.ensembles.sequence import MemberSequence
 from groundstate.models.roles import ProbabilisticClassifier
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
 from groundstate.models.trees.inputs import TreeInputs
@@ -26,7 +29,7 @@ from groundstate.registry import models
 
 
 @models.register(family="ensembles", task="classification", role="classifier")
-class AdaBoostClassifier(TreeInputs, ProbabilisticClassifier):
+class AdaBoostClassifier(MemberSequence, TreeInputs, ProbabilisticClassifier):
     r"""A weighted vote of weak members, each fitted to what the ones before got wrong.
 
     .. math::
@@ -132,6 +135,33 @@ class AdaBoostClassifier(TreeInputs, ProbabilisticClassifier):
         x, home = self._rows(X)
         for score in self.energy_.staged(x):
             yield home.give(self.classes_[score.argmax(1).cpu().numpy()])
+
+    def staged_decision_function(self, X: Any) -> Iterator[Any]:
+        """`decision_function` after every member."""
+        x, home = self._rows(X)
+        for score in self.energy_.staged(x):
+            yield home.give(score[:, 1] - score[:, 0] if score.shape[1] == 2 else score)
+
+    def staged_predict_proba(self, X: Any) -> Iterator[Any]:
+        """`predict_proba` after every member."""
+        x, home = self._rows(X)
+        for score in self.energy_.staged(x):
+            yield home.give(torch.softmax(score, 1))
+
+    def staged_score(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[float]:
+        """Accuracy after every member."""
+        for labels in self.staged_predict(X):
+            yield float(accuracy_score(y, labels, sample_weight=sample_weight))
+
+    @property
+    def n_classes_(self) -> int:
+        """How many classes there are."""
+        return len(self.classes_)
+
+    @property
+    def estimator_(self) -> Any:
+        """The member that is cloned."""
+        return DecisionTreeClassifier(max_depth=1) if self.estimator is None else self.estimator
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

@@ -87,11 +87,16 @@ class Bagging(VerboseMixin, CommitteeModel):
             repeat_columns=self.bootstrap_features,
             out_of_bag=bool(self.oob_score),
             continued=self.warm_start,
+            earlier=tuple(bag for bag in self._earlier() if len(bag) == len(X)),
             threads=self._threads(),
         )
 
+    def _earlier(self) -> list[Any]:
+        """What members of an earlier fit saw."""
+        return list(getattr(self, "_bags", ())) if self.warm_start else []
+
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        earlier = list(getattr(self, "_bags", ())) if self.warm_start else []
+        earlier = self._earlier()
         super()._fit(X, y, sample_weight)
         found: Any = self.history_.extra.pop("bags", [])
         bags = [np.ones(len(y)) if bag is None else bag for bag in found]

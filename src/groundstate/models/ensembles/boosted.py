@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
 from sklearn.metrics import check_scoring
+from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.learn.boosting import HistogramBoosting, Stopping
 from groundstate.learn.histogram_grower import Limits
+from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.extras import VerboseMixin
 from groundstate.models.trees.inputs import TreeInputs
 
@@ -72,12 +77,62 @@ class HistogramBooster(VerboseMixin, TreeInputs):
     tol: float
     goss: Any
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
+    _judging: Any = None
 
-    def _solver(self, X: Tensor, y: Tensor, weight: Tensor | None) -> HistogramBoosting:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> Any:
+        """Learn from rows ``X`` (n_samples, n_features), targets ``y`` and weights.
+
+        A weight of 2 is the row twice. ``X_val``, ``y_val`` and ``sample_weight_val`` are rows that
+        early stopping watches in the place of a held-out share.
+        """
+        self._judging = None
+        if X_val is not None or y_val is not None:
+            if X_val is None or y_val is None:
+                raise ValueError("X_val and y_val come together; give both or none")
+            if self.early_stopping is False:
+                raise ValueError(
+                    "X_val and y_val are for early stopping, but early_stopping=False; set it to "
+                    "True or 'auto', or leave them out"
+                )
+            self._judging = (X_val, y_val, sample_weight_val)
+        try:
+            return super().fit(X, y, sample_weight)
+        finally:
+            self._judging = None
+
+    def _judges(self, energy: Energy, X: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
+        """The rows that early stopping watches where the user gave some: x, y, weights."""
+        if self._judging is None:
+            return None
+        X_val, y_val, weight = self._judging
+        self.energy_ = energy.to(X.device, X.dtype)
+        x, _ = self._rows(X_val)
+        y_val = column_or_1d(unwrap(y_val)[0], warn=True)
+        check_consistent_length(x, y_val)
+        y = torch.as_tensor(np.asarray(self._encoded("y", np.asarray(y_val)))).to(X.device)
+        w = torch.ones(len(x)) if weight is None else tensor(
+            _check_sample_weight(unwrap(weight)[0], x.cpu().numpy(), ensure_non_negative=True),
+            X.device)  # fmt: skip
+        return x, (y.to(X.dtype)[:, None] if isinstance(self, RegressorMixin) else y), w
+
+    def _solver(
+        self, energy: Energy, X: Tensor, y: Tensor, weight: Tensor | None
+    ) -> HistogramBoosting:
         d = X.shape[1]
         sizes = self._category_sizes(d)
         total = len(X) if weight is None else float(weight.sum())
-        stop = total > 10_000 if self.early_stopping == "auto" else bool(self.early_stopping)
+        judges = self._judging is not None
+        stop = judges or total > 10_000 if self.early_stopping == "auto" else self.early_stopping
+        stop = bool(stop)
         self.do_early_stopping_ = stop
         limits = Limits(
             self.max_leaf_nodes,
@@ -94,7 +149,7 @@ class HistogramBooster(VerboseMixin, TreeInputs):
             limits,
             self.max_bins,
             sizes,
-            self._stopping(X, y, total) if stop else None,
+            self._stopping(energy, X, y, total) if stop else None,
             continued=self.warm_start,
             goss=self._one_side(),
         )
@@ -111,23 +166,34 @@ class HistogramBooster(VerboseMixin, TreeInputs):
             )
         return top, other
 
-    def _stopping(self, X: Tensor, y: Tensor, total: float) -> Stopping:
+    def _stopping(self, energy: Energy, X: Tensor, y: Tensor, total: float) -> Stopping:
+        judges = self._judges(energy, X)
+        if judges is not None:
+            X, y = torch.cat([X, judges[0]]), torch.cat([y, judges[1]])
         share = self.validation_fraction
         if share is not None and share >= 1:
             share = share / total
         score = None
         if self.scoring != "loss":
             scorer = check_scoring(self, self.scoring)
+            asked = signature(scorer).parameters
+            weighs = "sample_weight" in asked or "kwargs" in asked
             rows, target = X.cpu().numpy(), self._shown(y.cpu().numpy())
 
             def score(energy: Energy, at: NDArray[Any], weight: NDArray[Any] | None) -> float:
                 self.energy_ = energy
-                levels, self._levels = self._levels, {}  # the rows are numbers already
-                value = float(scorer(self, rows[at], target[at]))
+                same = weight is None or not weighs or bool((weight == weight[0]).all())
+                given = {} if same else {"sample_weight": weight}
+                # the rows are numbers without names by now
+                levels, self._levels = self._levels, {}
+                names = self.__dict__.pop("feature_names_in_", None)
+                value = float(scorer(self, rows[at], target[at], **given))
                 self._levels = levels
+                if names is not None:
+                    self.feature_names_in_ = names
                 return value
 
-        return Stopping(share, self.n_iter_no_change, self.tol, score)
+        return Stopping(share, self.n_iter_no_change, self.tol, score, judges)
 
     def _shown(self, y: NDArray[Any]) -> NDArray[Any]:
         """Targets as the user gave them."""
@@ -159,13 +225,17 @@ class HistogramBooster(VerboseMixin, TreeInputs):
         if given == "no_interactions":
             return tuple(frozenset({j}) for j in range(d))
         if given == "pairwise":
-            return tuple(frozenset({i, j}) for i in range(d) for j in range(i))
+            pairs = tuple(frozenset({i, j}) for i in range(d) for j in range(i))
+            return pairs or (frozenset({0}),)
         groups = [frozenset(int(j) for j in part) for part in given]
         outside = sorted(j for part in groups for j in part if not 0 <= j < d)
         if outside:
             raise ValueError(f"interaction_cst names column {outside[0]}, but X has {d} columns")
         rest = frozenset(range(d)) - frozenset().union(*groups)
         return (*groups, rest) if rest else tuple(groups)
+
+    def _steps_done(self, energy: Any) -> int:
+        return 0 if int(energy.nodes.column[0]) < 0 else int(energy.nodes.n_trees) // len(energy.b)
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
         scores = self.history_.extra if hasattr(self, "history_") else {}

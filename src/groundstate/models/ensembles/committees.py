@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -22,11 +22,13 @@ from groundstate.learn.committee import FitMembers
 from groundstate.models.arrays import Home, plain_rows, tensor, unwrap
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.ensembles.grown import estimator_of, fits
+from groundstate.models.ensembles.sequence import MemberSequence
 from groundstate.models.roles import EnergyRegressor, ProbabilisticClassifier
+from groundstate.models.trees.inputs import check_not_fewer
 from groundstate.models.validation import validate_data
 
 
-class CommitteeModel(EnergyEstimator):
+class CommitteeModel(MemberSequence, EnergyEstimator):
     """Members of any kind behind one energy; they see numbers, with NaN where all of them take it."""
 
     energy_: Any
@@ -50,11 +52,14 @@ class CommitteeModel(EnergyEstimator):
         except (AttributeError, TypeError, ValueError):  # fit says what is wrong with them
             return tags
         tags.input_tags.allow_nan = all(t.input_tags.allow_nan for t in own)
+        tags.input_tags.sparse = all(t.input_tags.sparse for t in own)
         tags.target_tags.multi_output &= all(t.target_tags.multi_output for t in own)
         return tags
 
     def _checked(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
-        self._takes_nan = bool(get_tags(self).input_tags.allow_nan)
+        takes = get_tags(self).input_tags
+        self._takes_nan = bool(takes.allow_nan)
+        X = X.toarray() if issparse(X) and takes.sparse else X  # members see dense rows
         if not self._takes_nan or plain_rows(unwrap(X)[0]):
             return super()._checked(X, y)
         X, _ = unwrap(X)
@@ -71,6 +76,7 @@ class CommitteeModel(EnergyEstimator):
 
     def _rows(self, X: Any) -> tuple[Tensor, Home]:
         check_is_fitted(self, "energy_")
+        X = X.toarray() if issparse(X) and get_tags(self).input_tags.sparse else X
         if not self._takes_nan or plain_rows(unwrap(X)[0]):
             return super()._rows(X)
         X, home = unwrap(X)
@@ -103,7 +109,10 @@ class CommitteeModel(EnergyEstimator):
         """A new energy, or with ``warm_start`` the one that is there."""
         old = getattr(self, "energy_", None)
         same = type(old) is type(fresh) and repr(old.spaces) == repr(fresh.spaces)
-        return old if getattr(self, "warm_start", False) and same and old is not None else fresh
+        if not getattr(self, "warm_start", False) or not same or old is None:
+            return fresh
+        check_not_fewer(self, len(old.members))
+        return old
 
     @property
     def estimators_(self) -> list[Any]:
@@ -115,9 +124,6 @@ class CommitteeModel(EnergyEstimator):
     def __len__(self) -> int:
         return len(self.energy_.members)
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.estimators_)
-
     classes_: NDArray[Any]
 
 
@@ -125,6 +131,11 @@ class CommitteeClassifier(CommitteeModel, ProbabilisticClassifier):
     """Averaged class probabilities, or votes of members that have none."""
 
     _single_class: ClassVar[bool] = True
+
+    @property
+    def n_classes_(self) -> int:
+        """How many classes there are."""
+        return len(self.classes_)
 
 
 class CommitteeRegressor(CommitteeModel, EnergyRegressor):

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from groundstate.energy.tree_energies import TreeClassEnergy
-from groundstate.models.ensembles.forests import FOREST, Forest
-from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
-from groundstate.models.trees.grown import CLASS_CRITERIA, GrownClassifier
+from groundstate.models.ensembles.forest_kinds import ForestClassifier
+from groundstate.models.ensembles.forests import FOREST
+from groundstate.models.trees.grown import CLASS_CRITERIA
 from groundstate.registry import models
 
 
 @models.register(family="ensembles", task="classification", role="classifier")
-class ExtraTreesClassifier(Forest, GrownClassifier):
+class ExtraTreesClassifier(ForestClassifier):
     r"""The average of many decision trees with random cuts.
 
     .. math::
@@ -50,7 +47,9 @@ class ExtraTreesClassifier(Forest, GrownClassifier):
         Above zero, a progress bar on the terminal.
     warm_start : bool, default=False
         Keep the trees of the last fit and add what is missing.
-    class_weight : dict, "balanced" or None
+    class_weight : dict, list of dicts, "balanced", "balanced_subsample" or None
+        What a row of a class counts in its trees; "balanced_subsample" balances every draw by
+        itself. Draws, ``min_samples_split`` and ``min_samples_leaf`` are of rows, without it.
     ccp_alpha : float, default=0
     max_samples : int, float or None
         Rows drawn per tree; None draws as many as there are.
@@ -85,7 +84,7 @@ class ExtraTreesClassifier(Forest, GrownClassifier):
         **FOREST,
         "criterion": [CLASS_CRITERIA],
         "preset": [StrOptions({"breiman"}), None],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "class_weight": [dict, list, StrOptions({"balanced", "balanced_subsample"}), None],
     }
 
     def __init__(
@@ -136,24 +135,3 @@ class ExtraTreesClassifier(Forest, GrownClassifier):
         self.preset = preset
         self.device = device
         self.callbacks = callbacks
-
-    def _judge(self, outside: NDArray[Any], y: Any, weight: Any) -> None:
-        self.oob_decision_function_ = outside
-        seen = ~np.isnan(outside[:, 0])
-        labels = self.classes_[np.nan_to_num(outside).argmax(1)]
-        truth, w = np.asarray(y)[seen], None if weight is None else np.asarray(weight)[seen]
-        if callable(self.oob_score):
-            self.oob_score_ = self.oob_score(truth, labels[seen])
-        else:
-            self.oob_score_ = float(np.average(labels[seen] == truth, weights=w))
-
-    def _member(self, t: int) -> DecisionTreeClassifier:
-        model = DecisionTreeClassifier(
-            criterion=self.criterion, max_depth=self.max_depth, max_features=self.max_features
-        )
-        energy = TreeClassEnergy(self.n_features_in_, len(self.classes_))
-        energy.to(*self.energy_.placement()).nodes.set([self.energy_.nodes.tree(t)])
-        model.energy_, model.n_features_in_ = energy, self.n_features_in_
-        model._levels = self._levels
-        model.classes_ = self.classes_
-        return model

@@ -14,10 +14,16 @@ from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.learn.tree import GrowTrees
+from groundstate.learn.tree_classes import WeighClasses
+from groundstate.models.ensembles.sequence import MemberSequence
 from groundstate.models.extras import VerboseMixin
 from groundstate.models.trees.grown import CONSTRAINTS, GrownTrees
+from groundstate.models.trees.inputs import row_factors
 
 EXACT_ROWS = 2_000  # members differ by more than cuts between neighbours: bins above this
+SHARED = ("criterion", "max_depth", "min_samples_split", "min_samples_leaf",
+          "min_weight_fraction_leaf", "max_features", "max_leaf_nodes", "min_impurity_decrease",
+          "ccp_alpha", "monotonic_cst")  # fmt: skip
 FOREST: dict[str, Any] = {
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
     **CONSTRAINTS,
@@ -34,7 +40,7 @@ FOREST: dict[str, Any] = {
 }
 
 
-class Forest(VerboseMixin, GrownTrees):
+class Forest(VerboseMixin, MemberSequence, GrownTrees):
     """Many trees on weighted copies of the rows; the energy averages them."""
 
     n_estimators: int
@@ -43,8 +49,10 @@ class Forest(VerboseMixin, GrownTrees):
     n_jobs: int | None
     max_samples: Any
     warm_start: bool
+    classes_: Any
     _splitter: ClassVar[str] = "best"
-    _store_private: ClassVar[tuple[str, ...]] = ("_bags",)
+    _tree: ClassVar[Any]  # the class of a member
+    _kept: ClassVar[tuple[str, ...]]  # what a member knows from the forest
 
     def _solver(self, X: Tensor, weight: Tensor | None) -> GrowTrees:
         if self.oob_score and not self.bootstrap:
@@ -52,10 +60,7 @@ class Forest(VerboseMixin, GrownTrees):
         if self.max_samples is not None and not self.bootstrap:
             raise ValueError("max_samples needs bootstrap=True")
         total = len(X) if weight is None else float(weight.sum())
-        draws = None
-        if self.max_samples is not None:
-            share = self.max_samples
-            draws = int(share) if isinstance(share, Integral) else max(1, round(share * total))
+        draws = None if self.max_samples is None else int(self._drawn(total))
         return GrowTrees(
             replace(self._limits(X, weight, self._splitter), exact_rows=EXACT_ROWS),
             self.n_estimators,
@@ -67,6 +72,25 @@ class Forest(VerboseMixin, GrownTrees):
             self.warm_start,
             None if self.n_jobs is None else effective_n_jobs(self.n_jobs),
         )
+
+    def _drawn(self, total: float) -> float:
+        share = self.max_samples
+        if share is None or isinstance(share, Integral):
+            return total if share is None else float(share)
+        return float(max(1, round(share * total)))
+
+    @property
+    def _draws_rows(self) -> bool:
+        return self.bootstrap
+
+    def _weighed(self, solver: GrowTrees, y: Tensor, weight: Tensor | None) -> GrowTrees:
+        balance = getattr(self, "class_weight", None)
+        if balance is None or not self.bootstrap:
+            return solver
+        factor = None
+        if balance != "balanced_subsample":
+            factor = row_factors(balance, self.classes_, y, weight)
+        return WeighClasses(**vars(solver), labels=y.cpu().numpy(), factor=factor)
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
         return {}
@@ -88,7 +112,28 @@ class Forest(VerboseMixin, GrownTrees):
         return [self._member(t) for t in range(self.energy_.nodes.n_trees)]
 
     def _member(self, t: int) -> Any:
-        raise TypeError(f"{type(self).__name__} must define _member(t)")
+        model = self.estimator_
+        energy = type(self.energy_)(**self.energy_.config() | {"nodes": None})
+        energy.to(*self.energy_.placement()).nodes.set([self.energy_.nodes.tree(t)])
+        for name in ("n_features_in_", "_levels", *self._kept):
+            setattr(model, name, getattr(self, name))
+        model.energy_ = energy
+        return model
+
+    @property
+    def estimator_(self) -> Any:
+        """A single tree with the settings of the members."""
+        own = self.get_params(deep=False)
+        splitter = "random" if self._splitter == "random" else "best"
+        return self._tree(splitter=splitter, **{name: own[name] for name in SHARED})
+
+    def decision_path(self, X: Any) -> tuple[Any, NDArray[np.int64]]:
+        """Which nodes of all trees each row passes, and where the nodes of a tree begin.
+
+        A sparse ``(n_samples, n_nodes)`` of zeros and ones, and ``(n_estimators + 1,)`` columns.
+        """
+        path = super().decision_path(X)
+        return path, self.energy_.nodes.start.cpu().numpy().astype(np.int64)
 
     def __len__(self) -> int:
         return int(self.energy_.nodes.n_trees)

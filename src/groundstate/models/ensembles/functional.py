@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import Tags, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.energy.tree_energies import TreeMeanEnergy
@@ -20,6 +21,7 @@ from groundstate.energy.tree_nodes import Tree
 from groundstate.learn.boosting_functional import GradientBooster
 from groundstate.learn.boosting_pieces import Base, MemberBase, TreeBase
 from groundstate.models.ensembles.member import member
+from groundstate.models.ensembles.sequence import MemberSequence
 from groundstate.models.extras import VerboseMixin
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
 from groundstate.models.trees.grown import CONSTRAINTS as TREE
@@ -31,7 +33,7 @@ CONSTRAINTS: dict[str, Any] = {
     "learning_rate": [Interval(Real, 0, None, closed="left")],
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
     "subsample": [Interval(Real, 0, 1, closed="right")],
-    "init": [StrOptions({"zero"}), None],
+    "init": [StrOptions({"zero"}), None, HasMethods(["fit", "predict"])],
     "verbose": ["verbose"],
     "warm_start": ["boolean"],
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
@@ -42,7 +44,7 @@ CONSTRAINTS: dict[str, Any] = {
 }
 
 
-class FunctionalBooster(VerboseMixin, GrownTrees):
+class FunctionalBooster(VerboseMixin, MemberSequence, GrownTrees):
     """An additive energy, member by member."""
 
     loss: Any
@@ -60,11 +62,12 @@ class FunctionalBooster(VerboseMixin, GrownTrees):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        if self.estimator is not None:
-            tags.input_tags.allow_nan = bool(get_tags(self.estimator).input_tags.allow_nan)
+        for own in (self.estimator, self.init):
+            if own is not None and not isinstance(own, str):
+                tags.input_tags.allow_nan &= bool(get_tags(own).input_tags.allow_nan)
         return tags
 
-    def _booster(self, X: Tensor, weight: Tensor | None) -> GradientBooster:
+    def _booster(self, X: Tensor, weight: Tensor | None, k: int | None) -> GradientBooster:
         base: Any = self.estimator
         make: Any
         if base is None or type(base) is DecisionTreeRegressor:
@@ -81,8 +84,9 @@ class FunctionalBooster(VerboseMixin, GrownTrees):
             self.subsample,
             self.n_iter_no_change,
             self.validation_fraction,
-            self.tol,
-            self.init == "zero",
+            self.tol / self._factor(),  # in the deviance that is reported
+            isinstance(self.init, str),
+            None if self.init is None or isinstance(self.init, str) else member(self.init, k),
             self.warm_start,
         )
 
@@ -101,9 +105,25 @@ class FunctionalBooster(VerboseMixin, GrownTrees):
                     "oob_improvement_": before - after}  # fmt: skip
         return out
 
+    def _steps_done(self, energy: Any) -> int:
+        return int((_size(energy.nodes) + len(energy.members)) // len(energy.b))
+
     def _factor(self) -> float:
         """From the mean loss to the deviance that is reported."""
         return 1.0
+
+    @property
+    def init_(self) -> Any:
+        """What the sum starts from: the fitted ``init``, or constant scores."""
+        check_is_fitted(self, "energy_")
+        e = self.energy_
+        return e.b.detach().cpu().double().numpy() if e.first is None else e.first.estimator
+
+    @property
+    def n_trees_per_iteration_(self) -> int:
+        """Members of one step: one, or one per class."""
+        check_is_fitted(self, "energy_")
+        return len(self.energy_.b)
 
     @property
     def estimators_(self) -> NDArray[Any]:
@@ -141,7 +161,7 @@ class FunctionalBooster(VerboseMixin, GrownTrees):
         e = self.energy_
         k, trees = len(e.b), _size(e.nodes)
         with torch.no_grad():
-            F = e.b.repeat(len(x), 1)
+            F = e.starts(x).clone()
             leaves = e.nodes.apply_rows(x)
             for t in range(0, trees, k):
                 for c in range(k):

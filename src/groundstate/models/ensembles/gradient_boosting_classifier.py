@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import torch
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from torch import Tensor
 
 from groundstate.energy.additive import AdditiveClassEnergy
@@ -51,8 +51,8 @@ class GradientBoostingClassifier(FunctionalBooster, ProbabilisticClassifier):
     max_depth : int or None, default=3
     min_impurity_decrease : float, default=0
         Limits of a tree, as in ``DecisionTreeRegressor``.
-    init : "zero" or None
-        Start at the best constant, or at zero.
+    init : classifier of any kind, "zero" or None
+        Start at its answers, at zero, or at the best constant.
     random_state : int, default=None
     max_features : int, float, "sqrt", "log2" or None
         Columns that are tried per node.
@@ -82,6 +82,7 @@ class GradientBoostingClassifier(FunctionalBooster, ProbabilisticClassifier):
     ----------
     classes_ : (n_classes,) array
     estimators_ : (n_estimators_, n_scores) array of members
+    init_ : the fitted ``init``, or the scores that are the start
     train_score_ : (n_estimators_,) array, loss of the rows that a step saw
     oob_improvement_, oob_scores_ : (n_estimators_,) arrays, with ``subsample``
     feature_importances_ : (n_features,) array that sums to one, for trees
@@ -101,6 +102,7 @@ class GradientBoostingClassifier(FunctionalBooster, ProbabilisticClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CONSTRAINTS,
         "loss": [StrOptions(set(LOSSES))],
+        "init": [StrOptions({"zero"}), None, HasMethods(["fit", "predict_proba"])],
     }
 
     def __init__(
@@ -164,10 +166,20 @@ class GradientBoostingClassifier(FunctionalBooster, ProbabilisticClassifier):
         if self.loss == "exponential" and k != 2:
             raise ValueError(f"loss='exponential' is for two classes, got {k}; use 'log_loss'")
         energy = self._start(AdditiveClassEnergy(X.shape[1], k, loss))
-        return Plan(energy, SoftMin(), self._booster(X, weight))
+        return Plan(energy, SoftMin(), self._booster(X, weight, k))
 
     def _factor(self) -> float:
         return 2.0 if len(self.classes_) == 2 and self.loss == "log_loss" else 1.0  # the deviance
+
+    @property
+    def n_classes_(self) -> int:
+        """How many classes there are."""
+        return len(self.classes_)
+
+    def apply(self, X: Any) -> Any:
+        """Number of the leaf of each row, ``(n_samples, n_estimators_, n_scores)``."""
+        leaves = super().apply(X)
+        return leaves.reshape(len(leaves), -1, self.n_trees_per_iteration_)
 
     def decision_function(self, X: Any) -> Any:
         """Scores F, ``(n_samples, n_classes)``, or ``(n_samples,)`` for two classes."""

@@ -63,8 +63,8 @@ class GradientBoostingRegressor(FunctionalBooster, EnergyRegressor):
     max_depth : int or None, default=3
     min_impurity_decrease : float, default=0
         Limits of a tree, as in ``DecisionTreeRegressor``.
-    init : "zero" or None
-        Start at the best constant, or at zero.
+    init : regressor of any kind, "zero" or None
+        Start at its answers, at zero, or at the best constant.
     random_state : int, default=None
     max_features : int, float, "sqrt", "log2" or None
         Columns that are tried per node.
@@ -95,6 +95,7 @@ class GradientBoostingRegressor(FunctionalBooster, EnergyRegressor):
     Attributes
     ----------
     estimators_ : (n_estimators_, n_scores) array of members
+    init_ : the fitted ``init``, or the scores that are the start
     train_score_ : (n_estimators_,) array, loss of the rows that a step saw
     oob_improvement_, oob_scores_ : (n_estimators_,) arrays, with ``subsample``
     feature_importances_ : (n_features,) array that sums to one, for trees
@@ -198,7 +199,7 @@ class GradientBoostingRegressor(FunctionalBooster, EnergyRegressor):
         if isinstance(loss, Poisson) and (float(y.min()) < 0 or not float(y.sum()) > 0):
             raise ValueError("loss='poisson' needs non-negative y with a positive sum")
         energy = self._start(AdditiveEnergy(X.shape[1], loss))
-        return Plan(energy, Naive(), self._booster(X, weight))
+        return Plan(energy, Naive(), self._booster(X, weight, None))
 
     def _factor(self) -> float:
         return 2.0 if self.loss == "squared_error" else 1.0  # the mean squared error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -15,6 +16,7 @@ from groundstate.learn import SoftMin
 from groundstate.models.base import Plan
 from groundstate.models.ensembles.boosted import CONSTRAINTS, HistogramBooster
 from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.trees.inputs import class_factors
 from groundstate.registry import models
 
 
@@ -55,7 +57,7 @@ class HistGradientBoostingClassifier(HistogramBooster, ProbabilisticClassifier):
     warm_start : bool, default=False
         Go on from the trees of the last fit.
     early_stopping : "auto" or bool, default="auto"
-        "auto" stops early above 10,000 rows.
+        "auto" stops early above 10,000 rows, and with ``fit(..., X_val=, y_val=)``.
     scoring : str, callable or None, default="loss"
         What early stopping watches.
     validation_fraction : float, int or None, default=0.1
@@ -67,6 +69,7 @@ class HistGradientBoostingClassifier(HistogramBooster, ProbabilisticClassifier):
     random_state : int, default=None
         Of the held-out rows and of ``max_features``.
     class_weight : dict, "balanced" or None
+        What gradients of a class count; ``min_samples_leaf`` counts rows without it.
     goss : bool or (float, float), default=False
         Gradient-based one-side sampling: a tree sees the share a of rows with the largest
         gradients and b of the others, which then count (1 − a)/b times. True is (0.2, 0.1).
@@ -158,7 +161,11 @@ class HistGradientBoostingClassifier(HistogramBooster, ProbabilisticClassifier):
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         assert y is not None
         energy = self._start(BoostedClassEnergy(X.shape[1], len(self.classes_)))
-        return Plan(energy, SoftMin(), self._solver(X, y, weight))
+        factors = class_factors(self.class_weight, self.classes_, y, weight)
+        return Plan(energy, SoftMin(), replace(self._solver(energy, X, y, weight), factors=factors))
+
+    def _row_weight(self, y: Any, weight: Any) -> Any:
+        return weight  # classes weigh in gradients: rows are counted as they are
 
     def _shown(self, y: NDArray[Any]) -> NDArray[Any]:
         return self.classes_[y]

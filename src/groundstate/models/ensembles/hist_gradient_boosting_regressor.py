@@ -58,7 +58,7 @@ class HistGradientBoostingRegressor(HistogramBooster, EnergyRegressor):
     warm_start : bool, default=False
         Go on from the trees of the last fit.
     early_stopping : "auto" or bool, default="auto"
-        "auto" stops early above 10,000 rows.
+        "auto" stops early above 10,000 rows, and with ``fit(..., X_val=, y_val=)``.
     scoring : str, callable or None, default="loss"
         What early stopping watches.
     validation_fraction : float, int or None, default=0.1
@@ -170,7 +170,7 @@ class HistGradientBoostingRegressor(HistogramBooster, EnergyRegressor):
         if self.loss == "quantile" and self.quantile is None:
             raise ValueError("loss='quantile' needs quantile=, a number between 0 and 1")
         energy = self._start(BoostedEnergy(X.shape[1], self.loss, self.quantile or 0.5))
-        return Plan(energy, Naive(), self._solver(X, y, weight))
+        return Plan(energy, Naive(), self._solver(energy, X, y, weight))
 
     def _shown(self, y: NDArray[Any]) -> NDArray[Any]:
         return y[:, 0]

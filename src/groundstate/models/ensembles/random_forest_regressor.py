@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.metrics import r2_score
 from sklearn.utils._param_validation import StrOptions
 
-from groundstate.energy.tree_energies import TreeMeanEnergy
-from groundstate.models.ensembles.forests import FOREST, Forest
-from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
-from groundstate.models.trees.grown import VALUE_CRITERIA, GrownRegressor
+from groundstate.models.ensembles.forest_kinds import ForestRegressor
+from groundstate.models.ensembles.forests import FOREST
+from groundstate.models.trees.grown import VALUE_CRITERIA
 from groundstate.registry import models
 
 
 @models.register(family="ensembles", task="regression", role="regressor")
-class RandomForestRegressor(Forest, GrownRegressor):
+class RandomForestRegressor(ForestRegressor):
     r"""The average of many decision trees.
 
     .. math::
@@ -132,23 +128,3 @@ class RandomForestRegressor(Forest, GrownRegressor):
         self.preset = preset
         self.device = device
         self.callbacks = callbacks
-
-    def _judge(self, outside: NDArray[Any], y: Any, weight: Any) -> None:
-        self.oob_prediction_ = outside[:, 0] if self._flat_target else outside
-        seen = ~np.isnan(outside[:, 0])
-        truth, w = np.asarray(y)[seen], None if weight is None else np.asarray(weight)[seen]
-        if callable(self.oob_score):
-            self.oob_score_ = self.oob_score(truth, self.oob_prediction_[seen])
-        else:
-            self.oob_score_ = float(r2_score(truth, self.oob_prediction_[seen], sample_weight=w))
-
-    def _member(self, t: int) -> DecisionTreeRegressor:
-        model = DecisionTreeRegressor(
-            criterion=self.criterion, max_depth=self.max_depth, max_features=self.max_features
-        )
-        energy = TreeMeanEnergy(self.n_features_in_, self.energy_.m)
-        energy.to(*self.energy_.placement()).nodes.set([self.energy_.nodes.tree(t)])
-        model.energy_, model.n_features_in_ = energy, self.n_features_in_
-        model._levels = self._levels
-        model._flat_target = self._flat_target
-        return model

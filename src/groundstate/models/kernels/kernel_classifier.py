@@ -13,6 +13,7 @@ from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.smoother import Smoothing
 from groundstate.math.kernels import Kernel
 from groundstate.models.base import Plan
+from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.kernels.width import start_kernel
 from groundstate.models.roles import ProbabilisticClassifier
 from groundstate.registry import models
@@ -21,7 +22,7 @@ from groundstate.registry import models
 @models.register(
     family="kernels", task="classification", role="classifier", max_rows=50_000, auto=False
 )
-class KernelClassifier(ProbabilisticClassifier):
+class KernelClassifier(NestedKernel, ProbabilisticClassifier):
     r"""The share of each class among the rows nearby.
 
     .. math::

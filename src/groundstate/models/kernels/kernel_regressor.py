@@ -13,13 +13,14 @@ from groundstate.learn.rules.naive import Naive
 from groundstate.learn.smoother import Smoothing
 from groundstate.math.kernels import Kernel
 from groundstate.models.base import Plan
+from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.kernels.width import start_kernel
 from groundstate.models.roles import EnergyRegressor
 from groundstate.registry import models
 
 
 @models.register(family="kernels", task="regression", role="regressor", max_rows=50_000, auto=False)
-class KernelRegressor(EnergyRegressor):
+class KernelRegressor(NestedKernel, EnergyRegressor):
     r"""The mean of the targets nearby, as Nadaraya and Watson weigh them.
 
     .. math::

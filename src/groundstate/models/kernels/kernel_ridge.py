@@ -17,7 +17,9 @@ from groundstate.learn.kernel_ridge import KernelLeastSquares, RidgeNorm
 from groundstate.learn.rules.naive import Naive
 from groundstate.math.kernels import Kernel
 from groundstate.models.base import Plan
+from groundstate.models.dense_rows import DenseRows
 from groundstate.models.kernels.kernel_ridge_members import kernel_ridge_members
+from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.kernels.pairwise import ridge_kernel
 from groundstate.models.members import FittedTogether
 from groundstate.models.roles import EnergyRegressor
@@ -25,7 +27,7 @@ from groundstate.registry import models
 
 
 @models.register(family="kernels", task="regression", role="regressor", max_rows=10_000)
-class KernelRidge(FittedTogether, EnergyRegressor):
+class KernelRidge(FittedTogether, NestedKernel, DenseRows, EnergyRegressor):
     r"""Least squares in the space of a kernel, with a penalty on the norm of the function.
 
     .. math::
@@ -33,7 +35,8 @@ class KernelRidge(FittedTogether, EnergyRegressor):
         \min_f \sum_i w_i\, e(x_i, y_i) + \tfrac\alpha2\|f\|_{\mathcal H}^2 .
 
     The solution is :math:`a = (K + \alpha w^{-1})^{-1}y`, which is the mean of a Gaussian process
-    with noise α. There is no intercept; centre the targets where they need one.
+    with noise α. There is no intercept; centre the targets where they need one. Sparse rows are taken
+    and made dense.
 
     Parameters
     ----------

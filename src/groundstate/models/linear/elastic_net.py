@@ -33,9 +33,10 @@ class ElasticNet(FittedTogether, SparseLinearRegressor):
     l1_ratio : float in [0, 1], default=0.5
         :math:`\rho`; 1 is the lasso, 0 is ridge regression with ``alpha * n_samples``.
     fit_intercept : bool, default=True
-    precompute : bool, default=False
-        True computes the whole Gram matrix first; False decides by cost.
-    max_iter : int, default=1000
+    precompute : bool or (n_features, n_features) array, default=False
+        True or a Gram matrix: the whole matrix is computed first, of these rows and weights; False
+        decides by cost.
+    max_iter : int or None, default=1000
         Passes over the working set at most.
     tol : float, default=1e-4
         Duality gap at the end, relative to the mean square of the centred target.
@@ -72,9 +73,9 @@ class ElasticNet(FittedTogether, SparseLinearRegressor):
         "alpha": [Interval(Real, 0, None, closed="left")],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "fit_intercept": ["boolean"],
-        "precompute": ["boolean"],
+        "precompute": ["boolean", "array-like"],
         "copy_X": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
         "positive": ["boolean"],
@@ -89,9 +90,9 @@ class ElasticNet(FittedTogether, SparseLinearRegressor):
         *,
         l1_ratio: float = 0.5,
         fit_intercept: bool = True,
-        precompute: bool = False,
+        precompute: Any = False,
         copy_X: bool = True,
-        max_iter: int = 1000,
+        max_iter: int | None = 1000,
         tol: float = 1e-4,
         warm_start: bool = False,
         positive: bool = False,

@@ -16,7 +16,9 @@ class ElasticNetCV(PathChooser):
     r"""The elastic net with its penalty chosen by cross-validation.
 
     .. math::
-        \hat\alpha = \arg\min_\alpha \sum_f \sum_{i \in f} w_i\bigl(y_i - \hat y^{(-f)}_\alpha(x_i)\bigr)^2 .
+        \hat\alpha = \arg\min_\alpha \sum_f \frac{1}{w_f}
+        \sum_{i \in f} w_i\bigl(y_i - \hat y^{(-f)}_\alpha(x_i)\bigr)^2 , \qquad
+        w_f = \sum_{i \in f} w_i .
 
     All folds share the rows and, where it pays, one Gram matrix, from which the held-out rows are
     subtracted.
@@ -30,8 +32,8 @@ class ElasticNetCV(PathChooser):
     alphas : int or array, default=100
         How many values along the path, or the values themselves.
     fit_intercept : bool, default=True
-    precompute : bool or "auto", default="auto"
-        True computes the whole Gram matrix; otherwise that is decided by cost.
+    precompute : bool, "auto" or (n_features, n_features) array, default="auto"
+        True or a Gram matrix computes the whole Gram matrix; otherwise that is decided by cost.
     max_iter : int, default=1000
         Passes over the working set at most, for every alpha.
     tol : float, default=1e-4
@@ -52,7 +54,8 @@ class ElasticNetCV(PathChooser):
     ----------
     alpha_ : float
     l1_ratio_ : float
-    alphas_ : (n_alphas,) or (n_l1_ratio, n_alphas) array, the largest first
+    alphas_ : (n_alphas,) array, the largest first
+        ``(n_l1_ratio, n_alphas)`` where several mixings have their own.
     mse_path_ : (n_alphas, n_folds) or (n_l1_ratio, n_alphas, n_folds) array
     coef_path_ : (n_features, n_alphas) array
         Weights along the path on all rows, for the chosen mixing.
@@ -78,7 +81,7 @@ class ElasticNetCV(PathChooser):
         "eps": [Interval(Real, 0, None, closed="neither")],
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "fit_intercept": ["boolean"],
-        "precompute": [StrOptions({"auto"}), "boolean"],
+        "precompute": [StrOptions({"auto"}), "boolean", "array-like"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "copy_X": ["boolean"],

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import check_array, check_consistent_length
 from torch import Tensor
 
 from groundstate.compute.random import Key
@@ -173,20 +173,28 @@ class GLMRegressor(EnergyRegressor):
         draws = draws.permute(1, 2, 0)  # (B, m, n)
         return home.give(draws[:, 0] if self._flat_target else draws)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        r"""D², the share of deviance explained: :math:`1 - D(y, \mu)/D(y, \bar y)`."""
-        energy, x, _, _ = self._at(X, None)
-        target = tensor(np.asarray(unwrap(y)[0], np.float64).reshape(len(x), -1), x.device)
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+        r"""D², the share of deviance explained: :math:`1 - D(y, \mu)/D(y, \bar y)`.
+
+        A constant y has nothing to explain: 1 where it is predicted, else 0.
+        """
+        energy, x, o, _ = self._at(X, offset)
+        y = check_array(unwrap(y)[0], ensure_2d=False, dtype=np.float64, input_name="y")
+        check_consistent_length(x, y)
+        target = tensor(y.reshape(len(x), -1), x.device)
         energy.family.check(target)
         w = torch.ones(len(x), dtype=torch.float64, device=x.device)
         if sample_weight is not None:
-            w = tensor(np.asarray(unwrap(sample_weight)[0], np.float64), x.device)
+            w = tensor(self._checked_weight(sample_weight, y), x.device)
         with torch.no_grad():
-            mean = energy.mean(x).double()
+            mean = energy.mean(x, o).double()
             base = (w @ target / w.sum()).expand_as(target)
             left = w @ energy.family.unit_deviance(target, mean)
             whole = w @ energy.family.unit_deviance(target, base)
-        return float((1 - left / whole).mean())
+            live = w > 0
+            flat = (target[live] == target[live][:1]).all(0)
+            met = torch.isclose(mean, target, rtol=1e-9, atol=0)[live].all(0)
+        return float(torch.where(flat, met.double(), 1 - left / whole).mean())
 
 
 def _tails(level: float) -> tuple[float, float]:

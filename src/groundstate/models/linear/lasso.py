@@ -32,9 +32,10 @@ class Lasso(FittedTogether, SparseLinearRegressor):
     alpha : float, default=1.0
         Strength of the penalty; the intercept is not penalised. 0 is least squares.
     fit_intercept : bool, default=True
-    precompute : bool, default=False
-        True computes the whole Gram matrix first; False decides by cost.
-    max_iter : int, default=1000
+    precompute : bool or (n_features, n_features) array, default=False
+        True or a Gram matrix: the whole matrix is computed first, of these rows and weights; False
+        decides by cost.
+    max_iter : int or None, default=1000
         Passes over the working set at most.
     tol : float, default=1e-4
         Duality gap at the end, relative to the mean square of the centred target.
@@ -70,9 +71,9 @@ class Lasso(FittedTogether, SparseLinearRegressor):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "fit_intercept": ["boolean"],
-        "precompute": ["boolean"],
+        "precompute": ["boolean", "array-like"],
         "copy_X": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
         "positive": ["boolean"],
@@ -86,9 +87,9 @@ class Lasso(FittedTogether, SparseLinearRegressor):
         alpha: float = 1.0,
         *,
         fit_intercept: bool = True,
-        precompute: bool = False,
+        precompute: Any = False,
         copy_X: bool = True,
-        max_iter: int = 1000,
+        max_iter: int | None = 1000,
         tol: float = 1e-4,
         warm_start: bool = False,
         positive: bool = False,

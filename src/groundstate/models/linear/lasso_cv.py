@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from groundstate.models.linear.path_choice import PathChooser
+from groundstate.models.linear.paths import lasso_path
 from groundstate.registry import models
 
 
@@ -16,7 +17,9 @@ class LassoCV(PathChooser):
     r"""The lasso with its strength chosen by cross-validation.
 
     .. math::
-        \hat\alpha = \arg\min_\alpha \sum_f \sum_{i \in f} w_i\bigl(y_i - \hat y^{(-f)}_\alpha(x_i)\bigr)^2 .
+        \hat\alpha = \arg\min_\alpha \sum_f \frac{1}{w_f}
+        \sum_{i \in f} w_i\bigl(y_i - \hat y^{(-f)}_\alpha(x_i)\bigr)^2 , \qquad
+        w_f = \sum_{i \in f} w_i .
 
     All folds share the rows and, where it pays, one Gram matrix, from which the held-out rows are
     subtracted.
@@ -28,8 +31,8 @@ class LassoCV(PathChooser):
     alphas : int or array, default=100
         How many values along the path, or the values themselves.
     fit_intercept : bool, default=True
-    precompute : bool or "auto", default="auto"
-        True computes the whole Gram matrix; otherwise that is decided by cost.
+    precompute : bool, "auto" or (n_features, n_features) array, default="auto"
+        True or a Gram matrix computes the whole Gram matrix; otherwise that is decided by cost.
     max_iter : int, default=1000
         Passes over the working set at most, for every alpha.
     tol : float, default=1e-4
@@ -74,7 +77,7 @@ class LassoCV(PathChooser):
         "eps": [Interval(Real, 0, None, closed="neither")],
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "fit_intercept": ["boolean"],
-        "precompute": [StrOptions({"auto"}), "boolean"],
+        "precompute": [StrOptions({"auto"}), "boolean", "array-like"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "copy_X": ["boolean"],
@@ -119,3 +122,5 @@ class LassoCV(PathChooser):
         self.random_state = random_state
         self.selection = selection
         self.callbacks = callbacks
+
+    path = staticmethod(lasso_path)

@@ -16,7 +16,7 @@ from groundstate.learn.least_squares_sums import is_sparse
 from groundstate.learn.online_descent import averaged_descent
 from groundstate.learn.sparse_logit import ProximalNewton
 from groundstate.models.base import Plan
-from groundstate.models.linear.coefficients import class_coefficients
+from groundstate.models.linear.coefficients import SparseCoefficients, class_coefficients
 from groundstate.models.roles import ProbabilisticClassifier
 
 SOLVERS = {
@@ -41,7 +41,7 @@ def penalty_for(C: float, l1_ratio: float, classes: int) -> Penalty | None:
     return ElasticNet(1.0 / C, l1_ratio)
 
 
-class LinearSoftminClassifier(ProbabilisticClassifier):
+class LinearSoftminClassifier(SparseCoefficients, ProbabilisticClassifier):
     """A linear class energy learned by cross-entropy, on dense or sparse rows."""
 
     _device_rows: ClassVar[bool] = True

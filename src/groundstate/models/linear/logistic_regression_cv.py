@@ -280,6 +280,12 @@ class LogisticRegressionCV(LinearSoftminClassifier):
         model.energy_, model.classes_, model.n_features_in_ = energy, self.classes_, p
         return model
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """What ``scoring`` says of labels and predictions; the accuracy where it is None."""
+        scorer = check_scoring(self, scoring=self.scoring or "accuracy")
+        extra = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(scorer(self, X, y, **extra))
+
     def _learned(self, energy: Energy) -> dict[str, Any]:
         learned = super()._learned(energy)
         told = getattr(self, "_told", None)

@@ -45,15 +45,15 @@ class PathChooser(SparseLinearRegressor):
         found = choose_penalty(
             columns_of(X), y, weight, self._folds(X, y, weight), ratios=ratios, alphas=alphas,
             eps=self.eps, intercept=self.fit_intercept, positive=self.positive, tol=self.tol,
-            max_iter=self.max_iter, precompute=self.precompute,
+            max_iter=self.max_iter, precompute=self._gram(),
         )  # fmt: skip
         self._say(found)
         ratio, alpha = ratios[found.ratio], float(found.alphas[found.ratio, found.alpha])
         self.alpha_ = alpha
         if hasattr(self, "l1_ratio"):
             self.l1_ratio_ = ratio
-        several = np.ndim(given) > 0
-        self.alphas_ = found.alphas if several else found.alphas[0]
+        several = np.ndim(given) > 0 and len(ratios) > 1
+        self.alphas_ = found.alphas if several and isinstance(alphas, int) else found.alphas[0]
         self.mse_path_ = found.mse if several else found.mse[0]
         self.coef_path_ = found.path.coefs
         self.dual_gaps_ = found.path.gaps / found.design.W

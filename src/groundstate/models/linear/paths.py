@@ -33,6 +33,10 @@ def enet_path(
     tol: float = 1e-4,
     max_iter: int = 1000,
     sample_weight: Any = None,
+    Xy: Any = None,
+    copy_X: bool = True,
+    verbose: Any = False,
+    check_input: bool = True,
 ) -> Any:
     r"""Elastic-net weights along a path of strengths, strongest first, without an intercept.
 
@@ -44,13 +48,14 @@ def enet_path(
     l1_ratio : ρ, above 0
     eps : smallest alpha, relative to the largest that matters
     alphas : how many, or the values themselves
-    precompute : True for the whole Gram matrix, else by cost
+    precompute : True or a Gram matrix for the whole of it, computed here, else by cost
     coef_init : ``(p,)`` weights to begin with
     return_n_iter : also give the passes over the working set
     positive : allow no weight below zero
     tol : duality gap at the end, relative to the mean square of y
     max_iter : passes at most, for every alpha
     sample_weight : ``(n,)``; a weight of 2 is the row twice
+    Xy, copy_X, verbose, check_input : accepted for scikit-learn's sake
 
     Returns
     -------
@@ -82,7 +87,8 @@ def enet_path(
     if sample_weight is not None:
         weight = torch.from_numpy(np.asarray(sample_weight, dtype=np.float64))
     many = int(alphas) if isinstance(alphas, Integral) else len(alphas)  # type: ignore[arg-type]
-    design = designs_of(rows, target, weight, False, many, precompute)[0]
+    whole = True if np.ndim(precompute) == 2 else precompute
+    design = designs_of(rows, target, weight, False, many, whole)[0]
     grid = (
         path_alphas(alpha_max(design, l1_ratio, positive), many, eps)
         if isinstance(alphas, Integral)

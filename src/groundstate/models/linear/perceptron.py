@@ -21,14 +21,14 @@ from groundstate.learn import fit as learn
 from groundstate.learn.base import Penalty
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan
-from groundstate.models.linear.coefficients import class_coefficients
+from groundstate.models.linear.coefficients import SparseCoefficients, class_coefficients
 from groundstate.models.roles import EnergyClassifier
 from groundstate.models.validation import validate_data
 from groundstate.registry import models
 
 
 @models.register(family="linear", task="classification", role="classifier")
-class Perceptron(EnergyClassifier):
+class Perceptron(SparseCoefficients, EnergyClassifier):
     r"""Linear class energies, corrected on mistakes only.
 
     .. math::

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from groundstate.energy.base import Energy
+from groundstate.models.linear.coefficients import ColumnTargets
 from groundstate.models.linear.least_squares_model import WAYS, LeastSquaresRegressor
 from groundstate.models.linear.ridge_members import ridge_members
 from groundstate.models.members import FittedTogether
@@ -15,7 +17,7 @@ from groundstate.registry import models
 
 
 @models.register(family="linear", task="regression", role="regressor")
-class Ridge(FittedTogether, LeastSquaresRegressor):
+class Ridge(FittedTogether, ColumnTargets, LeastSquaresRegressor):
     r"""Squared distance to a linear prediction with a Gaussian prior on the weights.
 
     .. math::
@@ -53,6 +55,8 @@ class Ridge(FittedTogether, LeastSquaresRegressor):
     ----------
     coef_ : (n_features,) or (n_targets, n_features)
     intercept_ : float or (n_targets,)
+    solver_ : str
+        What solved it: "cholesky", "svd", "sparse_cg", "nnls", or ``solver`` as it was asked for.
     energy_ : SquaredEnergy
 
     Examples
@@ -103,6 +107,15 @@ class Ridge(FittedTogether, LeastSquaresRegressor):
         self.callbacks = callbacks
 
     _members = staticmethod(ridge_members)
+
+    def _learned(self, energy: Energy) -> dict[str, Any]:
+        learned = self._coefficients(energy, self._flat_target)
+        told = self.history_.extra if hasattr(self, "history_") else {}
+        way = "sparse_cg" if "steps" in told else "svd" if "singular" in told else "cholesky"
+        asked = isinstance(self.solver, str) and self.solver != "sgd"
+        way = "nnls" if self.positive else way
+        learned["solver_"] = way if asked else getattr(self.solver, "__name__", str(self.solver))
+        return learned
 
     def _strength(self, outputs: int) -> Any:
         if np.ndim(self.alpha) == 0:

@@ -15,9 +15,10 @@ from torch import Tensor
 from groundstate.energy.base import Energy
 from groundstate.energy.reference import SquaredEnergy
 from groundstate.learn import L2, LeastSquares, Naive
+from groundstate.learn.least_squares import OutputL2
 from groundstate.learn.ridge_loo import RidgePath
 from groundstate.models.base import Plan
-from groundstate.models.linear.coefficients import output_coefficients
+from groundstate.models.linear.coefficients import ColumnTargets
 from groundstate.models.roles import EnergyRegressor
 from groundstate.registry import models
 
@@ -33,7 +34,7 @@ class _Told(RegressorMixin, BaseEstimator):
 
 
 @models.register(family="linear", task="regression", role="regressor")
-class RidgeCV(EnergyRegressor):
+class RidgeCV(ColumnTargets, EnergyRegressor):
     r"""Ridge regression whose strength predicts rows that were left out best.
 
     .. math::
@@ -41,7 +42,8 @@ class RidgeCV(EnergyRegressor):
         \hat\alpha = \arg\min_\alpha \sum_i w_i\Bigl(\frac{y_i - \hat y_i}{1 - h_i}\Bigr)^2 .
 
     One eigendecomposition serves all strengths; :math:`h_i` is the leverage of a row, so that every
-    row is left out once without fitting again. Of a row of weight w one of w rows is left out.
+    row is left out once without fitting again. Of a row of weight w one of w rows is left out. Sparse
+    rows are accepted; their leverages need them dense.
 
     Parameters
     ----------
@@ -57,6 +59,8 @@ class RidgeCV(EnergyRegressor):
         Accepted for scikit-learn's sake; the smaller side is always decomposed.
     store_cv_results : bool, default=False
         Keep ``cv_results_``; only with ``cv=None``.
+    alpha_per_target : bool, default=False
+        Choose a strength for every target on its own; only with ``cv=None``.
     device : str or torch.device, default=None
         Where to compute; None is the CPU.
     callbacks : sequence, default=None
@@ -64,8 +68,7 @@ class RidgeCV(EnergyRegressor):
 
     Attributes
     ----------
-    alpha_ : float
-    best_score_ : float
+    alpha_, best_score_ : float, or (n_targets,) with ``alpha_per_target``
     cv_results_ : (n_samples, n_alphas) or (n_samples, n_targets, n_alphas) array
         Squared errors of left-out rows, or their predictions where ``scoring`` is given.
     coef_ : (n_features,) or (n_targets, n_features)
@@ -81,6 +84,9 @@ class RidgeCV(EnergyRegressor):
     0.924644
     """
 
+    _accept_sparse: ClassVar[bool | str] = "csr"
+    alpha_: Any
+    best_score_: Any
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alphas": ["array-like", float, int],
         "fit_intercept": ["boolean"],
@@ -88,6 +94,7 @@ class RidgeCV(EnergyRegressor):
         "cv": ["cv_object"],
         "gcv_mode": [StrOptions({"auto", "svd", "eigen"}), None],
         "store_cv_results": ["boolean"],
+        "alpha_per_target": ["boolean"],
         "device": "no_validation",  # type: ignore[dict-item]
         "callbacks": "no_validation",  # type: ignore[dict-item]
     }
@@ -101,6 +108,7 @@ class RidgeCV(EnergyRegressor):
         cv: Any = None,
         gcv_mode: Any = None,
         store_cv_results: bool = False,
+        alpha_per_target: bool = False,
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
@@ -110,6 +118,7 @@ class RidgeCV(EnergyRegressor):
         self.cv = cv
         self.gcv_mode = gcv_mode
         self.store_cv_results = store_cv_results
+        self.alpha_per_target = alpha_per_target
         self.device = device
         self.callbacks = callbacks
 
@@ -118,19 +127,24 @@ class RidgeCV(EnergyRegressor):
         alphas = np.atleast_1d(np.asarray(self.alphas, dtype=np.float64))
         if not len(alphas) or (alphas < 0).any():
             raise ValueError(f"alphas must be at least one number, none below 0, got {self.alphas}")
-        if self.cv is not None and self.store_cv_results:
-            raise ValueError("cv!=None and store_cv_results=True are incompatible")
+        for name in ("store_cv_results", "alpha_per_target"):
+            if self.cv is not None and getattr(self, name):
+                raise ValueError(f"cv!=None and {name}=True are incompatible")
         score = self._left_out if self.cv is None else self._folds
-        scores = score(X, y, weight, alphas)
-        best = int(np.argmax(scores))
-        self.alpha_, self.best_score_ = float(alphas[best]), float(scores[best])
-        penalty = L2(self.alpha_) if self.alpha_ > 0 else None
+        rows = X.to_dense() if X.layout == torch.sparse_csr else X  # their leverages are dense
+        scores = np.asarray(score(rows, y, weight, alphas))  # (A,) or (m, A)
+        best, top = alphas[scores.argmax(-1)], scores.max(-1)
+        several = scores.ndim > 1
+        self.alpha_, self.best_score_ = (best, top) if several else (float(best), float(top))
+        penalty: L2 | None = L2(float(best)) if not several and best > 0 else None
+        if several and best.any():
+            penalty = OutputL2(torch.as_tensor(best, dtype=X.dtype, device=X.device))
         energy = SquaredEnergy(X.shape[1], y.shape[1], bias=self.fit_intercept)
         return Plan(energy=energy, rule=Naive(), solver=LeastSquares(), penalty=penalty)
 
     def _left_out(
         self, X: Tensor, y: Tensor, weight: Tensor | None, alphas: np.ndarray
-    ) -> list[float]:
+    ) -> np.ndarray:
         path = RidgePath(X, y, weight, self.fit_intercept)
         errors = path.each_left_out(alphas.tolist())  # (n, m, alphas)
         told: Any = None
@@ -140,12 +154,19 @@ class RidgeCV(EnergyRegressor):
         if self.store_cv_results:
             kept = wrong.cpu().numpy() if self.scoring is None else told
             self.cv_results_ = kept[:, 0] if self._flat_target else kept
+        each = self.alpha_per_target and not self._flat_target
         if self.scoring is None:
-            if weight is None:
-                return (-wrong.mean((0, 1))).tolist()
-            mean = torch.einsum("n,nma->a", path.w, wrong) / (path.w.sum() * y.shape[1])
-            return (-mean).tolist()
-        return [self._score(told[:, :, a], y, weight) for a in range(len(alphas))]
+            share = path.w / path.w.sum()
+            mean = -torch.einsum("n,nma->ma", share, wrong).cpu().numpy()
+            return mean if each else mean.mean(0)
+        many = range(len(alphas))
+        if not each:
+            return np.array([self._score(told[:, :, a], y, weight) for a in many])
+        one = [
+            [self._score(told[:, [m], a], y[:, [m]], weight) for a in many]
+            for m in range(y.shape[1])
+        ]
+        return np.array(one)
 
     def _folds(self, X: Tensor, y: Tensor, weight: Tensor | None, alphas: np.ndarray) -> np.ndarray:
         scores = []
@@ -167,4 +188,4 @@ class RidgeCV(EnergyRegressor):
         return float(scorer(_Told(), told, true, **extra))
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
-        return output_coefficients(energy, self._flat_target)
+        return self._coefficients(energy, self._flat_target)

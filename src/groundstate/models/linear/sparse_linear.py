@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor
@@ -14,20 +15,24 @@ from groundstate.energy.reference import SquaredEnergy
 from groundstate.learn import L1, L2, ElasticNet, LeastSquares, Naive
 from groundstate.learn.coordinate import CoordinateDescent
 from groundstate.models.base import Plan
-from groundstate.models.linear.coefficients import output_coefficients
+from groundstate.models.linear.coefficients import ColumnTargets
+from groundstate.models.linear.paths import enet_path
 from groundstate.models.roles import EnergyRegressor
 
+MAX_ITER = 1000
 
-class SparseLinearRegressor(EnergyRegressor):
+
+class SparseLinearRegressor(ColumnTargets, EnergyRegressor):
     """A linear squared energy whose weights are pulled to zero."""
 
     _accept_sparse: ClassVar[bool | str] = "csr"
     coef_: Any
     fit_intercept: bool
-    max_iter: int
+    max_iter: Any
     tol: float
     positive: bool
     precompute: Any
+    path = staticmethod(enet_path)
 
     def _penalised(
         self, X: Tensor, y: Tensor, weight: Tensor | None, alpha: float, l1_ratio: float
@@ -49,11 +54,16 @@ class SparseLinearRegressor(EnergyRegressor):
                 penalty=L2(ridge) if ridge else None, data={"x": dense, "y": y},
             )  # fmt: skip
         solver = CoordinateDescent(
-            max_iter=self.max_iter, tol=self.tol, positive=self.positive,
-            precompute=self.precompute is True or "auto",
+            max_iter=self.max_iter or MAX_ITER, tol=self.tol, positive=self.positive,
+            precompute=self._gram(),
         )  # fmt: skip
         penalty = L1(strength) if l1_ratio == 1 else ElasticNet(strength, l1_ratio)
         return Plan(energy=energy, rule=Naive(), solver=solver, penalty=penalty)
+
+    def _gram(self) -> Any:
+        """True where the whole Gram matrix is asked for, else "auto"."""
+        asked = self.precompute
+        return True if np.ndim(asked) == 2 or (not isinstance(asked, str) and asked) else "auto"
 
     def _go_on(self, energy: Energy) -> None:
         """Begin at the weights of the last fit, where it had the same shape."""
@@ -64,7 +74,7 @@ class SparseLinearRegressor(EnergyRegressor):
                 weights.copy_(last.W)
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
-        learned = output_coefficients(energy, self._flat_target)
+        learned = self._coefficients(energy, self._flat_target)
         found = getattr(self, "history_", None)
         if found is not None and "dual_gap" in found.extra:
             gaps, epochs = found.extra["dual_gap"], found.extra["epochs"]

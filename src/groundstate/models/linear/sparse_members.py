@@ -15,6 +15,7 @@ from groundstate.learn.base import History
 from groundstate.learn.coordinate_design import Design
 from groundstate.learn.coordinate_moments import Moments, designs_of, middle, use_gram
 from groundstate.learn.coordinate_path import Path, solve_path
+from groundstate.models.linear.sparse_linear import MAX_ITER
 from groundstate.models.members import Members
 
 SETTINGS = frozenset({"alpha", "l1_ratio", "fit_intercept", "tol", "max_iter", "positive"})
@@ -94,7 +95,7 @@ def _path(design: Design, model: Any, found: Members, members: list[int]) -> Pat
     alphas = [float(found.models[at].alpha) for at in members]
     return solve_path(
         design, [(a * design.W * ratio, a * design.W * (1 - ratio)) for a in alphas],
-        tol=model.tol, max_iter=model.max_iter, positive=model.positive,
+        tol=model.tol, max_iter=model.max_iter or MAX_ITER, positive=model.positive,
     )  # fmt: skip
 
 

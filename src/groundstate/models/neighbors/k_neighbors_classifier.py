@@ -10,19 +10,20 @@ from groundstate.energy.neighbors import NeighborClassEnergy
 from groundstate.learn import NLL
 from groundstate.learn.neighbors import Memorise
 from groundstate.models.base import Plan
+from groundstate.models.neighbors.joint_labels import JointLabels
 from groundstate.models.neighbors.search import NeighborSearch
-from groundstate.models.roles import ProbabilisticClassifier
 from groundstate.registry import models
 
 
 @models.register(family="neighbors", task="classification", role="classifier")
-class KNeighborsClassifier(NeighborSearch, ProbabilisticClassifier):
+class KNeighborsClassifier(NeighborSearch, JointLabels):
     r"""The nearest remembered rows vote on the class.
 
     .. math:: e(x, y) = -\log\sum_{i \in N_k(x)} s_i(x)\,[y_i = y] ,
 
     with shares s that sum to one. Nothing is learned but the rows. A tie goes to the first class,
-    equally distant rows to the one that came first; a row of weight w is w rows.
+    equally distant rows to the one that came first; a row of weight w is w rows. Rows may have
+    several labels, y of shape (n_samples, n_outputs), each of which is voted on.
 
     Parameters
     ----------
@@ -37,8 +38,12 @@ class KNeighborsClassifier(NeighborSearch, ProbabilisticClassifier):
         Exponent of the Minkowski metric.
     metric : str or callable, default="minkowski"
         Also "euclidean", "manhattan", "chebyshev", "cosine", "mahalanobis" (with
-        ``metric_params={"VI": inverse_covariance}``), or a function of two rows.
+        ``metric_params={"VI": inverse_covariance}``), "seuclidean" (``{"V": variances}``),
+        "nan_euclidean" (rows with missing values), "haversine", "canberra", "braycurtis",
+        "correlation", "hamming", "jaccard" and other scores of sets, a function of two rows, or
+        "precomputed": X then holds distances to the training rows.
     metric_params : dict, default=None
+        Arguments of the metric; ``{"w": weights}`` weighs the features of "minkowski".
     n_jobs : int, default=None
         Accepted for scikit-learn's sake; torch's number of threads counts.
     device : str or torch.device, default=None
@@ -48,7 +53,8 @@ class KNeighborsClassifier(NeighborSearch, ProbabilisticClassifier):
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
+    classes_ : (n_classes,) array, or a list of them for several labels
+    outputs_2d_ : bool, whether there are several labels
     n_samples_fit_ : int
     effective_metric_ : str or callable
     energy_ : NeighborClassEnergy
@@ -91,5 +97,5 @@ class KNeighborsClassifier(NeighborSearch, ProbabilisticClassifier):
         self.callbacks = callbacks
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
-        energy = NeighborClassEnergy(len(self.classes_), X.shape[1], **self._memory())
+        energy = NeighborClassEnergy(self._combinations(), X.shape[1], **self._memory())
         return Plan(energy=energy, rule=NLL(), solver=Memorise())

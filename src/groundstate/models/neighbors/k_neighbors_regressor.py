@@ -37,8 +37,12 @@ class KNeighborsRegressor(NeighborSearch, EnergyRegressor):
         Exponent of the Minkowski metric.
     metric : str or callable, default="minkowski"
         Also "euclidean", "manhattan", "chebyshev", "cosine", "mahalanobis" (with
-        ``metric_params={"VI": inverse_covariance}``), or a function of two rows.
+        ``metric_params={"VI": inverse_covariance}``), "seuclidean" (``{"V": variances}``),
+        "nan_euclidean" (rows with missing values), "haversine", "canberra", "braycurtis",
+        "correlation", "hamming", "jaccard" and other scores of sets, a function of two rows, or
+        "precomputed": X then holds distances to the training rows.
     metric_params : dict, default=None
+        Arguments of the metric; ``{"w": weights}`` weighs the features of "minkowski".
     n_jobs : int, default=None
         Accepted for scikit-learn's sake; torch's number of threads counts.
     device : str or torch.device, default=None

@@ -9,16 +9,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from groundstate.errors import DataError, Unsupported
 from groundstate.math.radius import Ragged
 from groundstate.models.arrays import Home
-from groundstate.models.base import EnergyEstimator
+from groundstate.models.dense_rows import DenseRows
 
 
-class NeighborSearch(EnergyEstimator):
+class NeighborSearch(DenseRows):
     """Settings, ``kneighbors`` and ``kneighbors_graph``."""
 
     _store_skip: ClassVar[tuple[str, ...]] = ("callbacks",)
@@ -42,14 +44,45 @@ class NeighborSearch(EnergyEstimator):
     metric_params: dict[str, Any] | None
     n_samples_fit_: int
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.input_tags.allow_nan = self._allow_nan
+        return tags
+
+    @property
+    def _allow_nan(self) -> bool:  # type: ignore[override]
+        return bool(self.metric == "nan_euclidean")
+
+    def _checked(self, X: Any, y: Any) -> Any:
+        if self.metric == "precomputed" and issparse(X):
+            raise Unsupported(
+                "metric='precomputed' needs the distances of all pairs, got a sparse matrix; pass a "
+                "dense one"
+            )
+        rows, *rest = super()._checked(X, y)
+        if self.metric == "precomputed":
+            if rows.shape[0] != rows.shape[1]:
+                raise DataError(
+                    "Precomputed matrix must be square, with the distances between the training "
+                    f"rows, got shape {rows.shape}"
+                )
+            if rows.min() < 0:
+                raise DataError("Negative values in data passed to precomputed distance matrix.")
+        return rows, *rest
+
     def _memory(self) -> dict[str, Any]:
         """Arguments of the energy's memory."""
         extra = dict(self.metric_params or {})
-        VI = extra.pop("VI", None)
         p = extra.pop("p", self.p)
-        if VI is None and "V" in extra:
-            VI = np.linalg.inv(np.asarray(extra.pop("V"), dtype=np.float64))
-        metric = self.metric
+        metric, VI = self.metric, None
+        if metric == "mahalanobis":
+            VI = _inverse_covariance(extra)
+        elif metric == "seuclidean":
+            if "V" not in extra:
+                raise ValueError("metric 'seuclidean' needs metric_params={'V': variances}")
+            metric, VI = "mahalanobis", np.diag(1.0 / np.asarray(extra.pop("V"), float))
+        w = extra.pop("w", None) if metric == "minkowski" else None
         if callable(metric):
             chosen = metric
             settings = extra
@@ -63,6 +96,7 @@ class NeighborSearch(EnergyEstimator):
             "metric": metric,
             "p": p,
             "VI": VI,
+            "w": w,
             "algorithm": "tree" if tree else self.algorithm,
         }
 
@@ -70,9 +104,10 @@ class NeighborSearch(EnergyEstimator):
         params = dict(self.metric_params or {})
         metric = self.metric
         if metric == "minkowski":
-            p = params.pop("p", self.p)
-            metric = {1: "manhattan", 2: "euclidean", math.inf: "chebyshev"}.get(p, metric)
-            params |= {"p": p, "w": None} if metric == "minkowski" else {}
+            p, w = params.pop("p", self.p), params.pop("w", None)
+            named = {1: "manhattan", 2: "euclidean", math.inf: "chebyshev"} if w is None else {}
+            metric = named.get(p, metric)
+            params |= {"p": p, "w": w} if metric == self.metric else {}
         return {
             "n_samples_fit_": len(energy.memory.rows),
             "effective_metric_": metric,
@@ -133,6 +168,16 @@ class NeighborSearch(EnergyEstimator):
             starts = np.concatenate([[0], first.sum(1).cumsum()])
             values, index = values[first.ravel()], index[first]
         return csr_matrix((values, index.ravel(), starts), shape=shape)
+
+
+def _inverse_covariance(extra: dict[str, Any]) -> Any:
+    """VI of the Mahalanobis metric, taken out of its parameters."""
+    VI, V = extra.pop("VI", None), extra.pop("V", None)
+    if VI is None and V is None:
+        raise ValueError(
+            "metric 'mahalanobis' needs metric_params={'VI': inverse_covariance} or {'V': covariance}"
+        )
+    return VI if V is None else np.linalg.inv(np.asarray(V, dtype=np.float64))
 
 
 def _check_mode(mode: str) -> None:

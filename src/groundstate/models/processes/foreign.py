@@ -8,21 +8,24 @@ from groundstate.math import kernels as k
 
 
 def own_kernel(kernel: Any) -> k.Kernel:
-    """Our twin of a kernel of ``sklearn.gaussian_process.kernels`` or of a function; ours as is."""
+    """Our twin of a kernel of ``sklearn.gaussian_process.kernels`` or of a function; ours as is.
+
+    Other objects with the methods of scikit-learn's kernels are asked for their own values.
+    """
     if isinstance(kernel, k.Kernel):
         return kernel
-    name = type(kernel).__name__
+    name = type(kernel).__name__ if type(kernel).__module__.startswith("sklearn.") else ""
     if name in ("Sum", "Product"):
         left, right = own_kernel(kernel.k1), own_kernel(kernel.k2)
         return left + right if name == "Sum" else left * right
     if name == "Exponentiation":
         return own_kernel(kernel.kernel) ** kernel.exponent
     if name not in _LEAVES:
-        if callable(kernel) and not hasattr(kernel, "clone_with_theta"):
-            return k.Function(kernel)
+        if callable(kernel):
+            return k.Foreign(kernel) if hasattr(kernel, "clone_with_theta") else k.Function(kernel)
         raise TypeError(
-            f"kernel must be of groundstate.math.kernels or one of scikit-learn's "
-            f"{', '.join(_LEAVES)}, got {name}; wrap a function with kernels.Function"
+            "kernel must be of groundstate.math.kernels, of scikit-learn or a function of two arrays "
+            f"of rows, got {type(kernel).__name__}"
         )
     make, names = _LEAVES[name]
     made: k.Kernel = make(**{n: getattr(kernel, n) for n in names})

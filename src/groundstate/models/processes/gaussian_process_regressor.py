@@ -30,6 +30,7 @@ from groundstate.math.kernels import RBF, Constant, Kernel
 from groundstate.math.process import draws
 from groundstate.models.arrays import Home, tensor, unwrap
 from groundstate.models.base import Plan
+from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.processes.foreign import own_kernel
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.validation import validate_data
@@ -37,7 +38,7 @@ from groundstate.registry import models
 
 
 @models.register(family="processes", task="regression", role="regressor", max_rows=5_000)
-class GaussianProcessRegressor(EnergyRegressor):
+class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
     r"""A law over functions, conditioned on the rows.
 
     .. math::
@@ -50,8 +51,8 @@ class GaussianProcessRegressor(EnergyRegressor):
     Parameters
     ----------
     kernel : kernel object or function, default=None
-        None is ``Constant(1, "fixed") * RBF(1, "fixed")``. Kernels of scikit-learn are understood,
-        and functions of two arrays of rows.
+        None is ``Constant() * RBF()``, whose two parameters are learned. Kernels of scikit-learn
+        are understood, and functions of two arrays of rows.
     alpha : float or (n_samples,), default=1e-10
         Variance of the noise of each row.
     optimizer : "fmin_l_bfgs_b" (or "lbfgs"), callable or None
@@ -60,6 +61,8 @@ class GaussianProcessRegressor(EnergyRegressor):
         Further starts, drawn within the bounds.
     normalize_y : bool, default=False
         Learn on centred and scaled targets.
+    copy_X_train : bool, default=True
+        Accepted for scikit-learn's sake; the rows are always kept as a copy.
     n_targets : int, default=None
         Outputs of the prior, before fit.
     method : {"exact", "cg", "inducing"}, default="exact"
@@ -92,8 +95,10 @@ class GaussianProcessRegressor(EnergyRegressor):
     --------
     >>> import numpy as np
     >>> from groundstate import GaussianProcessRegressor
-    >>> X = np.array([[0.0], [1.0]])
-    >>> mean, std = GaussianProcessRegressor().fit(X, [0.0, 1.0]).predict([[0.5]], return_std=True)
+    >>> from groundstate.math.kernels import RBF
+    >>> X, kernel = np.array([[0.0], [1.0]]), RBF(1.0, "fixed")
+    >>> model = GaussianProcessRegressor(kernel).fit(X, [0.0, 1.0])
+    >>> mean, std = model.predict([[0.5]], return_std=True)
     >>> mean.round(4).tolist(), std.round(4).tolist()
     ([0.5493], [0.1745])
     """
@@ -104,6 +109,7 @@ class GaussianProcessRegressor(EnergyRegressor):
         "optimizer": [StrOptions({"fmin_l_bfgs_b", "lbfgs"}), callable, None],
         "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
         "normalize_y": ["boolean"],
+        "copy_X_train": ["boolean"],
         "n_targets": [Interval(Integral, 1, None, closed="left"), None],
         "method": [StrOptions({"exact", "cg", "inducing"})],
         "n_inducing": [Interval(Integral, 1, None, closed="left")],
@@ -121,6 +127,7 @@ class GaussianProcessRegressor(EnergyRegressor):
         optimizer: Any = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         normalize_y: bool = False,
+        copy_X_train: bool = True,
         n_targets: int | None = None,
         method: str = "exact",
         n_inducing: int = 512,
@@ -134,6 +141,7 @@ class GaussianProcessRegressor(EnergyRegressor):
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
         self.normalize_y = normalize_y
+        self.copy_X_train = copy_X_train
         self.n_targets = n_targets
         self.method = method
         self.n_inducing = n_inducing
@@ -149,7 +157,7 @@ class GaussianProcessRegressor(EnergyRegressor):
 
     def _prior_kernel(self) -> Kernel:
         if self.kernel is None:
-            return Constant(1.0, "fixed") * RBF(1.0, "fixed")
+            return Constant() * RBF()
         return own_kernel(self.kernel)
 
     def _checked(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
@@ -252,8 +260,8 @@ class GaussianProcessRegressor(EnergyRegressor):
         return x, home, energy
 
     def _shaped(self, values: Tensor, home: Home) -> Any:
-        flat = getattr(self, "_flat_target", (self.n_targets or 1) == 1)
-        return home.give(values[..., 0] if flat else values)
+        """One output has no axis of its own, not even that of a column of targets."""
+        return home.give(values[..., 0] if values.shape[-1] == 1 else values)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Any:
         """Draws of the function, ``(n_samples_X, n_samples)`` (targets in the middle), from the
@@ -263,8 +271,7 @@ class GaussianProcessRegressor(EnergyRegressor):
         generator = Key.of(random_state).torch(x.device)
         found = energy.functions(x, n_samples, generator)  # (n, B, m)
         found = found.permute(1, 2, 0)
-        single = getattr(self, "_flat_target", (self.n_targets or 1) == 1)
-        return home.give(found[:, 0] if single else found)
+        return home.give(found[:, 0] if found.shape[1] == 1 else found)
 
     def sample_prior(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Any:
         """Draws from the prior with the kernel as it is, ``(n_samples_X, n_samples)``."""

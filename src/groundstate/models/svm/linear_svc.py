@@ -13,14 +13,14 @@ from groundstate.energy.reference import LinearEnergy
 from groundstate.learn import L1, L2, Margin, OneVsRest, SumPenalty
 from groundstate.learn.base import Penalty
 from groundstate.models.base import Plan
-from groundstate.models.linear.coefficients import class_coefficients
+from groundstate.models.linear.coefficients import SparseCoefficients, class_coefficients
 from groundstate.models.roles import EnergyClassifier
 from groundstate.models.svm.solvers import linear_solver
 from groundstate.registry import models
 
 
 @models.register(family="svm", task="classification", role="classifier")
-class LinearSVC(EnergyClassifier):
+class LinearSVC(SparseCoefficients, EnergyClassifier):
     r"""Linear class energies, pushed apart by a margin.
 
     .. math::

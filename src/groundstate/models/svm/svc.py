@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
@@ -22,9 +21,10 @@ from groundstate.learn.function_norm import FunctionNorm
 from groundstate.learn.rules.one_vs_one import OneVsOne
 from groundstate.learn.smo import SMO
 from groundstate.math.kernels import Kernel
-from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
+from groundstate.models.dense_rows import DenseRows
 from groundstate.models.kernels.choice import chosen_kernel
+from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.members import FittedTogether
 from groundstate.models.roles import EnergyClassifier
 from groundstate.models.svm.svc_members import svc_members
@@ -54,7 +54,7 @@ class MarginReport:
 
 
 @models.register(family="svm", task="classification", role="classifier", max_rows=20_000)
-class SVC(FittedTogether, EnergyClassifier):
+class SVC(FittedTogether, NestedKernel, DenseRows, EnergyClassifier):
     r"""The widest margin in the space of a kernel, for each pair of classes.
 
     .. math::
@@ -119,9 +119,8 @@ class SVC(FittedTogether, EnergyClassifier):
     0.973
     """
 
-    _accept_sparse: ClassVar[bool | str] = "csr"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0, None, closed="right"), Interval(Real, 0, None, closed="neither")],
+        "C": [Interval(Real, 0, None, closed="right")],
         "kernel": [
             StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}), Kernel, callable,
         ],
@@ -182,15 +181,6 @@ class SVC(FittedTogether, EnergyClassifier):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
-
-    def _checked(self, X: Any, y: Any) -> Any:
-        rows: Any
-        rows, *rest = super()._checked(X, y)
-        return (rows.toarray() if issparse(rows) else rows), *rest
-
-    def _rows(self, X: Any) -> tuple[Tensor, Home]:
-        x, home = super()._rows(X)
-        return (x if x.layout == torch.strided else x.to_dense()), home
 
     def _row_weight(self, y: Any, weight: Any) -> Any:
         self._repeats = weight  # the scale of X is that of the repeated rows, whatever their class

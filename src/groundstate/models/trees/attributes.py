@@ -18,6 +18,7 @@ class AttributeTree(TreeInputs, ProbabilisticClassifier):
     energy_: Any
     _single_class: ClassVar[bool] = True
     _text_levels: ClassVar[bool] = True
+    _accept_sparse: ClassVar[bool | str] = False  # zero is a value like others
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

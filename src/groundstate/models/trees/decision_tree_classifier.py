@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
-from groundstate.models.trees.grown import CLASS_CRITERIA, CONSTRAINTS, GrownClassifier
+from groundstate.models.trees.class_trees import GrownClassifier
+from groundstate.models.trees.grown import CLASS_CRITERIA, CONSTRAINTS
 from groundstate.models.trees.single import SingleTree
 from groundstate.registry import models
 
@@ -45,7 +46,9 @@ class DecisionTreeClassifier(SingleTree, GrownClassifier):
         Cost per leaf of minimal cost-complexity pruning.
     monotonic_cst : array or None
         +1, −1 or 0 per column: predictions may only rise or fall with it.
-    class_weight : dict, "balanced" or None
+    class_weight : dict, list of dicts, "balanced" or None
+        What a row of a class counts; one dict per output. ``min_samples_split`` and
+        ``min_samples_leaf`` are of rows, without it.
     device : str or torch.device, default=None
         Where predictions are computed; trees grow on the CPU.
     callbacks : sequence, default=None
@@ -73,7 +76,7 @@ class DecisionTreeClassifier(SingleTree, GrownClassifier):
         "criterion": [CLASS_CRITERIA],
         "splitter": [StrOptions({"best", "random", "exact", "hist"})],
         **CONSTRAINTS,
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "class_weight": [dict, list, StrOptions({"balanced"}), None],
     }
 
     def __init__(

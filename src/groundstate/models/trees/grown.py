@@ -7,20 +7,19 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from groundstate.energy.tree_energies import TreeClassEnergy, TreeMeanEnergy
+from groundstate.energy.tree_energies import TreeMeanEnergy
 from groundstate.energy.tree_nodes import TreeNodes
-from groundstate.learn import Naive, SoftMin
+from groundstate.learn import Naive
 from groundstate.learn.tree import GrowTrees
 from groundstate.learn.tree_rows import TreeLimits
 from groundstate.models.base import Plan
-from groundstate.models.roles import EnergyRegressor, ProbabilisticClassifier
+from groundstate.models.roles import EnergyRegressor
 from groundstate.models.trees.inputs import TreeInputs
 from groundstate.models.trees.view import TreeView
 
@@ -30,11 +29,11 @@ CONSTRAINTS: dict[str, Any] = {
     "max_depth": [Interval(Integral, 1, None, closed="left"), None],
     "min_samples_split": [
         Interval(Integral, 2, None, closed="left"),
-        Interval(Real, 0.0, 1.0, closed="right"),
+        Interval(RealNotInt, 0.0, 1.0, closed="right"),
     ],
     "min_samples_leaf": [
         Interval(Integral, 1, None, closed="left"),
-        Interval(Real, 0.0, 1.0, closed="neither"),
+        Interval(RealNotInt, 0.0, 1.0, closed="neither"),
     ],
     "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
     "max_features": [
@@ -68,6 +67,7 @@ class GrownTrees(TreeInputs):
     ccp_alpha: float
     monotonic_cst: Any
     _classes: ClassVar[bool] = False
+    _unit: float = 1.0  # what weights of classes make of the weight of a row, on average
 
     def _columns(self, d: int) -> int | None:
         given = self.max_features
@@ -85,7 +85,8 @@ class GrownTrees(TreeInputs):
 
     def _limits(self, X: Tensor, weight: Tensor | None, splitter: str) -> TreeLimits:
         n, d = X.shape
-        total = n if weight is None else float(weight.sum())
+        mass = n if weight is None else float(weight.sum())
+        total = mass / self._unit
         split: Any = self.min_samples_split
         leaf: Any = self.min_samples_leaf
         if getattr(self, "preset", None) == "breiman" and not self._classes:
@@ -93,25 +94,38 @@ class GrownTrees(TreeInputs):
         rising = None if self.monotonic_cst is None else tuple(int(s) for s in self.monotonic_cst)
         if rising is not None:
             self._check_signs(rising, d)
+        split = float(split) if isinstance(split, Integral) else max(2.0, math.ceil(split * total))
+        leaf = float(leaf) if isinstance(leaf, Integral) else float(math.ceil(leaf * total))
+        share = self.min_weight_fraction_leaf
+        if getattr(self, "class_weight", None) is not None:  # limits are of rows, not of classes
+            drawn = self._drawn(total)
+            leaf, share = 1.0, max(share, leaf / drawn if leaf > 1 else 0.0)
+            split = split * self._unit / _counted(weight)
         return TreeLimits(
             self.criterion,
             splitter,
             self.max_depth,
-            float(split) if isinstance(split, Integral) else max(2.0, math.ceil(split * total)),
-            float(leaf) if isinstance(leaf, Integral) else float(math.ceil(leaf * total)),
-            self.min_weight_fraction_leaf,
+            split,
+            leaf,
+            share,
             self._columns(d),
             self.max_leaf_nodes,
             self.min_impurity_decrease,
             rising,
         )
 
+    def _drawn(self, total: float) -> float:
+        """How many rows a tree sees."""
+        return total
+
     def _check_signs(self, rising: tuple[int, ...], d: int) -> None:
         if len(rising) != d:
             raise ValueError(f"monotonic_cst has {len(rising)} entries, but X has {d} features")
         if not set(rising) <= {-1, 0, 1}:
             raise ValueError(f"monotonic_cst holds {sorted(set(rising))}; use -1, 0 and 1")
-        many = len(self.classes_) > 2 if self._classes else not getattr(self, "_flat_target", True)
+        many = not getattr(self, "_flat_target", True)
+        if self._classes:  # a list: several outputs
+            many = isinstance(self.classes_, list) or len(self.classes_) > 2
         if many and any(rising):
             raise ValueError("monotonic_cst needs two classes or one target")
 
@@ -159,40 +173,14 @@ class GrownTrees(TreeInputs):
         return mean / mean.sum()
 
 
-class GrownClassifier(GrownTrees, ProbabilisticClassifier):
-    """Trees whose leaves hold class shares."""
-
-    _classes: ClassVar[bool] = True
-    _single_class: ClassVar[bool] = True
-
-    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
-        k = len(self.classes_)
-        nodes = TreeNodes(k=k, dtype=X.dtype)
-        energy = self._start(TreeClassEnergy(X.shape[1], k, nodes))
-        return Plan(energy, SoftMin(), self._solver(X, weight))
-
-    def predict(self, X: Any) -> Any:
-        """Labels of lowest energy, ``(n_samples,)``."""
-        x, home = self._rows(X)
-        with torch.no_grad():
-            best = self.energy_.probabilities(x).argmax(1)
-        return home.give(self.classes_[best.cpu().numpy()])
-
-    def predict_proba(self, X: Any) -> Any:
-        """Class shares of the leaves, ``(n_samples, n_classes)``."""
-        x, home = self._rows(X)
-        with torch.no_grad():
-            return home.give(self.energy_.probabilities(x))
-
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the class shares, ``(n_samples, n_classes)``."""
-        x, home = self._rows(X)
-        with torch.no_grad():
-            return home.give(self.energy_.probabilities(x).log())
-
-
 class GrownRegressor(GrownTrees, EnergyRegressor):
     """Trees whose leaves hold means."""
+
+    @property
+    def n_outputs_(self) -> int:
+        """How many targets there are."""
+        check_is_fitted(self, "energy_")
+        return int(self.energy_.m)
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         assert y is not None
@@ -202,5 +190,11 @@ class GrownRegressor(GrownTrees, EnergyRegressor):
         return Plan(energy, Naive(), self._solver(X, weight))
 
 
-__all__ = ["CLASS_CRITERIA", "CONSTRAINTS", "VALUE_CRITERIA", "GrownClassifier", "GrownRegressor",
-           "GrownTrees"]  # fmt: skip
+def _counted(weight: Tensor | None) -> float:
+    """What a grower takes for the weight of one row: one for counts, else the average."""
+    if weight is None or bool((weight == weight.round()).all()):
+        return 1.0
+    return float(weight.sum() / (weight > 0).sum())
+
+
+__all__ = ["CLASS_CRITERIA", "CONSTRAINTS", "VALUE_CRITERIA", "GrownRegressor", "GrownTrees"]

@@ -57,9 +57,13 @@ def plot_sum(
     fig = Figure(figsize=(width, 4.0), layout="constrained")
     ratios = [0.6, *[4.0] * len(own), 0.6]
     axes = fig.subplots(1, len(own) + 2, width_ratios=ratios)
-    start = float(b[score])
-    axes[0].set_title(f"{start:.4g}")
-    total = start
+    total = float(b[score])
+    given = getattr(energy, "first", None) is not None  # the start differs from row to row
+    if given and sample is not None:
+        row, _ = model._rows(np.asarray(sample, dtype=float).reshape(1, -1))
+        with torch.no_grad():
+            total = float(energy.starts(row)[0, score])  # type: ignore[union-attr]
+    axes[0].set_title("F₀" if given and sample is None else f"{total:.4g}")
     for ax, t in zip(axes[1:-1], own):
         plot_tree(model, tree=t, feature_names=feature_names, sample=sample, ax=ax)
         ax.set_title("+")

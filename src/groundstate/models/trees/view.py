@@ -63,6 +63,14 @@ class TreeView:
         return len(self.feature)
 
     @property
+    def n_outputs(self) -> int:
+        return int(self.value.shape[1])
+
+    @property
+    def max_n_classes(self) -> int:
+        return int(self.value.shape[2])
+
+    @property
     def n_leaves(self) -> int:
         return int((self.children_left < 0).sum())
 

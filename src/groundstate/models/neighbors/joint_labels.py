@@ -1,0 +1,135 @@
+"""Several labels for each row."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from torch import Tensor
+
+from groundstate.models.arrays import Home
+from groundstate.models.roles import ProbabilisticClassifier
+
+
+def _one_label(model: Any) -> bool:
+    return not getattr(model, "outputs_2d_", False)
+
+
+class JointLabels(ProbabilisticClassifier):
+    r"""A class of the energy is a combination of labels that occurs in the rows.
+
+    The law of each label is the sum of the votes for it, whatever the other labels of the voters:
+    :math:`p(y_j \mid x) = \sum_i s_i(x)\,[y_{ij} = y_j]`.
+
+    Attributes
+    ----------
+    outputs_2d_ : bool, whether rows have several labels; ``classes_`` is then a list of arrays
+    """
+
+    _multi_output: ClassVar[bool] = True
+    _store_private: ClassVar[tuple[str, ...]] = ("_joint",)
+    outputs_2d_: bool
+    _joint: NDArray[np.int64]  # (combinations, labels); empty for one label
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def _target(self, y: Any) -> tuple[NDArray[Any], dict[str, Any]]:
+        y = y.toarray() if issparse(y) else np.asarray(y)
+        if y.ndim == 2 and y.shape[1] == 1:
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected; use y.ravel()",
+                DataConversionWarning,
+                stacklevel=6,
+            )
+            y = y[:, 0]
+        if y.ndim == 1:
+            code, found = super()._target(y)
+            return code, {**found, "outputs_2d_": False, "_joint": np.zeros((0, 0), np.int64)}
+        check_classification_targets(y)
+        parts = [np.unique(column, return_inverse=True) for column in y.T]
+        table = np.column_stack([part[1] for part in parts])
+        joint, code = np.unique(table, axis=0, return_inverse=True)
+        attributes = {"classes_": [part[0] for part in parts], "outputs_2d_": True}
+        return code.reshape(-1).astype(np.int64), {**attributes, "_joint": joint}
+
+    def _combinations(self) -> int:
+        return len(self._joint) if self.outputs_2d_ else len(self.classes_)
+
+    def _each_law(self, X: Any) -> tuple[list[Tensor], Home]:
+        """Probabilities of the values of each label, ``(B, K_j)``."""
+        x, home = self._rows(X)
+        energy: Any = self.energy_
+        with torch.no_grad():
+            index, share = energy.shares(x)
+            joint = torch.from_numpy(self._joint).to(x.device)
+            said = joint[energy.target[index]]  # (B, m, labels)
+            found = [
+                share.new_zeros(len(x), len(values)).scatter_add(1, said[..., j], share)
+                for j, values in enumerate(self.classes_)
+            ]
+        return [p.to(x.dtype) for p in found], home
+
+    def predict(self, X: Any) -> Any:
+        """Labels of lowest energy, ``(n_samples,)`` or ``(n_samples, n_outputs)``."""
+        if _one_label(self):
+            return super().predict(X)
+        laws, home = self._each_law(X)
+        best = (values[p.argmax(1).cpu().numpy()] for values, p in zip(self.classes_, laws))
+        return home.give(np.column_stack(list(best)))
+
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities, ``(n_samples, n_classes)``; a list of them for several labels."""
+        if _one_label(self):
+            return super().predict_proba(X)
+        laws, home = self._each_law(X)
+        return [home.give(p) for p in laws]
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of the class probabilities, in the shape of ``predict_proba``."""
+        if _one_label(self):
+            return super().predict_log_proba(X)
+        laws, home = self._each_law(X)
+        return [home.give(p.log()) for p in laws]
+
+    @available_if(_one_label)
+    def decision_function(self, X: Any) -> Any:
+        """Scores −e, ``(n_samples, n_classes)``; for two classes their difference, ``(n_samples,)``."""
+        return super().decision_function(X)
+
+    def _encoded(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        if name != "y" or _one_label(self):
+            return super()._encoded(name, values)
+        columns = zip(self.classes_, np.atleast_2d(values).T, strict=True)
+        codes = np.column_stack([
+            np.where(np.isin(column, known), np.searchsorted(known, column), -1)
+            for known, column in columns
+        ])  # fmt: skip
+        same = (codes[:, None] == self._joint).all(-1)  # (n, combinations)
+        if not same.any(1).all():
+            raise ValueError(
+                "y holds a combination of labels not seen in fit: "
+                f"{np.atleast_2d(values)[int(same.any(1).argmin())].tolist()}"
+            )
+        return np.asarray(same.argmax(1))
+
+    def _decoded(self, name: str, values: Tensor, home: Home) -> Any:
+        if name != "y" or _one_label(self):
+            return super()._decoded(name, values, home)
+        codes = self._joint[values.cpu().numpy()]
+        labels = [known[codes[..., j]] for j, known in enumerate(self.classes_)]
+        return home.give(np.stack(labels, -1))
+
+
+__all__ = ["JointLabels"]
