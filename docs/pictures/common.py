@@ -44,11 +44,22 @@ def regions(ax: Axes, X: np.ndarray, y: np.ndarray, predict: Callable[[np.ndarra
     scatter(ax, X, y)
 
 
+def bands(ax: Axes, a: Any, b: Any, p: np.ndarray, alpha: float = 0.7) -> None:
+    """A probability over the plane in ten bands; cells, as contours draw lines along a jump."""
+    middle = (np.clip(np.floor(10 * p), 0, 9) + 0.5) / 10
+    ax.pcolormesh(
+        a, b, middle, cmap="RdBu_r", vmin=0, vmax=1, alpha=alpha, shading="auto", rasterized=True
+    )
+
+
 def landscape(
     ax: Axes, X: np.ndarray, energy: Callable[[np.ndarray], Any], levels: int = 14
 ) -> None:
     """Contours of an energy over the plane: dark is low."""
     a, b, points = grid(X)
     values = np.asarray(energy(points)).reshape(a.shape)
-    top = np.quantile(values, 0.95)
-    ax.contourf(a, b, np.minimum(values, top), levels=levels, cmap="viridis")
+    low, top = values.min(), np.quantile(values, 0.95)
+    # every level is given: chosen ones may start above the lowest value and leave holes there
+    ax.contourf(
+        a, b, np.minimum(values, top), levels=np.linspace(low, top, levels), cmap="viridis"
+    )

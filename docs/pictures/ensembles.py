@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from common import COLOURS, figure, grid, scatter
+from common import COLOURS, bands, figure, grid, scatter
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from trees import X, stairs, wave, y
@@ -28,7 +28,7 @@ def shares(ax: Axes, model: Any, title: str) -> None:
     """The probability of one class over the plane."""
     a, b, points = grid(X)
     p = model.fit(X, y).predict_proba(points)[:, 1].reshape(a.shape)
-    ax.contourf(a, b, p, levels=np.linspace(0, 1, 11), cmap="RdBu_r", alpha=0.7)
+    bands(ax, a, b, p)
     scatter(ax, X, y)
     ax.set_title(title)
 
@@ -69,8 +69,9 @@ def boosted_values() -> Figure:
     ax.scatter(x, target, s=12, color="grey", edgecolor="white", linewidth=0.4)
     staged = list(model.staged_predict(at[:, None]))
     for k, colour in zip((1, 5, 40), COLOURS):
-        ax.plot(at, staged[k - 1], color=colour, label=f"{k} trees")
-    ax.legend()
+        ax.plot(at, staged[k - 1], color=colour, label="1 tree" if k == 1 else f"{k} trees")
+    ax.legend(frameon=False)
+    ax.set_title("every tree adds a part of what is left")
     return fig
 
 

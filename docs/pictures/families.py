@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import COLOURS, figure, grid, landscape, regions, scatter
+from common import COLOURS, bands, figure, grid, landscape, regions, scatter
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.datasets import make_moons
@@ -39,7 +39,7 @@ def shares(ax: Axes, model: Any, title: str) -> None:
     """The probability of one class over the plane."""
     a, b, points = grid(X)
     p = model.fit(X, y).predict_proba(points)[:, 1].reshape(a.shape)
-    ax.contourf(a, b, p, levels=np.linspace(0, 1, 11), cmap="RdBu_r", alpha=0.7)
+    bands(ax, a, b, p)
     scatter(ax, X, y)
     ax.set_title(title)
 
@@ -55,7 +55,7 @@ def linear() -> Figure:
         at = np.arange(10) + 0.25 * (k - 1)
         left.bar(at, model.fit(table, target).coef_, 0.25, color=COLOURS[k], label=name)
     left.axhline(0, color="grey", linewidth=0.5)
-    left.set(xlabel="column", ylabel="weight")
+    left.set(xlabel="column", ylabel="weight", title="weights under three penalties")
     left.legend(title="penalty", frameon=False)
     shares(right, LogisticRegression(), "logistic regression")
     return fig

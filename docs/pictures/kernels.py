@@ -87,7 +87,7 @@ def kernel_ridge() -> Figure:
         model = KernelRidge(alpha, kernel=RBF(0.7)).fit(x, target)
         ax.plot(at, model.predict(at), color=colour, label=f"α = {alpha:g}")
     ax.set(xlabel="x", ylim=(-2, 2), title="too free, right, too stiff")
-    ax.legend(frameon=False, loc="upper right")
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.09, 0.0))
     return fig
 
 

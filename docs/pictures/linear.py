@@ -45,6 +45,7 @@ def perceptron() -> Figure:
     left.set_title("classes of lowest energy")
     right.plot(model.history_.extra["mistakes"], color=COLOURS[0], marker="o", markersize=3)
     right.set(xlabel="epoch", ylabel="mistakes", title="corrections die out")
+    right.xaxis.get_major_locator().set_params(integer=True)
     return fig
 
 

@@ -27,7 +27,7 @@ def k_neighbors_regressor() -> Figure:
     rng = np.random.default_rng(0)
     x = np.sort(rng.uniform(0, 6, 40))
     target = np.sin(x) + rng.normal(0, 0.2, 40)
-    at = np.linspace(0, 6, 600)
+    at = np.union1d(np.linspace(0, 6, 600), x)  # the rows too: their spikes are narrow
     fig, (ax,) = figure(1, width=5.5)
     ax.scatter(x, target, s=14, color="black", zorder=3)
     for colour, weights in zip(COLOURS, ("uniform", "distance"), strict=False):

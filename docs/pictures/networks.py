@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from common import COLOURS, figure
+from common import COLOURS, bands, figure
 from matplotlib.figure import Figure
 from sklearn.datasets import make_moons
 from torch import nn
@@ -28,7 +28,7 @@ def _plane(axis: Any, model: Any, X: np.ndarray, y: np.ndarray, title: str) -> N
     low, high = X.min(0) - 0.3, X.max(0) + 0.3
     a, b = np.meshgrid(np.linspace(low[0], high[0], 120), np.linspace(low[1], high[1], 120))
     p = model.predict_proba(np.column_stack([a.ravel(), b.ravel()]))[:, 1].reshape(a.shape)
-    axis.contourf(a, b, p, levels=np.linspace(0, 1, 11), cmap="RdBu_r", alpha=0.6)
+    bands(axis, a, b, p, alpha=0.6)
     axis.contour(a, b, p, levels=[0.5], colors="black", linewidths=1)
     for k in (0, 1):
         axis.scatter(*X[y == k].T, s=8, color=COLOURS[k], linewidth=0)

@@ -23,7 +23,8 @@ X, y = make_moons(160, noise=0.25, random_state=0)
 def classifier() -> Figure:
     """Boxes in the plane, and the tree that asks for them."""
     model = DecisionTreeClassifier(max_depth=2).fit(X, y)
-    fig, (left, right) = figure(2, width=10.0, height=4.0)
+    fig = Figure(figsize=(10.5, 3.8), layout="constrained")
+    left, right = fig.subplots(1, 2, width_ratios=(2, 3))
     regions(left, X, y, model.predict)
     left.set_title("boxes of lowest energy")
     plot_tree(model, ax=right)
@@ -77,7 +78,7 @@ def id3() -> Figure:
     sick = [row[3] for row, n in rows.items() for _ in range(n)]
     frame = pd.DataFrame(table, columns=["fever", "cough", "breathing"])
     words = ID3Classifier().fit(frame, sick).export_text()
-    right.text(0, 1, words, va="top", family="monospace", fontsize=7)
+    right.text(0, 1, words, va="top", family="monospace", fontsize=9)
     right.set_title("three signs and an infection")
     return fig
 

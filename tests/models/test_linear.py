@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import sklearn.linear_model as peers
 import torch
 from scipy.optimize import minimize
+from sklearn.base import clone
 from sklearn.datasets import make_regression
 
 import groundstate
@@ -243,3 +244,14 @@ def test_sums_off_the_host_are_the_same(intercept: bool) -> None:
         a, b = solve_sums(host, strength.double()), solve_sums(device, strength.double())
         assert a is not None and b is not None
         np.testing.assert_allclose(a[0], b[0].numpy(), atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(20, 40), (200, 10)])
+@pytest.mark.parametrize("name", ["LinearRegression", "Ridge", "RidgeCV"])
+def test_sparse_rows_without_intercept(name: str, shape: tuple[int, int]) -> None:
+    own = np.random.default_rng(0)
+    dense = own.normal(size=shape) * (own.random(shape) < 0.3)
+    y = own.normal(size=shape[0])
+    model = getattr(groundstate, name)(fit_intercept=False)
+    told = [clone(model).fit(rows, y).coef_ for rows in (dense, sp.csr_matrix(dense))]
+    np.testing.assert_allclose(told[1], told[0], rtol=1e-6, atol=1e-9)

@@ -23,6 +23,7 @@ from groundstate.store import RunDir
 
 NOT_BETTER, LEAK = 3, 4
 _SURVEYED = 0.25  # share of the rows that judge densities
+_READ = 5  # notes of the reader on the screen; the report holds all
 
 
 def fit(
@@ -193,7 +194,12 @@ def summary(told: dict[str, Any]) -> list[Any]:
         )
     table = told["data"]
     head = f"{table['name']}: {table['rows']:,} rows, {table['columns']} columns"
-    findings = [f"- {f['severity']}: {f['sentence']}" for f in table["findings"]]
+    said = {f["sentence"] for f in table["findings"]}
+    read_as = [note for note in table["notes"] if note not in said]
+    findings = [f"- read: {note}" for note in read_as[:_READ]]
+    if len(read_as) > _READ:
+        findings.append(f"- read: {len(read_as) - _READ} more such notes in the report")
+    findings += [f"- {f['severity']}: {f['sentence']}" for f in table["findings"]]
     notes = [
         f"- {entry['name']}: {note}" for entry in board["entries"] for note in entry["notes"][:1]
     ]

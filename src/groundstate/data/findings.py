@@ -102,6 +102,16 @@ def _columns(table: Table) -> Iterator[Finding]:
             )
         yield from _one_column(table, column)
     constant = table.schema.of_kind("constant")
+    empty = tuple(name for name in constant if table.frame[name].null_count() == n)
+    if empty:
+        yield Finding(
+            "empty",
+            "info",
+            f"{listing(empty)} {'holds' if len(empty) == 1 else 'hold'} no value at all; left out",
+            float(len(empty)),
+            empty,
+        )
+    constant = tuple(name for name in constant if name not in empty)
     if constant:
         yield Finding(
             "constant",
@@ -252,7 +262,7 @@ def _target(table: Table) -> Iterator[Finding]:
         yield Finding(
             "missing_target",
             "warning",
-            f"{count(aside, 'row')} without a value of {name!r} set aside",
+            f"{count(aside, 'row')} without a value of the target {name!r} set aside",
             float(aside),
             (name,),
         )

@@ -234,7 +234,8 @@ def _refined(W: Any, sums: RegressionSums, strength: Tensor, rows: Rows) -> Any:
 def _means(problem: Problem, intercept: bool) -> tuple[Tensor, Tensor]:
     x, y, w = problem.resident["x"], problem.resident["y"], problem.sample_weight
     if not intercept:
-        return x.new_zeros(x.shape[1]).double(), y.new_zeros(y.shape[1]).double()
+        # a sparse x gives no dense tensor of its own kind
+        return y.new_zeros(x.shape[1]).double(), y.new_zeros(y.shape[1]).double()
     ones = torch.ones(len(y), dtype=torch.float64, device=y.device) if w is None else w.double()
     if is_sparse(x):
         from groundstate.learn.least_squares_sums import scipy_rows

@@ -42,8 +42,8 @@ def cd(seed: int = 0, *, quick: bool = False) -> Result:
     kernel's matrix P, and its bias falls like the second eigenvalue, :math:`.2^k`, below 1e-4 at
     k = 5. On the 14 pictures of 3 × 3 bars and stripes :math:`\log Z` is still a sum, so the exact
     log-likelihood can be watched while sampled gradients learn: CD-1 stops short, more steps help,
-    and ``PersistentCD``, whose one step goes on from where the last left off, loses less than half,
-    mostly a quarter or less, of what CD-1 loses against the exact gradient, at the price of CD-1.
+    and ``PersistentCD``, whose one step goes on from where the last left off, loses less than half
+    of what CD-1 loses against the exact gradient, at the price of CD-1.
     """
     key = Key.of(seed)
     ks = range(1, 9)

@@ -22,10 +22,10 @@ F64 = torch.float64
 WIDTHS = (0.25, 0.5, 1.0, 2.4, 5.0, 10.0)
 MALA = {0.1: 0.99288, 0.5: 0.92083, 1.0: 0.78365}  # step size: mean acceptance
 THIN = 10
-# eighteen numbers are compared with their formulas: they are within so many standard errors together
-# with a chance of 99.9 % (Bonferroni)
+# eighteen numbers are compared with their formulas: together they are outside of so many standard
+# errors as rarely as one number is outside of three (Bonferroni)
 FORMULAS = len(WIDTHS) + 3 * len(MALA) + 3
-REACH = float(Normal(0.0, 1.0).icdf(torch.tensor(1 - 0.001 / 2 / FORMULAS, dtype=F64)))
+REACH = float(Normal(0.0, 1.0).icdf(torch.tensor(1 - 0.0027 / 2 / FORMULAS, dtype=F64)))
 
 
 def gauss() -> DensityEnergy:
@@ -43,7 +43,7 @@ def mcmc(seed: int = 0, *, quick: bool = False) -> Result:
     :math:`1/(1-\eta/2)` instead of 1 and correlation :math:`(1-\eta)^k` at distance k, so that
     keeping every k-th state thins it out; the correction removes the bias. Chains started far off
     must be given time to arrive before they are counted. Eighteen numbers are compared with their
-    formulas, each within 4 standard errors, so that all hold together with a chance of 99.9 %.
+    formulas, each within 3.8 standard errors: together they leave them as rarely as one leaves 3.
     """
     key = Key.of(seed)
     energy = gauss()

@@ -43,8 +43,8 @@ def logits(net: Any, X: F64) -> F64:
 def calib(seed: int = 0, *, quick: bool = False) -> Result:
     r"""A network trained until it knows its rows by heart says "sure" also where it errs. One inverse
     temperature fitted on validation rows, :math:`p \propto e^{-\beta e}`, mends most of that: the
-    expected calibration error :math:`\sum_b\frac{n_b}n|\bar y_b - \bar p_b|` falls by more than half on
-    average over draws of the rows, and in one draw by 40 to 75 %.
+    expected calibration error :math:`\sum_b\frac{n_b}n|\bar y_b - \bar p_b|` falls by half or more in most
+    draws of the rows, and by 40 to 75 % in those that were tried.
     Far from all rows one network is as sure as anywhere; ten of them disagree. And a regression that
     models its own spread, :math:`N(\mu(x), \sigma^2(x))`, covers 95 % everywhere, one with a single σ
     on average only.
@@ -105,7 +105,7 @@ def calib(seed: int = 0, *, quick: bool = False) -> Result:
         Claim.at_most(
             "mean calibration error of ten networks with temperature over that without",
             errors["with temperature"] / errors["as trained"],
-            0.75,
+            0.5,
         ),
         Claim.below("inverse temperature", heat.beta, 1.0),
         Claim.equal(

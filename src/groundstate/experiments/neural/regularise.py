@@ -105,7 +105,9 @@ def loss_of_mistakes(energy: Energy, rows: Rows) -> float:
     return cross_entropy(energy, {name: v[wrong] for name, v in rows.items()})
 
 
-@experiment("NEU-X-regularise", theme="neural", title="Each regulariser helps", slow=True)
+@experiment(
+    "NEU-X-regularise", theme="neural", title="Regularisers help an overfitting net", slow=True
+)
 def regularise(seed: int = 0, *, quick: bool = False) -> Result:
     r"""A net with 87,000 weights learns 200 rows by heart, the wrong labels included, and its
     cross-entropy :math:`-\log p(y\mid x)` on new rows grows while it does. Dropout, weight decay, noise
