@@ -60,6 +60,4 @@ def landscape(
     values = np.asarray(energy(points)).reshape(a.shape)
     low, top = values.min(), np.quantile(values, 0.95)
     # every level is given: chosen ones may start above the lowest value and leave holes there
-    ax.contourf(
-        a, b, np.minimum(values, top), levels=np.linspace(low, top, levels), cmap="viridis"
-    )
+    ax.contourf(a, b, np.minimum(values, top), levels=np.linspace(low, top, levels), cmap="viridis")
