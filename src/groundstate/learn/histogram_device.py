@@ -195,8 +195,7 @@ class DeviceGrower:
             return
         device = self.x.device
         hist = torch.stack([v.hist for v in open_])  # type: ignore[misc]
-        total = torch.tensor([v.total for v in open_], dtype=torch.float64, device=device)
-        box = torch.tensor([v.box for v in open_], dtype=torch.float64, device=device)
+        total, box = [v.total for v in open_], [v.box for v in open_]
         allowed = None
         if self.columns < self.d or self.limits.together is not None:
             allowed = torch.from_numpy(np.stack([self._allowed(v) for v in open_])).to(device)

@@ -75,14 +75,14 @@ def partition(
     """
     device = rows.device
     n = codes.shape[1]
-    lo, hi = torch.tensor(spans, device=device).T
+    told = [(*span, *cut) for span, cut in zip(spans, cuts, strict=True)]
+    lo, hi, j, last, nan_left = torch.tensor(told, device=device).T
     size = hi - lo
     owner = torch.repeat_interleave(torch.arange(len(spans), device=device), size)
     ends = size.cumsum(0)
     first = ends - size  # where a span begins in the concatenation
     inside = torch.arange(len(owner), device=device) - first[owner]
     own = rows[lo[owner] + inside]
-    j, last, nan_left = torch.tensor(cuts, device=device).T
     at = (j // GROUP * n * GROUP + j % GROUP)[owner] + own.long() * GROUP
     code = codes.view(-1)[at].long()
     go = torch.where(code == MISSING, nan_left[owner], (code <= last[owner]).long())
