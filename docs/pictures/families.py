@@ -165,7 +165,7 @@ def networks() -> Figure:
     ax.scatter(x, target, s=5, color="white", alpha=0.6, linewidth=0)
     ax.plot(line, model.predict(line), color=COLOURS[1], label="mean")
     ax.legend(frameon=False, labelcolor="white")
-    ax.set(xlabel="x", ylabel="y")
+    ax.set(xlabel="x", ylabel="y", title="two branches: the mean lies where no row is")
     return fig
 
 

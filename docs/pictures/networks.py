@@ -125,12 +125,13 @@ def neural_regressor() -> Figure:
 
 
 def pseudo_label_classifier() -> Figure:
-    """Eight labels of two moons, without and with the rows that have none."""
-    X, y = make_moons(300, noise=0.08, random_state=0)
+    """Two labels in each of two clusters, without and with the rows that have none."""
     rng = np.random.default_rng(2)
+    y = np.repeat((0, 1), 150)
+    X = rng.normal(size=(300, 2)) * [0.3, 1.0] + np.column_stack([2 * y - 1, np.zeros(300)])
     some = np.full(300, -1)
     for k in (0, 1):
-        own = rng.choice(np.flatnonzero(y == k), 4, replace=False)
+        own = rng.choice(np.flatnonzero(y == k), 2, replace=False)
         some[own] = k
     fig, axes = figure(2)
     for axis, share in zip(axes, (0.0, 3.0), strict=True):
@@ -138,8 +139,10 @@ def pseudo_label_classifier() -> Figure:
             share, 50, 150, hidden_layer_sizes=(30,), learning_rate_init=0.01, max_iter=300,
             random_state=0,
         ).fit(X, some)  # fmt: skip
-        _plane(axis, model, X[some >= 0], some[some >= 0], f"α = {share:g}")
-        axis.scatter(*X[some < 0].T, s=3, color="grey", linewidth=0)
+        _plane(axis, model, X, some, f"α = {share:g}")
+        axis.scatter(*X[some < 0].T, s=4, color="0.35", linewidth=0)
+        for k in (0, 1):
+            axis.scatter(*X[some == k].T, s=60, color=COLOURS[k], edgecolor="white", zorder=3)
     return fig
 
 
@@ -158,7 +161,9 @@ def mlp_band() -> Figure:
     x, y = _noisy()
     model = MLPRegressor("normal", (30,), "tanh", learning_rate_init=0.01, max_iter=150, **FIXED)
     law = model.fit(x, y).predict_dist(x)
-    return plot_band(x, law.mean, law.stddev, y)
+    fig = plot_band(x, law.mean, law.stddev, y)
+    fig.axes[0].locator_params(axis="x", nbins=5)  # more labels would touch
+    return fig
 
 
 PICTURES = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,18 @@ REFUSED: dict[str, tuple[str | bytes, list[str], list[str]]] = {
         ["--tagret", "y"],
         ["--tagret", "groundstate fit --help"],
     ),
-    "two rows": ("x,y\n1,a\n2,b\n", ["-t", "y"], []),
+    "two rows": ("x,y\n1,a\n2,b\n", ["-t", "y"], ["'t.csv' has 2 rows with a value of 'y'"]),
+    "three rows": ("x,y\n1,1\n2,2\n4,3\n", ["-t", "y"], ["3 rows", "takes 5 or more"]),
+    "a label per row": (
+        "x,who\n" + "".join(f"{i % 5},K{i:03d}\n" for i in range(30)),
+        ["-t", "who"],
+        ["every row has its own value of 'who', such as 'K000'", "choose another target"],
+    ),
+    "only constants": (
+        "a,b,y\n" + "".join(f"1,,{'ab'[i % 2]}\n" for i in range(30)),
+        ["-t", "y"],
+        ["no usable feature", "'a', 'b'"],
+    ),
 }
 
 
@@ -144,6 +156,21 @@ def test_rows_of_unequal_length_are_answered_or_refused(call: Any, tmp_path: Pat
     assert done.code == 0 or done.error.count("\n") == 1
 
 
+def test_what_was_read_differently_is_said_once(call: Any, tmp_path: Path) -> None:
+    rows = [f"{i % 7},{i % 7 + 0.1 * (i % 3)},süß" for i in range(40)]
+    rows[5], rows[9] = "oops,1,x", "3,,x"
+    text = "a,target,a\n" + "\n".join(rows) + "\n"
+    path = table(tmp_path, text.encode("latin-1"))
+    done = call("fit", path, "-t", "target", "-m", "Ridge", "-o", tmp_path / "o", *QUICK)
+    assert done.code == 0, done.error
+    said = " ".join(done.out.split())
+    assert "- read: 't.csv' is not UTF-8 and was read as cp1252" in said
+    assert "- read: column names came twice and were made unique: 'a' → 'a_2'" in said
+    assert "- read: column 'a' is numeric; 'oops' (1 row) is read as missing" in said
+    assert said.count("- read: 1 row without") == 0  # the audit says it already
+    assert "- warning: 1 row without a value of the target 'target' set aside" in said
+
+
 def test_tiny_classes_do_not_stop_the_others(call: Any, tmp_path: Path) -> None:
     rows = "".join(f"{1 + i / 100},a\n{2 + i / 100},b\n" for i in range(20))
     path = table(tmp_path, "x,y\n" + rows + "9,rare\n")
@@ -197,6 +224,22 @@ def test_interrupt_leaves_nothing(
     done = call("fit", "iris", "-o", tmp_path / "out")
     assert done.code == 130 and done.error.startswith("error: stopped")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_time_limit_leaves_nothing(
+    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from groundstate.report import job
+
+    def limit(*args: Any, **kwargs: Any) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(job, "assess", limit)
+    done = call("fit", "iris", "-o", tmp_path / "out")
+    assert done.code == 143 and done.error == "error: stopped; nothing half-written is left\n"
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_bug_keeps_its_traceback(

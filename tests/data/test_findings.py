@@ -31,6 +31,14 @@ def test_clean_tables_are_clean() -> None:
         ({"m": np.where(np.arange(N) < 20, np.nan, NOISE)}, "missing", "info", 0.1, "10.0% of 'm'"),
         ({"m": np.where(np.arange(N) < 120, np.nan, NOISE)}, "missing", "serious", 0.6, "60.0%"),
         ({"k": np.ones(N)}, "constant", "info", 1, "'k' never changes"),
+        ({"k": [None] * N}, "empty", "info", 1, "'k' holds no value at all"),
+        (
+            {"far": np.where(np.arange(N) == 7, 1e300, NOISE)},
+            "extreme",
+            "warning",
+            1e300,
+            "'far' holds 1e+300, more than a million times further out",
+        ),
         ({"id": np.arange(N)}, "id", "info", 1, "'id' only names the rows"),
         ({"twin": NOISE}, "duplicate_columns", "warning", 2, "'noise', 'twin' hold the same"),
         ({"n": np.arange(N)}, "row_number", "warning", N, "'n' counts the rows"),
@@ -72,6 +80,18 @@ def test_findings(
 def test_a_name_per_row_is_no_leak() -> None:
     assert "leak" not in codes({"name": [f"n{i}" for i in RNG.permutation(N)]})
     assert "leak" not in codes({"other": RNG.normal(size=N)})
+
+
+def test_empty_is_not_constant_and_a_long_tail_is_not_extreme() -> None:
+    assert "constant" not in codes({"k": [None] * N})
+    assert "extreme" not in codes({"wealth": np.exp(4 * NOISE)})
+
+
+def test_leaks_are_found_at_any_scale() -> None:
+    for scale in (1e-300, 1.0, 1e300):  # squares of these leave the range of a float
+        found = codes({"y": NOISE * 3 + 1, "noise": NOISE * scale})
+        assert found["leak"].columns == ("noise",)
+        assert "leak" in codes({"y": NOISE * scale})
 
 
 def test_repeated_rows() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime as dt
 
 import numpy as np
+import polars as pl
 import pytest
 
 from groundstate.data import read
+from groundstate.data.kinds import infer
 
 ROWS = 40
 RNG = np.random.default_rng(5)
@@ -122,3 +124,13 @@ def test_integers_beyond_64_bits_are_real_numbers() -> None:
     table = read({"x": ["123456789012345678901234567890", "1", "2"]})
     assert table.schema["x"].kind == "numeric"
     assert table.values("x")[0] == pytest.approx(1.2345678901234568e29)
+
+
+def test_a_way_of_writing_numbers_is_said_once() -> None:
+    rows = {"a": ["1,5", "2,5", "7"], "b": ["0,1", "3", "4,25"], "c": ["1 %", "2 %", "3 %"]}
+    found = infer(pl.DataFrame(rows), separator=";")
+    assert found.notes == (
+        "columns 'a', 'b' are read as numbers written with a decimal comma",
+        "column 'c' is read as numbers written with a percent sign",
+    )
+    assert [c.kind for c in found.columns] == ["numeric"] * 3

@@ -257,3 +257,11 @@ def test_rows_without_a_mistake_are_no_certainty() -> None:
     assert interval(METRICS["roc_auc"], y, said).low == pytest.approx(min(both))
     never = interval(metric("precision"), y, Prediction(np.zeros(40, int), classes=np.arange(2)))
     assert np.isnan(never.low)
+
+
+def test_jackknife_of_very_few_rows_stays_within_the_limits() -> None:
+    y, told = np.array([1.0, 2.0, 2.1]), Prediction(np.array([2.0, 1.0, 2.0]))
+    found = bootstrap(METRICS["r2"], y, told, unbiased=True)
+    plain = bootstrap(METRICS["r2"], y, told)
+    assert found.low <= found.estimate <= found.high or found.estimate == plain.estimate
+    assert found.estimate <= 1

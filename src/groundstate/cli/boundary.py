@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
+import signal
 import sys
+import threading
 import warnings
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -15,7 +20,11 @@ from groundstate.errors import GroundstateError
 # typer carries its own copy of click; this is its class for a wrongly typed command line
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-BAD_INPUT, INTERRUPTED = 2, 130
+BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
+
+
+class Terminated(BaseException):
+    """Somebody asked this process to end, a time limit for instance."""
 
 
 class Boundary(TyperGroup):
@@ -25,7 +34,7 @@ class Boundary(TyperGroup):
     """
 
     def invoke(self, ctx: Any) -> Any:
-        with warnings.catch_warnings():
+        with _terminable(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("default", UserWarning)
             warnings.showwarning = _note
@@ -33,6 +42,8 @@ class Boundary(TyperGroup):
                 return super().invoke(ctx)
             except KeyboardInterrupt:
                 _leave("stopped; nothing half-written is left", INTERRUPTED)
+            except Terminated:
+                _leave("stopped; nothing half-written is left", TERMINATED)
             except UsageError as error:
                 path = getattr(getattr(error, "ctx", None), "command_path", ctx.command_path)
                 hint = f"see {path} --help"
@@ -47,6 +58,26 @@ class Boundary(TyperGroup):
                 _leave(f"cannot use{where or ' a file'}: {error.strerror or error}", BAD_INPUT)
             except (GroundstateError, ArithmeticError) as error:
                 _leave(_sentence(str(error)), BAD_INPUT)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """A request to end unwinds as an interrupt does, so that unfinished folders are removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread hears signals
+        return
+    own = os.getpid()
+
+    def end(*_: Any) -> NoReturn:
+        if os.getpid() != own:  # a forked worker ends at once
+            os._exit(TERMINATED)
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
 
 
 def _leave(message: str, code: int) -> None:
@@ -69,4 +100,4 @@ def _note(message: Any, category: Any, *rest: Any, **more: Any) -> None:
         sys.stderr.write(f"note: {text}\n")
 
 
-__all__ = ["BAD_INPUT", "INTERRUPTED", "Boundary"]
+__all__ = ["BAD_INPUT", "INTERRUPTED", "TERMINATED", "Boundary", "Terminated"]

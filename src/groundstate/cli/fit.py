@@ -11,7 +11,8 @@ import typer
 
 from groundstate.cli.screen import Screen
 from groundstate.data import Table, available, read
-from groundstate.data.words import listing
+from groundstate.data.preparation import without_features
+from groundstate.data.words import count, listing
 from groundstate.errors import DataError
 from groundstate.evaluate import Assessment
 from groundstate.evaluate.ledger import Ledger
@@ -23,6 +24,7 @@ from groundstate.store import RunDir
 
 NOT_BETTER, LEAK = 3, 4
 _SURVEYED = 0.25  # share of the rows that judge densities
+_FEWEST = 5  # rows with a target, below which no score of held-out rows means anything
 _READ = 5  # notes of the reader on the screen; the report holds all
 
 
@@ -51,6 +53,7 @@ def fit(
     """Assess a table and write the folder of results."""
     screen = Screen(json, not no_progress)
     source = read(table) if target in (None, "none") else read(table).with_target(target)
+    _learnable(source, target)
     unfinished = Path(out).parent / f".{Path(out).name}.study-"
     with screen.stages() as progress, RunDir(out) as run:
         found: Assessment | Survey
@@ -86,6 +89,25 @@ def fit(
     screen.show(*summary(told), f"\nreport: {where}")
     if isinstance(found, Assessment):
         _leave(found, strict)
+
+
+def _learnable(source: Table, target: str | None) -> None:
+    """Refuse a table that has nothing to learn from before anything is spent on it."""
+    if source.target is None or target == "none":
+        return
+    if all(column.kind in ("id", "constant") for column in source.features.schema):
+        raise without_features(source.features)
+    if source.n_rows < _FEWEST:
+        raise DataError(
+            f"{source.name!r} has {count(source.n_rows, 'row')} with a value of "
+            f"{source.target!r}; to learn from some and judge by others takes {_FEWEST} or more"
+        )
+    if source.task == "classification" and source.frame[source.target].is_unique().all():
+        raise DataError(
+            f"every row has its own value of {source.target!r}, such as "
+            f"{str(source.frame[source.target][0])!r}, so no class can be learned; choose "
+            "another target"
+        )
 
 
 def _leave(found: Assessment, strict: bool) -> None:

@@ -175,6 +175,16 @@ def _one_column(table: Table, column: Column) -> Iterator[Finding]:
                 float(n),
                 name,
             )
+    extreme = _extreme(values)
+    if extreme is not None:
+        yield Finding(
+            "extreme",
+            "warning",
+            f"{column.name!r} holds {extreme:g}, more than a million times further out than all "
+            "other values lie apart; check its unit, or take the row out",
+            extreme,
+            name,
+        )
     sentinel = _sentinel(values)
     if sentinel is not None:
         value, times = sentinel
@@ -202,6 +212,19 @@ def _sentinel(values: pl.Series) -> tuple[float, int] | None:
         gap = low - edge if edge < low else edge - high
         if gap > 2 * (high - low) and gap > 5:
             return float(edge), times
+    return None
+
+
+def _extreme(values: pl.Series) -> float | None:
+    """A value so far out that the scale of the column is its scale and nobody else's."""
+    filled = values.drop_nulls().cast(pl.Float64)
+    for edge in (filled.min(), filled.max()):
+        rest = filled.filter(filled != edge)
+        if not isinstance(edge, float) or len(rest) < max(5, len(filled) - 2):
+            continue
+        low, high = float(rest.min()), float(rest.max())  # type: ignore[arg-type]
+        if high > low and max(low - edge, edge - high) / 1e6 > high - low:
+            return edge
     return None
 
 

@@ -82,13 +82,21 @@ def infer(
     marked, found = blank(frame, tuple(missing))
     series: list[pl.Series] = []
     columns: list[Column] = []
+    forms: dict[str, list[str]] = {}
     for s in marked.iter_columns():
         values, column, said = _column(s, chosen.get(s.name), separator)
         markers = (*found.get(s.name, ()), *column.markers)
         series.append(values)
         columns.append(replace(column, markers=markers))
         notes.extend(said)
-    return Inferred(pl.DataFrame(series), tuple(columns), tuple(notes))
+        if column.form in _FORM_WORDS and s.name not in chosen:
+            forms.setdefault(column.form, []).append(s.name)
+    written = [
+        f"{'column' if len(names) == 1 else 'columns'} {listing(names)} "
+        f"{'is' if len(names) == 1 else 'are'} read as numbers written with {_FORM_WORDS[form]}"
+        for form, names in forms.items()
+    ]
+    return Inferred(pl.DataFrame(series), tuple(columns), (*written, *notes))
 
 
 def blank(
@@ -172,13 +180,12 @@ def _from_text(raw: pl.Series, separator: str) -> tuple[pl.Series, Column, list[
     if found is not None and not (found[0] == "" and _codes(raw)):
         form, parsed = found
         notes = []
-        if form:
-            notes.append(f"column {name!r} is read as numbers written with {_FORM_WORDS[form]}")
         bad = offenders(raw, parsed) or []
         if bad:
+            lost = parsed.null_count() - raw.null_count()
             notes.append(
-                f"column {name!r} is numeric; {listing(bad)} "
-                f"({count(parsed.null_count() - raw.null_count(), 'row')}) are read as missing"
+                f"column {name!r} is numeric; {listing(bad)} ({count(lost, 'row')}) "
+                f"{'is' if lost == 1 else 'are'} read as missing"
             )
         whole = raw.cast(pl.Int64, strict=False) if form == "" else parsed
         integers = whole.dtype == pl.Int64 and whole.null_count() == parsed.null_count()
@@ -197,7 +204,11 @@ def _from_text(raw: pl.Series, separator: str) -> tuple[pl.Series, Column, list[
             )
         bad = offenders(raw, values) or []
         if bad:
-            notes.append(f"column {name!r} holds dates; {listing(bad)} are read as missing")
+            lost = values.null_count() - raw.null_count()
+            notes.append(
+                f"column {name!r} holds dates; {listing(bad)} ({count(lost, 'row')}) "
+                f"{'is' if lost == 1 else 'are'} read as missing"
+            )
         column = Column(name, "date", dtype="Datetime", form=form, markers=tuple(bad))
         return values.rename(name), column, notes
     kind = _string_kind(raw)

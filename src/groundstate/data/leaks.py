@@ -63,9 +63,16 @@ def _classification(groups: NDArray[np.int64], y: NDArray[Any]) -> float | None:
     return accuracy if suspicious else None
 
 
+def _unit(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values divided by the largest, whose squares would overflow otherwise."""
+    largest = float(np.abs(values).max(initial=0.0))
+    return values / largest if largest > 0 else values
+
+
 def _regression(
     values: pl.Series, groups: NDArray[np.int64], y: NDArray[np.float64]
 ) -> float | None:
+    y = _unit(y)
     total = float(np.sum((y - y.mean()) ** 2))
     if total == 0.0:
         return None
@@ -78,6 +85,6 @@ def _regression(
         x = values.cast(pl.Float64).fill_null(float("nan")).to_numpy()
         seen = ~np.isnan(x)
         if seen.mean() > 0.9 and np.ptp(x[seen]) > 0 and np.ptp(y[seen]) > 0:
-            linear = float(np.corrcoef(x[seen], y[seen])[0, 1] ** 2)
+            linear = float(np.corrcoef(_unit(x[seen]), y[seen])[0, 1] ** 2)
     best = max(between, linear)
     return best if best >= 0.998 else None

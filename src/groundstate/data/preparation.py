@@ -136,10 +136,7 @@ class Preparation:
             encoders[column.name] = encoder
             blocks.append(encoder.transform(values) if block is None else block)
         if not encoders:
-            raise DataError(
-                f"{features.name!r} has no usable feature: every column is constant or an "
-                f"identifier ({listing(features.columns)})"
-            )
+            raise without_features(features)
         self.schema_ = features.schema
         self.notes_ = tuple(
             f"{'identifier' if kind == 'id' else 'constant'} columns left out: {listing(names)}"
@@ -274,6 +271,14 @@ class _Target:
 _ENCODERS: dict[str, Any] = {
     encoder.kind: encoder for encoder in (Numeric, Category, Ordinal, TargetMean, Date, Text)
 }
+
+
+def without_features(features: Table) -> DataError:
+    """The error for a table whose columns are all constant or names of rows."""
+    return DataError(
+        f"{features.name!r} has no usable feature: every column is constant or an "
+        f"identifier ({listing(features.columns)})"
+    )
 
 
 def _encoder(state: Mapping[str, Any]) -> Encoder:

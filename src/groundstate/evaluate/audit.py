@@ -197,17 +197,17 @@ def _telling(frame: pl.DataFrame, y: NDArray[Any]) -> Iterator[tuple[str, float,
             continue
         if kind in ("binary", "multiclass") and len(np.unique(y)) <= 100:
             rank = scipy.stats.rankdata(x[seen])
-            worst = 1.0
+            worst, judged = 1.0, False
             for label in np.unique(y[seen]):
                 positive = y[seen] == label
                 a, b = int(positive.sum()), int((~positive).sum())
                 if min(a, b) < 3:
                     continue
                 area = (rank[positive].sum() - a * (a + 1) / 2) / (a * b)
-                worst = min(worst, max(area, 1 - area))
+                worst, judged = min(worst, max(area, 1 - area)), True
                 if kind == "binary":
                     break
-            if 0.995 < worst <= 1:
+            if judged and 0.995 < worst <= 1:
                 yield name, float(worst), "AUC"
         elif y.dtype.kind in "fiu" and np.ptp(y[seen].astype(float)) > 0:
             v = y[seen].astype(np.float64)

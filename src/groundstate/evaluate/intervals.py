@@ -113,9 +113,10 @@ def bootstrap(
     )
     skew = sample.acceleration() if method == "bca" else 0.0
     found = interval_of(float(sample.estimates[0]), sample.draws[:, 0], level, method, skew)
-    if not unbiased:
+    estimate = sample.jackknife() if unbiased else found.estimate
+    if not unbiased or not found.low <= estimate <= found.high:  # rows too few for terms of 1/n
         return found
-    return replace(found, estimate=sample.jackknife(), method=f"{method}, jackknife")
+    return replace(found, estimate=estimate, method=f"{method}, jackknife")
 
 
 def bootstrap_metric(

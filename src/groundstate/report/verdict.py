@@ -29,6 +29,8 @@ def _how_good(told: dict[str, Any]) -> str:
         return f"{name} predicts {target!r} right in {show(score['value'], metric)} of {never}."
     if metric == "r2":
         share = show(score["value"], as_share)
+        if score["value"] < -1:
+            return f"{name} misses {target!r} by more than the mean of all rows does, on {rows}."
         return f"{name} explains {share} of the variation of {target!r} in {never}."
     return (
         f"{name} predicts {target!r} with {label(metric)} {show(score['value'], metric)} "
