@@ -18,6 +18,7 @@ from sklearn.model_selection import cross_val_score
 import groundstate
 from groundstate import LinearSVC, LogisticRegression, Ridge, data
 from groundstate.errors import DataError, Unsupported
+from groundstate.math.kernels import RBF
 from groundstate.models.asks import asks_scaled_target
 from groundstate.models.restored import restored
 from groundstate.models.table import TablePredictor
@@ -164,7 +165,7 @@ NEEDY = {
     "network": groundstate.MLPRegressor(**SMALL),
     "law": groundstate.MLPRegressor("normal", **SMALL),
     "kernel": groundstate.KernelRidge(alpha=0.1),
-    "process": groundstate.GaussianProcessRegressor(alpha=0.1),
+    "process": groundstate.GaussianProcessRegressor(RBF(1.0, "fixed"), alpha=0.1),
 }
 
 

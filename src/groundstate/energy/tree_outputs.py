@@ -18,8 +18,8 @@ from groundstate.energy.tree_nodes import TreeNodes
 
 
 def _example() -> Energy:
-    energy = TreeOutputsEnergy(2, (2, 3))
-    shares = [[0.2, 0.8, 0.2, 0.3, 0.5], [0.6, 0.4, 0.6, 0.3, 0.1], [0.9, 0.1, 0.1, 0.1, 0.8]]
+    energy = TreeOutputsEnergy(2, (2, 2))  # of equal sizes: no combination is forbidden
+    shares = [[0.2, 0.8, 0.3, 0.7], [0.6, 0.4, 0.6, 0.4], [0.9, 0.1, 0.1, 0.9]]
     energy.nodes.set([example_tree(shares)])
     return energy
 
@@ -44,7 +44,7 @@ class TreeOutputsEnergy(Energy):
     >>> import torch
     >>> e = _example()
     >>> e.best(torch.tensor([[0.0, -1.0], [1.0, 0.0]])).tolist()
-    [[1, 2], [0, 2]]
+    [[1, 1], [0, 1]]
     """
 
     normalised = frozenset({"y"})
