@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.distributions import Bernoulli, Distribution, Independent
 
 from groundstate.compute.random import Key
-from groundstate.energy.spaces import Finite
 from groundstate.infer.grid import Grid, alphabet
 from groundstate.infer.kernels import Move, Outcome, State, Target, Values
 from groundstate.math.chain import ChainLaw
@@ -39,9 +38,10 @@ class LawMove(Move):
         return law
 
     def noise(self, n: int, state: State, generator: torch.Generator) -> Sequence[Any]:
-        if alphabet(self.space) != 2 or isinstance(self.space, Finite):
+        value = state.values[self.name]
+        if alphabet(self.space) != 2 or not value.is_floating_point():  # numbers of categories
             return [generator] * n
-        return uniforms(n, state.values[self.name], generator)
+        return uniforms(n, value, generator)
 
     def step(self, state: State, noise: Any) -> State:
         generator, u = noise if isinstance(noise, tuple) else (noise, None)
