@@ -17,6 +17,7 @@ from scipy.sparse.linalg import LinearOperator, cg, lsmr
 from torch import Tensor
 
 from groundstate.compute.reduce import current
+from groundstate.compute.thread_policy import for_factors
 from groundstate.learn.least_squares_sums import NEAR, is_sparse, scipy_rows
 
 BLOCK = 2**22  # numbers of a block that is reduced to its triangle
@@ -109,11 +110,12 @@ class Rows:
         for j, value in enumerate(strength.expand(y.shape[1]).tolist()):
             shifted = gram.copy()
             shifted.reshape(-1)[:: len(x) + 1] += value
-            factor, failed = dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)
-            if failed:
-                return None
             columns = y if bool((strength == value).all()) else y[:, j : j + 1]
-            dual = dpotrs(factor, columns, lower=1)[0]
+            with for_factors(len(x)):  # SciPy's threads would wait for those of NumPy
+                factor, failed = dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)
+                if failed:
+                    return None
+                dual = dpotrs(factor, columns, lower=1)[0]
             W = x.T @ dual
             out.append(W if mean is None else W - mean[:, None] * dual.sum(0))
             if columns is y:
