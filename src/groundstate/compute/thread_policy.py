@@ -13,7 +13,6 @@ from groundstate.compute.device import threads
 
 _ROWS = 1_200  # of a matrix, from which several threads factor it sooner than one
 _FEW = 2**23  # numbers of a table below which its products gain nothing from a second thread
-_GRAIN = 2**15  # numbers of an operation that torch gives to one thread anyway
 TINY = 1.5e7  # multiply-adds below which handing work to another thread costs more than it saves
 
 
@@ -48,10 +47,6 @@ def answering(module: torch.nn.Module, x: torch.Tensor) -> Iterator[None]:
     Two threads wait for one another at every operation, which on a busy machine takes longer than
     all the work.
     """
-    if x.numel() <= _GRAIN:
-        with torch.no_grad():
-            yield
-        return
     held = (
         tensor.numel()
         for part in module.modules()
