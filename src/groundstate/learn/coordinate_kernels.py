@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 MEMORY = 5  # epochs between extrapolations
+_U = np.uint64  # no question whether an index counts from the end
 
 
 def _jit(function: Any) -> Any:
@@ -165,8 +166,8 @@ def sparse_correlations(
     for a in range(len(columns)):
         j = columns[a]
         s = 0.0
-        for k in range(starts[j], starts[j + 1]):
-            s += data[k] * r[rows[k]]
+        for k in range(_U(starts[j]), _U(starts[j + 1])):
+            s += data[k] * r[_U(rows[k])]
         out[j] = s - mean[j] * total
 
 
@@ -175,8 +176,8 @@ def sparse_move(
     data: Any, rows: Any, starts: Any, mean: Any, r: Any, total: float, W: float, j: int, d: float
 ) -> float:
     """Residual after w_j += d; the new weighted sum of r is returned."""
-    for k in range(starts[j], starts[j + 1]):
-        r[rows[k]] -= d * data[k]
+    for k in range(_U(starts[j]), _U(starts[j + 1])):
+        r[_U(rows[k])] -= d * data[k]
     return total - d * W * mean[j]
 
 
@@ -206,8 +207,8 @@ def sparse_descent(
             if h <= 0.0:
                 continue
             s = 0.0
-            for k in range(starts[j], starts[j + 1]):
-                s += data[k] * r[rows[k]]
+            for k in range(_U(starts[j]), _U(starts[j + 1])):
+                s += data[k] * r[_U(rows[k])]
             old = w[j]
             new = _soft(s - mean[j] * total + h * old, lam, positive) / (h + mu)
             if new != old:
@@ -248,8 +249,8 @@ def sparse_descent(
             for a in range(m):
                 j = ws[a]
                 s = 0.0
-                for k in range(starts[j], starts[j + 1]):
-                    s += data[k] * r[rows[k]]
+                for k in range(_U(starts[j]), _U(starts[j + 1])):
+                    s += data[k] * r[_U(rows[k])]
                 own[a] = w[j]
                 g[a] = s - mean[j] * total - mu * w[j]
             rr = inner(r, r) - total * total / W

@@ -128,12 +128,12 @@ def _solve_one(
         safe = s * reach[alive] + lengths[alive] * np.sqrt(2.0 * gap) < lam
         if s > 0 and safe.any():
             zero = alive[safe]
+            alive = alive[~safe]
             if w[zero].any():  # the proof says zero: the residual must follow
                 w[zero] = 0.0
                 design.start(w)
-            alive = alive[~safe]
-            g, yr, rr = design.correlations(w, alive)
-            reach = g - mu * w if positive else np.abs(g - mu * w)
+                g = design.correlations(w, alive)[0]
+                reach = g - mu * w if positive else np.abs(g - mu * w)
         ws, complete = working_set(reach, w, alive, lam, before, size)
         size = max(size, 2 * len(ws))
         inner = 0.3 * goal if complete else max(0.3 * goal, 0.1 * gap)
