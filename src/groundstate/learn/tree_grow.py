@@ -129,30 +129,24 @@ def _impurity(rule: Rule, rows: Any, lo: int, hi: int, y: Any, w: Any, total: An
 
 
 @inner
-def _partition(cols: Columns, rows: Any, spare: Any, lo: int, hi: int, cut: Cut) -> Any:
+def _mark(cols: Columns, rows: Any, lo: int, hi: int, cut: Cut, left: Any) -> None:
+    """left[row] = 1 for the rows of a node on the left of a cut."""
     j, last, nan_left = cut.place[0], cut.place[1], cut.place[3]
     codes = cols.codes[j]
-    at, other, begin = _U(lo), _U(0), _U(lo)
-    for i in range(begin, _U(hi)):
+    for i in range(_U(lo), _U(hi)):
         r = rows[i]
         c = np.int64(codes[r])
         if c == cols.missing:
-            go = _U(nan_left)
+            left[r] = nan_left
         elif last < 0:
-            go = _U(cut.chosen[c])
+            left[r] = cut.chosen[c]
         else:
-            go = _U(c <= last)
-        rows[at] = r
-        spare[other] = r
-        at += go
-        other += _U(1) - go
-    for i in range(other):
-        rows[at + i] = spare[i]
-    return np.int64(at)
+            left[r] = c <= last
 
 
 @inner
-def _by_marks(rows: Any, spare: Any, lo: int, hi: int, left: Any) -> Any:
+def _partition(rows: Any, spare: Any, lo: int, hi: int, left: Any) -> Any:
+    """Bring the marked rows of a node to the front; returns where the others begin."""
     at, other = _U(lo), _U(0)
     for i in range(_U(lo), _U(hi)):
         r = rows[i]
@@ -282,12 +276,13 @@ def grow(
         j, nan = cut.place[0], cut.place[3]
         if keys is not None:
             mark(keys[j], lo, hi, cols.n_bins[j], cut.place[1], nan, side)
-            middle = _by_marks(rows, spare, lo, hi, side)
+            middle = _partition(rows, spare, lo, hi, side)
         elif values is not None and not cols.categories[j]:
             cut.number[1] = g.threshold[v]
             middle = random_part(values, rows, spare, lo, hi, cut)
         else:
-            middle = _partition(cols, rows, spare, lo, hi, cut)
+            _mark(cols, rows, lo, hi, cut, side)
+            middle = _partition(rows, spare, lo, hi, side)
         l, r = n_nodes, n_nodes + 1
         n_nodes += 2
         n_leaves += 1
