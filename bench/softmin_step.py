@@ -26,7 +26,7 @@ def ours(data: dict[str, Any]) -> float:
 
     from groundstate.energy import LinearEnergy
     from groundstate.learn import SoftMin, Stochastic, fit
-    from groundstate.learn.trainer import sgd
+    from groundstate.learn.train.stochastic import sgd
 
     energy = LinearEnergy(data["x"].shape[1], CLASSES)
     solver = Stochastic(

@@ -37,9 +37,9 @@ from groundstate.learn import (
     find_lr,
     fit,
 )
-from groundstate.learn.balancing import BALANCES
+from groundstate.learn.rules.balancing import BALANCES
 from groundstate.nn import Dropout, InputNoise, WeightNoise
-from groundstate.nn.augment import Augment, Flip, Noise, Shift
+from groundstate.nn.blocks.augment import Augment, Flip, Noise, Shift
 
 
 def rows(device: str) -> dict[str, Tensor]:

@@ -17,13 +17,13 @@ from groundstate.nn import (
     ACTIVATIONS,
     MLP,
     Drawing,
-    construct,
     draw,
     draw_backprop,
     draw_norm,
     draw_residual,
     linear_regions,
 )
+from groundstate.nn.piecewise import construct
 from groundstate.report.simplex import plot_simplex
 
 

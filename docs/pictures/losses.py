@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from groundstate import optim
 from groundstate.learn import losses
-from groundstate.nn.heads import DistributionHead
+from groundstate.nn.heads.base import DistributionHead
 from groundstate.report.curves import plot_landscape
 from groundstate.report.simplex import plot_simplex
 

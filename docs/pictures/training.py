@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from groundstate.energy import Energy, NetClassEnergy, Real
-from groundstate.learn import LossTerms, SoftMin, Stochastic, find_lr, fit, probe, schedules
+from groundstate.learn import LossTerms, SoftMin, Stochastic, find_lr, fit, probe
+from groundstate.learn.train import schedules
 
 
 def schedule_factors() -> Figure:

@@ -15,7 +15,7 @@ from groundstate.energy import Energy
 from groundstate.energy.registering import example_rows
 from groundstate.errors import Unsupported
 from groundstate.infer import posterior
-from groundstate.math.laws import draw
+from groundstate.math.distributions.operations import draw
 from groundstate.registry import energies
 
 ROWS = 3

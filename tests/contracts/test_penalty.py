@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from groundstate.learn.penalties import SeparablePenalty
+from groundstate.learn.penalties.norms import SeparablePenalty
 from groundstate.registry import penalties
 
 F64 = torch.float64

@@ -29,19 +29,19 @@ from groundstate.energy import (
     SmootherEnergy,
     SquaredEnergy,
 )
-from groundstate.energy.additive import AdditiveClassEnergy, AdditiveEnergy
-from groundstate.energy.bayes_linear import BayesianLinearEnergy
-from groundstate.energy.committee import CommitteeClassEnergy, CommitteeMeanEnergy
-from groundstate.energy.glm import GLMEnergy
-from groundstate.energy.kernel_squared import KernelSquaredEnergy
-from groundstate.energy.noise import GaussianNoiseEnergy
-from groundstate.energy.process_inducing import InducingProcessEnergy
-from groundstate.energy.process_iterative import IterativeProcessEnergy
-from groundstate.energy.tree_boosted import BoostedClassEnergy, BoostedEnergy
-from groundstate.energy.tree_branching import BranchingEnergy
-from groundstate.energy.tree_energies import TreeClassEnergy, TreeMeanEnergy
-from groundstate.energy.tree_outputs import TreeOutputsEnergy
-from groundstate.energy.tree_votes import VoteEnergy
+from groundstate.energy.compose.committee import CommitteeClassEnergy, CommitteeMeanEnergy
+from groundstate.energy.kernels.gaussian_process.inducing import InducingProcessEnergy
+from groundstate.energy.kernels.gaussian_process.iterative import IterativeProcessEnergy
+from groundstate.energy.kernels.squared import KernelSquaredEnergy
+from groundstate.energy.linear.bayesian import BayesianLinearEnergy
+from groundstate.energy.linear.glm import GLMEnergy
+from groundstate.energy.linear.learned_noise import GaussianNoiseEnergy
+from groundstate.energy.trees.additive import AdditiveClassEnergy, AdditiveEnergy
+from groundstate.energy.trees.boosted import BoostedClassEnergy, BoostedEnergy
+from groundstate.energy.trees.branching import BranchingEnergy
+from groundstate.energy.trees.leaves import TreeClassEnergy, TreeMeanEnergy
+from groundstate.energy.trees.outputs import TreeOutputsEnergy
+from groundstate.energy.trees.votes import VoteEnergy
 from groundstate.errors import Unsupported
 from groundstate.learn import (
     L1,
@@ -60,9 +60,9 @@ from groundstate.learn import (
     fit,
 )
 from groundstate.learn.base import Penalty, Problem
-from groundstate.learn.kernel_ridge import RidgeNorm
+from groundstate.learn.solvers.gp.kernel_ridge import RidgeNorm
 from groundstate.math.kernels import RBF, White
-from groundstate.nn.natural_splines import NaturalSplines
+from groundstate.nn.blocks.natural_splines import NaturalSplines
 from groundstate.registry import solvers
 
 G = torch.Generator().manual_seed(0)

@@ -19,10 +19,12 @@ from groundstate.energy import (
     SquaredEnergy,
     StepState,
     gradcheck,
-    offers,
+)
+from groundstate.energy import (
+    abilities as offers,
 )
 from groundstate.energy.check import Mismatch
-from groundstate.math.chain import ChainFactors
+from groundstate.math.chains.chain import ChainFactors
 
 
 class WrongTable(LinearEnergy):

@@ -10,7 +10,11 @@ import pytest
 from groundstate import MLPRegressor
 from groundstate.errors import DataError
 from groundstate.evaluate.capacity import capacity_sweep
-from groundstate.math.min_norm import interpolation_threshold, min_norm_solution, solution_norm
+from groundstate.math.linalg.min_norm import (
+    interpolation_threshold,
+    min_norm_solution,
+    solution_norm,
+)
 
 
 def wide() -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ from groundstate import (
 )
 from groundstate.errors import DataError, Unreliable, Unsupported
 from groundstate.evaluate import d2, inference, mcfadden_r2, r2
-from groundstate.math.families import NegativeBinomial
+from groundstate.math.distributions import NegativeBinomial
 from groundstate.math.stats import nested_f
 
 X = np.arange(4.0)[:, None]

@@ -16,10 +16,12 @@ from groundstate.energy import (
     LinearGaussianEnergy,
     Real,
     Sequence,
-    offers,
 )
-from groundstate.energy.step import StepState
-from groundstate.math.chain import ChainFactors
+from groundstate.energy import (
+    abilities as offers,
+)
+from groundstate.energy.sequences.step import StepState
+from groundstate.math.chains.chain import ChainFactors
 
 F64 = torch.float64
 

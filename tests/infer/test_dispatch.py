@@ -27,7 +27,9 @@ from groundstate.energy import (
     Real,
     Sequence,
     TableEnergy,
-    offers,
+)
+from groundstate.energy import (
+    abilities as offers,
 )
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.infer import (
@@ -47,7 +49,7 @@ from groundstate.infer import (
     sample,
 )
 from groundstate.infer.dispatch import choose
-from groundstate.math.laws import draw
+from groundstate.math.distributions.operations import draw
 
 
 def chosen(energy: Energy, op: str, free, given=None) -> str:

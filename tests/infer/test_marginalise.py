@@ -28,7 +28,9 @@ from groundstate.energy import (
     Finite,
     Real,
     TableEnergy,
-    offers,
+)
+from groundstate.energy import (
+    abilities as offers,
 )
 from groundstate.errors import Unreliable, Unsupported
 from groundstate.infer import (
@@ -50,7 +52,7 @@ from groundstate.infer import (
     marginalise,
     posterior,
 )
-from groundstate.math.laws import draw
+from groundstate.math.distributions.operations import draw
 
 X2 = {"x": torch.tensor([[2.0]], dtype=F64)}
 

@@ -353,7 +353,7 @@ class Letters(Energy):
 
     @offers.step("x")
     def step(self, state):
-        from groundstate.energy.step import StepState
+        from groundstate.energy.sequences.step import StepState
 
         state = state or StepState.start(1, 2)
         p = self.p1.expand(state.rows, 2) if state.last is None else self.p2[state.last]

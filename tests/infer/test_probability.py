@@ -41,7 +41,7 @@ from groundstate.infer import (
     posterior,
     sample,
 )
-from groundstate.math.laws import draw
+from groundstate.math.distributions.operations import draw
 
 
 def table(*e: float) -> TableEnergy:

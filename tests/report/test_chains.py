@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from groundstate.errors import ShapeError
-from groundstate.math.diagnostics import ess, rhat
+from groundstate.math.chains.diagnostics import ess, rhat
 from groundstate.report.chains import autocorrelation_figure, trace_figure
 
 

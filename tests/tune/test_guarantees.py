@@ -10,9 +10,9 @@ from groundstate.errors import DataError
 from groundstate.evaluate.pac_bayes import pac_bayes
 from groundstate.evaluate.srm import srm
 from groundstate.evaluate.vc import shatters, vc_dimension
-from groundstate.math.bounds import vc_bound
-from groundstate.math.divergences import kl_bernoulli
+from groundstate.math.info.divergences import kl_bernoulli
 from groundstate.math.stats import bounds
+from groundstate.math.stats.vc_bound import vc_bound
 
 
 def rows(n: int, d: int = 5, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -11,8 +11,8 @@ import typer
 
 from groundstate.cli.screen import Screen
 from groundstate.data import Table, available, read
-from groundstate.data.preparation import without_features
-from groundstate.data.words import count, listing
+from groundstate.data.messages import count, listing
+from groundstate.data.preparation.preparation import without_features
 from groundstate.errors import DataError
 from groundstate.evaluate import Assessment
 from groundstate.evaluate.ledger import Ledger

@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from groundstate.compute.batches import Batches, stack_batches
     from groundstate.compute.device import (
         as_tensor,
         one_device,
@@ -15,9 +14,7 @@ if TYPE_CHECKING:
         threads,
     )
     from groundstate.compute.dropout import KeyedDropout, keyed_dropout
-    from groundstate.compute.hashing import row_hash
-    from groundstate.compute.line import WeightLine
-    from groundstate.compute.optimizers import (
+    from groundstate.compute.population.optimizers import (
         SGD,
         Adagrad,
         Adam,
@@ -25,22 +22,25 @@ if TYPE_CHECKING:
         RMSprop,
         StackedOptimizer,
     )
-    from groundstate.compute.population import Population, stack
+    from groundstate.compute.population.stack import Population, stack
+    from groundstate.compute.population.training import Step, train
     from groundstate.compute.random import Key, RandomState, mix64, seeded, split
     from groundstate.compute.reduce import Reduce, current, run_local
-    from groundstate.compute.training import Step, train
+    from groundstate.compute.weight_line.batches import Batches, stack_batches
+    from groundstate.compute.weight_line.hashing import row_hash
+    from groundstate.compute.weight_line.line import WeightLine
 
 _HOMES = {
-    "batches": ("Batches", "stack_batches"),
+    "weight_line.batches": ("Batches", "stack_batches"),
     "device": ("as_tensor", "one_device", "resolve_device", "resolve_dtype", "threads"),
     "dropout": ("KeyedDropout", "keyed_dropout"),
-    "hashing": ("row_hash",),
-    "line": ("WeightLine",),
-    "optimizers": ("SGD", "Adagrad", "Adam", "AdamW", "RMSprop", "StackedOptimizer"),
-    "population": ("Population", "stack"),
+    "weight_line.hashing": ("row_hash",),
+    "weight_line.line": ("WeightLine",),
+    "population.optimizers": ("SGD", "Adagrad", "Adam", "AdamW", "RMSprop", "StackedOptimizer"),
+    "population.stack": ("Population", "stack"),
     "random": ("Key", "RandomState", "mix64", "seeded", "split"),
     "reduce": ("Reduce", "current", "run_local"),
-    "training": ("Step", "train"),
+    "population.training": ("Step", "train"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from groundstate.compute.hashing_torch import _shift, _signed, mix64_torch
 from groundstate.compute.random import GOLDEN, Key
+from groundstate.compute.weight_line.hashing_torch import _shift, _signed, mix64_torch
 from groundstate.errors import Unsupported
 
 _GOLDEN = _signed(GOLDEN)
@@ -110,7 +110,7 @@ class KeyedDropout(nn.Module):
             return None
         if x.dtype not in (torch.float32, torch.float64) or any(map(_wrapped, (x, self.stream))):
             return None
-        from groundstate.compute.dense_kernels import MASKS
+        from groundstate.compute.population.dense_numba import MASKS
 
         mask = torch.empty(x.shape, dtype=x.dtype)
         own = (t.view(1).numpy() for t in (self.stream, self.count, self.cut))

@@ -1,24 +1,8 @@
 """PARAMETRISE: the energy contract, spaces, abilities, and energies by form."""
 
+from groundstate.energy.abilities import Offer, offers
 from groundstate.energy.base import Capability, Energy, batch_size, shapes_of
-from groundstate.energy.bayes_linear import BayesianLinearEnergy
-from groundstate.energy.check import gradcheck
-from groundstate.energy.compose import Given, Marginal, Minimal, Mixture, Scaled, Sum, mixture
-from groundstate.energy.density import DensityEnergy, space_of
-from groundstate.energy.directed import DirectedEnergy
-from groundstate.energy.exact import exact_free_energy, exact_minimum, marginal_way, minimum_way
-from groundstate.energy.gaussian_mixture import GaussianMixtureEnergy
-from groundstate.energy.glm import GLMEnergy
-from groundstate.energy.head import DistributionHead
-from groundstate.energy.kernel_machine import KernelMachineEnergy
-from groundstate.energy.likelihood import BernoulliOf, CategoricalOf, LinearNormal, PoissonOf
-from groundstate.energy.local import ChainRuleEnergy
-from groundstate.energy.mixture_density import MixtureDensityEnergy
-from groundstate.energy.noise import GaussianNoiseEnergy
-from groundstate.energy.offers import Offer, offers
-from groundstate.energy.probabilistic_pca import ProbabilisticPCAEnergy
-from groundstate.energy.process import FieldEnergy, ProcessEnergy
-from groundstate.energy.reference import (
+from groundstate.energy.basic import (
     BilinearEnergy,
     CentroidEnergy,
     ChainEnergy,
@@ -31,11 +15,35 @@ from groundstate.energy.reference import (
     SquaredEnergy,
     TableEnergy,
 )
-from groundstate.energy.smoother import SmootherClassEnergy, SmootherEnergy
+from groundstate.energy.basic.density import DensityEnergy, space_of
+from groundstate.energy.basic.directed import DirectedEnergy
+from groundstate.energy.basic.likelihood import BernoulliOf, CategoricalOf, LinearNormal, PoissonOf
+from groundstate.energy.check import gradcheck
+from groundstate.energy.compose.operators import (
+    Given,
+    Marginal,
+    Minimal,
+    Mixture,
+    Scaled,
+    Sum,
+    mixture,
+)
+from groundstate.energy.exact import exact_free_energy, exact_minimum, marginal_way, minimum_way
+from groundstate.energy.kernels.gaussian_process.exact import FieldEnergy, ProcessEnergy
+from groundstate.energy.kernels.machine import KernelMachineEnergy
+from groundstate.energy.kernels.smoother import SmootherClassEnergy, SmootherEnergy
+from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
+from groundstate.energy.latent.probabilistic_pca import ProbabilisticPCAEnergy
+from groundstate.energy.linear.bayesian import BayesianLinearEnergy
+from groundstate.energy.linear.glm import GLMEnergy
+from groundstate.energy.linear.learned_noise import GaussianNoiseEnergy
+from groundstate.energy.networks.head import DistributionHead
+from groundstate.energy.networks.mixture_density import MixtureDensityEnergy
+from groundstate.energy.networks.targets import StackedEnergies, TargetEnergy
+from groundstate.energy.sequences.chain_rule import ChainRuleEnergy
+from groundstate.energy.sequences.step import StepState
 from groundstate.energy.spaces import Binary, Count, Finite, Real, Sequence, Simplex, Space
-from groundstate.energy.step import StepState
-from groundstate.energy.targets import StackedEnergies, TargetEnergy
-from groundstate.math.free import free_energy
+from groundstate.math.info.free_energy import free_energy
 
 __all__ = [
     "BayesianLinearEnergy",

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from groundstate.energy.offers import MARK, Offer
+from groundstate.energy.abilities import MARK, Offer
 from groundstate.energy.spaces import Finite, Space
 from groundstate.errors import ShapeError, Unsupported
 
 if TYPE_CHECKING:
-    from groundstate.energy.compose import Given, Marginal, Minimal, Scaled, Sum
+    from groundstate.energy.compose.operators import Given, Marginal, Minimal, Scaled, Sum
 
 CPU = torch.device("cpu")
 TABLE_CHUNK = 2**24  # elements of one generic table evaluation
@@ -38,7 +38,7 @@ class Energy(nn.Module):
     r"""An energy function :math:`e(x, y, z; \theta)`; subclasses write ``forward``.
 
     Which arguments are observed is the caller's choice, not the energy's. ``forward`` is the only
-    required method; abilities (``groundstate.energy.offers``) make inference exact and fast.
+    required method; abilities (``groundstate.energy.abilities``) make inference exact and fast.
 
     Attributes
     ----------
@@ -236,15 +236,15 @@ class Energy(nn.Module):
                 return self
         return super().to(*args, **kwargs)
 
-    # --- composition (groundstate.energy.compose) ----------------------------------------
+    # --- composition (groundstate.energy.compose.operators) ----------------------------------------
 
     def __add__(self, other: Energy) -> Sum:
-        from groundstate.energy.compose import Sum
+        from groundstate.energy.compose.operators import Sum
 
         return Sum(self, other)
 
     def __mul__(self, c: float) -> Scaled:
-        from groundstate.energy.compose import Scaled
+        from groundstate.energy.compose.operators import Scaled
 
         return Scaled(self, c)
 
@@ -252,19 +252,19 @@ class Energy(nn.Module):
 
     def given(self, **values: Tensor) -> Given:
         """Fix some variables from outside; the rest stay variables."""
-        from groundstate.energy.compose import Given
+        from groundstate.energy.compose.operators import Given
 
         return Given(self, values)
 
     def marginal(self, *variables: str, T: float = 1.0, method: Any = None) -> Marginal:
         r"""The free energy :math:`-T\log\sum_z e^{-e/T}` as an energy of the other variables."""
-        from groundstate.energy.compose import Marginal
+        from groundstate.energy.compose.operators import Marginal
 
         return Marginal(self, variables, T, method)
 
     def minimal(self, *variables: str, method: Any = None) -> Minimal:
         r"""The minimum :math:`\min_z e` as an energy of the others; :math:`z^*` is detached."""
-        from groundstate.energy.compose import Minimal
+        from groundstate.energy.compose.operators import Minimal
 
         return Minimal(self, variables, method)
 

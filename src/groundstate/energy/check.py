@@ -19,7 +19,7 @@ from groundstate.energy import brute
 from groundstate.energy.base import Energy
 from groundstate.energy.spaces import Real, Space
 from groundstate.errors import GroundstateError, Unsupported
-from groundstate.math.laws import draw
+from groundstate.math.distributions.operations import draw
 
 Values = Mapping[str, Tensor]
 TEMPERATURES = (1.0, 0.7)

@@ -19,9 +19,9 @@ from torch import Tensor
 
 from groundstate.energy.base import Energy, batch_size
 from groundstate.errors import Unsupported
-from groundstate.math.chain import ChainLaw
-from groundstate.math.free import free_energy
-from groundstate.math.laws import mode, somewhere
+from groundstate.math.chains.chain import ChainLaw
+from groundstate.math.distributions.operations import mode, somewhere
+from groundstate.math.info.free_energy import free_energy
 
 LIMIT = 2**20  # values of a space that is still enumerated
 

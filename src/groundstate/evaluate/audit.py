@@ -12,11 +12,11 @@ import scipy.spatial
 import scipy.stats
 from numpy.typing import NDArray
 
-from groundstate.compute.hashing import row_hash
 from groundstate.compute.random import Key, RandomState
-from groundstate.data.findings import Finding
-from groundstate.data.findings import audit as audit_table
-from groundstate.data.words import count, listing
+from groundstate.compute.weight_line.hashing import row_hash
+from groundstate.data.messages import count, listing
+from groundstate.data.tables.findings import Finding
+from groundstate.data.tables.findings import audit as audit_table
 from groundstate.errors import DataError
 from groundstate.evaluate.rows import columns, n_rows
 from groundstate.math.stats.delong import auc_interval

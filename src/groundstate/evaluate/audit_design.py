@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from groundstate.compute.hashing import row_hash
 from groundstate.compute.random import Key
+from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.data import Finding, Table
 from groundstate.data import audit as audit_table
-from groundstate.data.words import count
+from groundstate.data.messages import count
 from groundstate.evaluate.audit import LEAKS, between, of_table
 from groundstate.evaluate.design import Design, twins
 from groundstate.evaluate.questions import Question

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from groundstate.errors import DataError
-from groundstate.math.min_norm import interpolation_threshold, solution_norm
+from groundstate.math.linalg.min_norm import interpolation_threshold, solution_norm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,8 +11,8 @@ import scipy.fft
 import scipy.spatial
 from numpy.typing import NDArray
 
-from groundstate.compute.hashing import row_hash
 from groundstate.compute.random import Key, RandomState
+from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.errors import DataError, ShapeError
 from groundstate.evaluate.rows import columns
 from groundstate.math.stats.interval import Interval

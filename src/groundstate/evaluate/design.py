@@ -283,7 +283,7 @@ def make_folds(
                 kind(k, shuffle=True, random_state=seed).split(np.zeros(len(y)), y, labels)
             )
         return [as_split(a, b, weight) for a, b in grouped]
-    from groundstate.compute.line import WeightLine
+    from groundstate.compute.weight_line.line import WeightLine
     from groundstate.evaluate.rows import columns
 
     distinct = WeightLine.of(*columns(X), y, weights=weight).n_distinct
@@ -316,7 +316,7 @@ def _copies(X: Any, y: NDArray[Any]) -> NDArray[np.intp] | None:
     Equal rows with equal targets stay together on the weight line anyway. Where most rows have an
     equal, columns take few values, and equal rows are no copies of each other.
     """
-    from groundstate.compute.hashing import row_hash
+    from groundstate.compute.weight_line.hashing import row_hash
     from groundstate.evaluate.rows import columns
 
     words = row_hash(*columns(X))

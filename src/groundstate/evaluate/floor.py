@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundstate.compute.hashing import row_hash
+from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.errors import DataError
 from groundstate.evaluate.rows import columns, n_rows
 from groundstate.math.stats.interval import Interval

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
 from groundstate.errors import DataError, Unreliable
-from groundstate.math.families import family_of
+from groundstate.math.distributions import family_of
 from groundstate.models.arrays import unwrap
 
 Array = NDArray[np.float64]
@@ -68,7 +68,7 @@ def d2(y: Any, mu: Any, family: Any = "poisson", sample_weight: Any = None) -> f
     Parameters
     ----------
     y, mu : ``(n,)``, truth and predicted means
-    family : a name of ``groundstate.math.families.FAMILIES`` or a ``Family``
+    family : a name of ``groundstate.math.distributions.FAMILIES`` or a ``Family``
     sample_weight : ``(n,)``
 
     Examples

@@ -14,8 +14,8 @@ import scipy.stats
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from groundstate.energy.glm import GLMEnergy
-from groundstate.energy.reference import LinearEnergy, SquaredEnergy
+from groundstate.energy.basic import LinearEnergy, SquaredEnergy
+from groundstate.energy.linear.glm import GLMEnergy
 from groundstate.errors import DataError, Unsupported
 from groundstate.evaluate.information import (
     Fitted,

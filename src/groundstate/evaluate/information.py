@@ -10,13 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from groundstate.energy.glm import GLMEnergy
-from groundstate.energy.reference import LinearEnergy, SquaredEnergy
+from groundstate.energy.basic import LinearEnergy, SquaredEnergy
+from groundstate.energy.linear.glm import GLMEnergy
 from groundstate.errors import DataError
 from groundstate.learn.fit import fit
-from groundstate.learn.irls import IRLS
-from groundstate.learn.irls_rows import rows_of
 from groundstate.learn.rules.softmin import NLL
+from groundstate.learn.solvers.glm.irls import IRLS
+from groundstate.learn.solvers.glm.irls_rows import rows_of
 from groundstate.models.arrays import unwrap
 
 Array = NDArray[np.float64]

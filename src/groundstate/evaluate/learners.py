@@ -10,8 +10,8 @@ import numpy as np
 import scipy.stats
 from numpy.typing import NDArray
 
-from groundstate.compute.line import WeightLine
 from groundstate.compute.random import Key, RandomState
+from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError
 from groundstate.evaluate.cross_validate import _folds
 from groundstate.evaluate.losses import Loss, loss_name, row_losses

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from groundstate.compute.hashing import row_hash
+from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.errors import DataError, StoreError
 from groundstate.evaluate.looks import BLIND, Adjusted, adjust, adjust_share
 from groundstate.evaluate.metrics import METRICS

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from groundstate.compute.line import WeightLine
 from groundstate.compute.random import Key, RandomState
+from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError
 from groundstate.evaluate.fitting import fit_weighted
 from groundstate.evaluate.losses import (

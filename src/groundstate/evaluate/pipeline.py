@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from groundstate.data import Table, read
-from groundstate.data.words import listing
+from groundstate.data.messages import listing
 from groundstate.errors import DataError
 from groundstate.models.table import TablePredictor
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.data import Table, read
-from groundstate.data.words import listing
+from groundstate.data.messages import listing
 from groundstate.errors import DataError
 from groundstate.evaluate.predictions import Prediction
 

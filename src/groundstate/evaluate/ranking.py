@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.compute.device import threads
-from groundstate.compute.line import WeightLine
 from groundstate.compute.random import Key, RandomState
+from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError
 from groundstate.evaluate.compare import tied_with_best
 from groundstate.evaluate.fitting import fit_clone, open_seeds

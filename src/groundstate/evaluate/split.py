@@ -11,9 +11,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from groundstate.compute.hashing import row_hash
-from groundstate.compute.line import WeightLine
 from groundstate.compute.random import Key, RandomState
+from groundstate.compute.weight_line.hashing import row_hash
+from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError, ShapeError, Unreliable
 from groundstate.evaluate.rows import columns, n_rows
 

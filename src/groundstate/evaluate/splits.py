@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundstate.compute.line import WeightLine
 from groundstate.compute.random import Key, RandomState
+from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError
 from groundstate.evaluate.rows import Floats, classes_of, columns, n_rows, weights_of
 

@@ -1,7 +1,5 @@
 """INFER: hold what is given, then minimise, marginalise or sample the rest."""
 
-from groundstate.infer.ancestral import Ancestral
-from groundstate.infer.annealed import Annealed
 from groundstate.infer.base import (
     Draws,
     FreeEnergy,
@@ -10,12 +8,7 @@ from groundstate.infer.base import (
     Query,
     ask,
 )
-from groundstate.infer.beam import Beam
 from groundstate.infer.boltzmann import log_partition, posterior
-from groundstate.infer.chain import Chain
-from groundstate.infer.chains import Chains, run_chains
-from groundstate.infer.closed import ClosedForm
-from groundstate.infer.coordinate import Coordinate
 from groundstate.infer.dispatch import (
     explain,
     infer,
@@ -23,24 +16,31 @@ from groundstate.infer.dispatch import (
     minimise,
     sample,
 )
-from groundstate.infer.eliminate import Eliminate
-from groundstate.infer.enumerate import Enumerate
-from groundstate.infer.families import Categorical, Family, Gaussian, MeanField
-from groundstate.infer.fitting import fit_proposal
-from groundstate.infer.gibbs import Gibbs
-from groundstate.infer.gradient import Gradient
-from groundstate.infer.hmc import HMC
-from groundstate.infer.importance import Importance
-from groundstate.infer.kernels import Kernel, State, Target, kernel_matrix
-from groundstate.infer.langevin import Langevin
-from groundstate.infer.laws import ListedLaw
-from groundstate.infer.metropolis import Metropolis
-from groundstate.infer.monte_carlo import Expectation, expect, expect_sum
+from groundstate.infer.exact.chain import Chain
+from groundstate.infer.exact.closed import ClosedForm
+from groundstate.infer.exact.eliminate import Eliminate
+from groundstate.infer.exact.enumerate import Enumerate
+from groundstate.infer.exact.finite_distributions import ListedLaw
+from groundstate.infer.exact.quadrature import Quadrature
+from groundstate.infer.optimise.coordinate import Coordinate
+from groundstate.infer.optimise.gradient import Gradient
+from groundstate.infer.optimise.proximity import Proximity, adapt
 from groundstate.infer.probability import EnergyMoments, energy_moments, impute, log_likelihood
-from groundstate.infer.proposal import Proposal
-from groundstate.infer.proximity import Proximity, adapt
-from groundstate.infer.quadrature import Quadrature
-from groundstate.infer.variational import Variational
+from groundstate.infer.sampling.ancestral import Ancestral
+from groundstate.infer.sampling.annealed import Annealed
+from groundstate.infer.sampling.chains import Chains, run_chains
+from groundstate.infer.sampling.fitted_proposals import fit_proposal
+from groundstate.infer.sampling.gibbs import Gibbs
+from groundstate.infer.sampling.hmc import HMC
+from groundstate.infer.sampling.importance import Importance
+from groundstate.infer.sampling.langevin import Langevin
+from groundstate.infer.sampling.metropolis import Metropolis
+from groundstate.infer.sampling.monte_carlo import Expectation, expect, expect_sum
+from groundstate.infer.sampling.proposals import Proposal
+from groundstate.infer.sampling.transitions import Kernel, State, Target, kernel_matrix
+from groundstate.infer.search.beam import Beam
+from groundstate.infer.variational.families import Categorical, Family, Gaussian, MeanField
+from groundstate.infer.variational.variational import Variational
 
 __all__ = [
     "Ancestral",

@@ -12,14 +12,14 @@ from torch.distributions import Categorical, Distribution
 from groundstate.energy.base import Energy
 from groundstate.energy.spaces import Finite
 from groundstate.errors import Unsupported
-from groundstate.infer import limits
 from groundstate.infer.base import Free, Method, Query, ask, check_possible
-from groundstate.infer.chain import Chain
-from groundstate.infer.closed import ClosedForm, law_of
 from groundstate.infer.dispatch import marginalise, pick, unwrap
-from groundstate.infer.enumerate import Enumerate
-from groundstate.infer.laws import ListedLaw
-from groundstate.infer.variational import Variational
+from groundstate.infer.exact import limits
+from groundstate.infer.exact.chain import Chain
+from groundstate.infer.exact.closed import ClosedForm, law_of
+from groundstate.infer.exact.enumerate import Enumerate
+from groundstate.infer.exact.finite_distributions import ListedLaw
+from groundstate.infer.variational.variational import Variational
 
 Given = Mapping[str, Tensor]
 

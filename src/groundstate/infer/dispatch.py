@@ -16,10 +16,9 @@ import torch
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.energy.compose import Given as Fixed
+from groundstate.energy.compose.operators import Given as Fixed
 from groundstate.energy.exact import FALLBACK
 from groundstate.errors import Unsupported
-from groundstate.infer import limits
 from groundstate.infer.base import (
     OPERATIONS,
     Draws,
@@ -32,6 +31,7 @@ from groundstate.infer.base import (
     ask,
     split_free,
 )
+from groundstate.infer.exact import limits
 
 Given = Mapping[str, Tensor]
 Answer = TypeVar("Answer")
@@ -39,43 +39,43 @@ Answer = TypeVar("Answer")
 # "module:class" of groundstate.infer, in the order in which they are tried
 CHOSEN: dict[str, tuple[str, ...]] = {
     "minimise": (
-        "closed:ClosedForm",
-        "chain:Chain",
-        "enumerate:Enumerate",
-        "coordinate:Coordinate",
-        "gradient:Gradient",
-        "beam:Beam",
+        "exact.closed:ClosedForm",
+        "exact.chain:Chain",
+        "exact.enumerate:Enumerate",
+        "optimise.coordinate:Coordinate",
+        "optimise.gradient:Gradient",
+        "search.beam:Beam",
     ),
     "marginalise": (
-        "closed:ClosedForm",
-        "chain:Chain",
-        "eliminate:Eliminate",
-        "enumerate:Enumerate",
+        "exact.closed:ClosedForm",
+        "exact.chain:Chain",
+        "exact.eliminate:Eliminate",
+        "exact.enumerate:Enumerate",
     ),
     "sample": (
-        "closed:ClosedForm",
-        "ancestral:Ancestral",
-        "chain:Chain",
-        "enumerate:Enumerate",
-        "gibbs:Gibbs",
-        "hmc:HMC",
-        "metropolis:Metropolis",
+        "exact.closed:ClosedForm",
+        "sampling.ancestral:Ancestral",
+        "exact.chain:Chain",
+        "exact.enumerate:Enumerate",
+        "sampling.gibbs:Gibbs",
+        "sampling.hmc:HMC",
+        "sampling.metropolis:Metropolis",
     ),
 }
 # methods that run only when they are named
 NAMED: dict[str, tuple[str, ...]] = {
     "minimise": (),
     "marginalise": (
-        "quadrature:Quadrature",
-        "variational:Variational",
-        "importance:Importance",
-        "annealed:Annealed",
+        "exact.quadrature:Quadrature",
+        "variational.variational:Variational",
+        "sampling.importance:Importance",
+        "sampling.annealed:Annealed",
     ),
     "sample": (
-        "langevin:Langevin",
-        "importance:Importance",
-        "annealed:Annealed",
-        "variational:Variational",
+        "sampling.langevin:Langevin",
+        "sampling.importance:Importance",
+        "sampling.annealed:Annealed",
+        "variational.variational:Variational",
     ),
 }
 
@@ -177,7 +177,7 @@ def _runnable(
     advice = (
         f"methods that would run if named with method=: {', '.join(would)}"
         if would
-        else "declare an ability with groundstate.energy.offers, or free fewer variables"
+        else "declare an ability with groundstate.energy.abilities, or free fewer variables"
     )
     exactly = " exactly" if operation == "marginalise" else ""
     raise Unsupported(

@@ -15,12 +15,12 @@ from groundstate.energy.base import Energy
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.infer.base import Free, Method, Query, ask, check_possible
 from groundstate.infer.boltzmann import log_partition
-from groundstate.infer.closed import ClosedForm, energies_of, law_of
 from groundstate.infer.dispatch import minimise, sample
-from groundstate.infer.enumerate import Enumerate
-from groundstate.infer.limits import logits as boltzmann
-from groundstate.infer.proposal import Proposal, ProposalLike
-from groundstate.math.free import free_energy
+from groundstate.infer.exact.closed import ClosedForm, energies_of, law_of
+from groundstate.infer.exact.enumerate import Enumerate
+from groundstate.infer.exact.limits import logits as boltzmann
+from groundstate.infer.sampling.proposals import Proposal, ProposalLike
+from groundstate.math.info.free_energy import free_energy
 
 Given = Mapping[str, Tensor]
 

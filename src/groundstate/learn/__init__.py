@@ -1,10 +1,6 @@
 """LEARN: rules (loss = e − R), penalties, solvers, the stochastic trainer and its callbacks."""
 
-from groundstate.learn import schedules
-from groundstate.learn.augmented import Augmented
-from groundstate.learn.balancing import Balance, balance
 from groundstate.learn.base import History, Penalty, Problem, Rule, Solver, Terms
-from groundstate.learn.boltzmann import BoltzmannSGD
 from groundstate.learn.callbacks import (
     EMA,
     BestCheckpoint,
@@ -22,51 +18,25 @@ from groundstate.learn.callbacks import (
     Run,
     TensorBoardLogger,
 )
-from groundstate.learn.checkpoint import Checkpoint
-from groundstate.learn.closed import Closed
-from groundstate.learn.committee_posterior import GibbsPosterior, ModelAverage
-from groundstate.learn.crammer_singer import CrammerSinger
-from groundstate.learn.diagnose import Diagnosis, Finding, diagnose
-from groundstate.learn.dual_coordinate import HingeDual
-from groundstate.learn.elbo import Elbo, elbo
-from groundstate.learn.em import EM
-from groundstate.learn.estimator_report import EstimatorRow, compare_estimators
-from groundstate.learn.estimators import pathwise, score_function
-from groundstate.learn.evidence import EvidenceUpdates
-from groundstate.learn.factors import EigenFactors
+from groundstate.learn.diagnose.lr_finder import RateCurve, find_lr
+from groundstate.learn.diagnose.probe import Probe, Signals, gradient_autocorrelation, probe
+from groundstate.learn.diagnose.runs import Diagnosis, Finding, diagnose
+from groundstate.learn.diagnose.separation import is_separable
+from groundstate.learn.diagnose.sharpness import sharpness
 from groundstate.learn.fit import fit, solver_for
-from groundstate.learn.function_norm import FunctionNorm
-from groundstate.learn.guides import Amortised, PerInstance
-from groundstate.learn.hinge import SquaredHingeNewton
-from groundstate.learn.hinge_l1 import SquaredHingeL1
-from groundstate.learn.hold_out import HeldOut, hold_out
-from groundstate.learn.irls import IRLS
-from groundstate.learn.kmeans import Lloyd
-from groundstate.learn.lbfgs import LBFGS
-from groundstate.learn.least_squares import LeastSquares
-from groundstate.learn.loss_terms import LossTerms
-from groundstate.learn.lr_finder import RateCurve, find_lr
-from groundstate.learn.mixture import MixtureEM
-from groundstate.learn.mixture_density import MixtureDensityTraining
-from groundstate.learn.nested import Nested, adapt
-from groundstate.learn.newton import Newton
-from groundstate.learn.noise_scoring import NoiseScoring
-from groundstate.learn.online_perceptron import OnlinePerceptron
-from groundstate.learn.penalties import (
-    L1,
-    L2,
-    ElasticNet,
-    SumPenalty,
-)
-from groundstate.learn.penalties_lp import Lp
-from groundstate.learn.players import Follow, Move, Player, Players
-from groundstate.learn.population import fit_population
-from groundstate.learn.population_grid import learn_population
-from groundstate.learn.population_result import LearnedMember, PopulationResult
-from groundstate.learn.predictive import Predictive, posterior_predictive
-from groundstate.learn.priors import GaussianPrior, LaplacePrior
-from groundstate.learn.probe import Probe, Signals, gradient_autocorrelation, probe
-from groundstate.learn.process import Conditioning, Evidence
+from groundstate.learn.penalties.function_norm import FunctionNorm
+from groundstate.learn.penalties.lp import Lp
+from groundstate.learn.penalties.norms import L1, L2, ElasticNet, SumPenalty
+from groundstate.learn.penalties.priors import GaussianPrior, LaplacePrior
+from groundstate.learn.posterior.averaging import GibbsPosterior, ModelAverage
+from groundstate.learn.posterior.elbo import Elbo, elbo
+from groundstate.learn.posterior.gradient_comparison import EstimatorRow, compare_estimators
+from groundstate.learn.posterior.gradient_estimators import pathwise, score_function
+from groundstate.learn.posterior.guides import Amortised, PerInstance
+from groundstate.learn.posterior.parameters import ParameterEnergy, ThetaDraws
+from groundstate.learn.posterior.predictive import Predictive, posterior_predictive
+from groundstate.learn.posterior.sgld import SGLD
+from groundstate.learn.posterior.snapshots import Snapshots
 from groundstate.learn.rules import (
     NCE,
     NLL,
@@ -101,20 +71,40 @@ from groundstate.learn.rules import (
     softmin_loss,
     zero_one,
 )
-from groundstate.learn.separation import is_separable
-from groundstate.learn.sgld import SGLD
-from groundstate.learn.sharpness import sharpness
-from groundstate.learn.smo import SMO
-from groundstate.learn.smo_engine import smo
-from groundstate.learn.smoother import Smoothing
-from groundstate.learn.snapshots import Snapshots
-from groundstate.learn.sparse_logit import ProximalNewton
-from groundstate.learn.spline import SplineSmoothing
-from groundstate.learn.target_prop import AlternatingTargets
-from groundstate.learn.theta import ParameterEnergy, ThetaDraws
-from groundstate.learn.trainer import Stochastic, adam, sgd
-from groundstate.learn.trainer_learn import LearnResult, learn
-from groundstate.learn.trainer_optimizers import (
+from groundstate.learn.rules.augmented import Augmented
+from groundstate.learn.rules.balancing import Balance, balance
+from groundstate.learn.rules.loss_terms import LossTerms
+from groundstate.learn.rules.nested import Nested, adapt
+from groundstate.learn.solvers.closed import Closed
+from groundstate.learn.solvers.em.em import EM
+from groundstate.learn.solvers.glm.irls import IRLS
+from groundstate.learn.solvers.glm.learned_noise import NoiseScoring
+from groundstate.learn.solvers.gp.evidence import Conditioning, Evidence
+from groundstate.learn.solvers.latent.boltzmann import BoltzmannSGD
+from groundstate.learn.solvers.latent.kmeans.lloyd import Lloyd
+from groundstate.learn.solvers.latent.mixture import MixtureEM
+from groundstate.learn.solvers.latent.probabilistic_pca import EigenFactors
+from groundstate.learn.solvers.lbfgs import LBFGS
+from groundstate.learn.solvers.linear.evidence import EvidenceUpdates
+from groundstate.learn.solvers.linear.least_squares import LeastSquares
+from groundstate.learn.solvers.linear.spline import SplineSmoothing
+from groundstate.learn.solvers.logistic.newton import Newton
+from groundstate.learn.solvers.logistic.sparse import ProximalNewton
+from groundstate.learn.solvers.networks.mixture_density import MixtureDensityTraining
+from groundstate.learn.solvers.perceptron_numba import OnlinePerceptron
+from groundstate.learn.solvers.smoother import Smoothing
+from groundstate.learn.solvers.svm.crammer_singer import CrammerSinger
+from groundstate.learn.solvers.svm.dual_coordinate import HingeDual
+from groundstate.learn.solvers.svm.hinge.l1_numba import SquaredHingeL1
+from groundstate.learn.solvers.svm.hinge.newton import SquaredHingeNewton
+from groundstate.learn.solvers.svm.smo.engine import smo
+from groundstate.learn.solvers.svm.smo.solver import SMO
+from groundstate.learn.solvers.target_prop import AlternatingTargets
+from groundstate.learn.train import schedules
+from groundstate.learn.train.checkpoint import Checkpoint
+from groundstate.learn.train.hold_out import HeldOut, hold_out
+from groundstate.learn.train.learn import LearnResult, learn
+from groundstate.learn.train.optimizers import (
     OPTIMIZERS,
     adadelta,
     adagrad,
@@ -123,7 +113,12 @@ from groundstate.learn.trainer_optimizers import (
     nesterov,
     rmsprop,
 )
-from groundstate.learn.trainer_sources import Arrays, Items, Parquet, Source
+from groundstate.learn.train.players import Follow, Move, Player, Players
+from groundstate.learn.train.population.grid import learn_population
+from groundstate.learn.train.population.learn import fit_population
+from groundstate.learn.train.population.result import LearnedMember, PopulationResult
+from groundstate.learn.train.sources import Arrays, Items, Parquet, Source
+from groundstate.learn.train.stochastic import Stochastic, adam, sgd
 
 __all__ = [
     "Callback",

@@ -14,8 +14,8 @@ from groundstate.errors import DataError, Unsupported
 from groundstate.infer.base import check_values
 from groundstate.learn.base import Batch, History, Penalty, Problem, Rule, Solver
 from groundstate.learn.callbacks import Callback
-from groundstate.learn.feed import fits
 from groundstate.learn.rules.missing import drop_missing
+from groundstate.learn.train.feed import fits
 
 S = TypeVar("S", bound=Callable[[], Any])
 _REGISTERED: dict[tuple[type[Energy], type[Rule]], list[Callable[[], Any]]] = {}
@@ -36,10 +36,10 @@ def solver_for(energy: type[Energy], rule: type[Rule]) -> Callable[[S], S]:
 
 def candidates(energy: Energy, rule: Rule) -> list[Solver]:
     """All solvers in the order in which they are tried."""
-    from groundstate.learn.closed import Closed
-    from groundstate.learn.em import EM
-    from groundstate.learn.lbfgs import LBFGS
-    from groundstate.learn.trainer import Stochastic
+    from groundstate.learn.solvers.closed import Closed
+    from groundstate.learn.solvers.em.em import EM
+    from groundstate.learn.solvers.lbfgs import LBFGS
+    from groundstate.learn.train.stochastic import Stochastic
 
     pairs = [
         (type(energy).__mro__.index(e) + type(rule).__mro__.index(r), makers)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.validation import validate_data
-from groundstate.nn.whiten import METHODS, Center, Standardize, Whiten
+from groundstate.nn.blocks.whiten import METHODS, Center, Standardize, Whiten
 
 KINDS = ("center", "standardize", "whiten")
 

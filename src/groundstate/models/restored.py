@@ -9,8 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundstate.data import Preparation
-from groundstate.data.encoders import Date, Numeric
-from groundstate.data.levels import Category, Ordinal, TargetMean
+from groundstate.data.preparation.encoders import Date, Numeric
+from groundstate.data.preparation.levels import Category, Ordinal, TargetMean
 
 _DAY = 86_400e6  # microseconds
 

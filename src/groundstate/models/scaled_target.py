@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from groundstate.data.weighted import check_weights, mean_and_scale, tally
+from groundstate.data.preparation.weighted import check_weights, mean_and_scale, tally
 from groundstate.errors import DataError
 
 

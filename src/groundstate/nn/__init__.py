@@ -1,28 +1,33 @@
 """Neural blocks and tools for networks: plain torch modules, nothing trains here."""
 
-from groundstate.nn import construct
-from groundstate.nn.activations import ACTIVATIONS, HIDDEN, Activation, Maxout, activation
-from groundstate.nn.augment import Augment, Mixup
-from groundstate.nn.collapse import collapse_linear
-from groundstate.nn.contract import BlockReport, NotDifferentiable, check_block
-from groundstate.nn.draw import Drawing, draw, draw_residual
-from groundstate.nn.draw_graph import draw_backprop
-from groundstate.nn.draw_norm import draw_norm
-from groundstate.nn.dropout import Dropout, resample_masks
-from groundstate.nn.heads import DistributionHead, Head
-from groundstate.nn.heads_multi import MultiHead
-from groundstate.nn.heads_normal import NormalHead
-from groundstate.nn.initialise import init_
-from groundstate.nn.lift import DiscLift, floor_ceil
-from groundstate.nn.mlp import MLP, network
-from groundstate.nn.noise import InputNoise, LabelNoise, WeightNoise, smooth_labels
-from groundstate.nn.norms import norm, refit_norm
-from groundstate.nn.pool import PoolHead
-from groundstate.nn.regions import LinearRegions, RegionBounds, linear_regions, region_bounds
-from groundstate.nn.residual import Residual, dense_branch
-from groundstate.nn.summary import Summary, summary
-from groundstate.nn.trace import trace
-from groundstate.nn.whiten import Center, Standardize, Whiten
+from groundstate.nn.blocks.activations import ACTIVATIONS, HIDDEN, Activation, Maxout, activation
+from groundstate.nn.blocks.augment import Augment, Mixup
+from groundstate.nn.blocks.contract import BlockReport, NotDifferentiable, check_block
+from groundstate.nn.blocks.dropout import Dropout, resample_masks
+from groundstate.nn.blocks.initialise import init_
+from groundstate.nn.blocks.mlp import MLP, network
+from groundstate.nn.blocks.noise import InputNoise, LabelNoise, WeightNoise, smooth_labels
+from groundstate.nn.blocks.norms import norm, refit_norm
+from groundstate.nn.blocks.pool import PoolHead
+from groundstate.nn.blocks.residual import Residual, dense_branch
+from groundstate.nn.blocks.whiten import Center, Standardize, Whiten
+from groundstate.nn.heads.base import DistributionHead, Head
+from groundstate.nn.heads.multi import MultiHead
+from groundstate.nn.heads.normal import NormalHead
+from groundstate.nn.inspect.draw import Drawing, draw, draw_residual
+from groundstate.nn.inspect.draw_graph import draw_backprop
+from groundstate.nn.inspect.draw_norm import draw_norm
+from groundstate.nn.inspect.summary import Summary, summary
+from groundstate.nn.inspect.trace import trace
+from groundstate.nn.piecewise import construct
+from groundstate.nn.piecewise.collapse import collapse_linear
+from groundstate.nn.piecewise.lift import DiscLift, floor_ceil
+from groundstate.nn.piecewise.regions import (
+    LinearRegions,
+    RegionBounds,
+    linear_regions,
+    region_bounds,
+)
 
 __all__ = [
     "ACTIVATIONS",

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from groundstate.errors import ShapeError
-from groundstate.math.diagnostics import autocorr, ess, rhat
+from groundstate.math.chains.diagnostics import autocorr, ess, rhat
 
 
 def trace_figure(draws: Tensor, name: str = "x", *, most: int = 4) -> Figure:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundstate.compute.hashing import row_hash
-from groundstate.compute.line import WeightLine
 from groundstate.compute.random import Key
+from groundstate.compute.weight_line.hashing import row_hash
+from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError
 from groundstate.evaluate.rows import columns, n_rows, take, weights_of
 

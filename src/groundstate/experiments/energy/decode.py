@@ -10,7 +10,7 @@ from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy import ChainRuleEnergy
-from groundstate.energy.local import Tables
+from groundstate.energy.sequences.chain_rule import Tables
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.infer import Beam, Enumerate, Minimum, minimise
 

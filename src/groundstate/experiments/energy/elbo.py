@@ -13,7 +13,7 @@ from groundstate.energy import CentroidEnergy, DirectedEnergy, Energy, LinearGau
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.infer import Gradient, log_partition, minimise, posterior
 from groundstate.learn import elbo as bound_of
-from groundstate.math.info import kl
+from groundstate.math.info.entropy import kl
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,7 +13,7 @@ from groundstate.compute.random import Key
 from groundstate.energy import DensityEnergy, Energy, TableEnergy, mixture
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.infer import expect, posterior
-from groundstate.math.info import entropy
+from groundstate.math.info.entropy import entropy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,8 +13,8 @@ from groundstate.compute.random import Key
 from groundstate.energy import DensityEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.learn import LBFGS, NLL, fit
-from groundstate.math.info import cross_entropy, entropy, kl
-from groundstate.math.laws import draw
+from groundstate.math.distributions.operations import draw
+from groundstate.math.info.entropy import cross_entropy, entropy, kl
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from torch import Tensor
 from groundstate.energy import BilinearEnergy, TableEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.infer import Gibbs, Metropolis, kernel_matrix, posterior
-from groundstate.math.markov import MarkovChain
+from groundstate.math.chains.markov import MarkovChain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,7 +13,7 @@ from groundstate.compute.random import Key
 from groundstate.energy import DensityEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.infer import Chains, Langevin, Metropolis, expect, run_chains, sample
-from groundstate.math.diagnostics import autocorr, ess, mcse
+from groundstate.math.chains.diagnostics import autocorr, ess, mcse
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,7 @@ from groundstate.compute.random import Key
 from groundstate.energy import DensityEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.infer import Gradient, impute, minimise, posterior
-from groundstate.math.laws import draw
+from groundstate.math.distributions.operations import draw
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

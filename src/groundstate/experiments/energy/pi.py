@@ -15,7 +15,7 @@ from groundstate.compute.random import Key
 from groundstate.errors import Unreliable
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.infer import Expectation, expect
-from groundstate.math.laws import draw
+from groundstate.math.distributions.operations import draw
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

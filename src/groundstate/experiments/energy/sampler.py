@@ -13,7 +13,7 @@ from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.tools import landscape
 from groundstate.infer import HMC, Quadrature, marginalise, sample
 from groundstate.learn import Adversarial, Affine, PushForward
-from groundstate.nn.mlp import network
+from groundstate.nn.blocks.mlp import network
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

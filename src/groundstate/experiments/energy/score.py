@@ -13,7 +13,7 @@ from groundstate.compute.random import Key
 from groundstate.energy import DensityEnergy, Energy, Mixture, NetEnergy, mixture
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.learn import DenoisingScoreMatching, Stochastic, denoise, fit
-from groundstate.math.laws import draw
+from groundstate.math.distributions.operations import draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

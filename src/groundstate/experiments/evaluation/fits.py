@@ -10,7 +10,7 @@ from numpy.polynomial.legendre import legvander
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
-from groundstate.math.min_norm import min_norm_solution
+from groundstate.math.linalg.min_norm import min_norm_solution
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

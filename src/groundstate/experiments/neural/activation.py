@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.compute.random import Key
-from groundstate.data.generators import xor
-from groundstate.energy.network import NetworkClassEnergy, NetworkEnergy
-from groundstate.energy.network_location import LocationHead
+from groundstate.data.builtin.generators import xor
+from groundstate.energy.networks.location import LocationHead
+from groundstate.energy.networks.network import NetworkClassEnergy, NetworkEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.neural.panels import network_of
 from groundstate.experiments.tools import plane, scatter

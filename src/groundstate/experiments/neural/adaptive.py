@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
-from groundstate.energy.network import NetworkClassEnergy
+from groundstate.energy.networks.network import NetworkClassEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.learn import Regret, SoftMin, Stochastic, fit, learn_population, reference_optim
+from groundstate.learn import Regret, SoftMin, Stochastic, fit, learn_population
+from groundstate.learn.train import reference_numpy as reference_optim
 from groundstate.nn import MLP
 
 if TYPE_CHECKING:

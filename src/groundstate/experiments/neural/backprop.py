@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from groundstate.compute.device import threads
 from groundstate.compute.random import Key
-from groundstate.energy.network import NetworkClassEnergy
+from groundstate.energy.networks.network import NetworkClassEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.tools import blobs
 from groundstate.learn import AlternatingTargets, SoftMin, fit

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.compute.random import Key
-from groundstate.energy.network import NetworkEnergy
-from groundstate.energy.network_location import LocationHead
+from groundstate.energy.networks.location import LocationHead
+from groundstate.energy.networks.network import NetworkEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.learn import NLL, PathRecorder, Stochastic, fit, fit_population
 from groundstate.math.optim import landscape

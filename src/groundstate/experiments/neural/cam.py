@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.compute.random import Key
-from groundstate.energy.network import NetworkClassEnergy
+from groundstate.energy.networks.network import NetworkClassEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.neural.panels import network_of
 from groundstate.learn import learn

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from groundstate.compute.random import Key
-from groundstate.data.generators import spirals
+from groundstate.data.builtin.generators import spirals
 from groundstate.energy import NetClassEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.neural.digits import Rows

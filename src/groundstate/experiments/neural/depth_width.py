@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
-from groundstate.energy.network import NetworkEnergy
-from groundstate.energy.network_location import LocationHead
+from groundstate.energy.networks.location import LocationHead
+from groundstate.energy.networks.network import NetworkEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.neural.panels import network_of
 from groundstate.learn import PopulationResult, learn_population

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from groundstate.compute.random import Key
 from groundstate.evaluate.capacity import capacity_sweep
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.math.min_norm import min_norm_solution
+from groundstate.math.linalg.min_norm import min_norm_solution
 from groundstate.models.linear.ridge import Ridge
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from groundstate.compute.random import Key
 from groundstate.energy import Energy, Real
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.learn import Naive, PathRecorder, Stochastic, fit
-from groundstate.learn.schedules import InverseTime
+from groundstate.learn.train.schedules import InverseTime
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

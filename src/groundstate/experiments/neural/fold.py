@@ -8,12 +8,13 @@ import numpy as np
 import torch
 
 from groundstate.compute.random import Key
-from groundstate.data.generators import spirals
-from groundstate.energy.network import NetworkClassEnergy
+from groundstate.data.builtin.generators import spirals
+from groundstate.energy.networks.network import NetworkClassEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.neural.panels import network_of
 from groundstate.learn import learn_population
-from groundstate.nn import MLP, construct, linear_regions, region_bounds
+from groundstate.nn import MLP, linear_regions, region_bounds
+from groundstate.nn.piecewise import construct
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

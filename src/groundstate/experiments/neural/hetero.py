@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.compute.random import Key
-from groundstate.energy.noise import GaussianNoiseEnergy
+from groundstate.energy.linear.learned_noise import GaussianNoiseEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.learn import NLL, learn_population
 from groundstate.nn import MLP

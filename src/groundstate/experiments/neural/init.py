@@ -10,12 +10,12 @@ import torch
 from numpy.typing import NDArray
 
 from groundstate.compute.random import Key
-from groundstate.energy.network import NetworkEnergy
-from groundstate.energy.network_location import LocationHead
+from groundstate.energy.networks.location import LocationHead
+from groundstate.energy.networks.network import NetworkEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.learn import NLL, Stochastic, fit, probe
 from groundstate.nn import MLP, init_
-from groundstate.nn.initialise import IdenticalUnits
+from groundstate.nn.blocks.initialise import IdenticalUnits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

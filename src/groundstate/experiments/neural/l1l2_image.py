@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
-from groundstate.energy.network import NetworkEnergy
-from groundstate.energy.network_location import LocationHead
+from groundstate.energy.networks.location import LocationHead
+from groundstate.energy.networks.network import NetworkEnergy
 from groundstate.experiments.base import Claim, Result, experiment
 from groundstate.learn import NLL, Stochastic, fit
 from groundstate.nn import MLP

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.learn import reference_optim
+from groundstate.learn.train import reference_numpy as reference_optim
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from groundstate.compute.random import Key
 from groundstate.evaluate.capacity import mean_squared
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.math.min_norm import min_norm_solution
+from groundstate.math.linalg.min_norm import min_norm_solution
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ import torch
 
 from groundstate.compute.device import threads
 from groundstate.compute.random import Key
-from groundstate.energy.network import NetworkClassEnergy
+from groundstate.energy.networks.network import NetworkClassEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.learn import NLL, Stochastic, fit, fit_population
 from groundstate.nn import MLP

@@ -16,7 +16,7 @@ from groundstate.experiments.neural.digits import Rows, cross_entropy, digits
 from groundstate.experiments.tools import Watch
 from groundstate.learn import NLL, Augmented, Rule, Stochastic, Terms, adamw, fit, learn_population
 from groundstate.nn import MLP, Augment, InputNoise, LabelNoise
-from groundstate.nn.augment import Shift
+from groundstate.nn.blocks.augment import Shift
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

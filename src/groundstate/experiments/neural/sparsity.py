@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.compute.random import Key
-from groundstate.energy.network import NetworkEnergy
-from groundstate.energy.network_location import LocationHead
+from groundstate.energy.networks.location import LocationHead
+from groundstate.energy.networks.network import NetworkEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.learn import L1, L2, NLL, Stochastic, fit
 from groundstate.models.linear.paths import lasso_path

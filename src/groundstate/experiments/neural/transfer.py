@@ -10,14 +10,14 @@ from torch import Tensor, nn
 
 from groundstate.compute.device import threads
 from groundstate.compute.random import Key
-from groundstate.energy.network import NetworkClassEnergy
+from groundstate.energy.networks.network import NetworkClassEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.neural.panels import network_of
 from groundstate.learn import learn, learn_population
 from groundstate.math.stats import Interval, mean_interval
 from groundstate.nn import MLP
-from groundstate.nn.transfer import Freeze
-from groundstate.nn.transfer import transfer as carry
+from groundstate.nn.blocks.transfer import Freeze
+from groundstate.nn.blocks.transfer import transfer as carry
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,12 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.compute.random import Key
-from groundstate.energy.network import NetworkEnergy
-from groundstate.energy.network_location import LocationHead
+from groundstate.energy.networks.location import LocationHead
+from groundstate.energy.networks.network import NetworkEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.neural.panels import network_of
 from groundstate.learn import learn_population
-from groundstate.nn import MLP, construct
+from groundstate.nn import MLP
+from groundstate.nn.piecewise import construct
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -26,7 +26,7 @@ from groundstate.learn import (
     sgd,
 )
 from groundstate.learn.base import Batch
-from groundstate.learn.committee_posterior import GibbsPosterior
+from groundstate.learn.posterior.averaging import GibbsPosterior
 from groundstate.models.ensembles.snapshot_ensemble_regressor import SnapshotEnsembleRegressor
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
-from groundstate.energy.additive_losses import AdditiveLoss, Huber
+from groundstate.energy.trees.additive_losses import AdditiveLoss, Huber
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, friedman
 from groundstate.models.ensembles.gradient_boosting_classifier import GradientBoostingClassifier

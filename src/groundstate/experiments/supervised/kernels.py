@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.data.generators import spirals
+from groundstate.data.builtin.generators import spirals
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, Rng, regions
-from groundstate.math.features import RBFTaylor
 from groundstate.math.kernels import RBF
+from groundstate.math.kernels.feature_maps import RBFTaylor
 from groundstate.models.svm.svc import SVC
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.math.density_regions import density_set
-from groundstate.math.gaussian_mixtures import GaussianMixtureLaw
-from groundstate.math.mixture_modes import modes as modes_of
+from groundstate.math.distributions.gaussian_mixtures import GaussianMixtureLaw
+from groundstate.math.distributions.highest_density import density_set
+from groundstate.math.distributions.mixture_modes import modes as modes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

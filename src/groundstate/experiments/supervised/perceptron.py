@@ -12,7 +12,7 @@ from groundstate.energy import Energy, LinearEnergy
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, I64, dots
 from groundstate.experiments.tools import Watch
-from groundstate.learn.smo_rows import canonical_rows
+from groundstate.learn.solvers.svm.smo.rows import canonical_rows
 from groundstate.models.linear.perceptron import Perceptron
 from groundstate.models.svm.svc import SVC
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.math.impurity import entropy, gain_ratio, information_gain
+from groundstate.math.info.impurity import entropy, gain_ratio, information_gain
 from groundstate.models.trees.c45_classifier import C45Classifier
 from groundstate.models.trees.id3_classifier import ID3Classifier
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.math.features import PolynomialKernelMap
+from groundstate.math.kernels.feature_maps import PolynomialKernelMap
 from groundstate.models.svm.linear_svc import LinearSVC
 from groundstate.models.svm.svc import SVC
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.learn.callbacks.base import Callback, Run
-from groundstate.nn.dropout import Dropout, resample_masks
+from groundstate.nn.blocks.dropout import Dropout, resample_masks
 
 
 class EpochMasks(Callback):

@@ -35,9 +35,9 @@ from groundstate.learn.losses.regression import absolute, huber, quantile, squar
 from groundstate.learn.losses.simplex import brier, squared_onehot
 from groundstate.learn.losses.table import LOSSES, LossRow, head_for, head_of
 from groundstate.learn.losses.triplet import mine_triplets, triplet, triplet_batch
-from groundstate.nn.heads import DistributionHead, Head
-from groundstate.nn.heads_multi import MultiHead
-from groundstate.nn.heads_normal import NormalHead
+from groundstate.nn.heads.base import DistributionHead, Head
+from groundstate.nn.heads.multi import MultiHead
+from groundstate.nn.heads.normal import NormalHead
 
 __all__ = [
     "LOSSES",

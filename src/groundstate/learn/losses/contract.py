@@ -13,7 +13,7 @@ from torch import Tensor
 
 from groundstate.errors import DataError, ShapeError
 from groundstate.learn.base import Reduction
-from groundstate.nn.heads import check_support
+from groundstate.nn.heads.base import check_support
 
 REDUCTIONS = ("none", "sum", "mean")
 

@@ -25,7 +25,7 @@ from groundstate.learn.losses.regression import (
     squared_rows,
 )
 from groundstate.learn.losses.simplex import brier_rows, squared_onehot_rows
-from groundstate.nn.heads import Head, Kind
+from groundstate.nn.heads.base import Head, Kind
 
 
 @dataclass(frozen=True)

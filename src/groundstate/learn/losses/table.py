@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from groundstate.errors import Unsupported
 from groundstate.learn.losses.heads import ROWS, LossHead
-from groundstate.nn.heads import FAMILIES, DistributionHead, Head, Kind
-from groundstate.nn.heads_normal import NormalHead
+from groundstate.nn.heads.base import FAMILIES, DistributionHead, Head, Kind
+from groundstate.nn.heads.normal import NormalHead
 
 Task = Literal["regression", "classification", "ranking"]
 

@@ -14,15 +14,15 @@ from groundstate.energy.base import Energy
 from groundstate.infer.base import Method
 from groundstate.learn.base import Batch, Latent, Terms
 from groundstate.learn.rules.common import ContrastRule, Plan
-from groundstate.learn.rules.generators import (
+from groundstate.learn.rules.inner import held, replace, suggested
+from groundstate.learn.rules.negatives.generators import (
     Affine,
     Generator,
     PushForward,
     mmd_squared,
     wider_gaussian,
 )
-from groundstate.learn.rules.inner import held, replace, suggested
-from groundstate.learn.rules.sources import evaluate
+from groundstate.learn.rules.negatives.sources import evaluate
 from groundstate.registry import rules
 
 

@@ -14,7 +14,7 @@ from groundstate.learn.base import Batch, Latent, Terms
 from groundstate.learn.rules.common import ContrastRule, Plan
 from groundstate.learn.rules.inner import replace
 from groundstate.learn.rules.margin import check_margin
-from groundstate.learn.rules.sources import Reduce, Source, reduce
+from groundstate.learn.rules.negatives.sources import Reduce, Source, reduce
 
 
 class Contrast(ContrastRule):
@@ -27,7 +27,7 @@ class Contrast(ContrastRule):
     Parameters
     ----------
     source : Source
-        Where negatives come from; see ``groundstate.learn.negatives``.
+        Where negatives come from; see ``groundstate.learn.rules.negatives.table``.
     reduction : "min", "mean" or a temperature
     m : float, optional
         A margin: :math:`L = \max(0, m + e - R)`.
@@ -37,7 +37,7 @@ class Contrast(ContrastRule):
     Examples
     --------
     >>> from groundstate.energy import Energy, Finite, Real
-    >>> from groundstate.learn.negatives import Wrong
+    >>> from groundstate.learn.rules.negatives.table import Wrong
     >>> class Line(Energy):
     ...     def forward(self, x, y):
     ...         return x[:, 0] * y

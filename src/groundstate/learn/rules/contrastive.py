@@ -7,9 +7,9 @@ from typing import Any
 
 from groundstate.infer.base import Method
 from groundstate.learn.base import Latent
-from groundstate.learn.rules.chains import Chain, Persistent
 from groundstate.learn.rules.contrast import Contrast
 from groundstate.learn.rules.inner import suggested
+from groundstate.learn.rules.negatives.chains import Chain, Persistent
 from groundstate.registry import rules
 
 

@@ -12,7 +12,7 @@ from groundstate.infer.base import Method
 from groundstate.learn.base import Batch, Latent, Reduction, Terms, reduced
 from groundstate.learn.rules.common import ContrastRule, Plan, listable, pick, table_of
 from groundstate.learn.rules.inner import replace
-from groundstate.math.simplex import fenchel_young
+from groundstate.math.distributions.simplex import fenchel_young
 from groundstate.registry import rules
 
 

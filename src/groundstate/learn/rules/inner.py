@@ -135,8 +135,8 @@ def spread(v: Tensor, rows: int) -> Tensor:
 
 def suggested(energy: Energy) -> tuple[Method, ...]:
     """Approximate sums worth naming for this energy: a grid in few dimensions, else draws."""
-    from groundstate.infer.importance import Importance
-    from groundstate.infer.quadrature import Quadrature
+    from groundstate.infer.exact.quadrature import Quadrature
+    from groundstate.infer.sampling.importance import Importance
 
     return (Quadrature(points=16), Importance(n=64))
 

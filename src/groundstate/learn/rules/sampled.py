@@ -13,11 +13,11 @@ from torch.nn import functional
 from groundstate.energy.base import Energy
 from groundstate.infer.base import Method
 from groundstate.learn.base import Batch, Latent, Terms
-from groundstate.learn.rules import sources
 from groundstate.learn.rules.common import ContrastRule, Plan, check_temperature
 from groundstate.learn.rules.contrast import Contrast
 from groundstate.learn.rules.inner import replace, suggested
-from groundstate.learn.rules.proposals import Law, Proposer
+from groundstate.learn.rules.negatives import sources
+from groundstate.learn.rules.negatives.proposals import Law, Proposer
 from groundstate.registry import rules
 
 

@@ -16,7 +16,7 @@ from groundstate.infer.base import Method
 from groundstate.learn.base import Batch, Latent, Terms
 from groundstate.learn.rules.common import ContrastRule, Plan
 from groundstate.learn.rules.inner import replace, suggested
-from groundstate.math.laws import draw as seeded_draw
+from groundstate.math.distributions.operations import draw as seeded_draw
 from groundstate.registry import rules
 
 METHODS = ("exact", "hutchinson", "sliced")

@@ -26,7 +26,7 @@ class ScoreLoss(Rule):
 
     Examples
     --------
-    >>> from groundstate.energy.network import NetworkClassEnergy
+    >>> from groundstate.energy.networks.network import NetworkClassEnergy
     >>> net = torch.nn.Linear(2, 3)
     >>> _ = torch.nn.init.zeros_(net.weight), torch.nn.init.zeros_(net.bias)
     >>> batch = {"x": torch.zeros(1, 2), "y": torch.tensor([1])}

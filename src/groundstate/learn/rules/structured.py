@@ -12,7 +12,7 @@ from torch.nn import functional
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch
 from groundstate.learn.rules.inner import spread
-from groundstate.math.chain import ChainFactors, ChainLaw
+from groundstate.math.chains.chain import ChainFactors, ChainLaw
 
 if TYPE_CHECKING:
     from groundstate.learn.rules.common import Plan

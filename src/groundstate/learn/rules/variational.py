@@ -18,12 +18,12 @@ from groundstate.compute.random import split
 from groundstate.energy.base import Energy
 from groundstate.energy.spaces import Finite
 from groundstate.infer.base import ask
-from groundstate.infer.families import Categorical, Family, MeanField, default_family
-from groundstate.infer.variational import Variational as Fit
+from groundstate.infer.variational.families import Categorical, Family, MeanField, default_family
+from groundstate.infer.variational.variational import Variational as Fit
 from groundstate.learn.base import Batch
 from groundstate.learn.rules.inner import held
-from groundstate.math.free import boltzmann_logits
-from groundstate.math.laws import draw
+from groundstate.math.distributions.operations import draw
+from groundstate.math.info.free_energy import boltzmann_logits
 
 Estimator = Literal["auto", "exact", "closed", "pathwise", "score"]
 ESTIMATORS = ("auto", "exact", "closed", "pathwise", "score")

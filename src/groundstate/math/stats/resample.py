@@ -147,7 +147,7 @@ class Cells:
         size = round(float(self.weight.sum()))
         whole = bool((self.weight == np.round(self.weight)).all())
         if self.spread is None and whole and 0 < size < len(self.weight) * _PER_CELL:
-            from groundstate.math.stats.resample_kernels import mean_draws
+            from groundstate.math.stats.resample_numba import mean_draws
 
             ones = size == len(self.weight)
             pick = np.arange(0) if ones else np.repeat(

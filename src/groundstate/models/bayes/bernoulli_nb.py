@@ -9,8 +9,8 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from groundstate.energy.naive_bayes import BernoulliClassEnergy
-from groundstate.energy.naive_bayes_missing import spoilt
+from groundstate.energy.classes.naive_bayes.counts import BernoulliClassEnergy
+from groundstate.energy.classes.naive_bayes.missing import spoilt
 from groundstate.models.bayes.discrete import DiscreteNB
 from groundstate.registry import models
 

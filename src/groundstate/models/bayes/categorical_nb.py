@@ -11,8 +11,8 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from groundstate.energy.naive_bayes_categorical import CategoricalClassEnergy
-from groundstate.energy.naive_bayes_missing import spoilt
+from groundstate.energy.classes.naive_bayes.categorical import CategoricalClassEnergy
+from groundstate.energy.classes.naive_bayes.missing import spoilt
 from groundstate.errors import DataError
 from groundstate.models.arrays import Home
 from groundstate.models.bayes.discrete import DiscreteNB

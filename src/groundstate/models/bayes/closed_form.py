@@ -13,7 +13,7 @@ from torch import Tensor
 from groundstate.compute.device import resolve_device
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
-from groundstate.energy.naive_bayes_joint import JointClassEnergy
+from groundstate.energy.classes.naive_bayes.joint import JointClassEnergy
 from groundstate.learn import NLL, Closed, History
 from groundstate.models.arrays import Home, tensor, unwrap
 from groundstate.models.base import Plan

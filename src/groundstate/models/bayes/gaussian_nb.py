@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from groundstate.energy.discriminant import GaussianClassEnergy
-from groundstate.energy.discriminant_moments import largest_variance
+from groundstate.energy.classes.discriminant import GaussianClassEnergy
+from groundstate.energy.classes.discriminant_moments import largest_variance
 from groundstate.models.bayes.closed_form import ClosedFormClassifier, checked_prior
 from groundstate.registry import models
 

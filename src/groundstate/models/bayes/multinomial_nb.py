@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from groundstate.energy.naive_bayes import MultinomialClassEnergy
+from groundstate.energy.classes.naive_bayes.counts import MultinomialClassEnergy
 from groundstate.models.bayes.discrete import DiscreteNB
 from groundstate.registry import models
 

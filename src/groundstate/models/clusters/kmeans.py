@@ -17,9 +17,9 @@ from torch import Tensor
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy
-from groundstate.energy.reference import CentroidEnergy
+from groundstate.energy.basic import CentroidEnergy
 from groundstate.learn import Lloyd, Naive
-from groundstate.learn.kmeans_rows import nearest
+from groundstate.learn.solvers.latent.kmeans.rows import nearest
 from groundstate.models.arrays import plain_rows, tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.extras import VerboseMixin

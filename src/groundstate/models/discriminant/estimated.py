@@ -12,7 +12,7 @@ from sklearn.base import clone
 from torch import Tensor
 
 from groundstate.errors import Unsupported
-from groundstate.learn.given import Given
+from groundstate.learn.solvers.given_sums import Given
 from groundstate.models.base import Plan
 from groundstate.models.bayes.closed_form import ClosedFormClassifier
 

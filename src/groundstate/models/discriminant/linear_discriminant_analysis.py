@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
 
-from groundstate.energy.discriminant import GaussianClassEnergy
+from groundstate.energy.classes.discriminant import GaussianClassEnergy
 from groundstate.errors import Unsupported
 from groundstate.models.base import Plan
 from groundstate.models.discriminant.estimated import EstimatedCovariance

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
 
-from groundstate.energy.discriminant import GaussianClassEnergy
-from groundstate.energy.discriminant_moments import RankDeficient
+from groundstate.energy.classes.discriminant import GaussianClassEnergy
+from groundstate.energy.classes.discriminant_moments import RankDeficient
 from groundstate.errors import Unsupported
 from groundstate.models.arrays import Home
 from groundstate.models.base import Plan

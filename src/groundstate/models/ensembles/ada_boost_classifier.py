@@ -14,11 +14,11 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from groundstate.energy.tree_energies import TreeClassEnergy
-from groundstate.energy.tree_votes import VoteEnergy
+from groundstate.energy.trees.leaves import TreeClassEnergy
+from groundstate.energy.trees.votes import VoteEnergy
 from groundstate.learn import SoftMin
-from groundstate.learn.boosting_votes import AdaBoost
-from groundstate.learn.tree_member import GrownMember
+from groundstate.learn.solvers.boosting.ada_boost import AdaBoost
+from groundstate.learn.solvers.trees.member import GrownMember
 from groundstate.models.base import Plan
 from groundstate.models.ensembles.member import member
 from groundstate.models.ensembles.sequence import MemberSequence

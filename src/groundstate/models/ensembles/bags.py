@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import HasMethods, Interval
 from torch import Tensor
 
-from groundstate.learn.committee import FitMembers
+from groundstate.learn.solvers.committee import FitMembers
 from groundstate.models.ensembles.committees import CommitteeModel, amount
 from groundstate.models.ensembles.grown import fits
 from groundstate.models.extras import VerboseMixin

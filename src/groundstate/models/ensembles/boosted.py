@@ -18,8 +18,8 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.learn.boosting import HistogramBoosting, Stopping
-from groundstate.learn.histogram_grower import Limits
+from groundstate.learn.solvers.boosting.histogram.grower import Limits
+from groundstate.learn.solvers.boosting.newton import HistogramBoosting, Stopping
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.extras import VerboseMixin
 from groundstate.models.trees.inputs import TreeInputs

@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.energy.committee import CommitteeClassEnergy, CommitteeMeanEnergy
+from groundstate.energy.compose.committee import CommitteeClassEnergy, CommitteeMeanEnergy
 from groundstate.learn import Naive, SoftMin
-from groundstate.learn.committee import FitMembers
+from groundstate.learn.solvers.committee import FitMembers
 from groundstate.models.arrays import Home, plain_rows, tensor, unwrap
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.ensembles.grown import estimator_of, fits

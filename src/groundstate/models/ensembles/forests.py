@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.learn.tree import GrowTrees
-from groundstate.learn.tree_classes import WeighClasses
+from groundstate.learn.solvers.trees.classes import WeighClasses
+from groundstate.learn.solvers.trees.solver import GrowTrees
 from groundstate.models.ensembles.sequence import MemberSequence
 from groundstate.models.extras import VerboseMixin
 from groundstate.models.trees.grown import CONSTRAINTS, GrownTrees

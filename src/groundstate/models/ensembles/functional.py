@@ -16,10 +16,10 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from groundstate.energy.tree_energies import TreeMeanEnergy
-from groundstate.energy.tree_nodes import Tree
-from groundstate.learn.boosting_functional import GradientBooster
-from groundstate.learn.boosting_pieces import Base, MemberBase, TreeBase
+from groundstate.energy.trees.leaves import TreeMeanEnergy
+from groundstate.energy.trees.nodes import Tree
+from groundstate.learn.solvers.boosting.functional import GradientBooster
+from groundstate.learn.solvers.boosting.pieces import Base, MemberBase, TreeBase
 from groundstate.models.ensembles.member import member
 from groundstate.models.ensembles.sequence import MemberSequence
 from groundstate.models.extras import VerboseMixin

@@ -9,8 +9,8 @@ import torch
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from torch import Tensor
 
-from groundstate.energy.additive import AdditiveClassEnergy
-from groundstate.energy.additive_losses import AdditiveLoss, Exponential, Logistic
+from groundstate.energy.trees.additive import AdditiveClassEnergy
+from groundstate.energy.trees.additive_losses import AdditiveLoss, Exponential, Logistic
 from groundstate.learn import SoftMin
 from groundstate.models.base import Plan
 from groundstate.models.ensembles.functional import CONSTRAINTS, FunctionalBooster

@@ -11,8 +11,8 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from groundstate.energy.additive import AdditiveEnergy
-from groundstate.energy.additive_losses import (
+from groundstate.energy.trees.additive import AdditiveEnergy
+from groundstate.energy.trees.additive_losses import (
     Absolute,
     AdditiveLoss,
     Huber,
@@ -48,7 +48,7 @@ class GradientBoostingRegressor(FunctionalBooster, EnergyRegressor):
     ----------
     loss : {"squared_error", "absolute_error", "huber", "quantile", "poisson"}, loss or callable
         :math:`\tfrac12(y-F)^2`, :math:`|y-F|`, their mixture, the pinball loss, half the Poisson
-        deviance from :math:`e^F`; an object of ``groundstate.energy.additive_losses``; or a function
+        deviance from :math:`e^F`; an object of ``groundstate.energy.trees.additive_losses``; or a function
         of torch tensors ``(F, y)``, differentiated by torch.
     learning_rate : float, default=0.1
         ν.

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.base import clone
 from torch import Tensor
 
-from groundstate.energy.tree_energies import TreeClassEnergy, TreeMeanEnergy
-from groundstate.learn.committee import Member
-from groundstate.learn.tree_member import GrownMember
+from groundstate.energy.trees.leaves import TreeClassEnergy, TreeMeanEnergy
+from groundstate.learn.solvers.committee import Member
+from groundstate.learn.solvers.trees.member import GrownMember
 from groundstate.models.ensembles.member import member
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 from torch import Tensor
 
-from groundstate.energy.tree_boosted import BoostedClassEnergy
+from groundstate.energy.trees.boosted import BoostedClassEnergy
 from groundstate.learn import SoftMin
 from groundstate.models.base import Plan
 from groundstate.models.ensembles.boosted import CONSTRAINTS, HistogramBooster

@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from groundstate.energy.tree_boosted import LOSSES, BoostedEnergy
+from groundstate.energy.trees.boosted import LOSSES, BoostedEnergy
 from groundstate.learn import Naive
 from groundstate.models.base import Plan
 from groundstate.models.ensembles.boosted import CONSTRAINTS, HistogramBooster

@@ -15,11 +15,11 @@ from sklearn.utils.validation import has_fit_parameter
 from torch import Tensor
 
 from groundstate.compute.random import Key
+from groundstate.energy.abilities import offers
 from groundstate.energy.base import Energy
-from groundstate.energy.offers import offers
 from groundstate.energy.spaces import Finite, Real
 from groundstate.errors import DataError
-from groundstate.learn.committee import Member
+from groundstate.learn.solvers.committee import Member
 from groundstate.models.base import EnergyEstimator
 from groundstate.models.roles import EnergyRegressor, ProbabilisticClassifier
 

@@ -12,13 +12,13 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, Interval
 from torch import Tensor
 
-from groundstate.energy.committee import CommitteeClassEnergy, CommitteeMeanEnergy
+from groundstate.energy.compose.committee import CommitteeClassEnergy, CommitteeMeanEnergy
 from groundstate.errors import Unsupported
 from groundstate.learn import Naive, SoftMin
 from groundstate.learn import fit as learn
 from groundstate.learn.base import History, Problem
-from groundstate.learn.snapshots import Snapshots
-from groundstate.learn.trainer import Stochastic, sgd
+from groundstate.learn.posterior.snapshots import Snapshots
+from groundstate.learn.train.stochastic import Stochastic, sgd
 from groundstate.models.base import EnergyEstimator, Plan
 
 CONSTRAINTS: dict[str, Any] = {

@@ -11,9 +11,9 @@ from sklearn.base import clone
 from torch import Tensor
 
 from groundstate.compute.random import Key
-from groundstate.energy.committee import CommitteeClassEnergy
+from groundstate.energy.compose.committee import CommitteeClassEnergy
 from groundstate.errors import Unsupported
-from groundstate.learn.committee import FitMembers
+from groundstate.learn.solvers.committee import FitMembers
 from groundstate.models.ensembles.committees import CommitteeModel
 from groundstate.models.ensembles.member import member
 from groundstate.models.networks.model import NetworkModel

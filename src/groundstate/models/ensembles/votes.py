@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from torch import Tensor
 
-from groundstate.learn.committee import FitMembers
+from groundstate.learn.solvers.committee import FitMembers
 from groundstate.models.ensembles.committees import CommitteeModel
 from groundstate.models.ensembles.member import member
 from groundstate.models.extras import VerboseMixin

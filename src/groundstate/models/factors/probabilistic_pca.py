@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.energy.probabilistic_pca import ProbabilisticPCAEnergy
+from groundstate.energy.latent.probabilistic_pca import ProbabilisticPCAEnergy
 from groundstate.learn import NLL, EigenFactors
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan

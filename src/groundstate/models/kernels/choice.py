@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from groundstate.learn.smo_rows import canonical_rows
+from groundstate.learn.solvers.svm.smo.rows import canonical_rows
 from groundstate.math.kernels import (
     RBF,
     Function,

@@ -8,9 +8,9 @@ from sklearn.utils._param_validation import StrOptions
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.energy.smoother import SmootherClassEnergy
+from groundstate.energy.kernels.smoother import SmootherClassEnergy
 from groundstate.learn.rules.softmin import SoftMin
-from groundstate.learn.smoother import Smoothing
+from groundstate.learn.solvers.smoother import Smoothing
 from groundstate.math.kernels import Kernel
 from groundstate.models.base import Plan
 from groundstate.models.kernels.nested import NestedKernel

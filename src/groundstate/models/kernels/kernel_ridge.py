@@ -12,9 +12,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.energy.kernel_squared import KernelSquaredEnergy
-from groundstate.learn.kernel_ridge import KernelLeastSquares, RidgeNorm
+from groundstate.energy.kernels.squared import KernelSquaredEnergy
 from groundstate.learn.rules.naive import Naive
+from groundstate.learn.solvers.gp.kernel_ridge import KernelLeastSquares, RidgeNorm
 from groundstate.math.kernels import Kernel
 from groundstate.models.base import Plan
 from groundstate.models.dense_rows import DenseRows

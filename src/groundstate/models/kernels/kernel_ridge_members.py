@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from groundstate.compute.hashing import row_hash
-from groundstate.energy.kernel_squared import KernelSquaredEnergy
-from groundstate.learn.kernel_ridge_folds import ridge_folds
+from groundstate.compute.weight_line.hashing import row_hash
+from groundstate.energy.kernels.squared import KernelSquaredEnergy
+from groundstate.learn.solvers.gp.kernel_ridge_folds import ridge_folds
 from groundstate.math.kernels import Geometry
 from groundstate.models.kernels.pairwise import ridge_kernel
 from groundstate.models.members import F64, Members

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from groundstate.learn.smoother import distinct_rows
+from groundstate.learn.solvers.smoother import distinct_rows
 from groundstate.math.kernels import RBF, Function, Kernel
 
 

@@ -12,9 +12,9 @@ from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.energy.bayes_linear import BayesianLinearEnergy
-from groundstate.learn.evidence import EvidenceUpdates
+from groundstate.energy.linear.bayesian import BayesianLinearEnergy
 from groundstate.learn.rules.softmin import NLL
+from groundstate.learn.solvers.linear.evidence import EvidenceUpdates
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import output_coefficients
 from groundstate.models.roles import EnergyRegressor

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 from torch import Tensor
 
-from groundstate.compute.line import WeightLine
 from groundstate.compute.random import Key
-from groundstate.learn.least_squares_sums import is_sparse, scipy_rows
+from groundstate.compute.weight_line.line import WeightLine
+from groundstate.learn.solvers.linear.least_squares_sums import is_sparse, scipy_rows
 
 FOLDS = 5
 F64 = NDArray[np.float64]

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
-from groundstate.energy.noise import LINKS, NOISE, GaussianNoiseEnergy
-from groundstate.learn.noise_scoring import NoiseScoring
+from groundstate.energy.linear.learned_noise import LINKS, NOISE, GaussianNoiseEnergy
 from groundstate.learn.rules.softmin import NLL
+from groundstate.learn.solvers.glm.learned_noise import NoiseScoring
 from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import output_coefficients

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from groundstate.math.families import FAMILIES, Family, family_of
-from groundstate.math.links import LINKS, Link
+from groundstate.math.distributions import FAMILIES, Family, family_of
+from groundstate.math.distributions.links import LINKS, Link
 from groundstate.models.linear.glm_regressor import METHODS, GLMRegressor
 from groundstate.registry import models
 
@@ -27,10 +27,10 @@ class GLM(GLMRegressor):
     Parameters
     ----------
     family : str or Family, default="gaussian"
-        A name of ``groundstate.math.families.FAMILIES`` or an object such as
+        A name of ``groundstate.math.distributions.FAMILIES`` or an object such as
         ``NegativeBinomial(0.5)``.
     link : str or Link, default="canonical"
-        A name of ``groundstate.math.links.LINKS`` or an object.
+        A name of ``groundstate.math.distributions.links.LINKS`` or an object.
     alpha : float, default=0.0
         Strength of the penalty; the intercept is not penalised.
     fit_intercept : bool, default=True

@@ -13,12 +13,12 @@ from torch import Tensor
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy
-from groundstate.energy.glm import GLMEnergy
+from groundstate.energy.linear.glm import GLMEnergy
 from groundstate.errors import DataError
-from groundstate.learn.irls import IRLS
-from groundstate.learn.penalties import L2
+from groundstate.learn.penalties.norms import L2
 from groundstate.learn.rules.softmin import NLL
-from groundstate.math.families import Family
+from groundstate.learn.solvers.glm.irls import IRLS
+from groundstate.math.distributions import Family
 from groundstate.models.arrays import Home, tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import output_coefficients

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from groundstate.compute.device import resolve_device
 from groundstate.energy.base import Energy
-from groundstate.energy.reference import SquaredEnergy
+from groundstate.energy.basic import SquaredEnergy
 from groundstate.learn import L2, LeastSquares, Naive
 from groundstate.learn.base import History
-from groundstate.learn.least_squares import OutputL2, from_sums
-from groundstate.learn.least_squares_sums import RegressionSums
-from groundstate.learn.online_descent import averaged_descent
+from groundstate.learn.solvers.linear.least_squares import OutputL2, from_sums
+from groundstate.learn.solvers.linear.least_squares_sums import RegressionSums
+from groundstate.learn.train.online_descent import averaged_descent
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import output_coefficients

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from groundstate.energy.reference import LinearEnergy
+from groundstate.energy.basic import LinearEnergy
 from groundstate.learn.base import History
-from groundstate.learn.logistic_folds import FoldPaths, fold_paths, sparse_fold_paths
+from groundstate.learn.solvers.logistic.folds import FoldPaths, fold_paths, sparse_fold_paths
 from groundstate.models.linear.logistic_model import penalty_for
 from groundstate.models.members import Members
 

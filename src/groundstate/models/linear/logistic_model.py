@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.energy.reference import LinearEnergy
+from groundstate.energy.basic import LinearEnergy
 from groundstate.learn import L1, L2, LBFGS, ElasticNet, Newton, SoftMin
 from groundstate.learn.base import Penalty
-from groundstate.learn.least_squares_sums import is_sparse
-from groundstate.learn.online_descent import averaged_descent
-from groundstate.learn.sparse_logit import ProximalNewton
+from groundstate.learn.solvers.linear.least_squares_sums import is_sparse
+from groundstate.learn.solvers.logistic.sparse import ProximalNewton
+from groundstate.learn.train.online_descent import averaged_descent
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import SparseCoefficients, class_coefficients
 from groundstate.models.roles import ProbabilisticClassifier

@@ -11,10 +11,10 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call
 from torch import Tensor
 
 from groundstate.compute.device import resolve_device
-from groundstate.energy.reference import LinearEnergy
+from groundstate.energy.basic import LinearEnergy
 from groundstate.learn import SoftMin
 from groundstate.learn.base import History
-from groundstate.learn.online_descent import BATCH, Stream, cut, rate_for
+from groundstate.learn.train.online_descent import BATCH, Stream, cut, rate_for
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.linear.logistic_members import logistic_members

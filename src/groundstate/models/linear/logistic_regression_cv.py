@@ -14,9 +14,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.energy.reference import LinearEnergy
-from groundstate.learn.least_squares_sums import is_sparse, scipy_rows
-from groundstate.learn.logistic_folds import AtHand, FoldPaths, fold_paths, sparse_fold_paths
+from groundstate.energy.basic import LinearEnergy
+from groundstate.learn.solvers.linear.least_squares_sums import is_sparse, scipy_rows
+from groundstate.learn.solvers.logistic.folds import (
+    AtHand,
+    FoldPaths,
+    fold_paths,
+    sparse_fold_paths,
+)
 from groundstate.models.base import Plan
 from groundstate.models.linear.fold_weights import fold_weights
 from groundstate.models.linear.logistic_model import SOLVERS, LinearSoftminClassifier, penalty_for

@@ -12,11 +12,11 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import Tags
 from torch import Tensor
 
-from groundstate.compute.line import WeightLine
 from groundstate.compute.random import Key
+from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import NotConverged
-from groundstate.learn.coordinate import columns_of
-from groundstate.learn.coordinate_cv import PathChoice, choose_penalty
+from groundstate.learn.solvers.lasso.coordinate_descent import columns_of
+from groundstate.learn.solvers.lasso.cv import PathChoice, choose_penalty
 from groundstate.models.base import Plan
 from groundstate.models.linear.sparse_linear import SparseLinearRegressor
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_X_y
 
-from groundstate.learn.coordinate_moments import designs_of, path_alphas
-from groundstate.learn.coordinate_path import alpha_max, solve_path
+from groundstate.learn.solvers.lasso.moments import designs_of, path_alphas
+from groundstate.learn.solvers.lasso.path import alpha_max, solve_path
 from groundstate.models.arrays import unwrap
 
 F64 = NDArray[np.float64]

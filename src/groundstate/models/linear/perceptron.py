@@ -14,7 +14,7 @@ from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
-from groundstate.energy.reference import LinearEnergy
+from groundstate.energy.basic import LinearEnergy
 from groundstate.learn import L1, L2, ElasticNet, History, OnlinePerceptron
 from groundstate.learn import Perceptron as PerceptronRule
 from groundstate.learn import fit as learn

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from groundstate.math.families import Family, Poisson
+from groundstate.math.distributions import Family, Poisson
 from groundstate.models.linear.glm_regressor import METHODS, GLMRegressor
 from groundstate.registry import models
 

@@ -13,10 +13,10 @@ from sklearn.utils._param_validation import StrOptions
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.energy.reference import SquaredEnergy
+from groundstate.energy.basic import SquaredEnergy
 from groundstate.learn import L2, LeastSquares, Naive
-from groundstate.learn.least_squares import OutputL2
-from groundstate.learn.ridge_loo import RidgePath
+from groundstate.learn.solvers.linear.least_squares import OutputL2
+from groundstate.learn.solvers.linear.ridge_loo import RidgePath
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import ColumnTargets
 from groundstate.models.roles import EnergyRegressor

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from groundstate.energy.reference import SquaredEnergy
-from groundstate.learn.least_squares import from_sums
-from groundstate.learn.least_squares_sums import RegressionSums
+from groundstate.energy.basic import SquaredEnergy
+from groundstate.learn.solvers.linear.least_squares import from_sums
+from groundstate.learn.solvers.linear.least_squares_sums import RegressionSums
 from groundstate.models.members import Members
 
 SETTINGS = frozenset({"alpha", "fit_intercept"})

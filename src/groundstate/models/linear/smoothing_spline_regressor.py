@@ -10,12 +10,12 @@ from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.energy.reference import SquaredEnergy
+from groundstate.energy.basic import SquaredEnergy
 from groundstate.learn.rules.naive import Naive
-from groundstate.learn.spline import SplineSmoothing
+from groundstate.learn.solvers.linear.spline import SplineSmoothing
 from groundstate.models.base import Plan
 from groundstate.models.roles import EnergyRegressor
-from groundstate.nn.natural_splines import NaturalSplines
+from groundstate.nn.blocks.natural_splines import NaturalSplines
 from groundstate.registry import models
 
 

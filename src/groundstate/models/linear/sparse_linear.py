@@ -11,9 +11,9 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.energy.reference import SquaredEnergy
+from groundstate.energy.basic import SquaredEnergy
 from groundstate.learn import L1, L2, ElasticNet, LeastSquares, Naive
-from groundstate.learn.coordinate import CoordinateDescent
+from groundstate.learn.solvers.lasso.coordinate_descent import CoordinateDescent
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import ColumnTargets
 from groundstate.models.linear.paths import enet_path

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from groundstate.energy.reference import SquaredEnergy
+from groundstate.energy.basic import SquaredEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History
-from groundstate.learn.coordinate_design import Design
-from groundstate.learn.coordinate_moments import Moments, designs_of, middle, use_gram
-from groundstate.learn.coordinate_path import Path, solve_path
+from groundstate.learn.solvers.lasso.design import Design
+from groundstate.learn.solvers.lasso.moments import Moments, designs_of, middle, use_gram
+from groundstate.learn.solvers.lasso.path import Path, solve_path
 from groundstate.models.linear.sparse_linear import MAX_ITER
 from groundstate.models.members import Members
 

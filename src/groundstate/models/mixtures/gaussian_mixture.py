@@ -19,7 +19,7 @@ from torch import Tensor
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy
-from groundstate.energy.gaussian_mixture import GaussianMixtureEnergy
+from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn import NLL, MixtureEM
 from groundstate.models.arrays import Home
 from groundstate.models.base import Plan

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from groundstate.energy.neighbors import NeighborClassEnergy
+from groundstate.energy.neighbors.votes import NeighborClassEnergy
 from groundstate.learn import NLL
-from groundstate.learn.neighbors import Memorise
+from groundstate.learn.solvers.neighbors import Memorise
 from groundstate.models.base import Plan
 from groundstate.models.neighbors.joint_labels import JointLabels
 from groundstate.models.neighbors.search import NeighborSearch

@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import Tensor
 
-from groundstate.energy.neighbors import NeighborValueEnergy
+from groundstate.energy.neighbors.votes import NeighborValueEnergy
 from groundstate.learn import Naive
-from groundstate.learn.neighbors import Memorise
+from groundstate.learn.solvers.neighbors import Memorise
 from groundstate.models.base import Plan
 from groundstate.models.neighbors.search import NeighborSearch
 from groundstate.models.roles import EnergyRegressor

@@ -9,9 +9,9 @@ from sklearn.base import TransformerMixin as SklearnTransformerMixin
 from sklearn.utils import Tags
 from torch import Tensor
 
-from groundstate.energy.neighbors_index import NeighborIndexEnergy
+from groundstate.energy.neighbors.index import NeighborIndexEnergy
 from groundstate.learn import Naive
-from groundstate.learn.neighbors import Memorise
+from groundstate.learn.solvers.neighbors import Memorise
 from groundstate.models.base import Plan
 from groundstate.models.neighbors.search import RadiusSearch
 from groundstate.registry import models

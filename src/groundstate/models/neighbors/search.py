@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from groundstate.errors import DataError, Unsupported
-from groundstate.math.radius import Ragged
+from groundstate.math.neighbors.radius import Ragged
 from groundstate.models.arrays import Home
 from groundstate.models.dense_rows import DenseRows
 

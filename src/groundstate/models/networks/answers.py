@@ -18,17 +18,17 @@ from torch import distributions as D
 from torch.distributions import Distribution
 
 from groundstate.energy.base import Energy
-from groundstate.energy.network import NetworkClassEnergy, NetworkEnergy
-from groundstate.energy.network_location import LOCATIONS, LocationHead
+from groundstate.energy.networks.location import LOCATIONS, LocationHead
+from groundstate.energy.networks.network import NetworkClassEnergy, NetworkEnergy
 from groundstate.errors import DataError, Unsupported
 from groundstate.learn import NLL, Naive, SoftMin
 from groundstate.learn.base import Batch, Rule, weighted_mean
-from groundstate.learn.network_training import Score
 from groundstate.learn.rules.score_loss import SCORE_LOSSES, ScoreLoss
-from groundstate.math.quantiles import interval
+from groundstate.learn.solvers.networks.estimator import Score
+from groundstate.math.distributions.quantiles import interval
 from groundstate.models.networks.model import NetworkModel
 from groundstate.models.roles import EnergyRegressor, ProbabilisticClassifier
-from groundstate.nn.heads import FAMILIES, DistributionHead, Head
+from groundstate.nn.heads.base import FAMILIES, DistributionHead, Head
 
 VALUES = tuple(
     name for name, family in FAMILIES.items() if family.kind not in ("labels", "ranking", "binary")
@@ -233,7 +233,7 @@ class NetworkRegressor(NetworkModel, EnergyRegressor):
         hint = f" (layers are hidden_layer_sizes={self.loss!r})" if sizes else ""
         raise ValueError(
             f"loss={self.loss!r} is not known{hint}; use one of {', '.join((*LOCATIONS, *VALUES))}, "
-            "or a head of groundstate.nn.heads"
+            "or a head of groundstate.nn.heads.base"
         )
 
     def _outcome(self, X: Tensor, y: Tensor, net: Callable[[int], nn.Module]) -> Energy:

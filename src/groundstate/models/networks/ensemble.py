@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 from torch import nn
 
 from groundstate.compute.random import Key, seeded
-from groundstate.energy.network import NetworkClassEnergy
+from groundstate.energy.networks.network import NetworkClassEnergy
 from groundstate.errors import Unsupported
 from groundstate.models.networks.model import NetworkModel
 

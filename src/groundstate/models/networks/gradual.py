@@ -6,7 +6,7 @@ from typing import Any
 
 from groundstate.errors import Unsupported
 from groundstate.models.networks.model import NetworkModel
-from groundstate.nn.transfer import Transferred
+from groundstate.nn.blocks.transfer import Transferred
 
 
 def fit_gradually(
@@ -27,7 +27,7 @@ def fit_gradually(
     >>> import numpy as np
     >>> from torch import nn
     >>> from groundstate import NeuralRegressor
-    >>> from groundstate.nn.transfer import transfer
+    >>> from groundstate.nn.blocks.transfer import transfer
     >>> source = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
     >>> model = NeuralRegressor(transfer(source, 1), max_iter=3, n_iter_no_change=float("inf"))
     >>> X = np.random.default_rng(0).normal(size=(20, 2))

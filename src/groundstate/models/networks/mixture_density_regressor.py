@@ -14,18 +14,18 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.compute.random import Key
-from groundstate.energy.mixture_density import MixtureDensityEnergy
-from groundstate.learn.mixture_density import MixtureDensityTraining
+from groundstate.energy.networks.mixture_density import MixtureDensityEnergy
 from groundstate.learn.rules.softmin import NLL
-from groundstate.learn.trainer import Stochastic
-from groundstate.math.density_regions import DensitySet, density_set
-from groundstate.math.gaussian_mixtures import GaussianMixtureLaw
-from groundstate.math.mixture_modes import modes
+from groundstate.learn.solvers.networks.mixture_density import MixtureDensityTraining
+from groundstate.learn.train.stochastic import Stochastic
+from groundstate.math.distributions.gaussian_mixtures import GaussianMixtureLaw
+from groundstate.math.distributions.highest_density import DensitySet, density_set
+from groundstate.math.distributions.mixture_modes import modes
 from groundstate.models.arrays import Home, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.roles import EnergyRegressor
-from groundstate.nn.activations import HIDDEN
-from groundstate.nn.mixture_head import COVARIANCES, WEIGHTS
+from groundstate.nn.blocks.activations import HIDDEN
+from groundstate.nn.heads.mixture import COVARIANCES, WEIGHTS
 from groundstate.registry import models
 
 

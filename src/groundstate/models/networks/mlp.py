@@ -15,7 +15,7 @@ from torch import nn
 
 from groundstate.compute.random import Key
 from groundstate.models.networks.model import CONSTRAINTS, NetworkModel
-from groundstate.nn.mlp import ACTIVATIONS, MLP
+from groundstate.nn.blocks.mlp import ACTIVATIONS, MLP
 
 NAMES = {"logistic": "sigmoid"}  # scikit-learn's names of ours
 PARAMETERS: dict[str, Any] = {

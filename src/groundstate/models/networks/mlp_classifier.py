@@ -29,7 +29,7 @@ class MLPClassifier(MLPModel, NetworkClassifier):
         Units of every hidden layer; ``()`` is a linear model.
     activation : str, default="relu"
         Of the hidden layers: "identity", "logistic", "tanh", "relu", or any name of
-        ``groundstate.nn.mlp.ACTIVATIONS``.
+        ``groundstate.nn.blocks.mlp.ACTIVATIONS``.
     solver : "adam", "sgd" or "lbfgs", default="adam"
         Adam or momentum on mini-batches, or L-BFGS on all rows, which small tables like.
     alpha : float, default=0.0001

@@ -29,12 +29,12 @@ class MLPRegressor(MLPModel, NetworkRegressor):
         "squared_error", "absolute_error", "huber", "quantile", "poisson", or a law: "normal",
         "laplace", "student_t", "lognormal", "gamma", "exponential", "beta", "von_mises",
         "negative_binomial", "multivariate_normal"; or a head with settings of its own, such as
-        ``groundstate.energy.network_location.LocationHead("quantile", q=0.9)``.
+        ``groundstate.energy.networks.location.LocationHead("quantile", q=0.9)``.
     hidden_layer_sizes : sequence of int, default=(100,)
         Units of every hidden layer; ``()`` is a linear model.
     activation : str, default="relu"
         Of the hidden layers: "identity", "logistic", "tanh", "relu", or any name of
-        ``groundstate.nn.mlp.ACTIVATIONS``.
+        ``groundstate.nn.blocks.mlp.ACTIVATIONS``.
     solver : "adam", "sgd" or "lbfgs", default="adam"
         Adam or momentum on mini-batches, or L-BFGS on all rows, which small tables like.
     alpha : float, default=0.0001

@@ -18,10 +18,10 @@ from groundstate.energy.base import Energy
 from groundstate.learn import L2
 from groundstate.learn.base import Batch, History, Rule
 from groundstate.learn.callbacks import Progress
-from groundstate.learn.descent import Descent
-from groundstate.learn.lbfgs import LBFGS
-from groundstate.learn.network_training import NetworkTraining, Score
-from groundstate.learn.trainer import Stochastic
+from groundstate.learn.solvers.lbfgs import LBFGS
+from groundstate.learn.solvers.networks.descent import Descent
+from groundstate.learn.solvers.networks.estimator import NetworkTraining, Score
+from groundstate.learn.train.stochastic import Stochastic
 from groundstate.models.arrays import Home
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.networks.population import PopulationMixin

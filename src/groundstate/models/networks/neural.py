@@ -13,10 +13,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
 from groundstate.compute.random import Key, seeded
-from groundstate.learn.trainer_precision import PRECISIONS
+from groundstate.learn.train.precision import PRECISIONS
 from groundstate.models.networks.mlp import glorot_
 from groundstate.models.networks.model import CONSTRAINTS, NetworkModel
-from groundstate.nn.mlp import MLP
+from groundstate.nn.blocks.mlp import MLP
 
 INPUTS = ("in_features", "n_features", "n_inputs", "input_size", "in_channels", "d_in", "d")
 OUTPUTS = ("out_features", "n_outputs", "n_classes", "num_classes", "output_size", "d_out", "k")

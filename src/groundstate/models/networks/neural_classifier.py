@@ -77,7 +77,7 @@ class NeuralClassifier(NeuralModel, NetworkClassifier):
     clip_norm : float, default=None
         Largest norm of a gradient.
     schedule : str, schedule or callable, default=None
-        Factor on the rate; see ``groundstate.learn.schedules``.
+        Factor on the rate; see ``groundstate.learn.train.schedules``.
     precision : "32", "tf32", "bf16" or "fp16", default="32"
         Of the products in a training step.
     compile : bool or str, default=False

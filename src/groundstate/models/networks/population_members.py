@@ -19,11 +19,11 @@ from groundstate.compute.dropout import keyed_dropout, plain_dropouts
 from groundstate.compute.random import Key, seeded
 from groundstate.errors import NotConverged, Unsupported
 from groundstate.learn.base import History
-from groundstate.learn.descent import Descent
-from groundstate.learn.network_training import NetworkTraining, held_out_parts
-from groundstate.learn.population import fit_population
-from groundstate.learn.population_stop import Judge, Judged, Plateaus, Rests
-from groundstate.learn.trainer import Stochastic
+from groundstate.learn.solvers.networks.descent import Descent
+from groundstate.learn.solvers.networks.estimator import NetworkTraining, held_out_parts
+from groundstate.learn.train.population.learn import fit_population
+from groundstate.learn.train.population.stop import Judge, Judged, Plateaus, Rests
+from groundstate.learn.train.stochastic import Stochastic
 from groundstate.models.arrays import tensor
 from groundstate.models.base import Plan
 from groundstate.models.networks.seeds import order_key

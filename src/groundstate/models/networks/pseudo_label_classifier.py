@@ -14,9 +14,9 @@ from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch, Rule
-from groundstate.learn.network_training import NetworkTraining, Score
 from groundstate.learn.rules.pseudo_label import Clock, PseudoLabel
 from groundstate.learn.rules.softmin import SoftMin
+from groundstate.learn.solvers.networks.estimator import NetworkTraining, Score
 from groundstate.models.base import Plan
 from groundstate.models.networks.answers import NetworkClassifier
 from groundstate.models.networks.mlp import PARAMETERS, MLPModel
@@ -47,7 +47,7 @@ class PseudoLabelClassifier(MLPModel, NetworkClassifier):
         Units of every hidden layer; ``()`` is a linear model.
     activation : str, default="relu"
         Of the hidden layers: "identity", "logistic", "tanh", "relu", or any name of
-        ``groundstate.nn.mlp.ACTIVATIONS``.
+        ``groundstate.nn.blocks.mlp.ACTIVATIONS``.
     solver : "adam", "sgd" or "lbfgs", default="adam"
         Adam or momentum on mini-batches, or L-BFGS on all rows, which small tables like.
     alpha : float, default=0.0001

@@ -15,19 +15,19 @@ from torch import Tensor
 from groundstate.compute.device import resolve_device
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
-from groundstate.energy.process import FieldEnergy, ProcessEnergy
-from groundstate.energy.process_inducing import InducingProcessEnergy
-from groundstate.energy.process_iterative import IterativeProcessEnergy
-from groundstate.energy.process_law import ProcessLaw
+from groundstate.energy.kernels.gaussian_process.exact import FieldEnergy, ProcessEnergy
+from groundstate.energy.kernels.gaussian_process.inducing import InducingProcessEnergy
+from groundstate.energy.kernels.gaussian_process.iterative import IterativeProcessEnergy
+from groundstate.energy.kernels.gaussian_process.predictive import ProcessLaw
 from groundstate.errors import Unsupported
 from groundstate.learn.base import Solver
-from groundstate.learn.inducing import Inducing
-from groundstate.learn.inducing_stochastic import VariationalInducing
-from groundstate.learn.process import Conditioning, Evidence, evidence
-from groundstate.learn.process_iterative import IterativeConditioning, IterativeEvidence
 from groundstate.learn.rules.naive import Naive
+from groundstate.learn.solvers.gp.evidence import Conditioning, Evidence, evidence
+from groundstate.learn.solvers.gp.inducing import Inducing
+from groundstate.learn.solvers.gp.inducing_stochastic import VariationalInducing
+from groundstate.learn.solvers.gp.iterative import IterativeConditioning, IterativeEvidence
 from groundstate.math.kernels import RBF, Constant, Kernel
-from groundstate.math.process import draws
+from groundstate.math.linalg.gaussian_process import draws
 from groundstate.models.arrays import Home, tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.kernels.nested import NestedKernel

@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.energy.reference import LinearEnergy
+from groundstate.energy.basic import LinearEnergy
 from groundstate.learn import L1, L2, Margin, OneVsRest, SumPenalty
 from groundstate.learn.base import Penalty
 from groundstate.models.base import Plan

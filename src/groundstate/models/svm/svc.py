@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.energy.kernel_machine import KernelMachineEnergy
-from groundstate.learn.function_norm import FunctionNorm
+from groundstate.energy.kernels.machine import KernelMachineEnergy
+from groundstate.learn.penalties.function_norm import FunctionNorm
 from groundstate.learn.rules.one_vs_one import OneVsOne
-from groundstate.learn.smo import SMO
+from groundstate.learn.solvers.svm.smo.solver import SMO
 from groundstate.math.kernels import Kernel
 from groundstate.models.base import Plan
 from groundstate.models.dense_rows import DenseRows

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from groundstate.energy.kernel_machine import KernelMachineEnergy
+from groundstate.energy.kernels.machine import KernelMachineEnergy
 from groundstate.errors import NotConverged
-from groundstate.learn.smo import SMO
-from groundstate.learn.smo_engine import WHOLE
-from groundstate.learn.smo_path import smo_path
-from groundstate.learn.smo_rows import F64, I64, gram
+from groundstate.learn.solvers.svm.smo.engine import WHOLE
+from groundstate.learn.solvers.svm.smo.path import smo_path
+from groundstate.learn.solvers.svm.smo.rows import F64, I64, gram
+from groundstate.learn.solvers.svm.smo.solver import SMO
 from groundstate.math.kernels import Kernel
 from groundstate.models.kernels.choice import chosen_kernel
 from groundstate.models.members import Members

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from groundstate.energy.tree_branching import BranchingEnergy
+from groundstate.energy.trees.branching import BranchingEnergy
 from groundstate.learn import SoftMin
-from groundstate.learn.tree_branching import GrowBranches
+from groundstate.learn.solvers.trees.branching import GrowBranches
 from groundstate.models.base import Plan
 from groundstate.models.trees.attributes import AttributeTree
 from groundstate.registry import models

@@ -12,12 +12,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
-from groundstate.energy.tree_energies import TreeClassEnergy
-from groundstate.energy.tree_nodes import TreeNodes
-from groundstate.energy.tree_outputs import TreeOutputsEnergy
+from groundstate.energy.trees.leaves import TreeClassEnergy
+from groundstate.energy.trees.nodes import TreeNodes
+from groundstate.energy.trees.outputs import TreeOutputsEnergy
 from groundstate.learn import SoftMin
-from groundstate.learn.tree import GrowTrees
-from groundstate.learn.tree_classes import GrowOutputs
+from groundstate.learn.solvers.trees.classes import GrowOutputs
+from groundstate.learn.solvers.trees.solver import GrowTrees
 from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
 from groundstate.models.roles import ProbabilisticClassifier

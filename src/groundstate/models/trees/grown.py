@@ -13,11 +13,11 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from groundstate.energy.tree_energies import TreeMeanEnergy
-from groundstate.energy.tree_nodes import TreeNodes
+from groundstate.energy.trees.leaves import TreeMeanEnergy
+from groundstate.energy.trees.nodes import TreeNodes
 from groundstate.learn import Naive
-from groundstate.learn.tree import GrowTrees
-from groundstate.learn.tree_rows import TreeLimits
+from groundstate.learn.solvers.trees.rows import TreeLimits
+from groundstate.learn.solvers.trees.solver import GrowTrees
 from groundstate.models.base import Plan
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.trees.inputs import TreeInputs

@@ -8,8 +8,8 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from groundstate.learn.tree import GrowTrees
-from groundstate.learn.tree_prune import pruning_path
+from groundstate.learn.solvers.trees.prune import pruning_path
+from groundstate.learn.solvers.trees.solver import GrowTrees
 from groundstate.models.trees.grown import GrownTrees
 from groundstate.models.trees.view import TreeView
 

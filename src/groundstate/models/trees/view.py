@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundstate.energy.tree_nodes import Tree
+from groundstate.energy.trees.nodes import Tree
 
 LEAF = -2  # feature and threshold of a leaf, as in scikit-learn
 

@@ -15,14 +15,14 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from groundstate.compute.device import resolve_device
-from groundstate.compute.hashing import row_hash
 from groundstate.compute.random import Key, mix64
+from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.energy.base import Energy
-from groundstate.energy.reference import BilinearEnergy
+from groundstate.energy.basic import BilinearEnergy
 from groundstate.infer import log_partition
 from groundstate.learn import BoltzmannSGD, PersistentCD, fit, sgd
-from groundstate.math.bits_layer import gibbs_sweep
-from groundstate.math.laws import draw
+from groundstate.math.distributions.bernoulli_layer_numba import gibbs_sweep
+from groundstate.math.distributions.operations import draw
 from groundstate.models.arrays import tensor
 from groundstate.models.base import Plan
 from groundstate.models.extras import VerboseMixin

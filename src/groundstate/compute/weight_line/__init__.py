@@ -1,0 +1,1 @@
+"""The weight line: rows in a canonical order, each as long as its weight; every random choice about rows."""

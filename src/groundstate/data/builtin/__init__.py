@@ -1,0 +1,1 @@
+"""Tables that ship with the package or are generated from a seed."""

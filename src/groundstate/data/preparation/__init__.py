@@ -1,0 +1,1 @@
+"""From columns to numbers, learned from training rows only."""

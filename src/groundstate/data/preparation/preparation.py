@@ -1,0 +1,290 @@
+"""`Preparation`: from a table's columns to numbers, learned from training rows only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from groundstate.data.messages import listing
+from groundstate.data.preparation.encoders import Date, Encoder, Numeric
+from groundstate.data.preparation.levels import PARTS, Category, Ordinal, TargetMean, weigh_levels
+from groundstate.data.preparation.topics import Text
+from groundstate.data.preparation.weighted import check_weights
+from groundstate.data.tables.reader import read
+from groundstate.data.tables.schema import Schema
+from groundstate.data.tables.table import Table
+from groundstate.errors import DataError
+
+
+class Preparation:
+    r"""Columns of every kind to a real matrix, with what was learned from the training rows.
+
+    =========  =====================================================================
+    numeric    the median where missing and a column that says so; :math:`(v - \bar v)/s`
+    category   one column per level up to `max_categories`; with more levels the mean of the
+               target by level, cross-fitted; unseen levels are no error
+    date       days elapsed, year, month, weekday, hour, each like a number
+    text       hashed words by TF-IDF along `text_size` directions
+    id         left out, as are constant columns
+    =========  =====================================================================
+
+    For trees, which ask about one column at a time, numbers are not scaled and labels are numbered.
+    A weight of 2 gives exactly what the row twice gives, whatever the order of the rows.
+
+    Parameters
+    ----------
+    max_categories
+        Most levels that get a column each (before the one for missing). Beyond, the target stands
+        for them; without a target the heaviest levels keep theirs and the rest shares one.
+    text_bins, text_size
+        Number of hash bins and of directions per text column.
+    trees
+        Whether the numbers are for trees.
+
+    Attributes
+    ----------
+    schema_ : Schema
+        The features it was fitted on.
+    encoders_ : dict of Encoder
+        By column.
+    notes_ : tuple of str
+        Which columns were left out, and why.
+
+    Examples
+    --------
+    >>> train = read({"size": [1.0, 3.0, None], "colour": ["red", "blue", "red"]})
+    >>> prep = Preparation().fit(train)
+    >>> prep.feature_names_out()
+    ['size', 'size missing', 'colour=blue', 'colour=red']
+    >>> prep.transform({"size": [2.0], "colour": ["green"]}).tolist()
+    [[0.0, 0.0, 0.0, 0.0]]
+    """
+
+    schema_: Schema
+    encoders_: dict[str, Encoder]
+    notes_: tuple[str, ...]
+
+    def __init__(
+        self,
+        max_categories: int = 20,
+        text_bins: int = 4096,
+        text_size: int = 50,
+        trees: bool = False,
+    ) -> None:
+        self.max_categories = max_categories
+        self.text_bins = text_bins
+        self.text_size = text_size
+        self.trees = trees
+
+    def fit(
+        self,
+        table: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        y: Any = None,
+        classes: bool | None = None,
+    ) -> Preparation:
+        """Learn medians, means, scales and levels from the features of training rows.
+
+        Parameters
+        ----------
+        table
+            A `Table` or anything `read` takes; its target is left aside.
+        sample_weight
+            Weights (n,); rows of weight zero count as absent.
+        y
+            Targets (n,), for labels with many levels.
+        classes
+            Whether they are classes; by default when they are not real numbers.
+        """
+        self.fit_transform(table, sample_weight, y=y, classes=classes)
+        return self
+
+    def fit_transform(
+        self,
+        table: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        y: Any = None,
+        classes: bool | None = None,
+    ) -> NDArray[np.float64]:
+        """`fit`, and the training rows as numbers (n, d).
+
+        They are those of `transform` but for labels that the target encodes: a training row is
+        encoded by rows of other parts, never by its own target.
+        """
+        for name in ("max_categories", "text_bins", "text_size"):
+            if not isinstance(getattr(self, name), int) or getattr(self, name) < 2:
+                raise DataError(f"{name} must be a whole number of at least 2")
+        features = (table if isinstance(table, Table) else read(table)).features
+        weights = check_weights(sample_weight, features.n_rows)
+        told = _Target(features, y, classes)
+        encoders: dict[str, Encoder] = {}
+        blocks: list[NDArray[np.float64]] = []
+        dropped: dict[str, list[str]] = {"id": [], "constant": []}
+        for column in features.schema:
+            if column.kind in dropped:
+                dropped[column.kind].append(column.name)
+                continue
+            values = features.frame[column.name]
+            encoder, block = self._learn(column.kind, values, weights, told)
+            encoders[column.name] = encoder
+            blocks.append(encoder.transform(values) if block is None else block)
+        if not encoders:
+            raise without_features(features)
+        self.schema_ = features.schema
+        self.notes_ = tuple(
+            f"{'identifier' if kind == 'id' else 'constant'} columns left out: {listing(names)}"
+            for kind, names in dropped.items()
+            if names
+        )
+        self.encoders_ = encoders
+        return np.concatenate(blocks, axis=1)
+
+    def _learn(
+        self, kind: str, values: pl.Series, weights: NDArray[np.float64] | None, told: _Target
+    ) -> tuple[Encoder, NDArray[np.float64] | None]:
+        """The encoder of a column, and its training rows where they are not its transform."""
+        if kind == "numeric":
+            return Numeric.fit(values, weights, not self.trees), None
+        if kind == "date":
+            return Date.fit(values, weights, not self.trees), None
+        if kind == "text":
+            return Text.fit(values, weights, self.text_bins, self.text_size), None
+        if self.trees:
+            return Ordinal.fit(values, weights), None
+        if told.known and len(weigh_levels(values, weights)[0]) > self.max_categories:
+            return TargetMean.cross_fit(values, told.values, told.labels, told.part, weights)
+        return Category.fit(values, weights, self.max_categories), None
+
+    def transform(self, table: Any) -> NDArray[np.float64]:
+        """The features as numbers (n, d), finite everywhere.
+
+        Columns are found by name, so their order and further columns do not matter.
+        """
+        self._check_fitted()
+        features = self._conform(table)
+        blocks = [
+            encoder.transform(features[name]) for name, encoder in self.encoders_.items()
+        ]  # each (n, k)
+        return np.concatenate(blocks, axis=1)
+
+    def feature_names_out(self) -> list[str]:
+        """Names of the d columns of `transform`."""
+        self._check_fitted()
+        named = [encoder.names(name) for name, encoder in self.encoders_.items()]
+        return [name for names in named for name in names]
+
+    def to_state(self) -> dict[str, Any]:
+        """Everything learned, as plain JSON values."""
+        self._check_fitted()
+        encoders = {n: {"kind": e.kind, **e.to_state()} for n, e in self.encoders_.items()}
+        return {
+            "max_categories": self.max_categories,
+            "text_bins": self.text_bins,
+            "text_size": self.text_size,
+            "trees": self.trees,
+            "schema": self.schema_.to_dict(),
+            "notes": list(self.notes_),
+            "encoders": encoders,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Preparation:
+        """The fitted preparation that `to_state` described."""
+        try:
+            made = cls(
+                state["max_categories"], state["text_bins"], state["text_size"], state["trees"]
+            )
+            made.schema_ = Schema.from_dict(state["schema"])
+            made.notes_ = tuple(state["notes"])
+            made.encoders_ = {n: _encoder(e) for n, e in state["encoders"].items()}
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"this is not the state of a Preparation: {error!r}") from None
+        return made
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "encoders_"):
+            raise DataError("this Preparation has learned nothing yet; call fit(table) first")
+
+    def _conform(self, table: Any) -> pl.DataFrame:
+        if isinstance(table, Table):
+            # a few new rows may look constant or like identifiers; then they are read again
+            known = table.schema
+            if all(n in known and known[n].kind == self.schema_[n].kind for n in self.encoders_):
+                return table.frame
+            table = table.frame
+        return read(table, schema=self.schema_).frame
+
+
+class _Target:
+    """The targets of training rows, as numbers for encoders."""
+
+    def __init__(self, features: Table, y: Any, classes: bool | None) -> None:
+        self._features, self._y = features, None if y is None else np.asarray(y)
+        self._classes = classes
+
+    @property
+    def known(self) -> bool:
+        """Whether there is one target per row to encode by."""
+        y = self._y
+        return y is not None and y.ndim == 1 and len(y) == self._features.n_rows and len(y) > 0
+
+    @cached_property
+    def _table(self) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+        y, classes = np.asarray(self._y), self._classes
+        if classes is None:
+            classes = y.dtype.kind not in "fiu"
+        if not classes:
+            return y.astype(np.float64)[:, None], ()
+        labels, codes = np.unique(y, return_inverse=True)
+        told = tuple(str(label) for label in labels)
+        if len(labels) <= 2:
+            return (codes == len(labels) - 1).astype(np.float64).reshape(-1, 1), told[-1:]
+        return np.eye(len(labels))[codes.reshape(-1)], told
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """Values, or which class.  # (n, K)"""
+        return self._table[0]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the K classes, none for numbers."""
+        return self._table[1]
+
+    @cached_property
+    def part(self) -> NDArray[np.intp]:
+        """Which part of the rows each row is in, by its content: equal rows stay together.  # (n,)"""
+        from groundstate.compute.weight_line.hashing import (
+            row_hash,  # knows torch, which reading does without
+        )
+
+        table = self._features
+        words = row_hash(*(table.values(name) for name in table.columns), self.values)
+        return (words % np.uint64(PARTS)).astype(np.intp)
+
+
+_ENCODERS: dict[str, Any] = {
+    encoder.kind: encoder for encoder in (Numeric, Category, Ordinal, TargetMean, Date, Text)
+}
+
+
+def without_features(features: Table) -> DataError:
+    """The error for a table whose columns are all constant or names of rows."""
+    return DataError(
+        f"{features.name!r} has no usable feature: every column is constant or an "
+        f"identifier ({listing(features.columns)})"
+    )
+
+
+def _encoder(state: Mapping[str, Any]) -> Encoder:
+    """The encoder written by `to_state` together with its kind."""
+    values = {name: value for name, value in state.items() if name != "kind"}
+    found: Encoder = _ENCODERS[state["kind"]].from_state(values)
+    return found

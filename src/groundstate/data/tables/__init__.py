@@ -1,0 +1,1 @@
+"""Reading any source of rows and columns into a validated table."""

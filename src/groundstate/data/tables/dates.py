@@ -1,0 +1,125 @@
+"""Dates as people write them, found by trying a short list of forms."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import polars as pl
+
+from groundstate.data.tables.numbers import offenders
+
+FORMS: tuple[str, ...] = (
+    "%Y-%m-%d",
+    "%Y/%m/%d",
+    "%Y.%m.%d",
+    "%d.%m.%Y",
+    "%d.%m.%y",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%d-%m-%Y",
+    "%m-%d-%Y",
+    "%d/%m/%y",
+    "%m/%d/%y",
+    "%d %b %Y",
+    "%d-%b-%Y",
+    "%d-%b-%y",
+    "%d %B %Y",
+    "%b %d, %Y",
+    "%B %d, %Y",
+    "%b %d %Y",
+)
+SWAPPED = {
+    "%d/%m/%Y": "%m/%d/%Y",
+    "%d-%m-%Y": "%m-%d-%Y",
+    "%d/%m/%y": "%m/%d/%y",
+}
+"""Day-first forms and the month-first form they may be confused with."""
+
+_DATE_LIKE = (
+    r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})"
+    r"|\d{1,2}[- ]\p{L}{3,9}[- ]\d{2,4}"
+    r"|\p{L}{3,9} \d{1,2},? \d{4})([T ,]|$)"
+)
+_TIME = (
+    r"^(?P<day>.*?\d)(?:[T ]|, )\s*(?P<h>\d{1,2}):(?P<m>\d{2})(?::(?P<s>\d{2}(?:[.,]\d+)?))?"
+    r"\s?(?P<half>[AaPp][Mm])?\s?(?P<zone>Z|UTC|[+-]\d{2}:?\d{2})?$"
+)
+_FIRST = date(1000, 1, 1)
+_MICROS = 1_000_000
+
+
+def date_form(text: pl.Series) -> tuple[str, pl.Series, bool] | None:
+    """The form in which (nearly) all values are dates, the dates, and whether it is ambiguous.
+
+    Day first is preferred where both orders fit; the caller reports the ambiguity.
+
+    >>> form, days, ambiguous = date_form(pl.Series(["03/04/2021", "25/12/2021"]))
+    >>> form, str(days[0]), ambiguous
+    ('%d/%m/%Y', '2021-04-03 00:00:00', False)
+    """
+    sample = text.drop_nulls().head(50)
+    if not len(sample) or sample.str.contains(_DATE_LIKE).mean() < 0.9:  # type: ignore[operator]
+        return None
+    day, clock = _split_clock(text)
+    head = day.drop_nulls().head(50)
+    for form in FORMS:
+        if _parse_day(head, form).null_count() > 0.1 * len(head):
+            continue
+        days = _parse_day(day, form)
+        if offenders(text, days) is None:
+            continue
+        ambiguous = False
+        if form in SWAPPED:
+            other = _parse_day(day, SWAPPED[form])
+            if other.null_count() < days.null_count():
+                form, days = SWAPPED[form], other
+            else:
+                ambiguous = other.null_count() == days.null_count()
+        return form, _join(days, clock), ambiguous
+    return None
+
+
+def parse_dates(text: pl.Series, form: str) -> pl.Series:
+    """Dates (with an optional time of day) in a known form, null where a value does not parse.
+
+    >>> parse_dates(pl.Series(["2021-05-01T06:30:00+02:00"]), "%Y-%m-%d").dt.hour().to_list()
+    [4]
+    """
+    if "%H" in form or "%I" in form or "%T" in form:
+        return text.str.to_datetime(form, strict=False, time_unit="us")
+    day, clock = _split_clock(text)
+    return _join(_parse_day(day, form), clock)
+
+
+def _parse_day(text: pl.Series, form: str) -> pl.Series:
+    days = text.str.to_date(form, strict=False)
+    # "1.2.3" is a version, not the third of February in the year 1
+    late = (days >= _FIRST).fill_null(True)
+    return days if late.all() else days.set(~late, None)
+
+
+def _split_clock(text: pl.Series) -> tuple[pl.Series, pl.Series | None]:
+    """Values without their time of day, and that time in microseconds after UTC midnight."""
+    if not text.head(1000).str.contains(":", literal=True).any():
+        return text, None
+    parts = text.str.extract_groups(_TIME).struct.unnest()
+    has = parts["day"].is_not_null()
+    hour = parts["h"].cast(pl.Int64, strict=False).fill_null(0)
+    half = parts["half"].str.to_lowercase()
+    hour = hour.zip_with((half.is_null() | (hour != 12)).fill_null(True), hour * 0)
+    hour = hour + (half == "pm").fill_null(False).cast(pl.Int64) * 12
+    minute = parts["m"].cast(pl.Int64, strict=False).fill_null(0)
+    second = parts["s"].str.replace(",", ".").cast(pl.Float64, strict=False).fill_null(0.0)
+    digits = parts["zone"].str.replace_all(r"[^+\-\d]", "")
+    hours = digits.str.slice(1, 2).cast(pl.Int64, strict=False)
+    minutes = digits.str.slice(3, 2).cast(pl.Int64, strict=False)
+    offset = (hours.fill_null(0) * 60 + minutes.fill_null(0)) * 60
+    offset = offset * (1 - 2 * (digits.str.slice(0, 1) == "-").fill_null(False).cast(pl.Int64))
+    micros = (second * _MICROS).round().cast(pl.Int64)
+    clock = (hour * 3600 + minute * 60 - offset) * _MICROS + micros
+    return parts["day"].zip_with(has, text), clock
+
+
+def _join(days: pl.Series, clock: pl.Series | None) -> pl.Series:
+    stamps = days.cast(pl.Datetime("us"))
+    return stamps if clock is None else stamps + clock.cast(pl.Duration("us"))

@@ -1,0 +1,115 @@
+r"""Squared error as an energy, :math:`e(x, y) = \tfrac12\|y - f(x)\|^2`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution
+
+from groundstate.energy.abilities import offers
+from groundstate.energy.base import Energy
+from groundstate.energy.registering import registered
+from groundstate.energy.spaces import Real
+from groundstate.math.distributions.operations import isotropic
+from groundstate.math.linalg.weighted_least_squares import regression_sums, solve_regression
+from groundstate.nn.blocks.mlp import network
+
+_when_linear = offers.closed_form(when=lambda energy: energy.net is None)
+
+
+@registered(r"e(x, y) = \tfrac12\|y - f(x)\|^2", lambda: SquaredEnergy(3, 2))
+class SquaredEnergy(Energy):
+    r"""Squared distance to a prediction, :math:`e(x, y) = \tfrac12\|y - f(x)\|^2`.
+
+    :math:`\int e^{-e/T}dy = (2\pi T)^{m/2}` does not depend on θ, so lowering ``e`` on the data is
+    maximum likelihood. With the linear :math:`f(x) = Wx + b` the minimiser is in closed form.
+
+    Parameters
+    ----------
+    d : number of features
+    m : number of outputs
+    net : None for linear, hidden sizes, or a module from ``(B, d)`` to ``(B, m)``
+    bias : whether the linear f has a ``b``
+    activation : of the hidden layers
+    generator : source of the initial weights of the network; linear starts at 0
+
+    Attributes
+    ----------
+    W : Parameter, ``(m, d)``; linear only
+    b : Parameter, ``(m,)``; linear only
+
+    Examples
+    --------
+    >>> e = SquaredEnergy(1)
+    >>> x = torch.tensor([[0.0], [1.0], [2.0]])
+    >>> e.from_stats(e.stats(None, x=x, y=1 + 2 * x))
+    >>> round(e.W.item(), 6), round(e.b.item(), 6)
+    (2.0, 1.0)
+    """
+
+    gaussian = frozenset({"y"})
+    W: Tensor
+    b: Tensor | None
+
+    def __init__(
+        self,
+        d: int,
+        m: int = 1,
+        net: Sequence[int] | nn.Module | None = None,
+        bias: bool = True,
+        activation: str = "tanh",
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(x=Real(d), y=Real(m))
+        self.d, self.m, self.bias, self.activation = d, m, bias, activation
+        self.sizes = None if net is None or isinstance(net, nn.Module) else tuple(net)
+        self.net = None if net is None else network(net, d, m, generator, activation)
+        if self.net is None:
+            self.W = nn.Parameter(torch.zeros(m, d))
+            self.b = nn.Parameter(torch.zeros(m)) if bias else None
+
+    def config(self) -> dict[str, Any]:
+        net = self.net if self.sizes is None else list(self.sizes)
+        return {
+            "d": self.d, "m": self.m, "net": net, "bias": self.bias, "activation": self.activation,
+        }  # fmt: skip
+
+    def predict(self, x: Tensor) -> Tensor:
+        """f(x), ``(B, m)``."""
+        if self.net is None:
+            return nn.functional.linear(x, self.W, self.b)
+        result: Tensor = self.net(x)
+        return result
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return 0.5 * (y - self.predict(x)).square().sum(-1)
+
+    @offers.argmin("y")
+    def best(self, x: Tensor) -> Tensor:
+        return self.predict(x)
+
+    @offers.conditional("y")
+    def law(self, x: Tensor, T: float = 1.0) -> Distribution:
+        mean = self.predict(x)
+        return isotropic(mean, T**0.5)
+
+    @offers.log_partition("y")
+    def constant(self, x: Tensor, T: float = 1.0) -> Tensor:
+        return x.new_full((x.shape[0],), 0.5 * self.m * math.log(2 * math.pi * T))
+
+    @_when_linear.stats
+    def stats(self, weights: Tensor | None, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        return regression_sums(weights, x, y)
+
+    @_when_linear.from_stats
+    def from_stats(self, stats: dict[str, Tensor], l2: float = 0.0) -> None:
+        W, b = solve_regression(stats, l2, self.bias)
+        with torch.no_grad():
+            self.W.copy_(W)
+            if self.b is not None:
+                self.b.copy_(b)

@@ -1,0 +1,1 @@
+"""Energies of classes through the density of their features."""

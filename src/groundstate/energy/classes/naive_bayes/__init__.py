@@ -1,0 +1,1 @@
+"""Features that are independent given the class."""

@@ -1,0 +1,1 @@
+"""Energies from energies: sums, multiples, mixtures, committees, variables fixed or removed."""

@@ -1,0 +1,1 @@
+"""Energies whose parameters are rows seen through a kernel."""

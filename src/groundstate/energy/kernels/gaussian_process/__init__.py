@@ -1,0 +1,1 @@
+"""Gaussian processes: exact, through inducing points, and without a stored covariance."""

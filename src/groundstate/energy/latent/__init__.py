@@ -1,0 +1,1 @@
+"""Energies with a hidden class or code."""

@@ -1,0 +1,1 @@
+"""Energies whose scores come from a network."""

@@ -1,0 +1,1 @@
+"""Energies of sequences: chains, and symbol by symbol."""

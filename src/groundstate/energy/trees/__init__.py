@@ -1,0 +1,1 @@
+"""Energies read off trees and sums of trees."""

@@ -1,0 +1,1 @@
+"""Exact answers: closed forms, enumeration, dynamic programming, elimination, quadrature."""

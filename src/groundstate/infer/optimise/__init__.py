@@ -1,0 +1,1 @@
+"""Minimisation over real and mixed variables."""

@@ -1,0 +1,1 @@
+"""Draws: exact moves, Markov chains, importance weights."""

@@ -1,0 +1,1 @@
+"""Search over discrete structures that are built step by step."""

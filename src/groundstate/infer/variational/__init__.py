@@ -1,0 +1,1 @@
+"""The best distribution of a family, and the bound it gives."""

@@ -1,0 +1,1 @@
+"""What a training run looks like from outside: findings, signals, curvature, learning rates."""

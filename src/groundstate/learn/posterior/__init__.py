@@ -1,0 +1,1 @@
+"""Distributions over hidden variables and over parameters, and gradients through them."""

@@ -1,0 +1,93 @@
+r"""Learning on changed inputs: augmentation, mixed examples and noisy labels around any rule."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from groundstate.energy.base import Energy
+from groundstate.learn.base import Batch, Rule, Terms
+from groundstate.nn.blocks.augment import Augment
+from groundstate.nn.blocks.noise import LabelNoise
+
+
+class Augmented(Rule):
+    r"""The loss of a rule on augmented rows, in training only.
+
+    With mixed examples the loss is mixed too,
+    :math:`L = \lambda L(\tilde x, y) + (1-\lambda) L(\tilde x, y')`.
+
+    Parameters
+    ----------
+    rule : Rule
+    augment : ``Augment``, optional
+        Acts on the variable ``variable``.
+    label_noise : ``LabelNoise``, optional
+        Acts on y.
+    variable : str, default="x"
+
+    Examples
+    --------
+    >>> from groundstate.energy import LinearEnergy
+    >>> from groundstate.learn import SoftMin
+    >>> from groundstate.nn.blocks.augment import Noise
+    >>> rule = Augmented(SoftMin(), Augment([Noise(1.0)]))
+    >>> batch = {"x": torch.zeros(3, 2), "y": torch.tensor([0, 1, 1])}
+    >>> rule(LinearEnergy(2, 2), batch).loss.shape
+    torch.Size([3])
+    """
+
+    def __init__(
+        self,
+        rule: Rule,
+        augment: Augment | None = None,
+        label_noise: LabelNoise | None = None,
+        variable: str = "x",
+    ) -> None:
+        super().__init__()
+        self.rule, self.augment, self.label_noise = rule, augment, label_noise
+        self.variable = variable
+        self.over, self.latent = rule.over, rule.latent
+        self.needs_gradient, self.smooth = rule.needs_gradient, rule.smooth
+        self.is_objective = rule.is_objective
+
+    def forward(
+        self, energy: Energy, batch: Batch, *, generator: torch.Generator | None = None
+    ) -> Terms:
+        if not self.training:
+            terms: Terms = self.rule(energy, batch, generator=generator)
+            return terms
+        changed = dict(batch)
+        if self.label_noise is not None:
+            changed["y"] = self.label_noise(batch["y"])
+        if self.augment is None:
+            terms = self.rule(energy, changed, generator=generator)
+            return terms
+        x = self.augment(batch[self.variable], generator)
+        changed[self.variable], partner, share = self.augment.mixup(x, generator)
+        terms = self.rule(energy, changed, generator=generator)
+        if self.augment.mixup.alpha == 0:
+            return terms
+        others = {k: v if k == self.variable else v[partner] for k, v in changed.items()}
+        second: Terms = self.rule(energy, others, generator=generator)
+        loss = share * terms.loss + (1 - share) * second.loss
+
+        def parts() -> tuple[Tensor, Tensor]:
+            positive = share * terms.positive + (1 - share) * second.positive
+            return positive, positive - loss
+
+        return Terms(loss, parts, terms.exact, terms.is_objective)
+
+    def is_exact(self, energy: Energy, batch: Batch) -> bool:
+        return False  # every pass draws anew
+
+    def contrasted(self, energy: Energy) -> tuple[str, ...]:
+        return self.rule.contrasted(energy)
+
+    def reason_against(self, energy: Energy, batch: Batch) -> str | None:
+        if self.variable not in batch:
+            return f"there is no variable {self.variable!r} to augment; name one with variable="
+        return self.rule.reason_against(energy, batch)
+
+
+__all__ = ["Augmented"]

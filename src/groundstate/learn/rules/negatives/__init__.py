@@ -1,0 +1,1 @@
+"""Where the values come from whose energy a rule raises."""

@@ -1,0 +1,1 @@
+"""Solvers: algorithms that lower the loss of one form of energy."""

@@ -1,0 +1,1 @@
+"""Boosting: sums of small trees or other members, one added at a time."""

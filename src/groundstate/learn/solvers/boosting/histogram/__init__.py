@@ -1,0 +1,1 @@
+"""Trees on columns cut into bins: codes, histograms of gradients, best cuts."""

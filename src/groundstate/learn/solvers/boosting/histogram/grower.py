@@ -1,0 +1,246 @@
+"""From real gradients to a tree: fixed units for sums, memory kept between trees."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from groundstate.energy.trees.nodes import Tree
+from groundstate.learn.solvers.boosting.histogram.bins_numba import Bins
+from groundstate.learn.solvers.boosting.histogram.cuts_numba import BINS, GROUP, MISSING, SIZE
+from groundstate.learn.solvers.boosting.histogram.tree_numba import (
+    Settings,
+    Table,
+    empty_nodes,
+    grow,
+    laid_out,
+)
+from groundstate.learn.solvers.trees.compile_numba import outer
+
+F64 = NDArray[np.float64]
+_PARALLEL = 1 << 17  # rows × columns of a node from which threads pay
+_NEVER = 1 << 62
+_END = np.array([np.inf])
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a tree may do.
+
+    ``rising`` gives +1, −1 or 0 per column: the prediction may only rise or fall with it.
+    ``together`` are groups of columns that may meet on one path. Weights count as rows.
+    """
+
+    max_leaves: int | None = 31
+    max_depth: int | None = None
+    min_weight: float = 20.0
+    min_hessian: float = 1e-3
+    l2: float = 0.0
+    columns: float = 1.0  # share of the columns tried per node
+    rising: tuple[int, ...] | None = None
+    together: tuple[frozenset[int], ...] | None = None
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """Rows that count, and the fixed units of their weights."""
+
+    live: NDArray[np.int32]  # rows of positive weight
+    weight: F64 | None  # (n,)
+    total: float
+    scale: float  # what weights were multiplied with
+    bits: int  # of the sum of all weights in ``unit``
+    unit: float
+
+    @classmethod
+    def of(cls, weight: F64 | None, n: int) -> Weighing:
+        live: NDArray[np.int32] = np.arange(n, dtype=np.int32)
+        if weight is not None:
+            live = np.flatnonzero(weight).astype(np.int32)
+        total = float(len(live) if weight is None else weight.sum())
+        whole = weight is None or bool((weight == np.rint(weight)).all())
+        scale = 1.0
+        if not whole and weight is not None:  # weights that are no counts count one on average
+            scale = len(live) / total
+            weight, total = weight * scale, float(len(live))
+        bits = max(2, math.frexp(total)[1] + 1) if whole else 32
+        unit = 1.0 if whole else math.ldexp(1.0, math.frexp(total)[1] - 30)
+        return cls(live, weight, total, scale, bits, unit)
+
+
+class Grower:
+    """Grows trees on one binned table.
+
+    Parameters
+    ----------
+    X : (n, d)
+    bins : of its columns
+    weight : (n,) or None; rows of weight zero are left out, but `add` reaches them
+    limits : of a tree
+    threads : how many may work on one node
+    """
+
+    def __init__(
+        self, X: NDArray[Any], bins: Bins, weight: F64 | None, limits: Limits, threads: int = 1
+    ) -> None:
+        n, d = X.shape
+        self.X, self.bins, self.limits, self.n = X, bins, limits, n
+        groups = -(-d // GROUP)
+        codes = np.zeros((groups, n, GROUP), np.uint8)
+        bins.encode(X, [codes[j // GROUP, :, j % GROUP] for j in range(d)], threads)  # type: ignore[arg-type]
+        together = np.zeros((0, d), bool)
+        if limits.together is not None:
+            together = np.array([[j in part for j in range(d)] for part in limits.together])
+        words = codes.reshape(groups, n * GROUP).view(np.uint32)
+        self.table = Table(
+            words,
+            codes,
+            bins.n_bins,
+            bins.categories,
+            np.zeros(d, np.int64) if limits.rising is None else np.array(limits.rising, np.int64),
+            together,
+        )
+        w = Weighing.of(weight, n)
+        self.live, self.weight, self.bits, self.unit = w.live, w.weight, w.bits, w.unit
+        total, scale = w.total, w.scale
+        leaves = len(self.live) if limits.max_leaves is None else limits.max_leaves
+        if limits.max_depth is not None:
+            leaves = min(leaves, 1 << min(limits.max_depth, 30))
+        if limits.min_weight > 0:
+            leaves = min(leaves, max(1, int(total / limits.min_weight)))
+        self.capacity = max(1, 2 * leaves - 1)
+        self.settings = Settings(
+            np.array([limits.l2 * scale, limits.min_weight, limits.min_hessian]),
+            limits.max_leaves or 0,
+            _NEVER if limits.max_depth is None else limits.max_depth,
+            d if limits.columns >= 1 else max(1, int(limits.columns * d)),
+            _PARALLEL if threads > 1 else _NEVER,
+        )
+        slots = 64 if limits.max_leaves is None else leaves + 1
+        self.pool = np.empty((max(2, slots), groups, GROUP * BINS * 2), np.int64)
+        self.pairs = np.zeros((n, 2), np.int64)
+        self.g, self.h = np.zeros(n), np.zeros(n)
+        self.rows: NDArray[np.uint32] = self.live.astype(np.uint32)
+        self.sets = bool(bins.categories.any())
+        self.node = empty_nodes(self.capacity, self.sets, len(together))
+        # the edges of all columns, each with infinity behind: cuts that part NaN from the rest
+        self.edges = np.concatenate([part for e in bins.edges for part in (e, _END)])
+        self.first = np.zeros(d + 1, np.int64)
+        self.first[1:] = np.cumsum(bins.n_bins)
+        self.given = np.empty(0) if w.weight is None else w.weight
+        sets = d if self.sets else 1
+        self.work = (
+            np.empty((len(self.live), 2), np.int64),
+            np.empty(len(self.live), np.uint32),
+            np.empty((2, d, SIZE)),
+            np.zeros((2, sets, BINS), bool),
+            np.ones((2, d), bool),
+            np.empty(len(self.pool), np.int64),
+            np.empty(self.capacity, np.int64),
+        )
+
+    def grow(
+        self, g: Tensor, h: Tensor, seed: int, live: NDArray[np.int32] | None = None
+    ) -> tuple[Tree, NDArray[np.int64]]:
+        """A tree of leaf values −G/(H+λ), and for each leaf (node, lo, hi) in ``self.rows``.
+
+        ``live`` are the rows that it sees, all of positive weight by default.
+        """
+        self.rows = (self.live if live is None else live).astype(np.uint32)
+        step_g, step_h = _quantise(
+            g.numpy(), h.numpy(), self.given, self.rows, self.bits, self.unit, self.pairs, self.g,
+            self.h,
+        )  # fmt: skip
+        units = np.array([step_g, step_h, self.unit, float(self.bits)])
+        size = grow(
+            self.table, self.settings, self.node, self.rows, self.pairs, units, self.g, self.h,
+            self.pool, self.work, np.uint64(seed),
+        )  # fmt: skip
+        spans, *columns = laid_out(self.node, size, self.edges, self.first)
+        made: tuple[Any, ...] = (*columns, self._categories(size) if self.sets else {})
+        return Tree(*made), spans
+
+    def _categories(self, size: int) -> dict[int, NDArray[np.bool_]]:
+        """The sets of categories that go left, by node."""
+        node = self.node
+        asking = np.flatnonzero((node.column[:size] >= 0) & (node.code[:size] < 0))
+        return {v: self._mask(int(node.column[v]), node.sets[v]) for v in asking.tolist()}
+
+    def _mask(self, j: int, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        size = int(self.bins.categories[j])
+        if j not in self.bins.kept:
+            return chosen[:size].copy()
+        code = self.bins.kept[j]
+        return np.where(code >= 0, chosen[np.maximum(code, 0)], False)
+
+    def add(self, tree: Tree, spans: NDArray[np.int64], out: Tensor) -> None:
+        """Add the values of the tree grown last to ``out`` (n,), also for rows it did not see."""
+        _add(tree.value[:, 0], spans, self.rows, out.numpy())
+        if len(self.rows) < self.n:
+            unseen = np.ones(self.n, bool)
+            unseen[self.rows] = False
+            rest = np.flatnonzero(unseen)
+            descend(self.table.codes, self.node, tree.nan_left, tree.value[:, 0], rest, out.numpy())
+
+
+@outer
+def descend(codes: Any, node: Any, nan_left: Any, value: Any, rows: Any, out: Any) -> None:
+    """Add the leaf values of these rows, which find their way by codes."""
+    for r in rows:
+        v = 0
+        while node.left[v] >= 0:
+            j = node.column[v]
+            c = codes[j // GROUP, r, j % GROUP]
+            if c == MISSING:
+                go = nan_left[v]
+            elif node.code[v] < 0:
+                go = node.sets[v, c]
+            else:
+                go = c <= node.code[v]
+            v = node.left[v] + (0 if go else 1)
+        out[r] += value[v]
+
+
+@outer
+def _quantise(
+    g: Any, h: Any, weight: Any, rows: Any, bits: int, unit: float, pairs: Any, gw: Any, hw: Any
+) -> Any:
+    """Whole-number pairs of gradient, and hessian with weight; returns what one step of each is.
+
+    A row's gradient is rounded before its weight multiplies it: twice the weight is the row twice.
+    """
+    plain = len(weight) == 0
+    sum_g, sum_h = 0.0, 0.0
+    for i in rows:
+        w = 1.0 if plain else weight[i]
+        gw[i], hw[i] = g[i] * w, h[i] * w
+        sum_g += abs(gw[i])
+        sum_h += hw[i]
+    step_g = 2.0 ** (np.ceil(np.log2(sum_g)) + 1 - 60) if sum_g > 0 else 1.0
+    step_h = 2.0 ** (np.ceil(np.log2(sum_h)) + 1 - (61 - bits)) if sum_h > 0 else 1.0
+    per_g, per_h = 1.0 / step_g, 1.0 / step_h  # powers of two: exact
+    for i in rows:
+        w = 1.0 if plain else weight[i]
+        whole = w == np.rint(w)
+        a, b = g[i] * per_g, h[i] * per_h
+        ga = np.rint(a) * w if whole else np.rint(a * w)
+        hb = np.rint(b) * w if whole else np.rint(b * w)
+        pairs[i, 0] = np.int64(ga)
+        pairs[i, 1] = (np.int64(hb) << bits) + np.int64(np.rint(w / unit))
+    return step_g, step_h
+
+
+@outer
+def _add(value: Any, spans: Any, rows: Any, out: Any) -> None:
+    for k in range(len(spans)):
+        v = value[spans[k, 0]]
+        for i in range(spans[k, 1], spans[k, 2]):
+            out[rows[i]] += v
+
+
+__all__ = ["Grower", "Limits", "Weighing", "descend"]

@@ -1,0 +1,1 @@
+"""Generalised linear models by reweighted least squares."""

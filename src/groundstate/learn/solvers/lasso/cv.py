@@ -1,0 +1,142 @@
+r"""Cross-validation of a path of penalties: all folds share the rows and, where it pays, one Gram matrix.
+
+A fold is a vector of training weights. With :math:`S` the sums of all rows and :math:`S_h` those of
+the held-out ones, the training fold is :math:`S - S_h`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from groundstate.learn.solvers.lasso.design import Design
+from groundstate.learn.solvers.lasso.moments import (
+    Moments,
+    designs_of,
+    middle,
+    path_alphas,
+    use_gram,
+)
+from groundstate.learn.solvers.lasso.path import Path, alpha_max, solve_path
+
+F64 = NDArray[np.float64]
+
+
+@dataclass
+class PathChoice:
+    """The path of the best mixing, and what the folds said about all of them.
+
+    Attributes
+    ----------
+    alphas : ``(ratios, alphas)``
+    mse : ``(ratios, alphas, folds)``
+    ratio, alpha : indices of the best pair
+    path : solutions on all rows for the best ratio
+    design : all rows
+    """
+
+    alphas: F64
+    mse: F64
+    ratio: int
+    alpha: int
+    path: Path
+    design: Design
+
+
+def choose_penalty(
+    X: Any,
+    y: Tensor,
+    weight: Tensor | None,
+    folds: Sequence[tuple[F64, F64]],
+    *,
+    ratios: Sequence[float],
+    alphas: int | Sequence[float],
+    eps: float = 1e-3,
+    intercept: bool = True,
+    positive: bool = False,
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    precompute: Any = "auto",
+) -> PathChoice:
+    """Mean squared errors of held-out rows along the paths of all folds, and the best penalty.
+
+    Parameters
+    ----------
+    X : dense rows ``(n, p)`` as a tensor, or a CSC matrix
+    y : ``(n, 1)``
+    folds : training and held-out weights ``(n,)`` of each fold
+    ratios : shares of the L1 part
+    alphas : how many, from the largest that matters down to ``eps`` of it, or the values themselves
+    """
+    many = alphas if isinstance(alphas, int) else len(alphas)
+    dense = isinstance(X, Tensor)
+    gram = dense and use_gram(len(y), X.shape[1], many * (len(folds) + 1), precompute)
+    total: Moments | None = None
+    if gram:
+        total = Moments(X, y, weight, middle(X, y, weight, intercept))
+        whole: Design = total.design(0, intercept)
+    else:
+        whole = designs_of(X, y, weight, intercept, many, False)[0]
+    grids = np.array(
+        [
+            path_alphas(alpha_max(whole, r, positive), alphas, eps)
+            if isinstance(alphas, int)
+            else np.sort(np.asarray(alphas, float))[::-1]
+            for r in ratios
+        ]
+    )
+    settings: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "positive": positive}
+    mse = np.empty((len(ratios), many, len(folds)))
+    for f, (train, held) in enumerate(folds):
+        out = np.flatnonzero(held)
+        rest = _fold(X, y, train, out, held, total, weight, intercept, many)
+        for i, (ratio, grid) in enumerate(zip(ratios, grids, strict=True)):
+            path = solve_path(rest, _strengths(grid, ratio, rest.W), **settings)
+            mse[i, :, f] = _errors(X, y, out, held[out], path.coefs, rest)
+    seen = np.array([held.sum() > 0 for _, held in folds])
+    mean = mse[:, :, seen].mean(-1)
+    best = np.unravel_index(int(mean.argmin()), mean.shape)
+    ratio_at, alpha_at = int(best[0]), int(best[1])
+    ratio = ratios[ratio_at]
+    path = solve_path(whole, _strengths(grids[ratio_at], ratio, whole.W), **settings)
+    return PathChoice(grids, mse, ratio_at, alpha_at, path, whole)
+
+
+def _strengths(alphas: F64, ratio: float, W: float) -> list[tuple[float, float]]:
+    return [(a * W * ratio, a * W * (1 - ratio)) for a in alphas]
+
+
+def _fold(
+    X: Any, y: Tensor, train: F64, out: Any, held: F64, total: Moments | None,
+    weight: Tensor | None, intercept: bool, many: int,
+) -> Design:  # fmt: skip
+    """The training rows of a fold."""
+    everything = np.ones(len(train)) if weight is None else weight.double().numpy()
+    if total is not None and np.allclose(train + held, everything, rtol=1e-12):
+        picked = torch.from_numpy(out)
+        gone = Moments(X[picked], y[picked], torch.from_numpy(held[out]), total.origin)
+        return total.less(gone).design(0, intercept)
+    kept = np.flatnonzero(train)
+    w = None if (train[kept] == 1).all() else torch.from_numpy(train[kept])
+    rows = X[torch.from_numpy(kept)] if isinstance(X, Tensor) else X[kept]
+    return designs_of(rows, y[torch.from_numpy(kept)], w, intercept, many, False)[0]
+
+
+def _errors(X: Any, y: Tensor, out: Any, held: F64, coefs: F64, design: Design) -> F64:
+    """Weighted mean squared errors of the held-out rows, ``(alphas,)``."""
+    if isinstance(X, Tensor):
+        rows = X[torch.from_numpy(out)].double() - torch.from_numpy(design.mean_x)
+        predicted = (rows @ torch.from_numpy(coefs)).numpy()
+    else:
+        predicted = X[out] @ coefs - design.mean_x @ coefs
+    wrong = y.double().numpy()[out] - design.mean_y - predicted
+    return (held @ wrong**2) / held.sum()
+
+
+__all__ = ["PathChoice", "choose_penalty"]

@@ -1,0 +1,1 @@
+"""Clusters, mixtures, factors and Boltzmann machines."""

@@ -1,0 +1,178 @@
+r"""One step of persistent contrastive divergence for two layers of bits, compiled.
+
+With :math:`E = e^{-|a|}` of a logit a, :math:`\sigma(a)` is 1 or E over 1 + E, a bit is one where
+:math:`u(1 + E)` is below 1 or E, and :math:`\sum_j\log(1 + e^{a_j})` is the sum of the positive
+logits plus the log of a product: one exponential per logit serves all three.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from groundstate.learn.solvers.latent.mixture_numba import exp_in_place
+
+_TERMS = 512  # factors of at most 2 whose product is still finite
+
+
+def _jit(function: Any) -> Any:
+    return njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})(function)
+
+
+@_jit
+def _up(x: Any, W: Any, c: Any, a: Any) -> None:
+    """Logits of z given x, ``(n, l)``; a zero of x costs nothing."""
+    n, d = x.shape
+    l = c.size
+    for i in range(n):
+        for j in range(l):
+            a[i, j] = c[j]
+        for k in range(d):
+            xi = x[i, k]
+            if xi != 0:
+                for j in range(l):
+                    a[i, j] += xi * W[k, j]
+
+
+@_jit
+def _down(z: Any, W: Any, b: Any, a: Any) -> None:
+    """Logits of x given z, ``(n, d)``."""
+    n, l = z.shape
+    for i in range(n):
+        for k in range(b.size):
+            s = 0.0
+            for j in range(l):
+                s += z[i, j] * W[k, j]
+            a[i, k] = b[k] + s
+
+
+@_jit
+def _exponentials(a: Any, E: Any, buffer: Any) -> None:
+    """E ← exp(−|a|)."""
+    for i in range(a.size):
+        E[i] = -abs(a[i])
+    exp_in_place(E, buffer[: a.size].view(np.int64), buffer[: a.size])
+
+
+@_jit
+def _throw(a: Any, E: Any, u: Any, bits: Any) -> None:
+    """bits ← u < σ(a), from E = exp(−|a|); all ``(n, m)``."""
+    n, m = bits.shape
+    for i in range(n):
+        for j in range(m):
+            e = E[i * m + j]
+            top = 1.0 if a[i, j] >= 0 else e
+            bits[i, j] = 1.0 if u[i, j] * (1.0 + e) < top else 0.0
+
+
+@_jit
+def _means(a: Any, E: Any, share: Any, s: Any) -> float:
+    """s ← share σ(a), and the weighted sum of log(1 + exp a)."""
+    n, l = a.shape
+    total = 0.0
+    for i in range(n):
+        soft = 0.0
+        for start in range(0, l, _TERMS):
+            product, positive = 1.0, 0.0
+            for j in range(start, min(start + _TERMS, l)):
+                e, logit = E[i * l + j], a[i, j]
+                product *= 1.0 + e
+                positive += max(logit, 0.0)
+                s[i, j] = share[i] * (1.0 if logit >= 0 else e) / (1.0 + e)
+            soft += positive + np.log(product)
+        total += share[i] * soft
+    return total
+
+
+@_jit
+def _raise(x: Any, s: Any, sign: float, grad: Any) -> None:
+    """grad += sign xᵀ s, ``(d, l)``."""
+    n, d = x.shape
+    for k in range(d):
+        for i in range(n):
+            xi = sign * x[i, k]
+            if xi != 0:
+                for j in range(s.shape[1]):
+                    grad[k, j] += xi * s[i, j]
+
+
+@_jit
+def _sweep(u: Any, W: Any, b: Any, c: Any, z: Any, v: Any) -> None:
+    """One sweep of Gibbs sampling, hidden then visible bits, with uniforms u ``(n, l + d)``."""
+    (n, l), d = z.shape, v.shape[1]
+    a, back = np.empty((n, l)), np.empty((n, d))
+    E, buffer = np.empty(n * max(l, d)), np.empty(n * max(l, d))
+    _up(v, W, c, a)
+    _exponentials(a.reshape(n * l), E[: n * l], buffer)
+    _throw(a, E, u[:, :l], z)
+    _down(z, W, b, back)
+    _exponentials(back.reshape(n * d), E[: n * d], buffer)
+    _throw(back, E, u[:, l:], v)
+
+
+@_jit
+def _learn(
+    x: Any, weight: Any, total: float, v: Any, W: Any, b: Any, c: Any,
+    dW: Any, db: Any, dc: Any, rate: float,
+) -> float:  # fmt: skip
+    """Gradients of the difference of free energies between rows x and chains v, and one step
+    along them; the difference. ``weight`` of length zero stands for ones."""
+    m, n = len(x), len(v)
+    d, l = W.shape
+    here, there = np.empty(m), np.full(n, 1.0 / n)
+    for i in range(m):
+        here[i] = (weight[i] if weight.size else 1.0) / total
+    most = max(m, n) * l
+    E, buffer, a = np.empty(most), np.empty(most), np.empty((max(m, n), l))
+    s = np.empty((max(m, n), l))
+    dW[:] = 0
+    db[:] = 0
+    dc[:] = 0
+    value = 0.0
+    for side in range(2):
+        rows, share, sign = (x, here, -1.0) if side == 0 else (v, there, 1.0)
+        size = len(rows)
+        _up(rows, W, c, a[:size])
+        _exponentials(a[:size].reshape(size * l), E[: size * l], buffer)
+        value += sign * _means(a[:size], E, share, s[:size])
+        _raise(rows, s[:size], sign, dW)
+        for i in range(size):
+            for j in range(l):
+                dc[j] += sign * s[i, j]
+            for k in range(d):
+                db[k] += sign * share[i] * rows[i, k]
+    for k in range(d):
+        value += b[k] * db[k]
+        b[k] -= rate * db[k]
+        for j in range(l):
+            W[k, j] -= rate * dW[k, j]
+    for j in range(l):
+        c[j] -= rate * dc[j]
+    return value
+
+
+@_jit
+def pcd_steps(
+    x: Any, weight: Any, ends: Any, totals: Any, u: Any, z: Any, v: Any,
+    W: Any, b: Any, c: Any, dW: Any, db: Any, dc: Any, rate: float,
+) -> Any:  # fmt: skip
+    """Learning steps on batches of x that end at ``ends``, with uniforms u ``(T, k, n, l + d)``.
+
+    The chains z, v and θ = W, b, c change in place, dW, db, dc hold the last gradients. Returns the
+    difference of free energies of every step, ``(T,)``.
+    """
+    values = np.empty(len(ends))
+    lo = 0
+    for t in range(len(ends)):
+        for s in range(u.shape[1]):
+            _sweep(u[t, s], W, b, c, z, v)
+        hi = ends[t]
+        w = weight[lo:hi] if weight.size else weight[:0]
+        values[t] = _learn(x[lo:hi], w, totals[t], v, W, b, c, dW, db, dc, rate)
+        lo = hi
+    return values
+
+
+__all__ = ["pcd_steps"]

@@ -1,0 +1,1 @@
+"""Lloyd's algorithm with bounds, and its starts."""

@@ -1,0 +1,304 @@
+r"""The halves of EM for Gaussian components, in coordinates that keep the digits.
+
+In :math:`y = A(x - o)`, whitened by the covariance of all rows, a component is
+:math:`\theta_z^\top\varphi(y)` with
+
+.. math:: \theta_z = \bigl(-\tfrac12P_z,\ P_zm_z,\ \log\pi_z + \log|U_z| - \tfrac d2\log2\pi
+          - \tfrac12m_z^\top P_zm_z\bigr),\quad P_z = A^{-\top}U_zU_z^\top A^{-1},\ m_z = A(\mu_z - o).
+
+Rounding costs about :math:`\epsilon\max_i\|y_i\|^2\|P_z\|` of a log density. Components for which that
+is too much are measured from the differences :math:`x - \mu_z` themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import nullcontext
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from torch import Tensor
+from torch.distributions import Categorical
+
+from groundstate.compute.device import threads
+from groundstate.compute.reduce import current
+from groundstate.compute.tiles import one_blas_thread, over_slices, tile_rows
+from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
+from groundstate.learn.base import Batch, Problem
+from groundstate.learn.solvers.em.steps import MStep
+from groundstate.learn.solvers.latent.kmeans.lloyd_numba import moments as kernel_moments
+from groundstate.learn.solvers.latent.mixture_numba import (
+    DIAGONAL,
+    FULL,
+    LINEAR,
+    em_pass,
+    reach,
+    scatter,
+)
+
+F64 = NDArray[np.float64]
+DIGITS = 1e-8  # largest error of a log density that the fast path may make
+MAX_FEATURES = 2**13  # beyond this a tile of features leaves the cache
+KINDS = {"full": FULL, "tied": LINEAR, "diag": DIAGONAL, "spherical": DIAGONAL}
+EPS = float(np.finfo(np.float64).eps)
+TINY = 10 * EPS
+ROWS = 2**14
+SMALL = 2**20  # differences below which waiting for threads costs more than it gains
+
+
+class GaussianM(MStep):
+    """E-step and statistics of a pass, then weights, means and covariances."""
+
+    def __init__(self, problem: Problem, latent: str) -> None:
+        super().__init__(problem, latent)
+        energy = problem.energy
+        assert isinstance(energy, GaussianMixtureEnergy)
+        self.mixture = energy
+        self.kind = KINDS[energy.covariance_type]
+        d = energy.mu.shape[1]
+        features = d * (d + 1) // 2 if self.kind == FULL else d
+        self.able = energy.mu.device.type == "cpu" and features <= MAX_FEATURES
+        self.fast = False
+        if self.able:
+            if self.kind == FULL:  # φ holds the entries of a symmetric matrix once
+                self.pairs, self.mirror, self.halves = _pairs(d)
+            self._whiten()
+
+    # --- coordinates ---------------------------------------------------------------------
+
+    def _whiten(self) -> None:
+        """Mean, covariance and whitening of all rows, and how far the farthest row is."""
+        d, reg = self.mixture.mu.shape[1], self.mixture.reg_covar
+        total, first = 0.0, np.zeros(d)
+        for x, w in self._rows():
+            for mass, sums, _ in self._sliced(kernel_moments, x, w, np.zeros(d)):
+                total, first = total + mass, first + sums
+        if current().world > 1:
+            pair = current().sum_dict({"w": torch.tensor(total), "x": torch.from_numpy(first)})
+            total, first = float(pair["w"]), pair["x"].numpy()
+        self.origin = at = first / total
+        moments = np.zeros((d, d))
+        for x, w in self._rows():
+            moments += sum(self._sliced(scatter, x, w, at))
+        if current().world > 1:
+            moments = current().sum(torch.from_numpy(moments)).numpy()
+        self.scatter = moments
+        cov = moments / total
+        if self.kind == DIAGONAL:
+            values, vectors = np.diagonal(cov), np.eye(d)
+        else:
+            with (
+                one_blas_thread()
+            ):  # small factorisations wait for threads longer than they compute
+                values, vectors = np.linalg.eigh(cov)
+        floor = max(reg, 1e-12 * float(values.max()), 1e-300)
+        scale = np.sqrt(np.maximum(values, floor))
+        self.turn = np.ascontiguousarray((vectors / scale).T)
+        self.back = vectors * scale  # turn⁻¹
+        far = max(max(self._sliced(reach, x, at, self.turn)) for x, _ in self._rows())
+        if current().world > 1:
+            far = float(current().max(torch.tensor(far, dtype=torch.float64)))
+        self.radius = far
+
+    def _rows(self) -> Iterator[tuple[Any, Any]]:
+        """Rows and weights (of length zero for ones) as arrays, chunk by chunk."""
+        for batch, weight in self.problem.chunks(2**20):
+            yield _array(batch["x"]), np.empty(0) if weight is None else _array(weight.double())
+
+    @staticmethod
+    def _sliced(kernel: Any, x: Any, *arguments: Any) -> Iterator[Any]:
+        return over_slices(lambda lo, hi: kernel(x, *arguments, lo, hi), len(x))
+
+    def _theta(self) -> tuple[F64, F64]:
+        """θ ``(k, F)`` in the coordinates of now, and the matrix that leads to them."""
+        energy = self.mixture
+        k, d = energy.mu.shape
+        mu, U, logits = (_wide(v) for v in (energy.mu, energy.U, energy.logits))
+        mu = mu - self.origin
+        if self.kind == DIAGONAL:
+            U = U.reshape(k, -1)
+            log_det = np.log(np.abs(U)).sum(1) * (d // U.shape[1])
+        else:
+            U = np.triu(U)
+            log_det = np.log(np.abs(np.diagonal(U, axis1=-2, axis2=-1))).sum(-1)
+        logits = logits - logits.max()
+        constant = logits - np.log(np.exp(logits).sum()) + log_det - 0.5 * d * math.log(2 * math.pi)
+        self.constant = constant
+        if self.kind == LINEAR:
+            m = mu @ U
+            self.sizes = np.full(k, np.square(self.back.T @ U).sum())
+            linear = np.concatenate([m, (constant - 0.5 * np.square(m).sum(1))[:, None]], 1)
+            return linear, np.ascontiguousarray(U.T)
+        m = mu @ self.turn.T
+        if self.kind == DIAGONAL:
+            P = np.square(U * np.diagonal(self.back))  # (k, d)
+            self.sizes = P.max(1)
+            quadratic, pull = -0.5 * P, P * m
+        else:
+            V = self.back.T @ U
+            P = V @ V.transpose(0, 2, 1)  # (k, d, d)
+            self.sizes = np.trace(P, axis1=1, axis2=2)
+            pull = (P @ m[:, :, None])[:, :, 0]
+            quadratic = self.halves * P.reshape(k, -1)[:, self.pairs]
+        constant = constant - 0.5 * (pull * m).sum(1)
+        return np.concatenate([quadratic, pull, constant[:, None]], 1), self.turn
+
+    # --- E -------------------------------------------------------------------------------
+
+    def begin(self, T: float) -> None:
+        super().begin(T)
+        self.fast = False
+        if self.able and T == 1:
+            with one_blas_thread():
+                self.theta, self.matrix = self._theta()
+            self.narrow = np.flatnonzero(~(EPS * self.radius * self.sizes <= DIGITS))
+            self.fast = True
+
+    def _narrow_parts(self) -> tuple[Any, F64, F64, F64]:
+        """Which components are narrow, and their means ``(s, d)``, U ``(s, d or 1, d)``, constants."""
+        mu, U = _wide(self.mixture.mu), _wide(self.mixture.U)
+        k, d = mu.shape
+        if self.kind == DIAGONAL:
+            U = np.broadcast_to(np.abs(U).reshape(k, 1, -1), (k, 1, d))
+        else:
+            U = np.broadcast_to(np.triu(U), (k, d, d))
+        at = self.narrow
+        return at, mu[at], np.ascontiguousarray(U[at]), self.constant[at]
+
+    @torch.no_grad()
+    def add(self, batch: Batch, weight: Tensor | None) -> None:
+        if not self.fast:
+            small = self.able and len(batch["x"]) * self.mixture.mu.numel() < SMALL
+            with threads(1) if small else nullcontext():
+                for at in range(0, len(batch["x"]), ROWS):
+                    part = None if weight is None else weight[at : at + ROWS]
+                    super().add({"x": batch["x"][at : at + ROWS]}, part)
+            return
+        x = _array(batch["x"])
+        w = np.empty(0) if weight is None else _array(weight.double())
+        theta, turn, origin = self.theta, self.matrix, self.origin
+        tile = tile_rows(theta.size)
+        S, J, total = np.zeros(theta.T.shape), 0.0, 0.0
+        parts = self._narrow_parts()
+        first, second = np.zeros(parts[1].shape), np.zeros(parts[2].shape)
+        for sums, one, two, value, mass in self._sliced(
+            em_pass, x, w, origin, turn, theta, self.kind, *parts, tile
+        ):
+            S += sums
+            first, second = first + one, second + two
+            J, total = J - value, total + mass
+        self._sum("S", torch.from_numpy(S))
+        if len(self.narrow):
+            self._sum("x", torch.from_numpy(first))
+            self._sum("xx", torch.from_numpy(second))
+        self._sum("J", torch.tensor([J, total], dtype=torch.float64))
+
+    def _sum(self, name: str, value: Tensor) -> None:
+        self.sums[name] = self.sums[name] + value if name in self.sums else value
+
+    def collect(self, batch: Batch, weight: Tensor | None) -> Tensor:
+        """Statistics about the means of now, which cannot cancel."""
+        law, F = self.complete.law(batch, self.T)
+        k, d = self.mixture.mu.shape
+        assert isinstance(law, Tensor | Categorical)
+        r = law.probs if isinstance(law, Categorical) else torch.nn.functional.one_hot(law, k)
+        r = r.double() if weight is None else r.double() * weight.double()[:, None]
+        x, mu = batch["x"].double(), self.mixture.mu.detach().double()
+        self._sum("n", r.sum(0))
+        kind = self.mixture.covariance_type
+        first, second = x.new_zeros(k, d), []
+        for z in range(k):
+            diff = x - mu[z]
+            scaled = diff * r[:, z : z + 1]
+            first[z] = scaled.sum(0)
+            second.append(scaled.T @ diff if kind in ("full", "tied") else (scaled * diff).sum(0))
+        self._sum("x", first)
+        self._sum("xx", torch.stack(second).sum(0) if kind == "tied" else torch.stack(second))
+        return F
+
+    # --- M -------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def finish(self) -> None:
+        with threads(1) if self.able else nullcontext():
+            n, mean, cov = self._fast_moments() if self.fast else self._moments()
+            self.mixture.from_moments(n, mean, cov)
+
+    def _moments(self) -> tuple[Tensor, Tensor, Tensor]:
+        sums, energy = self.sums, self.mixture
+        n = sums["n"] + TINY
+        step = sums["x"] / n[:, None]
+        mean = energy.mu.detach().double() + step
+        if energy.covariance_type == "full":
+            cov = sums["xx"] / n[:, None, None] - step[:, :, None] * step[:, None]
+        elif energy.covariance_type == "tied":
+            cov = (sums["xx"] - (n[:, None] * step).T @ step) / n.sum()
+        else:
+            cov = (sums["xx"] / n[:, None] - step.square()).clamp_min(0)
+        return sums["n"], mean, cov.mean(1) if energy.covariance_type == "spherical" else cov
+
+    def _fast_moments(self) -> tuple[Tensor, Tensor, Tensor]:
+        S = self.sums["S"].numpy()
+        k, d = self.mixture.mu.shape
+        n = S[-1] + TINY
+        first = S[-1 - d : -1].T / n[:, None]  # (k, d), in the coordinates of y
+        if self.kind == LINEAR and len(self.narrow):
+            mean, second, step = self._narrow_moments(n)
+            cov = (second.sum(0) - (n[:, None] * step).T @ step) / n.sum()
+            mean = mean - self.origin
+        elif self.kind == LINEAR:
+            U = np.triu(_wide(self.mixture.U))
+            mean = solve_triangular(U, first.T, trans=1).T
+            cov = (self.scatter - (n[:, None] * mean).T @ mean) / n.sum()
+        elif self.kind == DIAGONAL:
+            scale = np.diagonal(self.back)
+            mean = first * scale
+            cov = np.maximum(S[:d].T / n[:, None] - np.square(first), 0) * np.square(scale)
+            cov = cov.mean(1) if self.mixture.covariance_type == "spherical" else cov
+        else:
+            mean = first @ self.back.T
+            second = np.empty((k, d * d))
+            second[:, self.pairs] = second[:, self.mirror] = S[: len(self.pairs)].T / n[:, None]
+            cov = second.reshape(k, d, d) - first[:, :, None] * first[:, None]
+            cov = self.back @ cov @ self.back.T
+            cov = 0.5 * (cov + cov.transpose(0, 2, 1))
+        mean = mean + self.origin
+        if len(self.narrow) and self.kind != LINEAR:
+            at = self.narrow
+            mean[at], second, step = self._narrow_moments(n[at])
+            scaled = second / n[at, None, None]
+            if self.kind == FULL:
+                cov[at] = scaled - step[:, :, None] * step[:, None]
+            else:
+                variance = np.maximum(scaled[:, 0] - np.square(step), 0)
+                cov[at] = variance.mean(1) if cov.ndim == 1 else variance
+        count, centre, spread = map(torch.from_numpy, (S[-1], mean, cov))
+        return count, centre, spread
+
+    def _narrow_moments(self, n: F64) -> tuple[F64, F64, F64]:
+        """Means, sums of products about the means of before, and how far the means moved."""
+        step = self.sums["x"].numpy() / n[:, None]
+        return _wide(self.mixture.mu)[self.narrow] + step, self.sums["xx"].numpy(), step
+
+
+@cache
+def _pairs(d: int) -> tuple[Any, Any, F64]:
+    """Places of the entries i ≤ j and of their mirror images, and −½ or −1 for each."""
+    i, j = np.triu_indices(d)
+    return i * d + j, j * d + i, np.where(i == j, -0.5, -1.0)
+
+
+def _wide(values: Tensor) -> F64:
+    return values.detach().numpy().astype(np.float64, copy=False)
+
+
+def _array(values: Tensor) -> Any:
+    return values.detach().contiguous().numpy()
+
+
+__all__ = ["GaussianM"]

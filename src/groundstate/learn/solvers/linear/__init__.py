@@ -1,0 +1,1 @@
+"""Least squares, ridge, evidence and smoothing splines in closed form."""

@@ -1,0 +1,1 @@
+"""Logistic and softmax regression: one fit, folds, paths, sparse weights."""

@@ -1,0 +1,1 @@
+"""How the networks behind estimators learn."""

@@ -1,0 +1,341 @@
+r"""How a network behind an estimator learns: rows in canonical order, a held-out part, a rest."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from groundstate.compute.random import Key
+from groundstate.compute.reduce import current
+from groundstate.compute.thread_policy import for_steps
+from groundstate.compute.weight_line.line import WeightLine
+from groundstate.energy.base import Energy
+from groundstate.errors import DataError, NotConverged
+from groundstate.learn.base import Batch, History, Problem
+from groundstate.learn.callbacks import Callback, Run
+from groundstate.learn.penalties.norms import penalised
+from groundstate.learn.solvers.lbfgs import LBFGS
+from groundstate.learn.solvers.networks.descent import Descent
+from groundstate.learn.solvers.networks.mixture_density import merged
+from groundstate.learn.train.stochastic import Stochastic
+from groundstate.registry import solvers
+
+Score = Callable[[Energy, Batch, Tensor | None], float]
+Rates = Literal["constant", "invscaling", "adaptive"]
+
+
+class Rest(Callback):
+    r"""Stop when the epoch's objective, or the score of held-out rows, no longer improves by ``tol``.
+
+    More than ``patience`` epochs without an improvement end the run; with ``rates="adaptive"`` they
+    divide the rate by five until it is :math:`10^{-6}`. ``"invscaling"`` sets
+    :math:`\eta_t = \eta_0/(t+1)^p` after every epoch, t counting rows. The parameters with the best
+    score come back at the end.
+
+    Parameters
+    ----------
+    tol, patience : as above; ``patience=inf`` runs all epochs
+    score : of held-out rows, high is good; None watches the objective
+    held_out, weight : those rows
+    descent : the optimiser whose rate moves
+    rates, power : how it moves
+    rows : weight of the rows of an epoch
+    seen : rows seen by earlier runs
+    """
+
+    def __init__(
+        self,
+        tol: float,
+        patience: float,
+        score: Score | None = None,
+        held_out: Batch | None = None,
+        weight: Tensor | None = None,
+        *,
+        descent: Descent | None = None,
+        rates: Rates = "constant",
+        power: float = 0.5,
+        rows: float = 1.0,
+        seen: float = 0.0,
+    ) -> None:
+        self.tol, self.patience = tol, patience
+        self.score, self.held_out, self.weight = score, held_out, weight
+        self.descent, self.rates, self.power = descent, rates, power
+        self.rows, self.seen = rows, seen
+
+    def on_begin(self, run: Run) -> None:
+        self.best, self.stale = math.inf, 0
+        self.first = 0.0 if self.descent is None else self.descent.rate
+        self.kept: dict[str, Tensor] | None = None
+
+    def reported(self, run: Run) -> float:
+        """The loss of the epoch."""
+        return run.objective
+
+    def on_epoch(self, run: Run) -> bool:
+        extra = run.history.extra
+        loss = self.reported(run)
+        extra.setdefault("loss", []).append(loss)
+        value = loss if self.score is None else -self._score(run)
+        if self.score is not None:
+            extra.setdefault("validation", []).append(-value)
+        self.stale = self.stale + 1 if not value <= self.best - self.tol else 0
+        if value < self.best:
+            self.best = value
+            if self.score is not None:
+                self.kept = {k: v.clone() for k, v in run.energy.state_dict().items()}
+        self.seen += self.rows
+        if self.rates == "invscaling" and self.descent is not None:
+            self.descent.move(self.first / (self.seen + 1) ** self.power)
+        return self.stale > self.patience and self._stops(run)
+
+    def _score(self, run: Run) -> float:
+        assert self.score is not None and self.held_out is not None
+        was = run.energy.training
+        run.energy.eval()
+        with torch.no_grad():
+            value = self.score(run.energy, self.held_out, self.weight)
+        run.energy.train(was)
+        return value if math.isfinite(value) else -math.inf
+
+    def _stops(self, run: Run) -> bool:
+        rate = None if self.descent is None else self.descent.rate
+        if self.rates == "adaptive" and rate is not None and rate > 1e-6:
+            assert self.descent is not None
+            self.descent.move(rate / 5)
+            self.stale = 0
+            return False
+        what = "objective" if self.score is None else "score of the held-out rows"
+        run.history.stop = f"the {what} did not improve by tol={self.tol} in {self.patience} epochs"
+        run.history.converged = True
+        return True
+
+    def on_end(self, run: Run) -> None:
+        if self.kept is not None:
+            run.energy.load_state_dict(self.kept)
+
+    def state(self) -> dict[str, Any]:
+        rate = None if self.descent is None else self.descent.rate
+        kept = None if self.kept is None else dict(self.kept)
+        return {"rest": [self.best, self.stale, self.first, self.seen, rate], "kept": kept}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.best, self.stale, self.first, self.seen, rate = state["rest"]
+        if self.descent is not None:
+            self.descent.rate = rate
+        self.kept = state["kept"]
+
+
+class MeanRest(Rest):
+    r"""`Rest` for K targets: the loss of an epoch is the mean over targets plus the penalty.
+
+    The steps descend the sum over targets, :math:`J = \sum_k L_k + \Omega`; scikit-learn reports and
+    watches :math:`\tfrac1K\sum_k L_k + \Omega = (J - \Omega)/K + \Omega`, each step at the weights
+    before it.
+
+    Parameters
+    ----------
+    targets : K
+    size : rows of a step, None for all
+    """
+
+    def __init__(self, *args: Any, targets: int, size: float | None, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.targets, self.size = targets, size
+
+    def on_begin(self, run: Run) -> None:
+        super().on_begin(run)
+        penalty = run.problem.penalty
+        self.strength = float(getattr(penalty, "strength", 0.0)) / self.rows
+        self.weights = [getattr(o, leaf) for _, o, leaf in penalised(run.energy)]
+        self.pulls = [self._pull()]
+
+    @torch.no_grad()
+    def _pull(self) -> Tensor:
+        squares = torch.stack(torch._foreach_norm(self.weights)).square()
+        return 0.5 * self.strength * squares.sum()
+
+    def on_step(self, run: Run) -> None:
+        self.pulls.append(self._pull())
+
+    def reported(self, run: Run) -> float:
+        before = torch.stack(self.pulls[:-1]).double().cpu()
+        self.pulls = self.pulls[-1:]
+        parts = torch.full_like(before, self.size or self.rows)
+        parts[-1] = self.rows - float(parts[:-1].sum())  # the last step takes what is left
+        pull = float(before @ parts) / self.rows
+        return (run.objective - pull) / self.targets + pull
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "pulls": list(self.pulls)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        super().load(state)
+        self.pulls = [p.to(self.weights[0]) for p in state["pulls"]]
+
+
+@solvers.register(
+    formula=r"\theta \leftarrow \theta - \eta\,\mathrm{opt}(\nabla J_{\text{batch}}),\quad "
+    r"\text{until } J \text{ or a held-out score rests}",
+    make=lambda energy: NetworkTraining(Stochastic(lr=2e-2, max_epochs=60, tol=None)),
+)
+@dataclass(frozen=True)
+class NetworkTraining:
+    r"""Lower :math:`J(\theta)` as ``Stochastic`` or ``LBFGS`` do, from rows in canonical order.
+
+    Mini-batches and the held-out part are cuts of the weight line. Where a step takes all rows,
+    equal ones are merged and sums run in the order of their hash: weights are repetitions and order
+    does not matter, to the last bit.
+
+    Parameters
+    ----------
+    solver : what makes the steps
+    tol, patience, rates, power : see ``Rest``; used with a stochastic solver
+    held_out : share of the rows that decides when to stop; 0: the objective decides
+    stratify : whether the held-out part has the same shares of the labels y
+    score : of the held-out rows
+    shuffle : False keeps the mini-batches of the first epoch for all
+    seen : rows that earlier runs have seen
+    warns : whether to warn when all epochs have passed before the rest
+    targets : K > 1 reports and watches the mean over K targets, see ``MeanRest``
+    offset : of rows and weights, what is added to the reported losses: the constant between two
+        conventions of one loss
+    """
+
+    solver: Stochastic | LBFGS = field(default_factory=lambda: Stochastic(tol=None))
+    tol: float = 1e-4
+    patience: float = 10
+    held_out: float = 0.0
+    stratify: bool = False
+    score: Score | None = None
+    rates: Rates = "constant"
+    power: float = 0.5
+    shuffle: bool = True
+    seen: float = 0.0
+    warns: bool = True
+    targets: int = 1
+    offset: Callable[[Batch, Tensor | None], float] | None = None
+
+    def reason_against(self, problem: Problem) -> str | None:
+        if not problem.is_resident:
+            return "it needs resident rows"
+        return self.solver.reason_against(problem)
+
+    def run(self, problem: Problem) -> History:
+        alone = current().world == 1
+        data, weight = problem.resident, problem.sample_weight
+        watched: tuple[Batch, Tensor] | None = None
+        if self.held_out > 0 and isinstance(self.solver, Stochastic) and alone:
+            data, weight, watched = _cut(data, weight, self.held_out, problem.key, self.stratify)
+        total = float(len(next(iter(data.values()))) if weight is None else weight.sum())
+        size = getattr(self.solver, "batch_size", None)
+        if alone and (size is None or size >= total):
+            data, summed = merged(data, weight)
+            weight = None if bool((summed == 1).all()) else summed
+        inner = replace(problem, data=data, sample_weight=weight)
+        if not isinstance(self.solver, Stochastic):
+            size = sum(p.numel() for p in inner.energy.parameters())
+            with for_steps(size * total, inner.energy.placement()[0]):
+                history = self.solver.run(inner)
+            history.extra["loss"] = list(history.objective)
+            return self._relabelled(history, data, weight)
+        if alone and not self.shuffle and size is not None and size < total:
+            inner = replace(inner, data=_fixed(data, weight, size, problem.key), sample_weight=None)
+        optimizer: Any = self.solver.optimizer
+        given: dict[str, Any] = {
+            "descent": optimizer if isinstance(optimizer, Descent) else None,
+            "rates": self.rates,
+            "power": self.power,
+            "rows": total,
+            "seen": self.seen,
+        }
+        how = self.tol, self.patience, self.score if watched is not None else None
+        if self.targets > 1:
+            part = None if size is None or size >= total else float(size)
+            rest: Rest = MeanRest(
+                *how, *(watched or (None, None)), targets=self.targets, size=part, **given
+            )
+        else:
+            rest = Rest(*how, *(watched or (None, None)), **given)
+        inner = replace(inner, callbacks=(rest, *problem.callbacks))
+        history = self.solver.run(inner)
+        epochs = self.solver.max_epochs
+        if self.warns and epochs > 1 and history.stop == "max_epochs" and self.patience < math.inf:
+            warnings.warn(
+                f"training stopped at max_iter={epochs} epochs before the objective rested; raise "
+                "max_iter, or set n_iter_no_change=inf to ask for exactly that many",
+                NotConverged,
+                stacklevel=2,
+            )
+        history.extra["seen"] = [rest.seen]
+        return self._relabelled(history, data, weight)
+
+    def _relabelled(self, history: History, data: Batch, weight: Tensor | None) -> History:
+        history.solver = "NetworkTraining"
+        if self.offset is not None:
+            extra = self.offset(data, weight)
+            history.extra["loss"] = [value + extra for value in history.extra.get("loss", ())]
+        return history
+
+
+def _columns(data: Batch) -> list[Tensor]:
+    return [v.reshape(len(v), -1) for v in data.values()]
+
+
+def held_out_parts(
+    data: Batch, weight: Tensor | None, share: float, key: Key, stratify: bool
+) -> NDArray[np.float64]:
+    """Weights of the rows to learn from and to watch; equal rows are on one side.  # (2, N)"""
+    given = None if weight is None else weight.detach().double().cpu().numpy()
+    line = WeightLine.of(*_columns(data), weights=given)
+    labels = data["y"].cpu().numpy() if stratify and not data["y"].is_floating_point() else None
+    parts = line.cut(key.fold("validation"), share, stratify=labels)
+    rows, watched = (parts > 0).sum(1)
+    if rows == 0 or watched < 2:
+        raise DataError(
+            f"the held-out part is too small: validation_fraction={share} of {line.n_distinct} "
+            f"different rows leaves {watched}; give more rows, a larger fraction, or "
+            "early_stopping=False"
+        )
+    return parts
+
+
+def _cut(
+    data: Batch, weight: Tensor | None, share: float, key: Key, stratify: bool
+) -> tuple[Batch, Tensor | None, tuple[Batch, Tensor]]:
+    """Rows to learn from with their weights, and rows to watch; equal rows are on one side."""
+    parts = held_out_parts(data, weight, share, key, stratify)
+    sides: list[tuple[Batch, Tensor]] = []
+    first = next(iter(data.values()))
+    dtype = first.dtype if first.is_floating_point() else torch.get_default_dtype()
+    for part in parts:
+        own = torch.from_numpy(part)
+        index = own.nonzero().squeeze(1).to(first.device)
+        rows = {name: v.index_select(0, index) for name, v in data.items()}
+        sides.append((rows, own[own > 0].to(first.device, dtype)))
+    (kept, w), watched = sides
+    return kept, None if bool((w == 1).all()) else w, watched
+
+
+def _fixed(data: Batch, weight: Tensor | None, size: int, key: Key) -> list[dict[str, Tensor]]:
+    """The mini-batches of one epoch, the same for all."""
+    first = next(iter(data.values()))
+    given = None if weight is None else weight.detach().double().cpu().numpy()
+    line = WeightLine.of(*_columns(data), weights=given)
+    out = []
+    for rows, own in line.batches(key.fold("epoch", 0), size, first.device):
+        batch = {name: v.index_select(0, rows) for name, v in data.items()}
+        if own is not None:
+            batch["weight"] = own.to(first.dtype)
+        out.append(batch)
+    return out
+
+
+__all__ = ["MeanRest", "NetworkTraining", "Rest", "Score", "held_out_parts"]

@@ -1,0 +1,1 @@
+"""Sequential minimal optimisation of the dual with kernels."""

@@ -1,0 +1,165 @@
+r"""Cuts for the commonest trees: two sums per side, one byte per code, columns of numbers.
+
+With weights w and values v (targets, or 1 for the second of two classes) the score of a side is
+:math:`(\sum w v)^2 / \sum w`. That is the squared error of `tree_kernels`; the gini score of two
+classes is twice it, up to terms that no cut changes. Only codes that occur in a node are visited.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.cpython.unsafe.numbers import trailing_zeros as _zeros
+from numba.extending import intrinsic
+
+from groundstate.learn.solvers.trees.compile_numba import inner, vector
+
+BINS, MISSING, DENSE = 256, 255, 512  # rows from which walking over all codes is cheaper
+NONE, TIE = -1e300, 1e-11
+_U = np.uint64
+_trailing: Any = _zeros
+_intrinsic: Any = intrinsic  # it adds the typing context by itself
+
+
+@_intrinsic
+def _add_pair(typingctx: Any, hist: Any, at: Any, pairs: Any, k: Any) -> Any:
+    """Add the two numbers ``pairs[k]`` to ``hist[at:at + 2]`` at once."""
+    signature = types.void(hist, types.int64, pairs, types.int64)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        i64, two = ir.IntType(64), ir.VectorType(ir.DoubleType(), 2)
+        bins = context.make_array(signature.args[0])(context, builder, args[0]).data
+        rows = context.make_array(signature.args[2])(context, builder, args[2]).data
+
+        def place(base: Any, index: Any) -> Any:
+            return builder.bitcast(builder.gep(base, [index]), two.as_pointer())
+
+        pair = builder.load(place(rows, builder.shl(args[3], ir.Constant(i64, 1))), align=8)
+        to = place(bins, args[1])
+        builder.store(builder.fadd(builder.load(to, align=8), pair), to, align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@inner
+def room(most: int) -> Any:
+    """Sums and marks of codes, left empty after every column; codes, running sums and gains."""
+    return (
+        np.zeros(BINS * 2), np.zeros(4, np.uint64), np.empty(most, np.int64), np.empty(most),
+        np.empty(most), np.empty(most),
+    )  # fmt: skip
+
+
+@vector
+def _gains(
+    w_sum: Any, b_sum: Any, start: int, stop: int, w_gap: float, b_gap: float, w_all: float,
+    b_all: float, gains: Any,
+) -> None:  # fmt: skip
+    for k in range(_U(start), _U(stop)):
+        wl, bl = w_sum[k] + w_gap, b_sum[k] + b_gap
+        wr, br = w_all - wl, b_all - bl
+        gains[k] = (bl * bl * wr + br * br * wl) / (wl * wr)
+
+
+@vector
+def _largest(gains: Any, start: int, stop: int) -> float:
+    a, b = NONE, NONE
+    k, end = _U(start), _U(stop)
+    while k + _U(2) <= end:
+        a, b = max(a, gains[k]), max(b, gains[k + _U(1)])
+        k += _U(2)
+    return max(max(a, b), gains[k] if k < end else NONE)
+
+
+@inner
+def _sums(codes: Any, n_bins: int, rows: Any, lo: int, hi: int, pairs: Any, space: Any) -> Any:
+    """Running sums behind the codes of a node that occur; how many, and the sums of NaN."""
+    hist, seen, present, w_sum, b_sum, _ = space
+    first: Any = _U(lo)
+    m: Any = _U(0)
+    c: Any
+    w, b = 0.0, 0.0
+    if hi - lo >= DENSE:
+        for i in range(_U(hi - lo)):
+            _add_pair(hist, np.int64(codes[rows[first + i]]) * 2, pairs, np.int64(i))
+        for c in range(_U(n_bins)):
+            here = hist[_U(2) * c]
+            w += here
+            b += hist[_U(2) * c + _U(1)]
+            w_sum[m], b_sum[m], present[m] = w, b, c
+            m += _U(here != 0)
+        w_gap, b_gap = hist[2 * MISSING], hist[2 * MISSING + 1]
+        for k in range(len(hist)):
+            hist[k] = 0.0
+        return np.int64(m), w_gap, b_gap
+    for i in range(_U(hi - lo)):
+        c = _U(codes[rows[first + i]])
+        seen[c >> _U(6)] |= _U(1) << (c & _U(63))
+        _add_pair(hist, np.int64(c) * 2, pairs, np.int64(i))
+    w_gap, b_gap = hist[2 * MISSING], hist[2 * MISSING + 1]
+    hist[2 * MISSING], hist[2 * MISSING + 1] = 0.0, 0.0
+    seen[3] &= ~(_U(1) << _U(63))
+    for part in range(4):
+        left = seen[part]
+        seen[part] = _U(0)
+        while left != _U(0):
+            c = _U(64 * part) + _U(_trailing(left))
+            left &= left - _U(1)
+            w += hist[_U(2) * c]
+            b += hist[_U(2) * c + _U(1)]
+            hist[_U(2) * c], hist[_U(2) * c + _U(1)] = 0.0, 0.0
+            w_sum[m], b_sum[m], present[m] = w, b, c
+            m += _U(1)
+    return np.int64(m), w_gap, b_gap
+
+
+@inner
+def fast_column(
+    codes: Any, j: int, n_bins: int, rows: Any, lo: int, hi: int, pairs: Any, w_all: float,
+    b_all: float, least: float, space: Any, cut: Any,
+) -> bool:  # fmt: skip
+    """Try all cuts of one column; False when it is constant in this node."""
+    m, w_gap, b_gap = _sums(codes, n_bins, rows, lo, hi, pairs, space)
+    return best_of(j, m, w_gap, b_gap, w_all, b_all, least, space, cut)
+
+
+@inner
+def best_of(
+    j: int, m: int, w_gap: float, b_gap: float, w_all: float, b_all: float, least: float,
+    space: Any, cut: Any,
+) -> bool:  # fmt: skip
+    """The best cut behind one of m running sums; False when there is only one value."""
+    _, _, present, w_sum, b_sum, gains = space
+    gap = w_gap > 0
+    if m + gap <= 1:
+        return False
+    least = max(least, 1e-300)
+    for nan_left in range(2 if gap else 1):
+        w_more, b_more = (w_gap, b_gap) if nan_left else (0.0, 0.0)
+        # with NaN on the right, all values may stand together on the left
+        start, stop = 0, m if gap and not nan_left else m - 1
+        while start < stop and w_sum[start] + w_more < least:
+            start += 1
+        while start < stop and w_all - w_sum[stop - 1] - w_more < least:
+            stop -= 1
+        if start >= stop:
+            continue
+        _gains(w_sum, b_sum, start, stop, w_more, b_more, w_all, b_all, gains)
+        best = _largest(gains, start, stop)
+        if best <= cut.number[0] + TIE * abs(cut.number[0]):
+            continue
+        i, near = start, best - TIE * abs(best)
+        while gains[i] < near:
+            i += 1
+        cut.number[0], cut.number[1] = gains[i], np.nan
+        cut.place[0], cut.place[1] = j, present[i]
+        cut.place[2] = present[i + 1] if i + 1 < m else -1
+        cut.place[3] = nan_left
+    return True
+
+
+__all__ = ["best_of", "fast_column", "room"]

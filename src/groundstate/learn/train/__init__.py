@@ -1,0 +1,1 @@
+"""The stochastic engine: batches, steps, optimisers, schedules, stops, checkpoints, shards."""

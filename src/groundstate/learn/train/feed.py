@@ -1,0 +1,269 @@
+"""Mini-batches for the trainer: cuts of the weight line, gathered block by block; streams."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from contextlib import contextmanager
+from itertools import islice
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from groundstate.compute.random import Key
+from groundstate.compute.reduce import current
+from groundstate.compute.weight_line.batches import Batches
+from groundstate.compute.weight_line.hashing import row_hash
+from groundstate.compute.weight_line.line import WeightLine
+from groundstate.infer.base import check_values
+from groundstate.learn.base import Batch, Problem
+from groundstate.learn.train.guard import check_labels
+from groundstate.learn.train.sources import Source
+
+BLOCK = 2**22  # elements gathered at once: big enough to amortise, small enough to stay in memory
+
+Fed = Iterator[tuple[Batch, Tensor | None, float]]
+
+
+class Feed:
+    """Gives the batches of an epoch as ``(batch, weight or None, total weight)``.
+
+    Parameters
+    ----------
+    problem : what is learned from which rows
+    batch_size : rows (units of weight) of a batch; None, or more than there are, takes all
+    replacement : draw rows independently instead of visiting each once per epoch
+    drop_last : leave out the last batch of an epoch when it is smaller
+
+    Attributes
+    ----------
+    steps : batches of an epoch (0 when a stream does not say)
+    total_weight : weight of the whole data, over all shards
+    sharded : whether the rows are spread over several processes
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        batch_size: int | None,
+        *,
+        replacement: bool = False,
+        drop_last: bool = False,
+    ) -> None:
+        self.problem = problem
+        self.batch_size = batch_size
+        self.replacement, self.drop_last = replacement, drop_last
+        reduce = current()
+        self.sharded = reduce.world > 1
+        self.device = problem.energy.placement()[0]
+        self.checked = False
+        if self.sharded and batch_size is not None and batch_size < reduce.world:
+            raise ValueError(
+                f"batch_size={batch_size} is smaller than the {reduce.world} processes that share "
+                f"a batch; use at least {reduce.world}"
+            )
+        self.line: WeightLine | None = None
+        if not problem.is_resident:
+            self.steps = self._stream_steps()
+            self.total_weight = self._stream_weight()
+            return
+        self.total_weight = problem.total_weight
+        whole = batch_size is None or (batch_size >= self.total_weight and not replacement)
+        if whole:
+            self.steps = 1
+            return
+        assert batch_size is not None
+        self.line = self._line()
+        batches = (round(self.total_weight) if replacement else self.total_weight) / batch_size
+        self.steps = max(1, int(batches) if drop_last else math.ceil(batches - 1e-9))
+
+    def _line(self) -> WeightLine:
+        columns = [v.reshape(len(v), -1) for v in self.problem.resident.values()]
+        hashes = row_hash(*columns)
+        weight = self.problem.sample_weight
+        self.first = 0
+        if not self.sharded:
+            return WeightLine(hashes, weight)
+        reduce = current()
+        local = torch.ones(len(hashes)) if weight is None else weight.detach().cpu()
+        counts = reduce.gather(torch.tensor([len(hashes)]))
+        self.first = int(counts[: reduce.rank].sum())
+        everywhere = reduce.gather(torch.from_numpy(hashes.view(np.int64)))
+        weights = reduce.gather(local.double())
+        return WeightLine(everywhere.numpy().view(np.uint64), weights.numpy())
+
+    def _stream_steps(self) -> int:
+        data = self.problem.data
+        if isinstance(data, Source):
+            return data.steps(self.batch_size, self.drop_last)
+        return len(data) if isinstance(data, Sized) else 0
+
+    def _stream_weight(self) -> float:
+        """One pass over a re-iterable stream; only asked for when a penalty needs the scale."""
+        if self.problem.penalty is None:
+            return 1.0
+        total = 0.0
+        for batch, weight in self.problem.chunks(0):
+            rows = len(next(iter(batch.values())))
+            total += rows if weight is None else float(weight.sum())
+        return float(current().sum(torch.tensor(total, dtype=torch.float64)))
+
+    @contextmanager
+    def epoch(self, key: Key, skip: int = 0) -> Iterator[Fed]:
+        """The batches of one epoch from number ``skip`` on; the order depends on ``key`` alone."""
+        if not self.problem.is_resident:
+            yield self._stream_shard(key, skip) if self.sharded else self._stream(key, skip)
+        elif self.line is None:
+            yield self._whole(skip)
+        else:
+            batches = self._batches(key).from_batch(skip)
+            yield self._shard(batches) if self.sharded else self._resident(batches)
+
+    def rows(self, key: Key, start: int, count: int = 1) -> Tensor | None:
+        """Numbers of the rows in batches ``start`` to ``start + count - 1``; None for a stream."""
+        if not self.problem.is_resident:
+            return None
+        if self.line is None:
+            return torch.arange(self.problem.rows)
+        batches = self._batches(key).from_batch(start)
+        return batches.rows[: sum(batches.sizes[:count])]
+
+    def _batches(self, key: Key) -> Batches:
+        assert self.line is not None and self.batch_size is not None
+        device = next(iter(self.problem.resident.values())).device
+        if self.replacement:
+            drawn = self.line.draw(key.fold("drawn"), max(1, round(self.line.total)))
+            batches = Batches.slices(torch.from_numpy(drawn).to(device), self.batch_size)
+        else:
+            batches = self.line.batches(key, self.batch_size, device)
+        return batches.of_full_size(self.batch_size) if self.drop_last else batches
+
+    # --- streams -------------------------------------------------------------------------
+
+    def _pieces(self, key: Key) -> Iterator[tuple[Batch, Tensor | None]]:
+        data = self.problem.data
+        if not isinstance(data, Source):
+            yield from self.problem.chunks(0)
+            return
+        for batch in data.epoch(key, self.batch_size, self.drop_last):
+            yield {k: v for k, v in batch.items() if k != "weight"}, batch.get("weight")
+
+    def _stream(self, key: Key, skip: int) -> Fed:
+        for i, (batch, weight) in enumerate(self._pieces(key)):
+            if i < skip:
+                continue
+            if not self.checked:
+                events = self.problem.rule.events(batch)
+                check_values(self.problem.energy, events)
+                check_labels(self.problem.energy, events)
+            rows = len(next(iter(batch.values())))
+            total = float(rows) if weight is None else float(weight.sum())
+            yield self._here(batch), None if weight is None else self._move(weight), total
+        self.checked = True
+
+    def _stream_shard(self, key: Key, skip: int) -> Fed:
+        """Each process reads its own stream; one that is through gives batches without rows."""
+        reduce = current()
+        dtype = self.problem.energy.placement()[1]
+        pieces = self._pieces(key.fold("rank", reduce.rank))
+        last: Batch | None = None
+        i = 0
+        while True:
+            batch, weight = next(pieces, (None, None))
+            if batch is not None:
+                last = batch
+            elif last is None:
+                raise ValueError(f"the stream of process {reduce.rank} holds no rows")
+            else:
+                batch = {k: v[:0] for k, v in last.items()}
+            if weight is None:
+                weight = torch.ones(len(next(iter(batch.values()))), dtype=dtype)
+            own = weight.sum().double().to(self.device)
+            total = float(reduce.sum(own))
+            if total == 0:
+                return
+            if i >= skip:
+                yield self._here(batch), self._move(weight.to(dtype)), total
+            i += 1
+
+    # --- resident rows -------------------------------------------------------------------
+
+    def _whole(self, skip: int) -> Fed:
+        if skip == 0:
+            weight = self.problem.sample_weight
+            if self.sharded and weight is None:
+                weight = torch.ones(self.problem.rows, dtype=self.problem.energy.placement()[1])
+            batch = self._here(self.problem.resident)
+            yield batch, None if weight is None else self._move(weight), self.total_weight
+
+    def _resident(self, batches: Batches) -> Fed:
+        data = self.problem.resident
+        dtype = self.problem.energy.placement()[1]
+        sizes, rows, weights = batches.sizes, batches.rows, batches.weights
+        totals = [float(size) for size in sizes]
+        if weights is not None:
+            totals = batches.totals()
+            weights = self._move(weights.to(dtype))
+        per_row = sum(v[0].numel() for v in data.values())
+        block = max(1, BLOCK // max(1, per_row * max(sizes, default=1)))  # batches per gather
+        names = tuple(data)
+        at = 0
+        for b in range(0, len(sizes), block):
+            group = sizes[b : b + block]
+            taken = sum(group)
+            index = rows[at : at + taken]
+            columns = [self._move(v.index_select(0, index)).split(group) for v in data.values()]
+            shares = None if weights is None else weights[at : at + taken].split(group)
+            for i, values in enumerate(zip(*columns, strict=True)):
+                batch = dict(zip(names, values, strict=True))
+                yield batch, None if shares is None else shares[i], totals[b + i]
+            at += taken
+
+    def _shard(self, batches: Batches) -> Fed:
+        """This process's part of every batch; gradients are summed over processes afterwards."""
+        data, n = self.problem.resident, self.problem.rows
+        dtype = self.problem.energy.placement()[1]
+        for rows, weights in batches:
+            w = torch.ones(len(rows), dtype=dtype) if weights is None else weights.to(dtype)
+            w = w.to(rows.device)
+            mine = (rows >= self.first) & (rows < self.first + n)
+            index = rows[mine] - self.first
+            batch = self._here({k: v[index] for k, v in data.items()})
+            yield batch, self._move(w[mine]), float(w.sum())
+
+    # --- placement -----------------------------------------------------------------------
+
+    def _here(self, batch: Batch) -> Batch:
+        if all(v.device == self.device for v in batch.values()):
+            return batch
+        return {k: self._move(v) for k, v in batch.items()}
+
+    def _move(self, values: Tensor) -> Tensor:
+        """To the device of θ; from pinned memory the copy does not wait."""
+        if values.device == self.device:
+            return values
+        if self.device.type == "cuda" and values.device.type == "cpu":
+            return values.pin_memory().to(self.device, non_blocking=True)
+        return values.to(self.device)
+
+
+def grouped(batches: Fed, many: int) -> Iterator[Sequence[tuple[Batch, Tensor | None, float]]]:
+    """Batches in groups of ``many``; the last may be smaller."""
+    if many == 1:
+        for batch in batches:
+            yield (batch,)
+        return
+    while group := list(islice(batches, many)):
+        yield group
+
+
+def fits(data: Mapping[str, Tensor], device: torch.device) -> bool:
+    """Whether the rows fit into half of the free memory of a GPU; elsewhere they always stay."""
+    if device.type != "cuda":
+        return True
+    size = sum(v.numel() * v.element_size() for v in data.values() if v.device != device)
+    return size <= torch.cuda.mem_get_info(device)[0] / 2
+
+
+__all__ = ["Fed", "Feed", "fits", "grouped"]

@@ -1,0 +1,1 @@
+"""Many models trained as one tensor program."""

@@ -1,0 +1,126 @@
+"""Batches of a population: each member's cuts of its own weight line, found once where shared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from groundstate.compute.random import Key
+from groundstate.compute.weight_line.batches import Batches, stack_batches
+from groundstate.compute.weight_line.hashing import row_hash
+from groundstate.compute.weight_line.line import WeightLine
+
+Fed = tuple[Tensor | None, Tensor | None, Tensor | None]
+
+
+class PopulationFeed:
+    """Gives the steps of an epoch as ``(rows, weight, mask)``.
+
+    Members with equal weights and equal keys see the same batches, so orders are found for the
+    distinct pairs only. ``rows`` is None (all rows), ``(B,)`` for all members or ``(P, B)``;
+    ``weight`` goes with it, None where every row counts one; ``mask`` ``(P,)`` says who takes part
+    where some members have fewer batches.
+
+    Attributes
+    ----------
+    shared : whether all members see the same rows with the same weights
+    steps : batches of an epoch, of the member with most
+    even : whether all members have the same batches sizes at every step
+    totals : list of float, weight of each member
+    """
+
+    def __init__(
+        self,
+        data: Mapping[str, Tensor],
+        weights: Sequence[Tensor | None],
+        keys: Sequence[Key],
+        batch_size: int | None,
+        dtype: torch.dtype,
+    ) -> None:
+        self.device = next(iter(data.values())).device
+        self.dtype = dtype
+        self.n = next(iter(data.values())).shape[0]
+        rows = [None if w is None else w.detach().double().cpu().numpy() for w in weights]
+        marks = [b"" if r is None else r.tobytes() for r in rows]
+        line_of = {mark: i for i, mark in enumerate(dict.fromkeys(marks))}
+        first = {mark: marks.index(mark) for mark in line_of}
+        pairs = [(line_of[mark], key) for mark, key in zip(marks, keys, strict=True)]
+        self.pairs = list(dict.fromkeys(pairs))
+        where = {pair: i for i, pair in enumerate(self.pairs)}
+        self.order = torch.tensor([where[pair] for pair in pairs], device=self.device)  # (P,)
+        sums = {m: float(self.n) if m == b"" else float(rows[first[m]].sum()) for m in line_of}  # type: ignore[union-attr]
+        self.totals = [sums[mark] for mark in marks]
+        self.size = batch_size
+        whole = batch_size is None or batch_size >= max(self.totals)
+        self.lines: list[WeightLine] | None = None
+        self.live: list[Tensor | None] = []
+        if whole:
+            self.shared, self.steps, self.even = len(line_of) == 1, 1, True
+            stacked = [rows[i] for i in first.values()]
+            self.weight = self._whole(stacked, [line_of[mark] for mark in marks])
+            return
+        self.shared = len(self.pairs) == 1
+        hashes = row_hash(*(v.reshape(len(v), -1) for v in data.values()))
+        self.lines = []
+        for i in first.values():
+            row = rows[i]
+            # rows of no weight are in no batch: without them a fold is a plain permutation
+            held = None if row is None or (row > 0).all() else np.flatnonzero(row)
+            self.live.append(None if held is None else torch.from_numpy(held).to(self.device))
+            part = slice(None) if held is None else held
+            self.lines.append(WeightLine(hashes[part], None if row is None else row[part]))
+        assert batch_size is not None
+        counts = {math.ceil(line.total / batch_size - 1e-9) for line in self.lines}
+        self.steps = max(counts)
+        self.even = len({line.total for line in self.lines}) == 1
+
+    def _whole(self, rows: list[Any], line: list[int]) -> Tensor | None:
+        if all(row is None for row in rows):
+            return None
+        full = [np.ones(self.n) if row is None else row for row in rows]
+        stacked = torch.from_numpy(np.stack(full)).to(self.device, self.dtype)
+        return stacked[0] if len(full) == 1 else stacked[line]
+
+    def epoch(self, epoch: int, skip: int = 0) -> Iterator[Fed]:
+        """The steps of an epoch from number ``skip`` on."""
+        if self.lines is None:
+            if skip == 0:
+                yield None, self.weight, None
+            return
+        cuts = [self._batches(line, key.fold("epoch", epoch)) for line, key in self.pairs]
+        plain = all(c.weights is None and c.sizes == cuts[0].sizes for c in cuts)
+        if plain:
+            yield from self._slices(cuts, skip)
+            return
+        rows, weights = stack_batches(cuts)  # (K, S, B)
+        weights = weights.to(self.dtype)
+        for k in range(skip, len(rows)):
+            sizes = [c.sizes[k] if k < len(c.sizes) else 0 for c in cuts]
+            index, weight = rows[k, :, : max(sizes)], weights[k, :, : max(sizes)]
+            if self.shared:
+                yield index[0], weight[0], None
+                continue
+            mask = (weight.sum(1) > 0)[self.order] if min(sizes) == 0 else None
+            yield index[self.order], weight[self.order], mask
+
+    def _slices(self, cuts: list[Batches], skip: int) -> Iterator[Fed]:
+        stacked = torch.stack([c.rows for c in cuts])  # (S, M)
+        rows = stacked[0] if self.shared else stacked[self.order]  # (M,) or (P, M)
+        at = sum(cuts[0].sizes[:skip])
+        for size in cuts[0].sizes[skip:]:
+            yield rows[..., at : at + size], None, None
+            at += size
+
+    def _batches(self, line: int, key: Key) -> Batches:
+        assert self.lines is not None and self.size is not None
+        cut = self.lines[line].batches(key, self.size, self.device)
+        live = self.live[line]
+        return cut if live is None else Batches(live[cut.rows], cut.weights, cut.sizes)
+
+
+__all__ = ["PopulationFeed"]

@@ -1,0 +1,132 @@
+"""Steps of a population on a CPU where a compiled call does many: member after member."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from groundstate.compute.population.dense import Dense
+from groundstate.compute.population.optimizers import StackedOptimizer
+from groundstate.compute.population.update import BlockUpdate
+from groundstate.compute.thread_policy import lone_products
+from groundstate.learn.train.population.feed import Fed
+from groundstate.learn.train.population.parts import Parts
+
+_SHARE = 2**20  # multiply-adds of a thread's block below which sharing costs more than it saves
+_BLOCK = 2**22  # entries of a block's index
+
+
+class Steps(Parts):
+    """`Parts` with plain float32 layers: no call between two products, no thread between two steps.
+
+    Parameters are those of `Parts`; ``layers`` is from ``dense_steps.table``.
+    """
+
+    def __init__(
+        self,
+        dense: Dense,
+        optimizer: StackedOptimizer,
+        ridge: Any,
+        lasso: Any,
+        names: Collection[str],
+        data: dict[str, Tensor],
+        batch: int,
+        layers: Any,
+    ) -> None:
+        from groundstate.compute.population.dense_steps_numba import CODES
+
+        self.data, self.optimizer, self.dense = data, optimizer, dense
+        population = dense.population
+        self.size, self.layers, self.head = len(population), layers, CODES[dense.head]
+        self.update = BlockUpdate(population, optimizer, ridge, lasso, names)
+        self.blocks_of_theta = self.update.blocks.copy()
+        self.blocks_of_theta[:, 0] = self.blocks_of_theta[:, 1]  # gradients lie as θ does
+        self.pulled = ridge is not None or lasso is not None
+        x, y = data["x"].contiguous().numpy(), data["y"].contiguous()
+        labels, values = y.new_empty(0, dtype=torch.int64), torch.empty(0, 1)
+        if self.head == 0:
+            labels = y
+        else:
+            values = y.to(torch.float32).reshape(len(x), -1)
+        self.rows = x, labels.numpy(), values.numpy()
+        self.macs = 3.0 * sum(w.numel() for w in dense.weights)  # of all members and one row
+        self.steps = max(1, _BLOCK // (batch * self.size))  # of a block
+        self.most = max(1, min(torch.get_num_threads(), self.size))
+        self.map: Callable[..., Iterable[Any]] = map
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Products are of one thread inside the block; the members share the threads."""
+        with lone_products(), ThreadPoolExecutor(self.most) as pool:
+            self.map = pool.map
+            try:
+                yield
+            finally:
+                self.map = map
+
+    def _losses(self, fed: list[Fed], paces: Tensor | None) -> Tensor:
+        from groundstate.compute.population.dense_steps_numba import run_steps
+
+        x, labels, values = self.rows
+        size, update, dense = self.size, self.update, self.dense
+        sizes = [len(x) if rows is None else rows.shape[-1] for rows, _, _ in fed]
+        index = np.arange(len(x))[None] if fed[0][0] is None else _joined([f[0] for f in fed])
+        none = fed[0][1] is None
+        weights = np.empty((1, 0), np.float32) if none else _joined([f[1] for f in fed])
+        active = self.optimizer.active[:, 0]
+        awake = np.stack([(active if m is None else active & m).numpy() for _, _, m in fed])
+        columns = update.columns_of(awake, paces)
+        losses, pulls = (np.zeros((len(fed), size), np.float32) for _ in range(2))
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+
+        def share(members: tuple[int, int]) -> None:
+            run_steps(
+                *members, update.theta, update.mean, update.square, self.layers, x, labels, values,
+                index, weights, ends, self.head, dense.scale, dense.offset, update.rule,
+                self.blocks_of_theta, columns, awake, update.nesterov, losses, pulls,
+            )  # fmt: skip
+
+        many = max(1, min(self.most, int(self.macs * ends[-1] / _SHARE)))
+        cuts = [size * i // many for i in range(many + 1)]
+        spans = list(pairwise(cuts))
+        for _ in map(share, spans) if many == 1 else self.map(share, spans):
+            pass
+        if self.targets > 1:
+            losses /= self.targets
+        return torch.from_numpy(losses + pulls if self.pulled else losses)
+
+
+def _joined(parts: list[Tensor | None]) -> Any:
+    """Rows or weights of all steps side by side.  # (1 or P, M)"""
+    own = torch.cat([part for part in parts if part is not None], -1)
+    return (own[None] if own.ndim == 1 else own).contiguous().numpy()
+
+
+def parts_of(
+    dense: Dense,
+    optimizer: StackedOptimizer,
+    ridge: Any,
+    lasso: Any,
+    names: Collection[str],
+    data: dict[str, Tensor],
+    batch: int,
+) -> Parts:
+    """What does the steps of this population."""
+    given = dense, optimizer, ridge, lasso, names, data, batch
+    if dense.population.flat.dtype == torch.float32 and optimizer.flat.device.type == "cpu":
+        from groundstate.compute.population.dense_steps_numba import table
+
+        layers = table(dense.layers, dense.population.places)
+        if layers is not None:
+            return Steps(*given, layers)
+    return Parts(*given)
+
+
+__all__ = ["Steps", "parts_of"]

@@ -1,0 +1,1 @@
+"""Distances between rows: metrics and dissimilarities by name."""

@@ -1,0 +1,67 @@
+r"""Families of laws for a generalised linear model: choose one by the support of y.
+
+==================  ====================  ==============  ===============
+family              y                     V(μ)            canonical link
+==================  ====================  ==============  ===============
+Gaussian            real                  1               identity
+Bernoulli           0, 1                  μ(1 − μ)        logit
+Categorical         one of K labels       diag μ − μμᵀ    softmax
+Poisson             counts                μ               log
+NegativeBinomial    counts, overspread    μ + αμ²         log (customary)
+Gamma               above 0               μ²              inverse
+InverseGaussian     above 0               μ³              inverse square
+Tweedie             0 and above           μᵖ              log (customary)
+==================  ====================  ==============  ===============
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from groundstate.errors import Unsupported
+from groundstate.math.distributions.base import Family
+from groundstate.math.distributions.continuous import Gamma, Gaussian, InverseGaussian
+from groundstate.math.distributions.discrete import (
+    Bernoulli,
+    Categorical,
+    NegativeBinomial,
+    Poisson,
+)
+from groundstate.math.distributions.tweedie import Tweedie
+
+FAMILIES: dict[str, type[Family]] = {
+    cls.name: cls
+    for cls in (
+        Gaussian, Bernoulli, Categorical, Poisson, NegativeBinomial, Gamma, InverseGaussian, Tweedie,
+    )
+}  # fmt: skip
+
+
+def family_of(family: Any) -> Family:
+    """A family by name, with its default parameters, or the object itself.
+
+    >>> family_of("poisson")
+    Poisson()
+    """
+    if isinstance(family, Family):
+        return family
+    if isinstance(family, str) and family in FAMILIES:
+        return FAMILIES[family]()
+    raise Unsupported(
+        f"family {family!r} is not known; use one of {', '.join(FAMILIES)} or a Family object"
+    )
+
+
+__all__ = [
+    "FAMILIES",
+    "Bernoulli",
+    "Categorical",
+    "Family",
+    "Gamma",
+    "Gaussian",
+    "InverseGaussian",
+    "NegativeBinomial",
+    "Poisson",
+    "Tweedie",
+    "family_of",
+]

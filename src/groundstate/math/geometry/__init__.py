@@ -1,0 +1,1 @@
+"""Planes and polygons."""

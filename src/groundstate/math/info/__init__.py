@@ -1,0 +1,1 @@
+"""Information: entropies, divergences, impurities and free energies."""

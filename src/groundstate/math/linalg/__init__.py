@@ -1,0 +1,1 @@
+"""Linear systems and covariances: dense, low-rank and matrix-free."""

@@ -1,0 +1,1 @@
+"""Nearest rows and rows within a radius."""

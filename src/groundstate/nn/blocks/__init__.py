@@ -1,0 +1,1 @@
+"""Layers and blocks: rows in, rows out."""

@@ -1,0 +1,1 @@
+"""The end of a network: raw outputs become a distribution of the outcome."""

@@ -1,0 +1,1 @@
+"""What a network holds, computes and looks like."""

@@ -1,0 +1,1 @@
+"""Piecewise linear networks: written down by hand, collapsed, and their linear regions."""

@@ -1,0 +1,143 @@
+"""Steps of populations on a CPU: whoever does them, on however many threads, the result is one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from groundstate.compute.device import threads
+from groundstate.energy import NetClassEnergy
+from groundstate.energy.networks.location import LocationHead
+from groundstate.energy.networks.network import NetworkEnergy
+from groundstate.learn import Naive, SoftMin, Stochastic, fit, fit_population
+from groundstate.learn.train.population import (
+    parts as population_parts,
+)
+from groundstate.learn.train.population import (
+    run as population_run,
+)
+from groundstate.learn.train.population import (
+    steps as population_steps,
+)
+from groundstate.learn.train.population.parts import Parts
+from groundstate.learn.train.population.steps import Steps
+
+SOLVER = Stochastic(batch_size=16, max_epochs=3, tol=None, schedule="cosine")
+LR = [0.003, 0.01, 0.03, 0.001, 0.02]
+
+
+def table(dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(70, 6, generator=g, dtype=dtype)
+    return {"x": x, "y": (x @ torch.randn(6, 3, generator=g, dtype=dtype)).argmax(1)}
+
+
+def nets(which: list[int], activation: str = "tanh", dtype: Any = torch.float32) -> list[Any]:
+    return [
+        NetClassEnergy(
+            6, 3, (9, 7), activation=activation, generator=torch.Generator().manual_seed(s)
+        ).to(dtype)
+        for s in which
+    ]
+
+
+def theta(energies: list[Any]) -> list[Tensor]:
+    return [nn.utils.parameters_to_vector(e.parameters()).detach() for e in energies]
+
+
+def trained(
+    which: list[int], n: int, activation: str = "tanh", dtype: Any = torch.float32, **settings: Any
+) -> list[Tensor]:
+    energies = nets(which, activation, dtype)
+    with threads(n):
+        fit_population(
+            energies, table(dtype), SoftMin(), SOLVER, lr=[LR[i] for i in which],
+            strength=[float(i) for i in which], random_state=settings.pop("random_state", 1), **settings,
+        )  # fmt: skip
+    return theta(energies)
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch) -> list[type]:
+    """Which kind does the steps; all that is large is small here, so that threads share it."""
+    kinds: list[type] = []
+
+    def spy(*given: Any) -> Parts:
+        parts = population_steps.parts_of(*given)
+        kinds.append(type(parts))
+        return parts
+
+    monkeypatch.setattr(population_run, "parts_of", spy)
+    monkeypatch.setattr(population_steps, "_SHARE", 1)
+    monkeypatch.setattr(population_steps, "_BLOCK", 5 * 16 * 2)  # two steps at a time
+    monkeypatch.setattr(population_parts, "_SHARE", 1)
+    monkeypatch.setattr(population_parts, "_PART", 10_000)
+    monkeypatch.setattr(population_parts, "_BLOCK", 6 * 16 * 2)
+    return kinds
+
+
+@pytest.mark.parametrize("seeds", [1, [4, 5, 6, 7, 8]])
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_bits_depend_neither_on_threads_nor_on_company(
+    chosen: list[type], activation: str, seeds: Any
+) -> None:
+    one = trained([0, 1, 2, 3, 4], 1, activation, random_state=seeds)
+    three = trained([0, 1, 2, 3, 4], 3, activation, random_state=seeds)
+    own = seeds if isinstance(seeds, int) else [seeds[1], seeds[3]]
+    few = trained([1, 3], 2, activation, random_state=own)
+    assert set(chosen) == {Steps}
+    for a, b in [*zip(one, three, strict=True), (one[1], few[0]), (one[3], few[1])]:
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("activation", "dtype"), [("silu", torch.float32), ("tanh", torch.float64)]
+)
+def test_parts_of_torch_agree_with_the_vectorised_program(
+    chosen: list[type], activation: str, dtype: torch.dtype
+) -> None:
+    runs = [trained([0, 1, 2, 3, 4], n, activation, dtype) for n in (1, 2)]
+    assert set(chosen) == {Parts}
+    runs.append(trained([0, 1, 2, 3, 4], 1, activation, dtype, backend="reference"))
+    for a, b, c in zip(*runs, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-6)
+        torch.testing.assert_close(a, c, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_values_as_targets_equal_separate_fits(chosen: list[type], weighted: bool) -> None:
+    g = torch.Generator().manual_seed(2)
+    x = torch.randn(60, 4, generator=g)
+    data = {"x": x, "y": x[:, :2].sin()}
+    weight = torch.randint(1, 3, (60,), generator=g).float() if weighted else None
+
+    def made(seed: int) -> NetworkEnergy:
+        torch.manual_seed(seed)
+        net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+        return NetworkEnergy(4, LocationHead("squared_error", 2), net)
+
+    solver = Stochastic(batch_size=16, max_epochs=3, tol=None)
+    with torch.random.fork_rng():
+        together, alone = [[made(s) for s in range(3)] for _ in range(2)]
+    fit_population(together, data, Naive(over="y"), solver, sample_weight=weight, random_state=3)
+    assert set(chosen) == {Steps}
+    for energy in alone:
+        fit(energy, data, Naive(over="y"), solver, sample_weight=weight, random_state=3)
+    for a, b in zip(theta(together), theta(alone), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-5)
+
+
+def test_members_that_rest_cost_nothing_and_stay(chosen: list[type]) -> None:
+    energies = nets([0, 1])
+    before = theta(energies)[0]
+    solver = Stochastic(batch_size=16, max_epochs=12, tol=1e-3, patience=2)
+    histories = fit_population(
+        energies, table(), SoftMin(), solver, lr=[1e-12, 0.02], random_state=0
+    )
+    assert set(chosen) == {Steps}
+    assert histories[0].stop == "plateau" and histories[0].n_iter < histories[1].n_iter
+    torch.testing.assert_close(theta(energies)[0], before, rtol=0, atol=1e-8)
+    assert histories[1].objective[-1] < 0.7 * histories[1].objective[0]
