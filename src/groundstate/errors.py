@@ -11,6 +11,14 @@ class Unsupported(GroundstateError, TypeError):
     """An energy, rule, solver or method cannot be combined as asked; the message says what would."""
 
 
+class NotApplicable(GroundstateError):
+    """A fast path cannot take this case; the message says why.
+
+    The only exception after which another path may be tried: every other one is a defect that must
+    be seen.
+    """
+
+
 class ShapeError(GroundstateError, ValueError):
     """Arguments whose leading batch axis or event shape do not agree."""
 
