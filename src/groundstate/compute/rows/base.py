@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Self
+from itertools import pairwise
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
@@ -20,7 +21,13 @@ from groundstate.errors import ShapeError
 
 
 class RowContainer(ABC):
-    """Rows that no single tensor holds; subclasses keep flat tensors and where rows begin."""
+    """Rows that no single tensor holds; subclasses keep flat tensors and where rows begin.
+
+    Containers are frozen: every operation gives a new one. ``rows[i]`` is a container of one row,
+    ``rows[2:5]``, ``rows[mask]`` and ``rows[index]`` are those rows.
+    """
+
+    in_memory: bool = True  # False where rows are read when they are moved to a device
 
     @abstractmethod
     def __len__(self) -> int:
@@ -36,7 +43,7 @@ class RowContainer(ABC):
         """The rows of several containers, one after the other."""
 
     @abstractmethod
-    def to(self, device: torch.device, *, non_blocking: bool = False) -> Self:
+    def to(self, device: torch.device, *, non_blocking: bool = False) -> Rows:
         """The same rows on a device."""
 
     @abstractmethod
@@ -52,11 +59,60 @@ class RowContainer(ABC):
     def device(self) -> torch.device:
         """Where the rows are."""
 
+    @abstractmethod
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors that hold the content."""
+
+    @abstractmethod
+    def floating(self, dtype: torch.dtype) -> Self:
+        """The same rows with real numbers of another dtype."""
+
+    def split(self, sizes: Sequence[int]) -> list[Self]:
+        """Consecutive parts of so many rows each."""
+        ends = np.cumsum([0, *sizes])
+        return [self[int(a) : int(b)] for a, b in pairwise(ends)]
+
+    @property
+    def shape(self) -> tuple[int]:
+        """``(n,)``, as NumPy and scikit-learn count rows."""
+        return (len(self),)
+
+    def __getitem__(self, which: Any) -> Self:
+        if isinstance(which, tuple) and len(which) == 2 and which[1] is Ellipsis:
+            which = which[0]  # as scikit-learn indexes
+        if isinstance(which, int | np.integer):
+            if not -len(self) <= which < len(self):
+                raise IndexError(f"row {which} of {len(self)} rows")
+            which = [int(which) % len(self)]
+        return self.take(row_index(which, len(self)).to(self.index_device))
+
+    @property
+    def index_device(self) -> torch.device:
+        """Where an index of rows is wanted."""
+        return self.device
+
     def __repr__(self) -> str:
         return self.describe()
 
 
 Rows = Tensor | RowContainer
+
+
+def row_index(which: Any, n: int) -> Tensor:
+    """A slice, a mask or numbers of rows as an int64 index.
+
+    >>> row_index(slice(1, 3), 5).tolist(), row_index(np.array([True, False]), 2).tolist()
+    ([1, 2], [0])
+    """
+    if isinstance(which, slice):
+        return torch.arange(*which.indices(n))
+    index = which if isinstance(which, Tensor) else torch.from_numpy(np.array(which))
+    if index.dtype == torch.bool:
+        if index.shape != (n,):
+            raise ShapeError(f"a mask of rows needs shape ({n},), got {tuple(index.shape)}")
+        return index.nonzero().squeeze(1)
+    index = index.to(torch.int64)
+    return torch.where(index < 0, index + n, index)
 
 
 def count(rows: Rows) -> int:
@@ -83,20 +139,63 @@ def join(parts: Sequence[Rows]) -> Rows:
     """The rows of several values of one kind, one after the other."""
     first = parts[0]
     if isinstance(first, Tensor):
-        return torch.cat(list(parts))  # type: ignore[arg-type]  # all parts are of one kind
-    return type(first).join(parts)  # type: ignore[arg-type]
+        return torch.cat(cast("list[Tensor]", list(parts)))
+    return type(first).join(cast("list[Any]", parts))
+
+
+def split(rows: Rows, sizes: Sequence[int]) -> Sequence[Rows]:
+    """Consecutive parts of so many rows each.
+
+    >>> [part.tolist() for part in split(torch.arange(3), [1, 2])]
+    [[0], [1, 2]]
+    """
+    return rows.split(list(sizes))
+
+
+def part(rows: Rows, start: int, stop: int) -> Rows:
+    """Rows from ``start`` to before ``stop``."""
+    return rows[start:stop]
 
 
 def to_device(rows: Rows, device: torch.device, *, non_blocking: bool = False) -> Rows:
-    """The same rows on a device."""
+    """The same rows on a device; files are read."""
     return rows.to(device, non_blocking=non_blocking)
+
+
+def tensors(rows: Rows) -> tuple[Tensor, ...]:
+    """The tensors that hold the content of rows."""
+    return (rows,) if isinstance(rows, Tensor) else rows.tensors()
+
+
+def elements(rows: Rows) -> float:
+    """Numbers per row, on average.
+
+    >>> elements(torch.zeros(3, 2))
+    2.0
+    """
+    return sum(t.numel() for t in tensors(rows)) / max(1, count(rows))
+
+
+def floating(rows: Rows, dtype: torch.dtype) -> Rows:
+    """Rows with real numbers of another dtype; whole numbers stay."""
+    if isinstance(rows, Tensor):
+        return rows.to(dtype) if rows.is_floating_point() else rows
+    return rows.floating(dtype)
+
+
+def floating_dtype(rows: Rows) -> torch.dtype | None:
+    """The dtype of real numbers in rows, None where there are none."""
+    return next((t.dtype for t in tensors(rows) if t.is_floating_point()), None)
 
 
 def hashes(rows: Rows) -> NDArray[np.uint64]:
     """The content of every row as one 64-bit word."""
-    if isinstance(rows, Tensor):
-        return row_hash(rows.detach().cpu().numpy())
-    return rows.hashes()
+    return row_hash(rows) if isinstance(rows, Tensor) else rows.hashes()
+
+
+def hash_together(values: Mapping[str, Rows]) -> NDArray[np.uint64]:
+    """The content of rows of several variables, taken together, as one 64-bit word."""
+    return row_hash(*values.values())
 
 
 def describe(rows: Rows) -> str:
@@ -125,8 +224,16 @@ __all__ = [
     "check_same_length",
     "count",
     "describe",
+    "elements",
+    "floating",
+    "floating_dtype",
+    "hash_together",
     "hashes",
     "join",
+    "part",
+    "row_index",
+    "split",
     "take",
+    "tensors",
     "to_device",
 ]

@@ -33,7 +33,7 @@ def row_hash(*columns: Any, seed: int = 0) -> U64:
 
     Parameters
     ----------
-    *columns : array, torch tensor, SciPy sparse matrix or None, each (N, ...)
+    *columns : array, torch tensor, row container, SciPy sparse matrix or None, each (N, ...)
         Taken together: ``row_hash(X, y)`` tells apart equal ``x`` with different ``y``. None is
         left out. Numbers hash by value: integers, booleans, float32 and float64 of equal value
         agree (integers up to 2^53), -0.0 equals 0.0, all NaN are equal. Text hashes by its
@@ -98,6 +98,8 @@ def _column_sum(column: Any, origin: int) -> U64:
         column = column.detach().numpy()
     if hasattr(column, "tocsr"):
         return _sparse_sum(column, origin)
+    if hasattr(column, "hashes"):  # a container of rows
+        column = column.hashes()
     array = np.asarray(column)
     if array.ndim == 0:
         raise ShapeError(f"row_hash got a single {array.dtype} value; pass an array with N rows.")
