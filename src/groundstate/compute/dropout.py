@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from groundstate.compute.foreign.torch import functorch_wrapped
 from groundstate.compute.random import GOLDEN, Key
 from groundstate.compute.weight_line.hashing_torch import _shift, _signed, mix64_torch
 from groundstate.errors import Unsupported
@@ -88,7 +89,9 @@ class KeyedDropout(nn.Module):
         """
         if torch.compiler.is_compiling() or x.device.type != "cuda" or type(x) is not Tensor:
             return None
-        if torch.cuda.is_current_stream_capturing() or any(map(_wrapped, (x, self.stream))):
+        if torch.cuda.is_current_stream_capturing() or any(
+            map(functorch_wrapped, (x, self.stream))
+        ):
             return None
         return self._from_block(x)
 
@@ -108,7 +111,9 @@ class KeyedDropout(nn.Module):
         """The mask by one compiled walk; None where tensors are not plain memory of the host."""
         if torch.compiler.is_compiling() or x.device.type != "cpu" or type(x) is not Tensor:
             return None
-        if x.dtype not in (torch.float32, torch.float64) or any(map(_wrapped, (x, self.stream))):
+        if x.dtype not in (torch.float32, torch.float64) or any(
+            map(functorch_wrapped, (x, self.stream))
+        ):
             return None
         from groundstate.compute.population.dense_numba import MASKS
 
@@ -129,10 +134,6 @@ def keep(stream: Tensor, count: Tensor, cut: Tensor, place: Tensor, dtype: torch
         dtype if dtype in (torch.float32, torch.float64) else torch.float32
     )  # halves end at 65504
     return torch.where(drawn >= cut, _ONE / (_ONE - cut).to(wide), 0.0).to(dtype)
-
-
-def _wrapped(t: Tensor) -> bool:
-    return bool(torch._C._functorch.is_functorch_wrapped_tensor(t))
 
 
 def plain_dropouts(module: nn.Module) -> list[tuple[str, nn.Module, str, nn.Dropout]]:

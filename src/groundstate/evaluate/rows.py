@@ -22,9 +22,9 @@ def take(X: Any, rows: NDArray[np.intp]) -> Any:
     """The chosen rows, in the same form; an estimator sees what it would see in production."""
     if _is_table(X):
         return X.take(rows)
-    from sklearn.utils import _safe_indexing
+    from groundstate.compute.foreign.sklearn import safe_indexing
 
-    return _safe_indexing(X, rows)
+    return safe_indexing(X, rows)
 
 
 def columns(X: Any) -> list[Any]:

@@ -18,13 +18,16 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, FitCallback
-from sklearn.callback._callback_support import callback_management_context
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import make_constraint
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.compute.device import resolve_device
+from groundstate.compute.foreign.sklearn import (
+    callback_management_context,
+    check_sample_weight,
+    make_constraint,
+)
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
 from groundstate.infer import marginalise, minimise
@@ -145,8 +148,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _validate_params(self) -> None:
         """Check the parameters; the constraints of a class are made once."""
-        cls: Any = type(self)
-        for name, default, allowed in _constraints(cls):
+        for name, default, allowed in _constraints(type(self)):
             value = getattr(self, name)
             if value is default:
                 continue
@@ -165,9 +167,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         weight = self._row_weight(y_, weight)
         wt = None if weight is None else tensor(weight, device)
         plan = self._build(xt, yt, wt)
-        data = plan.data
-        if data is None:
-            data = {"x": xt} if yt is None else {"x": xt, "y": yt}
+        data = plan.data or ({"x": xt} if yt is None else {"x": xt, "y": yt})
         plan.energy.to(device, xt.dtype)
         mine, theirs = self._callbacks(plan.energy, X, y, sample_weight)
         checked = all(value is xt or value is yt for value in data.values())
@@ -278,7 +278,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         weight, _ = unwrap(weight)
         if isinstance(X, Tensor):
             X = np.empty((len(X), 0), str(X.dtype).removeprefix("torch."))
-        checked: NDArray[Any] = _check_sample_weight(
+        checked: NDArray[Any] = check_sample_weight(
             weight, X, dtype=X.dtype, ensure_non_negative=True
         )
         if not checked.sum() > 0:
@@ -290,14 +290,13 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self, "energy_")
         device, dtype = self.energy_.placement()
         named = hasattr(self, "feature_names_in_")
-        if isinstance(X, Tensor) and (X.device, X.dtype, named) == (device, dtype, False):
-            ready = is_resident(X) and X.shape[1] == self.n_features_in_
-            if ready:
-                return X.detach(), Home(X.device)
+        same = isinstance(X, Tensor) and (X.device, X.dtype, named) == (device, dtype, False)
+        if same and is_resident(X) and X.shape[1] == self.n_features_in_:
+            return X.detach(), Home(X.device)
         X, home = unwrap(X)
         kept = np.float64 if dtype == torch.float64 else np.float32
-        seen = self.n_features_in_, hasattr(self, "feature_names_in_")
-        if not (plain_rows(X) and X.dtype == kept and seen == (X.shape[1], False)):
+        plain = plain_rows(X) and X.dtype == kept and X.shape[1] == self.n_features_in_
+        if named or not plain:
             X = validate_data(
                 self, X, reset=False, dtype=kept, order="C", accept_sparse=self._accept_sparse,
                 ensure_all_finite="allow-nan" if self._allow_nan else True,

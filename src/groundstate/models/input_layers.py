@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from groundstate.compute.foreign.sklearn import Interval, StrOptions, check_sample_weight
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.validation import validate_data
 from groundstate.nn.blocks.whiten import METHODS, Center, Standardize, Whiten
@@ -76,7 +76,7 @@ class InputTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         weight = None
         if sample_weight is not None:
             sample_weight, _ = unwrap(sample_weight)
-            weight = tensor(_check_sample_weight(sample_weight, X), rows.device)
+            weight = tensor(check_sample_weight(sample_weight, X), rows.device)
         d = X.shape[1]
         made = {
             "center": lambda: Center(d),

@@ -109,7 +109,7 @@ def test_sweeps_do_not_depend_on_how_products_are_computed(
         monkeypatch.setattr(bits_layer, "FEW", few)
         monkeypatch.setattr(bits_layer, "MANY", many)
         monkeypatch.setattr(bits_layer, "ROWS", 0)
-        monkeypatch.setattr(bits_layer, "rounds_fast", lambda fast=fast: fast)
+        monkeypatch.setattr(bits_layer, "multiplies_bfloat16", lambda fast=fast: fast)
         sweeps.append(gibbs_sweep(x, W, b, c, (5, 6)))
     z = uniforms(5, 40, 70) < chances(x, W, c)
     want = uniforms(6, 40, 90) < chances(z.double(), W.T, b)

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from groundstate.compute.foreign.torch import fused_adam_, fused_adamw_
 from groundstate.errors import ShapeError, Unsupported
 
 PerMember: TypeAlias = float | Sequence[float] | Tensor
@@ -249,7 +250,7 @@ class Adam(StackedOptimizer):
 
     def _fused_step(self, flat: Tensor, grad: Tensor, rate: Tensor, weight_decay: float) -> None:
         beta1, beta2, _, eps = self._shared
-        rule = torch._fused_adamw_ if self.decoupled else torch._fused_adam_
+        rule = fused_adamw_ if self.decoupled else fused_adam_
         self._count += 1
         rule(
             *([flat], [grad], [self.mean], [self.square], [], [self._count]),

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
+from groundstate.compute.foreign.torch import foreach_copy_
 from groundstate.compute.random import Key, seeded
 from groundstate.errors import ShapeError, Unsupported
 
@@ -165,7 +166,7 @@ class Population:
         given = torch.autograd.grad(
             losses.sum(), list(self.params.values()), materialize_grads=True
         )
-        torch._foreach_copy_(list(self.views(out).values()), list(given))
+        foreach_copy_(list(self.views(out).values()), list(given))
 
     def member(self, p: int) -> nn.Module:
         """Member p as a module of its own."""

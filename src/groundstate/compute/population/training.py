@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_map
 
+from groundstate.compute.foreign.torch import tree_flatten, tree_map
 from groundstate.compute.population.optimizers import StackedOptimizer
 from groundstate.compute.population.stack import Loss, Population
 from groundstate.compute.random import Key, seeded

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from groundstate.compute.foreign.torch import foreach_copy_, foreach_lerp_
 from groundstate.learn.callbacks.base import Callback, Run
 
 
@@ -74,12 +75,12 @@ class EMA(Callback):
             return
         theta = [p.detach() for p in self._theta]
         if self.updates == 0 and self.start:
-            torch._foreach_copy_(self.values, theta)
+            foreach_copy_(self.values, theta)
         else:
             d = self.decay
             if self.warm:
                 d = min(d, (1 + self.updates) / (10 + self.updates))
-            torch._foreach_lerp_(self.values, theta, 1 - d)
+            foreach_lerp_(self.values, theta, 1 - d)
         self.updates += 1
 
     def on_end(self, run: Run) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from groundstate.compute.foreign.torch import foreach_norm
 from groundstate.errors import Unsupported
 
 FAINT = 1e-5  # a gradient this much weaker than the others counts as this strong
@@ -295,7 +296,7 @@ def _away_from_zero(value: Tensor) -> Tensor:
 
 
 def _norms(gradients: list[list[Tensor]]) -> Tensor:
-    return torch.stack([torch.stack(torch._foreach_norm(own)).norm() for own in gradients])
+    return torch.stack([torch.stack(foreach_norm(own)).norm() for own in gradients])
 
 
 def _at_least_one(every: int) -> int:

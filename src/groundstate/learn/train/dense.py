@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules import module as torch_modules
 
+from groundstate.compute.foreign.torch import HOOKS, hooked_everywhere
 from groundstate.compute.population.dense import Head, Layer, read_layers
 from groundstate.energy.base import Energy
 from groundstate.energy.basic.net_class import NetClassEnergy
@@ -27,9 +27,6 @@ from groundstate.nn.blocks.mlp import MLP
 
 if TYPE_CHECKING:
     from groundstate.learn.train.run import Training
-
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-_EVERYWHERE = tuple(f"_global{name}" for name in _HOOKS)
 
 
 def written_head(energy: Energy, rule: Rule, data: Batch) -> Head | None:
@@ -157,12 +154,12 @@ class WrittenStep:
 
 def untouched(energy: Energy, learning: bool = True) -> bool:
     """Whether all modules are in that mode and nobody listens to them or to the gradients."""
-    if any(getattr(torch_modules, name, None) for name in _EVERYWHERE):
+    if hooked_everywhere():
         return False
     waiting: list[nn.Module] = [energy]
     while waiting:  # torch's own walk names every module and takes several times as long
         own = waiting.pop().__dict__
-        if "forward" in own or own["training"] is not learning or any(own[n] for n in _HOOKS):
+        if "forward" in own or own["training"] is not learning or any(own[n] for n in HOOKS):
             return False
         for p in own["_parameters"].values():
             if p is not None and (

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
+from groundstate.compute.foreign.torch import BatchNorm
 from groundstate.compute.reduce import current
 
 
 @contextmanager
 def synchronised(module: nn.Module, wish: bool) -> Iterator[None]:
     """Inside the block the batch norms of a module use the moments of all processes' rows."""
-    norms = [m for m in module.modules() if isinstance(m, _BatchNorm)]
+    norms = [m for m in module.modules() if isinstance(m, BatchNorm)]
     if not wish or current().world == 1 or not norms:
         yield
         return
@@ -28,7 +28,7 @@ def synchronised(module: nn.Module, wish: bool) -> Iterator[None]:
             delattr(norm, "forward")
 
 
-def _joint(norm: _BatchNorm) -> Callable[[Tensor], Tensor]:
+def _joint(norm: BatchNorm) -> Callable[[Tensor], Tensor]:
     alone = norm.forward
 
     def forward(x: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ def _joint(norm: _BatchNorm) -> Callable[[Tensor], Tensor]:
 
 
 @torch.no_grad()
-def _remember(norm: _BatchNorm, mean: Tensor, var: Tensor) -> None:
+def _remember(norm: BatchNorm, mean: Tensor, var: Tensor) -> None:
     if not norm.track_running_stats or norm.running_mean is None or norm.running_var is None:
         return
     assert norm.num_batches_tracked is not None

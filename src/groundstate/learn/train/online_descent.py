@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from groundstate.compute.foreign.torch import foreach_lerp_
 from groundstate.energy.base import Energy
 from groundstate.energy.spaces import Finite
 from groundstate.errors import Unsupported
@@ -150,7 +151,7 @@ class Stream:
         values = [p.detach() for p in parameters]
         if not self.mean:
             self.mean = [v.clone() for v in values]
-        torch._foreach_lerp_(self.mean, values, (1 + RECENT) / (self.steps + RECENT))
+        foreach_lerp_(self.mean, values, (1 + RECENT) / (self.steps + RECENT))
 
 
 def cut(values: Tensor, lo: int, hi: int) -> Tensor:

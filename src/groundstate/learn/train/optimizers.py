@@ -9,6 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from groundstate.compute.foreign.torch import (
+    foreach_add_,
+    foreach_sub_,
+    fused_adam_,
+    fused_adamw_,
+    fused_sgd_,
+)
 from groundstate.errors import Unsupported
 
 Optimizer = Callable[..., torch.optim.Optimizer]  # (parameters, lr) -> optimiser
@@ -193,8 +200,8 @@ def _adam_step(
     overflow: Tensor | None,
 ) -> None:
     means, squares, steps, largest = states
-    torch._foreach_add_(steps, 1)
-    kernel: Any = torch._fused_adamw_ if group.get("decoupled_weight_decay") else torch._fused_adam_
+    foreach_add_(steps, 1)
+    kernel: Any = fused_adamw_ if group.get("decoupled_weight_decay") else fused_adam_
     beta1, beta2 = group["betas"]
     kernel(
         parameters, grads, means, squares, largest, steps,
@@ -203,7 +210,7 @@ def _adam_step(
         grad_scale=scale, found_inf=overflow,
     )  # fmt: skip
     if overflow is not None:  # a skipped step is not counted
-        torch._foreach_sub_(steps, [overflow] * len(steps))
+        foreach_sub_(steps, [overflow] * len(steps))
 
 
 def _sgd_step(
@@ -216,9 +223,9 @@ def _sgd_step(
 ) -> None:
     bare = not (group["momentum"] or group["weight_decay"] or group["maximize"])
     if bare and scale is None:
-        torch._foreach_add_(parameters, grads, alpha=-group["lr"])
+        foreach_add_(parameters, grads, alpha=-group["lr"])
         return
-    torch._fused_sgd_(
+    fused_sgd_(
         parameters, grads, states[0],
         weight_decay=group["weight_decay"], momentum=group["momentum"], lr=group["lr"],
         dampening=group["dampening"], nesterov=group["nesterov"], maximize=group["maximize"],

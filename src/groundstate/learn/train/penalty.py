@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from groundstate.compute.foreign.torch import foreach_norm
 from groundstate.energy.base import Energy
 from groundstate.errors import Unsupported
 from groundstate.learn.base import Penalty
@@ -84,7 +85,7 @@ class Regulariser:
         """The value of the other parts of Ω/Σw, for the record."""
         value: Tensor | None = None
         if self._strength is not None:
-            squares = torch.stack([full(n) for n in torch._foreach_norm(self._roots)]).square_()
+            squares = torch.stack([full(n) for n in foreach_norm(self._roots)]).square_()
             value = torch.dot(squares, self._strength)
         for part, p in self.proximal:
             term = full(part.value_of(p)) / self.total

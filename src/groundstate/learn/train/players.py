@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from groundstate.compute.foreign.torch import foreach_lerp_
 from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch, Rule, Terms
@@ -89,7 +90,7 @@ class Follow:
     @torch.no_grad()
     def __call__(self) -> None:
         targets, sources = list(self.target.parameters()), list(self.source.parameters())
-        torch._foreach_lerp_([p.detach() for p in targets], [p.detach() for p in sources], self.tau)
+        foreach_lerp_([p.detach() for p in targets], [p.detach() for p in sources], self.tau)
 
 
 def moves_of(rule: Rule, energy: Energy) -> dict[str, Move]:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from groundstate.compute.foreign.torch import unscale_, update_scale_
 from groundstate.learn.train.optimizers import Update
 
 PRECISIONS = ("32", "tf32", "bf16", "fp16")
@@ -34,9 +35,9 @@ class Scaler(torch.amp.GradScaler):
             update.remember()
             return
         found = torch.zeros_like(self.skipped)
-        torch._amp_foreach_non_finite_check_and_unscale_(grads, found, self.one)
+        unscale_(grads, found, self.one)
         update.apply(scale, found)
-        torch._amp_update_scale_(
+        update_scale_(
             scale, tracker, found,
             self._growth_factor, self._backoff_factor, self._growth_interval,
         )  # fmt: skip

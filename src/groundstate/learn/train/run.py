@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.dropout import keyed_dropout
+from groundstate.compute.foreign.torch import foreach_lerp_
 from groundstate.compute.random import GOLDEN, seeded
 from groundstate.compute.thread_policy import for_steps
 from groundstate.learn.base import Batch, History, Problem
@@ -344,7 +345,7 @@ class Training:
         values = [p.detach() for p in self.theta]
         self.averaged += 1
         self.mean = self.mean or [v.clone() for v in values]
-        torch._foreach_lerp_(self.mean, values, 1 / self.averaged)
+        foreach_lerp_(self.mean, values, 1 / self.averaged)
 
     # --- reading -------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ import torch
 from numba import njit, prange
 from torch import Tensor
 
+from groundstate.compute.foreign.torch import multiplies_bfloat16
 from groundstate.math.distributions.bernoulli_numba import (
     _BLOCK,
     _bit,
@@ -105,11 +106,6 @@ def _words(x: Any, out: Any) -> Any:
             to[k] = _ONE if row[k] != 0 else np.uint16(0)
         bad += wrong
     return bad == 0
-
-
-def rounds_fast() -> bool:
-    """Whether this processor multiplies in bfloat16 faster than in float32."""
-    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -206,7 +202,7 @@ def gibbs_sweep(x: Tensor, W: Tensor, b: Tensor, c: Tensor, seeds: tuple[int, in
         words = np.uint64(high), np.uint64(low)
         _sweep(x.numpy(), W.contiguous().numpy(), b.numpy(), c.numpy(), *words, out)
         return torch.from_numpy(out)
-    if n * d * l < MANY or n < ROWS or not rounds_fast():
+    if n * d * l < MANY or n < ROWS or not multiplies_bfloat16():
         return _plain(_plain(x, W, c, high), W.T, b, low) > 0
     W, turned = W.contiguous(), W.T.contiguous()
     bits = torch.empty(n, d, dtype=torch.bfloat16)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints
 
+from groundstate.compute.foreign.torch import standard_gamma
 from groundstate.errors import Unsupported
 
 _CELLS = 2**21  # terms of the series held at once
@@ -167,7 +168,7 @@ class TweedieLaw(Distribution):
         rate, scale = self.rate.expand(size), self.scale.expand(size)
         jumps = torch.poisson(rate)
         some = jumps > 0
-        total = torch._standard_gamma(torch.where(some, jumps * self.shape, 1.0).contiguous())
+        total = standard_gamma(torch.where(some, jumps * self.shape, 1.0).contiguous())
         return torch.where(some, scale * total, 0.0)
 
     def below(self, value: Tensor) -> Tensor:

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from groundstate.compute.foreign.torch import functorch_active
 from groundstate.math.distributions.gaussian_mixtures import mixture_nll
 
 
@@ -55,7 +56,7 @@ def head_nll(
     1.773665
     """
     graph = torch.is_grad_enabled() and out.requires_grad
-    if graph and out.ndim == 2 and not torch._C._are_functorch_transforms_active():
+    if graph and out.ndim == 2 and not functorch_active():
         able = compiled and out.device.type == "cpu" and out.dtype in (torch.float32, torch.float64)
         function = _RowsNLL if able else _HeadNLL
         loss: Tensor = function.apply(out, y.to(out.dtype), tuple(sizes), k, min_scale)

@@ -6,9 +6,9 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import torch
-from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.classes.naive_bayes.counts import BernoulliClassEnergy
 from groundstate.energy.classes.naive_bayes.missing import spoilt
 from groundstate.models.bayes.discrete import DiscreteNB

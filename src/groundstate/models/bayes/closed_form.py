@@ -6,11 +6,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.compute.device import resolve_device
+from groundstate.compute.foreign.sklearn import check_partial_fit_first_call
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
 from groundstate.energy.classes.naive_bayes.joint import JointClassEnergy
@@ -75,7 +75,7 @@ class ClosedFormClassifier(ProbabilisticClassifier):
         sample_weight : (n_samples,), optional
         """
         self._validate_params()
-        first = _check_partial_fit_first_call(self, classes) or not hasattr(self, "energy_")
+        first = check_partial_fit_first_call(self, classes) or not hasattr(self, "energy_")
         X, y = self._words(unwrap(X)[0], first), unwrap(y)[0]
         X_, y_ = validate_data(
             self, X, y, reset=first, dtype=[np.float64, np.float32], order="C",

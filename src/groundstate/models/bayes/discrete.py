@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval
 from groundstate.errors import DataError
 from groundstate.models.bayes.closed_form import ClosedFormClassifier, checked_prior
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.classes.discriminant import GaussianClassEnergy
 from groundstate.energy.classes.discriminant_moments import largest_variance
 from groundstate.models.bayes.closed_form import ClosedFormClassifier, checked_prior

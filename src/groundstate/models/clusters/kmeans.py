@@ -11,9 +11,9 @@ import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.base import TransformerMixin as SklearnTransformerMixin
 from sklearn.utils import Tags, check_array
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy

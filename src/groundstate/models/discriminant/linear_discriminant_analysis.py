@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import HasMethods, Interval, StrOptions
 from groundstate.energy.classes.discriminant import GaussianClassEnergy
 from groundstate.errors import Unsupported
 from groundstate.models.base import Plan

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import HasMethods, Interval, StrOptions
 from groundstate.energy.classes.discriminant import GaussianClassEnergy
 from groundstate.energy.classes.discriminant_moments import RankDeficient
 from groundstate.errors import Unsupported

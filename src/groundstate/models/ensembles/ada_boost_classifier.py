@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score
-from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import HasMethods, Interval
 from groundstate.energy.trees.leaves import TreeClassEnergy
 from groundstate.energy.trees.votes import VoteEnergy
 from groundstate.learn import SoftMin

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import HasMethods, Interval
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import HasMethods, Interval
 from groundstate.learn.solvers.committee import FitMembers
 from groundstate.models.ensembles.committees import CommitteeModel, amount
 from groundstate.models.ensembles.grown import fits

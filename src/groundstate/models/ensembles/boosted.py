@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import check_scoring
 from sklearn.utils import column_or_1d
-from sklearn.utils._param_validation import Hidden, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length
+from sklearn.utils.validation import check_consistent_length
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Hidden, Interval, StrOptions, check_sample_weight
 from groundstate.energy.base import Energy
 from groundstate.learn.solvers.boosting.histogram.grower import Limits
 from groundstate.learn.solvers.boosting.newton import HistogramBoosting, Stopping
@@ -120,7 +120,7 @@ class HistogramBooster(VerboseMixin, TreeInputs):
         check_consistent_length(x, y_val)
         y = torch.as_tensor(np.asarray(self._encoded("y", np.asarray(y_val)))).to(X.device)
         w = torch.ones(len(x)) if weight is None else tensor(
-            _check_sample_weight(unwrap(weight)[0], x.cpu().numpy(), ensure_non_negative=True),
+            check_sample_weight(unwrap(weight)[0], x.cpu().numpy(), ensure_non_negative=True),
             X.device)  # fmt: skip
         return x, (y.to(X.dtype)[:, None] if isinstance(self, RegressorMixin) else y), w
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.base import Energy
 from groundstate.learn.solvers.trees.classes import WeighClasses
 from groundstate.learn.solvers.trees.solver import GrowTrees

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.utils import Tags, get_tags
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import HasMethods, Interval, StrOptions
 from groundstate.energy.trees.leaves import TreeMeanEnergy
 from groundstate.energy.trees.nodes import Tree
 from groundstate.learn.solvers.boosting.functional import GradientBooster

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import torch
-from sklearn.utils._param_validation import HasMethods, StrOptions
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import HasMethods, StrOptions
 from groundstate.energy.trees.additive import AdditiveClassEnergy
 from groundstate.energy.trees.additive_losses import AdditiveLoss, Exponential, Logistic
 from groundstate.learn import SoftMin

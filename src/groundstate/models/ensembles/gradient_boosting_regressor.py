@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import torch
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.energy.trees.additive import AdditiveEnergy
 from groundstate.energy.trees.additive_losses import (
     Absolute,

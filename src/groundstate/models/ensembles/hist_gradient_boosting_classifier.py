@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import torch
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import StrOptions
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.energy.trees.boosted import BoostedClassEnergy
 from groundstate.learn import SoftMin
 from groundstate.models.base import Plan

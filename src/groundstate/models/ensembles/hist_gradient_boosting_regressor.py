@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.energy.trees.boosted import LOSSES, BoostedEnergy
 from groundstate.learn import Naive
 from groundstate.models.base import Plan

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import StrOptions
-
+from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.models.ensembles.forest_kinds import ForestClassifier
 from groundstate.models.ensembles.forests import FOREST
 from groundstate.models.trees.grown import CLASS_CRITERIA

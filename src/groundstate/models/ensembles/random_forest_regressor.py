@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import StrOptions
-
+from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.models.ensembles.forest_kinds import ForestRegressor
 from groundstate.models.ensembles.forests import FOREST
 from groundstate.models.trees.grown import VALUE_CRITERIA

@@ -5,8 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-
+from groundstate.compute.foreign.sklearn import HasMethods, Interval, StrOptions
 from groundstate.models.ensembles.committees import CommitteeClassifier
 from groundstate.models.ensembles.varied import VariedCommittee
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier

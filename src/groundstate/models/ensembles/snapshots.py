@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 from sklearn.base import clone
-from sklearn.utils._param_validation import HasMethods, Interval
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import HasMethods, Interval
 from groundstate.energy.compose.committee import CommitteeClassEnergy, CommitteeMeanEnergy
 from groundstate.errors import Unsupported
 from groundstate.learn import Naive, SoftMin

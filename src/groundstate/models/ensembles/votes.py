@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin, is_classifier, is_regressor
 from sklearn.utils import Bunch
-from sklearn.utils.metaestimators import _BaseComposition
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import BaseComposition
 from groundstate.learn.solvers.committee import FitMembers
 from groundstate.models.ensembles.committees import CommitteeModel
 from groundstate.models.ensembles.member import member
 from groundstate.models.extras import VerboseMixin
 
 
-class Voting(TransformerMixin, VerboseMixin, CommitteeModel, _BaseComposition):
+class Voting(TransformerMixin, VerboseMixin, CommitteeModel, BaseComposition):
     """Members of different kinds on the same rows, by name; ``"drop"`` leaves one out."""
 
     estimators: Any

@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.models.bayes.gaussian_nb import GaussianNB
 from groundstate.models.ensembles.committees import CommitteeClassifier
 from groundstate.models.ensembles.random_forest_classifier import RandomForestClassifier

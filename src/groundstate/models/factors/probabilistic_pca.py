@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, check_is_fitted
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.base import Energy
 from groundstate.energy.latent.probabilistic_pca import ProbabilisticPCAEnergy
 from groundstate.learn import NLL, EigenFactors

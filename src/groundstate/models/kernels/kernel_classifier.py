@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import StrOptions
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.energy.base import Energy
 from groundstate.energy.kernels.smoother import SmootherClassEnergy
 from groundstate.learn.rules.softmin import SoftMin

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.energy.base import Energy
 from groundstate.energy.kernels.squared import KernelSquaredEnergy
 from groundstate.learn.rules.naive import Naive

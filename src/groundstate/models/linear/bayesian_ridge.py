@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.base import Energy
 from groundstate.energy.linear.bayesian import BayesianLinearEnergy
 from groundstate.learn.rules.softmin import NLL

@@ -5,9 +5,9 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.models.base import Plan
 from groundstate.models.linear.sparse_linear import SparseLinearRegressor
 from groundstate.models.linear.sparse_members import sparse_members

@@ -5,8 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.models.linear.path_choice import PathChooser
 from groundstate.registry import models
 

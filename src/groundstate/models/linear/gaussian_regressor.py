@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
 from groundstate.energy.linear.learned_noise import LINKS, NOISE, GaussianNoiseEnergy

@@ -6,11 +6,15 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.multiclass import _check_partial_fit_first_call
 from torch import Tensor
 
 from groundstate.compute.device import resolve_device
+from groundstate.compute.foreign.sklearn import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    check_partial_fit_first_call,
+)
 from groundstate.energy.basic import LinearEnergy
 from groundstate.learn import SoftMin
 from groundstate.learn.base import History
@@ -176,7 +180,7 @@ class LogisticRegression(FittedTogether, LinearSoftminClassifier):
                 "partial_fit needs l1_ratio=0 and no balanced class_weight, which a stream does "
                 f"not know; got l1_ratio={self.l1_ratio} and class_weight={self.class_weight!r}"
             )
-        first = _check_partial_fit_first_call(self, classes) or not hasattr(self, "stream_")
+        first = check_partial_fit_first_call(self, classes) or not hasattr(self, "stream_")
         X_, y_ = validate_data(
             self, unwrap(X)[0], unwrap(y)[0], reset=first, dtype=[np.float64, np.float32],
             order="C", accept_sparse="csr",

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.metrics import check_scoring, get_scorer_names
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.energy.base import Energy
 from groundstate.energy.basic import LinearEnergy
 from groundstate.learn.solvers.linear.least_squares_sums import is_sparse, scipy_rows

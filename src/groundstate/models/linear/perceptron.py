@@ -8,10 +8,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import _check_partial_fit_first_call
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval, StrOptions, check_partial_fit_first_call
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
 from groundstate.energy.basic import LinearEnergy
@@ -216,7 +215,7 @@ class Perceptron(SparseCoefficients, EnergyClassifier):
                 "partial_fit knows no later rows, so it cannot average or balance over all of "
                 f"them, got average={self.average}, class_weight={self.class_weight!r}; use fit"
             )
-        first = _check_partial_fit_first_call(self, classes)
+        first = check_partial_fit_first_call(self, classes)
         X, y = unwrap(X)[0], unwrap(y)[0]
         X_, y_ = validate_data(
             self, X, y, reset=first, dtype=[np.float64, np.float32], order="C",

@@ -6,8 +6,8 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from groundstate.compute.foreign.sklearn import HasMethods, Interval, StrOptions
 from groundstate.energy.base import Energy
 from groundstate.models.linear.coefficients import ColumnTargets
 from groundstate.models.linear.least_squares_model import WAYS, LeastSquaresRegressor

@@ -9,9 +9,9 @@ import torch
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils._param_validation import StrOptions
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.energy.base import Energy
 from groundstate.energy.basic import SquaredEnergy
 from groundstate.learn import L2, LeastSquares, Naive

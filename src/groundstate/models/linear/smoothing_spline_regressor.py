@@ -6,9 +6,9 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.base import Energy
 from groundstate.energy.basic import SquaredEnergy
 from groundstate.learn.rules.naive import Naive

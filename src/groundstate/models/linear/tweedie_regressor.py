@@ -5,8 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.math.distributions import Family, Tweedie
 from groundstate.models.linear.glm_regressor import METHODS, GLMRegressor
 from groundstate.registry import models

@@ -12,10 +12,10 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import DensityMixin as SklearnDensityMixin
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.errors import DataError, Unsupported
 from groundstate.math.neighbors.radius import Ragged
 from groundstate.models.arrays import Home

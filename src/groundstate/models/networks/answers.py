@@ -11,12 +11,13 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import _check_partial_fit_first_call, type_of_target
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 from torch import Tensor, nn
 from torch import distributions as D
 from torch.distributions import Distribution
 
+from groundstate.compute.foreign.sklearn import check_partial_fit_first_call
 from groundstate.energy.base import Energy
 from groundstate.energy.networks.location import LOCATIONS, LocationHead
 from groundstate.energy.networks.network import NetworkClassEnergy, NetworkEnergy
@@ -193,7 +194,7 @@ class NetworkClassifier(NetworkModel, ProbabilisticClassifier):
         """
         if not hasattr(self, "energy_") and type_of_target(y).startswith("multilabel"):
             return self._instalment(X, y, sample_weight)
-        if _check_partial_fit_first_call(self, classes) and len(self.classes_) < 2:
+        if check_partial_fit_first_call(self, classes) and len(self.classes_) < 2:
             one = self.classes_[0]
             del self.classes_
             raise ValueError(f"{type(self).__name__} needs at least 2 classes, got one: {one!r}")

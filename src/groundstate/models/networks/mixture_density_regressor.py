@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
 from groundstate.energy.networks.mixture_density import MixtureDensityEnergy
 from groundstate.learn.rules.softmin import NLL

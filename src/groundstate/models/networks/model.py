@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.metaestimators import available_if
 from torch import Tensor, nn
 
+from groundstate.compute.foreign.sklearn import Interval, Options, StrOptions
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
 from groundstate.learn import L2

@@ -9,9 +9,9 @@ from numbers import Real
 from typing import Any
 
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key, seeded
 from groundstate.learn.train.precision import PRECISIONS
 from groundstate.models.networks.mlp import glorot_

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch, Rule
 from groundstate.learn.rules.pseudo_label import Clock, PseudoLabel

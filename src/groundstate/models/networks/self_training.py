@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from groundstate.compute.foreign.sklearn import HasMethods, Interval
 from groundstate.errors import DataError
 from groundstate.models.arrays import unwrap
 
@@ -137,9 +137,9 @@ def _take(X: Any, rows: NDArray[np.bool_]) -> Any:
 
 
 def _frame(X: Any, rows: NDArray[np.bool_]) -> Any:
-    from sklearn.utils import _safe_indexing
+    from groundstate.compute.foreign.sklearn import safe_indexing
 
-    return _safe_indexing(X, np.flatnonzero(rows))
+    return safe_indexing(X, np.flatnonzero(rows))
 
 
 __all__ = ["SelfTraining"]

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from groundstate.compute.device import resolve_device
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
 from groundstate.energy.kernels.gaussian_process.exact import FieldEnergy, ProcessEnergy

@@ -5,9 +5,9 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.energy.base import Energy
 from groundstate.energy.basic import LinearEnergy
 from groundstate.learn import L1, L2, Margin, OneVsRest, SumPenalty

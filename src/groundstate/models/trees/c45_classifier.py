@@ -5,9 +5,9 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.trees.branching import BranchingEnergy
 from groundstate.learn import SoftMin
 from groundstate.learn.solvers.trees.branching import GrowBranches

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import StrOptions
-
+from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.models.trees.class_trees import GrownClassifier
 from groundstate.models.trees.grown import CLASS_CRITERIA, CONSTRAINTS
 from groundstate.models.trees.single import SingleTree

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import StrOptions
-
+from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.models.trees.grown import CONSTRAINTS, VALUE_CRITERIA, GrownRegressor
 from groundstate.models.trees.single import SingleTree
 from groundstate.registry import models

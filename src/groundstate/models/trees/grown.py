@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval, RealNotInt, StrOptions
 from groundstate.energy.trees.leaves import TreeMeanEnergy
 from groundstate.energy.trees.nodes import TreeNodes
 from groundstate.learn import Naive

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch.nn.functional import softplus
 
 from groundstate.compute.device import resolve_device
+from groundstate.compute.foreign.sklearn import Interval
 from groundstate.compute.random import Key, mix64
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.energy.base import Energy

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from groundstate.compute.foreign.torch import standard_gamma
+
 Rng = torch.Generator | None
 
 
@@ -186,7 +188,7 @@ class Mixup(nn.Module):
             return x, torch.arange(rows, device=x.device), x.new_ones(rows)
         partner = torch.randperm(rows, generator=generator, device=x.device)
         both = torch.full((2, rows), self.alpha, device=x.device)
-        drawn = torch._standard_gamma(both, generator=generator)  # Beta by two gammas
+        drawn = standard_gamma(both, generator=generator)  # Beta by two gammas
         share = drawn[0] / drawn.sum(0).clamp_min(torch.finfo(drawn.dtype).tiny)
         share = torch.maximum(share, 1 - share).to(x.dtype)  # the example itself dominates
         s = _column(share, x)

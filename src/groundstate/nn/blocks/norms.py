@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
+from groundstate.compute.foreign.torch import BatchNorm
 from groundstate.errors import DataError, Unsupported
 
 KINDS = ("batch", "layer", "instance", "group")
@@ -95,7 +95,7 @@ def refit_norm(net: nn.Module, loader: Tensor | Iterable[Any]) -> nn.Module:
     >>> layer.running_mean.item(), round(layer.running_var.item(), 6)
     (2.5, 1.666667)
     """
-    layers = [m for m in net.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
+    layers = [m for m in net.modules() if isinstance(m, BatchNorm) and m.track_running_stats]
     modes = {module: module.training for module in net.modules()}
     batches = _batches(loader)
     net.eval()
@@ -114,7 +114,7 @@ def _batches(loader: Tensor | Iterable[Any]) -> Iterable[Any]:
     return loader if hasattr(loader, "__len__") else list(loader)  # read once per layer
 
 
-def _refit(net: nn.Module, layer: _BatchNorm, batches: Iterable[Any]) -> None:
+def _refit(net: nn.Module, layer: BatchNorm, batches: Iterable[Any]) -> None:
     seen: list[tuple[int, Tensor, Tensor]] = []
 
     def keep(module: nn.Module, args: tuple[Tensor, ...]) -> None:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
+from groundstate.compute.foreign.torch import functorch_active
 from groundstate.energy.classes.naive_bayes.sums_numba import observed_class_sums
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def spoilt(values: Tensor) -> bool:
     >>> spoilt(torch.tensor([1.0, torch.nan]))
     True
     """
-    if torch._C._are_functorch_transforms_active():
+    if functorch_active():
         return False
     return math.isnan(values.detach().sum().item())
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from groundstate.compute.foreign.torch import foreach_add_
 from groundstate.energy.basic import BilinearEnergy
 from groundstate.learn.base import Batch, History, Problem, Terms
 from groundstate.learn.callbacks import Monitor
@@ -100,7 +101,7 @@ class _Statistics(_Training):
         if self.settings.optimizer is sgd:  # the same arithmetic without the bookkeeping
             rate = self.optimizer.param_groups[0]["lr"]
             grads = [p.grad for p in self.theta if p.grad is not None]
-            torch._foreach_add_(self.theta, grads, alpha=-rate)
+            foreach_add_(self.theta, grads, alpha=-rate)
         else:
             self.optimizer.step()
         return self._recorded(objective, x, v, total)

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.foreign.torch import foreach_norm
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
 from groundstate.compute.thread_policy import for_steps
@@ -159,7 +160,7 @@ class MeanRest(Rest):
 
     @torch.no_grad()
     def _pull(self) -> Tensor:
-        squares = torch.stack(torch._foreach_norm(self.weights)).square()
+        squares = torch.stack(foreach_norm(self.weights)).square()
         return 0.5 * self.strength * squares.sum()
 
     def on_step(self, run: Run) -> None:

@@ -10,39 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.cpython.unsafe.numbers import trailing_zeros as _zeros
-from numba.extending import intrinsic
 
+from groundstate.compute.foreign.numba import add_pair, trailing_zeros
 from groundstate.learn.solvers.trees.compile_numba import inner, vector
 
 BINS, MISSING, DENSE = 256, 255, 512  # rows from which walking over all codes is cheaper
 NONE, TIE = -1e300, 1e-11
 _U = np.uint64
-_trailing: Any = _zeros
-_intrinsic: Any = intrinsic  # it adds the typing context by itself
-
-
-@_intrinsic
-def _add_pair(typingctx: Any, hist: Any, at: Any, pairs: Any, k: Any) -> Any:
-    """Add the two numbers ``pairs[k]`` to ``hist[at:at + 2]`` at once."""
-    signature = types.void(hist, types.int64, pairs, types.int64)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        i64, two = ir.IntType(64), ir.VectorType(ir.DoubleType(), 2)
-        bins = context.make_array(signature.args[0])(context, builder, args[0]).data
-        rows = context.make_array(signature.args[2])(context, builder, args[2]).data
-
-        def place(base: Any, index: Any) -> Any:
-            return builder.bitcast(builder.gep(base, [index]), two.as_pointer())
-
-        pair = builder.load(place(rows, builder.shl(args[3], ir.Constant(i64, 1))), align=8)
-        to = place(bins, args[1])
-        builder.store(builder.fadd(builder.load(to, align=8), pair), to, align=8)
-        return context.get_dummy_value()
-
-    return signature, codegen
 
 
 @inner
@@ -85,7 +59,7 @@ def _sums(codes: Any, n_bins: int, rows: Any, lo: int, hi: int, pairs: Any, spac
     w, b = 0.0, 0.0
     if hi - lo >= DENSE:
         for i in range(_U(hi - lo)):
-            _add_pair(hist, np.int64(codes[rows[first + i]]) * 2, pairs, np.int64(i))
+            add_pair(hist, np.int64(codes[rows[first + i]]) * 2, pairs, np.int64(i))
         for c in range(_U(n_bins)):
             here = hist[_U(2) * c]
             w += here
@@ -99,7 +73,7 @@ def _sums(codes: Any, n_bins: int, rows: Any, lo: int, hi: int, pairs: Any, spac
     for i in range(_U(hi - lo)):
         c = _U(codes[rows[first + i]])
         seen[c >> _U(6)] |= _U(1) << (c & _U(63))
-        _add_pair(hist, np.int64(c) * 2, pairs, np.int64(i))
+        add_pair(hist, np.int64(c) * 2, pairs, np.int64(i))
     w_gap, b_gap = hist[2 * MISSING], hist[2 * MISSING + 1]
     hist[2 * MISSING], hist[2 * MISSING + 1] = 0.0, 0.0
     seen[3] &= ~(_U(1) << _U(63))
@@ -107,7 +81,7 @@ def _sums(codes: Any, n_bins: int, rows: Any, lo: int, hi: int, pairs: Any, spac
         left = seen[part]
         seen[part] = _U(0)
         while left != _U(0):
-            c = _U(64 * part) + _U(_trailing(left))
+            c = _U(64 * part) + _U(trailing_zeros(left))
             left &= left - _U(1)
             w += hist[_U(2) * c]
             b += hist[_U(2) * c + _U(1)]

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from groundstate.compute.dropout import keyed_dropout
+from groundstate.compute.foreign.torch import BatchNorm
 from groundstate.compute.population.optimizers import Adam, StackedOptimizer, optimizer_named
 from groundstate.compute.population.stack import Population
 from groundstate.compute.population.training import Step
@@ -82,9 +83,7 @@ class PopulationRun:
     # --- pieces --------------------------------------------------------------------------
 
     def _check_norms(self) -> None:
-        norms = any(
-            isinstance(m, nn.modules.batchnorm._BatchNorm) for m in self.energies[0].modules()
-        )
+        norms = any(isinstance(m, BatchNorm) for m in self.energies[0].modules())
         if norms and not self.feed.even:
             raise Unsupported(
                 "members with batch normalisation need batches of one size: give them the same total "

@@ -12,40 +12,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import prange, types
-from numba.extending import intrinsic
+from numba import prange
 
+from groundstate.compute.foreign.numba import add_pair_at_four
 from groundstate.learn.solvers.boosting.histogram.cuts_numba import column_cuts
 from groundstate.learn.solvers.trees.compile_numba import inner, threads
 
 _U = np.uint64
-
-_intrinsic: Any = intrinsic  # it adds the typing context by itself
-
-
-@_intrinsic
-def add_pair(typingctx: Any, hist: Any, a: Any, b: Any, c: Any, d: Any, pairs: Any, k: Any) -> Any:
-    """Add the two words ``pairs[k]`` to ``hist`` at four places, two words at a time."""
-    word = types.int64
-    signature = types.void(hist, word, word, word, word, pairs, word)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        i64 = ir.IntType(64)
-        two = ir.VectorType(i64, 2)
-        bins = context.make_array(signature.args[0])(context, builder, args[0]).data
-        rows = context.make_array(signature.args[5])(context, builder, args[5]).data
-
-        def at(base: Any, index: Any) -> Any:
-            return builder.bitcast(builder.gep(base, [index]), two.as_pointer())
-
-        pair = builder.load(at(rows, builder.shl(args[6], ir.Constant(i64, 1))), align=8)
-        for index in args[1:5]:
-            place = at(bins, index)
-            builder.store(builder.add(builder.load(place, align=8), pair), place, align=8)
-        return context.get_dummy_value()
-
-    return signature, codegen
 
 
 @inner
@@ -60,7 +33,7 @@ def fill(words: Any, rows: Any, lo: int, hi: int, pairs: Any, whole: bool, hist:
         b = np.int64((word >> np.uint32(8)) & np.uint32(255)) * 2 + 512
         c = np.int64((word >> np.uint32(16)) & np.uint32(255)) * 2 + 1024
         d = np.int64(word >> np.uint32(24)) * 2 + 1536
-        add_pair(hist, a, b, c, d, pairs, np.int64(k))
+        add_pair_at_four(hist, a, b, c, d, pairs, np.int64(k))
 
 
 @inner
@@ -105,4 +78,4 @@ def best_cuts_threads(
                units, rules, boxes, allowed, cuts, chosen)  # fmt: skip
 
 
-__all__ = ["add_pair", "best_cuts", "best_cuts_threads", "fill"]
+__all__ = ["best_cuts", "best_cuts_threads", "fill"]

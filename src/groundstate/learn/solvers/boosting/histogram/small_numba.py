@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.cpython.unsafe.numbers import trailing_zeros as _zeros
 
+from groundstate.compute.foreign.numba import add_pair_at_four, trailing_zeros
 from groundstate.learn.solvers.boosting.histogram.cuts_numba import (
     BINS,
     GAIN,
@@ -17,11 +17,9 @@ from groundstate.learn.solvers.boosting.histogram.cuts_numba import (
     numeric_cut,
     scan_categories,
 )
-from groundstate.learn.solvers.boosting.histogram.fill_numba import add_pair
 from groundstate.learn.solvers.trees.compile_numba import inner
 
 _U = np.uint64
-_trailing: Any = _zeros
 
 
 @inner
@@ -43,7 +41,7 @@ def _fill(words: Any, rows: Any, lo: int, hi: int, pairs: Any, hist: Any, seen: 
         seen[_U(4) + (b >> six)] |= _U(1) << (b & low)
         seen[_U(8) + (c >> six)] |= _U(1) << (c & low)
         seen[_U(12) + (d >> six)] |= _U(1) << (d & low)
-        add_pair(hist, np.int64(a) * 2, np.int64(b) * 2 + 512, np.int64(c) * 2 + 1024,
+        add_pair_at_four(hist, np.int64(a) * 2, np.int64(b) * 2 + 512, np.int64(c) * 2 + 1024,
                  np.int64(d) * 2 + 1536, pairs, np.int64(k))  # fmt: skip
 
 
@@ -57,7 +55,7 @@ def _running(hist: Any, seen: Any, k: int, work: Any) -> Any:
         left = seen[4 * k + part]
         seen[4 * k + part] = _U(0)
         while left != _U(0):
-            b = _U(64 * part) + _U(_trailing(left))
+            b = _U(64 * part) + _U(trailing_zeros(left))
             left &= left - _U(1)
             at = _U(k * BINS * 2) + _U(2) * b
             here_g, here_p = hist[at], hist[at + _U(1)]

@@ -1,0 +1,69 @@
+"""What torch keeps private: steps over lists of tensors, fused optimisers, functorch's state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.modules import module as _module
+from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
+from torch.utils._pytree import tree_flatten, tree_map
+
+foreach_add_ = torch._foreach_add_
+foreach_copy_ = torch._foreach_copy_
+foreach_lerp_ = torch._foreach_lerp_
+foreach_norm = torch._foreach_norm
+foreach_sub_ = torch._foreach_sub_
+fused_adam_: Any = torch._fused_adam_
+fused_adamw_: Any = torch._fused_adamw_
+fused_sgd_ = torch._fused_sgd_
+unscale_ = torch._amp_foreach_non_finite_check_and_unscale_
+update_scale_ = torch._amp_update_scale_
+standard_gamma = torch._standard_gamma
+functorch_active = torch._C._are_functorch_transforms_active
+
+HOOKS = (
+    "_forward_hooks",
+    "_forward_pre_hooks",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+)  # of one module
+
+
+def functorch_wrapped(t: Tensor) -> bool:
+    """Whether a tensor stands for many, inside vmap or grad."""
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(t))
+
+
+def hooked_everywhere() -> bool:
+    """Whether a hook is registered for the modules of every network."""
+    return any(getattr(_module, f"_global{name}") for name in HOOKS)
+
+
+def multiplies_bfloat16() -> bool:
+    """Whether this processor multiplies in bfloat16 faster than in float32."""
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+__all__ = [
+    "BatchNorm",
+    "HOOKS",
+    "foreach_add_",
+    "foreach_copy_",
+    "foreach_lerp_",
+    "foreach_norm",
+    "foreach_sub_",
+    "functorch_active",
+    "functorch_wrapped",
+    "fused_adam_",
+    "fused_adamw_",
+    "fused_sgd_",
+    "hooked_everywhere",
+    "multiplies_bfloat16",
+    "standard_gamma",
+    "tree_flatten",
+    "tree_map",
+    "unscale_",
+    "update_scale_",
+]
