@@ -33,11 +33,11 @@ from threadpoolctl import threadpool_limits
 from groundstate import DecisionTreeClassifier, LogisticRegression, Ridge
 from groundstate.compute.random import Key
 from groundstate.evaluate import METRICS, Scores, conformal, conformal_cv, interval, metric
-from groundstate.evaluate.baseline import skill_interval
+from groundstate.evaluate.compare.baseline import skill_interval
 from groundstate.evaluate.losses import row_losses
 from groundstate.evaluate.predictions import Prediction
-from groundstate.evaluate.verdicts import compared
 from groundstate.math.stats import Interval, auc, auc_interval, mean_interval, proportion_interval
+from groundstate.study.held_out import compared
 
 TRAIN, HELD, TEST, MANY, D = 150, 150, 250, 20_000, 5
 WEIGHTS = np.array([1.2, -0.8, 0.5, 0.0, 0.0])

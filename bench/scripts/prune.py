@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 from groundstate import SVC, MLPClassifier
 from groundstate.compute.device import threads
 from groundstate.compute.random import Key
-from groundstate.evaluate.splits import train_test
+from groundstate.evaluate.splits.folds import train_test
 from groundstate.tune import Real, Tune
 
 TRIALS, EPOCHS, STOPS, FOLDS, RUNGS = 50, 16, 8, 5, 5

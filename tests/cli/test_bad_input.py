@@ -215,7 +215,7 @@ def test_full_disk_while_predicting(
 def test_interrupt_leaves_nothing(
     call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from groundstate.report import job
+    from groundstate.study import job
 
     def stop(*args: Any, **kwargs: Any) -> None:
         raise KeyboardInterrupt
@@ -229,7 +229,7 @@ def test_interrupt_leaves_nothing(
 def test_a_time_limit_leaves_nothing(
     call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from groundstate.report import job
+    from groundstate.study import job
 
     def limit(*args: Any, **kwargs: Any) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -245,7 +245,7 @@ def test_a_time_limit_leaves_nothing(
 def test_a_bug_keeps_its_traceback(
     call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from groundstate.report import job
+    from groundstate.study import job
 
     def broken(*args: Any, **kwargs: Any) -> None:
         raise RuntimeError("a bug")
@@ -260,7 +260,7 @@ def test_warnings_become_notes(call: Any, tmp_path: Path, monkeypatch: pytest.Mo
     import warnings
 
     from groundstate.errors import NotConverged
-    from groundstate.report import job
+    from groundstate.study import job
 
     real = job.assess
 

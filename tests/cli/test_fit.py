@@ -44,8 +44,8 @@ def test_folder_holds_model_report_numbers_and_script(fitted: Path) -> None:
 
 
 def test_all_candidates_are_those_of_the_registry_and_a_dummy() -> None:
-    from groundstate.evaluate.candidates import AUTO, chosen_models, takes_any_number
     from groundstate.registry import models
+    from groundstate.study.candidates import AUTO, chosen_models, takes_any_number
 
     for task, role in (("classification", "classifier"), ("regression", "regressor")):
         fitting = [row for row in models if row.role == role]
@@ -57,7 +57,7 @@ def test_all_candidates_are_those_of_the_registry_and_a_dummy() -> None:
 
 
 def test_auto_compares_one_of_each_kind(call: Any, tmp_path: Path) -> None:
-    from groundstate.evaluate.candidates import chosen_models
+    from groundstate.study.candidates import chosen_models
 
     quick = ("--test", "0.3", "--folds", 2, "--tune", 0, "--seeds", 0, "--bootstrap", 0)
     told = call("fit", "iris", "--json", "-o", tmp_path / "o", *quick).json

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from groundstate.evaluate.ledger import Ledger
+from groundstate.evaluate.audit.ledger import Ledger
 from groundstate.report import folder, study, write
 from groundstate.store import RunDir
 

@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold
 
 from groundstate import SVC, ElasticNet, KernelRidge, Lasso, LogisticRegression, Ridge
 from groundstate.errors import NotConverged
-from groundstate.evaluate.together import fit_together
+from groundstate.evaluate.splits.population import fit_together
 
 
 @pytest.fixture(scope="module")

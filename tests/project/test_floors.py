@@ -21,6 +21,7 @@ FLOORS = (
     {"learn"},
     {"models"},
     {"evaluate", "tune"},
+    {"study"},
     {"experiments", "report"},
     {"cli", "studio", "serve", "bench", "__main__"},
 )

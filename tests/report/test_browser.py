@@ -17,7 +17,7 @@ import pytest
 
 from groundstate.report import page, report, study
 from groundstate.report.cells import at
-from groundstate.report.numbers import show
+from groundstate.study.numbers import show
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

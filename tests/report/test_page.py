@@ -11,9 +11,9 @@ import pytest
 
 from groundstate import data
 from groundstate.report import Picture, inline_svg, page, report, study
-from groundstate.report.numbers import show
 from groundstate.report.pictures import missing_map
-from groundstate.report.verdict import three_sentences
+from groundstate.study.numbers import show
+from groundstate.study.verdict import three_sentences
 
 
 @pytest.fixture(scope="module", params=["iris", "holes"])

@@ -9,10 +9,10 @@ from typing import Any
 from groundstate.cli.screen import Screen
 from groundstate.errors import DataError
 from groundstate.evaluate import metric as metric_named
-from groundstate.evaluate.ledger import Ledger
-from groundstate.evaluate.looks import BLIND
-from groundstate.evaluate.submissions import Contest, find_labels, judge_folder
-from groundstate.report.numbers import plain, show, show_range
+from groundstate.evaluate.audit.ledger import Ledger
+from groundstate.evaluate.audit.repeated_looks import BLIND
+from groundstate.evaluate.board.contest import Contest, find_labels, judge_folder
+from groundstate.study.numbers import plain, show, show_range
 
 
 def ledger(path: str, metric: str | None, level: float, json: bool) -> None:

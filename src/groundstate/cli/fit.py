@@ -14,13 +14,13 @@ from groundstate.data import Table, available, read
 from groundstate.data.messages import count, listing
 from groundstate.data.preparation.preparation import without_features
 from groundstate.errors import DataError
-from groundstate.evaluate import Assessment
-from groundstate.evaluate.ledger import Ledger
+from groundstate.evaluate.audit.ledger import Ledger
 from groundstate.report import Survey, study, survey, write
-from groundstate.report.density import METRIC
-from groundstate.report.job import forget
-from groundstate.report.numbers import show, show_range
 from groundstate.store import RunDir
+from groundstate.study.assess import Assessment
+from groundstate.study.densities import METRIC
+from groundstate.study.job import forget
+from groundstate.study.numbers import show, show_range
 
 NOT_BETTER, LEAK = 3, 4
 _SURVEYED = 0.25  # share of the rows that judge densities

@@ -9,8 +9,8 @@ from groundstate.cli.fit import seconds
 from groundstate.cli.screen import Screen
 from groundstate.data import read
 from groundstate.report import tune_table
-from groundstate.report.numbers import show
 from groundstate.store import write_bytes
+from groundstate.study.numbers import show
 
 
 def tune(

@@ -13,11 +13,11 @@ from groundstate.cli.screen import Screen
 from groundstate.data import Table, read
 from groundstate.errors import DataError
 from groundstate.evaluate import metric as metric_named
-from groundstate.evaluate.compare_paired import compare as compare_losses
-from groundstate.evaluate.prediction_files import is_predictions, read_predictions, truth_of
+from groundstate.evaluate.board.prediction_files import is_predictions, read_predictions, truth_of
+from groundstate.evaluate.compare.paired import compare as compare_losses
 from groundstate.evaluate.predictions import Prediction
-from groundstate.evaluate.verdicts import losses
-from groundstate.report.numbers import plain
+from groundstate.study.held_out import losses
+from groundstate.study.numbers import plain
 
 
 def compare(

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from groundstate.evaluate.assess import Assessment, assess
-from groundstate.evaluate.audit import Audit, audit
-from groundstate.evaluate.baseline import Baseline, Baselines, baseline
-from groundstate.evaluate.bias_variance import BiasVariance, bias_variance
-from groundstate.evaluate.bias_variance_losses import (
-    bregman_parts,
-    domingos_parts,
-    log_parts,
-    squared_parts,
-    zero_one_parts,
+from groundstate.evaluate.audit.contamination import Contamination, contamination, perceptual_hash
+from groundstate.evaluate.audit.leaks import Audit, audit
+from groundstate.evaluate.audit.ledger import Adjusted, Ledger, Look, rows_id
+from groundstate.evaluate.board.contest import Contest, judge_folder
+from groundstate.evaluate.board.leaderboard import Leaderboard, Place
+from groundstate.evaluate.board.ranked_table import Entry, Standings
+from groundstate.evaluate.board.ranking import Ranked, rank
+from groundstate.evaluate.calibration.recalibrate import Temperature, fit_temperature, recalibrate
+from groundstate.evaluate.calibration.threshold import (
+    ThresholdTable,
+    TunedThreshold,
+    bayes_threshold,
+    threshold_table,
+    tune_threshold,
 )
-from groundstate.evaluate.board import Leaderboard, Place
-from groundstate.evaluate.calibration import Temperature, fit_temperature, recalibrate
-from groundstate.evaluate.capacity import CapacitySweep, capacity_sweep
-from groundstate.evaluate.capacity_curve import CapacityCurve, capacity_curve, parameter_count
-from groundstate.evaluate.compare import (
+from groundstate.evaluate.compare.baseline import Baseline, Baselines, baseline
+from groundstate.evaluate.compare.friedman import Friedman, friedman
+from groundstate.evaluate.compare.hypothesis_tests import (
     Comparison,
     corrected_t,
     holm,
@@ -26,24 +28,26 @@ from groundstate.evaluate.compare import (
     paired_bootstrap,
     tied_with_best,
 )
-from groundstate.evaluate.compare_paired import PairedComparison, compare
-from groundstate.evaluate.conformal import Conformal, Intervals, Sets, conformal
-from groundstate.evaluate.conformal_cv import ConformalCV, conformal_cv
-from groundstate.evaluate.contamination import Contamination, contamination, perceptual_hash
-from groundstate.evaluate.cross_validate import (
-    CrossValidation,
-    cross_validate,
-    one_standard_error,
+from groundstate.evaluate.compare.incumbent import Versus, versus
+from groundstate.evaluate.compare.many_models import Ranking, rank_models
+from groundstate.evaluate.compare.paired import PairedComparison, compare
+from groundstate.evaluate.compare.recipes import LearnerComparison, compare_learners, five_by_two
+from groundstate.evaluate.conformal.cv_plus import ConformalCV, conformal_cv
+from groundstate.evaluate.conformal.split_conformal import Conformal, Intervals, Sets, conformal
+from groundstate.evaluate.curves.capacity_curve import (
+    CapacityCurve,
+    capacity_curve,
+    parameter_count,
 )
-from groundstate.evaluate.curves import LearningCurve, learning_curve
-from groundstate.evaluate.curves_setting import ValidationCurve, validation_curve
-from groundstate.evaluate.diagnose import Diagnosis, diagnose
-from groundstate.evaluate.floor import Floor, noise_floor
-from groundstate.evaluate.forecast import PowerLaw, power_law
-from groundstate.evaluate.generative import DensityAssessment, assess_density
-from groundstate.evaluate.goodness import d2, mcfadden_r2, r2
-from groundstate.evaluate.inference import InferenceTable, inference
-from groundstate.evaluate.intervals import (
+from groundstate.evaluate.curves.capacity_sweep import CapacitySweep, capacity_sweep
+from groundstate.evaluate.curves.diagnose import Diagnosis, diagnose
+from groundstate.evaluate.curves.learning_curve import LearningCurve, learning_curve
+from groundstate.evaluate.curves.power_law import PowerLaw, power_law
+from groundstate.evaluate.curves.remedies import Remedy
+from groundstate.evaluate.curves.validation_curve import ValidationCurve, validation_curve
+from groundstate.evaluate.generators.densities import DensityAssessment, assess_density
+from groundstate.evaluate.intervals.coefficients import InferenceTable, inference
+from groundstate.evaluate.intervals.metric_intervals import (
     Interval,
     bootstrap,
     bootstrap_metric,
@@ -51,44 +55,43 @@ from groundstate.evaluate.intervals import (
     student,
     wilson,
 )
-from groundstate.evaluate.learners import LearnerComparison, compare_learners, five_by_two
-from groundstate.evaluate.ledger import Adjusted, Ledger, Look, rows_id
-from groundstate.evaluate.loo import LeaveOneOut, loo
-from groundstate.evaluate.many import Ranking, rank_models
-from groundstate.evaluate.many_tables import Friedman, friedman
+from groundstate.evaluate.intervals.retrain import Retrained, retrain
+from groundstate.evaluate.intervals.scores import Scores
+from groundstate.evaluate.intervals.uncertainty import Uncertainty, uncertainty
+from groundstate.evaluate.intervals.variation import VariationReport, variation_report
 from groundstate.evaluate.metrics import METRICS, Metric, metric
-from groundstate.evaluate.nested import NestedCV, nested_cv
-from groundstate.evaluate.oob import PipelineBootstrap, pipeline_bootstrap
-from groundstate.evaluate.optimism import (
+from groundstate.evaluate.metrics.goodness import d2, mcfadden_r2, r2
+from groundstate.evaluate.metrics.scoring import all_scores, score
+from groundstate.evaluate.pipeline import default_pipeline
+from groundstate.evaluate.predictions import Prediction
+from groundstate.evaluate.splits.cross_validate import (
+    CrossValidation,
+    cross_validate,
+    one_standard_error,
+)
+from groundstate.evaluate.splits.folds import Split, folds, train_test
+from groundstate.evaluate.splits.leave_one_out import LeaveOneOut, loo
+from groundstate.evaluate.splits.nested import NestedCV, nested_cv
+from groundstate.evaluate.splits.pipeline_bootstrap import PipelineBootstrap, pipeline_bootstrap
+from groundstate.evaluate.splits.three_way import SplitRows, split
+from groundstate.evaluate.theory.bias_variance import BiasVariance, bias_variance
+from groundstate.evaluate.theory.loss_decompositions import (
+    bregman_parts,
+    domingos_parts,
+    log_parts,
+    squared_parts,
+    zero_one_parts,
+)
+from groundstate.evaluate.theory.noise_floor import Floor, noise_floor
+from groundstate.evaluate.theory.pac_bayes import Guarantee, pac_bayes
+from groundstate.evaluate.theory.selection_optimism import (
     SelectionOptimism,
     expected_winner,
     optimism_guide,
     selection_optimism,
 )
-from groundstate.evaluate.pac_bayes import Guarantee, pac_bayes
-from groundstate.evaluate.pipeline import default_pipeline
-from groundstate.evaluate.predictions import Prediction
-from groundstate.evaluate.ranking import Ranked, rank
-from groundstate.evaluate.remedies import Remedy
-from groundstate.evaluate.scores import Scores
-from groundstate.evaluate.scoring import all_scores, score
-from groundstate.evaluate.seeds import Retrained, retrain
-from groundstate.evaluate.split import SplitRows, split
-from groundstate.evaluate.splits import Split, folds, train_test
-from groundstate.evaluate.srm import StructuralRisk, srm
-from groundstate.evaluate.standings import Entry, Standings
-from groundstate.evaluate.submissions import Contest, judge_folder
-from groundstate.evaluate.threshold import (
-    ThresholdTable,
-    TunedThreshold,
-    bayes_threshold,
-    threshold_table,
-    tune_threshold,
-)
-from groundstate.evaluate.uncertainty import Uncertainty, uncertainty
-from groundstate.evaluate.variation import VariationReport, variation_report
-from groundstate.evaluate.vc import shatters, vc_dimension
-from groundstate.evaluate.versus import Versus, versus
+from groundstate.evaluate.theory.structural_risk import StructuralRisk, srm
+from groundstate.evaluate.theory.vc_dimension import shatters, vc_dimension
 
 __all__ = [
     "Contest",
@@ -150,7 +153,6 @@ __all__ = [
     "srm",
     "vc_dimension",
     "METRICS",
-    "Assessment",
     "Audit",
     "CapacitySweep",
     "Comparison",
@@ -179,7 +181,6 @@ __all__ = [
     "TunedThreshold",
     "VariationReport",
     "all_scores",
-    "assess",
     "assess_density",
     "audit",
     "bayes_threshold",

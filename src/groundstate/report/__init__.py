@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from groundstate.report.curves import plot_band, plot_landscape, plot_probabilities
-from groundstate.report.density import compare_densities
-from groundstate.report.facts import fingerprint, report_facts
 from groundstate.report.folder import report, write
 from groundstate.report.html import page
-from groundstate.report.job import study
 from groundstate.report.pictures import draw_all, draw_survey
 from groundstate.report.schema import report_schema, validate
 from groundstate.report.script import reproduce_script
-from groundstate.report.search import tune_table
 from groundstate.report.simplex import plot_simplex
 from groundstate.report.svg import Picture, inline_svg
-from groundstate.report.tuning import Search
-from groundstate.report.unlabelled import Survey, survey, survey_facts
-from groundstate.report.verdict import three_sentences
+from groundstate.study.densities import compare_densities
+from groundstate.study.facts import fingerprint, report_facts
+from groundstate.study.job import study
+from groundstate.study.tune_table import tune_table
+from groundstate.study.tuning import Search
+from groundstate.study.unlabelled import Survey, survey, survey_facts
+from groundstate.study.verdict import three_sentences
 
 __all__ = [
     "Picture",

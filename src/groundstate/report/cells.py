@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from groundstate.report.numbers import show
+from groundstate.study.numbers import show
 
 
 @dataclass(frozen=True)

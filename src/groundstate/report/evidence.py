@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundstate.report.numbers import label as named
 from groundstate.report.style import ACCENT, GROUPS, LINE, MUTED, SECOND
 from groundstate.report.svg import Picture, inline_svg
+from groundstate.study.numbers import label as named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from groundstate.evaluate import Assessment
+    from groundstate.study.assess import Assessment
 
 _POINTS = 200  # a curve of more points looks the same
 _CURVES = 6  # ROC curves of more classes cannot be told apart

@@ -10,17 +10,17 @@ from typing import Any
 
 from groundstate.data import available
 from groundstate.errors import NotStorableError
-from groundstate.evaluate import Assessment
-from groundstate.evaluate.candidates import inner_of
 from groundstate.models.table import TablePredictor
-from groundstate.report.facts import report_facts
 from groundstate.report.html import page
-from groundstate.report.numbers import plain
 from groundstate.report.pictures import draw_all, draw_survey
 from groundstate.report.script import reproduce_script
 from groundstate.report.svg import Picture
-from groundstate.report.unlabelled import Survey, survey_facts
 from groundstate.store import RunDir
+from groundstate.study.assess import Assessment
+from groundstate.study.candidates import inner_of
+from groundstate.study.facts import report_facts
+from groundstate.study.numbers import plain
+from groundstate.study.unlabelled import Survey, survey_facts
 
 
 def report(found: Assessment | Survey) -> tuple[dict[str, Any], list[Picture]]:

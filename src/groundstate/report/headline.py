@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from groundstate.evaluate.candidates import DUMMY
 from groundstate.report.cells import Marked, at, between, html_of
-from groundstate.report.numbers import is_share, label, title
+from groundstate.study.candidates import DUMMY
+from groundstate.study.numbers import is_share, label, title
 
 _UNIT = ("r2", "roc_auc", "f1", "f1_macro")  # measures that end at 0 and 1
 

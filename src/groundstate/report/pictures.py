@@ -8,19 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.data import Table
-from groundstate.evaluate.candidates import inner_of
 from groundstate.report import evidence
-from groundstate.report.facts import confusion, energies
-from groundstate.report.numbers import is_share, label, title
 from groundstate.report.style import ACCENT, GROUPS, INK, LINE, MUTED, SECOND
 from groundstate.report.svg import Picture, inline_svg
+from groundstate.study.candidates import inner_of
+from groundstate.study.facts import confusion, energies
+from groundstate.study.numbers import is_share, label, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from groundstate.evaluate import Assessment, Standings
-    from groundstate.report.unlabelled import Survey
+    from groundstate.evaluate import Standings
+    from groundstate.study import Assessment
+    from groundstate.study.unlabelled import Survey
 
 _MAP_BINS = 48
 _MAX_CLASSES = 25

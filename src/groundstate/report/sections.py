@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from groundstate.evaluate.candidates import DUMMY
 from groundstate.report import about
 from groundstate.report.cells import Keyed, Marked, at, between, html_of, table_of, words_of
-from groundstate.report.numbers import label, show, title
+from groundstate.study.candidates import DUMMY
+from groundstate.study.numbers import label, show, title
 
 _BASELINES = {
     DUMMY: "always the same answer",

@@ -9,7 +9,7 @@ import numpy as np
 
 from groundstate.compute.random import Key
 from groundstate.errors import DataError
-from groundstate.evaluate.splits import folds, train_test
+from groundstate.evaluate.splits.folds import folds, train_test
 from groundstate.tune.rows import Rows, check_disjoint
 from groundstate.tune.trials import Part
 

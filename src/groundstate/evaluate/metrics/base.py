@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.errors import DataError
+from groundstate.evaluate.metrics.auc import weighted_auc
 from groundstate.evaluate.predictions import Prediction
-from groundstate.evaluate.ranks import weighted_auc
 from groundstate.evaluate.rows import Floats
 
 Task = Literal["classification", "regression", "density"]

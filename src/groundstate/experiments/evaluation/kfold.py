@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from groundstate.compute.random import Key
 from groundstate.evaluate import folds, loo
-from groundstate.evaluate.splits import Split
+from groundstate.evaluate.splits.folds import Split
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, I64, Rng
 from groundstate.models.linear.linear_regression import LinearRegression

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.compute.random import Key
-from groundstate.evaluate.capacity import capacity_sweep
+from groundstate.evaluate.curves.capacity_sweep import capacity_sweep
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.math.linalg.min_norm import min_norm_solution
 from groundstate.models.linear.ridge import Ridge

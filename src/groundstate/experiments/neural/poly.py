@@ -9,7 +9,7 @@ from numpy.polynomial.legendre import legvander
 from numpy.typing import NDArray
 
 from groundstate.compute.random import Key
-from groundstate.evaluate.capacity import mean_squared
+from groundstate.evaluate.curves.capacity_sweep import mean_squared
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.math.linalg.min_norm import min_norm_solution
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from groundstate.compute.random import Key
-from groundstate.evaluate.goodness import r2
+from groundstate.evaluate.metrics.goodness import r2
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
 from groundstate.models.linear.linear_regression import LinearRegression

@@ -1,0 +1,1 @@
+"""What spoils an evaluation: leaks, contamination, shift, and test rows looked at too often."""

@@ -1,0 +1,1 @@
+"""Rankings: candidates of one table, leaderboards that keep the labels, contests in a folder."""

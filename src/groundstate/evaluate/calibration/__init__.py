@@ -1,0 +1,1 @@
+"""Probabilities that mean what they say, and where to cut them."""

@@ -1,0 +1,1 @@
+"""Which model is better: paired tests, recipes, many models, many tables, baselines."""

@@ -1,0 +1,1 @@
+"""Sets and intervals that hold the truth at a stated rate."""

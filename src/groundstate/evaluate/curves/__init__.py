@@ -1,0 +1,1 @@
+"""Risk against rows, settings and capacity, and what the curves say about a fit."""

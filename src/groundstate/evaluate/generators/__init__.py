@@ -1,0 +1,1 @@
+"""Models without labels: likelihood of held-out rows, look-alikes, memorisation."""

@@ -1,0 +1,1 @@
+"""How sure a score, a coefficient or a prediction is."""

@@ -1,0 +1,1 @@
+"""Which rows train and which rows judge: splits, folds, resamples, and fits over all of them."""

@@ -1,0 +1,1 @@
+"""Bias and variance, noise floors, capacity and guarantees."""

@@ -1,0 +1,95 @@
+"""How sure single answers are: calibration, coverage, and decisions by cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.evaluate.predictions import Prediction
+from groundstate.evaluate.rows import Floats
+from groundstate.study import held_out as verdicts
+from groundstate.study.design import Design
+from groundstate.study.question import Question
+from groundstate.study.selection import Developed
+
+
+def calibration(
+    question: Question,
+    developed: Developed,
+    design: Design,
+    truth: NDArray[Any],
+    said: Prediction,
+    judged: NDArray[np.intp],
+) -> dict[str, Any] | None:
+    """Whether probabilities happen as often as they say, and sets hold the truth as promised."""
+    found: dict[str, Any] = {}
+    if said.classes is not None and said.probability is not None:
+        found = verdicts.calibration(truth, said, question.positive)
+    own = verdicts.scores_of(truth, said)
+    if own is None:
+        return None
+    level = question.settings.level
+    if design.kind == "nested":  # rows of the other folds calibrate those of one
+        folds = []
+        for _, test in design.sides[: design.n_folds]:
+            outside = np.ones(len(truth), bool)
+            outside[test] = False
+            folds.append((own[outside], test))
+    else:
+        spare, train = developed.spare, design.split[0]
+        if spare is None or (spare.classes is not None and spare.probability is None):
+            return found or None
+        tested = np.flatnonzero(np.sum([part.test for part in developed.ranking.folds], axis=0))
+        known = question.codes(question.y[train[tested]])
+        scores = verdicts.scores_of(known, _spread(spare.take(tested), question.classes))
+        assert scores is not None
+        folds = [(scores, np.arange(len(judged)))]
+    found["coverage"] = verdicts.coverage(truth, said, folds, level)
+    return found
+
+
+def no_probabilities(said: Prediction, developed: Developed) -> str | None:
+    """Why there is no calibration, and what to do; None where there are probabilities."""
+    if said.classes is None or said.probability is not None:
+        return None
+    name = developed.chosen
+    who = f"{name} names and ranks classes but gives no probabilities"
+    if hasattr(developed.model, "predict_proba"):
+        who = "the models chosen in the folds do not all give probabilities"
+    return (
+        f"calibration: {who}, so there is nothing to calibrate, and neither sets of classes nor "
+        "costs; with --metric log_loss only models that give probabilities take part, and "
+        "groundstate.evaluate.recalibrate(model, X, y, 'sigmoid') adds them to a model from rows "
+        "that it has not seen"
+    )
+
+
+def _spread(said: Prediction, classes: NDArray[Any] | None) -> Prediction:
+    """Answers about fewer classes as answers about all."""
+    if classes is None or said.classes is None or len(said.classes) == len(classes):
+        return said
+    place = np.searchsorted(classes, said.classes)
+    wide = np.zeros((len(said), len(classes)))
+    assert said.probability is not None
+    wide[:, place] = said.probability
+    return Prediction(place[said.values], wide, wide, classes)
+
+
+def decision(
+    question: Question, truth: NDArray[Any], said: Prediction, weight: Floats
+) -> dict[str, Any] | None:
+    """What mistakes cost, where costs were given and there are probabilities."""
+    settings, at = question.settings, question.positive
+    if at is None or said.probability is None or not (settings.cost_fp or settings.cost_fn):
+        return None
+    actual = (truth == at).astype(np.intp)
+    found = verdicts.costs(
+        actual, said.probability[:, at], weight, settings.cost_fp or 1.0, settings.cost_fn or 1.0
+    )
+    assert question.classes is not None
+    return {"positive": str(question.classes[at]), **found}
+
+
+__all__ = ["calibration", "decision", "no_probabilities"]

@@ -1,0 +1,347 @@
+"""How a table is judged: rows set aside once, or every row by a recipe that had not seen it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.compute.random import Key
+from groundstate.errors import DataError, Unreliable
+from groundstate.evaluate.rows import Floats, n_rows, take
+from groundstate.evaluate.splits.folds import Split, folds
+from groundstate.evaluate.splits.three_way import SplitRows, split
+from groundstate.models.table import asks_single_columns
+from groundstate.registry import models as registered
+
+Rows = NDArray[np.intp]
+INNER = 3  # folds inside a fold: they are many already
+SIZES = (0.7, 0.2, 0.1)
+ENOUGH, ENOUGH_OF_RAREST, ENOUGH_TO_VALIDATE = 200, 30, 400
+
+
+REPEATS = 5  # of a nested design
+_WORK = 85.0  # what a nested design costs unasked at most, in nominal seconds
+_LONG = 20.0  # nominal seconds from which more processes are worth their start
+
+
+def usual_repeats(models: Mapping[str, Any], n: int, folds: int, tune: int) -> int:
+    """How often a nested design judges every row unasked: five times, or less for slow models.
+
+    By a nominal cost of a fit, so that it does not depend on the clock. All five are done with
+    ``repeats=5``, and as many as fit in with ``budget``.
+
+    Parameters
+    ----------
+    models : candidates
+    n : rows
+    folds : outer folds
+    tune : settings to try
+
+    Examples
+    --------
+    >>> from groundstate import LogisticRegression, MLPClassifier
+    >>> usual_repeats({"linear": LogisticRegression()}, 150, 5, 10)
+    5
+    >>> usual_repeats({"network": MLPClassifier()}, 600, 5, 10)
+    1
+    """
+    return int(np.clip(_WORK / _one_repeat(models, n, folds, tune), 1, REPEATS))
+
+
+def usual_workers(models: Mapping[str, Any], n: int, design: Design, tune: int) -> int:
+    """Processes unasked: one, or one for each core where a nested design takes long."""
+    if design.kind != "nested":
+        return 1
+    work = design.repeats * _one_repeat(models, n, design.n_folds, tune)
+    from joblib import cpu_count
+
+    return min(cpu_count(), len(design.sides)) if work >= _LONG else 1
+
+
+def _one_repeat(models: Mapping[str, Any], n: int, folds: int, tune: int) -> float:
+    """Nominal seconds in which every row is judged once."""
+    cost = [_nominal(model, n) for model in models.values()]
+    return folds * INNER * (sum(cost) + tune * sum(cost) / max(len(cost), 1))
+
+
+def _nominal(model: Any, n: int) -> float:
+    """Nominal seconds of a fit to n rows."""
+    inner = getattr(model, "estimator", model)
+    if any(row.obj is type(inner) and row.family == "networks" for row in registered):
+        return 0.15 * max(1.0, n / 300)
+    crowd = hasattr(inner, "n_estimators") or hasattr(inner, "max_iter")
+    slow = asks_single_columns(inner) and crowd  # many trees
+    return (0.06 if slow else 0.008) * max(1.0, n / 1000)
+
+
+class HeldRows:
+    """Rows that stay closed until the one look; every look is written down.
+
+    Parameters
+    ----------
+    X, y : the whole table
+    rows : positions of the rows held back
+
+    Examples
+    --------
+    >>> held = HeldRows(np.arange(6.0)[:, None], np.arange(6), np.array([1, 4]))
+    >>> held.looks
+    ()
+    >>> held.look("report")[1].tolist(), held.looks
+    ([1, 4], ('report',))
+    """
+
+    def __init__(self, X: Any, y: NDArray[Any], rows: Rows) -> None:
+        self._X, self._y = X, y
+        self.rows = rows
+        self._looks: list[str] = []
+
+    @property
+    def looks(self) -> tuple[str, ...]:
+        """What the rows were looked at for, in order."""
+        return tuple(self._looks)
+
+    def look(self, purpose: str) -> tuple[Any, NDArray[Any]]:
+        """The rows and their targets."""
+        self._looks.append(purpose)
+        return take(self._X, self.rows), self._y[self.rows]
+
+
+@dataclass(frozen=True)
+class Design:
+    """Which rows develop a model and which rows judge it.
+
+    Attributes
+    ----------
+    kind : ``"holdout"`` or ``"nested"``
+    sides : list of (development rows, judged rows)
+        One pair for a holdout; ``folds`` pairs for each repeat otherwise.
+    validation : rows of the first development part that compare candidates, or None for folds
+    repeats : times every row is judged
+    reason : str
+    """
+
+    kind: Literal["holdout", "nested"]
+    sides: list[tuple[Rows, Rows]] = field(repr=False)
+    validation: Rows | None = field(repr=False)
+    repeats: int
+    reason: str
+
+    @property
+    def n_folds(self) -> int:
+        """Pairs of one repeat."""
+        return len(self.sides) // self.repeats
+
+    @property
+    def judged(self) -> int:
+        """Number of rows that judge, each counted once."""
+        return sum(len(test) for _, test in self.sides[: self.n_folds])
+
+    @property
+    def split(self) -> tuple[Rows, Rows]:
+        """The first pair."""
+        return self.sides[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        train, test = self.split
+        return {
+            "kind": self.kind,
+            "reason": self.reason,
+            "development": len(train) if self.kind == "holdout" else len(train) + len(test),
+            "judged": self.judged,
+            "outer_folds": self.n_folds if self.kind == "nested" else None,
+            "repeats": self.repeats,
+            "candidates_compared_on": "folds" if self.validation is None else "validation rows",
+        }
+
+
+def choose_design(
+    X: Any,
+    y: NDArray[Any],
+    *,
+    task: str,
+    kind: str = "auto",
+    test: float | Rows | None = None,
+    groups: Any = None,
+    time: Any = None,
+    n_folds: int = 5,
+    repeats: int = 1,
+    key: Key,
+) -> Design:
+    """The design asked for, or the one that the size of the table allows.
+
+    A tenth of the rows is trusted to judge when it holds 200 rows and 30 of the rarest class;
+    smaller tables are judged by nested cross-validation, since a single small part may be lucky.
+
+    Parameters
+    ----------
+    test : share of the rows, or positions of the rows to set aside
+    groups, time : as in :func:`split`
+    """
+    if kind not in ("auto", "holdout", "nested"):
+        raise DataError(f"design is auto, holdout or nested, got {kind!r}")
+    n = n_rows(X)
+    classes = task == "classification"
+    if isinstance(test, np.ndarray):
+        rest = np.setdiff1d(np.arange(n), test)
+        return Design("holdout", [(rest, test)], None, 1, "the test rows were given")
+    if test is not None and not 0 < test < 1:
+        raise DataError(f"test is the share of rows to set aside, between 0 and 1, got {test}")
+    if kind == "nested" and (test is not None or time is not None):
+        raise DataError("a nested design judges every row; leave test and time out")
+    if kind != "nested":
+        share = SIZES[2] if test is None else test
+        sizes = SIZES if test is None else ((1 - share) * 7 / 9, (1 - share) * 2 / 9, share)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Unreliable)  # rare classes are a finding of the audit
+            cut = split(
+                X, y, sizes, "auto" if classes else None, groups, time, random_state=key.fold("cut")
+            )
+        enough = _enough(y, cut, classes)
+        if kind == "holdout" or test is not None or time is not None or enough:
+            return _holdout(X, y, cut, enough, classes)
+    parts: list[tuple[Rows, Rows]] = []
+    for repeat in range(repeats):
+        found = make_folds(
+            X, y, n_folds, task=task, groups=groups, time=None, weight=np.ones(n),
+            key=key.fold("outer", repeat),
+        )  # fmt: skip
+        parts += [(part.train_rows, part.test_rows) for part in found]
+    why = (
+        f"a tenth of {n:,} rows is too few to trust one test part"
+        if kind == "auto"
+        else "asked for"
+    )
+    return Design("nested", parts, None, repeats, why)
+
+
+def _enough(y: NDArray[Any], cut: SplitRows, classes: bool) -> bool:
+    if len(cut.test) < ENOUGH:
+        return False
+    if not classes:
+        return True
+    labels, counts = np.unique(y[cut.test], return_counts=True)
+    return len(labels) == len(np.unique(y)) and int(counts.min()) >= ENOUGH_OF_RAREST
+
+
+def _holdout(X: Any, y: NDArray[Any], cut: SplitRows, enough: bool, classes: bool) -> Design:
+    if not len(cut.test) or len(cut.development) < 2:
+        raise DataError(f"{len(y)} rows are too few to set some aside; bring more, or raise test")
+    development, test = cut.development, cut.test
+    if classes:  # a class nobody can learn cannot judge either
+        unknown = ~np.isin(y[test], np.unique(y[development]))
+        if unknown.any():
+            development = np.sort(np.r_[development, test[unknown]])
+            test = test[~unknown]
+    validation = None
+    if len(cut.val) >= ENOUGH_TO_VALIDATE and (
+        not classes or len(np.unique(y[cut.train])) == len(np.unique(y[development]))
+    ):
+        validation = np.searchsorted(development, cut.val)
+    why = "the test part is large enough to trust" if enough else "asked for"
+    return Design("holdout", [(development, test)], validation, 1, why)
+
+
+def make_folds(
+    X: Any,
+    y: NDArray[Any],
+    k: int,
+    *,
+    task: str,
+    groups: Any,
+    time: Any,
+    weight: Floats,
+    key: Key,
+) -> list[Split]:
+    """Folds on the weight line, of whole groups, or forward in time."""
+    if time is not None:
+        order = np.argsort(np.asarray(time), kind="stable")
+        from sklearn.model_selection import TimeSeriesSplit
+
+        pairs: Iterator[Any] = TimeSeriesSplit(k).split(np.zeros(len(order)))
+        return [as_split(order[a], order[b], weight) for a, b in pairs]
+    if groups is None:
+        groups = _copies(X, y)
+    if groups is not None:
+        from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
+
+        labels = np.asarray(groups)
+        k = min(k, len(np.unique(labels)))
+        if k < 2:
+            raise DataError("all rows are of one group; folds of whole groups need two")
+        seed = int(key.words(1)[0] % (2**31 - 1))
+        kind = StratifiedGroupKFold if task == "classification" else GroupKFold
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # classes of fewer rows than folds are allowed here
+            grouped = list(
+                kind(k, shuffle=True, random_state=seed).split(np.zeros(len(y)), y, labels)
+            )
+        return [as_split(a, b, weight) for a, b in grouped]
+    from groundstate.compute.weight_line.line import WeightLine
+    from groundstate.evaluate.rows import columns
+
+    distinct = WeightLine.of(*columns(X), y, weights=weight).n_distinct
+    if distinct < 2:
+        raise DataError(f"{distinct} different row cannot be cross-validated; bring more data")
+    k = min(k, distinct)
+    found: list[Split] = []
+    for stratify in (task == "classification", False):
+        cut = folds(X, y, k=k, key=key, sample_weight=weight, stratify=stratify)
+        # few different rows may leave a side empty
+        found = found or [part for part in cut if part.train.any() and part.test.any()]
+    if not found:
+        raise DataError(f"{distinct} different rows are too few to cross-validate; bring more data")
+    return found
+
+
+def twins(words: NDArray[np.uint64]) -> float:
+    """Share of the rows that have an equal one, from a hash of each.
+
+    >>> twins(np.array([1, 1, 2, 3], np.uint64))
+    0.5
+    """
+    _, place, times = np.unique(words, return_inverse=True, return_counts=True)
+    return float((times[place.reshape(-1)] > 1).mean())
+
+
+def _copies(X: Any, y: NDArray[Any]) -> NDArray[np.intp] | None:
+    """Groups of equal features, where some have different targets and most rows have no equal.
+
+    Equal rows with equal targets stay together on the weight line anyway. Where most rows have an
+    equal, columns take few values, and equal rows are no copies of each other.
+    """
+    from groundstate.compute.weight_line.hashing import row_hash
+    from groundstate.evaluate.rows import columns
+
+    words = row_hash(*columns(X))
+    n_rows_alike, n_pairs = len(np.unique(words)), len(np.unique(row_hash(*columns(X), y)))
+    if n_rows_alike == n_pairs or twins(words) > 0.5:
+        return None
+    return np.unique(words, return_inverse=True)[1].reshape(-1)
+
+
+def as_split(train: Rows, test: Rows, weight: Floats) -> Split:
+    """Positions as weights of the two sides."""
+    sides = np.zeros((2, len(weight)))
+    sides[0, train], sides[1, test] = weight[train], weight[test]
+    return Split(sides[0], sides[1])
+
+
+__all__ = [
+    "INNER",
+    "REPEATS",
+    "Design",
+    "HeldRows",
+    "as_split",
+    "choose_design",
+    "make_folds",
+    "twins",
+    "usual_repeats",
+    "usual_workers",
+]

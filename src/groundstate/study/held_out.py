@@ -1,0 +1,266 @@
+"""What answers for held-out rows say: scores, skill, comparisons, calibration, coverage, costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.compute.random import Key
+from groundstate.evaluate.compare.hypothesis_tests import holm, mcnemar, paired_bootstrap
+from groundstate.evaluate.conformal.scores import class_scores, quantile
+from groundstate.evaluate.intervals.metric_intervals import interval, wilson
+from groundstate.evaluate.metrics import METRICS, Metric, metric
+from groundstate.evaluate.metrics.proper import ece, reliability
+from groundstate.evaluate.predictions import Prediction
+from groundstate.evaluate.rows import Floats
+from groundstate.math.stats.bounds import risk_upper
+from groundstate.math.stats.interval import Interval
+
+_OF_ONE_CLASS = ("precision", "recall", "f1")
+SETS = 0.9  # wanted coverage of sets and intervals for single rows
+
+
+def all_intervals(
+    truth: NDArray[Any],
+    prediction: Prediction,
+    *,
+    task: str,
+    weight: Floats,
+    level: float,
+    key: Key,
+    groups: Any = None,
+    positive: int | None = None,
+) -> dict[str, Interval]:
+    """Every metric of the task that the answers allow, with an interval.
+
+    Parameters
+    ----------
+    groups : labels of dependent rows; whole groups are resampled
+    positive : number of the class that precision, recall and F1 are about, of two
+    """
+    rows = [row for row in METRICS.values() if row.task == task and row.available(prediction)]
+    found = {row.name: _one(row, truth, prediction, weight, level, key, groups) for row in rows}
+    if positive is not None:
+        y, said = (truth, prediction) if positive == 1 else _swapped(truth, prediction)
+        for name in _OF_ONE_CLASS:
+            found[name] = _one(metric(name), y, said, weight, level, key, groups)
+    return found
+
+
+def _one(
+    row: Metric,
+    truth: NDArray[Any],
+    said: Prediction,
+    weight: Floats,
+    level: float,
+    key: Key,
+    groups: Any,
+) -> Interval:
+    return interval(row, truth, said, sample_weight=weight, level=level, key=key, groups=groups)
+
+
+def _swapped(truth: NDArray[Any], said: Prediction) -> tuple[NDArray[Any], Prediction]:
+    return 1 - truth, Prediction(1 - said.values, classes=said.classes)
+
+
+def mean_interval(parts: list[Interval]) -> Interval:
+    """One interval for the mean over repeats that judge the same rows."""
+    if len(parts) == 1:
+        return parts[0]
+    middle, low, high = (
+        float(np.mean([getattr(part, name) for part in parts]))
+        for name in ("estimate", "low", "high")
+    )
+    method = f"{parts[0].method}, mean of {len(parts)} repeats"
+    return Interval(middle, low, high, parts[0].level, method)
+
+
+def losses(measure: Metric, truth: NDArray[Any], said: Prediction) -> Floats:
+    """Loss of each row: 0-1 or squared, or the metric's own where it is a mean that falls."""
+    if measure.is_mean and not measure.greater_is_better:
+        return np.asarray(measure.per_row(truth, said), np.float64)
+    if said.classes is not None:
+        return np.asarray(truth != said.values, np.float64)
+    return np.square(truth.astype(np.float64) - said.values)
+
+
+def compared(
+    measure: Metric,
+    truth: NDArray[Any],
+    first: str,
+    answers: Mapping[str, Prediction],
+    *,
+    weight: Floats,
+    level: float,
+    key: Key,
+) -> list[dict[str, Any]]:
+    """The first model minus each other one on the same rows, with Holm-corrected p-values."""
+    rows: list[dict[str, Any]] = []
+    for name, said in answers.items():
+        if name == first:
+            continue
+        if measure.is_share:
+            hits = measure.per_row(truth, answers[first]), measure.per_row(truth, said)
+            found = mcnemar(*hits, sample_weight=weight, level=level)
+        else:
+            found = paired_bootstrap(
+                measure, truth, answers[first], said, sample_weight=weight, level=level,
+                key=key.fold("compare", name),
+            )  # fmt: skip
+        rows.append(
+            {
+                "against": name,
+                "difference": found.difference,
+                "lo": found.low,
+                "hi": found.high,
+                "p": found.p,
+                "method": found.method,
+            }
+        )
+    for row, p in zip(rows, holm([row["p"] for row in rows]) if rows else []):
+        row["p_holm"] = float(p)
+    return rows
+
+
+def calibration(truth: NDArray[Any], said: Prediction, positive: int | None) -> dict[str, Any]:
+    """Whether probabilities happen as often as they say."""
+    assert said.probability is not None
+    if said.probability.shape[1] == 2:
+        at = 1 if positive is None else positive
+        y, p = (truth == at).astype(np.float64), said.probability[:, at]
+        about = str(said.classes[at]) if said.classes is not None else "1"
+    else:
+        y = (truth == said.probability.argmax(1)).astype(np.float64)
+        p, about = said.probability.max(1), "the most probable class"
+    curve = reliability(y, p, 10, "quantile")
+    return {
+        "about": about,
+        "ece": ece(y, p, 10, "quantile"),
+        "mean_forecast": float(p.mean()),
+        "share_observed": float(y.mean()),
+        "bins": {
+            "predicted": curve.predicted,
+            "observed": curve.observed,
+            "n": curve.count,
+            "lo": curve.low,
+            "hi": curve.high,
+        },
+    }
+
+
+def scores_of(truth: NDArray[Any], said: Prediction) -> Floats | None:
+    """How badly each row conforms with its answer; None for classes without probabilities."""
+    if said.classes is None:
+        return np.abs(truth.astype(np.float64) - said.values)
+    if said.probability is None:
+        return None
+    table = class_scores(said.probability, "lac")
+    return np.asarray(table[np.arange(len(truth)), truth.astype(np.intp)])
+
+
+def coverage(
+    truth: NDArray[Any],
+    said: Prediction,
+    folds: list[tuple[Floats, NDArray[np.intp]]],
+    level: float,
+) -> dict[str, Any]:
+    """Conformal sets or intervals for single rows, and how often they hold the truth.
+
+    Parameters
+    ----------
+    folds : for each group of rows the conformity scores that calibrate it, and its positions
+    """
+    hit, size = np.zeros(len(truth), bool), np.zeros(len(truth))
+    for scores, rows in folds:
+        limit = quantile(scores, SETS)
+        part = said.take(rows)
+        if said.classes is None:
+            hit[rows] = np.abs(truth[rows] - part.values) <= limit
+            size[rows] = 2 * limit
+        else:
+            assert part.probability is not None
+            member = class_scores(part.probability, "lac") <= limit
+            member[np.arange(len(rows)), part.probability.argmax(1)] = True  # never empty
+            hit[rows] = member[np.arange(len(rows)), truth[rows].astype(np.intp)]
+            size[rows] = member.sum(1)
+    found = wilson(float(hit.sum()), float(len(hit)), level)
+    kind = "interval" if said.classes is None else "set"
+    return {
+        "kind": kind,
+        "wanted": SETS,
+        "covered": found.estimate,
+        "lo": found.low,
+        "hi": found.high,
+        "mean_size": float(size.mean()) if np.isfinite(size).all() else None,
+        "n": len(hit),
+    }
+
+
+def costs(
+    truth: NDArray[Any], p: Floats, weight: Floats, cost_fp: float, cost_fn: float
+) -> dict[str, Any]:
+    """What mistakes cost at the threshold of least expected cost, beside the simple rules.
+
+    The threshold is :math:`c_{FP}/(c_{FP}+c_{FN})` for probabilities that can be believed.
+    """
+    cut = cost_fp / (cost_fp + cost_fn)
+    total = float(weight.sum())
+
+    def mean(said: NDArray[np.bool_]) -> float:
+        false = said & (truth == 0)
+        missed = ~said & (truth == 1)
+        return float(cost_fp * weight[false].sum() + cost_fn * weight[missed].sum()) / total
+
+    return {
+        "cost_fp": cost_fp,
+        "cost_fn": cost_fn,
+        "threshold": cut,
+        "mean_cost": mean(p >= cut),
+        "at_one_half": mean(p >= 0.5),
+        "always_yes": mean(np.ones(len(p), bool)),
+        "always_no": mean(np.zeros(len(p), bool)),
+    }
+
+
+def bound(
+    truth: NDArray[Any], said: Prediction, level: float, looks: int = 1, independent: bool = True
+) -> dict[str, Any]:
+    """The largest share of mistakes to expect on rows to come, with a guarantee, where there is one."""
+    delta = 1 - level
+    if said.classes is None:
+        return {"value": None, "words": "squared errors have no upper limit, so no bound holds "
+                "without assumptions"}  # fmt: skip
+    if not independent:
+        return {"value": None, "words": "every row was judged by another fit, so no bound holds "
+                "for the one model that is kept"}  # fmt: skip
+    wrong, n = int((truth != said.values).sum()), len(truth)
+    value = risk_upper(wrong, n, delta, looks)
+    return {
+        "value": value,
+        "risk": wrong / n,
+        "n": n,
+        "delta": delta,
+        "looks": looks,
+        "method": "exact binomial",
+        "words": (
+            f"with confidence {level:.0%} at most {value:.1%} of rows to come are answered wrong, "
+            "as long as they come from where these rows come from"
+        ),
+    }
+
+
+__all__ = [
+    "SETS",
+    "all_intervals",
+    "bound",
+    "calibration",
+    "compared",
+    "costs",
+    "coverage",
+    "losses",
+    "mean_interval",
+    "scores_of",
+]

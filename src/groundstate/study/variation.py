@@ -1,0 +1,222 @@
+"""How far the score moves with the seed and with the training rows: what only refits can tell."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.compute.random import Key
+from groundstate.errors import DataError
+from groundstate.evaluate.curves.diagnose import diagnose
+from groundstate.evaluate.curves.learning_curve import learning_curve
+from groundstate.evaluate.intervals.retrain import random_names, retrain
+from groundstate.evaluate.intervals.variation import advice_of, variation_report
+from groundstate.evaluate.losses import Loss, error_of_mean
+from groundstate.evaluate.rows import Floats, take
+from groundstate.evaluate.splits.pipeline_bootstrap import pipeline_bootstrap
+
+# shares of a time budget
+TUNING, REFITS, CURVES, DIAGNOSIS = 0.4, 0.3, 0.2, 0.1
+_USUAL_SEEDS, _USUAL_RESAMPLES, _CROSSED = 5, 100, 10
+_CURVE_REPEATS = 5
+_ROWS_FOR_REMEDIES = 1_000
+_ROWS_FOR_ALL = 2_000  # larger tables get fewer resamples, and none beyond _ROWS_FOR_ANY
+_ROWS_FOR_ANY = 20_000
+
+
+def usual_numbers(n: int, seeds: int | None, resamples: int | None) -> tuple[int, int]:
+    """Seeds and resamples asked for, or what a table of n rows gets unasked.
+
+    >>> usual_numbers(150, None, None), usual_numbers(10_000, None, None)
+    ((5, 100), (5, 20))
+    >>> usual_numbers(10**6, 3, None)
+    (3, 0)
+    """
+    few = _USUAL_SEEDS if n <= _ROWS_FOR_ANY else 0
+    many = round(_USUAL_RESAMPLES * min(1.0, _ROWS_FOR_ALL / n)) if n <= _ROWS_FOR_ANY else 0
+    return few if seeds is None else seeds, many if resamples is None else resamples
+
+
+@dataclass
+class Clock:
+    """Shares of a time budget; None is no limit, and then nothing depends on the clock."""
+
+    budget: float | None
+
+    def left(self, share: float, since: float) -> float:
+        """Seconds of a share of the budget that are left, counted from a moment."""
+        if self.budget is None:
+            return math.inf
+        return share * self.budget - (time.monotonic() - since)
+
+    def countdown(self, share: float) -> Callable[[], float] | None:
+        """Asks how much of a share is left from now on; None without a limit."""
+        since = time.monotonic()
+        return None if self.budget is None else lambda: self.left(share, since)
+
+    def affordable(self, wanted: int, seconds: float, share: float, since: float) -> int:
+        """How many fits of that length the share still allows, at most as many as wanted."""
+        left = self.left(share, since)
+        return wanted if left == math.inf else max(0, min(wanted, int(left / max(seconds, 1e-4))))
+
+
+def variation(
+    recipe: Any,
+    X: Any,
+    y: NDArray[Any],
+    split: tuple[NDArray[np.intp], NDArray[np.intp]],
+    test_losses: Floats,
+    test_weight: Floats | None = None,
+    *,
+    seeds: int,
+    resamples: int,
+    groups: Any = None,
+    key: Key,
+    clock: Clock,
+    fit_seconds: float,
+    skip: Callable[[str], None],
+    loss: Loss = None,
+    weight: Floats | None = None,
+) -> dict[str, Any]:
+    """Standard deviations of the mean loss by source, with the values behind them.
+
+    Parameters
+    ----------
+    split : rows to learn from and rows to judge by
+    test_losses : ``(n,)`` losses of the judged rows
+    seeds, resamples : fits with other seeds, and fits to resampled training rows
+    fit_seconds : time of one fit, for the share of the budget
+    skip : told about what was left out
+    weight, test_weight : of all rows and of the judged ones; None when all are one
+    """
+    from sklearn.base import is_classifier
+
+    since = time.monotonic()
+    found: dict[str, Any] = {
+        "loss": "share of wrong answers" if is_classifier(recipe) else "squared error",
+        "test": float(error_of_mean(test_losses, test_weight)),
+        "seed": None,
+        "train": None,
+    }
+    random = bool(random_names(recipe))
+    seeds = clock.affordable(seeds, fit_seconds, REFITS, since)
+    if seeds >= 2 or (seeds and not random):
+        again = retrain(
+            recipe, X, y, split, seeds, loss=loss, sample_weight=weight,
+            random_state=key.fold("seeds"),
+        )  # fmt: skip
+        found["seed"] = again.scores.std
+        found["seeds"] = {
+            "values": again.scores.values,
+            "disagreement": again.disagreement,
+            "deterministic": again.deterministic,
+        }
+    else:
+        skip("fits with other seeds (--seeds)")
+    train = split[0]
+    part, labels = take(X, train), y[train]
+    resamples = clock.affordable(resamples, fit_seconds, REFITS, since)
+    if resamples < 2:
+        skip("fits to resampled training rows (--bootstrap)")
+        return found
+    oob = pipeline_bootstrap(
+        recipe, part, labels, resamples, loss=loss, groups=None if groups is None else groups[train],
+        sample_weight=None if weight is None else weight[train], random_state=key.fold("oob"),
+    )  # fmt: skip
+    found["oob"] = {"estimate": oob.estimate, "values": oob.scores.values}
+    found["train"] = oob.scores.std
+    several = max(seeds, 1) if random else 1
+    crossed = clock.affordable(min(_CROSSED, resamples), fit_seconds * several, REFITS, since)
+    if crossed >= 2:
+        report = variation_report(
+            recipe, X, y, several, crossed, split=split, loss=loss, sample_weight=weight,
+            random_state=key.fold("sources"),
+        )  # fmt: skip
+        found["train"] = report.train
+        if random and several >= 2:
+            found["seed"], found["interaction"] = report.seed, report.interaction
+        known = ("test", "seed", "train", "interaction")
+        found["advice"] = advice_of({name: found.get(name) or 0.0 for name in known})
+    for name in ("seed", "train"):  # the last bits of equal numbers are no spread
+        if found[name] is not None and found[name] < 1e-12:
+            found[name] = 0.0
+    return found
+
+
+def learning(
+    recipe: Any,
+    X: Any,
+    y: NDArray[Any],
+    *,
+    groups: Any,
+    level: float,
+    key: Key,
+    clock: Clock,
+    fit_seconds: float,
+    skip: Callable[[str], None],
+    weight: Floats | None = None,
+) -> dict[str, Any] | None:
+    """The learning curve of a recipe with its forecast, or None where it does not fit in."""
+    n = len(y)
+    if n > _ROWS_FOR_ANY and clock.budget is None:
+        skip(f"the learning curve, for more than {_ROWS_FOR_ANY:,} rows (--budget asks for it)")
+        return None
+    repeats = clock.affordable(_CURVE_REPEATS, 2.3 * fit_seconds, CURVES, time.monotonic())
+    if repeats < 2:
+        skip("the learning curve (--budget is short)")
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the audit has told about rare classes already
+            found = learning_curve(
+                recipe, X, y, repeats=repeats, groups=groups, sample_weight=weight, level=level,
+                random_state=key,
+            )  # fmt: skip
+    except (DataError, ValueError) as error:  # a small part may lack what a model needs
+        skip(f"the learning curve: {' '.join(str(error).split())[:200]}")
+        return None
+    return found.to_dict()
+
+
+def diagnosed(
+    recipe: Any,
+    X: Any,
+    y: NDArray[Any],
+    *,
+    groups: Any,
+    level: float,
+    key: Key,
+    clock: Clock,
+    fit_seconds: float,
+    skip: Callable[[str], None],
+    weight: Floats | None = None,
+) -> dict[str, Any] | None:
+    """Whether the recipe fits too little or too much, or None where it does not fit in."""
+    if len(y) > _ROWS_FOR_ANY and clock.budget is None:
+        skip(f"the diagnosis, for more than {_ROWS_FOR_ANY:,} rows (--budget asks for it)")
+        return None
+    if clock.affordable(5, fit_seconds, DIAGNOSIS, time.monotonic()) < 5:
+        skip("the diagnosis (--budget is short)")
+        return None
+    small = len(y) <= _ROWS_FOR_REMEDIES and clock.budget is None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the audit has told about rare classes already
+            found = diagnose(
+                recipe, X, y, groups=groups, sample_weight=weight, level=level,
+                try_remedies=small, random_state=key,
+            )  # fmt: skip
+    except (DataError, ValueError) as error:  # a fold may lack what a model needs
+        skip(f"the diagnosis: {' '.join(str(error).split())[:200]}")
+        return None
+    return found.to_dict()
+
+
+__all__ = ["TUNING", "Clock", "diagnosed", "learning", "usual_numbers", "variation"]
