@@ -51,7 +51,7 @@ class Displayed:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "__repr__" not in cls.__dict__:  # in the class itself, so that @dataclass leaves it
-            cls.__repr__ = cls.__str__  # type: ignore[method-assign]
+            cls.__repr__ = cls.__str__  # type: ignore[assignment, method-assign]
 
     def _facts(self) -> Mapping[str, object]:
         """What is printed, by name."""
