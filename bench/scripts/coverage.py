@@ -2,15 +2,16 @@
 
     python bench/scripts/coverage.py --tables 500 --out bench/tables/coverage.csv
 
-Each table is drawn afresh from a known law, a model is fitted, and every interval that a report
-prints is made from 250 test rows. The truth is the same number of the same model on 20,000 rows of
-the law. One line for each quantity: the share of tables whose interval held the truth, its
-standard error, what it must lie in, and whether it does. For conformal sets the share is over rows.
-The last lines say by how much the score of a chosen model, looked at once, is off on average.
-With noise of heavy tails (Student's t with 6 degrees of freedom) squared errors have no finite
-fourth moment, so that nothing is promised for 250 rows: those lines are measured and not judged.
-Nor are a model fixed beforehand and the plain R², a ratio that is low by about 1/n on average: they
-show what is the metric's own bias and not that of choosing. Reports give the jackknifed R².
+Each table is drawn afresh from a known distribution, a model is fitted, and every interval that a
+report prints is made from 250 test rows. The truth is the same number of the same model on 20,000
+rows of the distribution. One line for each quantity: the share of tables whose interval held the
+truth, its standard error, what it must lie in, and whether it does. For conformal sets the share is
+over rows. The last lines say by how much the score of a chosen model, looked at once, is off on
+average. With noise of heavy tails (Student's t with 6 degrees of freedom) squared errors have no
+finite fourth moment, so that nothing is promised for 250 rows: those lines are measured and not
+judged. Nor are a model fixed beforehand and the plain R², a ratio that is low by about 1/n on
+average: they show what is the metric's own bias and not that of choosing. Reports give the
+jackknifed R².
 
 With ``--tasks regression`` only those lines of an existing file are measured again.
 """

@@ -116,8 +116,10 @@ def snapshots() -> Figure:
     a, b, points = grid(X)
     rows = torch.from_numpy(points)
     for m in range(len(model)):
-        law = model.energy_.member_log_law(m, rows).exp()[:, 1].detach().reshape(a.shape)
-        left.contour(a, b, law, levels=[0.5], colors=[COLOURS[m % 4]], linewidths=0.8)
+        distribution = (
+            model.energy_.member_log_distribution(m, rows).exp()[:, 1].detach().reshape(a.shape)
+        )
+        left.contour(a, b, distribution, levels=[0.5], colors=[COLOURS[m % 4]], linewidths=0.8)
     scatter(left, X, y)
     left.set_title("where 15 snapshots are undecided")
     shares(right, SnapshotEnsembleClassifier(n_snapshots=15, **settings), "their average")

@@ -107,7 +107,7 @@ def neighbors() -> Figure:
 
 
 def bayes() -> Figure:
-    """Level lines of the laws of three classes."""
+    """Level lines of the distributions of three classes."""
     rng = np.random.default_rng(0)
     shapes = ([[1, 0.8], [0.8, 1]], [[0.6, -0.4], [-0.4, 0.8]], [[0.3, 0], [0, 1.2]])
     centres = ([0, 0], [3.5, 0.5], [1.5, 3.5])
@@ -152,7 +152,7 @@ def ensembles() -> Figure:
 
 
 def networks() -> Figure:
-    """The law of an outcome with two branches."""
+    """The distribution of an outcome with two branches."""
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, (400, 1))
     branch = np.where(rng.random(400) < 0.5, 1, -1)

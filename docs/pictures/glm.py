@@ -1,4 +1,4 @@
-"""Pictures of the generalised linear models and of regression with a law of its own."""
+"""Pictures of the generalised linear models and of regression with a distribution of its own."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def glm() -> Figure:
     """The family decides what can happen: counts are never negative."""
     y = rng.poisson(np.exp(0.9 * x - 0.5))
     fig, (left, right) = figure(2)
-    _band(left, GLM("gaussian"), y, "Gaussian law, identity link")
+    _band(left, GLM("gaussian"), y, "Gaussian distribution, identity link")
     left.axhline(0, color="black", linewidth=0.6)
-    _band(right, GLM("poisson"), y, "Poisson law, log link")
+    _band(right, GLM("poisson"), y, "Poisson distribution, log link")
     right.legend(frameon=False)
     return fig
 
@@ -76,13 +76,13 @@ def tweedie_regressor() -> Figure:
     y = np.array([rng.gamma(2, 0.5, k).sum() for k in jumps])
     model = TweedieRegressor(power=1.5, alpha=0, link="log").fit(X, y)
     fig, (left, right) = figure(2)
-    _band(left, TweedieRegressor(power=1.5, alpha=0), y, "zeros and amounts, one law")
+    _band(left, TweedieRegressor(power=1.5, alpha=0), y, "zeros and amounts, one distribution")
     values = np.linspace(0.02, 6, 200)
     for k, value in enumerate((0.5, 1.5, 2.5)):
         e = model.energy(np.full((200, 1), value), values)
         none = np.exp(-model.energy([[value]], [0.0])[0])
         right.plot(values, np.exp(-e), color=COLOURS[k], label=f"x = {value}, P(0) = {none:.2f}")
-    right.set(xlabel="y above 0", ylabel="density", title="the law at three places")
+    right.set(xlabel="y above 0", ylabel="density", title="the distribution at three places")
     right.legend(frameon=False)
     return fig
 

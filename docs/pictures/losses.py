@@ -48,7 +48,7 @@ def loss_curves() -> Figure:
 
 
 def head_densities() -> Figure:
-    """One raw output moves, and the law of y moves with it."""
+    """One raw output moves, and the distribution of y moves with it."""
     fig, axes = figure(3, width=9.0, height=3.0)
     y = torch.linspace(0.01, 8, 300)[:, None]
     for ax, name in zip(axes, ("gamma", "lognormal", "laplace"), strict=True):

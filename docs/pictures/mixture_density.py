@@ -10,7 +10,7 @@ from groundstate import MixtureDensityRegressor
 
 
 def mixture_density_regressor() -> Figure:
-    """The density of an inverse problem over the plane, and its law at one input."""
+    """The density of an inverse problem over the plane, and its distribution at one input."""
     rng = np.random.default_rng(0)
     y = rng.uniform(0, 1, 1000)
     x = y + 0.3 * np.sin(2 * np.pi * y) + 0.05 * rng.normal(size=1000)
@@ -35,14 +35,16 @@ def mixture_density_regressor() -> Figure:
     left.legend(frameon=False, labelcolor="white", loc="upper left")
     left.set(title="p(y | x) over the rows", xlabel="x", ylabel="y", ylim=(-0.15, 1.15))
     point = np.array([[0.5]])
-    (law,) = model.predict_density(point, grid)
+    (distribution,) = model.predict_density(point, grid)
     region = model.credible_set(point, 0.8)
-    right.plot(grid, law, color=COLOURS[0])
-    inside = law >= float(region.threshold[0])
-    right.fill_between(grid, 0, law, where=inside, color=COLOURS[0], alpha=0.3, label="80 % set")
+    right.plot(grid, distribution, color=COLOURS[0])
+    inside = distribution >= float(region.threshold[0])
+    right.fill_between(
+        grid, 0, distribution, where=inside, color=COLOURS[0], alpha=0.3, label="80 % set"
+    )
     right.axvline(float(model.predict(point)[0]), color=COLOURS[1], label="mean")
     right.legend(frameon=False)
-    right.set(title="the law at x = 0.5", xlabel="y")
+    right.set(title="the distribution at x = 0.5", xlabel="y")
     return fig
 
 

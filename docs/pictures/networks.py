@@ -157,11 +157,11 @@ def mlp_probabilities() -> Figure:
 
 
 def mlp_band() -> Figure:
-    """Mean and two standard deviations of the law that the network gives."""
+    """Mean and two standard deviations of the distribution that the network gives."""
     x, y = _noisy()
     model = MLPRegressor("normal", (30,), "tanh", learning_rate_init=0.01, max_iter=150, **FIXED)
-    law = model.fit(x, y).predict_dist(x)
-    fig = plot_band(x, law.mean, law.stddev, y)
+    distribution = model.fit(x, y).predict_dist(x)
+    fig = plot_band(x, distribution.mean, distribution.stddev, y)
     fig.axes[0].locator_params(axis="x", nbins=5)  # more labels would touch
     return fig
 

@@ -131,7 +131,7 @@ def test_infer_teaches_what_can_be_asked(call: Any, fitted: Path, mixed: Path) -
     model = fitted / "model.gs"
     cases = {
         ("--free", "z"): "is no variable of",
-        ("--free", "x"): "has no law of the rows",
+        ("--free", "x"): "has no distribution of the rows",
         ("--free", "y", "--mode", "best"): "--mode is min, marginal or sample, got 'best'",
         ("--free", "y", "-T", "0"): "positive number",
     }
@@ -148,7 +148,7 @@ def test_dummy_has_no_energy(call: Any, tmp_path: Path) -> None:
     assert done.code == 2 and "DummyClassifier has no energy" in done.error
 
 
-def test_sample_needs_a_law_of_the_rows(call: Any, fitted: Path) -> None:
+def test_sample_needs_a_distribution_of_the_rows(call: Any, fitted: Path) -> None:
     done = call("sample", fitted / "model.gs")
     assert done.code == 2 and "no row can be drawn from it" in done.error
     assert json.loads((fitted / "report.json").read_text())["chosen"] in done.error
@@ -156,7 +156,7 @@ def test_sample_needs_a_law_of_the_rows(call: Any, fitted: Path) -> None:
 
 @pytest.fixture(scope="module")
 def density(call: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model with a law of rows and labels."""
+    """A model with a distribution of rows and labels."""
     out = tmp_path_factory.mktemp("density") / "out"
     assert call("fit", "iris", "-m", "GaussianNB", "-o", out, *QUICK).code == 0
     return out / "model.gs"

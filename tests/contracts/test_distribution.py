@@ -1,6 +1,7 @@
-"""What every law promises: normalised, drawn as it says, its mode its best value.
+"""What every distribution promises: normalised, drawn as it says, its mode its best value.
 
-The laws are those the library hands out: conditionals that energies declare, chains, listed laws.
+The distributions are those the library hands out: conditionals that energies declare, chains,
+listed distributions.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def question(name: str, variable: str) -> tuple[Energy, dict[str, Tensor]]:
     return energy, given
 
 
-def law(name: str, variable: str) -> Any:
+def distribution(name: str, variable: str) -> Any:
     energy, given = question(name, variable)
     return posterior(energy, variable, given)
 
@@ -43,24 +44,24 @@ def _offered() -> list[tuple[str, str]]:
         assert row.make is not None
         for variable in row.make().spaces:
             try:
-                law(row.name, variable)
+                distribution(row.name, variable)
             except Unsupported:
                 continue
             found.append((row.name, variable))
     return found
 
 
-LAWS = _offered()
+DISTRIBUTIONS = _offered()
 # a continuum is checked by quadrature in the energy contract
-LISTED = [pair for pair in LAWS if question(*pair)[0].spaces[pair[1]].size <= 5000]
+LISTED = [pair for pair in DISTRIBUTIONS if question(*pair)[0].spaces[pair[1]].size <= 5000]
 
 
-def test_there_are_laws_of_every_kind() -> None:
-    kinds = {type(law(*pair)).__name__ for pair in LAWS}
-    assert {"Categorical", "ChainLaw"} <= kinds and len(LAWS) >= 15
+def test_there_are_distributions_of_every_kind() -> None:
+    kinds = {type(distribution(*pair)).__name__ for pair in DISTRIBUTIONS}
+    assert {"Categorical", "ChainDistribution"} <= kinds and len(DISTRIBUTIONS) >= 15
 
 
-@pytest.mark.parametrize(("name", "variable"), LAWS)
+@pytest.mark.parametrize(("name", "variable"), DISTRIBUTIONS)
 def test_log_density_is_minus_energy_up_to_a_constant(name: str, variable: str) -> None:
     energy, given = question(name, variable)
     q = posterior(energy, variable, given)
@@ -74,10 +75,10 @@ def test_log_density_is_minus_energy_up_to_a_constant(name: str, variable: str) 
     torch.testing.assert_close(spread, spread[:1].expand_as(spread), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "variable"), LAWS)
+@pytest.mark.parametrize(("name", "variable"), DISTRIBUTIONS)
 def test_draws_have_shape_and_repeat_with_the_seed(name: str, variable: str) -> None:
     energy, _ = question(name, variable)
-    q = law(name, variable)
+    q = distribution(name, variable)
     first, second = (draw(q, 5, torch.Generator().manual_seed(2)) for _ in range(2))
     assert first.shape == (5, *q.batch_shape, *energy.spaces[variable].shape)
     assert torch.equal(first, second)
@@ -86,10 +87,10 @@ def test_draws_have_shape_and_repeat_with_the_seed(name: str, variable: str) -> 
 
 
 @pytest.mark.parametrize(("name", "variable"), LISTED)
-def test_finite_laws_sum_to_one(name: str, variable: str) -> None:
+def test_finite_distributions_sum_to_one(name: str, variable: str) -> None:
     energy, _ = question(name, variable)
     space = energy.spaces[variable]
-    q = law(name, variable)
+    q = distribution(name, variable)
     values = space.enumerate(dtype=torch.float64)
     total = torch.stack([q.log_prob(v.expand(*q.batch_shape, *v.shape)) for v in values])
     torch.testing.assert_close(total.logsumexp(0), torch.zeros(q.batch_shape, dtype=torch.float64))

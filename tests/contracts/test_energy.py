@@ -139,7 +139,7 @@ def test_free_energy_is_below_every_energy_of_a_finite_variable(energy: Energy) 
             assert (energy(**values) + 1e-9 >= F).all()
 
 
-def test_a_constant_changes_no_law(energy: Energy) -> None:
+def test_a_constant_changes_no_distribution(energy: Energy) -> None:
     """Adding a part that is the same everywhere moves F and nothing else."""
     energy = energy.double()
     values = rows(energy)

@@ -215,7 +215,9 @@ def test_infer_minimises_to_the_prediction(name: str) -> None:
     best = model.infer({"x": X[:5]}, free)
     assert len(best) == 5
     if hasattr(model, "predict"):
-        if getattr(model, "_predicts", "mode") == "mean":  # of a skewed law: not its best value
+        if (
+            getattr(model, "_predicts", "mode") == "mean"
+        ):  # of a skewed distribution: not its best value
             draws = model.infer({"x": X[:5]}, free, "sample", n=20_000, random_state=0)
             error = 5 * draws.std() / 20_000**0.5
             np.testing.assert_allclose(draws.mean(0), model.predict(X[:5]), rtol=0.1, atol=error)

@@ -60,7 +60,7 @@ class Truth:
 
     minimum: Tensor  # (B,)
     free_energy: Tensor  # (B,)
-    mean: Tensor  # (B,) mean energy under the law
+    mean: Tensor  # (B,) mean energy under the distribution
     deviation: Tensor  # (B,) its standard deviation
     listed: bool  # values were listed, not a grid
 
@@ -202,7 +202,7 @@ def test_what_explain_says_is_what_happens(row, operation, monkeypatch):
             assert verdicts[name] in ("runs, exact", "runs, approximate"), where
             try:
                 found = run(operation, energy, free, energy_rows, method)
-            except FloatingPointError as reason:  # a real law that cannot be normalised
+            except FloatingPointError as reason:  # a real distribution that cannot be normalised
                 assert known is None and "no finite minimum" in str(reason), where
                 continue
             if operation == "minimise":

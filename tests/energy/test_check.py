@@ -53,7 +53,7 @@ class WrongConditional(CentroidEnergy):
 
 class WrongGaussian(SquaredEnergy):
     @offers.conditional("y")
-    def law(self, x: Tensor, T: float = 1.0) -> Distribution:
+    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
         return torch.distributions.Independent(Normal(self.predict(x), T), 1)  # not √T
 
 

@@ -81,8 +81,8 @@ def test_a_row_of_forbidden_values_is_an_error() -> None:
 
 
 def test_forbidden_values_have_probability_zero() -> None:
-    law = posterior(TableEnergy(torch.tensor([0.0, math.inf, 0.0])), "x")
-    assert law.probs.tolist() == [[0.5, 0.0, 0.5]]
+    distribution = posterior(TableEnergy(torch.tensor([0.0, math.inf, 0.0])), "x")
+    assert distribution.probs.tolist() == [[0.5, 0.0, 0.5]]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Small energies with known laws, shared by the tests of the samplers."""
+"""Small energies with known distributions, shared by the tests of the samplers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Normal(Energy):
 
 
 class Shifted(Energy):
-    """``x ~ N(mean of the row, 1)``: rows have different laws."""
+    """``x ~ N(mean of the row, 1)``: rows have different distributions."""
 
     def __init__(self) -> None:
         super().__init__(c=Real(1), x=Real(1))

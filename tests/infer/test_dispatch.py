@@ -37,7 +37,7 @@ from groundstate.infer import (
     Enumerate,
     Gradient,
     Importance,
-    ListedLaw,
+    ListedDistribution,
     Quadrature,
     Variational,
     explain,
@@ -214,16 +214,16 @@ def test_posterior_kinds():
     e = bilinear()
     x = torch.ones(2, 2, dtype=F64)
     joint = posterior(e, ("x", "z"))
-    assert isinstance(joint, ListedLaw) and joint.probs.shape == (1, 16)
+    assert isinstance(joint, ListedDistribution) and joint.probs.shape == (1, 16)
     drawn = draw(joint, 7, seed())
     assert drawn["x"].shape == (7, 1, 2)
     values = {n: v[:, 0] for n, v in drawn.items()}
     log_z = log_partition(e, ("x", "z"))
     torch.testing.assert_close(joint.log_prob(drawn)[:, 0], -e(**values) - log_z)
-    law = posterior(e, "z", {"x": x})
-    assert isinstance(law, torch.distributions.Distribution)
-    assert isinstance(posterior(Spins(3), "x"), ListedLaw)
-    with pytest.raises(Unsupported, match="the law of x of Quadratic is not known"):
+    distribution = posterior(e, "z", {"x": x})
+    assert isinstance(distribution, torch.distributions.Distribution)
+    assert isinstance(posterior(Spins(3), "x"), ListedDistribution)
+    with pytest.raises(Unsupported, match="the distribution of x of Quadratic is not known"):
         posterior(Quadratic(), "x")
     approximate = posterior(Quadratic(), "x", method=Variational())
     assert approximate.batch_shape == (1,)
@@ -238,7 +238,7 @@ def test_log_partition_needs_a_temperature():
 
 
 @pytest.mark.parametrize("energy", [Spins(3, 2), Chain3()], ids=["enumerate", "chain"])
-def test_exact_draws_follow_the_law(energy):
+def test_exact_draws_follow_the_distribution(energy):
     (name,) = energy.spaces
     drawn = sample(energy, name, n=4000, generator=seed(1))
     assert drawn.kind == "exact" and drawn.energy.shape == (4000, 1)
@@ -250,13 +250,13 @@ def test_exact_draws_follow_the_law(energy):
     torch.testing.assert_close(drawn.energy[:, 0], energy(**{name: drawn[name][:, 0]}))
 
 
-def test_closed_form_draws_follow_the_law_at_any_temperature():
+def test_closed_form_draws_follow_the_distribution_at_any_temperature():
     e = linear_gaussian()
     x = torch.tensor([[2.0, 1.0]], dtype=F64)
     for T in (1.0, 3.0):
-        law = posterior(e, "z", {"x": x}, T=T)
+        distribution = posterior(e, "z", {"x": x}, T=T)
         z = sample(e, "z", {"x": x}, 2000, T=T, generator=seed(2))["z"].flatten()
-        cdf = stats.norm(law.mean.item(), law.variance.sqrt().item()).cdf
+        cdf = stats.norm(distribution.mean.item(), distribution.variance.sqrt().item()).cdf
         assert stats.kstest(z.numpy(), cdf).pvalue > 0.01
 
 

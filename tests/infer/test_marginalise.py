@@ -67,8 +67,8 @@ def test_free_energy_of_the_linear_gaussian_and_its_gradient():
     close(found.value, [0.154223])
     assert found.kind == "exact"
     (g,) = torch.autograd.grad(found.value.sum(), e.W)
-    law = posterior(e, "z", {"x": x})
-    z = draw(law, 200_000, seed())[:, 0]
+    distribution = posterior(e, "z", {"x": x})
+    z = draw(distribution, 200_000, seed())[:, 0]
     xs = x.expand(len(z), 2)
     (mean,) = torch.autograd.grad(e(x=xs, z=z).mean(), e.W)  # E_q of the gradient of e
     torch.testing.assert_close(g, mean, atol=0.02, rtol=0)
@@ -78,10 +78,12 @@ def test_conditional_identity_holds_at_any_value_and_agrees_with_log_partition()
     e = linear_gaussian()
     x = torch.tensor([[2.0, 1.0], [0.0, -1.0]], dtype=F64)
     exact = marginalise(e, "z", {"x": x}, T=0.7, method=ClosedForm()).value
-    law = posterior(e, "z", {"x": x}, T=0.7)
+    distribution = posterior(e, "z", {"x": x}, T=0.7)
     for value in (-3.0, 0.0, 5.0):
         z = torch.full((2, 1), value, dtype=F64)
-        torch.testing.assert_close(e(x=x, z=z) + 0.7 * law.log_prob(z), exact, atol=1e-10, rtol=0)
+        torch.testing.assert_close(
+            e(x=x, z=z) + 0.7 * distribution.log_prob(z), exact, atol=1e-10, rtol=0
+        )
 
 
 def test_free_energies_of_the_bilinear_energy():
@@ -199,7 +201,7 @@ def test_free_energy_at_every_temperature():
         close(marginalise(e, "x", T=T).value, [F])
     close(marginalise(e, "x", T=math.inf).value, [2.0])
     close(marginalise(Chain3(), "y", T=math.inf).value, [0.5 + 0.35 + 0.5 + 0.25 * 2.0])
-    with pytest.raises(ValueError, match="T=inf is the uniform law"):
+    with pytest.raises(ValueError, match="T=inf is the uniform distribution"):
         marginalise(Quadratic(), "x", T=math.inf)
 
 
@@ -347,7 +349,7 @@ def test_proposals_of_the_wrong_shape_or_for_other_variables_are_refused():
         marginalise(
             NormalNormal(), "z", X2, method=Importance(Normal(torch.zeros(3), torch.ones(3)))
         )
-    with pytest.raises(Unsupported, match="no law for 'z'"):
+    with pytest.raises(Unsupported, match="no distribution for 'z'"):
         marginalise(NormalNormal(), ("x", "z"), method=Importance({"x": normal(0, 1)}))
     with pytest.raises(Unsupported, match="need proposal="):
         marginalise(Spins(3), "x", method=Importance())
@@ -411,7 +413,7 @@ def test_mean_field_gap_of_a_two_by_two_joint():
     assert found.kind == "upper"
 
 
-def test_the_family_of_all_laws_is_exact():
+def test_the_family_of_all_distributions_is_exact():
     e = bilinear()
     x = Binary(2).enumerate(dtype=F64)
     exact = marginalise(e, "z", {"x": x}).value
@@ -430,8 +432,8 @@ def test_gaussian_families_on_a_gaussian():
     # KL of the best factorised Gaussian: minus half the log determinant of the correlation
     gap = -0.5 * math.log(1 - 0.25)
     assert diag.value.item() - exact == pytest.approx(gap, abs=4 * diag.stderr.item())
-    law = posterior(e, "x", method=Variational(Gaussian("iso")))
-    assert float(law.variance.max() - law.variance.min()) < 1e-9
+    distribution = posterior(e, "x", method=Variational(Gaussian("iso")))
+    assert float(distribution.variance.max() - distribution.variance.min()) < 1e-9
 
 
 def test_variational_bounds_boxes_mixed_and_long_spaces():
@@ -464,7 +466,7 @@ def test_bound_gradient_is_the_expected_gradient():
     torch.testing.assert_close(ours, exact, atol=0.2, rtol=0)
 
 
-def test_declared_laws_of_partial_temperature_fall_back_to_a_method_that_runs():
+def test_declared_distributions_of_partial_temperature_fall_back_to_a_method_that_runs():
     class OnlyOne(Energy):
         def __init__(self) -> None:
             super().__init__(y=Finite(2))

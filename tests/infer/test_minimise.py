@@ -76,8 +76,8 @@ def test_nearest_centroid_is_kmeans_predict():
 
 
 def test_mode_of_a_fair_coin_is_zero():
-    law = torch.distributions.Bernoulli(probs=torch.tensor([0.5, 0.7]))
-    assert minimise(DensityEnergy(law), "x")["x"].tolist() == [[0.0, 1.0]]
+    distribution = torch.distributions.Bernoulli(probs=torch.tensor([0.5, 0.7]))
+    assert minimise(DensityEnergy(distribution), "x")["x"].tolist() == [[0.0, 1.0]]
 
 
 def test_enumerate_is_the_argmax_of_the_logits_with_ties_to_the_lowest():
@@ -199,7 +199,7 @@ def test_gradient_keeps_the_box_and_meets_its_conditions():
         assert found.energy[i].item() <= peer.fun + 1e-8
 
 
-def test_gradient_on_a_simplex_finds_the_maximum_entropy_law():
+def test_gradient_on_a_simplex_finds_the_maximum_entropy_distribution():
     class Lagrangian(Energy):
         def __init__(self) -> None:
             super().__init__(x=Simplex(3))

@@ -106,8 +106,8 @@ def test_moments_of_real_variables_come_with_an_error():
     m = energy_moments(e, "z", {"x": x}, n=20_000, generator=seed())
     minimum = minimise(e, "z", {"x": x}).energy
     assert abs(m.mean.item() - minimum.item() - 0.5) < 4 * m.stderr.item()  # half a T per dimension
-    law = Normal(torch.zeros(1, 1, dtype=F64), torch.ones(1, 1, dtype=F64))
-    assert energy_moments(e, "z", {"x": x}, weights=law, n=100).stderr is not None
+    distribution = Normal(torch.zeros(1, 1, dtype=F64), torch.ones(1, 1, dtype=F64))
+    assert energy_moments(e, "z", {"x": x}, weights=distribution, n=100).stderr is not None
     with pytest.raises(ShapeError, match="must end in K=3"):
         energy_moments(table(1, 2, 3), "x", weights=torch.tensor([0.5, 0.5], dtype=F64))
     with pytest.raises(Unsupported, match="a table of weights needs finite variables"):
@@ -128,8 +128,8 @@ def test_naive_marginal_likelihood():
 
 
 def test_blocks_merge_to_the_same_moments():
-    law = Normal(torch.tensor(3.0, dtype=F64), torch.tensor(2.0, dtype=F64))
-    stored = draw(law, 5000, seed())
+    distribution = Normal(torch.tensor(3.0, dtype=F64), torch.tensor(2.0, dtype=F64))
+    stored = draw(distribution, 5000, seed())
     whole = expect(None, stored)
     parts = expect(None, stored, block=77)
     torch.testing.assert_close(whole.mean, parts.mean)
@@ -137,7 +137,7 @@ def test_blocks_merge_to_the_same_moments():
     torch.testing.assert_close(whole.variance, stored.var())
 
 
-def test_error_falls_with_slope_one_half_and_a_cauchy_law_is_flagged():
+def test_error_falls_with_slope_one_half_and_a_cauchy_distribution_is_flagged():
     ok = expect(None, Normal(0.0, 1.0), 100_000, generator=seed())
     n, s = (torch.tensor(v, dtype=F64).log() for v in zip(*ok.running, strict=True))
     slope = ((n - n.mean()) * (s - s.mean())).sum() / (n - n.mean()).square().sum()
@@ -187,8 +187,8 @@ def test_the_missing_coordinate_of_a_gaussian():
     close(found["x"], [[1.0, 0.5]])
     close(found.energy, [0.25 + log_z])
     close(marginalise(e, MASK, KNOWN).value, [-0.871671 + log_z])
-    law = posterior(e, MASK, KNOWN)
-    close(law.variance, [[0.0, 1.5]])
+    distribution = posterior(e, MASK, KNOWN)
+    close(distribution.variance, [[0.0, 1.5]])
     drawn = sample(e, MASK, KNOWN, 20_000, generator=seed())["x"][:, 0]
     assert bool((drawn[:, 0] == 1).all())
     assert drawn[:, 1].var().item() == pytest.approx(1.5, rel=0.05)
@@ -264,7 +264,7 @@ def test_impute_discrete_values_and_sums_out_latents():
 
 def test_mean_imputation_shrinks_what_draws_restore():
     g = gaussian2()
-    x = draw(g.law, 3000, seed(5))
+    x = draw(g.distribution, 3000, seed(5))
     hidden = x.clone()
     mask = torch.zeros_like(x, dtype=torch.bool)
     mask[:, 1] = torch.rand(3000, generator=seed()) < 0.3

@@ -38,7 +38,7 @@ def test_logistic_regression() -> None:
     assert told.spaces == {"x": "Real(3)", "y": "Finite(n=3)"}
     by = {(a.operation, a.free): (a.method, a.exact) for a in told.inference}
     assert by[("minimise", "y")] == ("Enumerate", True)
-    assert ("sample", "x") not in by  # a law of y given x says nothing about x
+    assert ("sample", "x") not in by  # a distribution of y given x says nothing about x
 
 
 def test_parameters_change_the_parts() -> None:

@@ -163,7 +163,7 @@ SMALL: dict[str, Any] = {
 }  # fmt: skip
 NEEDY = {
     "network": groundstate.MLPRegressor(**SMALL),
-    "law": groundstate.MLPRegressor("normal", **SMALL),
+    "distribution": groundstate.MLPRegressor("normal", **SMALL),
     "kernel": groundstate.KernelRidge(alpha=0.1),
     "process": groundstate.GaussianProcessRegressor(RBF(1.0, "fixed"), alpha=0.1),
 }
@@ -188,15 +188,17 @@ def test_answers_do_not_depend_on_the_units_of_the_target(estimator: Any) -> Non
     assert plain.target_scale_ is None and plain.score(X, y) < one.score(X, y) - 0.1
 
 
-@pytest.mark.parametrize("name", ["law", "process"])
-def test_the_energy_of_a_law_is_a_log_density_in_the_units_of_the_target(name: str) -> None:
+@pytest.mark.parametrize("name", ["distribution", "process"])
+def test_the_energy_of_a_distribution_is_a_log_density_in_the_units_of_the_target(
+    name: str,
+) -> None:
     X, y = far()
     model = TablePredictor(NEEDY[name]).fit(X, y)
     grid = np.linspace(4900, 5100, 4001)
     row = {k: np.full(len(grid), v[0]) for k, v in X.items()}
     density = np.exp(-model.energy(row, grid))
     assert np.trapezoid(density, grid) == pytest.approx(1, abs=1e-3)
-    if name == "law":  # the density is over outcomes, whose mean is the prediction
+    if name == "distribution":  # the density is over outcomes, whose mean is the prediction
         mean = np.trapezoid(density * grid, grid)
         assert mean == pytest.approx(float(model.predict(X)[0]), abs=1e-2)
     np.testing.assert_allclose(model.energy(X), 0, atol=1e-5)  # marginalised over y
@@ -218,10 +220,10 @@ def test_any_other_energy_is_that_of_the_scaled_target() -> None:
 
 def test_intervals_deviations_draws_and_best_values_come_in_units_of_the_target() -> None:
     X, y = far()
-    law = TablePredictor(NEEDY["law"]).fit(X, y)
-    ends = law.predict_interval(X, 0.9)
+    distribution = TablePredictor(NEEDY["distribution"]).fit(X, y)
+    ends = distribution.predict_interval(X, 0.9)
     assert ends.shape == (60, 2) and ((ends[:, 0] < y) & (y < ends[:, 1])).mean() > 0.75
-    draws = law.infer(X, "y", "sample", n=400, random_state=0)
+    draws = distribution.infer(X, "y", "sample", n=400, random_state=0)
     inside = (ends[:, 0] < draws.reshape(400, 60)) & (draws.reshape(400, 60) < ends[:, 1])
     assert inside.mean() == pytest.approx(0.9, abs=0.01)
     process = TablePredictor(NEEDY["process"]).fit(X, y)

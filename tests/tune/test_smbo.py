@@ -295,8 +295,13 @@ def test_cem_on_a_quadratic() -> None:
     from groundstate.tune.cube import Axis
 
     for i in range(5):
-        laws = [samplers[0].law(studies[0], g, f"x{i}", Axis(F(0, 1))) for g in (0, 10)]
-        assert abs(laws[1][0] - centre[i]) < 0.05 and laws[1][1] < 0.3 * laws[0][1]
+        distributions = [
+            samplers[0].distribution(studies[0], g, f"x{i}", Axis(F(0, 1))) for g in (0, 10)
+        ]
+        assert (
+            abs(distributions[1][0] - centre[i]) < 0.05
+            and distributions[1][1] < 0.3 * distributions[0][1]
+        )
 
 
 def test_cem_without_learning_is_random_search() -> None:

@@ -11,15 +11,18 @@ ability            contract
 ``pairs(v)``       ``(*, given) -> (B, K(K-1)/2)``: scores of value a against b for a < b,
                    positive where a wins, for energies that compare values two by two
 ``argmin(v)``      ``(*, given) -> (B, *event)``: the exact minimiser over ``v``
-``conditional(v)`` ``(*, given, T=1.0) -> Distribution`` with batch shape ``(B,)``: the exact law
+``conditional(v)`` ``(*, given, T=1.0) -> Distribution`` with batch shape ``(B,)``: the exact
+distribution
                    :math:`e^{-e/T}/Z` of ``v``. ``partial=True``: the method also takes
                    ``mask`` (free coordinates of ``v``) and the current value of ``v`` itself
 ``log_partition``  ``(*, given, T=1.0) -> (B,)`` or ``(1,)`` when nothing is given
 ``chain(v)``       ``(*, given) -> ChainFactors``: ``v`` is a chain with unary/pairwise energies
 ``step(v)``        ``(state, *, given) -> (increments (B, K), state)``: next-symbol energies;
-                   ``state=None`` starts; see ``StepState`` in :mod:`groundstate.energy.sequences.step`
+                   ``state=None`` starts; see ``StepState`` in
+                   :mod:`groundstate.energy.sequences.step`
 ``stats``          ``(weights, **values) -> dict`` of sums over rows; ``weights`` may be None;
-                   a hidden value comes as its law, a ``Distribution`` of batch shape ``(B,)``
+                   a hidden value comes as its distribution, a ``Distribution`` of batch shape
+                   ``(B,)``
 ``from_stats``     ``(stats) -> None``: set θ to the closed-form minimiser
 =================  ==========================================================================
 """

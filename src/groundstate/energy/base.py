@@ -269,7 +269,7 @@ class Energy(nn.Module):
         return Minimal(self, variables, method)
 
     def tempered(self, T: float) -> Scaled:
-        """``e / T``: the energy whose law at temperature one is this one's at ``T``."""
+        """``e / T``: the energy whose distribution at temperature one is this one's at ``T``."""
         return self * (1.0 / T)
 
 

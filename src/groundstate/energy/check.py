@@ -230,25 +230,31 @@ def _temperatures(case: _Case) -> Iterator[tuple[float, Any]]:
 
 
 def _conditional(case: _Case) -> None:
-    for T, law in _temperatures(case):
+    for T, distribution in _temperatures(case):
         if case.listed:
             values = case.energy.spaces[case.names[0]].enumerate(None, torch.float64)
             rows = brute.rows_of(case.energy, case.given)
-            ours = torch.stack([law.log_prob(u.expand(rows, *u.shape)) for u in values], 1)
+            ours = torch.stack([distribution.log_prob(u.expand(rows, *u.shape)) for u in values], 1)
             case.add(ours, torch.log_softmax(-case.energies() / T, 1))
         else:
-            a, b = draw(law, 2, case.generator)  # ratios: the law's own normaliser is torch's
-            case.add(law.log_prob(a) - law.log_prob(b), (case.at(b) - case.at(a)) / T)
+            a, b = draw(
+                distribution, 2, case.generator
+            )  # ratios: the distribution's own normaliser is torch's
+            case.add(
+                distribution.log_prob(a) - distribution.log_prob(b), (case.at(b) - case.at(a)) / T
+            )
 
 
 def _log_partition(case: _Case) -> None:
-    law_of = case.energy.ability("conditional", *case.names) if len(case.names) == 1 else None
+    distribution_of = (
+        case.energy.ability("conditional", *case.names) if len(case.names) == 1 else None
+    )
     for T, ours in _temperatures(case):
         truth = _brute(case.energy, case.names, case.given, T)
-        if truth is None and law_of is not None:
-            law = law_of(**case.given, T=T)
-            value = draw(law, 1, case.generator)[0]
-            truth = -case.at(value) / T - law.log_prob(value)
+        if truth is None and distribution_of is not None:
+            distribution = distribution_of(**case.given, T=T)
+            value = draw(distribution, 1, case.generator)[0]
+            truth = -case.at(value) / T - distribution.log_prob(value)
         if truth is not None:
             case.add(ours, truth)
         elif case.title not in case.report.unchecked:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from groundstate.energy.base import Energy, batch_size
 from groundstate.errors import Unsupported
-from groundstate.math.chains.chain import ChainLaw
+from groundstate.math.chains.chain import ChainDistribution
 from groundstate.math.distributions.operations import mode, somewhere
 from groundstate.math.info.free_energy import free_energy
 
@@ -147,10 +147,10 @@ def _by_ability(
         log_z: Tensor = ability(**given, T=T)
         return -T * log_z
     if kind == "chain":
-        return -T * ChainLaw(ability(**given), T).log_partition
-    law = ability(**given, T=T)
-    value = somewhere(law).detach()
-    result: Tensor = energy(**given, **{name: value}) + T * law.log_prob(value)
+        return -T * ChainDistribution(ability(**given), T).log_partition
+    distribution = ability(**given, T=T)
+    value = somewhere(distribution).detach()
+    result: Tensor = energy(**given, **{name: value}) + T * distribution.log_prob(value)
     return result
 
 
@@ -194,11 +194,11 @@ def exact_minimum(
         return {name: ability(**given).detach()}
     if way == "conditional":
         return {name: mode(ability(**given, T=_own_temperature(energy))).detach()}
-    return {name: ChainLaw(ability(**given)).mode}
+    return {name: ChainDistribution(ability(**given)).mode}
 
 
 def _own_temperature(energy: Energy) -> float:
-    """The mode is the same at every temperature; a marginal knows its law at its own."""
+    """The mode is the same at every temperature; a marginal knows its distribution at its own."""
     return float(getattr(energy, "T", 1.0))
 
 

@@ -20,7 +20,7 @@ from groundstate.infer.exact.chain import Chain
 from groundstate.infer.exact.closed import ClosedForm
 from groundstate.infer.exact.eliminate import Eliminate
 from groundstate.infer.exact.enumerate import Enumerate
-from groundstate.infer.exact.finite_distributions import ListedLaw
+from groundstate.infer.exact.finite_distributions import ListedDistribution
 from groundstate.infer.exact.quadrature import Quadrature
 from groundstate.infer.optimise.coordinate import Coordinate
 from groundstate.infer.optimise.gradient import Gradient
@@ -65,7 +65,7 @@ __all__ = [
     "Importance",
     "Kernel",
     "Langevin",
-    "ListedLaw",
+    "ListedDistribution",
     "MeanField",
     "Method",
     "Metropolis",

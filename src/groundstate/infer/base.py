@@ -231,12 +231,14 @@ def ask(
     ordered = energy.ordered(names)
     query = Query(energy, ordered, given, masks, float(T), init, generator)
     if math.isinf(T) and not all(has_uniform(energy.spaces[n]) for n in ordered):
-        raise ValueError("T=inf is the uniform law, which exists on finite or bounded spaces only")
+        raise ValueError(
+            "T=inf is the uniform distribution, which exists on finite or bounded spaces only"
+        )
     return query
 
 
 def has_uniform(space: Space) -> bool:
-    """Whether a uniform law exists: the space is finite or bounded."""
+    """Whether a uniform distribution exists: the space is finite or bounded."""
     if isinstance(space, Sequence):
         return has_uniform(space.item)
     return (
@@ -285,7 +287,7 @@ def check_energies(e: Tensor, energy: Energy, what: str = "energy") -> Tensor:
 
 
 def check_possible(e: Tensor, energy: Energy) -> Tensor:
-    """A row of a table ``(B, K)`` whose values are all +inf has no law: ``ValueError``."""
+    """A row of a table ``(B, K)`` whose values are all +inf has no distribution: ``ValueError``."""
     impossible = torch.isposinf(e.detach().amin(-1))
     if bool(impossible.any()):
         row = int(impossible.nonzero()[0, 0])

@@ -1,4 +1,4 @@
-r"""The Boltzmann law of the free variables as a distribution, and its log partition function."""
+r"""The Boltzmann distribution of the free variables as a distribution, and its log partition function."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from groundstate.infer.base import Free, Method, Query, ask, check_possible
 from groundstate.infer.dispatch import marginalise, pick, unwrap
 from groundstate.infer.exact import limits
 from groundstate.infer.exact.chain import Chain
-from groundstate.infer.exact.closed import ClosedForm, law_of
+from groundstate.infer.exact.closed import ClosedForm, distribution_of
 from groundstate.infer.exact.enumerate import Enumerate
-from groundstate.infer.exact.finite_distributions import ListedLaw
+from groundstate.infer.exact.finite_distributions import ListedDistribution
 from groundstate.infer.variational.variational import Variational
 
 Given = Mapping[str, Tensor]
@@ -32,12 +32,12 @@ def posterior(
     T: float = 1.0,
     method: Method | None = None,
 ) -> Distribution:
-    r"""The Boltzmann law :math:`p(v\mid\text{given}) = e^{-e/T}/Z` as a torch distribution.
+    r"""The Boltzmann distribution :math:`p(v\mid\text{given}) = e^{-e/T}/Z` as a torch distribution.
 
-    A declared conditional is returned as it is; a chain gives a ``ChainLaw``; a ``Finite``
+    A declared conditional is returned as it is; a chain gives a ``ChainDistribution``; a ``Finite``
     variable gives a ``Categorical``; other finite variables, alone or together, give a
-    ``ListedLaw``. Differentiable in θ and the given. ``method`` may name ClosedForm, Chain,
-    Enumerate or Variational.
+    ``ListedDistribution``. Differentiable in θ and the given. ``method`` may name ClosedForm,
+    Chain, Enumerate or Variational.
 
     Examples
     --------
@@ -57,42 +57,42 @@ def posterior(
     query = ask(energy, free, given, T=T)
     if isinstance(method, Variational):
         pick(query, "sample", free, method)
-        return method.law(query)
+        return method.distribution(query)
     reasons = []
     for option in (ClosedForm(), Chain(), Enumerate()) if method is None else (method,):
         reason = option.reason_against(energy, "sample", free, given)
         if reason is None:
-            reason = _no_law(option, query)
+            reason = _no_distribution(option, query)
         if reason is None:
-            return _law(option, query)
+            return _distribution(option, query)
         reasons.append(f"{type(option).__name__}: {reason}")
     raise Unsupported(
-        f"the law of {', '.join(query.free)} of {type(energy).__name__} is not known "
+        f"the distribution of {', '.join(query.free)} of {type(energy).__name__} is not known "
         f"({'; '.join(reasons)}); declare a conditional, sample it, or name method=Variational()"
     )
 
 
-def _no_law(method: Method, query: Query) -> str | None:
-    """Why a method that can sample does not know the law itself."""
+def _no_distribution(method: Method, query: Query) -> str | None:
+    """Why a method that can sample does not know the distribution itself."""
     if isinstance(method, ClosedForm) and (query.T == 0 or math.isinf(query.T)):
         return f"a declared conditional has no limit T={query.T:g}"
     if isinstance(method, Enumerate) and query.masks:
-        return "the law of a partly known variable is not listed; sample it"
+        return "the distribution of a partly known variable is not listed; sample it"
     if not isinstance(method, (ClosedForm, Chain, Enumerate)):
-        return "it draws samples but does not know the law"
+        return "it draws samples but does not know the distribution"
     return None
 
 
-def _law(method: Method, query: Query) -> Distribution:
+def _distribution(method: Method, query: Query) -> Distribution:
     if isinstance(method, ClosedForm):
-        return law_of(query)
+        return distribution_of(query)
     if isinstance(method, Chain):
-        return method.law(query)
+        return method.distribution(query)
     assert isinstance(method, Enumerate)
     logits = limits.logits(check_possible(method.table(query), query.energy), query.T)
     if len(query.free) == 1 and isinstance(query.space(query.free[0]), Finite):
         return Categorical(logits=logits, validate_args=False)
-    return ListedLaw({name: query.space(name) for name in query.free}, logits)
+    return ListedDistribution({name: query.space(name) for name in query.free}, logits)
 
 
 def log_partition(

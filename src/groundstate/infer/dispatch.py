@@ -318,13 +318,13 @@ def sample(
     init: Given | None = None,
     generator: torch.Generator | None = None,
 ) -> Draws:
-    r"""Draw from the Boltzmann law :math:`v \sim e^{-e(\text{given}, v)/T}/Z`.
+    r"""Draw from the Boltzmann distribution :math:`v \sim e^{-e(\text{given}, v)/T}/Z`.
 
     Parameters
     ----------
     energy, free, given : as in ``minimise``
     n : number of draws for every row
-    T : temperature; ``T=0`` gives the minimiser, ``T=inf`` the uniform law of a bounded space
+    T : temperature; ``T=0`` gives the minimiser, ``T=inf`` the uniform distribution of a bounded space
     method : which method; None takes the first that can run of ClosedForm, Ancestral, Chain,
         Enumerate (exact), Gibbs, HMC, Metropolis (asymptotic)
     init : start values, or the ``state`` of earlier draws, for chains

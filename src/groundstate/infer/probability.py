@@ -16,7 +16,7 @@ from groundstate.errors import ShapeError, Unsupported
 from groundstate.infer.base import Free, Method, Query, ask, check_possible
 from groundstate.infer.boltzmann import log_partition
 from groundstate.infer.dispatch import minimise, sample
-from groundstate.infer.exact.closed import ClosedForm, energies_of, law_of
+from groundstate.infer.exact.closed import ClosedForm, distribution_of, energies_of
 from groundstate.infer.exact.enumerate import Enumerate
 from groundstate.infer.exact.limits import logits as boltzmann
 from groundstate.infer.sampling.proposals import Proposal, ProposalLike
@@ -29,7 +29,7 @@ Given = Mapping[str, Tensor]
 class EnergyMoments:
     """Mean U and variance V of the energy, entropy S of the weights, free energy F; each ``(B,)``.
 
-    ``free_energy`` is None unless the weights are the Boltzmann law; then F = U − T·S.
+    ``free_energy`` is None unless the weights are the Boltzmann distribution; then F = U − T·S.
     """
 
     mean: Tensor
@@ -57,8 +57,8 @@ def energy_moments(
     Parameters
     ----------
     energy, free, given : the question
-    weights : probabilities ``(K,)`` or ``(B, K)`` of the joint values, or a law to draw from;
-        None takes the Boltzmann law at ``T``, whose F and entropy are returned as well
+    weights : probabilities ``(K,)`` or ``(B, K)`` of the joint values, or a distribution to draw from;
+        None takes the Boltzmann distribution at ``T``, whose F and entropy are returned as well
     T : temperature
     n, generator : draws for variables that cannot be listed
 
@@ -124,7 +124,7 @@ def log_likelihood(
         Of the observed and the latent variables; a θ-dependent log Z is subtracted where it is
         known exactly.
     x : observed values, a tensor for ``"x"`` or a mapping
-    proposal : law q of the latent variables, as for ``Importance``
+    proposal : distribution q of the latent variables, as for ``Importance``
     n : draws per row
     latent : the latent variables
     generator : source of randomness
@@ -201,7 +201,7 @@ def _mean(query: Query, free: Free, n: int, method: Method | None) -> Tensor:
     """The conditional mean of a partly known variable: closed form, listed, or from draws."""
     (name,) = query.free
     if method is None and ClosedForm().reason_against(query.energy, "sample", free) is None:
-        return law_of(query).mean.detach()
+        return distribution_of(query).mean.detach()
     listed = Enumerate()
     if method is None and listed.reason_against(query.energy, "sample", free) is None:
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Numbers and laws: chains, kernels, distances, distributions, optimisers; nothing learns here."""
+"""Numbers and distributions: chains, kernels, distances, distributions, optimisers; nothing learns here."""
 
 from importlib import import_module
 from typing import Any

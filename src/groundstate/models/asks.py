@@ -25,7 +25,7 @@ _NEEDY = (
     "MLP", "Neural", "SeedEnsemble", "SnapshotEnsemble", "GaussianProcess", "KernelRidge", "SVR",
     "SGD",
 )  # fmt: skip
-# laws of positive, whole or bounded values, which a shift would leave
+# distributions of positive, whole or bounded values, which a shift would leave
 _UNMOVED = frozenset({
     "poisson", "negative_binomial", "gamma", "exponential", "lognormal", "beta", "von_mises",
 })  # fmt: skip
@@ -35,8 +35,8 @@ def asks_scaled_target(estimator: Any) -> bool:
     """Whether a regressor learns badly from a target that is far from zero or not of unit scale.
 
     Networks, whose first outputs are near zero, and kernel machines and Gaussian processes without
-    an intercept or a centring of their own; by name. Laws of counts and of positive values are never
-    moved.
+    an intercept or a centring of their own; by name. Distributions of counts and of positive values
+    are never moved.
 
     >>> from groundstate import GaussianProcessRegressor, MLPRegressor, Ridge
     >>> asks_scaled_target(MLPRegressor()), asks_scaled_target(MLPRegressor(loss="gamma"))
@@ -53,8 +53,8 @@ def asks_scaled_target(estimator: Any) -> bool:
     if not is_regressor(estimator) or getattr(estimator, "normalize_y", False):
         return False
     loss = getattr(estimator, "loss", None)
-    law = str(getattr(loss, "name", loss))  # a head knows its name
-    return law not in _UNMOVED and any(word in type(estimator).__name__ for word in _NEEDY)
+    distribution = str(getattr(loss, "name", loss))  # a head knows its name
+    return distribution not in _UNMOVED and any(word in type(estimator).__name__ for word in _NEEDY)
 
 
 __all__ = ["asks_scaled_target", "asks_single_columns"]

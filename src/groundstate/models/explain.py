@@ -199,7 +199,7 @@ def _part(obj: Any, rows: Registry[PartRow]) -> Part:
 
 
 def _answers(energy: Energy, draws: bool) -> tuple[Answer, ...]:
-    """Every question about one variable given the others, and x only where it has a law."""
+    """Every question about one variable given the others, and x only where it has a distribution."""
     found = []
     for name in energy.spaces:
         if name == "x" and not (draws or "x" in energy.normalised):

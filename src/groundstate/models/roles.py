@@ -216,7 +216,7 @@ class DensityMixin:
 
     @available_if(_can_sample)
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
-        """Draw rows from the learned law, ``(n_samples, n_features)``."""
+        """Draw rows from the learned distribution, ``(n_samples, n_features)``."""
         generator = Key.of(random_state).torch(self.energy_.placement()[0])
         free = tuple(self.energy_.spaces)
         draws = draw(self.energy_, free, n=n_samples, generator=generator)

@@ -55,18 +55,18 @@ class TargetScale:
         """The estimator's values in the target's units; targets are the last axis of several."""
         return np.asarray(y) * self.scale + self.mean
 
-    def energy_shift(self, law: bool, given: bool, T: float = 1.0) -> float:
+    def energy_shift(self, distribution: bool, given: bool, T: float = 1.0) -> float:
         r"""What an energy gains when y is in the target's units.
 
-        :math:`\sum_j\log s_j` where it is that of a law of y, whose density is per unit of y; a sum
+        :math:`\sum_j\log s_j` where it is that of a distribution of y, whose density is per unit of y; a sum
         over y at temperature T loses T times as much, as :math:`dy = s\,d\tilde y`.
 
         Parameters
         ----------
-        law : whether :math:`e^{-e}` is a density of y
+        distribution : whether :math:`e^{-e}` is a density of y
         given : whether y is given; it is summed over otherwise
         """
-        return float(np.log(self.scale).sum()) * (law - (0.0 if given else T))
+        return float(np.log(self.scale).sum()) * (distribution - (0.0 if given else T))
 
 
 def _numbers(y: Any) -> NDArray[np.float64]:

@@ -40,9 +40,9 @@ class TablePredictor(FittedTogether, MetaEstimatorMixin, BaseEstimator):
 
     where :math:`\varphi` (:class:`groundstate.data.Preparation`) and θ are both learned in ``fit``
     from the rows it is given, so that a fold never sees medians or levels of its held-out rows.
-    With a scaled target the estimator learns :math:`\tilde y = (y - m)/s`, with mean and spread of the
-    training rows, and every answer comes in the target's units: values, intervals and draws are
-    :math:`m + s\tilde y`, the energy of a law of y gains :math:`\log s`, so that :math:`e^{-e}` is a
+    With a scaled target the estimator learns :math:`\tilde y = (y - m)/s`, with mean and spread of
+    the training rows, and every answer comes in the target's units: values, intervals and draws are
+    :math:`m + s\tilde y`, the energy of a distribution of y gains :math:`\log s`, so that :math:`e^{-e}` is a
     density of y, and any other energy is :math:`e(\varphi(\text{row}), \tilde y)` as it is.
 
     Parameters
@@ -61,7 +61,7 @@ class TablePredictor(FittedTogether, MetaEstimatorMixin, BaseEstimator):
     scale_target : bool or None
         Whether a regressor learns from a target of mean 0 and spread 1. When None those do that
         need it: networks, and kernel machines and Gaussian processes that centre nothing
-        themselves, but no law of counts or of positive values.
+        themselves, but no distribution of counts or of positive values.
 
     Attributes
     ----------
@@ -214,9 +214,9 @@ class TablePredictor(FittedTogether, MetaEstimatorMixin, BaseEstimator):
     def _energy_shift(self, given: bool, T: float = 1.0) -> float:
         """What an energy gains when y is in the target's units."""
         scale = self.target_scale_
-        return 0.0 if scale is None else scale.energy_shift(self._is_law(), given, T)
+        return 0.0 if scale is None else scale.energy_shift(self._is_distribution(), given, T)
 
-    def _is_law(self) -> bool:
+    def _is_distribution(self) -> bool:
         energy = getattr(self.estimator_, "energy_", None)
         return "y" in getattr(energy, "normalised", ())
 
@@ -288,7 +288,7 @@ class TablePredictor(FittedTogether, MetaEstimatorMixin, BaseEstimator):
         found = float(self._ask("score", X, self._there(y), **weights))
         if getattr(type(self.estimator_), "score", None) is RegressorMixin.score:
             return found  # R² knows no units
-        return found - self._energy_shift(given=True) * self._is_law()
+        return found - self._energy_shift(given=True) * self._is_distribution()
 
     @available_if(_has("energy"))
     def energy(self, X: Any, y: Any = None, z: Any = None) -> Any:
@@ -342,14 +342,14 @@ class TablePredictor(FittedTogether, MetaEstimatorMixin, BaseEstimator):
 
     @available_if(_has("sample"))
     def sample(self, n_samples: int = 1, random_state: Any = None) -> pl.DataFrame:
-        """Draw rows from the learned law, as a frame with the table's columns.
+        """Draw rows from the learned distribution, as a frame with the table's columns.
 
-        A law of rows and labels together gives both.
+        A distribution of rows and labels together gives both.
         """
         check_is_fitted(self, "estimator_")
         if next(iter(signature(self.estimator_.sample).parameters)) == "X":
             raise Unsupported(
-                f"{type(self.estimator_).__name__} draws the outcome of given rows and has no law of "
+                f"{type(self.estimator_).__name__} draws the outcome of given rows and has no distribution of "
                 f"the rows themselves; use infer(rows, {self.target_!r}, 'sample', n={n_samples})"
             )
         seeded = "random_state" in signature(self.estimator_.sample).parameters

@@ -22,21 +22,21 @@ Floats = NDArray[np.float64]
 
 
 class CEMSampler(PriorSampler):
-    r"""Optuna sampler that refits a product of simple laws to the best trials of each batch.
+    r"""Optuna sampler that refits a product of simple distributions to the best trials of each batch.
 
     .. math::
         \mu \leftarrow \eta\mu + (1-\eta)\,\mathrm{mean}(\text{elite}), \qquad
         \sigma \leftarrow \max(\sigma_{\min}, \eta\sigma + (1-\eta)\,\mathrm{std}(\text{elite}))
 
-    in the unit cube, with draws from the normal law cut off at its faces; of categories it is their
-    frequencies that are refitted. The first batch is drawn from the space's prior, and a batch looks
-    at earlier batches only, so that any number of workers draws the same trials.
+    in the unit cube, with draws from the normal distribution cut off at its faces; of categories it
+    is their frequencies that are refitted. The first batch is drawn from the space's prior, and a
+    batch looks at earlier batches only, so that any number of workers draws the same trials.
 
     Parameters
     ----------
     batch : trials between two refits
     elite : share of a batch that counts
-    smoothing : share of the old law that is kept, η; 1 is random search
+    smoothing : share of the old distribution that is kept, η; 1 is random search
     min_std : smallest standard deviation in the cube
     seed : random state
     priors : scipy distributions of settings that are not uniform
@@ -85,19 +85,21 @@ class CEMSampler(PriorSampler):
         axis = Axis(param_distribution, self.priors.get(param_name))
         if slot < self.batch or self.smoothing == 1:
             return super().sample_independent(study, trial, param_name, param_distribution)
-        law = self.law(study, slot // self.batch, param_name, axis)
+        distribution = self.distribution(study, slot // self.batch, param_name, axis)
         u = float(self.key.fold("draw", param_name, slot).uniform(1)[0])
         if axis.choices is not None:
-            at = int(np.searchsorted(np.cumsum(law), u * law.sum(), side="right"))
+            at = int(np.searchsorted(np.cumsum(distribution), u * distribution.sum(), side="right"))
             return axis.choices[min(at, axis.levels - 1)]
-        mean, std = law
+        mean, std = distribution
         low, high = ndtr(-mean / std), ndtr((1.0 - mean) / std)
         return axis.value(float(mean + std * ndtri(low + u * (high - low))))
 
-    def law(self, study: Study, generation: int, name: str, axis: Axis) -> Floats:
+    def distribution(self, study: Study, generation: int, name: str, axis: Axis) -> Floats:
         """Mean and standard deviation, or frequencies, after so many batches.  # (2,) or (K,)"""
         nominal = axis.choices is not None
-        law = np.full(axis.levels, 1.0 / axis.levels) if nominal else np.array([0.5, 12.0**-0.5])
+        distribution = (
+            np.full(axis.levels, 1.0 / axis.levels) if nominal else np.array([0.5, 12.0**-0.5])
+        )
         for best in self._elites(study, generation):
             places = [axis.place(t.params[name]) for t in best if name in t.params]
             if not places:
@@ -107,10 +109,10 @@ class CEMSampler(PriorSampler):
                 new = np.bincount(at, minlength=axis.levels) / len(at)
             else:
                 new = np.array([np.mean(places), np.std(places)])
-            law = self.smoothing * law + (1.0 - self.smoothing) * new
+            distribution = self.smoothing * distribution + (1.0 - self.smoothing) * new
             if not nominal:
-                law[1] = max(law[1], self.min_std)
-        return np.asarray(law)
+                distribution[1] = max(distribution[1], self.min_std)
+        return np.asarray(distribution)
 
     def _elites(self, study: Study, generation: int) -> list[list[FrozenTrial]]:
         """The best trials of every batch before a generation, computed once for each."""

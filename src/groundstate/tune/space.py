@@ -275,7 +275,7 @@ def _checked(name: str, row: Setting) -> Setting:
 
 
 def _from_scipy(frozen: Any) -> Setting:
-    """Uniform and log-uniform laws are ranges; other laws are ranges with a prior."""
+    """Uniform and log-uniform distributions are ranges; other distributions are ranges with a prior."""
     kind = frozen.dist.name
     low, high = (float(end) for end in frozen.support())
     if hasattr(frozen, "pmf"):
@@ -293,13 +293,13 @@ def _from_scipy(frozen: Any) -> Setting:
 
 
 def _frozen(prior: Any) -> dict[str, Any]:
-    return {"law": prior.dist.name, "args": list(prior.args), "kwds": dict(prior.kwds)}
+    return {"distribution": prior.dist.name, "args": list(prior.args), "kwds": dict(prior.kwds)}
 
 
 def _thawed(row: Mapping[str, Any]) -> Any:
     import scipy.stats
 
-    return getattr(scipy.stats, row["law"])(*row["args"], **row["kwds"])
+    return getattr(scipy.stats, row["distribution"])(*row["args"], **row["kwds"])
 
 
 def _ask(trial: Any, name: str, row: Setting) -> Any:

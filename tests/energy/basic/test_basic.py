@@ -40,9 +40,9 @@ def test_linear_gaussian_values() -> None:
     F = exact_free_energy(e, ("z",), X)
     assert F is not None
     assert F.item() == pytest.approx(0.154223, abs=5e-7)
-    law = e.code(X["x"])
+    distribution = e.code(X["x"])
     for z in (best["z"], best["z"] + 3.0):  # F = e(z) + T log q(z) at any z
-        assert (e(**X, z=z) + law.log_prob(z)).item() == pytest.approx(F.item(), abs=1e-12)
+        assert (e(**X, z=z) + distribution.log_prob(z)).item() == pytest.approx(F.item(), abs=1e-12)
 
 
 def test_bilinear_values() -> None:
@@ -76,7 +76,7 @@ def test_free_energy_gradient_is_the_expected_gradient(T: float) -> None:
     F = exact_free_energy(e, ("z",), {"x": x}, T)
     assert F is not None
     ours = torch.autograd.grad(F.sum(), e.W)[0]
-    q = e.law_z(x, T).mean  # E_q[∂e/∂W] = -x E[z]
+    q = e.distribution_z(x, T).mean  # E_q[∂e/∂W] = -x E[z]
     assert torch.allclose(ours, -x.T @ q, atol=1e-12)
     declared = e._declared
     try:  # without the declared normaliser the conditional gives the same
@@ -216,7 +216,7 @@ def test_latent_class_bounds() -> None:
         assert (low <= F + T * math.log(2) + 1e-12).all()
 
 
-def test_net_energy_has_a_law() -> None:
+def test_net_energy_has_a_distribution() -> None:
     e = NetEnergy(1, net=(4,))
     x = torch.linspace(-60, 60, 4001)[:, None]
     total = torch.trapezoid((-e(x=x)).exp().detach(), x[:, 0])
@@ -224,7 +224,7 @@ def test_net_energy_has_a_law() -> None:
     assert (-e(x=torch.tensor([[60.0]]))).exp() < 1e-30
 
 
-def test_ancestral_draws_have_the_joint_law() -> None:
+def test_ancestral_draws_have_the_joint_distribution() -> None:
     g = torch.Generator().manual_seed(0)
     e = linear_gaussian()
     draws = e.ancestral(20000, generator=g)

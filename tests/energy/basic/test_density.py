@@ -32,7 +32,7 @@ from groundstate.infer import marginalise, minimise, posterior, sample
 
 ONE = torch.ones(1, dtype=F64)
 
-LAWS: list[tuple[D.Distribution, Space]] = [
+DISTRIBUTIONS: list[tuple[D.Distribution, Space]] = [
     (D.Normal(t([0.5, -1.0]), t([1.0, 2.0])), Real(2)),
     (D.MultivariateNormal(t([0.0, 1.0]), t([[2.0, 1.0], [1.0, 2.0]])), Real(2)),
     (D.Laplace(t([1.0]), t([2.0])), Real(1)),
@@ -48,12 +48,16 @@ LAWS: list[tuple[D.Distribution, Space]] = [
 ]
 
 
-@pytest.mark.parametrize(("law", "space"), LAWS, ids=lambda v: type(v).__name__)
-def test_density_energy(law: D.Distribution, space: Space) -> None:
-    e = DensityEnergy(law)
+@pytest.mark.parametrize(("distribution", "space"), DISTRIBUTIONS, ids=lambda v: type(v).__name__)
+def test_density_energy(distribution: D.Distribution, space: Space) -> None:
+    e = DensityEnergy(distribution)
     assert e.spaces["x"] == space
     assert e.normalised == {"x"}
-    own = law if not law.batch_shape else D.Independent(law, len(law.batch_shape))
+    own = (
+        distribution
+        if not distribution.batch_shape
+        else D.Independent(distribution, len(distribution.batch_shape))
+    )
     x = e.ancestral(4, generator=torch.Generator().manual_seed(0))["x"]
     assert torch.allclose(e(x=x), -own.log_prob(x))
     gradcheck(e, {"x": x}, tol=1e-5)
@@ -64,12 +68,12 @@ def test_density_energy(law: D.Distribution, space: Space) -> None:
 
 
 @pytest.mark.parametrize(
-    "law",
-    [law for law, _ in LAWS if not isinstance(law, D.Uniform)],
+    "distribution",
+    [distribution for distribution, _ in DISTRIBUTIONS if not isinstance(distribution, D.Uniform)],
     ids=lambda v: type(v).__name__,
 )
-def test_learned_density_starts_at_the_law(law: D.Distribution) -> None:
-    fixed, learned = DensityEnergy(law), DensityEnergy(law, learn=True)
+def test_learned_density_starts_at_the_distribution(distribution: D.Distribution) -> None:
+    fixed, learned = DensityEnergy(distribution), DensityEnergy(distribution, learn=True)
     x = fixed.ancestral(5, generator=torch.Generator().manual_seed(0))["x"]
     assert torch.allclose(fixed(x=x), learned(x=x))
     assert not list(fixed.parameters())
@@ -78,7 +82,7 @@ def test_learned_density_starts_at_the_law(law: D.Distribution) -> None:
 
 
 def test_round_trip_differs_by_one_constant() -> None:
-    """Any energy with a law comes back from its density as e + log Z."""
+    """Any energy with a distribution comes back from its density as e + log Z."""
     from tests.energy.helpers import linear_gaussian
 
     e = linear_gaussian()
@@ -92,8 +96,8 @@ def test_round_trip_differs_by_one_constant() -> None:
 
 
 def test_outside_the_support_is_forbidden() -> None:
-    for law in (D.Gamma(t(2.0), t(1.0)), D.Beta(t(2.0), t(2.0)), D.Poisson(t(2.0))):
-        e = DensityEnergy(law)
+    for distribution in (D.Gamma(t(2.0), t(1.0)), D.Beta(t(2.0), t(2.0)), D.Poisson(t(2.0))):
+        e = DensityEnergy(distribution)
         x = t([0.5, -1.0]).requires_grad_() if e.spaces["x"].is_real else t([1.0, 0.5])
         values = e(x=x)
         assert values[1] == math.inf and math.isfinite(values[0].item())
@@ -102,9 +106,9 @@ def test_outside_the_support_is_forbidden() -> None:
             assert grad[1] == 0 and torch.isfinite(grad).all()
 
 
-def test_temperature_of_laws() -> None:
-    law = posterior(DensityEnergy(D.Gamma(t([3.0]), t([2.0]))), "x", T=2.0)
-    assert torch.allclose(law.mean, t([[2.0]]))  # Gamma(2, 1)
+def test_temperature_of_distributions() -> None:
+    distribution = posterior(DensityEnergy(D.Gamma(t([3.0]), t([2.0]))), "x", T=2.0)
+    assert torch.allclose(distribution.mean, t([[2.0]]))  # Gamma(2, 1)
     with pytest.raises(Unsupported, match="StudentT to the power"):
         posterior(DensityEnergy(D.StudentT(t([5.0]))), "x", T=2.0)
 
@@ -137,8 +141,8 @@ def test_bayes_by_table() -> None:
         D.Categorical(probs=t([0.5, 0.3, 0.2])), lambda z: D.Bernoulli(probs=likelihood[z])
     )
     x = torch.ones(1, dtype=F64)
-    law = posterior(e, "z", {"x": x})
-    assert torch.allclose(law.probs, t([[0.277778, 0.666667, 0.055556]]), atol=5e-7)
+    distribution = posterior(e, "z", {"x": x})
+    assert torch.allclose(distribution.probs, t([[0.277778, 0.666667, 0.055556]]), atol=5e-7)
     assert (-marginalise(e, "z", {"x": x}).value).exp().item() == pytest.approx(0.18)
     rare = DirectedEnergy(
         D.Categorical(probs=t([0.01, 0.99])), lambda z: D.Bernoulli(probs=t([0.9, 0.1])[z])
@@ -148,14 +152,17 @@ def test_bayes_by_table() -> None:
 
 def test_beta_bernoulli_gamma_poisson_dirichlet() -> None:
     coin = DirectedEnergy(D.Beta(t(1.0), t(1.0)), BernoulliOf(3))
-    law = posterior(coin, "z", {"x": t([[1.0, 1.0, 0.0]])})
-    assert (law.concentration1.item(), law.concentration0.item()) == (3.0, 2.0)
+    distribution = posterior(coin, "z", {"x": t([[1.0, 1.0, 0.0]])})
+    assert (distribution.concentration1.item(), distribution.concentration0.item()) == (3.0, 2.0)
     counts = DirectedEnergy(D.Gamma(t([2.0]), t([1.0])), PoissonOf(2))
-    law = posterior(counts, "z", {"x": t([[3.0, 4.0]])})
-    assert (law.base_dist.concentration.item(), law.base_dist.rate.item()) == (9.0, 3.0)
+    distribution = posterior(counts, "z", {"x": t([[3.0, 4.0]])})
+    assert (distribution.base_dist.concentration.item(), distribution.base_dist.rate.item()) == (
+        9.0,
+        3.0,
+    )
     labels = DirectedEnergy(D.Dirichlet(t([1.0, 2.0, 3.0])), CategoricalOf())
-    law = posterior(labels, "z", {"x": torch.tensor([2])})
-    assert law.concentration.tolist() == [[1.0, 2.0, 4.0]]
+    distribution = posterior(labels, "z", {"x": torch.tensor([2])})
+    assert distribution.concentration.tolist() == [[1.0, 2.0, 4.0]]
     g = torch.Generator().manual_seed(0)
     for e in (coin, counts, labels):
         gradcheck(e, e.ancestral(3, generator=g), tol=1e-5)
@@ -233,7 +240,7 @@ def test_head_by_maximum_likelihood() -> None:
 
 
 def test_ranking_head() -> None:
-    """A law of rankings is an energy of sequences: +inf where an item repeats."""
+    """A distribution of rankings is an energy of sequences: +inf where an item repeats."""
     e = DistributionHead("plackett_luce", 2, 3, net=()).double()
     x = torch.randn(2, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
     table = e.table("y", x=x)  # all 27 sequences

@@ -41,10 +41,10 @@ def gauss(mean: float, scale: float = 1.0) -> DensityEnergy:
 
 
 def test_product_of_gaussians() -> None:
-    law = posterior(gauss(0.0) + gauss(1.0), "x")
-    assert law.mean.item() == pytest.approx(0.5)
-    assert law.variance.item() == pytest.approx(0.5)
-    assert law.entropy().item() == pytest.approx(1.072365, abs=5e-7)
+    distribution = posterior(gauss(0.0) + gauss(1.0), "x")
+    assert distribution.mean.item() == pytest.approx(0.5)
+    assert distribution.variance.item() == pytest.approx(0.5)
+    assert distribution.entropy().item() == pytest.approx(1.072365, abs=5e-7)
     assert posterior(gauss(0.0), "x").entropy().item() == pytest.approx(1.418939, abs=5e-7)
     hot = posterior(gauss(0.0) + gauss(1.0), "x", T=3.0)
     assert hot.variance.item() == pytest.approx(1.5)
@@ -69,10 +69,10 @@ def test_mixture_entropy() -> None:
     assert torch.allclose(e.responsibilities(x=torch.tensor([0, 1])), t([[0.2, 0.8], [1.0, 0.0]]))
 
 
-def test_mixture_of_gaussians_has_a_law() -> None:
+def test_mixture_of_gaussians_has_a_distribution() -> None:
     e = mixture([gauss(-1.0), gauss(2.0, 0.5)], [0.3, 0.7])
-    law = posterior(e, "x")
-    assert law.mean.item() == pytest.approx(-0.3 + 1.4)
+    distribution = posterior(e, "x")
+    assert distribution.mean.item() == pytest.approx(-0.3 + 1.4)
     draws = sample(e, "x", n=20000, generator=torch.Generator().manual_seed(0))["x"]
     assert draws.mean().item() == pytest.approx(1.1, abs=0.03)
     assert (draws < 0.5).double().mean().item() == pytest.approx(0.281, abs=0.02)
@@ -188,15 +188,15 @@ def test_marginal_keeps_the_normaliser_of_the_union(T: float) -> None:
     assert torch.allclose(G, -3.0 * torch.logsumexp(-F.table("x") / 3.0, 1))
 
 
-def test_marginal_law_of_the_rest_is_a_mixture() -> None:
+def test_marginal_distribution_of_the_rest_is_a_mixture() -> None:
     e = CentroidEnergy(3, 2, scale=3.0).double()
-    law = posterior(e.marginal("z"), "x")
+    distribution = posterior(e.marginal("z"), "x")
     x = torch.randn(1, 2, dtype=F64, generator=torch.Generator().manual_seed(0))
     truth = -e.marginal("z")(x=x) - e.total()
-    assert torch.allclose(law.log_prob(x), truth)
-    assert torch.allclose(law.mean[0], e.mu.mean(0))
+    assert torch.allclose(distribution.log_prob(x), truth)
+    assert torch.allclose(distribution.mean[0], e.mu.mean(0))
     draws = sample(e.marginal("z"), "x", n=20000, generator=torch.Generator().manual_seed(0))["x"]
-    assert torch.allclose(draws.var(0)[0], law.variance[0].detach(), rtol=0.05)
+    assert torch.allclose(draws.var(0)[0], distribution.variance[0].detach(), rtol=0.05)
     assert minimum_way(e.marginal("z"), ("x",)) is None  # its mode has no closed form
     assert minimum_way(2 * e.marginal("z"), ("x",)) is None
 
@@ -275,7 +275,7 @@ def test_ancestral_draws_pass_through() -> None:
     draws = sample(joint, ("x", "z"), n=20000, generator=g)
     assert draws.kind == "exact"
     assert draws["z"].mean().item() == pytest.approx(1.0, abs=0.03)
-    residual = (draws["x"] - head.law(draws["z"][:, 0]).mean[:, None]).detach()
+    residual = (draws["x"] - head.distribution(draws["z"][:, 0]).mean[:, None]).detach()
     assert residual.mean().item() == pytest.approx(0.0, abs=0.03)
     alone = sample(linear_gaussian().marginal("z"), "x", n=20000, generator=g)
     assert alone.kind == "exact"
@@ -283,7 +283,7 @@ def test_ancestral_draws_pass_through() -> None:
     cold = sample(4.0 * linear_gaussian(), ("x", "z"), n=20000, generator=g)
     assert cold["z"].std().item() == pytest.approx(1.0, abs=0.03)  # s = 2 at T = 1/4
     squared = SquaredEnergy(1).double() + DensityEnergy(Normal(ONE, ONE))
-    assert squared.ancestral is None  # its parts are no chain of laws
+    assert squared.ancestral is None  # its parts are no chain of distributions
 
 
 def test_names_are_checked() -> None:
@@ -299,11 +299,11 @@ def test_products_of_full_gaussians() -> None:
     covs = [r @ r.T + torch.eye(3, dtype=F64) for r in roots]
     means = [torch.randn(3, generator=g, dtype=F64) for _ in range(2)]
     parts = [DensityEnergy(MultivariateNormal(m, c)) for m, c in zip(means, covs)]
-    law = posterior(parts[0] + parts[1], "x")
+    distribution = posterior(parts[0] + parts[1], "x")
     P = [torch.linalg.inv(c) for c in covs]
-    assert torch.allclose(law.covariance_matrix[0], torch.linalg.inv(P[0] + P[1]))
+    assert torch.allclose(distribution.covariance_matrix[0], torch.linalg.inv(P[0] + P[1]))
     x = torch.randn(4, 3, generator=g, dtype=F64)
     F = exact_free_energy(parts[0] + parts[1], ("x",))
     assert F is not None
-    assert torch.allclose(law.log_prob(x), F - (parts[0] + parts[1])(x=x))
+    assert torch.allclose(distribution.log_prob(x), F - (parts[0] + parts[1])(x=x))
     assert isinstance(bilinear().marginal("z"), Marginal)

@@ -28,7 +28,7 @@ class Wells(Energy):
 
 
 class Hidden(Energy):
-    """A normal law of y for each z, with widths that differ."""
+    """A normal distribution of y for each z, with widths that differ."""
 
     def __init__(self, z: Finite | Real) -> None:
         super().__init__(x=Real(1), y=Real(1), z=z)
@@ -43,16 +43,16 @@ def trapezoid(p: Tensor, grid: Tensor = GRID) -> Tensor:
 
 
 @pytest.mark.parametrize("d", [1, 2])
-def test_a_squared_energy_is_a_normal_law(d: int) -> None:
+def test_a_squared_energy_is_a_normal_distribution(d: int) -> None:
     energy = SquaredEnergy(3, d).double()
     with torch.no_grad():
         energy.W.copy_(0.3 * torch.randn(d, 3, generator=torch.Generator().manual_seed(0)))
     grid = GRID if d == 1 else (GRID[::3], GRID[::3])
-    law = ConditionalEnergy(energy, grid)
+    distribution = ConditionalEnergy(energy, grid)
     g = torch.Generator().manual_seed(1)
     x, y = torch.randn(5, 3, generator=g).double(), torch.randn(5, d, generator=g).double()
     expected = Normal(x @ energy.W.T, 1.0).log_prob(y).sum(1)
-    torch.testing.assert_close(-law(x=x, y=y), expected, atol=1e-7, rtol=0)
+    torch.testing.assert_close(-distribution(x=x, y=y), expected, atol=1e-7, rtol=0)
 
 
 def test_it_integrates_to_one_in_one_and_two_dimensions() -> None:
@@ -77,17 +77,17 @@ def test_an_uneven_grid_will_do() -> None:
 
 def test_each_hidden_value_is_normalised_before_the_average() -> None:
     prior = TableEnergy(-torch.tensor([0.25, 0.75]).log(), "z")
-    law = ConditionalEnergy(Hidden(Finite(2)), GRID, prior)
+    distribution = ConditionalEnergy(Hidden(Finite(2)), GRID, prior)
     x = torch.tensor([[0.0], [0.5]]).double()
     y = torch.tensor([[0.3], [2.0]]).double()
     narrow = Normal(x + 2, 0.5).log_prob(y).exp()
     expected = 0.25 * Normal(x, 1.0).log_prob(y).exp() + 0.75 * narrow
-    torch.testing.assert_close((-law(x=x, y=y)).exp(), expected[:, 0], atol=1e-7, rtol=0)
+    torch.testing.assert_close((-distribution(x=x, y=y)).exp(), expected[:, 0], atol=1e-7, rtol=0)
     even = ConditionalEnergy(Hidden(Finite(2)), GRID)
     torch.testing.assert_close(
         trapezoid(even.density(x)), torch.ones(2).double(), atol=1e-8, rtol=0
     )
-    crude = Hidden(Finite(2)).marginal("z")  # one Z for both: the wide law weighs twice
+    crude = Hidden(Finite(2)).marginal("z")  # one Z for both: the wide distribution weighs twice
     pair = torch.tensor([[0.0], [2.0]]).double()
     ratio = (crude(x=torch.zeros(2, 1).double(), y=pair)).neg().exp()
     own = (-even(x=torch.zeros(2, 1).double(), y=pair)).exp()
@@ -104,11 +104,11 @@ def test_a_real_hidden_value_is_averaged_over_draws() -> None:
 
     prior = DensityEnergy(Normal(torch.zeros(1), torch.ones(1)), "z")
     g = torch.Generator().manual_seed(0)
-    law = ConditionalEnergy(Shifted(), GRID, prior, draws=2000, generator=g)
+    distribution = ConditionalEnergy(Shifted(), GRID, prior, draws=2000, generator=g)
     x = torch.zeros(3, 1).double()
     y = torch.tensor([[0.0], [1.0], [3.0]]).double()
     expected = Normal(x, math.sqrt(2)).log_prob(y).exp()[:, 0]
-    torch.testing.assert_close((-law(x=x, y=y)).exp(), expected, atol=0.02, rtol=0)
+    torch.testing.assert_close((-distribution(x=x, y=y)).exp(), expected, atol=0.02, rtol=0)
     with pytest.raises(Unsupported, match="draws of its prior"):
         ConditionalEnergy(Shifted(), GRID)
 
@@ -117,12 +117,15 @@ def test_more_dimensions_by_estimator_and_by_chains() -> None:
     energy = SquaredEnergy(1, 3).double()
     with pytest.raises(Unsupported, match="there is no grid"):
         ConditionalEnergy(energy)
-    law = ConditionalEnergy(energy, method=Quadrature(points=16))
+    distribution = ConditionalEnergy(energy, method=Quadrature(points=16))
     at = {"x": torch.zeros(2, 1).double(), "y": torch.zeros(2, 3).double()}
     torch.testing.assert_close(
-        law(**at), torch.full((2,), 1.5 * math.log(2 * math.pi)).double(), atol=1e-6, rtol=0
+        distribution(**at),
+        torch.full((2,), 1.5 * math.log(2 * math.pi)).double(),
+        atol=1e-6,
+        rtol=0,
     )
-    drawn = law.draw(torch.zeros(1, 1).double(), 400, torch.Generator().manual_seed(0))
+    drawn = distribution.draw(torch.zeros(1, 1).double(), 400, torch.Generator().manual_seed(0))
     assert drawn.shape == (400, 1, 3)
     assert float(drawn.mean()) == pytest.approx(0.0, abs=0.2)
     assert float(drawn.std()) == pytest.approx(1.0, abs=0.15)
@@ -131,10 +134,10 @@ def test_more_dimensions_by_estimator_and_by_chains() -> None:
 @pytest.mark.parametrize("d", [1, 2])
 def test_draws_from_the_grid(d: int) -> None:
     axis = torch.linspace(-3, 3, 121, dtype=torch.float64)
-    law = ConditionalEnergy(Wells(d), axis if d == 1 else (axis, axis))
+    distribution = ConditionalEnergy(Wells(d), axis if d == 1 else (axis, axis))
     x = torch.tensor([[0.5], [-2.0]]).double()
-    drawn = law.draw(x, 20_000, torch.Generator().manual_seed(0))
-    p = law.density(x)
+    drawn = distribution.draw(x, 20_000, torch.Generator().manual_seed(0))
+    p = distribution.density(x)
     p = p if d == 1 else trapezoid(p, axis)
     assert drawn.shape == (20_000, 2, d)
     torch.testing.assert_close(drawn[..., 0].mean(0), trapezoid(p * axis, axis), atol=0.03, rtol=0)

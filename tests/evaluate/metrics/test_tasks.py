@@ -1,4 +1,4 @@
-"""Reports, count metrics, overlap, probabilities and predictive laws, by their numbers."""
+"""Reports, count metrics, overlap, probabilities and predictive distributions, by their numbers."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def test_coverage_of_right_intervals() -> None:
         metrics.coverage([0.0], [1.0], [0.0])
 
 
-def test_scores_of_laws() -> None:
+def test_scores_of_distributions() -> None:
     assert metrics.crps_gaussian(0, 0, 1) == pytest.approx(0.233695, abs=1e-6)
     draws = rng.normal(size=(200, 2000))
     y = rng.normal(size=200)

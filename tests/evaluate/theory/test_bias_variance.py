@@ -22,7 +22,7 @@ from groundstate.evaluate import (
 )
 
 x = np.linspace(-1, 1, 20)[:, None]
-law = (x, lambda x: np.sin(3 * x[:, 0]), 0.3)
+distribution = (x, lambda x: np.sin(3 * x[:, 0]), 0.3)
 
 
 def polynomial(degree: int) -> Any:
@@ -31,13 +31,13 @@ def polynomial(degree: int) -> Any:
 
 @pytest.mark.parametrize(("degree", "bias"), [(1, 0.196456), (3, 0.004096), (5, 1.4e-5), (9, 0.0)])
 def test_polynomials_on_a_fixed_design(degree: int, bias: float) -> None:
-    found = bias_variance(polynomial(degree), law)
+    found = bias_variance(polynomial(degree), distribution)
     means = found.means()
     assert means["bias"] == pytest.approx(bias, abs=1e-6)
     assert means["variance"] == pytest.approx(0.09 * (degree + 1) / 20, abs=1e-9)
     assert means["noise"] == pytest.approx(0.09)
     assert means["total"] == pytest.approx(means["bias"] + means["variance"] + means["noise"])
-    drawn = bias_variance(polynomial(degree), law, method="monte_carlo", n_datasets=200)
+    drawn = bias_variance(polynomial(degree), distribution, method="monte_carlo", n_datasets=200)
     for name in ("bias", "variance"):
         # the mean of 200 fits is itself off by variance/200
         room = 4 * drawn.errors[name] + means["variance"] / 200
@@ -56,12 +56,14 @@ def test_one_point() -> None:
 
 def test_uneven_noise_and_random_designs() -> None:
     sigma = lambda x: 0.1 + 0.4 * np.abs(x[:, 0])
-    fixed = bias_variance(polynomial(3), (x, law[1], sigma))
+    fixed = bias_variance(polynomial(3), (x, distribution[1], sigma))
     np.testing.assert_allclose(fixed.noise, sigma(x) ** 2)
-    drawn = bias_variance(polynomial(3), (x, law[1], sigma), method="monte_carlo", n_datasets=300)
+    drawn = bias_variance(
+        polynomial(3), (x, distribution[1], sigma), method="monte_carlo", n_datasets=300
+    )
     assert drawn.means()["variance"] == pytest.approx(fixed.means()["variance"], rel=0.15)
     fresh = bias_variance(
-        DecisionTreeRegressor(random_state=0), (lambda g: g.uniform(-1, 1, (40, 1)), *law[1:]),
+        DecisionTreeRegressor(random_state=0), (lambda g: g.uniform(-1, 1, (40, 1)), *distribution[1:]),
         n_datasets=50, x_eval=x,
     )  # fmt: skip
     assert fresh.predictions.shape == (50, 20) and fresh.means()["bias"] < 0.02
@@ -144,10 +146,10 @@ def test_labels_by_generator_and_table() -> None:
 
 def test_errors() -> None:
     with pytest.raises(DataError, match=r"\(x, f, sigma\)"):
-        bias_variance(LinearRegression(), (x, law[1]))
+        bias_variance(LinearRegression(), (x, distribution[1]))
     with pytest.raises(ValueError, match="dual_mean"):
-        bias_variance(LinearRegression(), law, loss=lambda a, b: a)
+        bias_variance(LinearRegression(), distribution, loss=lambda a, b: a)
     with pytest.raises(DataError, match="linear in y"):
-        bias_variance(DecisionTreeRegressor(), law, method="exact")
+        bias_variance(DecisionTreeRegressor(), distribution, method="exact")
     with pytest.raises(DataError, match="two training sets"):
-        bias_variance(LinearRegression(), law, n_datasets=1)
+        bias_variance(LinearRegression(), distribution, n_datasets=1)

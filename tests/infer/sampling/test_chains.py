@@ -59,7 +59,7 @@ def test_state_continues_the_run() -> None:
 
 
 def test_chains_do_not_mix() -> None:
-    """Far-apart chains of a finite energy keep their own laws."""
+    """Far-apart chains of a finite energy keep their own distributions."""
     joint = torch.tensor([[0.7, 0.3], [0.1, 0.9]]).double()
     energy = TableEnergy(-joint.log(), ("x", "y"))
     x = torch.tensor([0, 1]).repeat(500)

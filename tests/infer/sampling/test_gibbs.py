@@ -49,8 +49,8 @@ def test_contrastive_steps_from_the_data() -> None:
     expected = {1: (0.571875, 0.779480), 2: (0.554655, 0.766454), 5: (0.554310, 0.765031)}
     start = {"x": torch.ones(20_000, 2).double(), "z": torch.zeros(20_000, 2).double()}
     for k, mean in expected.items():
-        law = torch.linalg.matrix_power(P, k)[:, 3]
-        assert (law @ states).tolist() == pytest.approx(mean, abs=1e-6)
+        distribution = torch.linalg.matrix_power(P, k)[:, 3]
+        assert (distribution @ states).tolist() == pytest.approx(mean, abs=1e-6)
         drawn = kernel.run(start, k, seeded(k))["x"].mean(0)
         assert drawn.tolist() == pytest.approx(mean, abs=0.012)
 

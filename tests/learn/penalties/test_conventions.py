@@ -124,9 +124,9 @@ def test_laplace_prior_variances() -> None:
     """Density (λ/2)e^{−λ|θ|}, variance 2/λ²."""
     wanted = {0.5: 8.0, 1.0: 2.0, 2.0: 0.5, 3.0: 2 / 9}
     for lam, variance in wanted.items():
-        law = L1(lam).prior()
-        assert float(law.variance) == pytest.approx(variance, rel=1e-6)
-        density = float(law.log_prob(torch.tensor(0.7)).exp())
+        distribution = L1(lam).prior()
+        assert float(distribution.variance) == pytest.approx(variance, rel=1e-6)
+        density = float(distribution.log_prob(torch.tensor(0.7)).exp())
         assert density == pytest.approx(lam / 2 * math.exp(-lam * 0.7), rel=1e-6)
 
 

@@ -48,9 +48,9 @@ def test_log_density_of_the_priors() -> None:
     a, b = vector(), vector(1)
     normal = torch.distributions.Normal(0.0, math.sqrt(1.7))
     laplace = torch.distributions.Laplace(0.0, 0.6)
-    for penalty, law in ((GaussianPrior(1.7), normal), (LaplacePrior(0.6), laplace)):
+    for penalty, distribution in ((GaussianPrior(1.7), normal), (LaplacePrior(0.6), laplace)):
         gap = penalty.value_of(a) - penalty.value_of(b)
-        assert torch.allclose(gap, law.log_prob(b).sum() - law.log_prob(a).sum())
+        assert torch.allclose(gap, distribution.log_prob(b).sum() - distribution.log_prob(a).sum())
 
 
 def test_smoothness_is_declared() -> None:
@@ -208,10 +208,17 @@ def test_powers_against_a_grid(p: float) -> None:
         assert abs(float(grid[cost.argmin()] - u)) < 1e-5
 
 
-def test_priors_are_the_laws_of_the_notes() -> None:
-    laws = [L1(s).prior() for s in (0.5, 1.0, 2.0, 3.0)]
-    assert [round(float(law.variance), 4) for law in laws] == [8.0, 2.0, 0.5, 0.2222]
-    peaks = [float(law.log_prob(torch.tensor(0.0)).exp()) for law in laws]
+def test_priors_are_the_distributions_of_the_notes() -> None:
+    distributions = [L1(s).prior() for s in (0.5, 1.0, 2.0, 3.0)]
+    assert [round(float(distribution.variance), 4) for distribution in distributions] == [
+        8.0,
+        2.0,
+        0.5,
+        0.2222,
+    ]
+    peaks = [
+        float(distribution.log_prob(torch.tensor(0.0)).exp()) for distribution in distributions
+    ]
     assert peaks == pytest.approx([0.25, 0.5, 1.0, 1.5])
     assert float(L2(2 * 3.0).prior().variance) == pytest.approx(1 / (2 * 3.0))
     assert float(Lp(3.0, 2.0).prior().variance) == pytest.approx(1 / (2 * 3.0))

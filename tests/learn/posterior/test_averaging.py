@@ -47,7 +47,7 @@ class Mean(Energy):
         return 0.5 * (x - self.mean).square().sum(-1)
 
     @offers.conditional("x")
-    def law(self, T: float = 1.0) -> Distribution:
+    def distribution(self, T: float = 1.0) -> Distribution:
         loc = self.mean[None]
         return Independent(Normal(loc, torch.full_like(loc, T**0.5)), 1)
 
@@ -67,15 +67,17 @@ def gibbs(prior: object = None, beta: float = 1.0) -> GibbsPosterior:
 def test_closed_form(prior: bool, beta: float, mean: float, variance: float) -> None:
     """L = ½(x − θ)² and D = {1, 2, 6}, with a flat or a standard normal prior."""
     q = gibbs(GaussianPrior(1.0) if prior else None, beta)
-    assert q.law.mean.item() == pytest.approx(mean, abs=1e-9)
-    assert q.law.variance.item() == pytest.approx(variance, abs=1e-9)
+    assert q.distribution.mean.item() == pytest.approx(mean, abs=1e-9)
+    assert q.distribution.variance.item() == pytest.approx(variance, abs=1e-9)
     assert q.mode().item() == pytest.approx(mean, abs=1e-5)
 
 
 def test_predictive() -> None:
-    law = gibbs(GaussianPrior(1.0)).predictive()
-    assert isinstance(law, Distribution)
-    assert law.mean.item() == pytest.approx(2.25) and law.variance.item() == pytest.approx(1.25)
+    distribution = gibbs(GaussianPrior(1.0)).predictive()
+    assert isinstance(distribution, Distribution)
+    assert distribution.mean.item() == pytest.approx(
+        2.25
+    ) and distribution.variance.item() == pytest.approx(1.25)
 
 
 @pytest.mark.parametrize("method", [HMC(n_steps=20), Metropolis(n_steps=150)], ids=["hmc", "mh"])
@@ -96,7 +98,7 @@ def test_langevin_keeps_beta_on_the_data(beta: float, mean: float, variance: flo
             self.mean = nn.Parameter(torch.full((2000,), mean, dtype=F64))
 
         @offers.conditional("x")
-        def law(self, T: float = 1.0) -> Distribution:
+        def distribution(self, T: float = 1.0) -> Distribution:
             return Independent(Normal(self.mean[None, :1], torch.ones(1, 1, dtype=F64)), 1)
 
     q = GibbsPosterior(Means(), GaussianPrior(1.0), beta).fit(D)
@@ -119,7 +121,7 @@ def test_mode_is_regularised_learning() -> None:
     found = q.theta.named(q.mode())["W"]
     torch.testing.assert_close(found, direct.W.detach(), atol=1e-4, rtol=1e-3)
     with pytest.raises(Unsupported, match="not Gaussian"):
-        _ = q.law
+        _ = q.distribution
 
 
 def test_linear_regression_has_a_gaussian_posterior() -> None:
@@ -128,16 +130,16 @@ def test_linear_regression_has_a_gaussian_posterior() -> None:
     y = x @ torch.tensor([[1.0], [-2.0]], dtype=F64) + torch.randn(30, 1, generator=g, dtype=F64)
     prior = GaussianPrior(1.0)
     q = GibbsPosterior(SquaredEnergy(2, bias=False).double(), prior, 1.0, Naive())
-    law = q.fit({"x": x, "y": y}).law
+    distribution = q.fit({"x": x, "y": y}).distribution
     precision = x.T @ x + torch.eye(2, dtype=F64)
-    torch.testing.assert_close(law.precision_matrix, precision)
-    torch.testing.assert_close(law.mean, torch.linalg.solve(precision, (x.T @ y)[:, 0]))
+    torch.testing.assert_close(distribution.precision_matrix, precision)
+    torch.testing.assert_close(distribution.mean, torch.linalg.solve(precision, (x.T @ y)[:, 0]))
     told = q.predictive(x[:3])
     spread = 1 + (x[:3] @ torch.linalg.inv(precision) * x[:3]).sum(1)
     torch.testing.assert_close(told.variance[:, 0], spread)  # type: ignore[union-attr]
     flat = GibbsPosterior(SquaredEnergy(2).double()).fit({"x": x[:1], "y": y[:1]})
     with pytest.raises(Unsupported, match="give a prior"):
-        _ = flat.law
+        _ = flat.distribution
 
 
 def coins(*shares: float) -> list[Energy]:

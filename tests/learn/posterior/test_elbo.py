@@ -103,8 +103,8 @@ def test_identities_for_random_q(seed):
     w = torch.rand(6, 8, generator=g, dtype=F64)
     w = w / w.sum(1, keepdim=True)
     seen = {"x": torch.randint(2, (6, 2), generator=g).to(F64)}
-    for energy, law, given in ((centroid, q, x), (linear, gaussian, x), (bits, w, seen)):
-        found = elbo(energy, law, given)
+    for energy, distribution, given in ((centroid, q, x), (linear, gaussian, x), (bits, w, seen)):
+        found = elbo(energy, distribution, given)
         assert found.exact
         parts = found.reconstruction - found.kl
         torch.testing.assert_close(found.value, parts, rtol=0, atol=1e-12)

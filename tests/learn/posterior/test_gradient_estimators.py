@@ -124,7 +124,7 @@ def test_network_baseline_fits_the_mean():
     assert float(net(context).detach()) == pytest.approx(1.9, abs=0.1)
 
 
-def test_batches_of_laws():
+def test_batches_of_distributions():
     logits = torch.zeros(4, 3, dtype=F64, requires_grad=True)
     for baseline in (None, "mean", "optimal", "leave_one_out"):
         logits.grad = None
@@ -144,10 +144,10 @@ def test_penalty_shrinks_the_score():
     fined = score_function(zero, q, 1000, penalty=0.5, generator=seed())
     assert float(bare.detach()) == float(fined.detach()) == 0.0
     fined.backward()
-    assert float(log_s.grad) < 0  # a wider law has smaller scores
+    assert float(log_s.grad) < 0  # a wider distribution has smaller scores
 
 
-def test_law_without_path_falls_back_and_says_so():
+def test_distribution_without_path_falls_back_and_says_so():
     logits, q = finite()
     with pytest.warns(UserWarning, match="cannot be reparameterised"):
         pathwise(lambda z: R[z], q, 20_000, generator=seed()).backward()
@@ -182,7 +182,7 @@ def test_leave_one_out_is_reported_for_several_draws():
         (
             lambda q: compare_estimators(lambda z: R[z], Categorical(P.expand(2, 3))),
             Unsupported,
-            "takes one law",
+            "takes one distribution",
         ),
         (
             lambda q: score_function(lambda z: R[z], Categorical(P), 2, "optimal"),

@@ -41,7 +41,7 @@ class Mean(Energy):
         return 0.5 * (x - self.mean).square().sum(-1)
 
     @offers.conditional("x")
-    def law(self, T: float = 1.0):
+    def distribution(self, T: float = 1.0):
         loc = self.mean[None]
         return torch.distributions.Independent(Normal(loc, torch.full_like(loc, T**0.5)), 1)
 
@@ -141,17 +141,17 @@ def test_rules_that_search_fall_back_to_one_by_one():
     assert energy._vmapped is False
 
 
-def test_predictive_law_is_normal_with_both_variances():
+def test_predictive_distribution_is_normal_with_both_variances():
     energy = posterior_of(GaussianPrior(1.0))
     g = torch.Generator().manual_seed(0)
     theta = 2.25 + 0.5 * torch.randn(4000, 1, generator=g, dtype=F64)
     predictive = posterior_predictive(energy.draws(theta))
     assert float(predictive.mean) == pytest.approx(2.25, abs=0.03)
-    assert float(predictive.law.variance) == pytest.approx(1.25, rel=0.03)
+    assert float(predictive.distribution.variance) == pytest.approx(1.25, rel=0.03)
     x = torch.tensor([[0.0]], dtype=F64)
     expected = -Normal(2.25, 1.25**0.5).log_prob(torch.tensor(0.0)).item()
     assert float(predictive.energy(x)) == pytest.approx(expected, rel=0.02)
-    drawn = predictive.law.draw(4000, g)
+    drawn = predictive.distribution.draw(4000, g)
     assert drawn.shape == (4000, 1, 1)
     assert float(drawn.mean()) == pytest.approx(2.25, abs=0.08)
 

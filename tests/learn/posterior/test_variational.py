@@ -100,8 +100,8 @@ def test_mean_field_gap_of_a_joint_table():
     energy = Pair(x=Real(1), z=Binary(2))
     x = {"x": torch.zeros(1, 1, dtype=F64)}
     q = PerInstance(MeanField(), steps=200)
-    law = q.laws(energy, ("z",), x)["z"]
-    assert float(elbo(energy, law, x, over=()).gap) == pytest.approx(0.091986, abs=1e-6)
+    distribution = q.distributions(energy, ("z",), x)["z"]
+    assert float(elbo(energy, distribution, x, over=()).gap) == pytest.approx(0.091986, abs=1e-6)
 
 
 def test_per_instance_reaches_the_exact_bound():
@@ -116,9 +116,9 @@ def test_per_instance_touches_only_the_rows_of_its_batch():
     energy = DecoderEnergy(2, 1).double()
     x = torch.randn(6, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
     q = PerInstance(Gaussian("diag"), steps=1)
-    q.laws(energy, ("z",), {"x": x})
+    q.distributions(energy, ("z",), {"x": x})
     before = {int(k): p.clone() for k, p in zip(q.keys, q.phi, strict=True)}
-    q.laws(energy, ("z",), {"x": x[:2]})
+    q.distributions(energy, ("z",), {"x": x[:2]})
     after = {int(k): p for k, p in zip(q.keys, q.phi, strict=True)}
     assert before.keys() == after.keys()
     assert sum(not torch.equal(before[k], after[k]) for k in before) == 2
@@ -127,10 +127,10 @@ def test_per_instance_touches_only_the_rows_of_its_batch():
 def test_per_instance_knows_rows_by_content():
     energy, x = linear()
     q = PerInstance(Gaussian("diag"), steps=2)
-    q.laws(energy, ("z",), {"x": torch.cat([x[:3], x[:3]])})
+    q.distributions(energy, ("z",), {"x": torch.cat([x[:3], x[:3]])})
     assert q.rows == 3
-    one = q.laws(energy, ("z",), {"x": x[:3]})["z"].mean
-    two = q.laws(energy, ("z",), {"x": x[:3].flip(0)})["z"].mean.flip(0)
+    one = q.distributions(energy, ("z",), {"x": x[:3]})["z"].mean
+    two = q.distributions(energy, ("z",), {"x": x[:3].flip(0)})["z"].mean.flip(0)
     assert one.shape == two.shape == (3, 2)
 
 
@@ -189,9 +189,9 @@ def test_amortised_learns_with_theta():
 def test_refinement_is_never_worse(steps):
     energy, x = linear()
     q = Amortised(MLP(3, (8,), 4, "tanh", init="lecun").double(), Gaussian("diag"))
-    start = elbo(energy, q.laws(energy, ("z",), {"x": x})["z"], {"x": x}).value.detach()
-    law = q.refine(energy, {"x": x}, steps)["z"]
-    after = elbo(energy, law, {"x": x}).value.detach()
+    start = elbo(energy, q.distributions(energy, ("z",), {"x": x})["z"], {"x": x}).value.detach()
+    distribution = q.refine(energy, {"x": x}, steps)["z"]
+    after = elbo(energy, distribution, {"x": x}).value.detach()
     assert bool((after >= start - 1e-9).all())
     assert float(after.mean()) > float(start.mean())
 
@@ -201,11 +201,13 @@ def test_refinement_of_a_nonlinear_decoder():
     x = torch.randn(20, 3, generator=torch.Generator().manual_seed(0), dtype=F64)
     q = Amortised(MLP(3, (8,), 2, "tanh", init="lecun").double(), Gaussian("diag"))
 
-    def measured(law):
+    def measured(distribution):
         g = torch.Generator().manual_seed(1)
-        return float(elbo(energy, law, {"x": x}, n=2000, generator=g).value.mean().detach())
+        return float(
+            elbo(energy, distribution, {"x": x}, n=2000, generator=g).value.mean().detach()
+        )
 
-    start = measured(q.laws(energy, ("z",), {"x": x})["z"])
+    start = measured(q.distributions(energy, ("z",), {"x": x})["z"])
     assert measured(q.refine(energy, {"x": x}, 20)["z"]) > start
 
 
@@ -220,7 +222,7 @@ def test_nonlinear_decoder_by_variational_em():
     assert history.objective[-1] < history.extra["log_likelihood"][0] * -1 - 0.5
 
 
-def test_statistics_see_the_law_of_the_family():
+def test_statistics_see_the_distribution_of_the_family():
     seen = []
 
     class Watched(CentroidEnergy):

@@ -38,8 +38,8 @@ def test_mean_negative_of_the_default_kernel(k: int) -> None:
     P = kernel_matrix(kernel, on="x")  # (new, old)
     start = torch.zeros(4, dtype=F64)
     start[3] = 1.0  # x = 11
-    law = torch.linalg.matrix_power(P, k) @ start
-    mean = law @ energy.spaces["x"].enumerate(dtype=F64)
+    distribution = torch.linalg.matrix_power(P, k) @ start
+    mean = distribution @ energy.spaces["x"].enumerate(dtype=F64)
     assert torch.allclose(mean, torch.tensor(EXPECTED[k], dtype=F64), atol=5e-7)
     model = torch.softmax(-energy.marginal("z")(x=energy.spaces["x"].enumerate(dtype=F64)), 0)
     limit = model @ energy.spaces["x"].enumerate(dtype=F64)

@@ -133,7 +133,7 @@ def test_tweedie() -> None:
 @pytest.mark.parametrize(
     "sigma",
     [0.5, (0.1, 1.0), Uniform(0.1, 1.0), lambda n, generator: torch.full((n,), 0.3)],
-    ids=["number", "pair", "law", "function"],
+    ids=["number", "pair", "distribution", "function"],
 )
 def test_noise_levels(sigma: object) -> None:
     rule = DenoisingScoreMatching(sigma)

@@ -1,4 +1,4 @@
-"""Chain laws against worked numbers, enumeration and each other."""
+"""Chain distributions against worked numbers, enumeration and each other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from groundstate.errors import ShapeError
-from groundstate.math.chains.chain import Backend, ChainFactors, ChainLaw
+from groundstate.math.chains.chain import Backend, ChainDistribution, ChainFactors
 
 UNARY = torch.tensor([[[0.0, 1.0], [0.5, 0.2], [1.0, 0.0]]], dtype=torch.float64)
 PAIR = torch.tensor([[0.0, 0.7], [0.3, 0.0]], dtype=torch.float64)
@@ -48,13 +48,13 @@ def hand_energy(factors: ChainFactors, row: int, y: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_worked_chain(backend: Backend) -> None:
-    law = ChainLaw(ChainFactors(UNARY, PAIR), backend=backend)
-    assert law.mode.tolist() == [[0, 1, 1]]
-    y, e = law.topk(2)
+    distribution = ChainDistribution(ChainFactors(UNARY, PAIR), backend=backend)
+    assert distribution.mode.tolist() == [[0, 1, 1]]
+    y, e = distribution.topk(2)
     torch.testing.assert_close(e[:, 0], torch.tensor([0.9, 1.2], dtype=torch.float64))
-    torch.testing.assert_close(law.factors.energy(y), e)
-    assert float(law.free_energy) == pytest.approx(-0.449719, abs=1e-6)
-    p = law.marginals[0, :, 1].tolist()
+    torch.testing.assert_close(distribution.factors.energy(y), e)
+    assert float(distribution.free_energy) == pytest.approx(-0.449719, abs=1e-6)
+    p = distribution.marginals[0, :, 1].tolist()
     assert p == pytest.approx([0.335598, 0.574443, 0.695875], abs=1e-6)
 
 
@@ -63,28 +63,28 @@ def test_worked_chain(backend: Backend) -> None:
 @pytest.mark.parametrize("T", [1.0, 0.4])
 def test_equals_enumeration(backend: Backend, shared: bool, T: float) -> None:
     factors = random_factors(0, shared)
-    law = ChainLaw(factors, T, backend=backend)
-    best, best_e = law.topk(3)
+    distribution = ChainDistribution(factors, T, backend=backend)
+    best, best_e = distribution.topk(3)
     for row in range(4):
         y, e = every_sequence(factors, row)
-        torch.testing.assert_close(law.log_partition[row], torch.logsumexp(-e / T, 0))
+        torch.testing.assert_close(distribution.log_partition[row], torch.logsumexp(-e / T, 0))
         p = torch.softmax(-e / T, 0)
         hot = torch.nn.functional.one_hot(y, 3).double() * factors.inside[row, :, None]
-        torch.testing.assert_close(law.marginals[row], torch.einsum("s,stk->tk", p, hot))
+        torch.testing.assert_close(distribution.marginals[row], torch.einsum("s,stk->tk", p, hot))
         pair = torch.einsum("s,sti,stj->tij", p, hot[:, :-1], hot[:, 1:])
-        torch.testing.assert_close(law.pair_marginals[row], pair)
-        torch.testing.assert_close(law.entropy()[row], -(p * p.log()).sum())
-        assert law.mode[row].tolist() == y[e.argmin()].tolist()
+        torch.testing.assert_close(distribution.pair_marginals[row], pair)
+        torch.testing.assert_close(distribution.entropy()[row], -(p * p.log()).sum())
+        assert distribution.mode[row].tolist() == y[e.argmin()].tolist()
         count = min(3, len(y))
         torch.testing.assert_close(best_e[:count, row], e.sort().values[:count])
         assert best[:count, row].tolist() == y[e.argsort(stable=True)[:count]].tolist()
         value = y[:, None].expand(-1, 4, -1)
-        torch.testing.assert_close(law.log_prob(value)[:, row], p.log())
+        torch.testing.assert_close(distribution.log_prob(value)[:, row], p.log())
 
 
 def test_topk_beyond_the_number_of_sequences_is_forbidden() -> None:
-    law = ChainLaw(ChainFactors(UNARY[:, :1], PAIR))
-    _, e = law.topk(4)
+    distribution = ChainDistribution(ChainFactors(UNARY[:, :1], PAIR))
+    _, e = distribution.topk(4)
     assert e[:, 0].tolist() == [0.0, 1.0, math.inf, math.inf]
 
 
@@ -92,9 +92,9 @@ def test_topk_beyond_the_number_of_sequences_is_forbidden() -> None:
 def test_ties_go_to_the_lexicographically_lowest(backend: Backend) -> None:
     u = torch.zeros(1, 3, 2)
     w = torch.tensor([[1.0, 0.0], [0.0, 1.0]])  # 010 and 101 tie
-    law = ChainLaw(ChainFactors(u, w), backend=backend)
-    assert law.mode.tolist() == [[0, 1, 0]]
-    assert law.topk(2)[0][:, 0].tolist() == [[0, 1, 0], [1, 0, 1]]
+    distribution = ChainDistribution(ChainFactors(u, w), backend=backend)
+    assert distribution.mode.tolist() == [[0, 1, 0]]
+    assert distribution.topk(2)[0][:, 0].tolist() == [[0, 1, 0], [1, 0, 1]]
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -104,18 +104,22 @@ def test_fast_gradient_is_minus_the_marginals(shared: bool) -> None:
     grads = []
     for backend in BACKENDS:
         u, w = factors.unary.clone().requires_grad_(), factors.pairwise.clone().requires_grad_()
-        law = ChainLaw(ChainFactors(u, w, factors.lengths), T=0.7, backend=backend)
-        grads.append(torch.autograd.grad((weight * law.log_partition).sum(), (u, w)))
+        distribution = ChainDistribution(
+            ChainFactors(u, w, factors.lengths), T=0.7, backend=backend
+        )
+        grads.append(torch.autograd.grad((weight * distribution.log_partition).sum(), (u, w)))
     for fast, slow in zip(grads[1], grads[0], strict=True):
         torch.testing.assert_close(fast, slow)
-    mu = ChainLaw(factors, T=0.7).marginals
+    mu = ChainDistribution(factors, T=0.7).marginals
     torch.testing.assert_close(grads[0][0], -weight[:, None, None] * mu / 0.7)
 
 
 def test_second_derivative_of_the_reference() -> None:
     u = UNARY.clone().requires_grad_()
-    assert torch.autograd.gradgradcheck(lambda a: ChainLaw(ChainFactors(a, PAIR)).log_partition, u)
-    assert torch.autograd.gradcheck(lambda a: ChainLaw(ChainFactors(a, PAIR)).entropy(), u)
+    assert torch.autograd.gradgradcheck(
+        lambda a: ChainDistribution(ChainFactors(a, PAIR)).log_partition, u
+    )
+    assert torch.autograd.gradcheck(lambda a: ChainDistribution(ChainFactors(a, PAIR)).entropy(), u)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -125,38 +129,40 @@ def test_wide_energies_and_forbidden_values(backend: Backend) -> None:
     w = torch.zeros(3, 3).double()
     w[0, 1] = w[0, 2] = math.inf  # from the cheap first state only the dear second one follows
     factors = ChainFactors(u, w)
-    law = ChainLaw(factors, backend=backend)
+    distribution = ChainDistribution(factors, backend=backend)
     for row in range(2):
         _, e = every_sequence(factors, row)
-        torch.testing.assert_close(law.log_partition[row], torch.logsumexp(-e, 0))
-        torch.testing.assert_close(law.mode[row], every_sequence(factors, row)[0][e.argmin()])
-    assert torch.isfinite(law.marginals).all()
-    torch.testing.assert_close(law.marginals.sum(-1), torch.ones(2, 3).double())
+        torch.testing.assert_close(distribution.log_partition[row], torch.logsumexp(-e, 0))
+        torch.testing.assert_close(
+            distribution.mode[row], every_sequence(factors, row)[0][e.argmin()]
+        )
+    assert torch.isfinite(distribution.marginals).all()
+    torch.testing.assert_close(distribution.marginals.sum(-1), torch.ones(2, 3).double())
     u2 = u.clone().requires_grad_()
     (g,) = torch.autograd.grad(
-        ChainLaw(ChainFactors(u2, w), backend=backend).log_partition.sum(), u2
+        ChainDistribution(ChainFactors(u2, w), backend=backend).log_partition.sum(), u2
     )
-    torch.testing.assert_close(g, -law.marginals)
+    torch.testing.assert_close(g, -distribution.marginals)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_draws_follow_the_law(backend: Backend) -> None:
+def test_draws_follow_the_distribution(backend: Backend) -> None:
     factors = random_factors(2, shared=True)
-    law = ChainLaw(factors, backend=backend)
-    draws = law.sample((20_000,), generator=torch.Generator().manual_seed(0))
+    distribution = ChainDistribution(factors, backend=backend)
+    draws = distribution.sample((20_000,), generator=torch.Generator().manual_seed(0))
     assert draws.shape == (20_000, 4, 4)
     hot = torch.nn.functional.one_hot(draws, 3).double() * factors.inside[..., None]
-    torch.testing.assert_close(hot.mean(0), law.marginals, atol=0.015, rtol=0)
+    torch.testing.assert_close(hot.mean(0), distribution.marginals, atol=0.015, rtol=0)
     pair = torch.einsum("nbti,nbtj->btij", hot[:, :, :-1], hot[:, :, 1:]) / len(draws)
-    torch.testing.assert_close(pair, law.pair_marginals, atol=0.015, rtol=0)
-    same = ChainLaw(factors, backend="reference").sample(
+    torch.testing.assert_close(pair, distribution.pair_marginals, atol=0.015, rtol=0)
+    same = ChainDistribution(factors, backend="reference").sample(
         (20_000,), generator=torch.Generator().manual_seed(0)
     )
     assert torch.equal(draws, same)
 
 
 def test_temperature_limits() -> None:
-    cold, hot = (ChainLaw(ChainFactors(UNARY, PAIR), T=T) for T in (0.0, math.inf))
+    cold, hot = (ChainDistribution(ChainFactors(UNARY, PAIR), T=T) for T in (0.0, math.inf))
     assert float(cold.free_energy) == pytest.approx(0.9)
     assert cold.marginals[0, :, 1].tolist() == [0.0, 1.0, 1.0]
     assert float(cold.entropy()) == 0.0
@@ -172,11 +178,11 @@ def test_padding_changes_nothing() -> None:
     factors = random_factors(3, shared=False, lengths=False)
     u = torch.cat([factors.unary, torch.full((4, 3, 3), 5.0).double()], 1)
     w = torch.cat([factors.pairwise, torch.full((4, 3, 3, 3), -4.0).double()], 1)
-    padded = ChainLaw(ChainFactors(u, w, torch.full((4,), 4)))
-    law = ChainLaw(factors)
-    torch.testing.assert_close(padded.log_partition, law.log_partition)
-    torch.testing.assert_close(padded.marginals[:, :4], law.marginals)
-    assert torch.equal(padded.mode[:, :4], law.mode)
+    padded = ChainDistribution(ChainFactors(u, w, torch.full((4,), 4)))
+    distribution = ChainDistribution(factors)
+    torch.testing.assert_close(padded.log_partition, distribution.log_partition)
+    torch.testing.assert_close(padded.marginals[:, :4], distribution.marginals)
+    assert torch.equal(padded.mode[:, :4], distribution.mode)
     assert not padded.mode[:, 4:].any()
 
 
@@ -188,13 +194,15 @@ def test_messages() -> None:
     with pytest.raises(FloatingPointError, match=r"unary holds nan at \(0, 1, 0\)"):
         bad = UNARY.clone()
         bad[0, 1, 0] = math.nan
-        ChainLaw(ChainFactors(bad, PAIR))
+        ChainDistribution(ChainFactors(bad, PAIR))
     with pytest.raises(ValueError, match="every sequence is forbidden"):
-        _ = ChainLaw(ChainFactors(torch.full((1, 2, 2), math.inf), torch.zeros(2, 2))).log_partition
+        _ = ChainDistribution(
+            ChainFactors(torch.full((1, 2, 2), math.inf), torch.zeros(2, 2))
+        ).log_partition
 
 
 def test_sum_and_scale_of_factors() -> None:
     a, b = random_factors(4, True), random_factors(5, False)
-    y = ChainLaw(a).sample((5,), generator=torch.Generator().manual_seed(1))
+    y = ChainDistribution(a).sample((5,), generator=torch.Generator().manual_seed(1))
     torch.testing.assert_close((a + b).energy(y), a.energy(y) + b.energy(y))
     torch.testing.assert_close((2.0 * a).energy(y), 2.0 * a.energy(y))

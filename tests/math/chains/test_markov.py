@@ -1,4 +1,4 @@
-"""Finite chains: stationary laws, periods, reversibility, spectra."""
+"""Finite chains: stationary distributions, periods, reversibility, spectra."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SWAP = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
 CYCLE = 0.9 * torch.eye(3).roll(1, 0) + 0.1 * torch.eye(3).roll(-1, 0)
 
 
-def test_swap_has_one_stationary_law_but_does_not_converge() -> None:
+def test_swap_has_one_stationary_distribution_but_does_not_converge() -> None:
     chain = MarkovChain(SWAP)
     torch.testing.assert_close(chain.stationary(), torch.tensor([0.5, 0.5]).double())
     assert chain.period == 2 and chain.is_irreducible and not chain.is_ergodic
@@ -56,7 +56,7 @@ def test_convergence_at_the_rate_of_the_gap() -> None:
     assert chain.is_reversible()  # every chain with two states is
 
 
-def test_paths_visit_states_as_often_as_the_stationary_law() -> None:
+def test_paths_visit_states_as_often_as_the_stationary_distribution() -> None:
     chain = MarkovChain(torch.tensor([[0.5, 0.2], [0.5, 0.8]]))
     start = torch.zeros(500, dtype=torch.int64)
     path = chain.sample(start, 100, torch.Generator().manual_seed(0))

@@ -1,4 +1,4 @@
-"""Families and links: cumulants, deviances, laws and maps that keep their promises."""
+"""Families and links: cumulants, deviances, distributions and maps that keep their promises."""
 
 from __future__ import annotations
 
@@ -98,16 +98,16 @@ def test_inverse_gaussian_and_tweedie_densities() -> None:
     theirs = scipy.stats.invgauss.logpdf(y, 1.5 * 0.4, scale=1 / 0.4)
     np.testing.assert_allclose(ours, theirs, rtol=1e-10)
     grid = torch.linspace(1e-6, 40, 40_001, dtype=torch.float64)
-    law = Tweedie(1.3)
-    density = law.log_prob(grid, torch.full_like(grid, 1.7), 0.8).exp()
-    atom = law.log_prob(torch.zeros(1).double(), torch.full((1,), 1.7).double(), 0.8).exp()
+    distribution = Tweedie(1.3)
+    density = distribution.log_prob(grid, torch.full_like(grid, 1.7), 0.8).exp()
+    atom = distribution.log_prob(torch.zeros(1).double(), torch.full((1,), 1.7).double(), 0.8).exp()
     assert abs(float(torch.trapezoid(density, grid)) + float(atom) - 1) < 1e-3
-    # of every jump count: a compound law written out
+    # of every jump count: a compound distribution written out
     lam = 1.7**0.7 / (0.8 * 0.7)
     shape, scale = 0.7 / 0.3, 0.8 * 0.3 * 1.7**0.3
     k = np.arange(1, 60)
     parts = scipy.stats.poisson.pmf(k, lam) * scipy.stats.gamma.pdf(2.0, k * shape, scale=scale)
-    ours = law.log_prob(
+    ours = distribution.log_prob(
         torch.tensor([2.0]).double(), torch.full((1,), 1.7, dtype=torch.float64), 0.8
     )
     assert math.isclose(float(ours), math.log(parts.sum()), rel_tol=1e-9)
@@ -185,7 +185,7 @@ def test_names_and_mistakes() -> None:
     with pytest.raises(ValueError, match="above 0"):
         NegativeBinomial(0.0)
     with pytest.raises(Unsupported, match="can be fitted"):
-        Tweedie(2.5).law(MU)
+        Tweedie(2.5).distribution(MU)
 
 
 def test_negative_binomial_nears_poisson() -> None:

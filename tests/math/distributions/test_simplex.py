@@ -101,7 +101,7 @@ def test_fenchel_young_is_cross_entropy_at_one_and_never_negative() -> None:
         loss = fenchel_young(e, y, alpha)
         assert bool((loss >= 0).all())
         p = entmax(e, alpha)
-        assert float(fenchel_young(e, p, alpha).abs().max()) < 1e-12  # zero at its own law
+        assert float(fenchel_young(e, p, alpha).abs().max()) < 1e-12  # zero at its own distribution
     assert float(tsallis(torch.full((4,), 0.25).double(), 2.0)) == pytest.approx(0.375)
 
 

@@ -85,9 +85,9 @@ def test_gibbs_inequality_and_decomposition() -> None:
 def test_surprise_and_bits() -> None:
     p = torch.tensor([0.5, 0.25, 0.25])
     assert code_length(p, torch.tensor([0, 2])).tolist() == [1.0, 2.0]
-    law = D.Categorical(probs=p)
+    distribution = D.Categorical(probs=p)
     torch.testing.assert_close(
-        surprise(law, torch.tensor([0, 2])), surprise(p, torch.tensor([0, 2]))
+        surprise(distribution, torch.tensor([0, 2])), surprise(p, torch.tensor([0, 2]))
     )
     mean = (p * code_length(p)).sum()
     assert float(mean) == pytest.approx(number(entropy(p)) / math.log(2))
@@ -114,7 +114,9 @@ def test_monte_carlo_where_there_is_no_closed_form() -> None:
 
 
 def test_messages() -> None:
-    with pytest.raises(Unsupported, match="both laws must be tensors or both distributions"):
+    with pytest.raises(
+        Unsupported, match="both distributions must be tensors or both distributions"
+    ):
         kl(Q, D.Normal(0.0, 1.0))
     with pytest.raises(ValueError, match="sum to one along the last axis"):
         kl(2 * Q, Q)

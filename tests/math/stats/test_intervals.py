@@ -108,14 +108,14 @@ def test_exact_equals_scipy(k: int, n: int) -> None:
 
 def test_coverage_of_shares_by_exact_sums() -> None:
     n, p, level = 30, 0.05, 0.99
-    law = scipy.stats.binom(n, p).pmf(np.arange(n + 1))
+    distribution = scipy.stats.binom(n, p).pmf(np.arange(n + 1))
     found = {}
     for method in ("wald", "wilson", "exact"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Unreliable)
             ends = [stats.proportion_interval(k, n, level, method) for k in range(n + 1)]
         inside = np.array([low <= p <= high for low, high in ends])
-        found[method] = float(law @ inside)
+        found[method] = float(distribution @ inside)
     assert list(found.values()) == pytest.approx([0.7853, 0.9844, 0.9967], abs=1e-4)
 
 
@@ -159,8 +159,8 @@ def test_adjusted_p() -> None:
 
 
 def two_peaks(x: np.ndarray) -> np.ndarray:
-    law = scipy.stats.norm
-    return 0.5 * law.pdf(x, 0.2, 0.02) + 0.5 * law.pdf(x, 0.8, 0.02)
+    distribution = scipy.stats.norm
+    return 0.5 * distribution.pdf(x, 0.2, 0.02) + 0.5 * distribution.pdf(x, 0.8, 0.02)
 
 
 def test_regions_of_two_peaks() -> None:
@@ -189,8 +189,10 @@ def test_region_of_two_gaussians_and_one() -> None:
     assert one.pieces[0] == pytest.approx((-1.959964, 1.959964), abs=1e-3)
     sample = stats.hdr(rng.normal(size=20_000))
     assert len(sample) == 1 and sample.pieces[0] == pytest.approx((-1.96, 1.96), abs=0.12)
-    law = torch.distributions.Normal(torch.tensor(0.0).double(), torch.tensor(1.0).double())
-    assert tuple(stats.eti(law)) == pytest.approx((-1.959964, 1.959964), abs=1e-5)
+    distribution = torch.distributions.Normal(
+        torch.tensor(0.0).double(), torch.tensor(1.0).double()
+    )
+    assert tuple(stats.eti(distribution)) == pytest.approx((-1.959964, 1.959964), abs=1e-5)
     assert stats.hdr([2.0, 2.0]).pieces == ((2.0, 2.0),)
     with pytest.raises(DataError, match="support"):
         stats.hdr(lambda x: x)

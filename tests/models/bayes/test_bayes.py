@@ -111,7 +111,7 @@ def test_weight_is_repetition(name) -> None:
     np.testing.assert_allclose(a.predict_proba(rows), b.predict_proba(rows), rtol=1e-10)
 
 
-def test_draws_follow_the_learned_law() -> None:
+def test_draws_follow_the_learned_distribution() -> None:
     model = groundstate.GaussianNB().fit(X, y)
     drawn, labels = model.sample(20_000, random_state=0)
     for k in range(3):

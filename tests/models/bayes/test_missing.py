@@ -196,7 +196,7 @@ def test_a_class_that_lacks_a_feature_is_like_all_rows(name: str, columns: int) 
         np.testing.assert_allclose(model.feature_log_prob_[0, 0], np.log(0.5), rtol=1e-12)
 
 
-def test_sums_given_a_law_of_the_class_are_sums_given_the_class() -> None:
+def test_sums_given_a_distribution_of_the_class_are_sums_given_the_class() -> None:
     X = torch.from_numpy(rows("BernoulliNB"))
     y = torch.from_numpy(LABELS)
     energy = BernoulliClassEnergy(K, D).double()

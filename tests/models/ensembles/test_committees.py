@@ -121,16 +121,16 @@ def test_variance_falls_with_members() -> None:
 
 def test_out_of_bag() -> None:
     model = BaggingClassifier(n_estimators=40, oob_score=True, random_state=0).fit(A, LABEL)
-    law = model.oob_decision_function_
-    seen = ~np.isnan(law[:, 0])
-    np.testing.assert_allclose(law[seen].sum(1), 1)
-    assert model.oob_score_ == np.mean(law[seen].argmax(1) == LABEL[seen])
+    distribution = model.oob_decision_function_
+    seen = ~np.isnan(distribution[:, 0])
+    np.testing.assert_allclose(distribution[seen].sum(1), 1)
+    assert model.oob_score_ == np.mean(distribution[seen].argmax(1) == LABEL[seen])
     theirs = peer.BaggingClassifier(n_estimators=40, oob_score=True, random_state=0).fit(A, LABEL)
     assert model.oob_score_ == pytest.approx(theirs.oob_score_, abs=0.05)
     # by hand: the members that did not see a row
     outside = [set(range(len(A))) - set(rows.tolist()) for rows in model.estimators_samples_]
     own = [m.predict_proba(A[:1])[0] for m, out in zip(model.estimators_, outside) if 0 in out]
-    np.testing.assert_allclose(law[0], np.mean(own, 0))
+    np.testing.assert_allclose(distribution[0], np.mean(own, 0))
     values = BaggingRegressor(n_estimators=20, oob_score=True, random_state=0).fit(B, TARGET)
     assert values.oob_prediction_.shape == TARGET.shape and values.oob_score_ > 0.1
     with pytest.raises(ValueError, match="oob_score needs bootstrap=True"):
@@ -216,8 +216,8 @@ def test_values_like_the_peer() -> None:
 def test_average_loss_is_at_most_the_mean_members_loss() -> None:
     model = VotingClassifier(PARTS, voting="soft").fit(A[:100], LABEL[:100])
     rows = np.arange(100, 200)
-    law = model.transform(A[rows]).reshape(100, 3, 2)
-    own = np.maximum(law[np.arange(100), :, LABEL[rows]], 1e-12)
+    distribution = model.transform(A[rows]).reshape(100, 3, 2)
+    own = np.maximum(distribution[np.arange(100), :, LABEL[rows]], 1e-12)
     assert -np.log(own.mean(1)).mean() <= -np.log(own).mean()
     assert model.energy(A[rows], LABEL[rows]).mean() <= -np.log(own).mean() + 1e-9
 
@@ -241,9 +241,9 @@ def test_seeds_differ_and_average() -> None:
     model = SeedEnsembleClassifier(tree, 8, random_state=0).fit(A[:100], LABEL[:100])
     foreign = SeedEnsembleClassifier(ForeignTree(), 8, random_state=0).fit(A[:100], LABEL[:100])
     assert len({m.random_state for m in foreign.estimators_}) == 8
-    laws = [m.predict_proba(A) for m in model.estimators_]
-    np.testing.assert_allclose(model.predict_proba(A), np.mean(laws, 0), atol=1e-12)
-    errors = [np.square(p[:, 1] - LABEL).mean() for p in laws]  # convex in p
+    distributions = [m.predict_proba(A) for m in model.estimators_]
+    np.testing.assert_allclose(model.predict_proba(A), np.mean(distributions, 0), atol=1e-12)
+    errors = [np.square(p[:, 1] - LABEL).mean() for p in distributions]  # convex in p
     assert np.square(model.predict_proba(A)[:, 1] - LABEL).mean() < np.mean(errors)
     same = SeedEnsembleRegressor(Ridge(), 3).fit(B, TARGET)  # nothing random: all members equal
     np.testing.assert_allclose(same.predict(B), Ridge().fit(B, TARGET).predict(B))
@@ -257,11 +257,13 @@ def test_snapshots_wander_about_the_minimum() -> None:
     assert len(model) == 12 and len(np.unique(weights.reshape(12, -1), axis=0)) == 12
     assert np.abs(weights.mean(0) - own.coef_).max() < 0.5
     p = model.predict_proba(iris)
-    losses = -model.energy_.member_log_law(0, model._rows(iris)[0]).detach().numpy()
+    losses = -model.energy_.member_log_distribution(0, model._rows(iris)[0]).detach().numpy()
     each = [losses[np.arange(150), species].mean()]
     for m in range(1, 12):
-        law = -model.energy_.member_log_law(m, model._rows(iris)[0]).detach().numpy()
-        each.append(law[np.arange(150), species].mean())
+        distribution = (
+            -model.energy_.member_log_distribution(m, model._rows(iris)[0]).detach().numpy()
+        )
+        each.append(distribution[np.arange(150), species].mean())
     assert -np.log(p[np.arange(150), species]).mean() <= np.mean(each) + 1e-12
 
 

@@ -88,9 +88,9 @@ def test_density_and_draws() -> None:
     from scipy.stats import multivariate_normal
 
     model = ProbabilisticPCA(2).fit(IRIS)
-    law = multivariate_normal(model.mean_, model.get_covariance())
-    np.testing.assert_allclose(model.score_samples(IRIS), law.logpdf(IRIS))
-    np.testing.assert_allclose(model.energy(IRIS), -law.logpdf(IRIS))
+    distribution = multivariate_normal(model.mean_, model.get_covariance())
+    np.testing.assert_allclose(model.score_samples(IRIS), distribution.logpdf(IRIS))
+    np.testing.assert_allclose(model.energy(IRIS), -distribution.logpdf(IRIS))
     X = model.sample(20_000, random_state=0)
     np.testing.assert_allclose(X.mean(0), model.mean_, atol=0.05)
     np.testing.assert_allclose(np.cov(X.T), model.get_covariance(), atol=0.1)

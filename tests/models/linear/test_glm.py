@@ -1,4 +1,4 @@
-"""Generalised linear models: the notes' numbers, optimality, parity, and their laws."""
+"""Generalised linear models: the notes' numbers, optimality, parity, and their distributions."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ def test_the_gradient_vanishes(family: str, link: str) -> None:
     y = TARGETS[family]
     rows = np.abs(X) / 4 if link in ("identity", "inverse", "inverse_power") else X
     model = GLM(family, link, tol=1e-9).fit(rows, y)
-    law, g = family_of(family), link_of(link)
+    distribution, g = family_of(family), link_of(link)
     eta = torch.tensor(rows @ model.coef_ + model.intercept_)
     mu = g.inverse(eta)
-    pull = ((torch.tensor(y) - mu) * g.derivative(eta) / law.variance(mu)).numpy()
+    pull = ((torch.tensor(y) - mu) * g.derivative(eta) / distribution.variance(mu)).numpy()
     score = np.column_stack([np.ones(150), rows]).T @ pull / 150
     np.testing.assert_allclose(score, 0, atol=1e-8)
 
@@ -259,7 +259,7 @@ class Quasi(Family):
     cumulant = staticmethod(_own.cumulant)  # type: ignore[assignment]
     natural = staticmethod(_own.natural)  # type: ignore[assignment]
     unit_deviance = staticmethod(_own.unit_deviance)  # type: ignore[assignment]
-    law = staticmethod(_own.law)  # type: ignore[assignment]
+    distribution = staticmethod(_own.distribution)  # type: ignore[assignment]
     quantile = staticmethod(_own.quantile)  # type: ignore[assignment]
 
 

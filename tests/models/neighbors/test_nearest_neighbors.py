@@ -175,7 +175,7 @@ def test_half_weights_need_twice_the_rows() -> None:
     np.testing.assert_array_equal(half.transform(Q), every.transform(Q)[:, 1::2])
 
 
-def test_energy_orders_the_rows_and_its_law_is_a_softmin() -> None:
+def test_energy_orders_the_rows_and_its_distribution_is_a_softmin() -> None:
     model = NearestNeighbors().fit(A)
     true = ((Q[:, None] - A) ** 2).sum(-1) / 2
     energies = np.column_stack([model.energy(Q, z=np.full(len(Q), k)) for k in range(len(A))])
@@ -184,9 +184,9 @@ def test_energy_orders_the_rows_and_its_law_is_a_softmin() -> None:
     np.testing.assert_array_equal(nearest, model.kneighbors(Q)[1])
     np.testing.assert_array_equal(model.infer({"x": Q}, "z"), nearest[:, 0])
     np.testing.assert_allclose(model.energy(Q), -np.log(np.exp(-true).sum(1)), rtol=1e-10)
-    law = model.energy_.law(torch.from_numpy(Q)).probs.numpy()
+    distribution = model.energy_.distribution(torch.from_numpy(Q)).probs.numpy()
     soft = np.exp(-true)
-    np.testing.assert_allclose(law, soft / soft.sum(1, keepdims=True), rtol=1e-8)
+    np.testing.assert_allclose(distribution, soft / soft.sum(1, keepdims=True), rtol=1e-8)
 
 
 @pytest.mark.parametrize("metric", ["minkowski", "chebyshev", "cosine", "mahalanobis"])

@@ -1,4 +1,4 @@
-"""A network's prediction is a value and a law: mode, mean, curves of probabilities and bands."""
+"""A network's prediction is a value and a distribution: mode, mean, curves of probabilities and bands."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def test_bernoulli_says_one_above_a_half() -> None:
 def test_categorical_says_the_largest_and_curves_sum_to_one() -> None:
     y = np.digitize(X[:, 0] + 0.3 * RNG.normal(size=600), (-0.7, 0.7))
     model = MLPClassifier((10,), "tanh", **FIXED).fit(X, y)
-    law = model.predict_dist(X)
-    assert isinstance(law, D.Categorical)
-    np.testing.assert_array_equal(law.probs.argmax(1).numpy(), model.predict(X))
+    distribution = model.predict_dist(X)
+    assert isinstance(distribution, D.Categorical)
+    np.testing.assert_array_equal(distribution.probs.argmax(1).numpy(), model.predict(X))
     lines = plot_probabilities(X, model.predict_proba(X)).axes[0].lines
     total = sum(line.get_ydata() for line in lines)
     assert len(lines) == 3
@@ -54,15 +54,21 @@ def test_normal_says_its_mean_and_its_band_covers(loss: str) -> None:
     y = noisy(X, 1)
     model = MLPRegressor(loss, (20,), "tanh", batch_size=50, **FIXED).fit(X, y)
     fresh = np.random.default_rng(2).uniform(-2, 2, (4000, 1))
-    told, law = model.predict(fresh), model.predict_dist(fresh)
-    torch.testing.assert_close(law.mean.reshape(-1), torch.as_tensor(told))
+    told, distribution = model.predict(fresh), model.predict_dist(fresh)
+    torch.testing.assert_close(distribution.mean.reshape(-1), torch.as_tensor(told))
     low, high = model.predict_interval(fresh, 0.9).T
     outcome = noisy(fresh, 3)
     assert abs(((outcome >= low) & (outcome <= high)).mean() - 0.9) < 0.04
-    std = law.stddev.reshape(-1).numpy()
+    std = distribution.stddev.reshape(-1).numpy()
     inside = np.abs(outcome - told) <= 2 * std
     assert abs(inside.mean() - 0.9545) < 0.03
-    band = plot_band(fresh, law.mean, law.stddev).axes[0].collections[0].get_paths()[0].vertices
+    band = (
+        plot_band(fresh, distribution.mean, distribution.stddev)
+        .axes[0]
+        .collections[0]
+        .get_paths()[0]
+        .vertices
+    )
     assert band[:, 1].max() == pytest.approx((told + 2 * std).max(), rel=1e-6)
     if loss == "normal":  # the width follows x
         assert std[fresh[:, 0] > 0.2].mean() > 2 * std[fresh[:, 0] < -0.2].mean()

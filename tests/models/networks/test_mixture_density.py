@@ -16,21 +16,24 @@ from groundstate.energy.networks.mixture_density import MixtureDensityEnergy
 from groundstate.errors import Unsupported
 from groundstate.learn import NLL, Naive, Stochastic, fit
 from groundstate.learn.solvers.networks.mixture_density import MixtureDensityTraining, merged, split
-from groundstate.math.distributions.gaussian_mixtures import GaussianMixtureLaw, mixture_nll
+from groundstate.math.distributions.gaussian_mixtures import (
+    GaussianMixtureDistribution,
+    mixture_nll,
+)
 from groundstate.math.distributions.highest_density import density_set
 from groundstate.math.distributions.mixture_fused import head_nll, head_parameters
 from groundstate.math.distributions.mixture_modes import modes
 from groundstate.nn.heads.mixture import MixtureHead
 
 
-def law(weights: Any, mu: Any, sigma: Any) -> GaussianMixtureLaw:
+def distribution(weights: Any, mu: Any, sigma: Any) -> GaussianMixtureDistribution:
     """One mixture in double precision."""
     w, m, s = (torch.tensor(v, dtype=torch.float64) for v in (weights, mu, sigma))
-    return GaussianMixtureLaw(w.log()[None], m[None], s[None])
+    return GaussianMixtureDistribution(w.log()[None], m[None], s[None])
 
 
-TWO = law([0.5, 0.5], [[-1.0], [1.0]], [[0.5], [1.0]])
-FAR = law([0.5, 0.5], [[-3.0], [3.0]], [[1.0], [1.0]])
+TWO = distribution([0.5, 0.5], [[-1.0], [1.0]], [[0.5], [1.0]])
+FAR = distribution([0.5, 0.5], [[-3.0], [3.0]], [[1.0], [1.0]])
 
 
 def inverse(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +66,7 @@ def test_gradients_are_those_of_the_formula(d: int) -> None:
     y = torch.randn(4, d, generator=g, dtype=torch.float64)
     nll = mixture_nll(log_w, mu, log_sigma.exp(), y).sum()
     g_mu, g_sigma = torch.autograd.grad(nll, (mu, log_sigma))
-    r = GaussianMixtureLaw(log_w, mu, log_sigma.exp()).responsibilities(y)[..., None]
+    r = GaussianMixtureDistribution(log_w, mu, log_sigma.exp()).responsibilities(y)[..., None]
     variance, off = log_sigma.exp().square(), mu - y[:, None]
     torch.testing.assert_close(g_mu, r * off / variance)
     torch.testing.assert_close(g_sigma, r * (d - off.square().sum(-1, keepdim=True) / variance))
@@ -75,7 +78,7 @@ def test_density_is_torchs_mixture() -> None:
     mu = torch.randn(5, 3, 2, generator=g, dtype=torch.float64)
     sigma = torch.rand(5, 3, 2, generator=g, dtype=torch.float64) + 0.1
     peer = D.MixtureSameFamily(D.Categorical(logits=logits), D.Independent(D.Normal(mu, sigma), 1))
-    ours = GaussianMixtureLaw(torch.log_softmax(logits, -1), mu, sigma)
+    ours = GaussianMixtureDistribution(torch.log_softmax(logits, -1), mu, sigma)
     y = torch.randn(5, 2, generator=g, dtype=torch.float64)
     torch.testing.assert_close(ours.log_prob(y), peer.log_prob(y))
     torch.testing.assert_close(ours.mean, peer.mean)
@@ -142,7 +145,7 @@ def test_highest_density_set_of_two_bumps() -> None:
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.99])
 def test_sets_of_one_bump_are_central(level: float) -> None:
-    found = density_set(law([1.0], [[2.0]], [[3.0]]), level)
+    found = density_set(distribution([1.0], [[2.0]], [[3.0]]), level)
     z = 3 * 2**0.5 * torch.special.erfinv(torch.tensor(level, dtype=torch.float64)).item()
     assert found.intervals is not None
     np.testing.assert_allclose(found.intervals[0], [[2 - z, 2 + z]], rtol=5e-3)
@@ -151,23 +154,23 @@ def test_sets_of_one_bump_are_central(level: float) -> None:
 
 
 def test_sets_in_the_plane_hold_their_probability() -> None:
-    plane = law([0.3, 0.7], [[0.0, 0.0], [5.0, 1.0]], [[1.0], [0.5]])
+    plane = distribution([0.3, 0.7], [[0.0, 0.0], [5.0, 1.0]], [[1.0], [0.5]])
     g = torch.Generator().manual_seed(0)
     found = density_set(plane, 0.8, n_draws=20_000, generator=g)
     assert found.intervals is None
     draws = plane.draw(20_000, g)[:, 0]
-    many = GaussianMixtureLaw(*(v.expand(20_000, *v.shape[1:]) for v in (
+    many = GaussianMixtureDistribution(*(v.expand(20_000, *v.shape[1:]) for v in (
         plane.log_weights, plane.mu, plane.sigma)))  # fmt: skip
     share = (many.log_prob(draws) >= found.threshold.log()).double().mean()
     assert share.item() == pytest.approx(0.8, abs=0.015)
-    one = density_set(law([1.0], [[0.0, 0.0]], [[1.0]]), 0.8, n_draws=20_000, generator=g)
+    one = density_set(distribution([1.0], [[0.0, 0.0]], [[1.0]]), 0.8, n_draws=20_000, generator=g)
     assert one.volume.item() == pytest.approx(-2 * np.pi * np.log(0.2), rel=0.03)  # a disc
 
 
 def test_a_triangle_of_three_components_has_four_modes() -> None:
     side = 2.4
     corners = [[0.0, 0.0], [side, 0.0], [side / 2, side * 0.75**0.5]]
-    triangle = law([1 / 3] * 3, corners, [[1.0]] * 3)
+    triangle = distribution([1 / 3] * 3, corners, [[1.0]] * 3)
     (found,) = modes(triangle)
     assert found.shape == (4, 2)
     centroid = np.mean(corners, 0)
@@ -183,16 +186,18 @@ def test_a_triangle_of_three_components_has_four_modes() -> None:
 
 @pytest.mark.parametrize(("apart", "count"), [(1.5, 1), (2.5, 2)])
 def test_two_equal_bumps_part_beyond_two_scales(apart: float, count: int) -> None:
-    bumps = law([0.5, 0.5], [[-apart / 2], [apart / 2]], [[1.0], [1.0]])
+    bumps = distribution([0.5, 0.5], [[-apart / 2], [apart / 2]], [[1.0], [1.0]])
     (found,) = modes(bumps)
     assert len(found) == count
-    (moved,) = modes(GaussianMixtureLaw(bumps.log_weights, 100 * bumps.mu + 7, 100 * bumps.sigma))
+    (moved,) = modes(
+        GaussianMixtureDistribution(bumps.log_weights, 100 * bumps.mu + 7, 100 * bumps.sigma)
+    )
     torch.testing.assert_close(moved.sort(0).values, (100 * found + 7).sort(0).values)
 
 
 def test_the_mode_is_the_best_of_a_fine_grid() -> None:
     g = torch.Generator().manual_seed(3)
-    many = GaussianMixtureLaw(
+    many = GaussianMixtureDistribution(
         torch.log_softmax(torch.randn(40, 5, generator=g, dtype=torch.float64), -1),
         2 * torch.randn(40, 5, 1, generator=g, dtype=torch.float64),
         torch.rand(40, 5, 1, generator=g, dtype=torch.float64) + 0.05,
@@ -264,7 +269,7 @@ def test_one_component_of_constant_scale_is_least_squares() -> None:
     line = LinearRegression().fit(X, y)
     np.testing.assert_allclose(model.predict(X), line.predict(X), atol=1e-3)
     residual = y - line.predict(X)
-    sigma = model.energy_.law(torch.from_numpy(X)).sigma
+    sigma = model.energy_.distribution(torch.from_numpy(X)).sigma
     assert sigma.std() < 1e-12
     assert sigma.mean().item() == pytest.approx(residual.std(), rel=1e-3)
     best = -0.5 * np.log(2 * np.pi * residual.var()) - 0.5
@@ -299,8 +304,8 @@ def test_several_targets_any_trunk_and_uniform_weights(tmp_path: Any) -> None:
     assert model.sample(X, 4).shape == (4, 150, 2)
     assert model.predict_density(X[:3], y[:7]).shape == (3, 7)
     assert model.credible_set(X[:3], random_state=0).intervals is None
-    law = model.energy_.law(torch.from_numpy(X))
-    np.testing.assert_allclose(law.log_weights.exp(), 0.5)
+    distribution = model.energy_.distribution(torch.from_numpy(X))
+    np.testing.assert_allclose(distribution.log_weights.exp(), 0.5)
     loaded = groundstate.load(model.save(tmp_path / "model.gs"))
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 

@@ -1,4 +1,4 @@
-"""Multilayer perceptrons and estimators around modules: parity, weights, laws, going on."""
+"""Multilayer perceptrons and estimators around modules: parity, weights, distributions, going on."""
 
 from __future__ import annotations
 
@@ -358,8 +358,10 @@ def test_band_covers_the_nominal_share_of_new_rows() -> None:
         width = high - low
         wide = width[x[test][:, 0] > 0.1].mean() / width[x[test][:, 0] < -0.1].mean()
         assert wide == pytest.approx(1.0) if loss == "squared_error" else wide > 3
-        law = model.predict_dist(x[test])
-        np.testing.assert_allclose(law.mean[:, 0].numpy(), model.predict(x[test]), rtol=1e-6)
+        distribution = model.predict_dist(x[test])
+        np.testing.assert_allclose(
+            distribution.mean[:, 0].numpy(), model.predict(x[test]), rtol=1e-6
+        )
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
         model.predict_interval(x, 1.5)
 
@@ -367,7 +369,7 @@ def test_band_covers_the_nominal_share_of_new_rows() -> None:
 @pytest.mark.parametrize(
     "loss", ["gamma", "lognormal", "poisson", "negative_binomial", "student_t", "laplace", "beta"]
 )
-def test_laws_as_losses_find_the_mean(loss: str) -> None:
+def test_distributions_as_losses_find_the_mean(loss: str) -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, (1500, 1))
     mu = np.exp(1 + x[:, 0])

@@ -150,7 +150,7 @@ def test_posterior_as_pictured() -> None:
     np.testing.assert_allclose(cov[:3], 0.0, atol=1e-8)
 
 
-def test_draws_have_the_posterior_law() -> None:
+def test_draws_have_the_posterior_distribution() -> None:
     model = GaussianProcessRegressor(RBF(1.0) + White(0.05), optimizer=None).fit(X[:20], Y[:20])
     mean, cov = model.predict(Z, return_cov=True)
     found = model.sample_y(Z, 20_000, random_state=1)
@@ -208,7 +208,7 @@ def test_own_optimizer_and_linear_kernel() -> None:
     np.testing.assert_allclose(line.predict(Z), Z @ [1.0, 2.0], atol=1e-3)
 
 
-def test_saved_with_its_law(tmp_path: Path) -> None:
+def test_saved_with_its_distribution(tmp_path: Path) -> None:
     model = GaussianProcessRegressor(1.0 * RBF(1.0) + White(0.1)).fit(X, Y)
     loaded = groundstate.load(model.save(tmp_path / "m.gs"))
     assert loaded.kernel_ == model.kernel_

@@ -169,55 +169,62 @@ def test_intercept_only_fit_is_maximum_likelihood() -> None:
     assert torch.allclose(head.mean(fitted(head, labels))[0], share.double(), atol=1e-6)
     sizes = t(g.gamma(2.0, 1.5, 200))[:, None]
     head = DistributionHead("gamma")
-    law = head.dist(fitted(head, sizes)).base_dist  # type: ignore[attr-defined]
+    distribution = head.dist(fitted(head, sizes)).base_dist  # type: ignore[attr-defined]
     shape, _, scale = st.gamma.fit(sizes.numpy(), floc=0)
-    assert law.concentration.item() == pytest.approx(shape, rel=1e-4)
-    assert 1 / law.rate.item() == pytest.approx(scale, rel=1e-4)
+    assert distribution.concentration.item() == pytest.approx(shape, rel=1e-4)
+    assert 1 / distribution.rate.item() == pytest.approx(scale, rel=1e-4)
     values = t(g.standard_normal((200, 2)) @ np.array([[1.0, 0.5], [0.0, 2.0]]))
     head = DistributionHead("multivariate_normal", 2)
     found = head.dist(fitted(head, values)).covariance_matrix[0]  # type: ignore[attr-defined]
     assert torch.allclose(found, torch.cov(values.T, correction=0), atol=1e-5)
 
 
-def law_of(name: str, y: Tensor, m: int = 1) -> Any:
+def distribution_of(name: str, y: Tensor, m: int = 1) -> Any:
     head = DistributionHead(name, m)
-    law: Any = head.dist(fitted(head, y))
-    return getattr(law, "base_dist", law)
+    distribution: Any = head.dist(fitted(head, y))
+    return getattr(distribution, "base_dist", distribution)
 
 
 def test_more_fits_without_inputs() -> None:
     g = np.random.default_rng(1)
     z = t(g.standard_normal(101) * 2 + 1)[:, None]
-    law = law_of("normal", z)
-    assert [law.loc.item(), law.scale.item()] == pytest.approx(
+    distribution = distribution_of("normal", z)
+    assert [distribution.loc.item(), distribution.scale.item()] == pytest.approx(
         [z.mean().item(), z.std(correction=0).item()], rel=1e-5
     )
     sizes = t(np.exp(g.standard_normal(101)))[:, None]
-    law = law_of("lognormal", sizes).base_dist
+    distribution = distribution_of("lognormal", sizes).base_dist
     logs = sizes.log()
-    assert [law.loc.item(), law.scale.item()] == pytest.approx(
+    assert [distribution.loc.item(), distribution.scale.item()] == pytest.approx(
         [logs.mean().item(), logs.std(correction=0).item()], rel=1e-5
     )
-    law = law_of("laplace", z)  # the median, and the mean distance from it
-    assert law.loc.item() == pytest.approx(z.median().item(), abs=2e-2)
-    assert law.scale.item() == pytest.approx((z - z.median()).abs().mean().item(), rel=1e-3)
+    distribution = distribution_of("laplace", z)  # the median, and the mean distance from it
+    assert distribution.loc.item() == pytest.approx(z.median().item(), abs=2e-2)
+    assert distribution.scale.item() == pytest.approx(
+        (z - z.median()).abs().mean().item(), rel=1e-3
+    )
     shares = t(g.beta(2.0, 5.0, 101))[:, None]
-    law = law_of("beta", shares)
+    distribution = distribution_of("beta", shares)
     a, b, *_ = st.beta.fit(shares.numpy(), floc=0, fscale=1)
-    assert [law.concentration1.item(), law.concentration0.item()] == pytest.approx([a, b], rel=1e-3)
+    assert [
+        distribution.concentration1.item(),
+        distribution.concentration0.item(),
+    ] == pytest.approx([a, b], rel=1e-3)
     counts = t(g.negative_binomial(3, 0.4, 101))[:, None]
-    assert law_of("negative_binomial", counts).mean.item() == pytest.approx(
+    assert distribution_of("negative_binomial", counts).mean.item() == pytest.approx(
         counts.mean().item(), rel=1e-5
     )
     angles = t(g.vonmises(0.5, 2.0, 101))[:, None]
-    law = law_of("von_mises", angles)
+    distribution = distribution_of("von_mises", angles)
     direction = math.atan2(angles.sin().mean().item(), angles.cos().mean().item())
-    assert law.loc.item() == pytest.approx(direction, abs=1e-5)
+    assert distribution.loc.item() == pytest.approx(direction, abs=1e-5)
     resultant = math.hypot(angles.sin().mean().item(), angles.cos().mean().item())
-    kappa = law.concentration.item()
+    kappa = distribution.concentration.item()
     assert scipy.special.i1e(kappa) / scipy.special.i0e(kappa) == pytest.approx(resultant, abs=1e-5)
     coins = t(g.integers(0, 2, 101))[:, None]
-    assert law_of("bernoulli", coins).probs.item() == pytest.approx(coins.mean().item(), rel=1e-6)
+    assert distribution_of("bernoulli", coins).probs.item() == pytest.approx(
+        coins.mean().item(), rel=1e-6
+    )
 
 
 def test_fits_of_heavy_tails_and_rankings() -> None:
@@ -284,8 +291,8 @@ def test_gaussian_variance_fixed_learned_net() -> None:
     assert NormalHead().dist(raw).stddev[:, 0].log().tolist() == pytest.approx([10.0, -10.0, 0.35])
     std = NormalHead(param="std").dist(t([[1.0, -2.0]]))
     assert std.stddev.item() == pytest.approx(2.0)
-    law = NormalHead().dist(raw)
-    assert torch.allclose(NormalHead()(raw, 0 * raw[:, :1]), -law.log_prob(0 * raw[:, :1]))
+    distribution = NormalHead().dist(raw)
+    assert torch.allclose(NormalHead()(raw, 0 * raw[:, :1]), -distribution.log_prob(0 * raw[:, :1]))
 
 
 def test_multi_head_adds() -> None:
@@ -329,8 +336,8 @@ def test_multi_head_of_mixed_types() -> None:
     raw = torch.randn(B, 6, generator=generator(), dtype=F64)
     y = {"n": torch.full((B, 1), 2.0), "kind": torch.arange(B) % 3, "z": torch.zeros(B, 1)}
     rows = head(raw, y)
-    laws = head.dist(raw)
-    want = sum(-laws[k].log_prob(v.double() if k != "kind" else v) for k, v in y.items())
+    distributions = head.dist(raw)
+    want = sum(-distributions[k].log_prob(v.double() if k != "kind" else v) for k, v in y.items())
     assert torch.allclose(rows, want)  # type: ignore[arg-type]
     assert head.predict(raw)["kind"].tolist() == raw[:, 1:4].argmax(1).tolist()
 
@@ -347,7 +354,7 @@ def test_predictions() -> None:
     assert DistributionHead("plackett_luce", 2).predict(raw).tolist() == [[0, 1], [1, 0]]
     turned = DistributionHead("von_mises").predict(t([[4.0, 0.0]]))
     assert turned.item() == pytest.approx(4.0 - 2 * math.pi)
-    with pytest.raises(Unsupported, match="no law of labels"):
+    with pytest.raises(Unsupported, match="no distribution of labels"):
         NormalHead().proba(raw)
     with pytest.raises(Unsupported, match="a ranking has no mean"):
         DistributionHead("plackett_luce", 2).mean(raw)
@@ -447,21 +454,21 @@ def test_wrong_settings() -> None:
 
 def test_plackett_luce() -> None:
     s = torch.randn(4, generator=generator(), dtype=F64, requires_grad=True)
-    law = PlackettLuce(s)
+    distribution = PlackettLuce(s)
     every = torch.tensor(list(permutations(range(4))))
-    log_p = law.log_prob(every)
+    log_p = distribution.log_prob(every)
     assert log_p.exp().sum().item() == pytest.approx(1.0, abs=1e-12)
-    assert every[int(log_p.argmax())].tolist() == law.mode.tolist()
-    top = law.log_prob(torch.tensor([2, 0])).exp()  # all rankings that begin with 2, 0
+    assert every[int(log_p.argmax())].tolist() == distribution.mode.tolist()
+    top = distribution.log_prob(torch.tensor([2, 0])).exp()  # all rankings that begin with 2, 0
     assert top.item() == pytest.approx(
         log_p[(every[:, 0] == 2) & (every[:, 1] == 0)].exp().sum().item()
     )
-    assert law.log_prob(torch.tensor([0, 0, 1, 2])).item() == -math.inf
-    (grad,) = torch.autograd.grad(law.log_prob(every).sum(), s)
+    assert distribution.log_prob(torch.tensor([0, 0, 1, 2])).item() == -math.inf
+    (grad,) = torch.autograd.grad(distribution.log_prob(every).sum(), s)
     assert bool(torch.isfinite(grad).all())
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        first = law.sample(torch.Size([20_000]))[:, 0]
+        first = distribution.sample(torch.Size([20_000]))[:, 0]
     share = torch.bincount(first, minlength=4) / 20_000
     assert torch.allclose(share.double(), torch.softmax(s.detach(), 0), atol=0.012)
 

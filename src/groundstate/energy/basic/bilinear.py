@@ -80,12 +80,12 @@ class BilinearEnergy(Energy):
         return (self.down(z) > 0).to(z.dtype)
 
     @offers.conditional("z")
-    def law_z(self, x: Tensor, T: float = 1.0) -> Distribution:
+    def distribution_z(self, x: Tensor, T: float = 1.0) -> Distribution:
         logits = self.up(x) if T == 1 else self.up(x) / T
         return Independent(Bernoulli(logits=logits, validate_args=False), 1)
 
     @offers.conditional("x")
-    def law_x(self, z: Tensor, T: float = 1.0) -> Distribution:
+    def distribution_x(self, z: Tensor, T: float = 1.0) -> Distribution:
         logits = self.down(z) if T == 1 else self.down(z) / T
         return Independent(Bernoulli(logits=logits, validate_args=False), 1)
 

@@ -103,7 +103,7 @@ class CentroidEnergy(Energy):
     def stats(
         self, weights: Tensor | None, x: Tensor, z: Tensor | Categorical
     ) -> dict[str, Tensor]:
-        """Weight and weighted sum per centroid; ``z`` as a law gives expected sums."""
+        """Weight and weighted sum per centroid; ``z`` as a distribution gives expected sums."""
         r = z.probs if isinstance(z, Distribution) else one_hot(z, self.mu.shape[0])
         r = r.to(x.dtype)
         if weights is not None:

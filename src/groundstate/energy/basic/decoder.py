@@ -26,8 +26,8 @@ class DecoderEnergy(Energy):
     r"""A network maps a Gaussian code to x,
     :math:`e(x, z) = \|x - g_\theta(z)\|^2/(2\sigma^2) + \tfrac12\|z\|^2`.
 
-    The law of x given z is in closed form and so is the joint normaliser
-    :math:`(2\pi T)^{(d+l)/2}\sigma^d`; the law of z given x is not.
+    The distribution of x given z is in closed form and so is the joint normaliser
+    :math:`(2\pi T)^{(d+l)/2}\sigma^d`; the distribution of z given x is not.
 
     Parameters
     ----------

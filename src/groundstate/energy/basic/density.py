@@ -46,12 +46,12 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 }
 
 
-def space_of(law: Distribution) -> Space:
-    """Where the values of a law live, from its support and event shape."""
-    base: Distribution = law
+def space_of(distribution: Distribution) -> Space:
+    """Where the values of a distribution live, from its support and event shape."""
+    base: Distribution = distribution
     while isinstance(base, D.Independent):
         base = base.base_dist
-    shape, support = tuple(law.event_shape), base.support
+    shape, support = tuple(distribution.event_shape), base.support
     if isinstance(base, D.Categorical):
         return Finite(base.logits.shape[-1])
     if isinstance(base, D.Bernoulli):
@@ -78,7 +78,7 @@ def _bound(support: Any, side: str) -> float | None:
     lambda: DensityEnergy(D.Normal(torch.tensor([0.5, -1.0]), torch.tensor([1.0, 2.0]))),
 )
 class DensityEnergy(Energy):
-    r"""The energy of a law, :math:`e(x) = -\log p(x)`, so that :math:`Z = 1`.
+    r"""The energy of a distribution, :math:`e(x) = -\log p(x)`, so that :math:`Z = 1`.
 
     A Gaussian vector may be known in part: its conditional takes the mask of free coordinates.
 
@@ -103,21 +103,23 @@ class DensityEnergy(Energy):
         *,
         learn: bool = False,
     ) -> None:
-        law = _from_config(dist) if isinstance(dist, Mapping) else dist
-        if law.batch_shape:
-            law = D.Independent(law, len(law.batch_shape))
-        super().__init__(**{variable: space_of(law)})
+        distribution = _from_config(dist) if isinstance(dist, Mapping) else dist
+        if distribution.batch_shape:
+            distribution = D.Independent(distribution, len(distribution.batch_shape))
+        super().__init__(**{variable: space_of(distribution)})
         self.variable, self.learn = variable, learn
         self.normalised = frozenset({variable})
         self.gaussian = (
-            frozenset({variable}) if is_gaussian(law) and law.event_shape else frozenset()
+            frozenset({variable})
+            if is_gaussian(distribution) and distribution.event_shape
+            else frozenset()
         )
-        base: Distribution = law
+        base: Distribution = distribution
         while isinstance(base, D.Independent):
             base = base.base_dist
         self.family = type(base).__name__
         self.event_axes = len(base.batch_shape)
-        self._fixed = None if self.family in FAMILIES else law
+        self._fixed = None if self.family in FAMILIES else distribution
         if self._fixed is not None and learn:
             raise Unsupported(
                 f"{self.family} cannot be learned; use one of {', '.join(FAMILIES)}, or write an "
@@ -150,7 +152,7 @@ class DensityEnergy(Energy):
         return _build(self.family, values)
 
     @property
-    def law(self) -> Distribution:
+    def distribution(self) -> Distribution:
         """The distribution, batch shape ``()``."""
         if self._fixed is not None:
             return self._fixed
@@ -158,7 +160,7 @@ class DensityEnergy(Energy):
         return D.Independent(base, self.event_axes) if self.event_axes else base
 
     def forward(self, **values: Tensor) -> Tensor:
-        return minus_log(self.law, values[self.variable])
+        return minus_log(self.distribution, values[self.variable])
 
     def _derived(self, kind: str, variables: frozenset[str]) -> Callable[..., Any] | None:
         if variables != self.normalised:
@@ -186,30 +188,30 @@ class DensityEnergy(Energy):
         self, *, T: float = 1.0, mask: Tensor | None = None, **value: Tensor
     ) -> Distribution:
         if mask is None:
-            return tempered(self.law, T).expand(torch.Size([1]))
-        mean, cov = gaussian_moments(self.law)
+            return tempered(self.distribution, T).expand(torch.Size([1]))
+        mean, cov = gaussian_moments(self.distribution)
         return PinnedNormal(mean, torch.linalg.inv(cov) / T, value[self.variable], mask)
 
     def _log_partition(self, T: float = 1.0) -> Tensor:
         """0 at T = 1, else from :math:`\\log Z = -e(x)/T - \\log p_T(x)` at any x."""
-        law = self.law
+        distribution = self.distribution
         if T == 1:
             device, dtype = self.placement()
             return torch.zeros(1, device=device, dtype=dtype)
-        hot = tempered(law, T)
+        hot = tempered(distribution, T)
         x = somewhere(hot).detach()
-        return (law.log_prob(x) / T - hot.log_prob(x)).reshape(1)
+        return (distribution.log_prob(x) / T - hot.log_prob(x)).reshape(1)
 
     def ancestral(
         self, n: int, *, T: float = 1.0, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
         """Exact draws, ``(n, *event)``."""
-        return {self.variable: draw(tempered(self.law, T), n, generator)}
+        return {self.variable: draw(tempered(self.distribution, T), n, generator)}
 
 
 def _build(family: str, arguments: Mapping[str, Tensor]) -> Distribution:
-    law: Distribution = getattr(D, family)(**arguments, validate_args=False)
-    return law
+    distribution: Distribution = getattr(D, family)(**arguments, validate_args=False)
+    return distribution
 
 
 def _from_config(config: Mapping[str, Any]) -> Distribution:

@@ -29,14 +29,14 @@ def _example() -> DirectedEnergy:
 class DirectedEnergy(Energy):
     r"""A hidden cause and what it makes, :math:`e(x, z) = -\log p(z) - \log p(x \mid z)`.
 
-    Normalised over x and z. Offers ancestral draws always, the law of x given z, and the posterior
-    of z where it stays in a known family: any likelihood under a categorical prior, and the
-    conjugate pairs of :mod:`groundstate.energy.basic.likelihood`.
+    Normalised over x and z. Offers ancestral draws always, the distribution of x given z, and the
+    posterior of z where it stays in a known family: any likelihood under a categorical prior, and
+    the conjugate pairs of :mod:`groundstate.energy.basic.likelihood`.
 
     Parameters
     ----------
-    prior : a law of z, or a ``DensityEnergy``
-    likelihood : maps values of z ``(B, ...)`` to a law of x with batch shape ``(B,)``
+    prior : a distribution of z, or a ``DensityEnergy``
+    likelihood : maps values of z ``(B, ...)`` to a distribution of x with batch shape ``(B,)``
     space : where x lives; found by trying one draw of z when None
     observed, latent : names of x and z
 
@@ -44,8 +44,8 @@ class DirectedEnergy(Energy):
     --------
     >>> from groundstate.energy import BernoulliOf
     >>> e = DirectedEnergy(D.Beta(torch.tensor(2.0), torch.tensor(3.0)), BernoulliOf(2))
-    >>> law = e.ability("conditional", "z")(x=torch.tensor([[1.0, 1.0]]))
-    >>> law.concentration1.tolist(), law.concentration0.tolist()
+    >>> distribution = e.ability("conditional", "z")(x=torch.tensor([[1.0, 1.0]]))
+    >>> distribution.concentration1.tolist(), distribution.concentration0.tolist()
     ([4.0], [3.0])
     """
 
@@ -62,20 +62,24 @@ class DirectedEnergy(Energy):
             prior = DensityEnergy(prior, latent)
         if prior.variable != latent:
             raise ValueError(f"the prior is over {prior.variable!r}, but latent={latent!r}")
-        z = draw(prior.law, 1, torch.Generator().manual_seed(0))
-        law = likelihood(z)
-        if tuple(law.batch_shape) != (1,):
+        z = draw(prior.distribution, 1, torch.Generator().manual_seed(0))
+        distribution = likelihood(z)
+        if tuple(distribution.batch_shape) != (1,):
             raise Unsupported(
                 f"likelihood(z) must have batch shape (B,) for z of shape {tuple(z.shape)}, got "
-                f"{tuple(law.batch_shape)}; wrap it in Independent(..., n)"
+                f"{tuple(distribution.batch_shape)}; wrap it in Independent(..., n)"
             )
-        super().__init__(**{observed: space or space_of(law), latent: prior.spaces[latent]})
+        super().__init__(
+            **{observed: space or space_of(distribution), latent: prior.spaces[latent]}
+        )
         self.prior, self.likelihood = prior, likelihood  # a Module is registered, a function kept
         self.observed, self.latent = observed, latent
         self.normalised = frozenset({observed, latent})
         self.update = CONJUGATE.get((prior.family, type(likelihood)))
-        base = law.base_dist if isinstance(law, D.Independent) else law
-        normal = isinstance(base, D.Normal | D.MultivariateNormal) and bool(law.event_shape)
+        base = distribution.base_dist if isinstance(distribution, D.Independent) else distribution
+        normal = isinstance(base, D.Normal | D.MultivariateNormal) and bool(
+            distribution.event_shape
+        )
         names = {observed} if normal else set()
         if self.update is not None and prior.gaussian:
             names.add(latent)
@@ -99,7 +103,7 @@ class DirectedEnergy(Energy):
 
     def _derived(self, kind: str, variables: frozenset[str]) -> Callable[..., Any] | None:
         if kind == "conditional" and variables == {self.observed}:
-            return self._law_of_x
+            return self._distribution_of_x
         if kind == "conditional" and variables == {self.latent}:
             if self.update is not None:
                 return self._conjugate
@@ -117,12 +121,14 @@ class DirectedEnergy(Energy):
             ("conditional", x), ("conditional", z), ("log_partition", x), ("log_partition", x | z),
         ]  # fmt: skip
 
-    def _law_of_x(self, *, T: float = 1.0, **given: Tensor) -> Distribution:
+    def _distribution_of_x(self, *, T: float = 1.0, **given: Tensor) -> Distribution:
         return tempered(self.likelihood(given[self.latent]), T)
 
     def _conjugate(self, *, T: float = 1.0, **given: Tensor) -> Distribution:
         assert self.update is not None
-        return tempered(self.update(self.prior.law, self.likelihood, given[self.observed]), T)
+        return tempered(
+            self.update(self.prior.distribution, self.likelihood, given[self.observed]), T
+        )
 
     def _by_table(self, *, T: float = 1.0, **given: Tensor) -> Distribution:
         e = self.table(self.latent, **given)
@@ -133,10 +139,10 @@ class DirectedEnergy(Energy):
         prior = self.prior(**{self.latent: z})
         if T == 1:
             return -prior
-        law = self.likelihood(z)
-        hot = tempered(law, T)
+        distribution = self.likelihood(z)
+        hot = tempered(distribution, T)
         x = somewhere(hot).detach()
-        return law.log_prob(x) / T - hot.log_prob(x) - prior / T
+        return distribution.log_prob(x) / T - hot.log_prob(x) - prior / T
 
     def _total(self, T: float = 1.0) -> Tensor:
         if T != 1:
@@ -152,7 +158,7 @@ class DirectedEnergy(Energy):
             raise Unsupported(f"ancestral draws are exact at T=1 only, got T={T}")
         generator = fresh(generator)
         with torch.no_grad():
-            z = draw(self.prior.law, n, generator)
+            z = draw(self.prior.distribution, n, generator)
             x = draw(self.likelihood(z), 1, generator)[0]
         return {self.observed: x, self.latent: z}
 

@@ -86,8 +86,8 @@ def _beta(prior: Any, likelihood: BernoulliOf, x: Tensor) -> Distribution:
     ones = x.sum(-1)  # (B,)
     if isinstance(prior, D.Independent):  # z of event shape (1,)
         ones = ones[:, None]
-    law = D.Beta(base.concentration1 + ones, base.concentration0 + (x.shape[-1] - ones))
-    return D.Independent(law, 1) if isinstance(prior, D.Independent) else law
+    distribution = D.Beta(base.concentration1 + ones, base.concentration0 + (x.shape[-1] - ones))
+    return D.Independent(distribution, 1) if isinstance(prior, D.Independent) else distribution
 
 
 def _gamma(prior: Any, likelihood: PoissonOf, x: Tensor) -> Distribution:
@@ -95,8 +95,10 @@ def _gamma(prior: Any, likelihood: PoissonOf, x: Tensor) -> Distribution:
     total = x.sum(-1)
     if isinstance(prior, D.Independent):
         total = total[:, None]
-    law = D.Gamma(base.concentration + total, base.rate + x.shape[-1] + torch.zeros_like(total))
-    return D.Independent(law, 1) if isinstance(prior, D.Independent) else law
+    distribution = D.Gamma(
+        base.concentration + total, base.rate + x.shape[-1] + torch.zeros_like(total)
+    )
+    return D.Independent(distribution, 1) if isinstance(prior, D.Independent) else distribution
 
 
 def _dirichlet(prior: Any, likelihood: CategoricalOf, x: Tensor) -> Distribution:

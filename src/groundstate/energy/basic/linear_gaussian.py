@@ -26,7 +26,7 @@ class LinearGaussianEnergy(Energy):
     r"""A linear decoder with a Gaussian code,
     :math:`e(x, z) = \tfrac12\|x - Wz - b\|^2 + \|z\|^2/(2s^2)`.
 
-    With :math:`A = W^\top W + I/s^2` the code's law is
+    With :math:`A = W^\top W + I/s^2` the code's distribution is
     :math:`z \mid x \sim N(A^{-1}W^\top(x-b),\ T A^{-1})`: ridge regression of x on the columns of
     W. The joint normaliser :math:`(2\pi T)^{(d+l)/2}s^l` is free of W and b.
 
@@ -134,7 +134,7 @@ class LinearGaussianEnergy(Energy):
     def stats(
         self, weights: Tensor | None, x: Tensor, z: Tensor | Distribution
     ) -> dict[str, Tensor]:
-        """Sums for the regression of x on z; ``z`` as a Gaussian law gives expected sums."""
+        """Sums for the regression of x on z; ``z`` as a Gaussian distribution gives expected sums."""
         if isinstance(z, Distribution):
             mean, cov = gaussian_moments(z)
             return regression_sums(weights, mean, x, cov)

@@ -94,7 +94,7 @@ class SquaredEnergy(Energy):
         return self.predict(x)
 
     @offers.conditional("y")
-    def law(self, x: Tensor, T: float = 1.0) -> Distribution:
+    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
         mean = self.predict(x)
         return isotropic(mean, T**0.5)
 

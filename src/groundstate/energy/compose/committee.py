@@ -1,4 +1,4 @@
-r"""Committees: the average law, and the average value, of several energies of the same y."""
+r"""Committees: the average distribution, and the average value, of several energies of the same y."""
 
 from __future__ import annotations
 
@@ -104,11 +104,11 @@ class Committee(Energy):
 
 @registered(r"e(x, y) = -\log \sum_m a_m\, p_m(y \mid x)", _class_example)
 class CommitteeClassEnergy(Committee):
-    r"""The averaged law of classes, :math:`e(x, y) = -\log \sum_m a_m p_m(y\mid x)`,
+    r"""The averaged distribution of classes, :math:`e(x, y) = -\log \sum_m a_m p_m(y\mid x)`,
     :math:`\sum_m a_m = 1`.
 
-    A member's law is :math:`p_m = \mathrm{softmax}(-e_m)`; with ``hard`` it is certain of its class
-    of lowest energy, and the average is the share of votes.
+    A member's distribution is :math:`p_m = \mathrm{softmax}(-e_m)`; with ``hard`` it is certain of
+    its class of lowest energy, and the average is the share of votes.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class CommitteeClassEnergy(Committee):
         return {"d": self.d, "k": self.k, "members": list(self.members), "columns": self.columns,
                 "hard": self.hard}  # fmt: skip
 
-    def member_log_law(self, m: int, x: Tensor) -> Tensor:
+    def member_log_distribution(self, m: int, x: Tensor) -> Tensor:
         """log p of one member, ``(B, k)``."""
         member: Any = self.members[m]
         table: Tensor = member.table("y", x=self._seen(m, x))
@@ -167,8 +167,10 @@ class CommitteeClassEnergy(Committee):
     def energies(self, x: Tensor) -> Tensor:
         if not len(self.members):
             return torch.full((len(x), self.k), math.log(self.k), dtype=x.dtype, device=x.device)
-        laws = torch.stack([self.member_log_law(m, x) for m in range(len(self.members))])
-        weighted: Tensor = torch.logsumexp(laws + self.shares().log()[:, None, None], 0)
+        distributions = torch.stack(
+            [self.member_log_distribution(m, x) for m in range(len(self.members))]
+        )
+        weighted: Tensor = torch.logsumexp(distributions + self.shares().log()[:, None, None], 0)
         return -weighted
 
     @offers.log_partition("y")
@@ -180,7 +182,7 @@ class CommitteeClassEnergy(Committee):
 
 
 def _certain(best: Tensor, k: int, dtype: torch.dtype) -> Tensor:
-    """log of a law that knows the class, ``(B, k)``."""
+    """log of a distribution that knows the class, ``(B, k)``."""
     out = torch.full((len(best), k), -torch.inf, dtype=dtype, device=best.device)
     return out.scatter_(1, best[:, None], 0.0)
 
@@ -237,7 +239,7 @@ class CommitteeMeanEnergy(Committee):
         return self.predict(x)
 
     @offers.conditional("y")
-    def law(self, x: Tensor, T: float = 1.0) -> Distribution:
+    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
         return isotropic(self.predict(x), math.sqrt(T))
 
     @offers.log_partition("y")

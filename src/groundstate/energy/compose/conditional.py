@@ -50,11 +50,11 @@ class ConditionalEnergy(Energy):
     Examples
     --------
     >>> e = SquaredEnergy(1, 1)
-    >>> law = ConditionalEnergy(e, torch.linspace(-8, 8, 161))
+    >>> distribution = ConditionalEnergy(e, torch.linspace(-8, 8, 161))
     >>> x, y = torch.zeros(1, 1), torch.zeros(1, 1)
-    >>> round(law(x=x, y=y).item(), 4)  # ½ log 2π
+    >>> round(distribution(x=x, y=y).item(), 4)  # ½ log 2π
     0.9189
-    >>> round(law.density(x).sum().item() * 0.1, 4)
+    >>> round(distribution.density(x).sum().item() * 0.1, 4)
     1.0
     """
 
@@ -188,8 +188,8 @@ class ConditionalEnergy(Energy):
             raise Unsupported("import groundstate.infer to draw y by Markov chains")
         given = {"x": x.repeat(n, 1)}
         if len(self.z_nodes):
-            law = self.z_log_weight.exp()
-            at = torch.multinomial(law, n * len(x), replacement=True, generator=generator)
+            distribution = self.z_log_weight.exp()
+            at = torch.multinomial(distribution, n * len(x), replacement=True, generator=generator)
             given["z"] = self.z_nodes[at]
         found = FALLBACK["sample"](self.energy, "y", given, n=1, generator=generator)
         drawn: Tensor = found.values["y"][0]

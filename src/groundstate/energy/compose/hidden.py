@@ -16,7 +16,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.compose.sums import Key
 from groundstate.energy.exact import FALLBACK, exact_free_energy, exact_minimum, minimum_way
 from groundstate.errors import Unsupported
-from groundstate.math.distributions.operations import MixtureLaw, somewhere
+from groundstate.math.distributions.operations import MixtureDistribution, somewhere
 
 
 class Marginal(Energy):
@@ -114,7 +114,7 @@ class Marginal(Energy):
     def _same(self, T: float) -> None:
         if self.T != T:
             raise Unsupported(
-                f"a marginal at T={self.T} is a law at T={self.T}, not at T={T}; build "
+                f"a marginal at T={self.T} is a distribution at T={self.T}, not at T={T}; build "
                 f"marginal(..., T={T})"
             )
 
@@ -139,20 +139,22 @@ class Marginal(Energy):
             repeated = {n: v.repeat_interleave(k, 0) for n, v in given.items()}
             repeated[z] = values.repeat(rows, *(1,) * (values.ndim - 1))  # (B*K, *event)
             if mask is None:
-                laws = ability(**repeated, T=T)
+                distributions = ability(**repeated, T=T)
                 F = exact_free_energy(self.energy, (name,), repeated, T)
                 assert F is not None
             else:  # F over the free coordinates alone, by the identity of exact.py
-                laws = ability(**repeated, mask=mask.repeat_interleave(k, 0), T=T)
-                value = somewhere(laws).detach()
-                F = self.energy(**{**repeated, name: value}) + T * laws.log_prob(value)
+                distributions = ability(**repeated, mask=mask.repeat_interleave(k, 0), T=T)
+                value = somewhere(distributions).detach()
+                F = self.energy(**{**repeated, name: value}) + T * distributions.log_prob(value)
             logits = -F.view(rows, k) / T
-            if isinstance(laws, Categorical):
+            if isinstance(distributions, Categorical):
                 mixed = torch.logsumexp(
-                    torch.log_softmax(logits, -1)[..., None] + laws.logits.view(rows, k, -1), 1
+                    torch.log_softmax(logits, -1)[..., None]
+                    + distributions.logits.view(rows, k, -1),
+                    1,
                 )
                 return Categorical(logits=mixed)
-            return MixtureLaw(logits, laws)
+            return MixtureDistribution(logits, distributions)
 
         return conditional
 

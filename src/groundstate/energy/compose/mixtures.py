@@ -116,7 +116,7 @@ class Mixture(Energy):
         if kind == "conditional" and variables == self.normalised and len(variables) == 1:
             (name,) = variables
             if all(p.ability(kind, name) is not None for p in self.terms):
-                return self._law(name)
+                return self._distribution(name)
         return None
 
     def _derived_keys(self) -> Iterable[tuple[str, frozenset[str]]]:
@@ -131,46 +131,52 @@ class Mixture(Energy):
         device, dtype = self.placement()
         return torch.zeros(1, device=device, dtype=dtype)
 
-    def _law(self, name: str) -> Callable[..., Distribution]:
+    def _distribution(self, name: str) -> Callable[..., Distribution]:
         def conditional(*, T: float = 1.0) -> Distribution:
             if T != 1:
-                raise Unsupported(f"a mixture is a mixture of laws at T=1 only, got T={T}")
-            laws = []
+                raise Unsupported(f"a mixture is a mixture of distributions at T=1 only, got T={T}")
+            distributions = []
             for part in self.terms:
                 ability = part.ability("conditional", name)
                 assert ability is not None
-                laws.append(ability())
-            return SeveralLaws(torch.log_softmax(self.log_weights, 0), laws)
+                distributions.append(ability())
+            return SeveralDistributions(torch.log_softmax(self.log_weights, 0), distributions)
 
         return conditional
 
 
-class SeveralLaws(Distribution):
-    """The mixture of K laws of any families with batch shape ``(1,)`` and equal event shape."""
+class SeveralDistributions(Distribution):
+    """The mixture of K distributions of any families with batch shape ``(1,)`` and equal event shape."""
 
     arg_constraints: dict[str, Any] = {}
 
-    def __init__(self, log_weights: Tensor, laws: Sequence[Distribution]) -> None:
-        self.log_weights, self.laws = log_weights, list(laws)
-        super().__init__(torch.Size([1]), laws[0].event_shape, validate_args=False)
+    def __init__(self, log_weights: Tensor, distributions: Sequence[Distribution]) -> None:
+        self.log_weights, self.distributions = log_weights, list(distributions)
+        super().__init__(torch.Size([1]), distributions[0].event_shape, validate_args=False)
 
     @property
     def support(self) -> Any:
-        return self.laws[0].support
+        return self.distributions[0].support
 
     def log_prob(self, value: Tensor) -> Tensor:
-        each = torch.stack([law.log_prob(value) for law in self.laws], -1)
+        each = torch.stack(
+            [distribution.log_prob(value) for distribution in self.distributions], -1
+        )
         return torch.logsumexp(each + self.log_weights, -1)
 
     @property
     def mean(self) -> Tensor:
         w = self.log_weights.exp()
-        return torch.stack([wk * law.mean for wk, law in zip(w, self.laws)]).sum(0)
+        return torch.stack(
+            [wk * distribution.mean for wk, distribution in zip(w, self.distributions)]
+        ).sum(0)
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
         """``(n, 1, *event)`` from an explicit generator."""
         which = draw(Categorical(logits=self.log_weights), n, generator)  # (n,)
-        each = torch.stack([draw(law, n, generator) for law in self.laws])  # (K, n, 1, *event)
+        each = torch.stack(
+            [draw(distribution, n, generator) for distribution in self.distributions]
+        )  # (K, n, 1, *event)
         return each[which, torch.arange(n, device=which.device)]
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
@@ -185,4 +191,4 @@ def mixture(parts: Sequence[Energy], weights: Sequence[float] | Tensor | None = 
     return Mixture(parts, weights)
 
 
-__all__ = ["Mixture", "SeveralLaws", "mixture"]
+__all__ = ["Mixture", "SeveralDistributions", "mixture"]

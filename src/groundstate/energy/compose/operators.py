@@ -16,7 +16,7 @@ from groundstate.errors import ShapeError
 
 
 class Scaled(Energy):
-    r"""A multiple of an energy, :math:`c\,e`: the law at temperature T is that of e at T/c.
+    r"""A multiple of an energy, :math:`c\,e`: the distribution at temperature T is that of e at T/c.
 
     Parameters
     ----------

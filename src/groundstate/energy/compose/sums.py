@@ -36,8 +36,8 @@ class Sum(Energy):
     >>> from groundstate.energy import DensityEnergy
     >>> one = torch.ones(1)
     >>> e = DensityEnergy(Normal(0 * one, one)) + DensityEnergy(Normal(one, one))
-    >>> law = e.ability("conditional", "x")()
-    >>> round(float(law.mean), 6), round(float(law.variance), 6)
+    >>> distribution = e.ability("conditional", "x")()
+    >>> round(float(distribution.mean), 6), round(float(distribution.variance), 6)
     (0.5, 0.5)
     """
 
@@ -87,12 +87,15 @@ class Sum(Energy):
 
     @property
     def ancestral(self) -> Callable[..., dict[str, Tensor]] | None:
-        """Exact draws, causes before what they make; None unless every part is a known law."""
+        """Exact draws, causes before what they make; None unless every part is a known distribution."""
         order = _peeled(self.terms)[::-1]
         if not order or self.normalised != set(self.spaces):
             return None
-        laws = [part.ability("conditional", *part.normalised) for part in order]
-        if any(law is None or len(p.normalised) != 1 for law, p in zip(laws, order)):
+        distributions = [part.ability("conditional", *part.normalised) for part in order]
+        if any(
+            distribution is None or len(p.normalised) != 1
+            for distribution, p in zip(distributions, order)
+        ):
             return None
 
         def draws(
@@ -102,10 +105,10 @@ class Sum(Energy):
                 raise Unsupported(f"ancestral draws of a sum are exact at T=1 only, got T={T}")
             generator = fresh(generator)
             values: dict[str, Tensor] = {}
-            for part, law in zip(order, laws):
-                assert law is not None
+            for part, distribution in zip(order, distributions):
+                assert distribution is not None
                 (name,) = part.normalised
-                own = law(**_own(part, values))
+                own = distribution(**_own(part, values))
                 drawn = draw(own, n if tuple(own.batch_shape) == (1,) else 1, generator)
                 values[name] = drawn.reshape(n, *self.spaces[name].shape)
             return values
@@ -126,7 +129,7 @@ class Sum(Energy):
         if len(holders) == 1 and abilities[0] is not None:
             return self._alone(kind, holders[0], abilities[0])
         if kind == "conditional" and len(variables) == 1 and variables <= self.gaussian:
-            return self._gaussian_law(next(iter(variables)), holders)
+            return self._gaussian_distribution(next(iter(variables)), holders)
         return None
 
     def _derived_keys(self) -> Iterable[Key]:
@@ -188,7 +191,9 @@ class Sum(Energy):
             return lambda *, T=1.0, **given: ability(**_own(part, given), T=T)
         return lambda **given: ability(**_own(part, given))
 
-    def _gaussian_law(self, name: str, holders: list[Energy]) -> Callable[..., Distribution]:
+    def _gaussian_distribution(
+        self, name: str, holders: list[Energy]
+    ) -> Callable[..., Distribution]:
         def conditional(*, T: float = 1.0, **given: Tensor) -> Distribution:
             precision: Any = 0.0
             pull: Any = 0.0

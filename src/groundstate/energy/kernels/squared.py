@@ -92,7 +92,7 @@ class KernelSquaredEnergy(Energy):
         return self.predict(x)
 
     @offers.conditional("y")
-    def law(self, x: Tensor, T: float = 1.0) -> Distribution:
+    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
         return isotropic(self.predict(x), T**0.5)
 
     @offers.log_partition("y")

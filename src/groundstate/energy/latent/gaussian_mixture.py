@@ -283,7 +283,7 @@ class GaussianMixtureEnergy(Energy):
     def stats(
         self, weights: Tensor | None, x: Tensor, z: Tensor | Categorical
     ) -> dict[str, Tensor]:
-        """Float64 sums of 1, x and its squares about ``origin`` per component; a law z gives
+        """Float64 sums of 1, x and its squares about ``origin`` per component; a distribution z gives
         expected sums. They add over chunks and shards, and over different θ.
         """
         k, d = self.mu.shape

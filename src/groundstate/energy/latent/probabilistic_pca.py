@@ -33,7 +33,8 @@ class ProbabilisticPCAEnergy(Energy):
     :math:`e(x, z) = \frac{\|x - Wz - b\|^2}{2\nu} + \tfrac12\|z\|^2 + \tfrac d2\log 2\pi\nu
     + \tfrac l2\log 2\pi`.
 
-    It is normalised over x and z for every θ. With :math:`A = W^\top W/\nu + I` the code's law is
+    It is normalised over x and z for every θ. With :math:`A = W^\top W/\nu + I` the code's
+    distribution is
     :math:`z\mid x \sim N(A^{-1}W^\top(x-b)/\nu,\ A^{-1})`, and summed over z it is the Gaussian
     :math:`x \sim N(b,\ WW^\top + \nu I)`, so missing coordinates have a closed form too.
 
@@ -162,7 +163,7 @@ class ProbabilisticPCAEnergy(Energy):
         return (volume - self._constant() / T).reshape(1)
 
     def marginal(self, *variables: str, T: float = 1.0, method: Any = None) -> Marginal:
-        """Without its code, x has the law N(b, T(WWᵀ + νI)), also in part."""
+        """Without its code, x has the distribution N(b, T(WWᵀ + νI)), also in part."""
         if variables == ("z",) and method is None:
             return DecodedMarginal(self, ("z",), T)
         return super().marginal(*variables, T=T, method=method)
@@ -180,7 +181,7 @@ class ProbabilisticPCAEnergy(Energy):
     def stats(
         self, weights: Tensor | None, x: Tensor, z: Tensor | Distribution
     ) -> dict[str, Tensor]:
-        """Sums for the regression of x on z; ``z`` as a Gaussian law gives expected sums."""
+        """Sums for the regression of x on z; ``z`` as a Gaussian distribution gives expected sums."""
         mean, cov = gaussian_moments(z) if isinstance(z, Distribution) else (z, None)
         square = x.double().square().sum(-1)
         square = square.sum() if weights is None else square @ weights.double()
@@ -201,21 +202,23 @@ class ProbabilisticPCAEnergy(Energy):
 
 
 class DecodedMarginal(Marginal):
-    r"""``ProbabilisticPCAEnergy`` with the code summed out: the law of x is Gaussian."""
+    r"""``ProbabilisticPCAEnergy`` with the code summed out: the distribution of x is Gaussian."""
 
     energy: ProbabilisticPCAEnergy
     mixes = False
 
     def _derived(self, kind: str, variables: frozenset[str]) -> Callable[..., Any] | None:
         if kind == "conditional" and variables == {"x"}:
-            return self._law
+            return self._distribution
         return super()._derived(kind, variables)
 
-    def _law(
+    def _distribution(
         self, *, T: float = 1.0, x: Tensor | None = None, mask: Tensor | None = None
     ) -> Distribution:
         if self.T != T:
-            raise Unsupported(f"a marginal at T={self.T} is a law at T={self.T}, not at T={T}")
+            raise Unsupported(
+                f"a marginal at T={self.T} is a distribution at T={self.T}, not at T={T}"
+            )
         energy = self.energy
         if x is not None and mask is not None:
             return PinnedNormal(energy.b, energy.precision() / T, x, mask)

@@ -1,4 +1,4 @@
-r"""A linear mean whose weights are known as a law: the predictive energy of Bayesian regression."""
+r"""A linear mean whose weights are known as a distribution: the predictive energy of Bayesian regression."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ class BayesianLinearEnergy(Energy):
         return self.mean(x)
 
     @offers.conditional("y")
-    def law(self, x: Tensor, T: float = 1.0) -> Distribution:
-        law = D.Normal(self.mean(x), self.spread(x), validate_args=False)
-        return tempered(D.Independent(law, 1), T)
+    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
+        distribution = D.Normal(self.mean(x), self.spread(x), validate_args=False)
+        return tempered(D.Independent(distribution, 1), T)
 
     @offers.log_partition("y")
     def constant(self, x: Tensor, T: float = 1.0) -> Tensor:

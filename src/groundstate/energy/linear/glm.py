@@ -1,4 +1,4 @@
-r"""Generalised linear models: a linear score sets the mean of a law, :math:`e = -\log p(y; \mu)`."""
+r"""Generalised linear models: a linear score sets the mean of a distribution, :math:`e = -\log p(y; \mu)`."""
 
 from __future__ import annotations
 
@@ -119,20 +119,20 @@ class GLMEnergy(Energy):
         return -self.family.log_prob(y, self.link.inverse(eta), self.phi).sum(-1)
 
     @offers.conditional("y")
-    def law(self, x: Tensor, offset: Tensor | None = None, T: float = 1.0) -> Distribution:
+    def distribution(self, x: Tensor, offset: Tensor | None = None, T: float = 1.0) -> Distribution:
         eta = self.score(x, offset)
         if isinstance(self.family, Bernoulli) and isinstance(self.link, Logit):
-            law: Distribution = _coins(eta)
+            distribution: Distribution = _coins(eta)
         else:
-            law = self.family.law(self.link.inverse(eta), self.phi)
-        return tempered(D.Independent(law, 1, validate_args=False), T)
+            distribution = self.family.distribution(self.link.inverse(eta), self.phi)
+        return tempered(D.Independent(distribution, 1, validate_args=False), T)
 
     @offers.log_partition("y")
     def constant(self, x: Tensor, offset: Tensor | None = None, T: float = 1.0) -> Tensor:
         if T != 1:
-            law, hot = self.law(x, offset), self.law(x, offset, T)
+            distribution, hot = self.distribution(x, offset), self.distribution(x, offset, T)
             y = hot.mean.detach()
-            return law.log_prob(y) / T - hot.log_prob(y)
+            return distribution.log_prob(y) / T - hot.log_prob(y)
         return self.W.new_zeros(x.shape[0])
 
 

@@ -124,7 +124,7 @@ class GaussianNoiseEnergy(Energy):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         mu, score = self.scores(x)
         log_v = self.log_variance(score)
-        # scaled before it is squared: a far mean with a wide law must not be ∞ · 0
+        # scaled before it is squared: a far mean with a wide distribution must not be ∞ · 0
         off = (y - mu) * torch.exp(-0.5 * log_v)
         return 0.5 * (math.log(2 * math.pi) + log_v + off.square()).sum(-1)
 
@@ -133,7 +133,7 @@ class GaussianNoiseEnergy(Energy):
         return self.scores(x)[0]
 
     @offers.conditional("y")
-    def law(self, x: Tensor, T: float = 1.0) -> Distribution:
+    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
         mu, sigma = self.predict(x)
         return tempered(D.Independent(D.Normal(mu, sigma, validate_args=False), 1), T)
 

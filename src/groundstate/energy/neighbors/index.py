@@ -104,7 +104,7 @@ class NeighborIndexEnergy(Energy):
         return torch.cat([self.energies(part).argmin(1) for part in self._blocks(x)])
 
     @offers.conditional("z")
-    def law(self, x: Tensor, T: float = 1.0) -> Categorical:
+    def distribution(self, x: Tensor, T: float = 1.0) -> Categorical:
         return Categorical(logits=boltzmann_logits(self.energies(x), T), validate_args=False)
 
     @offers.log_partition("z")

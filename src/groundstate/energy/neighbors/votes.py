@@ -126,7 +126,7 @@ class NeighborClassEnergy(NeighborEnergy):
         return torch.where(voted, -torch.where(voted, p, 1.0).log(), math.inf).to(x.dtype)
 
     @offers.conditional("y")
-    def law(self, x: Tensor, T: float = 1.0) -> Categorical:
+    def distribution(self, x: Tensor, T: float = 1.0) -> Categorical:
         return Categorical(logits=boltzmann_logits(self.energies(x), T), validate_args=False)
 
     @offers.log_partition("y")
@@ -192,7 +192,7 @@ class NeighborValueEnergy(NeighborEnergy):
         return 0.5 * (y - self.mean(x)).square().sum(-1)
 
     @offers.conditional("y")
-    def law(self, x: Tensor, T: float = 1.0) -> Distribution:
+    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
         return isotropic(self.mean(x), T**0.5)
 
     @offers.log_partition("y")

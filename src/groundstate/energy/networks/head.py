@@ -1,4 +1,4 @@
-r"""A network gives the law of the outcome: :math:`e(x, y) = -\log p(y \mid f_\theta(x))`."""
+r"""A network gives the distribution of the outcome: :math:`e(x, y) = -\log p(y \mid f_\theta(x))`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HEADS: dict[str, Callable[[int], Space]] = {  # name -> space of y
 
 @registered(r"e(x, y) = -\log p(y \mid f_\theta(x))", lambda: DistributionHead("normal", 3, 2))
 class DistributionHead(Energy):
-    r"""Choose a law with the support of y and let a network give its parameters,
+    r"""Choose a distribution with the support of y and let a network give its parameters,
     :math:`e(x, y) = -\log p(y \mid f_\theta(x))`.
 
     Normalised over y, so lowering e on the data is maximum likelihood. Several outputs are
@@ -45,7 +45,7 @@ class DistributionHead(Energy):
 
     Parameters
     ----------
-    family : a name of ``HEADS``, the laws of ``groundstate.nn.heads.base``
+    family : a name of ``HEADS``, the distributions of ``groundstate.nn.heads.base``
     d : number of features
     m : number of coordinates of y, of classes, or of items
     net : hidden sizes (``()`` is linear), or a module to ``(B, head.n_outputs)``
@@ -100,18 +100,18 @@ class DistributionHead(Energy):
 
     @staticmethod
     def upgrade_config(config: dict[str, Any]) -> dict[str, Any]:
-        """An earlier name of Student's law."""
+        """An earlier name of Student's distribution."""
         return {
             **config,
             "family": {"student": "student_t"}.get(config["family"], config["family"]),
         }
 
-    def law(self, x: Tensor) -> Distribution:
-        """The law of y, batch shape ``(B,)``."""
+    def distribution(self, x: Tensor) -> Distribution:
+        """The distribution of y, batch shape ``(B,)``."""
         return self.head.dist(self.net(x))
 
     def forward(self, **values: Tensor) -> Tensor:
-        return minus_log(self.law(values[self.input]), values[self.variable])
+        return minus_log(self.distribution(values[self.input]), values[self.variable])
 
     def _derived(self, kind: str, variables: frozenset[str]) -> Callable[..., Any] | None:
         if variables != self.normalised:
@@ -128,16 +128,16 @@ class DistributionHead(Energy):
         return [(k, self.normalised) for k in ("table", "conditional", "log_partition")]
 
     def _conditional(self, *, T: float = 1.0, **given: Tensor) -> Distribution:
-        return tempered(self.law(given[self.input]), T)
+        return tempered(self.distribution(given[self.input]), T)
 
     def _log_partition(self, *, T: float = 1.0, **given: Tensor) -> Tensor:
         x = given[self.input]
         if T == 1:
             return x.new_zeros(x.shape[0])
-        law = self.law(x)
-        hot = tempered(law, T)
+        distribution = self.distribution(x)
+        hot = tempered(distribution, T)
         y = somewhere(hot).detach()
-        return law.log_prob(y) / T - hot.log_prob(y)
+        return distribution.log_prob(y) / T - hot.log_prob(y)
 
 
 __all__ = ["HEADS", "SPACES", "DistributionHead"]

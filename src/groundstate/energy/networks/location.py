@@ -74,17 +74,19 @@ class LocationHead(Head):
         return torch.maximum(self.q * r, (self.q - 1) * r).sum(-1)
 
     def dist(self, raw: Tensor, T: float = 1.0) -> Distribution:
-        """The law :math:`e^{-\\ell/T}/Z` of the two shapes that torch has."""
+        """The distribution :math:`e^{-\\ell/T}/Z` of the two shapes that torch has."""
         if self.name == "squared_error":
-            law: Any = D.Normal(raw, torch.full_like(raw, math.sqrt(T)), validate_args=False)
+            distribution: Any = D.Normal(
+                raw, torch.full_like(raw, math.sqrt(T)), validate_args=False
+            )
         elif self.name == "absolute_error":
-            law = D.Laplace(raw, torch.full_like(raw, T), validate_args=False)
+            distribution = D.Laplace(raw, torch.full_like(raw, T), validate_args=False)
         else:
             return super().dist(raw)
-        return D.Independent(law, 1, validate_args=False)
+        return D.Independent(distribution, 1, validate_args=False)
 
     @property
-    def has_law(self) -> bool:
+    def has_distribution(self) -> bool:
         return self.name in ("squared_error", "absolute_error")
 
     def mean(self, raw: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
 from groundstate.errors import Unsupported
-from groundstate.math.distributions.gaussian_mixtures import GaussianMixtureLaw
+from groundstate.math.distributions.gaussian_mixtures import GaussianMixtureDistribution
 from groundstate.math.distributions.operations import tempered
 from groundstate.nn.blocks.activations import activation as make_activation
 from groundstate.nn.blocks.mlp import MLP
@@ -60,7 +60,7 @@ class MixtureDensityEnergy(Energy):
     Examples
     --------
     >>> e = MixtureDensityEnergy(2, net=(8,))
-    >>> e(x=torch.zeros(3, 2), y=torch.zeros(3, 1)).shape, e.law(torch.zeros(3, 2)).mu.shape
+    >>> e(x=torch.zeros(3, 2), y=torch.zeros(3, 1)).shape, e.distribution(torch.zeros(3, 2)).mu.shape
     (torch.Size([3]), torch.Size([3, 5, 1]))
     """
 
@@ -147,32 +147,32 @@ class MixtureDensityEnergy(Energy):
         e = self.head.nll(self.features(x), (y - self.y_shift) / self.y_scale)
         return e + self.y_volume
 
-    def law(self, x: Tensor) -> GaussianMixtureLaw:
-        """The law of y, in its own units."""
+    def distribution(self, x: Tensor) -> GaussianMixtureDistribution:
+        """The distribution of y, in its own units."""
         log_weights, mu, sigma = self.parameters_of(x)
-        return GaussianMixtureLaw(
+        return GaussianMixtureDistribution(
             log_weights, mu * self.y_scale + self.y_shift, sigma * self.y_scale
         )
 
     def responsibilities(self, x: Tensor, y: Tensor) -> Tensor:
         """Which component an outcome comes from, ``(B, K)``."""
-        return self.law(x).responsibilities(y)
+        return self.distribution(x).responsibilities(y)
 
     @offers.argmin("y")
     def best(self, x: Tensor) -> Tensor:
-        return self.law(x).mode
+        return self.distribution(x).mode
 
     @offers.conditional("y")
     def conditional(self, x: Tensor, T: float = 1.0) -> Distribution:
-        law = self.law(x)
+        distribution = self.distribution(x)
         if T == 1:
-            return law
+            return distribution
         if self.k > 1:
             raise Unsupported(
                 f"a mixture to the power 1/T is not a mixture; only T=1 is exact, got T={T}"
             )
-        sigma = law.sigma[:, 0].expand_as(law.mu[:, 0])
-        normal = torch.distributions.Normal(law.mu[:, 0], sigma, validate_args=False)
+        sigma = distribution.sigma[:, 0].expand_as(distribution.mu[:, 0])
+        normal = torch.distributions.Normal(distribution.mu[:, 0], sigma, validate_args=False)
         return tempered(torch.distributions.Independent(normal, 1), T)
 
     @offers.log_partition("y")

@@ -120,9 +120,9 @@ class NetworkClassEnergy(Energy):
 class NetworkEnergy(Energy):
     r"""A network and a head, :math:`e(x, y) = \ell(f_\theta(x), y)`.
 
-    With a law as head :math:`\ell = -\log p(y\mid f_\theta(x))`, normalised over y, so that lowering
-    e on the data is maximum likelihood; other heads are losses whose minimum over y is their
-    prediction.
+    With a distribution as head :math:`\ell = -\log p(y\mid f_\theta(x))`, normalised over y, so
+    that lowering e on the data is maximum likelihood; other heads are losses whose minimum over y
+    is their prediction.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class NetworkEnergy(Energy):
     Examples
     --------
     >>> e = NetworkEnergy(2, DistributionHead("poisson"), nn.Linear(2, 1))
-    >>> e.spaces["y"], e.law(torch.zeros(3, 2)).batch_shape
+    >>> e.spaces["y"], e.distribution(torch.zeros(3, 2)).batch_shape
     (Count(1), torch.Size([3]))
     """
 
@@ -146,9 +146,11 @@ class NetworkEnergy(Energy):
         self.normalised = frozenset({"y"}) if self.likelihood else frozenset()
         location = isinstance(head, LocationHead)
         self.has_constant = self.likelihood or location
-        self.has_law = self.likelihood or (isinstance(head, LocationHead) and head.has_law)
+        self.has_distribution = self.likelihood or (
+            isinstance(head, LocationHead) and head.has_distribution
+        )
         normal = head.name in ("normal", "multivariate_normal", "squared_error")
-        self.gaussian = frozenset({"y"}) if normal and self.has_law else frozenset()
+        self.gaussian = frozenset({"y"}) if normal and self.has_distribution else frozenset()
 
     def config(self) -> dict[str, Any]:
         return {"d": list(self.spaces["x"].shape), "head": self.head, "net": self.net}
@@ -165,23 +167,23 @@ class NetworkEnergy(Energy):
             return each.sum(-1)
         return -head.dist(raw).log_prob(head.target(y, raw))
 
-    def law(self, x: Tensor) -> Distribution:
-        """The law of y, batch shape ``(B,)``."""
+    def distribution(self, x: Tensor) -> Distribution:
+        """The distribution of y, batch shape ``(B,)``."""
         return self.head.dist(self.net(x))
 
     def mean(self, x: Tensor) -> Tensor:
-        """What is predicted: the mean of a law, the minimiser of a loss, ``(B, m)``."""
+        """What is predicted: the mean of a distribution, the minimiser of a loss, ``(B, m)``."""
         return self.head.predict(self.net(x))
 
     @offers.argmin("y", when=lambda energy: not energy.likelihood)
     def best(self, x: Tensor) -> Tensor:
         return self.mean(x)
 
-    @offers.conditional("y", when=lambda energy: energy.has_law)
+    @offers.conditional("y", when=lambda energy: energy.has_distribution)
     def conditional(self, x: Tensor, T: float = 1.0) -> Distribution:
         if isinstance(self.head, LocationHead):
             return self.head.dist(self.net(x), T)
-        return tempered(self.law(x), T)
+        return tempered(self.distribution(x), T)
 
     @offers.log_partition("y", when=lambda energy: energy.has_constant)
     def constant(self, x: Tensor, T: float = 1.0) -> Tensor:
@@ -189,10 +191,10 @@ class NetworkEnergy(Energy):
             return x.new_full((x.shape[0],), self.head.log_constant(T))
         if T == 1:
             return x.new_zeros(x.shape[0])
-        law = self.law(x)
-        hot = tempered(law, T)
+        distribution = self.distribution(x)
+        hot = tempered(distribution, T)
         y = somewhere(hot).detach()
-        return law.log_prob(y) / T - hot.log_prob(y)
+        return distribution.log_prob(y) / T - hot.log_prob(y)
 
 
 __all__ = ["NetworkClassEnergy", "NetworkEnergy", "check_outputs"]

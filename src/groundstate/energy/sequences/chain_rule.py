@@ -21,7 +21,7 @@ from groundstate.math.info.free_energy import free_energy
 
 
 class Conditioner(Protocol):
-    """What gives the next-symbol laws: all of a sequence at once, and one step at a time."""
+    """What gives the next-symbol distributions: all of a sequence at once, and one step at a time."""
 
     def __call__(self, symbols: Tensor) -> Tensor:
         """Log-probabilities ``(B, L, K)`` of every factor from ``symbols`` ``(B, L)``."""
@@ -108,7 +108,7 @@ class Tables(nn.Module):
 
 @registered(r"e(x) = -\sum_i \log p(x_i \mid x_{<i})", lambda: ChainRuleEnergy(3, 4, net=8))
 class ChainRuleEnergy(Energy):
-    r"""A sequence as a product of next-symbol laws,
+    r"""A sequence as a product of next-symbol distributions,
     :math:`e(x) = -\sum_i\log p(x_{\pi(i)}\mid x_{\pi(1)},\dots,x_{\pi(i-1)})`.
 
     Every factor is normalised, so the whole is: :math:`\sum_x e^{-e(x)} = 1`, log-probabilities
@@ -224,8 +224,10 @@ class ChainRuleEnergy(Energy):
             state = state.pick(torch.zeros(n, dtype=torch.int64, device=increments.device))
             increments = increments.expand(n, -1)
             while True:
-                law = torch.distributions.Categorical(logits=-increments, validate_args=False)
-                state = state.append(draw(law, 1, generator)[0])
+                distribution = torch.distributions.Categorical(
+                    logits=-increments, validate_args=False
+                )
+                state = state.append(draw(distribution, 1, generator)[0])
                 if state.done:
                     return {"x": state.value}
                 increments, state = self.step(state)

@@ -165,7 +165,7 @@ class AdditiveEnergy(Additive):
         return self.predict(x)
 
     @offers.conditional("y", when=lambda energy: isinstance(energy.loss, Squared))
-    def law(self, x: Tensor, T: float = 1.0) -> Distribution:
+    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
         return isotropic(self.predict(x), math.sqrt(T))
 
     @offers.log_partition("y", when=lambda energy: isinstance(energy.loss, Squared))

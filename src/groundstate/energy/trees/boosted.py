@@ -169,7 +169,7 @@ class BoostedEnergy(Energy):
         return self.predict(x)
 
     @offers.conditional("y", when=lambda energy: energy.loss in ("squared_error", "absolute_error"))
-    def law(self, x: Tensor, T: float = 1.0) -> Distribution:
+    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
         mean = self.predict(x)
         if self.loss == "squared_error":
             return isotropic(mean, math.sqrt(T))

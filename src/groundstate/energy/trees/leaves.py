@@ -148,7 +148,7 @@ class TreeMeanEnergy(Energy):
         return self.predict(x)
 
     @offers.conditional("y")
-    def law(self, x: Tensor, T: float = 1.0) -> Distribution:
+    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
         return isotropic(self.predict(x), math.sqrt(T))
 
     @offers.log_partition("y")

@@ -79,7 +79,7 @@ class TreeOutputsEnergy(Energy):
         return self.probabilities(x).argmax(2)
 
     @offers.conditional("y")
-    def law(self, x: Tensor, T: float = 1.0) -> Distribution:
+    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
         return Independent(Categorical(logits=self.probabilities(x).log() / T), 1)
 
     @offers.log_partition("y")

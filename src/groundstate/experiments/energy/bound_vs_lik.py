@@ -25,7 +25,7 @@ EIGENVALUES = (9.0, 4.0, 0.5, 0.3, 0.2)
 
 @dataclass(frozen=True)
 class UnitGaussian(Gaussian):
-    r"""Normal laws :math:`N(m, I)`: only the mean is free."""
+    r"""Normal distributions :math:`N(m, I)`: only the mean is free."""
 
     def init(
         self,

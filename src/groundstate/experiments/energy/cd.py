@@ -38,12 +38,12 @@ def cd(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Contrastive divergence replaces the model's phase in
     :math:`\nabla L = \nabla F(x) - E_{model}\nabla F` by :math:`\nabla F(x^-)`, k Gibbs steps from x.
 
-    On two by two bits everything is exact: the law of :math:`x^-` is :math:`P^k\delta_x` with the
-    kernel's matrix P, and its bias falls like the second eigenvalue, :math:`.2^k`, below 1e-4 at
-    k = 5. On the 14 pictures of 3 × 3 bars and stripes :math:`\log Z` is still a sum, so the exact
-    log-likelihood can be watched while sampled gradients learn: CD-1 stops short, more steps help,
-    and ``PersistentCD``, whose one step goes on from where the last left off, loses less than half
-    of what CD-1 loses against the exact gradient, at the price of CD-1.
+    On two by two bits everything is exact: the distribution of :math:`x^-` is :math:`P^k\delta_x`
+    with the kernel's matrix P, and its bias falls like the second eigenvalue, :math:`.2^k`, below
+    1e-4 at k = 5. On the 14 pictures of 3 × 3 bars and stripes :math:`\log Z` is still a sum, so
+    the exact log-likelihood can be watched while sampled gradients learn: CD-1 stops short, more
+    steps help, and ``PersistentCD``, whose one step goes on from where the last left off, loses
+    less than half of what CD-1 loses against the exact gradient, at the price of CD-1.
     """
     key = Key.of(seed)
     ks = range(1, 9)
@@ -123,16 +123,18 @@ def _biases(ks: range) -> tuple[list[Tensor], Tensor, Tensor]:
         P = kernel_matrix(Gibbs(blocks=("z", "x")).kernel(energy), on="x")  # the kernel of CD
         model = posterior(free, "x").log_prob(states).exp().reshape(-1)
     start = (states == 1).all(1).double()
-    laws = [torch.linalg.matrix_power(P, k) @ start for k in ks]
+    distributions = [torch.linalg.matrix_power(P, k) @ start for k in ks]
     exact = phases(energy, {"x": torch.ones(1, 2, dtype=F64)}).gradient
 
     means, bias, slope_bias = [], [], []
-    for law in [*laws, model]:
-        loss = free(x=torch.ones(1, 2, dtype=F64)).sum() - law @ free(x=states)  # E of CD's loss
+    for distribution in [*distributions, model]:
+        loss = free(x=torch.ones(1, 2, dtype=F64)).sum() - distribution @ free(
+            x=states
+        )  # E of CD's loss
         found = torch.autograd.grad(loss, [energy.W, energy.b, energy.c])
         gaps = [(g - exact[name]).abs().max() for name, g in zip("Wbc", found)]
-        means.append(law @ states)
-        bias.append((law @ states - model @ states).abs().max())
+        means.append(distribution @ states)
+        bias.append((distribution @ states - model @ states).abs().max())
         slope_bias.append(torch.stack(gaps).max())
     return means, torch.stack(bias[:-1]), torch.stack(slope_bias[:-1])
 

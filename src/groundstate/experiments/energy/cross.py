@@ -236,7 +236,7 @@ def _ask(cell: Cell, energy: Energy, key: Key, where: str) -> None:
 def _try(cell: Cell, run: Callable[[], Any], what: str) -> None:
     try:
         answer = run()
-    except FloatingPointError as reason:  # an energy without a lowest value has no law
+    except FloatingPointError as reason:  # an energy without a lowest value has no distribution
         if "no finite minimum" in str(reason):
             cell.endless += 1
         else:

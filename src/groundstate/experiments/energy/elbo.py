@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 F64 = torch.float64
 
 
-class SoftmaxLaw(Energy):
-    r"""A law of z as a variable: :math:`e(\varphi) = -\mathrm{ELBO}(\mathrm{softmax}(\varphi))`."""
+class SoftmaxDistribution(Energy):
+    r"""A distribution of z as a variable: :math:`e(\varphi) = -\mathrm{ELBO}(\mathrm{softmax}(\varphi))`."""
 
     def __init__(self, model: Energy, x: Tensor) -> None:
         super().__init__(phi=Real(int(model.spaces["z"].size)))
         self.model, self.x = model, x  # one observation
 
     def observed(self, rows: int) -> dict[str, Tensor]:
-        """The observation, once for every law."""
+        """The observation, once for every distribution."""
         return {"x": self.x.expand(rows, *self.x.shape[1:])}
 
     def forward(self, phi: Tensor) -> Tensor:
@@ -46,18 +46,18 @@ def dice() -> DirectedEnergy:
 
 @experiment("ENE-X-elbo", theme="energy", title="Bound + KL = log p; ascent ends at the posterior")
 def elbo(seed: int = 0, *, quick: bool = False) -> Result:
-    r"""For every law q of the hidden z, the bound and its distance from the posterior add up to
+    r"""For every distribution q of the hidden z, the bound and its distance from the posterior add up to
     the evidence,
 
     .. math:: \log p(x) = \underbrace{E_q[\log p(x,z)] + H(q)}_{\mathrm{ELBO}(q)}
               + \mathrm{KL}(q\,\|\,p(z\mid x)),
 
-    checked on random laws of a mixture's label and of a linear-Gaussian code. As
-    :math:`\log p(x)` does not depend on q, climbing the bound over softmax laws can only end at
+    checked on random distributions of a mixture's label and of a linear-Gaussian code. As
+    :math:`\log p(x)` does not depend on q, climbing the bound over softmax distributions can only end at
     :math:`q = p(z\mid x)`, where it touches :math:`\log p(x)`.
     """
     key = Key.of(seed)
-    g = key.fold("laws").torch()
+    g = key.fold("distributions").torch()
     rows = 50 if quick else 500
     errors = {
         "label of a mixture": _finite_error(rows, g),
@@ -65,10 +65,10 @@ def elbo(seed: int = 0, *, quick: bool = False) -> Result:
     }
 
     model, x = dice(), torch.zeros(1, dtype=torch.int64)
-    law = SoftmaxLaw(model, x)
+    distribution = SoftmaxDistribution(model, x)
     start = {"phi": 2.0 * torch.randn(5, 3, generator=g, dtype=F64)}
     method = Gradient(tol=1e-8, optimizer=lambda phi: torch.optim.SGD(phi, lr=1.0), max_iter=2000)
-    found = minimise(law, "phi", init=start, method=method)
+    found = minimise(distribution, "phi", init=start, method=method)
     assert found.trace is not None
     curves = -found.trace  # (steps + 1, 5)
     evidence = float(_evidence(model, {"x": x}))
@@ -89,7 +89,7 @@ def elbo(seed: int = 0, *, quick: bool = False) -> Result:
     )
     above = float((curves - evidence).max())
     claims.append(Claim.at_most("ascent: most that the bound exceeds log p", above, 1e-12))
-    numbers = {"log p": evidence, "final KL": last, "law": tilt, **errors}
+    numbers = {"log p": evidence, "final KL": last, "distribution": tilt, **errors}
 
     def draw(figure: Figure) -> None:
         left, right = figure.subplots(1, 2, width_ratios=[3, 2])

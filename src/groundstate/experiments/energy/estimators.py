@@ -1,4 +1,4 @@
-r"""Gradients through the draws beat gradients of the log-law, and baselines help."""
+r"""Gradients through the draws beat gradients of the log-distribution, and baselines help."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ def estimators(seed: int = 0, *, quick: bool = False) -> Result:
     .. math:: f(z)\nabla\log q(z), \qquad (f(z) - b)\nabla\log q(z), \qquad
               \nabla_z f(z)\,\partial z/\partial\varphi.
 
-    A finite law p = (.5, .3, .2) with rewards (1, 2, 4): adding 100 to all rewards changes nothing
-    that matters, yet multiplies the variance of the bare estimator by 1700; a baseline removes it,
-    and :math:`b^* = E[f\|s\|^2]/E\|s\|^2` removes a little more than the mean. A normal law N(.7, 1)
-    with :math:`f = -\tfrac12(1 - z^2)^2`: following the draw is four times better.
+    A finite distribution p = (.5, .3, .2) with rewards (1, 2, 4): adding 100 to all rewards changes
+    nothing that matters, yet multiplies the variance of the bare estimator by 1700; a baseline
+    removes it, and :math:`b^* = E[f\|s\|^2]/E\|s\|^2` removes a little more than the mean. A normal
+    distribution N(.7, 1) with :math:`f = -\tfrac12(1 - z^2)^2`: following the draw is four times
+    better.
     """
     key = Key.of(seed)
     reward = torch.tensor(R, dtype=F64)
@@ -61,10 +62,10 @@ def estimators(seed: int = 0, *, quick: bool = False) -> Result:
             gain, q, repeats=50_000 if quick else 200_000, generator=own
         )
     mu = torch.tensor(0.7, dtype=F64, requires_grad=True)
-    law = Normal(mu, torch.tensor(1.0, dtype=F64))
+    distribution = Normal(mu, torch.tensor(1.0, dtype=F64))
     own = key.fold("normal").torch()
     tables["normal"] = compare_estimators(
-        lambda z: -0.5 * (1 - z**2) ** 2, law, repeats=REPEATS, generator=own
+        lambda z: -0.5 * (1 - z**2) ** 2, distribution, repeats=REPEATS, generator=own
     )
 
     claims, off = [], 0.0

@@ -28,7 +28,7 @@ LOW, HIGH = -0.5, 1.0  # the veto box
 
 @experiment("ENE-X-experts", theme="energy", title="Products are sharper than mixtures")
 def experts(seed: int = 0, *, quick: bool = False) -> Result:
-    r"""A sum of energies is a product of laws, :math:`p \propto e^{-e_1 - e_2}`; a mixture is
+    r"""A sum of energies is a product of distributions, :math:`p \propto e^{-e_1 - e_2}`; a mixture is
     :math:`p = \sum_k w_k\,e^{-e_k}/Z_k`.
 
     The product of N(0, 1) and N(1, 1) is N(½, ½): entropy 1.072365 against 1.418939 of each. A
@@ -39,8 +39,11 @@ def experts(seed: int = 0, *, quick: bool = False) -> Result:
     one = torch.ones(1, dtype=F64)
     gaussians = [DensityEnergy(Normal(m * one, one)) for m in (0.0, 1.0)]
     product, turns = gaussians[0] + gaussians[1], mixture(gaussians)
-    law = posterior(product, "x")
-    sharp, each = float(law.entropy()), [float(posterior(e, "x").entropy()) for e in gaussians]
+    distribution = posterior(product, "x")
+    sharp, each = (
+        float(distribution.entropy()),
+        [float(posterior(e, "x").entropy()) for e in gaussians],
+    )
     n = 50_000 if quick else 200_000
     drawn = expect(
         lambda v: turns(x=v.reshape(-1, 1)).detach(),  # −log p: its mean is the entropy
@@ -63,8 +66,8 @@ def experts(seed: int = 0, *, quick: bool = False) -> Result:
     }
 
     claims = [
-        Claim.close("product: mean", float(law.mean), 0.5, tol=1e-12),
-        Claim.close("product: variance", float(law.variance), 0.5, tol=1e-12),
+        Claim.close("product: mean", float(distribution.mean), 0.5, tol=1e-12),
+        Claim.close("product: variance", float(distribution.variance), 0.5, tol=1e-12),
         Claim.close("product: entropy", sharp, 1.072365, tol=1e-6),
         Claim.close("each Gaussian: entropy", each[0], 1.418939, tol=1e-6),
         Claim.below("product less the sharper Gaussian: entropy", sharp - min(each), 0.0),
@@ -91,7 +94,9 @@ def experts(seed: int = 0, *, quick: bool = False) -> Result:
         left, right = figure.subplots(1, 2)
         for e, label in ((gaussians[0], f"experts: {each[0]:.3f} nats each"), (gaussians[1], None)):
             _density(left, _on_grid(e), label, COLOURS[5], linestyle="--")
-        _density(left, law.log_prob(GRID[:, None]).exp(), f"product: {sharp:.3f}", COLOURS[0])
+        _density(
+            left, distribution.log_prob(GRID[:, None]).exp(), f"product: {sharp:.3f}", COLOURS[0]
+        )
         _density(left, _on_grid(turns), f"mixture: {float(drawn.mean):.3f}", COLOURS[1])
         left.set(title="two Gaussians", xlim=(-3.5, 4.5))
         for probs, name, colour in (

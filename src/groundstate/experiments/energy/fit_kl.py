@@ -1,4 +1,4 @@
-r"""A law fitted by cross-entropy to one it cannot reach takes over what it can: here the mean."""
+r"""A distribution fitted by cross-entropy to one it cannot reach takes over what it can: here the mean."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def fit_kl(seed: int = 0, *, quick: bool = False) -> Result:
     λ = 1. There H(p, q) = 1.507834, of which H(p) = 2 log 2 cannot be saved and KL = .121540 is the
     price of the wrong family: the variances stay 2 and 1. On a sample the fit is the sample's mean.
     """
-    p_law = Geometric(torch.tensor(0.5, dtype=F64))
-    p = p_law.log_prob(COUNTS).exp()
+    p_distribution = Geometric(torch.tensor(0.5, dtype=F64))
+    p = p_distribution.log_prob(COUNTS).exp()
     rates = [_fit(COUNTS, p, start) for start in (0.2, 1.0, 5.0)]
     rate = rates[0]
     q = _poisson(rate)
@@ -41,7 +41,7 @@ def fit_kl(seed: int = 0, *, quick: bool = False) -> Result:
     kept = float(cast(Tensor, entropy(p)))
     worse = min(float(cast(Tensor, kl(p, _poisson(rate + d)))) - price for d in (-0.01, 0.01))
 
-    rows = draw(p_law, 2_000 if quick else 20_000, Key.of(seed).fold("rows").torch())
+    rows = draw(p_distribution, 2_000 if quick else 20_000, Key.of(seed).fold("rows").torch())
     sampled = _fit(rows, None, 3.0)
     claims = [
         Claim.close("λ of the fit", rate, 1.0, tol=1e-6),
@@ -59,12 +59,12 @@ def fit_kl(seed: int = 0, *, quick: bool = False) -> Result:
     def draw_bars(figure: Figure) -> None:
         left, right = figure.subplots(1, 2)
         shown = COUNTS[:9].numpy()
-        for name, law, at, colour in (
+        for name, distribution, at, colour in (
             ("geometric(½)", p, -0.2, 0),
             (f"Poisson({rate:.3g})", q, 0.2, 1),
         ):
-            left.bar(shown + at, law[:9].numpy(), 0.4, color=COLOURS[colour], label=name)
-        left.set(xlabel="x", title="the law and its fit: same mean, other spread")
+            left.bar(shown + at, distribution[:9].numpy(), 0.4, color=COLOURS[colour], label=name)
+        left.set(xlabel="x", title="the distribution and its fit: same mean, other spread")
         left.legend()
         grid = torch.linspace(0.2, 4, 200, dtype=F64)
         curve = [float(cast(Tensor, cross_entropy(p, _poisson(float(v))))) for v in grid]
@@ -86,4 +86,4 @@ def _fit(x: Tensor, weight: Tensor | None, start: float) -> float:
     """λ of the Poisson energy that learned from (weighted) counts."""
     energy = DensityEnergy(Poisson(torch.tensor(start, dtype=F64)), learn=True)
     fit(energy, {"x": x}, NLL(), LBFGS(tol=1e-9), sample_weight=weight, random_state=0)
-    return float(energy.law.mean.detach())
+    return float(energy.distribution.mean.detach())

@@ -23,7 +23,7 @@ TRUTH = -2.265512
 
 
 def normal(mean: float, variance: float) -> Normal:
-    """A law on a line, as a proposal for all rows."""
+    """A distribution on a line, as a proposal for all rows."""
     return Normal(
         torch.full((1,), mean, dtype=F64), torch.full((1,), math.sqrt(variance), dtype=F64)
     )
@@ -62,8 +62,8 @@ def iw(seed: int = 0, *, quick: bool = False) -> Result:
             means.append(float(found.mean()))
             errors.append(float(found.std()) / math.sqrt(rows))
         truth = float(log_partition(energy, "z", {"x": one}))
-        law = Independent(Normal(q.loc[None], q.scale[None]), 1)
-        bound = float(elbo(energy, law, {"x": one}).value)
+        distribution = Independent(Normal(q.loc[None], q.scale[None]), 1)
+        bound = float(elbo(energy, distribution, {"x": one}).value)
 
     at = dict(zip(sizes, means))
     claims = [

@@ -62,8 +62,9 @@ def kernels(seed: int = 0, *, quick: bool = False) -> Result:
 
     Metropolis on a ring with target ∝ (1, 2, 3, 4); Gibbs on a 2 × 2 table, one variable at random
     or both in turn; block Gibbs on two layers of bits. The swap chain is Metropolis between two
-    equal states: a unique stationary law that no start reaches, because its period is 2. The cycle
-    0 → 1 → 2 → 0 with probability .9 (else stays) keeps the uniform law without balance.
+    equal states: a unique stationary distribution that no start reaches, because its period is 2.
+    The cycle 0 → 1 → 2 → 0 with probability .9 (else stays) keeps the uniform distribution without
+    balance.
     """
     ring, table, bits = TableEnergy(-WEIGHTS.log()), TableEnergy(-JOINT.log()), layers()
     flat = TableEnergy(torch.zeros(2, dtype=F64))
@@ -79,12 +80,12 @@ def kernels(seed: int = 0, *, quick: bool = False) -> Result:
     }
     with torch.no_grad():
         states = bits.spaces["x"].enumerate(dtype=F64)
-        bits_law = posterior(bits.marginal("z"), "x").log_prob(states[:, None]).exp()[:, 0]
+        bits_distribution = posterior(bits.marginal("z"), "x").log_prob(states[:, None]).exp()[:, 0]
     targets = {
         "Metropolis": WEIGHTS / 10,
         "Gibbs, random": JOINT.flatten(),
         "Gibbs, in turn": JOINT.flatten(),
-        "Gibbs, layers": bits_law,
+        "Gibbs, layers": bits_distribution,
         "swap": torch.tensor([0.5, 0.5], dtype=F64),
         "3-cycle": uniform,
     }
@@ -110,7 +111,7 @@ def kernels(seed: int = 0, *, quick: bool = False) -> Result:
     claims += [
         Claim.equal("who satisfies detailed balance", sorted(n for n, b in balanced.items() if b),
                     ["Gibbs, layers", "Gibbs, random", "Metropolis", "swap"]),
-        Claim.equal("swap: stationary law", [round(v, 12) for v in swap.stationary().tolist()],
+        Claim.equal("swap: stationary distribution", [round(v, 12) for v in swap.stationary().tolist()],
                     [0.5, 0.5]),
         Claim.equal("swap: period", swap.period, 2),
         Claim.equal("swap: marginals after 100 and 101 steps", marginal[-2:].tolist(),

@@ -31,14 +31,15 @@ def missing(seed: int = 0, *, quick: bool = False) -> Result:
     typical one: it leaves out the conditional variance
     :math:`\Sigma_{hh} - \Sigma_{ho}\Sigma_{oo}^{-1}\Sigma_{oh}`, so the filled table is too narrow;
     a table filled with column means is narrower still, by the share that was hidden. Draws from the
-    conditional law restore the variance. For Σ = [[2, 1], [1, 2]] and x₁ = 1: x₂ = ½ ± √1.5.
+    conditional distribution restore the variance. For Σ = [[2, 1], [1, 2]] and x₁ = 1: x₂ = ½ ±
+    √1.5.
     """
     key = Key.of(seed)
-    mean, cov = _gaussian(key.fold("law"))
-    law = MultivariateNormal(mean, cov)
-    energy = DensityEnergy(law)
+    mean, cov = _gaussian(key.fold("distribution"))
+    distribution = MultivariateNormal(mean, cov)
+    energy = DensityEnergy(distribution)
     n = 4000 if quick else 20_000
-    x = draw(law, n, key.fold("rows").torch())  # (n, d)
+    x = draw(distribution, n, key.fold("rows").torch())  # (n, d)
     hidden = torch.rand(x.shape, generator=key.fold("hidden").torch()) < HIDDEN
     holes = torch.where(hidden, torch.nan, x)
 

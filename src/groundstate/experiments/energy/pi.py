@@ -54,8 +54,8 @@ def monte_carlo_pi(seed: int = 0, *, quick: bool = False) -> Result:
     one = expect(quadrant, _uniform, 1_000_000, generator=key.fold("one").torch())
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        law = Cauchy(torch.tensor(0.0, dtype=F64), torch.tensor(1.0, dtype=F64))
-        flagged = expect(None, law, 100_000, generator=key.fold("flag").torch())
+        distribution = Cauchy(torch.tensor(0.0, dtype=F64), torch.tensor(1.0, dtype=F64))
+        flagged = expect(None, distribution, 100_000, generator=key.fold("flag").torch())
     warned = any(issubclass(w.category, Unreliable) for w in heard)
 
     claims = [
@@ -74,7 +74,7 @@ def monte_carlo_pi(seed: int = 0, *, quick: bool = False) -> Result:
     }  # fmt: skip
     shown = _uniform(4000, key.fold("one").torch())
     paths = quadrant(shown).cumsum(0) / torch.arange(1, 4001)
-    noise = draw(law, 4000, key.fold("flag").torch())
+    noise = draw(distribution, 4000, key.fold("flag").torch())
     wild_path = noise.cumsum(0) / torch.arange(1, 4001)
 
     def draw_all(figure: Figure) -> None:
@@ -115,8 +115,8 @@ def _cauchy(key: Key, n: int, repeats: int) -> Expectation:
     zeros = torch.zeros(repeats, dtype=F64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Unreliable)
-        law = Cauchy(zeros, zeros + 1)
-        return expect(None, law, n, generator=key.torch(), block=2**10)
+        distribution = Cauchy(zeros, zeros + 1)
+        return expect(None, distribution, n, generator=key.torch(), block=2**10)
 
 
 def _slope(errors: list[float]) -> float:

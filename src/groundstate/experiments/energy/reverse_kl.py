@@ -24,7 +24,7 @@ DIGITS = {2.9843: 5e-5, 1.0234: 5e-5, 0.68877: 5e-6, 2.744: 5e-4, 0.8406: 5e-5, 
 
 
 class ReverseKL(Energy):
-    r"""A normal law as a variable: :math:`e(m, \log s) = E_q[e] - H(q) = \mathrm{KL}(q\|p)`,
+    r"""A normal distribution as a variable: :math:`e(m, \log s) = E_q[e] - H(q) = \mathrm{KL}(q\|p)`,
     :math:`q = N(m, s^2)`, for a target with Z = 1 on the cells of a fine grid.
     """
 
@@ -46,13 +46,13 @@ def two_modes() -> Mixture:
 
 @experiment("ENE-X-reverse-kl", theme="energy", title="Reverse KL locks on one mode")
 def reverse_kl(seed: int = 0, *, quick: bool = False) -> Result:
-    r"""The best normal law q for :math:`p = \tfrac12N(-3,1) + \tfrac12N(3,1)` depends on the side
+    r"""The best normal distribution q for :math:`p = \tfrac12N(-3,1) + \tfrac12N(3,1)` depends on the side
     from which distance is measured.
 
-    Reverse, :math:`\mathrm{KL}(q\|p) = E_q[e] - H(q)`: q pays for every place where p is small, so it
-    takes one mode and leaves the other, at a price of about log 2; the symmetric q is a worse,
-    local optimum. Forward, :math:`\mathrm{KL}(p\|q)`, is maximum likelihood: q pays for every place it
-    leaves out and takes the variance of all of p, :math:`\sqrt{1 + 3^2}`. Nothing is random.
+    Reverse, :math:`\mathrm{KL}(q\|p) = E_q[e] - H(q)`: q pays for every place where p is small, so
+    it takes one mode and leaves the other, at a price of about log 2; the symmetric q is a worse,
+    local optimum. Forward, :math:`\mathrm{KL}(p\|q)`, is maximum likelihood: q pays for every place
+    it leaves out and takes the variance of all of p, :math:`\sqrt{1 + 3^2}`. Nothing is random.
     """
     target = two_modes()
     distance = ReverseKL(target)
@@ -70,8 +70,8 @@ def reverse_kl(seed: int = 0, *, quick: bool = False) -> Result:
     fit(
         forward, {"x": GRID[:, None]}, NLL(), LBFGS(tol=1e-12), sample_weight=weight, random_state=0
     )
-    law = forward.law
-    spread, centre = float(law.stddev.detach()), float(law.mean.detach())
+    distribution = forward.distribution
+    spread, centre = float(distribution.stddev.detach()), float(distribution.mean.detach())
 
     m, s = locked["m"].flatten().tolist(), locked["log_s"].exp().flatten().tolist()
     wide = float(symmetric["log_s"].exp())
@@ -80,7 +80,7 @@ def reverse_kl(seed: int = 0, *, quick: bool = False) -> Result:
         ("reverse KL from the left: mean", -m[0], 2.9843),
         ("reverse KL from the right: mean", m[1], 2.9843),
         ("reverse KL: standard deviation", s[1], 1.0234),
-        ("reverse KL at the locked law", float(locked.energy[1]), 0.68877),
+        ("reverse KL at the locked distribution", float(locked.energy[1]), 0.68877),
         ("symmetric point: standard deviation", wide, 2.744),
         ("reverse KL at the symmetric point", float(symmetric.energy), 0.8406),
         ("forward KL: standard deviation", spread, 3.1623),
@@ -101,16 +101,16 @@ def reverse_kl(seed: int = 0, *, quick: bool = False) -> Result:
         with torch.no_grad():
             p = (-target(x=shown[:, None])).exp()
         left.fill_between(shown.numpy(), p.numpy(), color=COLOURS[5], alpha=0.35, label="p")
-        laws = {
+        distributions = {
             "reverse, left": (m[0], s[0]),
             "reverse, right": (m[1], s[1]),
             "reverse, symmetric": (0.0, wide),
             "forward": (centre, spread),
         }
-        for (name, (mean, std)), colour in zip(laws.items(), COLOURS):
+        for (name, (mean, std)), colour in zip(distributions.items(), COLOURS):
             q = Normal(torch.tensor(mean, dtype=F64), torch.tensor(std, dtype=F64))
             left.plot(shown.numpy(), q.log_prob(shown).exp().numpy(), color=colour, label=name)
-        left.set(title="the best normal laws", xlabel="x")
+        left.set(title="the best normal distributions", xlabel="x")
         left.legend()
         a = torch.linspace(-4.5, 4.5, 91, dtype=F64)
         b = torch.linspace(-0.4, 1.5, 60, dtype=F64)
@@ -120,7 +120,7 @@ def reverse_kl(seed: int = 0, *, quick: bool = False) -> Result:
         levels = [0.7, 0.75, 0.8, 0.85, 0.9, 1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0]
         drawn = right.contour(a, b.exp(), e.reshape(len(b), len(a)), levels, cmap="viridis")
         right.clabel(drawn, fontsize=7)
-        for (mean, std), colour in zip(laws.values(), COLOURS):
+        for (mean, std), colour in zip(distributions.values(), COLOURS):
             right.plot(mean, std, "o", color=colour)
         right.set(title="KL(q‖p)", xlabel="mean of q", ylabel="standard deviation of q")
 

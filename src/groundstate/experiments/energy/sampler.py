@@ -47,7 +47,7 @@ def sampler(seed: int = 0, *, quick: bool = False) -> Result:
     zero. With the entropy, exact for a flow :math:`g = A\varepsilon + b`
     (:math:`H = \log|\det A|` + const) or by pulling the draws towards a wider Gaussian (MMD), the
     draws keep a spread like that of the model. A network g may split the noise between both wells
-    and still has no entropy: it draws points, not a law.
+    and still has no entropy: it draws points, not a distribution.
     """
     key = Key.of(seed)
     energy = DoubleWell()

@@ -33,7 +33,8 @@ def score(seed: int = 0, *, quick: bool = False) -> Result:
 
     With σ = .1 rows lie in two small discs, and elsewhere on [−8, 8]² the slope is anything: a
     relative error above .4, and between the clouds nothing tells how much each weighs. With σ = 3
-    noisy rows cover the square and the error falls below .15; what is learned is then a blurred law.
+    noisy rows cover the square and the error falls below .15; what is learned is then a blurred
+    distribution.
     """
     key = Key.of(seed)
     x = draw(_smoothed(0.0).ability("conditional", "x")(), ROWS, key.fold("rows").torch())[:, 0]  # type: ignore[misc]

@@ -25,9 +25,9 @@ SHOWN = (0.0, 0.3, 1.0, 3.0, 10.0, math.inf)
 @torch.no_grad()
 def shares(energy: CentroidEnergy, x: Tensor, T: float) -> Tensor:
     """Responsibilities ``(B, K)`` at a temperature in [0, ∞]."""
-    law = posterior(energy, "z", {"x": x}, T=T)
-    assert isinstance(law, Categorical)
-    return law.probs
+    distribution = posterior(energy, "z", {"x": x}, T=T)
+    assert isinstance(distribution, Categorical)
+    return distribution.probs
 
 
 @experiment("ENE-X-soft-hard", theme="energy", title="Responsibilities go from uniform to Voronoi")

@@ -1,4 +1,4 @@
-r"""Learning that does not settle but wanders draws the parameters from a law."""
+r"""Learning that does not settle but wanders draws the parameters from a distribution."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ PRIOR = GaussianPrior(1.0)
 @experiment("ENE-X-theta", theme="energy", title="SGD and SGLD sample θ", slow=True)
 def theta(seed: int = 0, *, quick: bool = False) -> Result:
     r"""The rows {1, 2, 6}, :math:`L_i = \tfrac12(x_i - \theta)^2` and a prior N(0, 1) make
-    :math:`e(\theta) = \sum_i L_i + \tfrac12\theta^2`, whose law at temperature T is
+    :math:`e(\theta) = \sum_i L_i + \tfrac12\theta^2`, whose distribution at temperature T is
     :math:`N(2.25, T/4)`; with N rows :math:`N(\sum x/(N+1), T/(N+1))`.
 
     ``SGLD`` with step ε has that mean and the variance
     :math:`\tfrac{T}{N+1}/(1 - \epsilon(N+1)/4)`: .252525 at T = 1, ε = .01. With a batch of one row
-    the gradient's own noise adds :math:`(\epsilon N/2)^2\,\mathrm{Var}(x)` to every step. ``SGD`` at
-    a constant rate α needs no noise of ours to wander: its variance is
+    the gradient's own noise adds :math:`(\epsilon N/2)^2\,\mathrm{Var}(x)` to every step. ``SGD``
+    at a constant rate α needs no noise of ours to wander: its variance is
     :math:`\tfrac{\alpha}{2-\alpha}\mathrm{Var}(x) = .245614`. Every coordinate of θ is a chain.
     """
     key = Key.of(seed)
@@ -114,8 +114,8 @@ def theta(seed: int = 0, *, quick: bool = False) -> Result:
                 ax.hist(values, 60, density=True, color=colour, alpha=0.35, label=label)
                 mean, variance = expected[name]
                 grid = np.linspace(values.min(), values.max(), 200)
-                law = Normal(mean, math.sqrt(variance)).log_prob(torch.tensor(grid)).exp()
-                ax.plot(grid, law.numpy(), color=colour)
+                distribution = Normal(mean, math.sqrt(variance)).log_prob(torch.tensor(grid)).exp()
+                ax.plot(grid, distribution.numpy(), color=colour)
             ax.set(title=title, xlabel="θ", yticks=[])
             ax.legend(loc="upper right")
 

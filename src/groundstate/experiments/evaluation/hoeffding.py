@@ -1,4 +1,4 @@
-r"""Hoeffding's inequality holds for every law, and is loose for most."""
+r"""Hoeffding's inequality holds for every distribution, and is loose for most."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ P, N = 0.3, 100
 @experiment("EVA-X-hoeffding", theme="evaluation", title="Hoeffding's bound holds and is loose")
 def hoeffding(seed: int = 0, *, quick: bool = False) -> Result:
     r""":math:`P(|\hat R - R| \ge \varepsilon) \le 2e^{-2n\varepsilon^2}` for the mean of n independent
-    losses in [0, 1]. It uses nothing about their law, so a Bernoulli law of small variance is far
-    inside.
+    losses in [0, 1]. It uses nothing about their distribution, so a Bernoulli distribution of small
+    variance is far inside.
 
     100,000 test sets of 100 rows for a model that errs on 30 % of all rows; ε = 0.1 and others.
     """

@@ -47,7 +47,7 @@ def kfold(seed: int = 0, *, quick: bool = False) -> Result:
     judged is the recipe: its settings are the same in every fold, its weights are not. For least
     squares all n folds of one row come from a single fit, :math:`e_i/(1 - h_{ii})`, exactly.
 
-    Logistic regression, 100 rows, 60 tables from one law.
+    Logistic regression, 100 rows, 60 tables from one distribution.
     """
     estimates, weights, settings = [], [], []
     for key in Key.of(seed).split(60):

@@ -22,7 +22,7 @@ RATE = 0.5
 
 
 def rows(rng: Rng, truth: F64, n: int) -> tuple[F64, I64]:
-    """Standard normal rows, labels by the logistic law."""
+    """Standard normal rows, labels by the logistic distribution."""
     X = rng.standard_normal((n, D))
     return X, (rng.random(n) < expit(X @ truth)).astype(np.int64)
 

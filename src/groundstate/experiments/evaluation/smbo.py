@@ -99,8 +99,8 @@ def smbo(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Settings are drawn from :math:`q(\lambda) \propto p_0(\lambda)\exp\{\beta\mathrm{EI}(\lambda)/
     \max\mathrm{EI} - \alpha d(\lambda, \lambda_{best})\}`. β = 0 is random search, β = ∞ takes the
     largest expected improvement, and all between find the minimum with far fewer trials; α keeps
-    proposals near the best so far. The cross-entropy method, which only refits simple laws to the
-    best trials, lies between random search and the model of the risk.
+    proposals near the best so far. The cross-entropy method, which only refits simple distributions
+    to the best trials, lies between random search and the model of the risk.
 
     Hartmann's function of six settings with 100 trials, Branin's with 35, and C and γ of a support
     vector machine on 300 digits with 20; 20 seeds (5 for the machine).

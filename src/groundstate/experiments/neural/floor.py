@@ -67,15 +67,15 @@ def floor(seed: int = 0, *, quick: bool = False) -> Result:
     curves = {alpha: gaps(a, key.fold("rate", str(alpha)), alpha, 1, chains) for alpha in RATES}
     falling = gaps(a, key.fold("falling"), 1.0, 5, chains, InverseTime(1.0))
     seen = {alpha: float(curve[len(curve) // 2 :].mean()) for alpha, curve in curves.items()}
-    law = {alpha: 0.5 * alpha / (2 - alpha) * float(a.var()) for alpha in RATES}
+    theory = {alpha: 0.5 * alpha / (2 - alpha) * float(a.var()) for alpha in RATES}
     claims = [
-        *[Claim.close(f"α = {r:g}: floor over its law", seen[r] / law[r], 1, tol=0.05) for r in RATES],
+        *[Claim.close(f"α = {r:g}: floor over its theory", seen[r] / theory[r], 1, tol=0.05) for r in RATES],
         Claim.equal("steps of the run with 1/t", len(falling) - 1, 10_000),
-        Claim.below("1/t after 10,000 steps over the floor of α = 0.1", float(falling[-1]) / law[0.1], 0.01),
+        Claim.below("1/t after 10,000 steps over the floor of α = 0.1", float(falling[-1]) / theory[0.1], 0.01),
     ]  # fmt: skip
     numbers = {
         "floor": {str(r): v for r, v in seen.items()},
-        "law": {str(r): v for r, v in law.items()},
+        "theory": {str(r): v for r, v in theory.items()},
         "1/t": float(falling[-1]),
     }
 
@@ -84,10 +84,10 @@ def floor(seed: int = 0, *, quick: bool = False) -> Result:
         for rate, colour in zip(RATES, COLOURS):
             t = np.unique(np.geomspace(1, len(curves[rate]) - 1, 300).astype(int))
             ax.loglog(t, curves[rate][t], color=colour, linewidth=1, label=f"α = {rate:g}")
-            ax.axhline(law[rate], color=colour, linestyle=":", linewidth=1)
+            ax.axhline(theory[rate], color=colour, linestyle=":", linewidth=1)
         t = np.unique(np.geomspace(1, len(falling) - 1, 300).astype(int))
         ax.loglog(t, falling[t], color=COLOURS[3], linewidth=1, label="α = 1/t")
-        ax.set(xlabel="step", ylabel="mean of f − f*, dots: the law")
+        ax.set(xlabel="step", ylabel="mean of f − f*, dots: the theory")
         ax.legend()
 
     return Result(claims, numbers, draw, size=(6.5, 3.8))

@@ -89,13 +89,13 @@ def init(seed: int = 0, *, quick: bool = False) -> Result:
     ends = {v: (f[-1], b[0]) for v, (f, b) in square.items()}
     claims = []
     for v, (f, b) in ends.items():
-        law = (WIDTH / 2 * v) ** DEPTH
+        distribution = (WIDTH / 2 * v) ** DEPTH
         for name, value in (("forward", f), ("backward", b)):
             if v == 0.02:
                 claims.append(Claim.between(f"σ² = {v:g}, {name}: variance", value, 0.1, 10))
             else:
                 claims.append(Claim.close(f"σ² = {v:g}, {name}: log₁₀ of the variance",
-                                          np.log10(value), np.log10(law), tol=1.0))  # fmt: skip
+                                          np.log10(value), np.log10(distribution), tol=1.0))  # fmt: skip
     narrow = {name: funnel(keys, *scheme) for name, scheme in SCHEMES.items()}
     forth, back = ({n: pair[i] for n, pair in narrow.items()} for i in (0, 1))
     stay = {scheme: twins(Key.of(seed).fold("twins"), scheme) for scheme in ("zeros", "constant")}

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 ROWS = torch.tensor([1.0, 2.0, 6.0], dtype=torch.float64)
 PRIOR = GaussianPrior(1.0)
-LAWS = {  # prior, β and repetitions of the rows: mean and variance of θ
+DISTRIBUTIONS = {  # prior, β and repetitions of the rows: mean and variance of θ
     "flat, β = 1": (None, 1.0, 1, 3.0, 1 / 3),
     "flat, β = ½": (None, 0.5, 1, 3.0, 2 / 3),
     "N(0, 1), β = 1": (PRIOR, 1.0, 1, 2.25, 0.25),
@@ -114,20 +114,24 @@ def committee(key: Key, seed: int) -> dict[str, list[float]]:
 )
 def bayes(seed: int = 0, *, quick: bool = False) -> Result:
     r""":math:`q(\theta) \propto p(\theta)e^{-\beta\sum_iL_i(\theta)}`: for :math:`L = \tfrac12(x - \theta)^2`
-    and the rows {1, 2, 6} it is :math:`N(3, 1/3\beta)` with a flat prior and :math:`N(9\beta/(3\beta + 1),
-    1/(3\beta + 1))` with N(0, 1). Metropolis pays one pass over the rows per proposal; noisy descent
-    (SGLD) needs no rejection, and has the variance :math:`.25/(1 - \epsilon) = .252525` at ε = .01.
+    and the rows {1, 2, 6} it is :math:`N(3, 1/3\beta)` with a flat prior and
+    :math:`N(9\beta/(3\beta + 1), 1/(3\beta + 1))` with N(0, 1). Metropolis pays one pass over the
+    rows per proposal; noisy descent (SGLD) needs no rejection, and has the variance :math:`.25/(1 -
+    \epsilon) = .252525` at ε = .01.
 
-    4,000 chains of Metropolis for each law, 10,000 of SGLD; descent row by row at a constant and at
-    a falling rate; ten snapshots of one run against ten runs on Friedman's function.
+    4,000 chains of Metropolis for each distribution, 10,000 of SGLD; descent row by row at a
+    constant and at a falling rate; ten snapshots of one run against ten runs on Friedman's
+    function.
     """
     key = Key.of(seed)
     draws = 2000 if quick else 4000
     claims, drawn = list[Claim](), dict[str, F64]()
     numbers: dict[str, Any] = {}
-    for name, (prior, beta, times, mean, variance) in LAWS.items():
+    for name, (prior, beta, times, mean, variance) in DISTRIBUTIONS.items():
         q = posterior(prior, beta, times)
-        off = max(abs(q.law.mean.item() - mean), abs(q.law.variance.item() - variance))
+        off = max(
+            abs(q.distribution.mean.item() - mean), abs(q.distribution.variance.item() - variance)
+        )
         claims.append(Claim.at_most(f"{name}: closed form, largest error", off, 1e-9))
         drawn[name] = values = walk(q.theta, draws, key.fold(name))
         numbers[name] = [float(values.mean()), float(values.var(ddof=1))]
@@ -171,7 +175,7 @@ def bayes(seed: int = 0, *, quick: bool = False) -> Result:
     def draw(figure: Figure) -> None:
         left, middle, right = figure.subplots(1, 3)
         t = np.linspace(-1, 6, 300)
-        for (name, (_, _, _, mean, variance)), colour in zip(LAWS.items(), COLOURS):
+        for (name, (_, _, _, mean, variance)), colour in zip(DISTRIBUTIONS.items(), COLOURS):
             left.hist(drawn[name], 50, density=True, color=colour, alpha=0.25)
             left.plot(t, _normal(t, mean, variance), color=colour, label=name)
         left.set(title="posteriors: Metropolis and formula", xlabel="θ", yticks=[])

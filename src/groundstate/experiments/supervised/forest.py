@@ -54,12 +54,12 @@ def forest(seed: int = 0, *, quick: bool = False) -> Result:
     n = half.shape[1]
     whole = float(half.mean(1).var(0, ddof=1).mean())
     shared = (whole - single / n) / (1 - 1 / n)  # ρs²
-    law = {B: shared + (single - shared) / B for B in SIZES}
+    distribution = {B: shared + (single - shared) / B for B in SIZES}
     seen = {}
     for B in SIZES:
         groups = answers[:, : TREES // 2].reshape(draws, TREES // 2 // B, B, len(test)).mean(2)
         seen[B] = float(groups.var(0, ddof=1).mean())
-    off = max(abs(seen[B] / law[B] - 1) for B in SIZES)
+    off = max(abs(seen[B] / distribution[B] - 1) for B in SIZES)
 
     X, y, _ = friedman(key.fold("once").numpy(), 300)
     first = RandomForestRegressor(TREES, max_features=1 / 3, random_state=seed).fit(X, y)
@@ -78,12 +78,12 @@ def forest(seed: int = 0, *, quick: bool = False) -> Result:
         Claim.at_most("correlation of their trees, one by one", single_r, 0.8),
     ]
     numbers = {"rho": shared / single, "s2": single, "B": list(SIZES), "variance": list(seen.values()),
-               "law": list(law.values()), "roots changed": changed, "forests": whole_r,
+               "distribution": list(distribution.values()), "roots changed": changed, "forests": whole_r,
                "single trees": single_r}  # fmt: skip
 
     def draw(figure: Figure) -> None:
         left, right = figure.subplots(1, 2, width_ratios=(1, 1.5))
-        left.loglog(SIZES, list(law.values()), color=COLOURS[5], label="ρs² + (1 − ρ)s²/B")
+        left.loglog(SIZES, list(distribution.values()), color=COLOURS[5], label="ρs² + (1 − ρ)s²/B")
         left.loglog(SIZES, list(seen.values()), "o", color=COLOURS[0], label="seen")
         left.axhline(shared, color=COLOURS[1], linestyle=":", label="ρs²")
         left.set(title="variance of the mean of B trees", xlabel="B")

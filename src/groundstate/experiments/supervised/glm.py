@@ -27,11 +27,11 @@ def deviance(y: F64, mean: F64) -> float:
 @experiment("SUP-X-glm", theme="supervised", title="Choose the family by the support of y")
 def glm(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Counts with :math:`\log E[y \mid x] = \theta_0 + \theta x`: a Gaussian with the identity link
-    predicts negative means and the same spread everywhere, a Poisson law with the log link
+    predicts negative means and the same spread everywhere, a Poisson distribution with the log link
     neither.
 
-    500 counts to learn from, 2,000 to judge, by the Poisson deviance; means below 1e-3 are clipped to it
-    for the judgement.
+    500 counts to learn from, 2,000 to judge, by the Poisson deviance; means below 1e-3 are clipped
+    to it for the judgement.
     """
     rng = Key.of(seed).fold("data").numpy()
     x = rng.uniform(-3, 2.5, 2500)

@@ -29,8 +29,8 @@ def rows(rng: Rng, bend: float) -> tuple[F64, F64]:
 @experiment("SUP-X-linearity", theme="supervised", title="The F test detects curvature", slow=True)
 def linearity(seed: int = 0, *, quick: bool = False) -> Result:
     r"""A line is a spline without bends, so :math:`F = \frac{(SSE_1 - SSE_2)/(k_2 - k_1)}{SSE_2/(n - k_2)}`
-    follows an F law when the truth is straight: p is uniform, and p < .05 in one of twenty tables.
-    With a bend the share of small p is the power.
+    follows an F distribution when the truth is straight: p is uniform, and p < .05 in one of twenty
+    tables. With a bend the share of small p is the power.
 
     :math:`y = x + c\sin2x + N(0, 1)`, 100 rows, 1,000 tables for each c; a natural cubic spline with five
     knots.

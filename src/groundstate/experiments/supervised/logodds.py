@@ -34,8 +34,9 @@ def binned(x: F64, y: F64) -> tuple[F64, F64, F64]:
 @experiment("SUP-X-logodds", theme="supervised", title="Log-odds are linear; δ trades recall")
 def logodds(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Where :math:`p = \sigma(\theta_0 + \theta x)`, the log-odds :math:`\log\frac p{1-p} =
-    \theta_0 + \theta x` are a line with the slope of the law, the odds :math:`e^{\theta_0+\theta x}`
-    and p are not. Saying yes for p > δ, a larger δ never raises recall and buys precision.
+    \theta_0 + \theta x` are a line with the slope of the distribution, the odds
+    :math:`e^{\theta_0+\theta x}` and p are not. Saying yes for p > δ, a larger δ never raises
+    recall and buys precision.
 
     20,000 rows in 20 bins, the line through the bins against the slope that made the data, and a
     sweep of δ on the fitted probabilities. Three classes show the same with softmax.

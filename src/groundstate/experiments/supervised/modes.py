@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.math.distributions.gaussian_mixtures import GaussianMixtureLaw
+from groundstate.math.distributions.gaussian_mixtures import GaussianMixtureDistribution
 from groundstate.math.distributions.highest_density import density_set
 from groundstate.math.distributions.mixture_modes import modes as modes_of
 
@@ -20,12 +20,12 @@ SIDE = 2.4
 CORNERS = [[0.0, 0.0], [SIDE, 0.0], [SIDE / 2, SIDE * math.sqrt(0.75)]]
 
 
-def mixture(means: list[list[float]]) -> GaussianMixtureLaw:
+def mixture(means: list[list[float]]) -> GaussianMixtureDistribution:
     """Equal weights and unit scales at these means."""
     mu = torch.tensor([means], dtype=torch.float64)
     k = len(means)
     weights = torch.full((1, k), -math.log(k), dtype=torch.float64)
-    return GaussianMixtureLaw(weights, mu, torch.ones(1, k, 1, dtype=torch.float64))
+    return GaussianMixtureDistribution(weights, mu, torch.ones(1, k, 1, dtype=torch.float64))
 
 
 @experiment("SUP-X-modes", theme="supervised", title="More modes than components")
@@ -35,7 +35,7 @@ def modes(seed: int = 0, *, quick: bool = False) -> Result:
     0.9, :math:`\{y : p(y) \ge t\}`, of :math:`\tfrac12N(-3, 1) + \tfrac12N(3, 1)` is two intervals, and
     shorter than the one between the 5 % and 95 % quantiles.
 
-    Both laws are given; nothing is drawn at random.
+    Both distributions are given; nothing is drawn at random.
     """
     triangle = mixture(CORNERS)
     found = modes_of(triangle)[0].numpy()
@@ -88,7 +88,7 @@ def modes(seed: int = 0, *, quick: bool = False) -> Result:
         right.axhline(float(held.threshold[0]), color="black", linewidth=0.6, linestyle=":")
         right.plot(central, [-0.006] * 2, "|-", color=COLOURS[1],
                    label=f"central interval: {central[1] - central[0]:.2f}")  # fmt: skip
-        right.set(title="90 % of a law with two humps", xlabel="y", ylim=(-0.012, 0.27))
+        right.set(title="90 % of a distribution with two humps", xlabel="y", ylim=(-0.012, 0.27))
         right.legend()
 
     return Result(claims, numbers, draw, size=(8.5, 3.6))

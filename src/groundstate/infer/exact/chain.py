@@ -13,7 +13,7 @@ from torch import Tensor
 from groundstate.energy.base import Energy
 from groundstate.infer.base import Draws, FreeEnergy, Method, Minimum, Query
 from groundstate.infer.exact.closed import energies_of
-from groundstate.math.chains.chain import ChainFactors, ChainLaw
+from groundstate.math.chains.chain import ChainDistribution, ChainFactors
 from groundstate.registry import methods
 
 
@@ -79,29 +79,31 @@ class Chain(Method):
             factors = ChainFactors(unary, factors.pairwise, factors.lengths)
         return factors
 
-    def law(self, query: Query) -> ChainLaw:
-        """The exact law of the free sequence."""
-        return ChainLaw(self.factors(query), query.T)
+    def distribution(self, query: Query) -> ChainDistribution:
+        """The exact distribution of the free sequence."""
+        return ChainDistribution(self.factors(query), query.T)
 
     @torch.no_grad()
     def minimise(self, query: Query) -> Minimum:
         factors = self.factors(query)
-        value = ChainLaw(factors).mode
+        value = ChainDistribution(factors).mode
         e = factors.energy(value)
         return Minimum({query.free[0]: value}, e, True, torch.ones_like(e, dtype=torch.bool), 1)
 
     def marginalise(self, query: Query) -> FreeEnergy:
-        law = self.law(query)
+        distribution = self.distribution(query)
         if not math.isinf(query.T):
-            return FreeEnergy(law.free_energy, "exact")
-        factors = law.factors  # T=inf: the mean under the uniform law of what is allowed
-        mu, pair = law.marginals, law.pair_marginals
+            return FreeEnergy(distribution.free_energy, "exact")
+        factors = (
+            distribution.factors
+        )  # T=inf: the mean under the uniform distribution of what is allowed
+        mu, pair = distribution.marginals, distribution.pair_marginals
         w = factors.pairwise.expand(pair.shape) if factors.pairwise.ndim == 2 else factors.pairwise
         mean = torch.where(mu > 0, mu * factors.unary, 0.0).flatten(1).sum(1)
         return FreeEnergy(mean + torch.where(pair > 0, pair * w, 0.0).flatten(1).sum(1), "exact")
 
     @torch.no_grad()
     def sample(self, query: Query, n: int) -> Draws:
-        value = self.law(query).sample((n,), generator=query.generator)  # (n, B, L)
+        value = self.distribution(query).sample((n,), generator=query.generator)  # (n, B, L)
         values = {query.free[0]: value}
         return Draws(values, energies_of(query, values), "exact")

@@ -62,7 +62,7 @@ class ClosedForm(Method):
         if operation == "minimise" and energy.ability("argmin", *free) is not None:
             return None
         if operation == "minimise" and conditional is not None and not conditional.mode:
-            return f"the law of {what} is a mixture, whose mode has no closed form"
+            return f"the distribution of {what} is a mixture, whose mode has no closed form"
         if conditional is not None:
             return None
         if operation == "marginalise" and energy.ability("log_partition", *free) is not None:
@@ -76,12 +76,12 @@ class ClosedForm(Method):
         if argmin is not None:
             value = argmin(**query.fixed)
         else:
-            law = law_of(query, T=1.0)
+            distribution = distribution_of(query, T=1.0)
             try:
-                value = mode(law)
+                value = mode(distribution)
             except NotImplementedError:
                 raise Unsupported(
-                    f"the law {type(law).__name__} of {query.free[0]!r} has no known mode; "
+                    f"the distribution {type(distribution).__name__} of {query.free[0]!r} has no known mode; "
                     "minimise with Gradient or Coordinate"
                 ) from None
         value = value.expand(query.rows, *value.shape[1:])
@@ -94,22 +94,24 @@ class ClosedForm(Method):
         if log_z is not None:
             value = -query.T * log_z(**query.fixed, T=query.T)
         else:
-            law = law_of(query)
-            z = anywhere(law).detach()
+            distribution = distribution_of(query)
+            z = anywhere(distribution).detach()
             z = z.expand(query.rows, *z.shape[1:])
-            value = query.evaluate({query.free[0]: z}) + query.T * law.log_prob(z)
+            value = query.evaluate({query.free[0]: z}) + query.T * distribution.log_prob(z)
         return FreeEnergy(check_energies(value.expand(query.rows), query.energy, "F"), "exact")
 
     @torch.no_grad()
     def sample(self, query: Query, n: int) -> Draws:
-        law = law_of(query)
-        alone = law.batch_shape[:1] == (1,) and query.rows > 1  # one law for all rows
-        value = draw(law, n * query.rows if alone else n, query.generator)
+        distribution = distribution_of(query)
+        alone = (
+            distribution.batch_shape[:1] == (1,) and query.rows > 1
+        )  # one distribution for all rows
+        value = draw(distribution, n * query.rows if alone else n, query.generator)
         value = value.reshape(n, query.rows, *query.space(query.free[0]).shape)
         return Draws({query.free[0]: value}, energies_of(query, {query.free[0]: value}), "exact")
 
 
-def law_of(query: Query, T: float | None = None) -> Distribution:
+def distribution_of(query: Query, T: float | None = None) -> Distribution:
     """The declared conditional of the free variables, at the question's temperature."""
     conditional: Callable[..., Any] | None = query.energy.ability("conditional", *query.free)
     assert conditional is not None
@@ -117,16 +119,16 @@ def law_of(query: Query, T: float | None = None) -> Distribution:
     for name, mask in query.masks.items():
         given[name] = query.given[name]
         given["mask"] = mask
-    law: Distribution = conditional(**given, T=query.T if T is None else T)
-    return law
+    distribution: Distribution = conditional(**given, T=query.T if T is None else T)
+    return distribution
 
 
-def anywhere(law: Distribution) -> Tensor:
+def anywhere(distribution: Distribution) -> Tensor:
     """A value of positive probability, as near the mode as is known."""
     try:
-        return mode(law)
+        return mode(distribution)
     except NotImplementedError:  # any value will do
-        return draw(law, 1, torch.Generator().manual_seed(0))[0]
+        return draw(distribution, 1, torch.Generator().manual_seed(0))[0]
 
 
 def energies_of(query: Query, values: Mapping[str, Tensor]) -> Tensor:

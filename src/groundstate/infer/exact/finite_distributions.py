@@ -1,4 +1,4 @@
-r"""Finite laws listed value by value, as torch distributions."""
+r"""Finite distributions listed value by value, as torch distributions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from groundstate.energy.spaces import Space
 from groundstate.infer.exact.grid import Grid
 
 
-class ListedLaw(Distribution):
-    r"""The Boltzmann law of finite variables, listed: :math:`p_k \propto e^{-e_k/T}`.
+class ListedDistribution(Distribution):
+    r"""The Boltzmann distribution of finite variables, listed: :math:`p_k \propto e^{-e_k/T}`.
 
     One variable is sampled and scored as a tensor, several as a mapping of tensors.
 
@@ -27,8 +27,8 @@ class ListedLaw(Distribution):
     Examples
     --------
     >>> from groundstate.energy import Binary
-    >>> law = ListedLaw({"x": Binary(2)}, torch.tensor([[0.0, 0.0, 0.0, 1.0]]))
-    >>> law.mode.tolist(), [round(p, 3) for p in law.mean[0].tolist()]
+    >>> distribution = ListedDistribution({"x": Binary(2)}, torch.tensor([[0.0, 0.0, 0.0, 1.0]]))
+    >>> distribution.mode.tolist(), [round(p, 3) for p in distribution.mean[0].tolist()]
     ([[1.0, 1.0]], [0.65, 0.65])
     """
 

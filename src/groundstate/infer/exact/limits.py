@@ -1,4 +1,4 @@
-r"""The ends of the temperature scale: ``T=0`` is the minimum, ``T=inf`` the uniform law."""
+r"""The ends of the temperature scale: ``T=0`` is the minimum, ``T=inf`` the uniform distribution."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def hottest(query: Query, free: Free, method: Method | None) -> FreeEnergy:
 
 
 def frozen(query: Query, method: Method, n: int) -> Draws:
-    """``n`` copies of the minimiser: the law at T=0."""
+    """``n`` copies of the minimiser: the distribution at T=0."""
     found = method.minimise(query)
     values = {name: v.detach().expand(n, *v.shape) for name, v in found.values.items()}
     energy = found.energy.detach().expand(n, -1)
@@ -62,7 +62,7 @@ def frozen(query: Query, method: Method, n: int) -> Draws:
 
 @torch.no_grad()
 def uniform(query: Query, n: int) -> Draws:
-    """Draws of the uniform law: at T=inf only what is forbidden still matters."""
+    """Draws of the uniform distribution: at T=inf only what is forbidden still matters."""
     from groundstate.infer.exact.closed import energies_of
 
     generator = query.generator or Key.of(None).torch(query.device)
@@ -78,7 +78,7 @@ def uniform(query: Query, n: int) -> Draws:
     energy = energies_of(query, values)
     if bool(torch.isposinf(energy).any()):
         raise Unsupported(
-            f"{type(query.energy).__name__} forbids some values (+inf), so its law at T=inf is "
+            f"{type(query.energy).__name__} forbids some values (+inf), so its distribution at T=inf is "
             "not uniform on the space; use a large finite temperature"
         )
     return Draws(values, energy, "exact")

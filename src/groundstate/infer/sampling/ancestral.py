@@ -97,8 +97,8 @@ class Ancestral(Method):
             index = torch.zeros(n * rows, dtype=torch.int64, device=increments.device)
             increments, state = increments[index], state.pick(index)
         while True:
-            law = Categorical(logits=-increments, validate_args=False)
-            state = state.append(draw(law, 1, query.generator)[0])
+            distribution = Categorical(logits=-increments, validate_args=False)
+            state = state.append(draw(distribution, 1, query.generator)[0])
             if state.done:
                 return {name: state.value.reshape(n, rows, *state.value.shape[1:])}
             increments, state = step(state, **given)

@@ -1,4 +1,4 @@
-r"""Annealed: importance sampling along a path of laws from an easy one to the target.
+r"""Annealed: importance sampling along a path of distributions from an easy one to the target.
 
 .. math:: e_\beta = (1-\beta)\,e_0 + \beta\,e, \qquad
           \log w = \sum_k (\beta_k - \beta_{k-1})\bigl[-e(v_{k-1})/T - \log q_0(v_{k-1})\bigr],
@@ -36,14 +36,15 @@ from groundstate.registry import methods
 )
 @dataclass(frozen=True)
 class Annealed(Method):
-    r"""Annealed importance sampling from a base law to :math:`e^{-e/T}/Z`.
+    r"""Annealed importance sampling from a base distribution to :math:`e^{-e/T}/Z`.
 
     :math:`\hat Z` is unbiased for any number of temperatures; more of them lower its variance.
 
     Parameters
     ----------
-    base : law of the free variables (or a mapping by name, or a callable from the given values);
-        None takes uniform laws on finite spaces and boxes, standard normal ones on the line
+    base : distribution of the free variables (or a mapping by name, or a callable from the given values);
+        None takes uniform distributions on finite spaces and boxes, standard normal ones on the
+        line
     n : annealed chains per row for ``marginalise``
     n_temps : steps of the path from β = 0 to 1
     kernel : a Markov method such as ``Metropolis(scale=.5)`` or ``Langevin(step_size=.1)``; None
@@ -132,7 +133,7 @@ class Bridge(Energy):
 
     def forward(self, **values: Tensor) -> Tensor:
         e = self.beta * self.inner(**values)
-        own = {k: values[k] for k in self.base.laws}
+        own = {k: values[k] for k in self.base.distributions}
         drawn = {k: v.reshape(self.n, -1, *v.shape[1:]) for k, v in own.items()}
         if self.beta == 1:
             return e
@@ -153,11 +154,11 @@ def _spread(values: Mapping[str, Tensor]) -> Tensor | None:
 
 
 def _default(query: Query) -> dict[str, Distribution]:
-    return {n: base_law(query.space(n), query.device, query.dtype) for n in query.free}
+    return {n: base_distribution(query.space(n), query.device, query.dtype) for n in query.free}
 
 
-def base_law(space: Space, device: torch.device, dtype: torch.dtype) -> Distribution:
-    """A law to start from: uniform where that exists, standard normal elsewhere."""
+def base_distribution(space: Space, device: torch.device, dtype: torch.dtype) -> Distribution:
+    """A distribution to start from: uniform where that exists, standard normal elsewhere."""
     if isinstance(space, Binary):
         return D.Bernoulli(logits=torch.zeros(space.shape, device=device, dtype=dtype))
     a = alphabet(space)
@@ -177,4 +178,4 @@ def base_law(space: Space, device: torch.device, dtype: torch.dtype) -> Distribu
     return D.Normal(0 * ones, ones)
 
 
-__all__ = ["Annealed", "Bridge", "base_law"]
+__all__ = ["Annealed", "Bridge", "base_distribution"]

@@ -195,7 +195,7 @@ def draw_chains(
     """``n`` independent chains per row, each ``n_steps`` long; their last states are the draws.
 
     ``adapt`` runs first, may tune the kernel and must take its own steps; afterwards the kernel is
-    left alone, so that its invariant law is the target.
+    left alone, so that its invariant distribution is the target.
     """
     fixed = {k: _repeat(v, n) for k, v in query.fixed.items()}
     masks = {k: _repeat(v, n) for k, v in query.masks.items()}

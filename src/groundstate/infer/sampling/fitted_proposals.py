@@ -1,4 +1,4 @@
-r"""Proposals fitted to the law they should propose for."""
+r"""Proposals fitted to the distribution they should propose for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from groundstate.infer.optimise.laplace import laplace
 from groundstate.infer.pack import Pack, is_simplex, squash
 from groundstate.infer.variational.families import Gaussian
 from groundstate.infer.variational.variational import Variational
-from groundstate.math.distributions.operations import MixtureLaw, draw
+from groundstate.math.distributions.operations import MixtureDistribution, draw
 
 GUARD, WIDER = 0.2, 3.0  # share and width of the wide part of a guarded proposal
 How = Literal["moments", "laplace", "reverse_kl"]
@@ -35,7 +35,7 @@ def fit_proposal(
     rounds: int = 4,
     generator: torch.Generator | None = None,
 ) -> Distribution | dict[str, Distribution]:
-    r"""A Gaussian law near :math:`e^{-e/T}/Z` to draw importance samples from.
+    r"""A Gaussian distribution near :math:`e^{-e/T}/Z` to draw importance samples from.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def fit_proposal(
 
     Returns
     -------
-    one law, or a mapping by name when several variables are free
+    one distribution, or a mapping by name when several variables are free
 
     Examples
     --------
@@ -61,23 +61,23 @@ def fit_proposal(
     bad = [n for n in query.free if not query.space(n).is_real or is_simplex(query.space(n))]
     if bad or query.masks:
         raise Unsupported(
-            f"fit_proposal fits Gaussian laws to whole real variables, not to "
+            f"fit_proposal fits Gaussian distributions to whole real variables, not to "
             f"{', '.join(bad or query.masks)}; use posterior(...) or Variational instead"
         )
-    laws = fit_law(query, how=how, n=n, rounds=rounds)
-    return next(iter(laws.values())) if len(laws) == 1 else laws
+    distributions = fit_distribution(query, how=how, n=n, rounds=rounds)
+    return next(iter(distributions.values())) if len(distributions) == 1 else distributions
 
 
-def fit_law(
+def fit_distribution(
     query: Query, how: How = "moments", n: int = 1000, rounds: int = 4, guard: bool = False
 ) -> dict[str, Distribution]:
     """``fit_proposal`` for a checked question.
 
-    ``guard`` mixes in a share of draws from a law three times as wide, which keeps the weights
-    of a target with heavier tails bounded.
+    ``guard`` mixes in a share of draws from a distribution three times as wide, which keeps the
+    weights of a target with heavier tails bounded.
     """
     if how == "reverse_kl":
-        return Variational(Gaussian("full")).laws(query)
+        return Variational(Gaussian("full")).distributions(query)
     if how not in ("moments", "laplace"):
         raise ValueError(f"how must be moments, laplace or reverse_kl, got {how!r}")
     pack = Pack(query)
@@ -91,7 +91,7 @@ def fit_law(
             mean, covariance = _sound(
                 *_matched(query, pack, mean, covariance, n, stream), mean, covariance
             )
-    laws: dict[str, Distribution] = {}
+    distributions: dict[str, Distribution] = {}
     at = 0
     for name, d in pack.sizes.items():
         block = slice(at, at + d)
@@ -100,18 +100,20 @@ def fit_law(
             wide = torch.stack([own, WIDER**2 * own], 1).flatten(0, 1)  # (2B, d, d)
             params = Gaussian("full").params(own_mean.repeat_interleave(2, 0), wide)
             shares = own.new_tensor([1 - GUARD, GUARD]).log().expand(query.rows, 2)
-            laws[name] = MixtureLaw(shares, Gaussian("full").law(query.space(name), params))
+            distributions[name] = MixtureDistribution(
+                shares, Gaussian("full").distribution(query.space(name), params)
+            )
         else:
             params = Gaussian("full").params(own_mean, own)
-            laws[name] = Gaussian("full").law(query.space(name), params)
+            distributions[name] = Gaussian("full").distribution(query.space(name), params)
         at += d
-    return laws
+    return distributions
 
 
 def _sound(
     mean: Tensor, covariance: Tensor, old_mean: Tensor, old: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The new moments in rows where they are those of a law, the old ones elsewhere.
+    """The new moments in rows where they are those of a distribution, the old ones elsewhere.
 
     An energy that is flat in a direction has no second moment; its estimate may be singular.
     """

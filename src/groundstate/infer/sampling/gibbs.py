@@ -1,4 +1,4 @@
-r"""Gibbs sampling: every block in turn from its exact law given all the rest."""
+r"""Gibbs sampling: every block in turn from its exact distribution given all the rest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from groundstate.energy.spaces import Finite
 from groundstate.infer.base import Draws, Query
 from groundstate.infer.exact.grid import alphabet
 from groundstate.infer.sampling.chains import draw_chains
-from groundstate.infer.sampling.gibbs_moves import LawMove, ListMove, SiteMove
+from groundstate.infer.sampling.gibbs_moves import DistributionMove, ListMove, SiteMove
 from groundstate.infer.sampling.transitions import Kernel, Move, Sampler, Target
 from groundstate.registry import methods
 
@@ -25,7 +25,7 @@ Block = str | tuple[str, ...]
 @methods.register(formula=r"v_b \sim p(v_b\mid v_{-b})", make=lambda energy: Gibbs(n_steps=20))
 @dataclass(frozen=True)
 class Gibbs(Sampler):
-    r"""Every block in turn from its exact law given the rest, :math:`v_b \sim p(v_b\mid v_{-b})`.
+    r"""Every block in turn from its exact distribution given the rest, :math:`v_b \sim p(v_b\mid v_{-b})`.
 
     A block is a variable with a declared ``conditional`` or ``chain``, a finite variable (or
     several together) that is listed, or one coordinate of a discrete variable. Nothing is ever
@@ -93,15 +93,15 @@ class Gibbs(Sampler):
 
 
 def _way(energy: Energy, name: str, masked: bool, joint: bool = False) -> str | None:
-    """How a block is drawn: "law", "list", "sites" or None."""
+    """How a block is drawn: "distribution", "list", "sites" or None."""
     space = energy.spaces[name]
     if joint:
         return "list" if space.size <= LISTED and not masked else None
     offer = energy.offer("conditional", name)
     if offer is not None and (offer.partial or not masked):
-        return "law"
+        return "distribution"
     if not masked and energy.ability("chain", name) is not None:
-        return "law"
+        return "distribution"
     if isinstance(space, Finite):
         return "sites" if masked else "list"
     return "sites" if alphabet(space) is not None else None
@@ -110,8 +110,8 @@ def _way(energy: Energy, name: str, masked: bool, joint: bool = False) -> str | 
 def _moves(target: Target, name: str) -> list[Move]:
     mask = target.masks.get(name)
     way = _way(target.energy, name, name in target.partly)
-    if way == "law":
-        return [LawMove(target, name)]
+    if way == "distribution":
+        return [DistributionMove(target, name)]
     if way == "list":
         return [ListMove(target, (name,))]
     sites = [True] * math.prod(target.energy.spaces[name].shape)

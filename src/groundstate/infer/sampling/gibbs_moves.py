@@ -1,4 +1,4 @@
-r"""Exact moves: blocks drawn from their law given all the rest."""
+r"""Exact moves: blocks drawn from their distribution given all the rest."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from torch.distributions import Bernoulli, Distribution, Independent
 from groundstate.compute.random import Key
 from groundstate.infer.exact.grid import Grid, alphabet
 from groundstate.infer.sampling.transitions import Move, Outcome, State, Target, Values
-from groundstate.math.chains.chain import ChainLaw
+from groundstate.math.chains.chain import ChainDistribution
 from groundstate.math.distributions.operations import draw
 from groundstate.math.info.free_energy import boltzmann_logits
 
 
-class LawMove(Move):
-    """Draw a variable from its declared conditional (or chain) law."""
+class DistributionMove(Move):
+    """Draw a variable from its declared conditional (or chain) distribution."""
 
     def __init__(self, target: Target, name: str) -> None:
         self.target, self.name = target, name
         self.space = target.energy.spaces[name]
 
-    def law(self, values: Values) -> Distribution:
+    def distribution(self, values: Values) -> Distribution:
         rest = {n: v for n, v in values.items() if n != self.name}
         target = self.target
         declared = target.energy.ability("conditional", self.name)
         if declared is None:
             chain = target.energy.ability("chain", self.name)
             assert chain is not None
-            return ChainLaw(chain(**target.fixed, **rest), target.T)
+            return ChainDistribution(chain(**target.fixed, **rest), target.T)
         if self.name in target.partly:
             rest.update({self.name: values[self.name], "mask": target.masks[self.name]})
-        law: Distribution = declared(**target.fixed, **rest, T=target.T)
-        return law
+        distribution: Distribution = declared(**target.fixed, **rest, T=target.T)
+        return distribution
 
     def noise(self, n: int, state: State, generator: torch.Generator) -> Sequence[Any]:
         value = state.values[self.name]
@@ -45,26 +45,26 @@ class LawMove(Move):
 
     def step(self, state: State, noise: Any) -> State:
         generator, u = noise if isinstance(noise, tuple) else (noise, None)
-        law = self.law(state.values)
-        base = law.base_dist if isinstance(law, Independent) else law
+        distribution = self.distribution(state.values)
+        base = distribution.base_dist if isinstance(distribution, Independent) else distribution
         rows = state.chains
         if u is not None and isinstance(base, Bernoulli):
             p = torch.sigmoid(base.logits).expand(u.shape)
             new = p.gt_(u) if p.is_contiguous() else (p > u).to(p.dtype)
-        elif isinstance(law, ChainLaw):
-            shape = (rows,) if law.batch_shape[0] == 1 else ()
-            new = law.sample(shape, generator).reshape(rows, *self.space.shape)
-        elif law.batch_shape[0] == rows:
-            new = draw(law, 1, generator)[0]
-        else:  # a law that depends on nothing has one row
-            new = draw(law, rows, generator)[:, 0]
+        elif isinstance(distribution, ChainDistribution):
+            shape = (rows,) if distribution.batch_shape[0] == 1 else ()
+            new = distribution.sample(shape, generator).reshape(rows, *self.space.shape)
+        elif distribution.batch_shape[0] == rows:
+            new = draw(distribution, 1, generator)[0]
+        else:  # a distribution that depends on nothing has one row
+            new = draw(distribution, rows, generator)[:, 0]
         return State({**state.values, self.name: new}, None, None, state.memory)
 
     def outcomes(self, values: Values) -> Iterable[Outcome]:
-        law, rows = self.law(values), len(values[self.name])
+        distribution, rows = self.distribution(values), len(values[self.name])
         for v in self.space.enumerate(values[self.name].device, values[self.name].dtype):
             new = v.expand(rows, *self.space.shape)
-            p = law.log_prob(new).exp()
+            p = distribution.log_prob(new).exp()
             yield p.expand(rows), {**values, self.name: new}
 
 
@@ -166,7 +166,7 @@ class SiteMove(Move):
 
 
 def pick(table: Tensor, T: float, u: Tensor) -> Tensor:
-    """One index per row from the Boltzmann law of a table ``(C, K)`` at uniform ``u`` ``(C,)``."""
+    """One index per row from the Boltzmann distribution of a table ``(C, K)`` at uniform ``u`` ``(C,)``."""
     cumulative = torch.softmax(boltzmann_logits(table, T), -1).cumsum(-1)
     target = u.to(table.dtype) * cumulative[:, -1]
     return (cumulative <= target[:, None]).sum(-1).clamp_max(table.shape[-1] - 1)

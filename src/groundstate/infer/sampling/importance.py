@@ -1,4 +1,4 @@
-r"""Importance: integrals from the draws of another law.
+r"""Importance: integrals from the draws of another distribution.
 
 .. math:: \log w_i = -e(z_i)/T - \log q(z_i), \qquad \log\hat Z = \log\tfrac1n\sum_i w_i,
           \qquad z_i \sim q.
@@ -43,7 +43,7 @@ class Importance(Method):
 
     Parameters
     ----------
-    proposal : law, mapping of laws by name, or a callable from the given values to either; None
+    proposal : distribution, mapping of them by name, or a callable from the given values to either; None
         fits a Gaussian to real variables with :func:`fit_proposal` and mixes in a wider one
     n : draws for ``marginalise``
     self_normalised : make the weights of ``sample`` sum to one over the draws of a row
@@ -60,7 +60,7 @@ class Importance(Method):
     ...         return x.square().sum(-1)
     >>> from groundstate.infer import marginalise
     >>> q = Importance(Normal(torch.zeros(1), torch.full((1,), 0.5**0.5)), n=10)
-    >>> round(marginalise(Half(), "x", method=q).value.item(), 4)  # -log sqrt(pi): q is the law
+    >>> round(marginalise(Half(), "x", method=q).value.item(), 4)  # -log sqrt(pi): q is the distribution
     -0.5724
     """
 
@@ -78,7 +78,9 @@ class Importance(Method):
             return f"{', '.join(map(repr, masks))} is known in part"
         spaces = [energy.spaces[name] for name in free]
         if self.proposal is None and not all(s.is_real and not is_simplex(s) for s in spaces):
-            return "variables that are not real vectors need proposal=, a law with log_prob"
+            return (
+                "variables that are not real vectors need proposal=, a distribution with log_prob"
+            )
         if self.proposal is None:
             reasons = [no_gradient(energy, name) for name in free]
             return next((f"{reason}; pass proposal=" for reason in reasons if reason), None)
@@ -87,9 +89,9 @@ class Importance(Method):
     def _proposal(self, query: Query) -> Proposal:
         if self.proposal is not None:
             return Proposal(self.proposal, query)
-        from groundstate.infer.sampling.fitted_proposals import fit_law
+        from groundstate.infer.sampling.fitted_proposals import fit_distribution
 
-        return Proposal(fit_law(query, guard=True), query)
+        return Proposal(fit_distribution(query, guard=True), query)
 
     def weigh(self, query: Query, n: int) -> tuple[dict[str, Tensor], Tensor, Tensor]:
         """Draws ``(n, B, *event)``, their energies and log weights ``(n, B)``."""

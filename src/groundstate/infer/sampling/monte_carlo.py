@@ -58,12 +58,12 @@ def expect(
     r"""Mean of ``f`` over draws, with its standard error :math:`\sigma/\sqrt n`.
 
     Moments are merged block by block, so that draws are never all in memory. A running standard
-    error that does not fall, as for a Cauchy law, warns with ``Unreliable``.
+    error that does not fall, as for a Cauchy distribution, warns with ``Unreliable``.
 
     Parameters
     ----------
     f : maps draws ``(m, ...)`` to values ``(m, ...)``; None takes the draws themselves
-    sampler : a law, a function ``(m, generator) -> (m, ...)``, ``Draws`` or a tensor of draws;
+    sampler : a distribution, a function ``(m, generator) -> (m, ...)``, ``Draws`` or a tensor of draws;
         weighted ``Draws`` give the self-normalised mean
     n : number of draws; for ``Draws`` and tensors all of them
     variable : which variable of ``Draws``, if there are several
@@ -95,8 +95,8 @@ def expect(
 
         source: Sampler = take
     elif isinstance(sampler, Distribution):
-        law = sampler
-        source = lambda m, g: draw(law, m, g)  # noqa: E731
+        distribution = sampler
+        source = lambda m, g: draw(distribution, m, g)  # noqa: E731
     else:
         source = sampler
     if n < 2:

@@ -27,7 +27,7 @@ Values = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Target:
-    """The law that is sampled: an energy at a temperature with some variables held.
+    """The distribution that is sampled: an energy at a temperature with some variables held.
 
     Attributes
     ----------
@@ -304,13 +304,13 @@ def _lump(p: Tensor, grid: Grid, values: Values, on: str) -> Tensor:
 
 
 class Sampler(Method):
-    """Base of the Markov-chain methods: a kernel, run until its draws follow the law."""
+    """Base of the Markov-chain methods: a kernel, run until its draws follow the distribution."""
 
     operations: ClassVar[frozenset[str]] = frozenset({"sample"})
 
     @abstractmethod
     def _kernel(self, target: Target) -> Kernel:
-        """The transition that leaves the law of ``target`` as it is."""
+        """The transition that leaves the distribution of ``target`` as it is."""
 
     def kernel(
         self,

@@ -1,8 +1,9 @@
-r"""Families of approximate laws :math:`q_\varphi`, one parameter vector per row.
+r"""Families of approximate distributions :math:`q_\varphi`, one parameter vector per row.
 
 A family makes start parameters for a space, ``init(space, rows)`` of shape ``(B, P)``, and turns
-parameters into a torch law with batch shape ``(B,)``, ``law(space, params)``. Real families are
-maps of standard noise, ``place(space, params, noise)``, so gradients pass through their draws.
+parameters into a torch distribution with batch shape ``(B,)``, ``distribution(space, params)``.
+Real families are maps of standard noise, ``place(space, params, noise)``, so gradients pass through
+their draws.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from torch import distributions as D
 from torch.distributions import Distribution
 
 from groundstate.energy.spaces import Finite, Sequence, Space
-from groundstate.infer.exact.finite_distributions import ListedLaw
+from groundstate.infer.exact.finite_distributions import ListedDistribution
 from groundstate.infer.exact.grid import alphabet
 from groundstate.infer.pack import bounds, is_simplex, squash
 
 
 class Family(ABC):
-    """A set of laws on a space, reached by a parameter vector."""
+    """A set of distributions on a space, reached by a parameter vector."""
 
     @abstractmethod
     def reason_against(self, space: Space) -> str | None:
-        """Why there is no such law on a space, or None."""
+        """Why there is no such distribution on a space, or None."""
 
     @abstractmethod
     def init(
@@ -42,8 +43,8 @@ class Family(ABC):
         """Start parameters ``(B, P)``."""
 
     @abstractmethod
-    def law(self, space: Space, params: Tensor) -> Distribution:
-        """The law of parameters ``(B, P)``, batch shape ``(B,)``, event shape of the space."""
+    def distribution(self, space: Space, params: Tensor) -> Distribution:
+        """The distribution of parameters ``(B, P)``, batch shape ``(B,)``, event shape of the space."""
 
     def size(self, space: Space) -> int:
         """Number P of parameters."""
@@ -56,10 +57,10 @@ def _real(space: Space) -> bool:
 
 @dataclass(frozen=True)
 class Gaussian(Family):
-    r"""Normal laws :math:`\mathcal N(\mu, SS^\top)` on real spaces.
+    r"""Normal distributions :math:`\mathcal N(\mu, SS^\top)` on real spaces.
 
-    On boxes and half-lines the normal law is one of an unbounded variable that a sigmoid or an
-    exponential maps into the space.
+    On boxes and half-lines the normal distribution is one of an unbounded variable that a sigmoid
+    or an exponential maps into the space.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class Gaussian(Family):
     --------
     >>> from groundstate.energy import Real
     >>> q = Gaussian("full")
-    >>> q.law(Real(2), q.init(Real(2), 3)).batch_shape
+    >>> q.distribution(Real(2), q.init(Real(2), 3)).batch_shape
     torch.Size([3])
     """
 
@@ -127,14 +128,14 @@ class Gaussian(Family):
         return torch.cat([mean, 0.5 * variance.log()], 1)
 
     def entropy(self, space: Space, params: Tensor) -> Tensor | None:
-        """Entropy ``(B,)``, None when the law is a transformed one."""
+        """Entropy ``(B,)``, None when the distribution is a transformed one."""
         if bounds(space) != (-math.inf, math.inf):
             return None
         mean, scale = self.split(space, params)
         diagonal = scale.diagonal(dim1=1, dim2=2) if scale.ndim == 3 else scale
         return diagonal.log().sum(1) + 0.5 * mean.shape[1] * (1 + math.log(2 * math.pi))
 
-    def law(self, space: Space, params: Tensor) -> Distribution:
+    def distribution(self, space: Space, params: Tensor) -> Distribution:
         mean, scale = self.split(space, params)
         q: Distribution
         if scale.ndim == 3:
@@ -149,7 +150,7 @@ class Gaussian(Family):
 
 @dataclass(frozen=True)
 class Categorical(Family):
-    r"""All laws on a finite space, :math:`q_k = \mathrm{softmax}(\varphi)_k`."""
+    r"""All distributions on a finite space, :math:`q_k = \mathrm{softmax}(\varphi)_k`."""
 
     limit: int = 2**16
 
@@ -170,10 +171,10 @@ class Categorical(Family):
     ) -> Tensor:
         return torch.zeros(rows, int(space.size), device=device, dtype=dtype)
 
-    def law(self, space: Space, params: Tensor) -> Distribution:
+    def distribution(self, space: Space, params: Tensor) -> Distribution:
         if isinstance(space, Finite):
             return D.Categorical(logits=params, validate_args=False)
-        return ListedLaw({"v": space}, params)
+        return ListedDistribution({"v": space}, params)
 
 
 @dataclass(frozen=True)
@@ -202,9 +203,9 @@ class MeanField(Family):
         tilt = torch.linspace(-0.1, 0.1, d * a, device=device, dtype=dtype)
         return tilt.repeat(rows, 1) * (1 if d > 1 else 0)
 
-    def law(self, space: Space, params: Tensor) -> Distribution:
+    def distribution(self, space: Space, params: Tensor) -> Distribution:
         if not space.is_finite:
-            return Gaussian("diag").law(space, params)
+            return Gaussian("diag").distribution(space, params)
         if isinstance(space, Finite):
             return D.Categorical(logits=params, validate_args=False)
         a = alphabet(space)

@@ -1,4 +1,4 @@
-r"""Variational: the best law of a family, and the bound it gives.
+r"""Variational: the best distribution of a family, and the bound it gives.
 
 .. math:: F \le \mathbb{E}_q[e] - T\,H(q), \qquad
           \mathbb{E}_q[e] - T\,H(q) - F = T\,\mathrm{KL}(q\,\|\,e^{-e/T}/Z).
@@ -33,7 +33,7 @@ LISTED = 2**12  # joint finite values that are still summed exactly
 @methods.register(formula=r"F \le \mathbb{E}_q[e] - T H(q)", make=lambda energy: Variational())
 @dataclass(frozen=True)
 class Variational(Method):
-    r"""Fit :math:`q_\varphi` to the Boltzmann law by lowering :math:`\mathbb{E}_q[e] - T\,H(q)`.
+    r"""Fit :math:`q_\varphi` to the Boltzmann distribution by lowering :math:`\mathbb{E}_q[e] - T\,H(q)`.
 
     Finite variables are summed exactly where they can be listed, real ones are drawn as maps of
     fixed noise, so that the bound is a smooth function of φ that L-BFGS lowers, every row by
@@ -73,7 +73,7 @@ class Variational(Method):
         for name in free:
             reason = self._family(name, energy).reason_against(energy.spaces[name])
             if reason is not None:
-                return f"{name!r} has no law in the family: {reason}"
+                return f"{name!r} has no distribution in the family: {reason}"
             if not energy.spaces[name].is_finite and no_gradient(energy, name) is not None:
                 return no_gradient(energy, name)
         return None
@@ -89,27 +89,30 @@ class Variational(Method):
 
     @torch.no_grad()
     def sample(self, query: Query, n: int) -> Draws:
-        laws = self.laws(query)
-        values = {name: draw(law, n, query.generator) for name, law in laws.items()}
+        distributions = self.distributions(query)
+        values = {
+            name: draw(distribution, n, query.generator)
+            for name, distribution in distributions.items()
+        }
         return Draws(values, energies_of(query, values), "approximate")
 
-    def laws(self, query: Query) -> dict[str, Distribution]:
-        """The fitted law of every free variable; together they are their product."""
+    def distributions(self, query: Query) -> dict[str, Distribution]:
+        """The fitted distribution of every free variable; together they are their product."""
         bound = Bound(query, self)
         params = bound.fit()
         with torch.no_grad():
             bound.evaluate(params)
-        return bound.laws(params)
+        return bound.distributions(params)
 
-    def law(self, query: Query) -> Distribution:
-        """The fitted law of the one free variable."""
-        laws = self.laws(query)
-        if len(laws) > 1:
+    def distribution(self, query: Query) -> Distribution:
+        """The fitted distribution of the one free variable."""
+        distributions = self.distributions(query)
+        if len(distributions) > 1:
             raise Unsupported(
-                f"a product of laws of {', '.join(laws)} is not one distribution; "
-                "use Variational().laws(query)"
+                f"a product of distributions of {', '.join(distributions)} is not one distribution; "
+                "use Variational().distributions(query)"
             )
-        return next(iter(laws.values()))
+        return next(iter(distributions.values()))
 
 
 class Bound:
@@ -133,9 +136,9 @@ class Bound:
         parts = torch.split(params, list(self.sizes.values()), 1)
         return dict(zip(self.sizes, parts, strict=True))
 
-    def laws(self, params: Tensor) -> dict[str, Distribution]:
+    def distributions(self, params: Tensor) -> dict[str, Distribution]:
         parts = self.split(params)
-        return {n: f.law(self.spaces[n], parts[n]) for n, f in self.families.items()}
+        return {n: f.distribution(self.spaces[n], parts[n]) for n, f in self.families.items()}
 
     # --- fitting -------------------------------------------------------------------------
 
@@ -232,7 +235,7 @@ class Bound:
         """The bound of every noise vector, ``(n, B)``; their mean is the bound.
 
         ``closed`` takes the entropy in closed form where there is one. Without it ``e + T log q``
-        is averaged, which has no variance at all once q is the law.
+        is averaged, which has no variance at all once q is the distribution.
         """
         parts, rows = self.split(params), len(params)
         n = len(next(iter(noise.values()))) if noise else 1
@@ -260,8 +263,8 @@ class Bound:
         values = self.grid.shared(torch.arange(self.grid.size, device=self.query.device))
         total: Tensor | None = None
         for name, v in values.items():
-            law = self.families[name].law(self.spaces[name], parts[name])
-            log_q = law.log_prob(v[:, None].expand(-1, len(parts[name]), *v.shape[1:])).mT
+            distribution = self.families[name].distribution(self.spaces[name], parts[name])
+            log_q = distribution.log_prob(v[:, None].expand(-1, len(parts[name]), *v.shape[1:])).mT
             total = log_q if total is None else total + log_q
         assert total is not None
         return total
@@ -274,9 +277,15 @@ class Bound:
         generator = query.generator or Key.of(0).torch()
         for _ in range(self.method.max_iter):
             with torch.enable_grad():  # the caller may have turned gradients off
-                laws = self.laws(phi)
-                values = {name: draw(law, n, generator).detach() for name, law in laws.items()}
-                log_q = sum((law.log_prob(values[m]) for m, law in laws.items()), torch.zeros(()))
+                distributions = self.distributions(phi)
+                values = {
+                    name: draw(distribution, n, generator).detach()
+                    for name, distribution in distributions.items()
+                }
+                log_q = sum(
+                    (distribution.log_prob(values[m]) for m, distribution in distributions.items()),
+                    torch.zeros(()),
+                )
                 with torch.no_grad():
                     cost = energies_of(query, values) + query.T * log_q  # (n, B)
                     centred = (cost - cost.mean(0)) * n / (n - 1)
@@ -292,9 +301,15 @@ class Bound:
         query, params = self.query, params.detach()
         generator = query.generator or Key.of(None).torch(query.device)
         if self.finite and not self.listable:
-            laws = self.laws(params)
-            values = {m: draw(law, 4 * self.method.n, generator) for m, law in laws.items()}
-            log_q = sum((law.log_prob(values[m]) for m, law in laws.items()), torch.zeros(()))
+            distributions = self.distributions(params)
+            values = {
+                m: draw(distribution, 4 * self.method.n, generator)
+                for m, distribution in distributions.items()
+            }
+            log_q = sum(
+                (distribution.log_prob(values[m]) for m, distribution in distributions.items()),
+                torch.zeros(()),
+            )
             each = energies_of(query, values) + query.T * log_q
         else:
             noise = self._noise(4 * self.method.n, generator)
@@ -311,5 +326,5 @@ class Bound:
             energy, names = type(self.query.energy).__name__, ", ".join(self.query.free)
             raise FloatingPointError(
                 f"the bound of {energy} over {names} has no finite minimum; exp(-e/T) is probably "
-                "not integrable over it, so there is no law to approximate"
+                "not integrable over it, so there is no distribution to approximate"
             )

@@ -115,7 +115,7 @@ DEFAULTS = {
 
 
 def head_for(target: str, m: int = 1) -> Head:
-    """The likelihood for a kind of target: the support of y chooses the law.
+    """The likelihood for a kind of target: the support of y chooses the distribution.
 
     Parameters
     ----------

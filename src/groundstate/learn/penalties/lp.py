@@ -105,7 +105,9 @@ class Lp(SeparablePenalty):
             return Laplace(torch.zeros_like(s), 1 / s)
         if self.p == 2:
             return Normal(torch.zeros_like(s), (2 * s).rsqrt())
-        raise Unsupported(f"torch has no law exp(-s|θ|^p) with p={self.p}; p=1 and p=2 have one")
+        raise Unsupported(
+            f"torch has no distribution exp(-s|θ|^p) with p={self.p}; p=1 and p=2 have one"
+        )
 
 
 def _convex_root(t: Tensor, c: Tensor, p: float) -> Tensor:

@@ -130,8 +130,8 @@ class SeparablePenalty(Penalty):
         raise Unsupported(f"{type(self).__name__} never makes entries exactly zero")
 
     def prior(self) -> Distribution:
-        """The law of one entry whose minus log density this penalty is, up to a constant."""
-        raise Unsupported(f"{type(self).__name__} is no named law")
+        """The distribution of one entry whose minus log density this penalty is, up to a constant."""
+        raise Unsupported(f"{type(self).__name__} is no named distribution")
 
     def __add__(self, other: SeparablePenalty) -> SumPenalty:
         return SumPenalty(self, other)

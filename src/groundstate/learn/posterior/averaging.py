@@ -33,9 +33,10 @@ from groundstate.learn.rules.softmin import SoftMin
 
 
 class GibbsPosterior:
-    r"""The law of the parameters, :math:`q(\theta) \propto p(\theta)e^{-\beta\sum_i L_i(\theta)}`.
+    r"""The distribution of the parameters, :math:`q(\theta) \propto p(\theta)e^{-\beta\sum_i L_i(\theta)}`.
 
-    In closed form where the sum is quadratic in θ (``law``); otherwise its mode, which with
+    In closed form where the sum is quadratic in θ (``distribution``); otherwise its mode, which
+    with
     :math:`\beta = \alpha/N` is regularised learning, and draws by Markov chains or SGLD.
 
     Parameters
@@ -51,7 +52,7 @@ class GibbsPosterior:
     >>> from groundstate.learn import GaussianPrior
     >>> data = {"x": torch.tensor([[1.0], [2.0], [6.0]]), "z": torch.zeros(3, dtype=torch.int64)}
     >>> q = GibbsPosterior(CentroidEnergy(1, 1), GaussianPrior(1.0), beta=0.5).fit(data)
-    >>> round(q.law.mean.item(), 4), round(q.law.variance.item(), 4)
+    >>> round(q.distribution.mean.item(), 4), round(q.distribution.variance.item(), 4)
     (1.8, 0.4)
     """
 
@@ -90,7 +91,7 @@ class GibbsPosterior:
         return best[0]
 
     @property
-    def law(self) -> MultivariateNormal:
+    def distribution(self) -> MultivariateNormal:
         """The posterior as a Gaussian, where :math:`\\beta\\sum L - \\log p` is quadratic in θ."""
         start = self.theta.theta[0]
         other = start + torch.linspace(0.5, 1.5, len(start), dtype=start.dtype, device=start.device)
@@ -138,24 +139,24 @@ class GibbsPosterior:
         draws: ThetaDraws | None = None,
         free: str | None = None,
     ) -> Distribution | Predictive:
-        r"""The averaged law of what is not given, :math:`\int p(y\mid x, \theta)q(\theta)d\theta`.
+        r"""The averaged distribution of what is not given, :math:`\int p(y\mid x, \theta)q(\theta)d\theta`.
 
-        From draws it is their mean. Without, the Gaussian ``law`` is carried through in closed form:
-        exact where the mean of y is linear in θ and its variance does not depend on θ.
+        From draws it is their mean. Without, the Gaussian ``distribution`` is carried through in
+        closed form: exact where the mean of y is linear in θ and its variance does not depend on θ.
         """
         if draws is not None:
             return posterior_predictive(draws, x, free=free)
         given = {"x": x} if isinstance(x, Tensor) else dict(x or {})
         name = free or next(v for v in self.energy.spaces if v not in given)
-        law, inner = self.law, self.theta.model.energy
+        distribution, inner = self.distribution, self.theta.model.energy
 
         def mean(theta: Tensor) -> Tensor:
             named = {f"inner.{k}": v for k, v in self.theta.named(theta).items()}
             return _centre(functional_call(_Ask(inner, name, given), named, (), strict=False))
 
-        at = law.mean
+        at = distribution.mean
         J = jacrev(mean)(at)  # (B, event, P)
-        spread = torch.einsum("...p,pq,...q->...", J, law.covariance_matrix, J)
+        spread = torch.einsum("...p,pq,...q->...", J, distribution.covariance_matrix, J)
         within = posterior(inner, name, given).variance.detach()
         return Independent(Normal(mean(at).detach(), (within + spread.detach()).sqrt()), 1)
 
@@ -166,12 +167,12 @@ class _Ask(torch.nn.Module):
         self.inner, self.name, self.given = inner, name, given
 
     def forward(self) -> Distribution:
-        law: Distribution = posterior(self.inner, self.name, self.given)
-        return law
+        distribution: Distribution = posterior(self.inner, self.name, self.given)
+        return distribution
 
 
-def _centre(law: Distribution) -> Tensor:
-    mean: Tensor = law.mean
+def _centre(distribution: Distribution) -> Tensor:
+    mean: Tensor = distribution.mean
     return mean
 
 
@@ -245,7 +246,7 @@ class ModelAverage:
         return self
 
     def committee(self, variable: str = "y") -> Energy:
-        """The averaged law of classes, or the averaged value, as one energy of x and y."""
+        """The averaged distribution of classes, or the averaged value, as one energy of x and y."""
         first = self.models[0]
         (d,) = first.spaces["x"].shape
         space = first.spaces[variable]
@@ -261,7 +262,7 @@ class ModelAverage:
 
     @torch.no_grad()
     def log_prob(self, values: Mapping[str, Tensor]) -> Tensor:
-        r"""The predictive law of rows, :math:`\log\sum_m q(m)e^{-L_m}`, ``(B,)``."""
+        r"""The predictive distribution of rows, :math:`\log\sum_m q(m)e^{-L_m}`, ``(B,)``."""
         each = torch.stack([-self.rule(model, values).loss for model in self.models])
         weight = self.weights.to(each).log()
         return torch.logsumexp(each + weight[:, None], 0)

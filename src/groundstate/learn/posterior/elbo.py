@@ -14,7 +14,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.exact import exact_free_energy
 from groundstate.energy.spaces import Finite
 from groundstate.errors import ShapeError, Unsupported
-from groundstate.infer.exact.finite_distributions import ListedLaw
+from groundstate.infer.exact.finite_distributions import ListedDistribution
 from groundstate.learn.posterior.hidden import LISTED, spread_points
 from groundstate.learn.rules.variational import seeded
 from groundstate.math.distributions.operations import draw, is_gaussian
@@ -57,25 +57,26 @@ def elbo(
     n: int = 64,
     generator: torch.Generator | None = None,
 ) -> Elbo:
-    r"""A lower bound on :math:`\log p(x)` for any law q of the one hidden variable z,
+    r"""A lower bound on :math:`\log p(x)` for any distribution q of the one hidden variable z,
 
     .. math:: \mathrm{ELBO} = E_q[\log p(x,z)] + H(q) = E_q[\log p(x\mid z)] - \mathrm{KL}(q\|p(z))
               = \log p(x) - \mathrm{KL}(q\|p(z\mid x)) \le \log p(x),
 
-    where :math:`\log p(x,z) = -e(x,z) - \log Z`, so that :math:`-\mathrm{ELBO} = E_q[e] - H(q)` when
+    where :math:`\log p(x,z) = -e(x,z) - \log Z`, so that :math:`-\mathrm{ELBO} = E_q[e] - H(q)`
+    when
     :math:`Z = 1`. The groupings have the same mean and different Monte Carlo variance. The value
     is differentiable in θ and in the parameters of q where q can be reparameterised or listed.
 
     Parameters
     ----------
     energy : its variables are those in ``given`` and one more, z
-    q : law of z with batch shape ``(B,)``, or probabilities ``(B, K)`` of a finite z
+    q : distribution of z with batch shape ``(B,)``, or probabilities ``(B, K)`` of a finite z
     given : all other variables
     form : "entropy" and "kl" use the closed entropy or divergence, "sampled" draws all of
         :math:`\log p(x,z) - \log q(z)`. "auto" is exact where it can be, else "kl", "entropy",
         "sampled", the first that applies
     over : the given variables that are modelled; the others are conditions. None is all
-    prior : law of z, for the closed divergence of "kl"; known for a ``DirectedEnergy``
+    prior : distribution of z, for the closed divergence of "kl"; known for a ``DirectedEnergy``
     n : draws where the average is not exact
     generator : source of randomness
 
@@ -92,10 +93,10 @@ def elbo(
     """
     latent = _latent(energy, given)
     rows = next(iter(given.values())).shape[0] if given else 1
-    law = _as_law(energy, latent, q, rows)
+    distribution = _as_distribution(energy, latent, q, rows)
     modelled = over if over is not None else tuple(k for k in given if k in energy.spaces)
     held = {k: v for k, v in given.items() if k not in modelled}
-    z, weights, exact = _nodes(energy, latent, law, n, generator)  # (m, B, *event), (m, B)
+    z, weights, exact = _nodes(energy, latent, distribution, n, generator)  # (m, B, *event), (m, B)
     m = z.shape[0]
     flat = {latent: z.reshape(m * rows, *z.shape[2:])}
     e = energy(**_repeat(given, m), **flat).view(m, rows)
@@ -103,16 +104,16 @@ def elbo(
     joint = -e if log_z is None else -e - log_z  # log p(x, z), (m, B)
     inner = exact_free_energy(energy, modelled, {**_repeat(held, m), **flat}) if modelled else None
     likelihood = None if inner is None else -e + inner.view(m, rows)  # log p(x | z)
-    log_q = law.log_prob(z)  # (m, B)
-    entropy = _entropy(law, log_q, weights, exact)
+    log_q = distribution.log_prob(z)  # (m, B)
+    entropy = _entropy(distribution, log_q, weights, exact)
     if prior is None:
-        prior = getattr(getattr(energy, "prior", None), "law", None)
-    form = _form(form, exact, likelihood, prior, law)
+        prior = getattr(getattr(energy, "prior", None), "distribution", None)
+    form = _form(form, exact, likelihood, prior, distribution)
     reconstruction = None if likelihood is None else _mean(likelihood, weights)
     kl = None if likelihood is None else -entropy - _mean(joint - likelihood, weights)
     if form == "kl":
         assert likelihood is not None and prior is not None
-        kl = kl_divergence(law, _batched(prior, rows))
+        kl = kl_divergence(distribution, _batched(prior, rows))
         each = likelihood - kl
     elif form == "entropy":
         each = joint + entropy
@@ -137,7 +138,9 @@ def _latent(energy: Energy, given: Mapping[str, Tensor]) -> str:
     return hidden[0]
 
 
-def _as_law(energy: Energy, latent: str, q: Distribution | Tensor, rows: int) -> Distribution:
+def _as_distribution(
+    energy: Energy, latent: str, q: Distribution | Tensor, rows: int
+) -> Distribution:
     space = energy.spaces[latent]
     if isinstance(q, Tensor):
         if not space.is_finite or q.ndim != 2 or q.shape[1] != space.size:
@@ -148,30 +151,34 @@ def _as_law(energy: Energy, latent: str, q: Distribution | Tensor, rows: int) ->
         if isinstance(space, Finite):
             q = Categorical(probs=q, validate_args=False)
         else:
-            q = ListedLaw({latent: space}, q.log())
+            q = ListedDistribution({latent: space}, q.log())
     if tuple(q.batch_shape) != (rows,):
         raise ShapeError(f"q must have batch shape ({rows},), got {tuple(q.batch_shape)}")
     return q
 
 
 def _nodes(
-    energy: Energy, latent: str, law: Distribution, n: int, generator: torch.Generator | None
+    energy: Energy,
+    latent: str,
+    distribution: Distribution,
+    n: int,
+    generator: torch.Generator | None,
 ) -> tuple[Tensor, Tensor, bool]:
     """Values of z with weights that average over q, and whether they do so exactly."""
-    rows, space = int(law.batch_shape[0]), energy.spaces[latent]
+    rows, space = int(distribution.batch_shape[0]), energy.spaces[latent]
     if space.size <= LISTED:
         device, dtype = energy.placement()
         values = space.enumerate(device, dtype)
         z = values[:, None].expand(-1, rows, *values.shape[1:])
-        return z, law.log_prob(z).exp(), True
-    if latent in energy.gaussian and is_gaussian(law):
-        z = spread_points(law).transpose(0, 1)
+        return z, distribution.log_prob(z).exp(), True
+    if latent in energy.gaussian and is_gaussian(distribution):
+        z = spread_points(distribution).transpose(0, 1)
         return z, z.new_full(z.shape[:2], 1 / z.shape[0]), True
-    if law.has_rsample:
+    if distribution.has_rsample:
         with seeded(generator):
-            z = law.rsample(torch.Size([n]))
+            z = distribution.rsample(torch.Size([n]))
     else:
-        z = draw(law, n, generator)
+        z = draw(distribution, n, generator)
     return z, torch.full(z.shape[:2], 1 / n, dtype=energy.placement()[1], device=z.device), False
 
 
@@ -182,11 +189,11 @@ def _log_partition(
     return None if F is None else -F
 
 
-def _entropy(law: Distribution, log_q: Tensor, weights: Tensor, exact: bool) -> Tensor:
+def _entropy(distribution: Distribution, log_q: Tensor, weights: Tensor, exact: bool) -> Tensor:
     if exact:
         return -_mean(_finite(log_q, weights), weights)
     try:
-        return law.entropy()
+        return distribution.entropy()
     except NotImplementedError:
         return -_mean(log_q, weights)
 
@@ -196,9 +203,9 @@ def _form(
     exact: bool,
     likelihood: Tensor | None,
     prior: Distribution | None,
-    law: Distribution,
+    distribution: Distribution,
 ) -> Form:
-    closed = likelihood is not None and prior is not None and _known_kl(law, prior)
+    closed = likelihood is not None and prior is not None and _known_kl(distribution, prior)
     if form == "kl" and not closed and not exact:
         raise Unsupported(
             "form='kl' needs p(x|z) and a prior with a closed divergence from q; pass prior=, or "
@@ -209,9 +216,9 @@ def _form(
     return "entropy" if exact and form == "kl" else form
 
 
-def _known_kl(law: Distribution, prior: Distribution) -> bool:
+def _known_kl(distribution: Distribution, prior: Distribution) -> bool:
     try:
-        kl_divergence(law, _batched(prior, int(law.batch_shape[0])))
+        kl_divergence(distribution, _batched(prior, int(distribution.batch_shape[0])))
     except NotImplementedError:
         return False
     return True

@@ -41,7 +41,7 @@ class EstimatorRow:
     variance : total variance of one estimate from n draws (the sum over coordinates)
     stderr : standard error of ``mean``, ``(P,)``
     seconds : time of one estimate
-    expected : what ``variance`` converges to, where q is finite or a normal law on a line
+    expected : what ``variance`` converges to, where q is finite or a normal distribution on a line
     """
 
     name: str
@@ -65,7 +65,7 @@ def compare_estimators(
     Parameters
     ----------
     f : maps draws ``(n, *event)`` to values ``(n,)``
-    q : one law (batch shape ``()``) whose parameters require gradients
+    q : one distribution (batch shape ``()``) whose parameters require gradients
     n : draws per estimate
     repeats : estimates per estimator
     generator : source of randomness
@@ -86,7 +86,7 @@ def compare_estimators(
     """
     if q.batch_shape:
         raise Unsupported(
-            f"compare_estimators takes one law, got batch shape {tuple(q.batch_shape)}"
+            f"compare_estimators takes one distribution, got batch shape {tuple(q.batch_shape)}"
         )
     rows = []
     start = time.perf_counter()

@@ -34,13 +34,13 @@ def score_function(
 
     ``.backward()`` on it gives the estimate. Where f depends on other parameters their gradient
     :math:`\tfrac1n\sum\nabla f(z_i)` comes along. With :math:`q = \mathrm{softmax}(-e)`,
-    :math:`\nabla\log q(y) = -\nabla e(y) + E_q[\nabla e]`. For a normal law the score of the mean is
+    :math:`\nabla\log q(y) = -\nabla e(y) + E_q[\nabla e]`. For a normal distribution the score of the mean is
     :math:`\varepsilon/s`.
 
     Parameters
     ----------
     f : maps draws ``(n, *batch, *event)`` to values ``(n, *batch)``
-    q : a law whose parameters require gradients
+    q : a distribution whose parameters require gradients
     n : number of draws
     baseline : what is taken off f, which changes the variance but not the mean as long as it does
         not depend on the draw:
@@ -98,8 +98,8 @@ def pathwise(
     :math:`z_i = g(\varepsilon_i;\varphi)`:
     :math:`\tfrac1n\sum \nabla_z f(z_i)\,\partial z_i/\partial\varphi`.
 
-    For a location-scale law :math:`z = \mu + s\varepsilon`. A law that cannot be reparameterised
-    falls back to ``score_function`` with a leave-one-out baseline, and says so.
+    For a location-scale distribution :math:`z = \mu + s\varepsilon`. A distribution that cannot be
+    reparameterised falls back to ``score_function`` with a leave-one-out baseline, and says so.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def _baseline(
 
 
 def support(q: Distribution, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Values with weights that average over q: all of them for a finite law, else ``n`` draws."""
+    """Values with weights that average over q: all of them for a finite distribution, else ``n`` draws."""
     if q.has_enumerate_support:
         z = q.enumerate_support(expand=True)
         return z, q.log_prob(z).exp().detach()

@@ -1,4 +1,4 @@
-r"""Where q comes from: a table with one law per row, or a network that reads the row."""
+r"""Where q comes from: a table with one distribution per row, or a network that reads the row."""
 
 from __future__ import annotations
 
@@ -63,30 +63,32 @@ def posterior_in_family(
     conditional = energy.ability("conditional", name)
     if not isinstance(family, Gaussian) or conditional is None:
         return None
-    law = conditional(**known, T=T)
-    if not is_gaussian(law) or tuple(law.event_shape) != tuple(space.shape):
+    distribution = conditional(**known, T=T)
+    if not is_gaussian(distribution) or tuple(distribution.event_shape) != tuple(space.shape):
         return None
-    if family.covariance != "full" and law.event_shape.numel() > 1:
+    if family.covariance != "full" and distribution.event_shape.numel() > 1:
         return None
-    mean, covariance = gaussian_moments(law)
+    mean, covariance = gaussian_moments(distribution)
     return family.params(mean, covariance)
 
 
-def _laws(energy: Energy, families: Mapping[str, Family], phi: Tensor) -> dict[str, Distribution]:
+def _distributions(
+    energy: Energy, families: Mapping[str, Family], phi: Tensor
+) -> dict[str, Distribution]:
     sizes = [family.size(energy.spaces[name]) for name, family in families.items()]
     parts = phi.split(sizes, 1)
     return {
-        name: family.law(energy.spaces[name], part)
+        name: family.distribution(energy.spaces[name], part)
         for (name, family), part in zip(families.items(), parts, strict=True)
     }
 
 
 class PerInstance(Variational):
-    r"""One law per row: a table of parameters :math:`\varphi_i`, each lowered when its row is met.
+    r"""One distribution per row: a table of parameters :math:`\varphi_i`, each lowered when its row is met.
 
-    For ``rule.latent``. A row is known by its content, so repeated rows share their law, batches
-    touch only their own rows, and the order of the data does not matter. The table grows by the
-    rows it meets and is part of ``state_dict``.
+    For ``rule.latent``. A row is known by its content, so repeated rows share their distribution,
+    batches touch only their own rows, and the order of the data does not matter. The table grows by
+    the rows it meets and is part of ``state_dict``.
 
     Parameters
     ----------
@@ -153,7 +155,7 @@ class PerInstance(Variational):
             self.keys = keys
         return torch.searchsorted(self.keys, hashed)
 
-    def laws(
+    def distributions(
         self, energy: Energy, latents: tuple[str, ...], known: Batch, T: float = 1.0
     ) -> dict[str, Distribution]:
         families = self.families(energy, latents)
@@ -166,7 +168,7 @@ class PerInstance(Variational):
         if phi is None:
             phi = lowered(energy, families, known, self.phi[at], steps=self.steps, T=T)
         self.phi[at] = phi
-        return _laws(energy, families, phi)
+        return _distributions(energy, families, phi)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         for name in ("keys", "phi"):  # the stored table may be longer than this one
@@ -190,7 +192,7 @@ class _Reader(nn.Module):
 
 
 class Amortised(Variational):
-    r"""A network that reads the row and says its law, :math:`q_{\varphi(x)}(z)`.
+    r"""A network that reads the row and says its distribution, :math:`q_{\varphi(x)}(z)`.
 
     For ``rule.latent``; the network learns along with θ on the same bound.
 
@@ -229,11 +231,11 @@ class Amortised(Variational):
             )
         return phi
 
-    def laws(
+    def distributions(
         self, energy: Energy, latents: tuple[str, ...], known: Batch, T: float = 1.0
     ) -> dict[str, Distribution]:
         families = self.families(energy, latents)
-        return _laws(energy, families, self.parameters_of(energy, latents, known))
+        return _distributions(energy, families, self.parameters_of(energy, latents, known))
 
     def refine(
         self, energy: Energy, known: Batch, steps: int = 10, *, T: float = 1.0
@@ -246,7 +248,9 @@ class Amortised(Variational):
         families = self.families(energy, latents)
         with torch.no_grad():
             phi = self.parameters_of(energy, latents, known)
-        return _laws(energy, families, lowered(energy, families, known, phi, steps=steps, T=T))
+        return _distributions(
+            energy, families, lowered(energy, families, known, phi, steps=steps, T=T)
+        )
 
 
 __all__ = ["Amortised", "PerInstance", "lowered", "posterior_in_family"]

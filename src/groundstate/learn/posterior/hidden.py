@@ -1,4 +1,4 @@
-r"""Completing the data: the law of the hidden variable, and energies averaged over it.
+r"""Completing the data: the distribution of the hidden variable, and energies averaged over it.
 
 For a row with hidden z the two halves of EM need
 :math:`q(z) = e^{-e(x,z)/T}/Z`, :math:`F = -T\log\int e^{-e/T}dz` and, with q held fixed,
@@ -20,15 +20,15 @@ from groundstate.energy.base import Energy
 from groundstate.energy.exact import exact_free_energy, exact_minimum, minimum_way
 from groundstate.energy.spaces import Finite
 from groundstate.errors import Unsupported
-from groundstate.infer.exact.finite_distributions import ListedLaw
+from groundstate.infer.exact.finite_distributions import ListedDistribution
 from groundstate.learn.base import Batch
-from groundstate.math.chains.chain import ChainLaw
+from groundstate.math.chains.chain import ChainDistribution
 from groundstate.math.distributions.operations import gaussian_moments, is_gaussian
 from groundstate.math.info.free_energy import boltzmann_logits, free_energy
 
 LISTED = 2**12  # values of a hidden variable that are listed
 
-Law = Tensor | Distribution  # a tensor is a hidden value known for certain (T=0)
+Posterior = Tensor | Distribution  # a tensor is a hidden value known for certain (T=0)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Completion:
         return self.energy.spaces[self.latent].size <= LISTED
 
     def reason_against(self, T: float) -> str | None:
-        """Why the law of the hidden variable is not known at T, or None. Computes nothing."""
+        """Why the distribution of the hidden variable is not known at T, or None. Computes nothing."""
         energy, name = self.energy, self.latent
         if T == 0:
             known = minimum_way(energy, (name,)) is not None
@@ -55,10 +55,12 @@ class Completion:
             return f"T=inf needs at most {LISTED} values of {name!r}"
         if any(energy.ability(kind, name) is not None for kind in ("conditional", "chain")):
             return None
-        return f"the law of {name!r} given the rest is not known: no conditional is declared"
+        return (
+            f"the distribution of {name!r} given the rest is not known: no conditional is declared"
+        )
 
-    def law(self, batch: Batch, T: float) -> tuple[Law, Tensor]:
-        """The law of the hidden variable and the free energy F ``(B,)`` of every row."""
+    def distribution(self, batch: Batch, T: float) -> tuple[Posterior, Tensor]:
+        """The distribution of the hidden variable and the free energy F ``(B,)`` of every row."""
         energy, name = self.energy, self.latent
         if T == 0:
             best = exact_minimum(energy, (name,), batch)
@@ -69,17 +71,19 @@ class Completion:
             return Categorical(probs=probs, validate_args=False), F
         conditional = energy.ability("conditional", name)
         chain = energy.ability("chain", name)
-        law: Law
+        distribution: Posterior
         if conditional is not None and not math.isinf(T):
-            law = conditional(**batch, T=T)
+            distribution = conditional(**batch, T=T)
         elif chain is not None and not math.isinf(T):
-            law = ChainLaw(chain(**batch), T)
+            distribution = ChainDistribution(chain(**batch), T)
         else:
             table = energy.table(name, **batch)
-            law = ListedLaw({name: energy.spaces[name]}, boltzmann_logits(table, T))
+            distribution = ListedDistribution(
+                {name: energy.spaces[name]}, boltzmann_logits(table, T)
+            )
         free = exact_free_energy(energy, (name,), batch, T)
         assert free is not None
-        return law, free
+        return distribution, free
 
     # --- q held fixed while θ moves ------------------------------------------------------
 
@@ -91,21 +95,21 @@ class Completion:
         """
         energy, name = self.energy, self.latent
         if T == 0:
-            value, F = self.law(batch, T)
+            value, F = self.distribution(batch, T)
             assert isinstance(value, Tensor)
             return value, torch.zeros_like(F)
         if self.listed:
             probs = torch.softmax(boltzmann_logits(energy.table(name, **batch), T), -1)
             return probs, torch.special.entr(probs).sum(-1)
-        law, _ = self.law(batch, T)
-        assert isinstance(law, Distribution)
-        if not is_gaussian(law):
+        distribution, _ = self.distribution(batch, T)
+        assert isinstance(distribution, Distribution)
+        if not is_gaussian(distribution):
             raise Unsupported(
-                f"averages over {name!r} of {type(energy).__name__} with its law held fixed need "
-                f"few values or a Gaussian law, got {type(law).__name__}; declare stats and "
+                f"averages over {name!r} of {type(energy).__name__} with its distribution held fixed need "
+                f"few values or a Gaussian distribution, got {type(distribution).__name__}; declare stats and "
                 "from_stats instead"
             )
-        return spread_points(law), law.entropy()
+        return spread_points(distribution), distribution.entropy()
 
     def expected(self, batch: Batch, column: Tensor, T: float) -> Tensor:
         """E_q[e] ``(B,)`` at the parameters of now, differentiable, from a held column."""
@@ -132,20 +136,20 @@ def soften(table: Tensor, T: float) -> tuple[Tensor, Tensor]:
     return probs.div_(total), -T * (top + total.log()).squeeze(-1)
 
 
-def spread_points(law: Distribution) -> Tensor:
-    r"""Points ``(B, 2l, *event)`` with the mean and covariance of a Gaussian law, equal weights.
+def spread_points(distribution: Distribution) -> Tensor:
+    r"""Points ``(B, 2l, *event)`` with the mean and covariance of a Gaussian distribution, equal weights.
 
     >>> from torch.distributions import Normal, Independent
-    >>> law = Independent(Normal(torch.zeros(1, 2), torch.ones(1, 2)), 1)
-    >>> z = spread_points(law)[0]
+    >>> distribution = Independent(Normal(torch.zeros(1, 2), torch.ones(1, 2)), 1)
+    >>> z = spread_points(distribution)[0]
     >>> (z.T @ z / len(z)).round(decimals=4)
     tensor([[1., 0.],
             [0., 1.]])
     """
-    mean, cov = gaussian_moments(law)  # (B, l), (B, l, l)
+    mean, cov = gaussian_moments(distribution)  # (B, l), (B, l, l)
     l = mean.shape[-1]
     columns = torch.linalg.cholesky(cov).transpose(-1, -2) * l**0.5  # row j: √l C_j
     return torch.cat([mean[:, None] + columns, mean[:, None] - columns], 1)
 
 
-__all__ = ["LISTED", "Completion", "Law", "soften", "spread_points"]
+__all__ = ["LISTED", "Completion", "Posterior", "soften", "spread_points"]

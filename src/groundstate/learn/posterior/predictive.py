@@ -18,41 +18,46 @@ from groundstate.learn.posterior.parameters import ThetaDraws
 from groundstate.math.distributions.operations import draw
 
 
-class AveragedLaw(Distribution):
-    r"""The equal mixture of M laws with one batch shape, :math:`\tfrac1M\sum_m p_m`."""
+class AveragedDistribution(Distribution):
+    r"""The equal mixture of M distributions with one batch shape, :math:`\tfrac1M\sum_m p_m`."""
 
     arg_constraints: dict[str, Any] = {}
 
-    def __init__(self, laws: Sequence[Distribution]) -> None:
-        self.laws = list(laws)
-        super().__init__(laws[0].batch_shape, laws[0].event_shape, validate_args=False)
+    def __init__(self, distributions: Sequence[Distribution]) -> None:
+        self.distributions = list(distributions)
+        super().__init__(
+            distributions[0].batch_shape, distributions[0].event_shape, validate_args=False
+        )
 
     @property
     def support(self) -> Any:
-        return self.laws[0].support
+        return self.distributions[0].support
 
     def log_prob(self, value: Tensor) -> Tensor:
-        each = torch.stack([law.log_prob(value) for law in self.laws])
-        return torch.logsumexp(each, 0) - math.log(len(self.laws))
+        each = torch.stack([distribution.log_prob(value) for distribution in self.distributions])
+        return torch.logsumexp(each, 0) - math.log(len(self.distributions))
 
     @property
     def mean(self) -> Tensor:
-        return torch.stack([law.mean for law in self.laws]).mean(0)
+        return torch.stack([distribution.mean for distribution in self.distributions]).mean(0)
 
     @property
     def variance(self) -> Tensor:
-        means = torch.stack([law.mean for law in self.laws])
-        within = torch.stack([law.variance for law in self.laws]).mean(0)
+        means = torch.stack([distribution.mean for distribution in self.distributions])
+        within = torch.stack([distribution.variance for distribution in self.distributions]).mean(0)
         return within + means.var(0, unbiased=False)
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
         """``(n, *batch, *event)`` from an explicit generator."""
         which = torch.randint(
-            len(self.laws), (n, *self.batch_shape), generator=generator, device=generator.device
+            len(self.distributions),
+            (n, *self.batch_shape),
+            generator=generator,
+            device=generator.device,
         )
         values: Tensor | None = None
-        for m, law in enumerate(self.laws):
-            value = draw(law, n, generator)
+        for m, distribution in enumerate(self.distributions):
+            value = draw(distribution, n, generator)
             chosen = (which == m).to(value.device)
             chosen = chosen.reshape(*chosen.shape, *(1,) * (value.ndim - chosen.ndim))
             values = value if values is None else torch.where(chosen, value, values)
@@ -68,29 +73,33 @@ class AveragedLaw(Distribution):
 
 @dataclass(frozen=True)
 class Predictive:
-    """The averaged law of one variable given the others.
+    """The averaged distribution of one variable given the others.
 
     Attributes
     ----------
-    law : ``Categorical`` with the mean probabilities, or an ``AveragedLaw``; batch shape ``(B,)``
-    members : the laws of the single θ
+    distribution : ``Categorical`` of the mean probabilities or an ``AveragedDistribution``; batch shape ``(B,)``
+    members : the distributions of the single θ
     """
 
-    law: Distribution
+    distribution: Distribution
     members: tuple[Distribution, ...]
 
     @property
     def mean(self) -> Tensor:
-        """Mean of the law ``(B, *event)``; of a finite variable, its probabilities ``(B, K)``."""
-        return self.law.probs if isinstance(self.law, Categorical) else self.law.mean
+        """Mean of the distribution ``(B, *event)``; of a finite variable, its probabilities ``(B, K)``."""
+        return (
+            self.distribution.probs
+            if isinstance(self.distribution, Categorical)
+            else self.distribution.mean
+        )
 
     def energy(self, value: Tensor) -> Tensor:
         """−log p of values ``(B, *event)``, never above the mean over the members, ``(B,)``."""
-        return -self.law.log_prob(value)
+        return -self.distribution.log_prob(value)
 
     def member_energies(self, value: Tensor) -> Tensor:
         """−log p under each member, ``(M, B)``."""
-        return torch.stack([-law.log_prob(value) for law in self.members])
+        return torch.stack([-distribution.log_prob(value) for distribution in self.members])
 
 
 @torch.no_grad()
@@ -108,7 +117,7 @@ def posterior_predictive(
     draws : ``ParameterEnergy.draws(...)`` or ``Snapshots.draws``
     x : the given variables by name; a tensor stands for ``x``; None gives nothing
     free : the predicted variable; None is the one that is not given
-    T : temperature of the member laws
+    T : temperature of the member distributions
 
     Examples
     --------
@@ -130,22 +139,24 @@ def posterior_predictive(
             )
         free = hidden[0]
 
-    def law_of(member: Energy) -> Distribution:
+    def distribution_of(member: Energy) -> Distribution:
         return posterior(member, free, given, T=T)
 
-    members = tuple(_frozen(draws.call(m, law_of)) for m in range(len(draws)))
-    finite = [law.probs for law in members if isinstance(law, Categorical)]
+    members = tuple(_frozen(draws.call(m, distribution_of)) for m in range(len(draws)))
+    finite = [
+        distribution.probs for distribution in members if isinstance(distribution, Categorical)
+    ]
     if len(finite) == len(members):
         probs = torch.stack(finite).mean(0)
         return Predictive(Categorical(probs=probs, validate_args=False), members)
-    return Predictive(AveragedLaw(members), members)
+    return Predictive(AveragedDistribution(members), members)
 
 
-def _frozen(law: Distribution) -> Distribution:
-    """Lazy attributes of a law are taken while its parameters are in place."""
-    if isinstance(law, Categorical):
-        return Categorical(logits=law.logits, validate_args=False)
-    return law
+def _frozen(distribution: Distribution) -> Distribution:
+    """Lazy attributes of a distribution are taken while its parameters are in place."""
+    if isinstance(distribution, Categorical):
+        return Categorical(logits=distribution.logits, validate_args=False)
+    return distribution
 
 
-__all__ = ["AveragedLaw", "Predictive", "posterior_predictive"]
+__all__ = ["AveragedDistribution", "Predictive", "posterior_predictive"]

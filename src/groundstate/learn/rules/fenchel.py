@@ -110,7 +110,7 @@ class FenchelYoung(ContrastRule):
             return reason
         over = self.contrasted(energy)
         if self.variational is not None:
-            return "a bound on the target alone leaves no law over the values; use SoftMin"
+            return "a bound on the target alone leaves no distribution over the values; use SoftMin"
         if listable(self._view(energy, batch), over):
             return None
         return f"the values of {', '.join(over)} cannot be listed, which entmax needs; use SoftMin"

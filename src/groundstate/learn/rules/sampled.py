@@ -17,7 +17,7 @@ from groundstate.learn.rules.common import ContrastRule, Plan, check_temperature
 from groundstate.learn.rules.contrast import Contrast
 from groundstate.learn.rules.inner import replace, suggested
 from groundstate.learn.rules.negatives import sources
-from groundstate.learn.rules.negatives.proposals import Law, Proposer
+from groundstate.learn.rules.negatives.proposals import ProposalLike, Proposer
 from groundstate.registry import rules
 
 
@@ -100,7 +100,7 @@ class Sampled(Contrast):
 
     def __init__(
         self,
-        proposal: Law | None = None,
+        proposal: Distribution | None = None,
         n: int = 64,
         T: float = 1.0,
         *,
@@ -158,7 +158,7 @@ class NCE(ContrastRule):
 
     def __init__(
         self,
-        noise: Law | None = None,
+        noise: Distribution | None = None,
         ratio: int = 8,
         *,
         log_z: float = 0.0,

@@ -12,7 +12,7 @@ from torch.nn import functional
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch
 from groundstate.learn.rules.inner import spread
-from groundstate.math.chains.chain import ChainFactors, ChainLaw
+from groundstate.math.chains.chain import ChainDistribution, ChainFactors
 
 if TYPE_CHECKING:
     from groundstate.learn.rules.common import Plan
@@ -46,16 +46,16 @@ def chain_margin(
     if cost == "hamming":
         wrong = functional.one_hot(y, factors.unary.shape[-1]).logical_not()
         augmented = factors.plus(-m * (wrong & factors.inside[..., None]).to(positive.dtype))
-        law = ChainLaw(augmented, T)
+        distribution = ChainDistribution(augmented, T)
         if T > 0:
-            return positive, positive - law.free_energy
-        return positive, functional.relu(positive - augmented.energy(law.mode))
+            return positive, positive - distribution.free_energy
+        return positive, functional.relu(positive - augmented.energy(distribution.mode))
     if T > 0:
-        log_p = (-positive / T - ChainLaw(factors, T).log_partition).clamp(max=-1e-12)
+        log_p = (-positive / T - ChainDistribution(factors, T).log_partition).clamp(max=-1e-12)
         # T log(p + e^{m/T} (1 - p)) + e_y + F, stable for p near 1
         log_wrong = m / T + torch.log(-torch.expm1(log_p))
         return positive, T * (torch.logaddexp(log_p, log_wrong) - log_p)
-    best, _ = ChainLaw(factors).topk(2)  # (2, B, L)
+    best, _ = ChainDistribution(factors).topk(2)  # (2, B, L)
     is_target = ((best[0] == y) | ~factors.inside).all(-1)
     rival = torch.where(is_target[:, None], best[1], best[0])
     alone = torch.isposinf(factors.energy(rival).detach())  # no other sequence exists

@@ -28,7 +28,7 @@ from groundstate.math.info.free_energy import boltzmann_logits
 Estimator = Literal["auto", "exact", "closed", "pathwise", "score"]
 ESTIMATORS = ("auto", "exact", "closed", "pathwise", "score")
 LISTED = 2**12  # joint values of finite latents that are summed exactly
-Laws = Mapping[str, Distribution]
+Distributions = Mapping[str, Distribution]
 
 
 class Variational(nn.Module):
@@ -60,7 +60,7 @@ class Variational(nn.Module):
     >>> energy = CentroidEnergy(2, 1)
     >>> batch = {"x": torch.tensor([[0.5], [3.0]])}
     >>> bound = NLL(latent=Variational())(energy, batch).loss
-    >>> bool(torch.allclose(bound, NLL()(energy, batch).loss, atol=1e-3))  # q is all laws: tight
+    >>> bool(torch.allclose(bound, NLL()(energy, batch).loss, atol=1e-3))  # q is all distributions: tight
     True
     """
 
@@ -98,7 +98,7 @@ class Variational(nn.Module):
             return f"estimator='exact' sums over finite latents, and {', '.join(latents)} are not"
         return None
 
-    def laws(
+    def distributions(
         self, energy: Energy, latents: tuple[str, ...], known: Batch, T: float = 1.0
     ) -> dict[str, Distribution]:
         """q of every latent, batch shape ``(B,)``."""
@@ -109,7 +109,9 @@ class Variational(nn.Module):
         if isinstance(params, Tensor):
             sizes = [families[name].size(energy.spaces[name]) for name in latents]
             params = dict(zip(latents, params.split(sizes, dim=1), strict=True))
-        return {name: f.law(energy.spaces[name], params[name]) for name, f in families.items()}
+        return {
+            name: f.distribution(energy.spaces[name], params[name]) for name, f in families.items()
+        }
 
     def forward(
         self,
@@ -120,15 +122,21 @@ class Variational(nn.Module):
         T: float = 1.0,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        laws = self.laws(energy, latents, known, T)
+        distributions = self.distributions(energy, latents, known, T)
         return bound(
-            energy, laws, known, T=T, n=self.n, estimator=self.estimator, generator=generator
+            energy,
+            distributions,
+            known,
+            T=T,
+            n=self.n,
+            estimator=self.estimator,
+            generator=generator,
         )
 
 
 def bound(
     energy: Energy,
-    laws: Laws,
+    distributions: Distributions,
     known: Batch,
     *,
     T: float = 1.0,
@@ -136,12 +144,12 @@ def bound(
     estimator: Estimator = "auto",
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    r""":math:`E_q[e] - T\,H(q) \ge F`, ``(B,)``, differentiable in θ and in the laws' parameters.
+    r""":math:`E_q[e] - T\,H(q) \ge F`, ``(B,)``, differentiable in θ and in the distributions' parameters.
 
     Parameters
     ----------
     energy : Energy
-    laws : q by latent name, each with batch shape ``(B,)``
+    distributions : q by latent name, each with batch shape ``(B,)``
     known : all other variables
     T : temperature
     n, estimator : see ``Variational``
@@ -156,21 +164,25 @@ def bound(
     >>> bound(TableEnergy(-joint.log()), {"x": q}, {})
     tensor([1.8421], grad_fn=<SumBackward1>)
     """
-    names = tuple(laws)
+    names = tuple(distributions)
     if estimator == "auto":
-        estimator = _chosen(energy, laws)
+        estimator = _chosen(energy, distributions)
     if estimator == "exact":
-        return _listed(energy, laws, known, T)
+        return _listed(energy, distributions, known, T)
     if estimator == "closed":
         (name,) = names
-        return _quadratic(energy, name, laws[name], known) - T * laws[name].entropy()
+        return (
+            _quadratic(energy, name, distributions[name], known) - T * distributions[name].entropy()
+        )
     if estimator == "pathwise":
         with seeded(generator):
-            values = {name: q.rsample(torch.Size([n])) for name, q in laws.items()}
+            values = {name: q.rsample(torch.Size([n])) for name, q in distributions.items()}
         e = _evaluate(energy, known, values).mean(0)
-        return e - T * _entropy(laws, values)
-    values = {name: draw(q, n, generator) for name, q in laws.items()}
-    log_q = torch.stack([q.log_prob(values[name]) for name, q in laws.items()]).sum(0)  # (n, B)
+        return e - T * _entropy(distributions, values)
+    values = {name: draw(q, n, generator) for name, q in distributions.items()}
+    log_q = torch.stack([q.log_prob(values[name]) for name, q in distributions.items()]).sum(
+        0
+    )  # (n, B)
     f = _evaluate(energy, known, values) + T * log_q.detach()  # (n, B)
     # E_q of the score is zero, so T*log q needs no gradient of its own; a baseline takes off what
     # the other draws (or rows) predict and leaves the mean alone.
@@ -184,13 +196,17 @@ def bound(
     return (f + surrogate).mean(0)
 
 
-def _chosen(energy: Energy, laws: Laws) -> Estimator:
-    if _listable(energy, tuple(laws)):
+def _chosen(energy: Energy, distributions: Distributions) -> Estimator:
+    if _listable(energy, tuple(distributions)):
         return "exact"
-    names = tuple(laws)
-    if len(names) == 1 and names[0] in energy.gaussian and _factor(laws[names[0]]) is not None:
+    names = tuple(distributions)
+    if (
+        len(names) == 1
+        and names[0] in energy.gaussian
+        and _factor(distributions[names[0]]) is not None
+    ):
         return "closed"
-    return "pathwise" if all(q.has_rsample for q in laws.values()) else "score"
+    return "pathwise" if all(q.has_rsample for q in distributions.values()) else "score"
 
 
 def _listable(energy: Energy, names: tuple[str, ...]) -> bool:
@@ -205,18 +221,18 @@ def _evaluate(energy: Energy, known: Batch, values: Mapping[str, Tensor]) -> Ten
     return energy(**given, **flat).view(n, rows)
 
 
-def _listed(energy: Energy, laws: Laws, known: Batch, T: float) -> Tensor:
-    names = tuple(laws)
+def _listed(energy: Energy, distributions: Distributions, known: Batch, T: float) -> Tensor:
+    names = tuple(distributions)
     device, dtype = energy.placement(known)
     lists = [energy.spaces[name].enumerate(device, dtype) for name in names]
     index = torch.cartesian_prod(*(torch.arange(len(v), device=device) for v in lists))
     index = index.reshape(-1, len(names))  # (K, latents)
-    rows = next((v.shape[0] for v in known.values()), int(laws[names[0]].batch_shape[0]))
+    rows = next((v.shape[0] for v in known.values()), int(distributions[names[0]].batch_shape[0]))
     values = {
         name: v[index[:, j]][:, None].expand(-1, rows, *v.shape[1:])
         for j, (name, v) in enumerate(zip(names, lists, strict=True))
     }
-    each = [_log_probs(laws[n], values[n], index[:, j]) for j, n in enumerate(names)]
+    each = [_log_probs(distributions[n], values[n], index[:, j]) for j, n in enumerate(names)]
     log_q = torch.stack(each).sum(0)  # (K, B)
     if len(names) == 1:
         e = energy.table(names[0], **known).T
@@ -227,14 +243,14 @@ def _listed(energy: Energy, laws: Laws, known: Batch, T: float) -> Tensor:
 
 
 def _log_probs(q: Distribution, values: Tensor, index: Tensor) -> Tensor:
-    """Log probabilities ``(K, B)`` of listed values; those of a categorical law are its table."""
+    """Log probabilities ``(K, B)`` of listed values; those of a categorical distribution are its table."""
     if isinstance(q, distributions.Categorical):
         return q.logits.T[index]  # log_prob would spread (K, B, K) on the way back
     return q.log_prob(values)
 
 
 def _factor(q: Distribution) -> tuple[Tensor, Tensor] | None:
-    """Mean ``(B, d)`` and square root of the covariance ``(B, d, d)`` of a normal law."""
+    """Mean ``(B, d)`` and square root of the covariance ``(B, d, d)`` of a normal distribution."""
     if isinstance(q, MultivariateNormal):
         return q.loc, q.scale_tril
     if isinstance(q, Independent) and isinstance(q.base_dist, Normal) and q.base_dist.loc.ndim == 2:
@@ -258,10 +274,10 @@ def _quadratic(energy: Energy, name: str, q: Distribution, known: Batch) -> Tens
     return e[0] + 0.5 * (e[1 : d + 1] + e[d + 1 :] - 2 * e[0]).sum(0)
 
 
-def _entropy(laws: Laws, values: Mapping[str, Tensor]) -> Tensor:
+def _entropy(distributions: Distributions, values: Mapping[str, Tensor]) -> Tensor:
     """Entropy ``(B,)``: closed where known, else from the draws."""
     total: Tensor | None = None
-    for name, q in laws.items():
+    for name, q in distributions.items():
         try:
             part = q.entropy()
         except NotImplementedError:
@@ -278,18 +294,20 @@ def fitted(
     if len(families) == 1:
         ((name, family),) = families.items()
         if isinstance(energy.spaces[name], Finite) and isinstance(family, (MeanField, Categorical)):
-            with torch.no_grad():  # every law on the values is in the family: the posterior
+            with (
+                torch.no_grad()
+            ):  # every distribution on the values is in the family: the posterior
                 logits = boltzmann_logits(energy.table(name, **known), T)
             return {name: distributions.Categorical(logits=logits, validate_args=False)}
     query = ask(energy, tuple(families), {n: v.detach() for n, v in known.items()}, T=T)
     fit = Fit(family=dict(families), n=32, max_iter=max_iter, tol=1e-4)
     with held(energy):
-        return fit.laws(query)
+        return fit.distributions(query)
 
 
 @contextmanager
 def seeded(generator: torch.Generator | None) -> Iterator[None]:
-    """Torch's laws read the process-wide stream: seed it for a moment and put it back."""
+    """Torch's distributions read the process-wide stream: seed it for a moment and put it back."""
     own = split(generator, 1)[0].initial_seed()
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
     with torch.random.fork_rng(devices=devices):

@@ -215,7 +215,7 @@ class _Outside:
             return
         x = self.x[torch.from_numpy(rows).to(self.x.device)]
         if isinstance(self.energy, CommitteeClassEnergy):
-            value = self.energy.member_log_law(m, x).exp()
+            value = self.energy.member_log_distribution(m, x).exp()
         else:
             value = self.energy.member_value(m, x)
         self.sums[rows] += value.double().cpu().numpy()

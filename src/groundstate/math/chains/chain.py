@@ -1,4 +1,4 @@
-r"""Laws on sequences whose energy is a chain of unary and pairwise terms.
+r"""Distributions on sequences whose energy is a chain of unary and pairwise terms.
 
 .. math::
 
@@ -7,7 +7,7 @@ r"""Laws on sequences whose energy is a chain of unary and pairwise terms.
 
 Everything follows from one backward recursion over messages
 :math:`\beta_t(i) = \log\sum_j \exp(-w_t(i,j) - u_{t+1}(j) + \beta_{t+1}(j))` (at T = 1), after
-which the law is an ordinary Markov chain with transitions
+which the distribution is an ordinary Markov chain with transitions
 :math:`Q_t(i,j) = \exp(-w_t(i,j) - u_{t+1}(j) + \beta_{t+1}(j) - \beta_t(i))`.
 """
 
@@ -112,8 +112,8 @@ class ChainFactors:
     __rmul__ = __mul__
 
 
-class ChainLaw(Distribution):
-    r"""The Boltzmann law :math:`p(y) = e^{-e(y)/T}/Z` of a chain energy.
+class ChainDistribution(Distribution):
+    r"""The Boltzmann distribution :math:`p(y) = e^{-e(y)/T}/Z` of a chain energy.
 
     Exact and in :math:`O(LK^2)` per row: most probable sequence and the ``k`` best (min-sum,
     ties to the lexicographically lowest), log partition function, marginals, entropy and draws.
@@ -123,7 +123,7 @@ class ChainLaw(Distribution):
     ----------
     factors : ChainFactors
     T : float, default=1.0
-        0 is the point mass on the mode, ``inf`` the uniform law on what is not forbidden.
+        0 is the point mass on the mode, ``inf`` the uniform distribution on what is not forbidden.
     backend : {"auto", "fast", "reference"}, default="auto"
         "reference" is the readable torch recursion, differentiable any number of times; "fast"
         the compiled CPU kernel, differentiable once. "auto" takes "fast" for large CPU inputs.
@@ -136,10 +136,10 @@ class ChainLaw(Distribution):
     Examples
     --------
     >>> u = torch.tensor([[[0.0, 1.0], [0.5, 0.2], [1.0, 0.0]]])
-    >>> law = ChainLaw(ChainFactors(u, torch.tensor([[0.0, 0.7], [0.3, 0.0]])))
-    >>> law.mode.tolist()
+    >>> distribution = ChainDistribution(ChainFactors(u, torch.tensor([[0.0, 0.7], [0.3, 0.0]])))
+    >>> distribution.mode.tolist()
     [[0, 1, 1]]
-    >>> [round(float(p), 4) for p in law.marginals[0, :, 1]]
+    >>> [round(float(p), 4) for p in distribution.marginals[0, :, 1]]
     [0.3356, 0.5744, 0.6959]
     """
 

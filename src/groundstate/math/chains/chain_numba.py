@@ -112,7 +112,7 @@ def forward(
 
 @njit(cache=True, nogil=True)
 def draw(lo: int, hi: int, eu: Any, ew: Any, beta: Any, steps: Any, noise: Any, y: Any) -> None:
-    """Sequences ``(N, B, L)`` by inversion of each transition law."""
+    """Sequences ``(N, B, L)`` by inversion of each transition distribution."""
     count, k = noise.shape[0], eu.shape[2]
     shared = ew.shape[0] == 1 and ew.shape[1] == 1
     for r in range(lo, hi):

@@ -36,7 +36,9 @@ def marginals(u: Tensor, w: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
     pairs = []
     for t in range(n - 1):
         logits = (beta[t + 1] - u[:, t + 1])[:, None, :] - _pair(w, t)  # (B, K, K)
-        dead = torch.isneginf(logits).all(-1, keepdim=True)  # nothing may follow: no law, mu = 0
+        dead = torch.isneginf(logits).all(
+            -1, keepdim=True
+        )  # nothing may follow: no distribution, mu = 0
         pair = mu[-1][:, :, None] * torch.softmax(torch.where(dead, 0.0, logits), -1)
         pairs.append(torch.where((t < steps - 1)[:, None, None], pair, 0.0))
         mu.append(pairs[-1].sum(1))
@@ -46,7 +48,7 @@ def marginals(u: Tensor, w: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def sample(u: Tensor, w: Tensor, steps: Tensor, noise: Tensor) -> Tensor:
-    """Sequences ``(N, B, L)``: the transition laws inverted at uniform ``noise`` of that shape."""
+    """Sequences ``(N, B, L)``: the transition distributions inverted at uniform ``noise`` of that shape."""
     b, n, _ = u.shape
     beta = messages(u, w, steps)
     y = torch.zeros(noise.shape, dtype=torch.int64, device=u.device)

@@ -39,7 +39,7 @@ def ess(draws: Tensor, kind: Kind = "bulk") -> Tensor:
     Parameters
     ----------
     draws : ``(n, C, *event)``
-    kind : "bulk" ranks the draws first, so that it exists for any law; "tail" is the smaller of
+    kind : "bulk" ranks the draws first, so that it exists for any distribution; "tail" is the smaller of
         those of the 5 % and 95 % quantiles; "mean" is that of the mean itself
 
     Returns

@@ -17,8 +17,8 @@ TOL = 1e-12
 class MarkovChain:
     r"""A chain on states ``0..n-1`` with transition matrix :math:`P_{new,old}`.
 
-    Columns sum to one: column ``j`` is the law of the next state after ``j``. Probabilities below
-    1e-12 count as impossible.
+    Columns sum to one: column ``j`` is the distribution of the next state after ``j``.
+    Probabilities below 1e-12 count as impossible.
 
     Parameters
     ----------
@@ -89,11 +89,11 @@ class MarkovChain:
         return len(self._classes) == 1 and self.period == 1
 
     def stationary(self) -> Tensor:
-        """The law with ``P p = p``, ``(n,)``; an error when there are several."""
+        """The distribution with ``P p = p``, ``(n,)``; an error when there are several."""
         if len(self._classes) != 1:
             raise ValueError(
                 f"the chain has {len(self._classes)} closed classes of states, hence many "
-                "stationary laws; connect them"
+                "stationary distributions; connect them"
             )
         n = len(self)
         A = torch.cat([self.P - torch.eye(n, dtype=torch.float64), torch.ones(1, n).double()])
@@ -103,7 +103,7 @@ class MarkovChain:
         return p / p.sum()
 
     def is_reversible(self, p: Tensor | None = None, tol: float = 1e-10) -> bool:
-        """Detailed balance ``P[i, j] p[j] = P[j, i] p[i]``, by default for the stationary law."""
+        """Detailed balance ``P[i, j] p[j] = P[j, i] p[i]``, by default for the stationary distribution."""
         p = self.stationary() if p is None else torch.as_tensor(p).to(torch.float64)
         flow = self.P * p
         return bool((flow - flow.T).abs().max() <= tol)
@@ -128,11 +128,13 @@ class MarkovChain:
         """Marginals ``p, Pp, P²p, ...``, ``(n_steps + 1, n)``."""
         p = torch.as_tensor(p).to(torch.float64)
         if p.shape != (len(self),):
-            raise ShapeError(f"a law on {len(self)} states is ({len(self)},), got {tuple(p.shape)}")
-        laws = [p]
+            raise ShapeError(
+                f"a distribution on {len(self)} states is ({len(self)},), got {tuple(p.shape)}"
+            )
+        distributions = [p]
         for _ in range(n_steps):
-            laws.append(self.P @ laws[-1])
-        return torch.stack(laws)
+            distributions.append(self.P @ distributions[-1])
+        return torch.stack(distributions)
 
     def sample(
         self, start: Tensor, n_steps: int, generator: torch.Generator | None = None
@@ -145,6 +147,6 @@ class MarkovChain:
         u = torch.rand(n_steps, len(start), generator=generator, dtype=torch.float64)
         path = [start.to(torch.int64)]
         for step in u:
-            law = cumulative[:, path[-1]]  # (n, C)
-            path.append((law <= step * law[-1]).sum(0).clamp_max(len(self) - 1))
+            distribution = cumulative[:, path[-1]]  # (n, C)
+            path.append((distribution <= step * distribution[-1]).sum(0).clamp_max(len(self) - 1))
         return torch.stack(path)

@@ -1,4 +1,4 @@
-r"""Families of laws for a generalised linear model: choose one by the support of y.
+r"""Families of distributions for a generalised linear model: choose one by the support of y.
 
 ==================  ====================  ==============  ===============
 family              y                     V(μ)            canonical link

@@ -20,7 +20,7 @@ from groundstate.math.distributions.operations import draw
 
 
 class Family(ABC):
-    r"""A law of y given its mean μ and its dispersion φ, elementwise on tensors of any shape.
+    r"""A distribution of y given its mean μ and its dispersion φ, elementwise on tensors of any shape.
 
     Attributes
     ----------
@@ -67,8 +67,8 @@ class Family(ABC):
         r""":math:`d(y, \mu) = 2\varphi\,[\log p(y; y) - \log p(y; \mu)] \ge 0`, zero at y = μ."""
 
     @abstractmethod
-    def law(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
-        """The law of y as a torch distribution of the shape of ``mu``."""
+    def distribution(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
+        """The distribution of y as a torch distribution of the shape of ``mu``."""
 
     @abstractmethod
     def quantile(self, q: float, mu: Tensor, phi: Tensor | float = 1.0) -> Tensor:
@@ -78,7 +78,7 @@ class Family(ABC):
         """log p(y), −inf outside the support."""
         inside = self.supports(y)
         safe = torch.where(inside, y, mu.detach())
-        return torch.where(inside, self.law(mu, phi).log_prob(safe), -math.inf)
+        return torch.where(inside, self.distribution(mu, phi).log_prob(safe), -math.inf)
 
     def sample(
         self,
@@ -88,7 +88,7 @@ class Family(ABC):
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """``n`` independent draws, ``(n, *mu.shape)``."""
-        return draw(self.law(mu, phi), n, generator)
+        return draw(self.distribution(mu, phi), n, generator)
 
     def supports(self, y: Tensor) -> Tensor:
         """Which values can occur; fractions of counts are allowed (quasi-likelihood)."""
@@ -106,10 +106,10 @@ class Family(ABC):
             )
 
 
-def by_scipy(law: Any, q: float, like: Tensor, *arguments: Any, **named: Any) -> Tensor:
-    """A quantile of one of SciPy's laws as a tensor like ``like``."""
+def by_scipy(distribution: Any, q: float, like: Tensor, *arguments: Any, **named: Any) -> Tensor:
+    """A quantile of one of SciPy's distributions as a tensor like ``like``."""
     plain: list[Any] = [_plain(a) for a in arguments]
-    found: NDArray[Any] = law.ppf(q, *plain, **{k: _plain(v) for k, v in named.items()})
+    found: NDArray[Any] = distribution.ppf(q, *plain, **{k: _plain(v) for k, v in named.items()})
     return torch.as_tensor(found).to(like)
 
 

@@ -11,7 +11,7 @@ from torch import distributions as D
 from torch.distributions import Distribution
 
 from groundstate.math.distributions.base import Family, by_scipy
-from groundstate.math.distributions.families import InverseGaussianLaw
+from groundstate.math.distributions.families import InverseGaussianDistribution
 from groundstate.math.distributions.links import Identity, Inverse, InversePower, Link
 
 
@@ -43,7 +43,7 @@ class Gaussian(Family):
     def unit_deviance(self, y: Tensor, mu: Tensor) -> Tensor:
         return (y - mu).square()
 
-    def law(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
+    def distribution(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
         scale = torch.as_tensor(phi, dtype=mu.dtype, device=mu.device).sqrt().expand_as(mu)
         return D.Normal(mu, scale, validate_args=False)
 
@@ -84,7 +84,7 @@ class Gamma(Family):
         ratio = y / mu
         return 2 * (ratio - 1 - ratio.log())
 
-    def law(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
+    def distribution(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
         shape = 1 / torch.as_tensor(phi, dtype=mu.dtype, device=mu.device).expand_as(mu)
         return D.Gamma(shape, shape / mu, validate_args=False)
 
@@ -95,7 +95,7 @@ class Gamma(Family):
 
 @dataclass(frozen=True)
 class InverseGaussian(Family):
-    r""":math:`b(\vartheta) = -\sqrt{-2\vartheta}`, V = μ³; the law of a first passage time.
+    r""":math:`b(\vartheta) = -\sqrt{-2\vartheta}`, V = μ³; the distribution of a first passage time.
 
     >>> InverseGaussian().unit_deviance(torch.tensor(2.0), torch.tensor(1.0)).item()
     0.5
@@ -124,9 +124,9 @@ class InverseGaussian(Family):
     def unit_deviance(self, y: Tensor, mu: Tensor) -> Tensor:
         return (y - mu).square() / (y * mu.square())
 
-    def law(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
+    def distribution(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
         phi = torch.as_tensor(phi, dtype=mu.dtype, device=mu.device).expand_as(mu)
-        return InverseGaussianLaw(mu, phi)
+        return InverseGaussianDistribution(mu, phi)
 
     def quantile(self, q: float, mu: Tensor, phi: Tensor | float = 1.0) -> Tensor:
         return by_scipy(scipy.stats.invgauss, q, mu, mu * phi, scale=1 / torch.as_tensor(phi))

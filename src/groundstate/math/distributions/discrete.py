@@ -47,7 +47,7 @@ class Bernoulli(Family):
         ones = torch.xlogy(y, y) - torch.xlogy(y, mu)
         return 2 * (ones + torch.xlogy(1 - y, 1 - y) - torch.special.xlog1py(1 - y, -mu))
 
-    def law(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
+    def distribution(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
         return D.Bernoulli(probs=mu, validate_args=False)
 
     def quantile(self, q: float, mu: Tensor, phi: Tensor | float = 1.0) -> Tensor:
@@ -85,7 +85,7 @@ class Categorical(Family):
     def unit_deviance(self, y: Tensor, mu: Tensor) -> Tensor:
         return 2 * (torch.xlogy(y, y) - torch.xlogy(y, mu)).sum(-1)
 
-    def law(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
+    def distribution(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
         return D.OneHotCategorical(probs=mu, validate_args=False)
 
     def log_prob(self, y: Tensor, mu: Tensor, phi: Tensor | float = 1.0) -> Tensor:
@@ -130,7 +130,7 @@ class Poisson(Family):
     def unit_deviance(self, y: Tensor, mu: Tensor) -> Tensor:
         return 2 * (torch.xlogy(y, y) - torch.xlogy(y, mu) - y + mu)
 
-    def law(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
+    def distribution(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
         return D.Poisson(mu, validate_args=False)
 
     def quantile(self, q: float, mu: Tensor, phi: Tensor | float = 1.0) -> Tensor:
@@ -139,7 +139,7 @@ class Poisson(Family):
 
 @dataclass(frozen=True)
 class NegativeBinomial(Family):
-    r""":math:`V = \mu + \alpha\mu^2`: counts whose rate itself varies as a gamma law.
+    r""":math:`V = \mu + \alpha\mu^2`: counts whose rate itself varies as a gamma distribution.
 
     :math:`b(\vartheta) = -\log(1 - e^\vartheta)/\alpha` with
     :math:`\vartheta = \log\{\alpha\mu/(1 + \alpha\mu)\}`. That link is rarely wanted, so
@@ -147,7 +147,7 @@ class NegativeBinomial(Family):
 
     Parameters
     ----------
-    alpha : excess of the variance over that of a Poisson law; above 0
+    alpha : excess of the variance over that of a Poisson distribution; above 0
 
     >>> NegativeBinomial(0.5).variance(torch.tensor(2.0)).item()
     4.0
@@ -186,7 +186,7 @@ class NegativeBinomial(Family):
         tail = (y + 1 / a) * (torch.log1p(a * y) - torch.log1p(a * mu))
         return 2 * (torch.xlogy(y, y) - torch.xlogy(y, mu) - tail)
 
-    def law(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
+    def distribution(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
         count = torch.full_like(mu, 1 / self.alpha)
         logits = torch.log(self.alpha * mu)
         return D.NegativeBinomial(count, logits=logits, validate_args=False)

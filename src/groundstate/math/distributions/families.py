@@ -1,4 +1,4 @@
-r"""Two laws that torch lacks: inverse Gaussian, and Tweedie's sum of a random number of gammas."""
+r"""Two distributions that torch lacks: inverse Gaussian, and Tweedie's sum of a random number of gammas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CELLS = 2**21  # terms of the series held at once
 _LONG = 1e5  # jumps from which the series is too long
 
 
-class InverseGaussianLaw(Distribution):
+class InverseGaussianDistribution(Distribution):
     r""":math:`p(y) = (2\pi\varphi y^3)^{-1/2}\exp\{-(y-\mu)^2/(2\varphi\mu^2y)\}`.
 
     Parameters
@@ -26,8 +26,8 @@ class InverseGaussianLaw(Distribution):
 
     Examples
     --------
-    >>> law = InverseGaussianLaw(torch.ones(1), torch.ones(1))
-    >>> round(law.log_prob(torch.ones(1)).item(), 6)
+    >>> distribution = InverseGaussianDistribution(torch.ones(1), torch.ones(1))
+    >>> round(distribution.log_prob(torch.ones(1)).item(), 6)
     -0.918939
     """
 
@@ -52,8 +52,10 @@ class InverseGaussianLaw(Distribution):
         a = 1.5 * self.phi * self.mu
         return self.mu / (torch.sqrt(1 + a.square()) + a)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> InverseGaussianLaw:
-        return InverseGaussianLaw(self.mu.expand(batch_shape), self.phi.expand(batch_shape))
+    def expand(self, batch_shape: Any, _instance: Any = None) -> InverseGaussianDistribution:
+        return InverseGaussianDistribution(
+            self.mu.expand(batch_shape), self.phi.expand(batch_shape)
+        )
 
     def log_prob(self, value: Tensor) -> Tensor:
         deviance = (value - self.mu).square() / (value * self.mu.square())
@@ -71,7 +73,7 @@ class InverseGaussianLaw(Distribution):
         return torch.where(u * (mu + low) <= mu, low, mu.square() / low)
 
 
-class TweedieLaw(Distribution):
+class TweedieDistribution(Distribution):
     r"""A Poisson number of gamma jumps: an atom at 0 and a density above it, variance φμᵖ.
 
     With :math:`\lambda = \mu^{2-p}/(\varphi(2-p))` jumps of shape :math:`a = (2-p)/(p-1)` and scale
@@ -87,8 +89,8 @@ class TweedieLaw(Distribution):
 
     Examples
     --------
-    >>> law = TweedieLaw(torch.ones(1), torch.ones(1), 1.5)
-    >>> law.log_prob(torch.zeros(1)).item()
+    >>> distribution = TweedieDistribution(torch.ones(1), torch.ones(1), 1.5)
+    >>> distribution.log_prob(torch.zeros(1)).item()
     -2.0
     """
 
@@ -99,7 +101,7 @@ class TweedieLaw(Distribution):
     def __init__(self, mu: Tensor, phi: Tensor, power: float) -> None:
         if not 1 < power < 2:
             raise Unsupported(
-                f"the law of power {power} has no density in closed form or short series; it can be "
+                f"the distribution of power {power} has no density in closed form or short series; it can be "
                 "fitted, but gives no probabilities; use a power of 0, 1 to 2, or 3"
             )
         self.mu, self.phi, self.power = mu, phi, power
@@ -124,9 +126,9 @@ class TweedieLaw(Distribution):
         """s, the scale of one jump."""
         return self.phi * (self.power - 1) * self.mu ** (self.power - 1)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> TweedieLaw:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> TweedieDistribution:
         mu, phi = self.mu.expand(batch_shape), self.phi.expand(batch_shape)
-        return TweedieLaw(mu, phi, self.power)
+        return TweedieDistribution(mu, phi, self.power)
 
     def log_prob(self, value: Tensor) -> Tensor:
         value, rate, scale = torch.broadcast_tensors(value, self.rate, self.scale)
@@ -188,7 +190,7 @@ class TweedieLaw(Distribution):
         z = float(torch.special.ndtri(torch.tensor(q, dtype=torch.float64)))
         out = self.mean + z * self.variance.sqrt()
         if not bool(many.all()):
-            few = TweedieLaw(self.mu[~many], self.phi[~many], self.power)
+            few = TweedieDistribution(self.mu[~many], self.phi[~many], self.power)
             out = out.masked_scatter(~many, few._bisected(q))
         return out
 
@@ -202,4 +204,4 @@ class TweedieLaw(Distribution):
         return torch.where(torch.exp(-self.rate) >= q, torch.zeros_like(high), high)
 
 
-__all__ = ["InverseGaussianLaw", "TweedieLaw"]
+__all__ = ["InverseGaussianDistribution", "TweedieDistribution"]

@@ -15,7 +15,7 @@ from torch.distributions import Distribution, constraints
 
 
 class PinnedNormal(Distribution):
-    """The law of whole vectors whose known coordinates do not move.
+    """The distribution of whole vectors whose known coordinates do not move.
 
     ``log_prob`` is the density of the free coordinates alone.
 
@@ -29,10 +29,10 @@ class PinnedNormal(Distribution):
     Examples
     --------
     >>> cov = torch.tensor([[2.0, 1.0], [1.0, 2.0]])
-    >>> law = PinnedNormal(
+    >>> p = PinnedNormal(
     ...     torch.zeros(2), cov.inverse(), torch.tensor([[1.0, 9.0]]), torch.tensor([[False, True]])
     ... )
-    >>> [round(v, 4) for v in law.mean[0].tolist()], [round(v, 4) for v in law.variance[0].tolist()]
+    >>> [round(v, 4) for v in p.mean[0].tolist()], [round(v, 4) for v in p.variance[0].tolist()]
     ([1.0, 0.5], [0.0, 1.5])
     """
 

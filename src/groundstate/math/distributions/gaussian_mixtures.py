@@ -55,8 +55,8 @@ def mixture_nll(log_weights: Tensor, mu: Tensor, sigma: Tensor, y: Tensor) -> Te
     return -torch.logsumexp(joint_log_density(log_weights, mu, sigma, y), -1)
 
 
-class GaussianMixtureLaw(Distribution):
-    r"""The law :math:`p(y) = \sum_z\pi_zN(y; \mu_z, \sigma_z^2)` of every row of a batch.
+class GaussianMixtureDistribution(Distribution):
+    r"""The distribution :math:`p(y) = \sum_z\pi_zN(y; \mu_z, \sigma_z^2)` of every row of a batch.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ class GaussianMixtureLaw(Distribution):
     Examples
     --------
     >>> log_weights = torch.full((1, 2), 0.5).log()
-    >>> law = GaussianMixtureLaw(log_weights, torch.tensor([[[-3.0], [3.0]]]), torch.ones(1, 2, 1))
-    >>> law.mean.tolist(), law.variance.round(decimals=4).tolist()
+    >>> p = GaussianMixtureDistribution(log_weights, torch.tensor([[[-3.0], [3.0]]]), torch.ones(1, 2, 1))
+    >>> p.mean.tolist(), p.variance.round(decimals=4).tolist()
     ([[0.0]], [[10.0]])
     """
 
@@ -83,9 +83,11 @@ class GaussianMixtureLaw(Distribution):
     def support(self) -> Any:
         return constraints.real_vector
 
-    def rows(self, index: slice | Tensor) -> GaussianMixtureLaw:
-        """The laws of some rows."""
-        return GaussianMixtureLaw(self.log_weights[index], self.mu[index], self.sigma[index])
+    def rows(self, index: slice | Tensor) -> GaussianMixtureDistribution:
+        """The distributions of some rows."""
+        return GaussianMixtureDistribution(
+            self.log_weights[index], self.mu[index], self.sigma[index]
+        )
 
     def joint(self, value: Tensor) -> Tensor:
         """Log density of value and component, ``(..., B, K)``."""
@@ -138,4 +140,4 @@ class GaussianMixtureLaw(Distribution):
         return drawn.reshape(*shape, *self.batch_shape, *self.event_shape)
 
 
-__all__ = ["GaussianMixtureLaw", "joint_log_density", "mixture_nll"]
+__all__ = ["GaussianMixtureDistribution", "joint_log_density", "mixture_nll"]

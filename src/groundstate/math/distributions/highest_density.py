@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from groundstate.math.distributions.gaussian_mixtures import GaussianMixtureLaw
+from groundstate.math.distributions.gaussian_mixtures import GaussianMixtureDistribution
 from groundstate.math.distributions.operations import fresh
 
 GRID = 97  # points per component on which the density is compared with the threshold
@@ -28,19 +28,21 @@ class DensitySet:
     threshold : t, ``(B,)``
     volume : length (or area, volume) of the set, ``(B,)``
     intervals : in one dimension, B arrays ``(n_intervals, 2)``, ascending; else None
-    law : the mixtures
+    distribution : the mixtures
     """
 
     level: float
     threshold: Any
     volume: Any
     intervals: list[Any] | None
-    law: GaussianMixtureLaw = field(repr=False)
+    distribution: GaussianMixtureDistribution = field(repr=False)
 
     def contains(self, y: Any) -> Any:
         """Whether the value of each row lies in its set, bool ``(B,)``."""
-        values = torch.as_tensor(y).to(self.law.mu).reshape(len(self.threshold), -1)
-        inside = self.law.log_prob(values) >= torch.as_tensor(self.threshold).to(values).log()
+        values = torch.as_tensor(y).to(self.distribution.mu).reshape(len(self.threshold), -1)
+        inside = (
+            self.distribution.log_prob(values) >= torch.as_tensor(self.threshold).to(values).log()
+        )
         return inside if isinstance(self.threshold, Tensor) else inside.cpu().numpy()
 
     def given(self, give: Callable[[Tensor], Any]) -> DensitySet:
@@ -53,7 +55,7 @@ class DensitySet:
 
 @torch.no_grad()
 def density_set(
-    law: GaussianMixtureLaw,
+    distribution: GaussianMixtureDistribution,
     level: float = 0.9,
     *,
     n_draws: int = 2000,
@@ -66,7 +68,7 @@ def density_set(
 
     Parameters
     ----------
-    law : the mixtures
+    distribution : the mixtures
     level : probability inside, in (0, 1)
     n_draws : per row
     generator : for two and more dimensions
@@ -75,20 +77,20 @@ def density_set(
     --------
     >>> log_weights = torch.full((1, 2), 0.5).double().log()
     >>> mu = torch.tensor([[[-3.0], [3.0]]]).double()
-    >>> law = GaussianMixtureLaw(log_weights, mu, torch.ones(1, 2, 1).double())
-    >>> density_set(law, 0.9).intervals[0].round(decimals=3).tolist()
+    >>> distribution = GaussianMixtureDistribution(log_weights, mu, torch.ones(1, 2, 1).double())
+    >>> density_set(distribution, 0.9).intervals[0].round(decimals=3).tolist()
     [[-4.645, -1.355], [1.355, 4.645]]
     """
     if not 0 < level < 1:
         raise ValueError(f"level is a probability between 0 and 1, got {level}")
     if n_draws < 100:
         raise ValueError(f"n_draws must be at least 100, got {n_draws}")
-    k, d = law.mu.shape[-2:]
+    k, d = distribution.mu.shape[-2:]
     generator = None if d == 1 else fresh(generator)
     rows = max(1, CELLS // (n_draws * k * d))
     thresholds, volumes, intervals = list[Tensor](), list[Tensor](), list[Tensor]()
-    for at in range(0, len(law.mu), rows):
-        part = law.rows(slice(at, at + rows))
+    for at in range(0, len(distribution.mu), rows):
+        part = distribution.rows(slice(at, at + rows))
         if d == 1:
             score, weight = _even(part, n_draws)
         else:
@@ -105,24 +107,28 @@ def density_set(
             inside = torch.where(score >= t[:, None], (-score).exp(), 0.0)
             volumes.append((weight * inside).sum(1))
     return DensitySet(
-        level, torch.cat(thresholds), torch.cat(volumes), intervals if d == 1 else None, law
+        level,
+        torch.cat(thresholds),
+        torch.cat(volumes),
+        intervals if d == 1 else None,
+        distribution,
     )
 
 
-def _even(law: GaussianMixtureLaw, n: int) -> tuple[Tensor, Tensor]:
+def _even(distribution: GaussianMixtureDistribution, n: int) -> tuple[Tensor, Tensor]:
     """Log densities at quantiles of every component, and their probabilities, ``(B, K*m)``."""
-    B, k = law.log_weights.shape
+    B, k = distribution.log_weights.shape
     m = max(100, n // k)
-    u = (torch.arange(m, dtype=law.mu.dtype, device=law.mu.device) + 0.5) / m
-    y = law.mu + law.sigma * torch.special.ndtri(u)  # (B, K, m)
-    score = _along(law, y.flatten(1))
-    weight = (law.log_weights.exp() / m).unsqueeze(-1).expand(B, k, m).flatten(1)
+    u = (torch.arange(m, dtype=distribution.mu.dtype, device=distribution.mu.device) + 0.5) / m
+    y = distribution.mu + distribution.sigma * torch.special.ndtri(u)  # (B, K, m)
+    score = _along(distribution, y.flatten(1))
+    weight = (distribution.log_weights.exp() / m).unsqueeze(-1).expand(B, k, m).flatten(1)
     return score, weight
 
 
-def _along(law: GaussianMixtureLaw, y: Tensor) -> Tensor:
-    """Log densities of one-dimensional laws at points ``(B, n)``."""
-    return law.log_prob(y.T.unsqueeze(-1)).T
+def _along(distribution: GaussianMixtureDistribution, y: Tensor) -> Tensor:
+    """Log densities of one-dimensional distributions at points ``(B, n)``."""
+    return distribution.log_prob(y.T.unsqueeze(-1)).T
 
 
 def _quantile(score: Tensor, weight: Tensor, q: float) -> Tensor:
@@ -139,16 +145,16 @@ def _quantile(score: Tensor, weight: Tensor, q: float) -> Tensor:
     return (below + share * (above - below)).squeeze(1)
 
 
-def _intervals(law: GaussianMixtureLaw, t: Tensor) -> list[Tensor]:
+def _intervals(distribution: GaussianMixtureDistribution, t: Tensor) -> list[Tensor]:
     """Where the log density exceeds t, B tensors ``(n_intervals, 2)``."""
     offsets = torch.linspace(-8, 8, GRID, dtype=t.dtype, device=t.device)
-    y = (law.mu + law.sigma * offsets).flatten(1).sort(1).values  # (B, K*GRID)
-    above = _along(law, y) >= t[:, None]
+    y = (distribution.mu + distribution.sigma * offsets).flatten(1).sort(1).values  # (B, K*GRID)
+    above = _along(distribution, y) >= t[:, None]
     above[:, 0] = above[:, -1] = False  # eight scales out there is nothing
     row, column = (above[:, 1:] != above[:, :-1]).nonzero(as_tuple=True)
     low, high = y[row, column], y[row, column + 1]
     rising = above[row, column + 1]
-    each, limit = law.rows(row), t[row]
+    each, limit = distribution.rows(row), t[row]
     for _ in range(60):
         middle = 0.5 * (low + high)
         up = (each.log_prob(middle[:, None]) >= limit) == rising

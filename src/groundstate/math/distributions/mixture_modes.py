@@ -12,23 +12,26 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from groundstate.math.distributions.gaussian_mixtures import GaussianMixtureLaw, joint_log_density
+from groundstate.math.distributions.gaussian_mixtures import (
+    GaussianMixtureDistribution,
+    joint_log_density,
+)
 
 CELLS = 2**21  # numbers of one block (B, starts, K, d)
 ITERATIONS = 100
 MOST_STARTS = 64
 
 
-def _starts(law: GaussianMixtureLaw) -> Tensor:
+def _starts(distribution: GaussianMixtureDistribution) -> Tensor:
     """Means, their centre, and middles of pairs (and triples, in the plane and beyond)."""
-    k, d = law.mu.shape[-2:]
+    k, d = distribution.mu.shape[-2:]
     groups: list[tuple[int, ...]] = []
     for size in range(2, 3 if d == 1 else 4):
         more = list(combinations(range(k), size))
         if k + 1 + len(groups) + len(more) <= MOST_STARTS:
             groups += more
-    middles = [law.mu[:, list(group)].mean(1, keepdim=True) for group in groups]
-    return torch.cat([law.mu, law.mean.unsqueeze(1), *middles], 1)  # (B, S, d)
+    middles = [distribution.mu[:, list(group)].mean(1, keepdim=True) for group in groups]
+    return torch.cat([distribution.mu, distribution.mean.unsqueeze(1), *middles], 1)  # (B, S, d)
 
 
 class _Points:
@@ -59,14 +62,17 @@ def _newton(H: Tensor, g: Tensor) -> Tensor:
     return torch.linalg.solve_ex(H, -g.unsqueeze(-1))[0].squeeze(-1)
 
 
-def _climb(law: GaussianMixtureLaw, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _climb(distribution: GaussianMixtureDistribution, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """End points of the starts ``(B, S, d)``, log densities there, and Hessians."""
     B, S, d = y.shape
-    every = [v.repeat_interleave(S, 0) for v in (law.log_weights, law.mu, law.sigma)]
+    every = [
+        v.repeat_interleave(S, 0)
+        for v in (distribution.log_weights, distribution.mu, distribution.sigma)
+    ]
     points, y = _Points(*every), y.reshape(-1, d)
     reach = 0.5 * every[2].flatten(1).min(1).values[:, None]
     tiny = max(1e-10, 10 * torch.finfo(y.dtype).eps)
-    small = tiny * law.variance.sum(-1).sqrt().repeat_interleave(S, 0)
+    small = tiny * distribution.variance.sum(-1).sqrt().repeat_interleave(S, 0)
     state = points.look(y)
     ends, active = [y, state[0], state[3]], torch.arange(B * S, device=y.device)
     for _ in range(ITERATIONS):
@@ -94,9 +100,9 @@ def _climb(law: GaussianMixtureLaw, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return ends[0].view(B, S, d), ends[1].view(B, S), ends[2].view(B, S, d, d)
 
 
-def _maxima(law: GaussianMixtureLaw) -> tuple[Tensor, Tensor]:
+def _maxima(distribution: GaussianMixtureDistribution) -> tuple[Tensor, Tensor]:
     """End points ``(B, S, d)`` by falling density, and which of them are maxima ``(B, S)``."""
-    y, height, H = _climb(law, _starts(law))
+    y, height, H = _climb(distribution, _starts(distribution))
     scale = H.abs().flatten(2).max(-1).values
     flat = H[..., 0, 0] if y.shape[-1] == 1 else torch.linalg.eigvalsh(H)[..., -1]
     top = flat < -1e-7 * scale
@@ -104,37 +110,37 @@ def _maxima(law: GaussianMixtureLaw) -> tuple[Tensor, Tensor]:
     return y.take_along_dim(order.unsqueeze(-1), 1), top.take_along_dim(order, 1)
 
 
-def _blocks(law: GaussianMixtureLaw) -> list[GaussianMixtureLaw]:
-    k, d = law.mu.shape[-2:]
-    rows = max(1, CELLS // (_starts(law.rows(slice(0, 1))).shape[1] * k * d * max(1, d)))
-    return [law.rows(slice(at, at + rows)) for at in range(0, len(law.mu), rows)]
+def _blocks(distribution: GaussianMixtureDistribution) -> list[GaussianMixtureDistribution]:
+    k, d = distribution.mu.shape[-2:]
+    rows = max(1, CELLS // (_starts(distribution.rows(slice(0, 1))).shape[1] * k * d * max(1, d)))
+    return [distribution.rows(slice(at, at + rows)) for at in range(0, len(distribution.mu), rows)]
 
 
 @torch.no_grad()
-def highest_mode(law: GaussianMixtureLaw) -> Tensor:
+def highest_mode(distribution: GaussianMixtureDistribution) -> Tensor:
     """The mode of highest density of every row, ``(B, d)``.
 
     Examples
     --------
     >>> log_weights = torch.tensor([[0.3, 0.7]]).double().log()
     >>> mu, sigma = torch.tensor([[[-4.0], [4.0]]]).double(), torch.ones(1, 2, 1).double()
-    >>> highest_mode(GaussianMixtureLaw(log_weights, mu, sigma)).round(decimals=6).tolist()
+    >>> highest_mode(GaussianMixtureDistribution(log_weights, mu, sigma)).round(decimals=6).tolist()
     [[4.0]]
     """
-    if law.mu.shape[-2] == 1:
-        return law.mu[:, 0]
-    found = [_maxima(part)[0][:, 0] for part in _blocks(law)]
-    return torch.cat(found) if found else law.mean
+    if distribution.mu.shape[-2] == 1:
+        return distribution.mu[:, 0]
+    found = [_maxima(part)[0][:, 0] for part in _blocks(distribution)]
+    return torch.cat(found) if found else distribution.mean
 
 
 @torch.no_grad()
-def modes(law: GaussianMixtureLaw, *, tol: float = 1e-4) -> list[Tensor]:
+def modes(distribution: GaussianMixtureDistribution, *, tol: float = 1e-4) -> list[Tensor]:
     r"""All modes of every row, by falling density: B tensors ``(n_modes, d)``.
 
     Parameters
     ----------
-    law : the mixtures
-    tol : points nearer than this, in units of the standard deviation of the law, are one mode
+    distribution : the mixtures
+    tol : points nearer than this, in units of the standard deviation of the distribution, are one mode
 
     Examples
     --------
@@ -142,15 +148,15 @@ def modes(law: GaussianMixtureLaw, *, tol: float = 1e-4) -> list[Tensor]:
 
     >>> side = 2.4
     >>> corners = [[0.0, 0.0], [side, 0.0], [side / 2, side * 0.75**0.5]]
-    >>> law = GaussianMixtureLaw(
+    >>> distribution = GaussianMixtureDistribution(
     ...     torch.full((1, 3), 1 / 3).double().log(), torch.tensor([corners]).double(),
     ...     torch.ones(1, 3, 1).double(),
     ... )
-    >>> len(modes(law)[0])
+    >>> len(modes(distribution)[0])
     4
     """
     found: list[Tensor] = []
-    for part in _blocks(law):
+    for part in _blocks(distribution):
         y, top = _maxima(part)
         apart = torch.cdist(y, y)  # (B, S, S)
         near = apart <= tol * part.variance.sum(-1).sqrt()[:, None, None]

@@ -1,5 +1,5 @@
-r"""What torch's distributions lack: modes with ties to the lowest value, laws at a temperature,
-draws from an explicit generator, and mixtures of laws that come as one batch.
+r"""What torch's distributions lack: modes with ties to the lowest value, distributions at a temperature,
+draws from an explicit generator, and mixtures of distributions that come as one batch.
 """
 
 from __future__ import annotations
@@ -14,47 +14,51 @@ from torch import distributions as D
 from torch.distributions import Distribution, constraints
 
 from groundstate.errors import Unsupported
-from groundstate.math.chains.chain import ChainLaw
+from groundstate.math.chains.chain import ChainDistribution
 
 _MANY = 1 << 16  # bits; fewer are drawn by torch
 
 
-def mode(law: Distribution) -> Tensor:
+def mode(distribution: Distribution) -> Tensor:
     """The most probable value; ties go to the lowest (torch gives NaN for Bernoulli at ½).
 
     >>> mode(D.Bernoulli(probs=torch.tensor([0.5, 0.7]))).tolist()
     [0.0, 1.0]
     """
-    if isinstance(law, D.Independent):
-        return mode(law.base_dist)
-    if isinstance(law, D.Bernoulli):
-        return (law.logits > 0).to(law.logits.dtype)
-    if isinstance(law, D.Categorical):
-        return law.logits.argmax(-1)
-    if isinstance(law, D.Uniform):
-        return law.low
-    result: Tensor = law.mode
+    if isinstance(distribution, D.Independent):
+        return mode(distribution.base_dist)
+    if isinstance(distribution, D.Bernoulli):
+        return (distribution.logits > 0).to(distribution.logits.dtype)
+    if isinstance(distribution, D.Categorical):
+        return distribution.logits.argmax(-1)
+    if isinstance(distribution, D.Uniform):
+        return distribution.low
+    result: Tensor = distribution.mode
     return result
 
 
-def somewhere(law: Distribution) -> Tensor:
-    """A value of positive, finite density: the mean of a continuous law, else the mode or a draw.
+def somewhere(distribution: Distribution) -> Tensor:
+    """A value of positive, finite density: the mean of a continuous distribution, else the mode or a draw.
 
     >>> somewhere(D.Gamma(torch.tensor(0.5), torch.tensor(1.0))).item()  # infinite at its mode 0
     0.5
     """
-    base = law
+    base = distribution
     while isinstance(base, D.Independent):
         base = base.base_dist
     try:
         if isinstance(base, D.Bernoulli | D.Categorical):
-            return mode(law)
-        value: Tensor = mode(law) if is_gaussian(law) or _discrete(base) else law.mean
+            return mode(distribution)
+        value: Tensor = (
+            mode(distribution)
+            if is_gaussian(distribution) or _discrete(base)
+            else distribution.mean
+        )
         if bool(torch.isfinite(value).all()):
             return value
     except NotImplementedError:
         pass
-    return draw(law, 1, torch.Generator().manual_seed(0))[0]
+    return draw(distribution, 1, torch.Generator().manual_seed(0))[0]
 
 
 _BOUNDED = (
@@ -63,67 +67,69 @@ _BOUNDED = (
 )  # fmt: skip
 
 
-def minus_log(law: Distribution, value: Tensor) -> Tensor:
+def minus_log(distribution: Distribution, value: Tensor) -> Tensor:
     """−log p(value), +inf with zero gradient outside the support.
 
-    >>> law = D.Gamma(torch.tensor(2.0), torch.tensor(1.0), validate_args=False)
-    >>> minus_log(law, torch.tensor([1.0, -1.0])).tolist()
+    >>> distribution = D.Gamma(torch.tensor(2.0), torch.tensor(1.0), validate_args=False)
+    >>> minus_log(distribution, torch.tensor([1.0, -1.0])).tolist()
     [1.0, inf]
     """
-    base = law
+    base = distribution
     while isinstance(base, D.Independent):
         base = base.base_dist
     if not isinstance(base, _BOUNDED):
-        return -law.log_prob(value)
-    support: Any = law.support
+        return -distribution.log_prob(value)
+    support: Any = distribution.support
     inside: Tensor = support.check(value)
     if bool(inside.all()):
-        return -law.log_prob(value)
-    event = (*inside.shape, *(1,) * len(law.event_shape))
-    safe = torch.where(inside.reshape(event), value, somewhere(law).detach())
-    return torch.where(inside, -law.log_prob(safe), math.inf)
+        return -distribution.log_prob(value)
+    event = (*inside.shape, *(1,) * len(distribution.event_shape))
+    safe = torch.where(inside.reshape(event), value, somewhere(distribution).detach())
+    return torch.where(inside, -distribution.log_prob(safe), math.inf)
 
 
-def _discrete(law: Distribution) -> bool:
-    return bool(getattr(law.support, "is_discrete", False))
+def _discrete(distribution: Distribution) -> bool:
+    return bool(getattr(distribution.support, "is_discrete", False))
 
 
 def isotropic(mean: Tensor, scale: float) -> Distribution:
-    """The law N(mean, scale² I) of vectors, batch shape ``(B,)``."""
+    """The distribution N(mean, scale² I) of vectors, batch shape ``(B,)``."""
     return D.Independent(
         D.Normal(mean, torch.full_like(mean, scale), validate_args=False), 1, validate_args=False
     )
 
 
-def is_gaussian(law: Distribution) -> bool:
-    base = law.base_dist if isinstance(law, D.Independent) else law
+def is_gaussian(distribution: Distribution) -> bool:
+    base = distribution.base_dist if isinstance(distribution, D.Independent) else distribution
     return isinstance(base, D.Normal | D.MultivariateNormal)
 
 
-def gaussian_moments(law: Distribution) -> tuple[Tensor, Tensor]:
-    """Mean ``(..., d)`` and covariance ``(..., d, d)`` of a Gaussian law with a vector event."""
-    if isinstance(law, D.MultivariateNormal):
-        return law.loc, law.covariance_matrix
-    return law.mean, torch.diag_embed(law.variance)
+def gaussian_moments(distribution: Distribution) -> tuple[Tensor, Tensor]:
+    """Mean ``(..., d)`` and covariance ``(..., d, d)`` of a Gaussian distribution with a vector event."""
+    if isinstance(distribution, D.MultivariateNormal):
+        return distribution.loc, distribution.covariance_matrix
+    return distribution.mean, torch.diag_embed(distribution.variance)
 
 
-def tempered(law: Distribution, T: float) -> Distribution:
-    r"""The law :math:`\propto p^{1/T}`, in the same family.
+def tempered(distribution: Distribution, T: float) -> Distribution:
+    r"""The distribution :math:`\propto p^{1/T}`, in the same family.
 
     >>> float(tempered(D.Normal(torch.tensor(1.0), torch.tensor(2.0)), 4.0).scale)
     4.0
     """
     if T == 1:
-        return law
-    if isinstance(law, D.Independent):
-        return D.Independent(tempered(law.base_dist, T), law.reinterpreted_batch_ndims)
-    build = _TEMPERED.get(type(law))
+        return distribution
+    if isinstance(distribution, D.Independent):
+        return D.Independent(
+            tempered(distribution.base_dist, T), distribution.reinterpreted_batch_ndims
+        )
+    build = _TEMPERED.get(type(distribution))
     if build is None:
         raise Unsupported(
-            f"{type(law).__name__} to the power 1/T is not in its family for T={T}; use T=1 or "
+            f"{type(distribution).__name__} to the power 1/T is not in its family for T={T}; use T=1 or "
             f"one of {', '.join(sorted(k.__name__ for k in _TEMPERED))}"
         )
-    return build(law, T)
+    return build(distribution, T)
 
 
 def _down(concentration: Tensor, T: float) -> Tensor:
@@ -157,30 +163,30 @@ def fresh(generator: torch.Generator | None) -> torch.Generator:
     return generator
 
 
-def draw(law: Distribution, n: int, generator: torch.Generator | None = None) -> Tensor:
+def draw(distribution: Distribution, n: int, generator: torch.Generator | None = None) -> Tensor:
     """``n`` independent draws, ``(n, *batch, *event)``, from an explicit generator.
 
-    Normal, Bernoulli and categorical laws draw directly; any other law draws with torch's own
-    sampler under a seed taken from ``generator``, and the global state is put back afterwards.
-    Without a generator the seed is fresh entropy.
+    Normal, Bernoulli and categorical distributions draw directly; any other distribution draws with
+    torch's own sampler under a seed taken from ``generator``, and the global state is put back
+    afterwards. Without a generator the seed is fresh entropy.
 
-    >>> law = D.Gamma(torch.tensor([2.0]), torch.tensor([1.0]))
-    >>> a, b = (draw(law, 3, torch.Generator().manual_seed(0)) for _ in range(2))
+    >>> distribution = D.Gamma(torch.tensor([2.0]), torch.tensor([1.0]))
+    >>> a, b = (draw(distribution, 3, torch.Generator().manual_seed(0)) for _ in range(2))
     >>> bool((a == b).all()), tuple(a.shape)
     (True, (3, 1))
     """
     generator = fresh(generator)
     with torch.no_grad():
-        own = getattr(law, "draw", None)  # mixtures bring their own
+        own = getattr(distribution, "draw", None)  # mixtures bring their own
         if own is not None:
             result: Tensor = own(n, generator)
             return result
-        if isinstance(law, ChainLaw):
-            return law.sample((n,), generator)
-        base, event = law, law.event_shape
+        if isinstance(distribution, ChainDistribution):
+            return distribution.sample((n,), generator)
+        base, event = distribution, distribution.event_shape
         while isinstance(base, D.Independent):
             base = base.base_dist
-        size = (n, *law.batch_shape, *event)
+        size = (n, *distribution.batch_shape, *event)
         if isinstance(base, D.Normal):
             noise = _noise(torch.randn, size, base.loc, generator)
             return base.loc + base.scale * noise
@@ -191,7 +197,7 @@ def draw(law: Distribution, n: int, generator: torch.Generator | None = None) ->
             if "logits" in base.__dict__ and _many_on_cpu(base.logits, n):
                 from groundstate.math.distributions.bernoulli_numba import draw_bits
 
-                return draw_bits(base.logits.expand(law.batch_shape + event), n, generator)
+                return draw_bits(base.logits.expand(distribution.batch_shape + event), n, generator)
             probs = base.probs
             return (_noise(torch.rand, size, probs, generator) < probs).to(probs.dtype)
         if isinstance(base, D.Categorical):
@@ -203,7 +209,7 @@ def draw(law: Distribution, n: int, generator: torch.Generator | None = None) ->
         devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
         with torch.random.fork_rng(devices=devices):
             torch.manual_seed(seed)
-            return law.sample(torch.Size([n]))
+            return distribution.sample(torch.Size([n]))
 
 
 def _many_on_cpu(logits: Tensor, n: int) -> bool:
@@ -219,13 +225,13 @@ def _noise(
     return noise.to(like.device)
 
 
-class MixtureLaw(Distribution):
-    r"""The law :math:`p = \sum_k w_k p_k` with components in one batch.
+class MixtureDistribution(Distribution):
+    r"""The distribution :math:`p = \sum_k w_k p_k` with components in one batch.
 
     Parameters
     ----------
     log_weights : ``(B, K)``, unnormalised
-    components : a law with batch shape ``(B*K,)``, component index fastest
+    components : a distribution with batch shape ``(B*K,)``, component index fastest
     """
 
     arg_constraints: dict[str, constraints.Constraint] = {}
@@ -246,7 +252,7 @@ class MixtureLaw(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         rows = value.ndim - 1 - len(self.event_shape)  # the axis of B
-        if self.batch_shape[0] == 1 and value.shape[rows] != 1:  # one law for many values
+        if self.batch_shape[0] == 1 and value.shape[rows] != 1:  # one distribution for many values
             return self.log_prob(value.unsqueeze(rows + 1)).squeeze(-1)
         repeated = value.repeat_interleave(self._k, dim=rows)  # (..., B*K, *event)
         each = self.components.log_prob(repeated)
@@ -287,7 +293,7 @@ class MixtureLaw(Distribution):
 
 
 __all__ = [
-    "MixtureLaw",
+    "MixtureDistribution",
     "draw",
     "fresh",
     "gaussian_moments",

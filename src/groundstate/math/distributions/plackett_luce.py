@@ -1,4 +1,4 @@
-r"""A law of rankings: choose the best item, then the best of those that are left, and so on."""
+r"""A distribution of rankings: choose the best item, then the best of those that are left, and so on."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class PlackettLuce(Distribution):
 
     Examples
     --------
-    >>> law = PlackettLuce(torch.tensor([1.0, 2.0, 3.0]).log())
-    >>> law.log_prob(torch.tensor([2, 1, 0])).exp()  # 3/6 · 2/3 · 1
+    >>> distribution = PlackettLuce(torch.tensor([1.0, 2.0, 3.0]).log())
+    >>> distribution.log_prob(torch.tensor([2, 1, 0])).exp()  # 3/6 · 2/3 · 1
     tensor(0.3333)
-    >>> law.mode.tolist(), law.log_prob(torch.tensor([2])).exp()
+    >>> distribution.mode.tolist(), distribution.log_prob(torch.tensor([2])).exp()
     ([2, 1, 0], tensor(0.5000))
     """
 

@@ -1,4 +1,4 @@
-r"""Quantiles of torch's laws: :math:`\min\{y : P(Y \le y) \ge q\}`, for those without ``icdf`` too."""
+r"""Quantiles of torch's distributions: :math:`\min\{y : P(Y \le y) \ge q\}`, for those without ``icdf`` too."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ from groundstate.errors import Unsupported
 from groundstate.math.distributions.base import by_scipy
 
 
-def quantile(law: Distribution, q: float) -> Tensor:
-    """The q-quantile of every coordinate of a law, ``(*batch, *event)``, without gradient.
+def quantile(distribution: Distribution, q: float) -> Tensor:
+    """The q-quantile of every coordinate of a distribution, ``(*batch, *event)``, without gradient.
 
     Coordinates of a vector have their own quantiles. An angle's are those around its mean
     direction, so that they may leave [−π, π].
 
     Parameters
     ----------
-    law : Normal, Laplace, StudentT, LogNormal, Gamma, Exponential, Beta, VonMises, Bernoulli,
-        Poisson, NegativeBinomial, MultivariateNormal, Independent of them, or any law with
+    distribution : Normal, Laplace, StudentT, LogNormal, Gamma, Exponential, Beta, VonMises, Bernoulli,
+        Poisson, NegativeBinomial, MultivariateNormal, Independent of them, or any distribution with
         ``icdf`` or ``quantile``
     q : in (0, 1)
 
     Examples
     --------
-    >>> law = D.Poisson(torch.tensor([1.0, 10.0]))
-    >>> quantile(law, 0.5).tolist(), quantile(law, 0.975).tolist()
+    >>> distribution = D.Poisson(torch.tensor([1.0, 10.0]))
+    >>> quantile(distribution, 0.5).tolist(), quantile(distribution, 0.975).tolist()
     ([1.0, 10.0], [3.0, 17.0])
     """
     if not 0 < q < 1:
         raise ValueError(f"a quantile is asked for at q in (0, 1), got q={q}")
     with torch.no_grad():
-        if isinstance(law, D.Independent):
-            return quantile(law.base_dist, q)
-        own = getattr(law, "quantile", None)
+        if isinstance(distribution, D.Independent):
+            return quantile(distribution.base_dist, q)
+        own = getattr(distribution, "quantile", None)
         if own is not None:
             result: Tensor = own(q)
             return result
-        if isinstance(law, D.MultivariateNormal):
-            sides = D.Normal(law.loc, law.variance.sqrt(), validate_args=False)
+        if isinstance(distribution, D.MultivariateNormal):
+            sides = D.Normal(distribution.loc, distribution.variance.sqrt(), validate_args=False)
             return quantile(sides, q)
-        if type(law) in _SCIPY:
-            return _SCIPY[type(law)](law, q)
+        if type(distribution) in _SCIPY:
+            return _SCIPY[type(distribution)](distribution, q)
         try:
-            like = law.mean
-            return law.icdf(torch.full_like(like, q))
+            like = distribution.mean
+            return distribution.icdf(torch.full_like(like, q))
         except NotImplementedError:
             raise Unsupported(
-                f"{type(law).__name__} has no quantiles: its values have no order; use its "
+                f"{type(distribution).__name__} has no quantiles: its values have no order; use its "
                 "probabilities or its mode"
             ) from None
 
@@ -63,8 +63,8 @@ def _ppf(family: Any, q: float, *parameters: Tensor) -> Tensor:
     return by_scipy(family, q, parameters[0], *parameters)
 
 
-def _von_mises(law: Any, q: float) -> Tensor:
-    loc, kappa = torch.broadcast_tensors(law.loc, law.concentration)
+def _von_mises(distribution: Any, q: float) -> Tensor:
+    loc, kappa = torch.broadcast_tensors(distribution.loc, distribution.concentration)
     return loc + _ppf(scipy.stats.vonmises, q, kappa)
 
 
@@ -81,7 +81,7 @@ _SCIPY: dict[type[Distribution], Callable[[Any, float], Tensor]] = {
 }
 
 
-def interval(law: Distribution, level: float = 0.95) -> Tensor:
+def interval(distribution: Distribution, level: float = 0.95) -> Tensor:
     r"""The central interval from the quantiles at :math:`(1 \mp \text{level})/2`.
 
     Returns
@@ -96,7 +96,7 @@ def interval(law: Distribution, level: float = 0.95) -> Tensor:
     if not 0 < level < 1:
         raise ValueError(f"level must lie in (0, 1), got {level}; 0.95 means 95 %")
     tail = 0.5 * (1 - level)
-    return torch.stack([quantile(law, tail), quantile(law, 1 - tail)])
+    return torch.stack([quantile(distribution, tail), quantile(distribution, 1 - tail)])
 
 
 def wrapped(angle: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 
 def softmax(e: Tensor, T: float = 1.0, dim: int = -1) -> Tensor:
-    """``softmax(-e/T)``: the Boltzmann law of energies; ``+inf`` gets probability 0."""
+    """``softmax(-e/T)``: the Boltzmann distribution of energies; ``+inf`` gets probability 0."""
     return torch.softmax(_scores(e, T), dim)
 
 
@@ -102,7 +102,7 @@ def _bisect(scores: Tensor, alpha: float) -> Tensor:
 
 
 class MaxEnt(NamedTuple):
-    r"""Solution of :math:`\max_p -a^\top p + H(p)`: the law, its multiplier, the value."""
+    r"""Solution of :math:`\max_p -a^\top p + H(p)`: the distribution, its multiplier, the value."""
 
     p: Tensor
     gamma: Tensor
@@ -144,7 +144,7 @@ def tsallis(p: Tensor, alpha: float) -> Tensor:
 
 
 def fenchel_young(e: Tensor, y: Tensor, alpha: float = 1.0, T: float = 1.0) -> Tensor:
-    r"""The loss :math:`L = e_y - \min_p [p^\top e - T H_\alpha(p)] \ge 0` whose law is entmax.
+    r"""The loss :math:`L = e_y - \min_p [p^\top e - T H_\alpha(p)] \ge 0` whose distribution is entmax.
 
     Its gradient in e is :math:`1_y - \mathrm{entmax}_\alpha(-e/T)`. ``alpha=1`` is cross-entropy;
     for ``alpha > 1`` the loss is exactly 0 once the right value is ahead by enough.
@@ -152,7 +152,7 @@ def fenchel_young(e: Tensor, y: Tensor, alpha: float = 1.0, T: float = 1.0) -> T
     Parameters
     ----------
     e : energies ``(..., K)``
-    y : int64 values ``(...)``, or target laws ``(..., K)`` (then minus T times their entropy)
+    y : int64 values ``(...)``, or target distributions ``(..., K)`` (then minus T times their entropy)
     alpha, T : as in ``entmax``
 
     Examples

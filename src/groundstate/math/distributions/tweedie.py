@@ -11,7 +11,7 @@ from torch.distributions import Distribution
 from groundstate.math.distributions.base import Family
 from groundstate.math.distributions.continuous import Gamma, Gaussian, InverseGaussian
 from groundstate.math.distributions.discrete import Poisson
-from groundstate.math.distributions.families import TweedieLaw
+from groundstate.math.distributions.families import TweedieDistribution
 from groundstate.math.distributions.links import Identity, Link, Log
 
 _NAMED: dict[float, type[Family]] = {0.0: Gaussian, 1.0: Poisson, 2.0: Gamma, 3.0: InverseGaussian}
@@ -21,12 +21,12 @@ _NAMED: dict[float, type[Family]] = {0.0: Gaussian, 1.0: Poisson, 2.0: Gamma, 3.
 class Tweedie(Family):
     r""":math:`V(\mu) = \mu^p`; p = 0, 1, 2, 3 are Gaussian, Poisson, gamma, inverse Gaussian.
 
-    Between 1 and 2 lies a law with an atom at zero, such as rainfall or the cost of claims.
-    ``canonical`` is the customary link: identity for p ≤ 0, else log.
+    Between 1 and 2 lies a distribution with an atom at zero, such as rainfall or the cost of
+    claims. ``canonical`` is the customary link: identity for p ≤ 0, else log.
 
     Parameters
     ----------
-    power : p; no law exists between 0 and 1
+    power : p; no distribution exists between 0 and 1
 
     >>> Tweedie(1.5).variance(torch.tensor(4.0)).item()
     8.0
@@ -38,7 +38,7 @@ class Tweedie(Family):
     def __post_init__(self) -> None:
         p = float(self.power)
         if 0 < p < 1:
-            raise ValueError(f"no Tweedie law has a power between 0 and 1, got {p}")
+            raise ValueError(f"no Tweedie distribution has a power between 0 and 1, got {p}")
         named = _NAMED.get(p)
         set_ = object.__setattr__  # frozen: these follow from the power
         set_(self, "code", 6 if named is None else named.code)
@@ -84,18 +84,18 @@ class Tweedie(Family):
         own = y.clamp_min(0) ** (2 - p) / ((1 - p) * (2 - p))  # negative y only where p < 0
         return 2 * (own - y * mu ** (1 - p) / (1 - p) + mu ** (2 - p) / (2 - p))
 
-    def law(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
+    def distribution(self, mu: Tensor, phi: Tensor | float = 1.0) -> Distribution:
         if self.named is not None:
-            return self.named.law(mu, phi)
+            return self.named.distribution(mu, phi)
         phi = torch.as_tensor(phi, dtype=mu.dtype, device=mu.device).expand_as(mu)
-        return TweedieLaw(mu, phi, self.power)
+        return TweedieDistribution(mu, phi, self.power)
 
     def quantile(self, q: float, mu: Tensor, phi: Tensor | float = 1.0) -> Tensor:
         if self.named is not None:
             return self.named.quantile(q, mu, phi)
-        law = self.law(mu, phi)
-        assert isinstance(law, TweedieLaw)
-        return law.quantile(q)
+        distribution = self.distribution(mu, phi)
+        assert isinstance(distribution, TweedieDistribution)
+        return distribution.quantile(q)
 
 
 __all__ = ["Tweedie"]

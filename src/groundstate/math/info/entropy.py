@@ -2,8 +2,8 @@ r"""Information: surprise :math:`-\log p`, entropy, cross-entropy and Kullback-L
 
 .. math:: H(q) = -E_q\log q,\quad H(q, p) = -E_q\log p,\quad KL(q\|p) = H(q, p) - H(q) \ge 0
 
-Laws are tensors of probabilities (last axis sums to one) or torch distributions. Natural logarithm;
-``code_length`` is in bits. :math:`0\log 0 = 0`.
+Distributions are tensors of probabilities (last axis sums to one) or torch distributions. Natural
+logarithm; ``code_length`` is in bits. :math:`0\log 0 = 0`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.distributions import Distribution, kl_divergence
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.math.distributions.operations import draw
 
-Law = Tensor | Distribution
+DistributionLike = Tensor | Distribution
 
 
 class Estimate(NamedTuple):
@@ -28,7 +28,7 @@ class Estimate(NamedTuple):
     stderr: Tensor
 
 
-def surprise(p: Law, value: Tensor | None = None) -> Tensor:
+def surprise(p: DistributionLike, value: Tensor | None = None) -> Tensor:
     r""":math:`-\log p(v)`; for a tensor of probabilities without ``value``, of every entry.
 
     >>> round(float(surprise(torch.tensor([0.5, 0.25, 0.25]), torch.tensor(1))), 6)
@@ -43,7 +43,7 @@ def surprise(p: Law, value: Tensor | None = None) -> Tensor:
     return -p.log()
 
 
-def code_length(q: Law, value: Tensor | None = None) -> Tensor:
+def code_length(q: DistributionLike, value: Tensor | None = None) -> Tensor:
     r"""Length of the best code for ``q`` in bits, :math:`-\log_2 q(v)`.
 
     >>> code_length(torch.tensor([0.5, 0.25, 0.25])).tolist()
@@ -53,7 +53,11 @@ def code_length(q: Law, value: Tensor | None = None) -> Tensor:
 
 
 def entropy(
-    q: Law, *, n: int = 10_000, generator: torch.Generator | None = None, stderr: bool = False
+    q: DistributionLike,
+    *,
+    n: int = 10_000,
+    generator: torch.Generator | None = None,
+    stderr: bool = False,
 ) -> Tensor | Estimate:
     r""":math:`H(q) = -\sum_k q_k\log q_k`.
 
@@ -64,7 +68,7 @@ def entropy(
     0.950271
     """
     if isinstance(q, Tensor):
-        return _exact(-_xlogy(_law(q), q).sum(-1), stderr)
+        return _exact(-_xlogy(_distribution(q), q).sum(-1), stderr)
     try:
         return _exact(q.entropy(), stderr)
     except NotImplementedError:
@@ -72,8 +76,8 @@ def entropy(
 
 
 def cross_entropy(
-    q: Law,
-    p: Law,
+    q: DistributionLike,
+    p: DistributionLike,
     *,
     n: int = 10_000,
     generator: torch.Generator | None = None,
@@ -84,23 +88,25 @@ def cross_entropy(
     Infinite where ``p`` is 0 and ``q`` is not.
     """
     if isinstance(q, Tensor) and isinstance(p, Tensor):
-        return _exact(-_xlogy(_law(q), _law(p)).sum(-1), stderr)
-    law_q, law_p = _both(q, p)
+        return _exact(-_xlogy(_distribution(q), _distribution(p)).sum(-1), stderr)
+    distribution_q, distribution_p = _both(q, p)
     try:
-        return _exact(kl_divergence(law_q, law_p) + law_q.entropy(), stderr)
+        return _exact(
+            kl_divergence(distribution_q, distribution_p) + distribution_q.entropy(), stderr
+        )
     except NotImplementedError:
-        return _mean(-_log_prob(law_p, draw(law_q, n, generator)), stderr)
+        return _mean(-_log_prob(distribution_p, draw(distribution_q, n, generator)), stderr)
 
 
 def kl(
-    q: Law,
-    p: Law,
+    q: DistributionLike,
+    p: DistributionLike,
     *,
     n: int = 10_000,
     generator: torch.Generator | None = None,
     stderr: bool = False,
 ) -> Tensor | Estimate:
-    r""":math:`KL(q\|p) = \sum_k q_k\log(q_k/p_k)`, 0 exactly when the laws agree.
+    r""":math:`KL(q\|p) = \sum_k q_k\log(q_k/p_k)`, 0 exactly when the distributions agree.
 
     Closed form where torch knows it, else the mean of ``n`` draws of :math:`\log q - \log p`.
 
@@ -112,8 +118,13 @@ def kl(
     0.443147
     """
     if isinstance(q, Tensor) and isinstance(p, Tensor):
-        law_q, law_p = _law(q), _law(p)
-        return _exact((_xlogy(law_q, law_q) - _xlogy(law_q, law_p)).sum(-1), stderr)
+        distribution_q, distribution_p = _distribution(q), _distribution(p)
+        return _exact(
+            (_xlogy(distribution_q, distribution_q) - _xlogy(distribution_q, distribution_p)).sum(
+                -1
+            ),
+            stderr,
+        )
     a, b = _both(q, p)
     try:
         return _exact(kl_divergence(a, b), stderr)
@@ -122,7 +133,7 @@ def kl(
         return _mean(_log_prob(a, value) - _log_prob(b, value), stderr)
 
 
-def _law(p: Tensor) -> Tensor:
+def _distribution(p: Tensor) -> Tensor:
     if p.ndim == 0 or not p.is_floating_point():
         raise ShapeError(
             f"probabilities are a float tensor (..., K), got {p.dtype} {tuple(p.shape)}"
@@ -137,17 +148,17 @@ def _xlogy(q: Tensor, p: Tensor) -> Tensor:
     return torch.special.xlogy(q, p)
 
 
-def _both(q: Law, p: Law) -> tuple[Distribution, Distribution]:
+def _both(q: DistributionLike, p: DistributionLike) -> tuple[Distribution, Distribution]:
     if isinstance(q, Tensor) or isinstance(p, Tensor):
         raise Unsupported(
-            "both laws must be tensors or both distributions; wrap a tensor of probabilities in "
+            "both distributions must be tensors or both distributions; wrap a tensor of probabilities in "
             "torch.distributions.Categorical(probs=...)"
         )
     return q, p
 
 
-def _log_prob(law: Distribution, value: Tensor) -> Tensor:
-    result: Tensor = law.log_prob(value)
+def _log_prob(distribution: Distribution, value: Tensor) -> Tensor:
+    result: Tensor = distribution.log_prob(value)
     return result
 
 

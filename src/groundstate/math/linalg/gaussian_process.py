@@ -61,7 +61,7 @@ def lower_inverse(L: Tensor) -> Tensor:
 
 
 def joint_normal(mean: Tensor, L: Tensor) -> MultivariateNormal:
-    """A normal law from its mean and factor."""
+    """A normal distribution from its mean and factor."""
     return MultivariateNormal(mean, scale_tril=L, validate_args=False)
 
 

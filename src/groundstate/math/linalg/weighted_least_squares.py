@@ -18,7 +18,8 @@ def regression_sums(
 ) -> dict[str, Tensor]:
     """Float64 sums over rows of ``x`` ``(B, d)`` and ``y`` ``(B, m)``.
 
-    ``x_cov`` ``(B, d, d)`` or ``(d, d)`` is the covariance of inputs known as laws: expected sums.
+    ``x_cov`` ``(B, d, d)`` or ``(d, d)`` is the covariance of inputs known as distributions:
+    expected sums.
     """
     x, y = x.double(), y.double()
     w = x.new_ones(x.shape[0]) if weights is None else weights.to(x.dtype)

@@ -1,4 +1,4 @@
-r"""What the error on n rows promises about rows to come, whatever their law.
+r"""What the error on n rows promises about rows to come, whatever their distribution.
 
 .. math:: P(|R - \hat R| \ge \varepsilon) \le 2|\Theta| e^{-2n\varepsilon^2}
 """

@@ -1,8 +1,8 @@
-r"""Where most of a law lies: equal-tailed intervals and highest-density regions.
+r"""Where most of a distribution lies: equal-tailed intervals and highest-density regions.
 
 .. math:: \mathrm{HDR}_{1-\alpha} = \{x : p(x) \ge t\}, \quad P(p(X) \ge t) = 1-\alpha ,
 
-the smallest set of that probability; for a law with two peaks it has two pieces.
+the smallest set of that probability; for a distribution with two peaks it has two pieces.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GRID = 2**12
 
 @dataclass(frozen=True)
 class Region:
-    """Disjoint intervals that together hold a share ``level`` of a law.
+    """Disjoint intervals that together hold a share ``level`` of a distribution.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ def eti(x: Any, level: float = 0.95) -> Interval:
 
     Parameters
     ----------
-    x : ``(n,)`` draws, or a law with ``ppf`` (scipy) or ``icdf`` (torch)
+    x : ``(n,)`` draws, or a distribution with ``ppf`` (scipy) or ``icdf`` (torch)
 
     Examples
     --------
@@ -91,7 +91,7 @@ def hdr(
 
     Parameters
     ----------
-    x : ``(n,)`` draws; or a density: a function with ``support``, or a law with ``pdf`` and ``ppf``
+    x : ``(n,)`` draws; or a density: a function with ``support``, or a distribution with ``pdf`` and ``ppf``
     level : share inside
     log_density : ``(n,)`` log densities of the draws, or a function; without it a kernel estimate
         with the bandwidth of Botev, Grotowski and Kroese, which two peaks do not blur

@@ -1,8 +1,8 @@
 r"""Importance weights: effective size, Pareto tail index and Pareto smoothing.
 
-The largest weights are fitted by a generalised Pareto law with shape :math:`\hat k`; the mean of
-the weights has finite variance when :math:`k < \tfrac12`, and estimates can be trusted up to
-about .7 (Vehtari, Simpson, Gelman, Yao and Gabry 2024).
+The largest weights are fitted by a generalised Pareto distribution with shape :math:`\hat k`; the
+mean of the weights has finite variance when :math:`k < \tfrac12`, and estimates can be trusted up
+to about .7 (Vehtari, Simpson, Gelman, Yao and Gabry 2024).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _smooth_one(log_weight: Array) -> tuple[Array, float]:
 
 
 def _fit(x: Array) -> tuple[float, float]:
-    """Shape and scale of a generalised Pareto law, ``x`` ascending (Zhang and Stephens 2009)."""
+    """Shape and scale of a generalised Pareto distribution, ``x`` ascending (Zhang and Stephens 2009)."""
     n = len(x)
     m = 30 + int(math.sqrt(n))
     b = 1 - np.sqrt(m / (np.arange(1, m + 1) - 0.5))

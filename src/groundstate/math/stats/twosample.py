@@ -1,4 +1,4 @@
-r"""Do two sets of rows come from one law? Kernel, energy, Kolmogorov-Smirnov and classifier tests.
+r"""Do two sets of rows come from one distribution? Kernel, energy, Kolmogorov-Smirnov and classifier tests.
 
 .. math:: \mathrm{MMD}^2 = E\,k(x,x') + E\,k(y,y') - 2E\,k(x,y), \qquad
           \mathrm{ED}^2 = 2E\|x-y\| - E\|x-x'\| - E\|y-y'\|
@@ -19,7 +19,7 @@ from groundstate.math.stats.proportions import proportion_interval
 from groundstate.math.stats.result import TestResult
 
 Floats = NDArray[np.float64]
-_NULL = "both sets come from one law"
+_NULL = "both sets come from one distribution"
 
 
 def two_sample(
@@ -31,7 +31,7 @@ def two_sample(
     max_rows: int = 2000,
     random_state: Key | RandomState = 0,
 ) -> TestResult:
-    r"""Test that two sets of rows come from one law.
+    r"""Test that two sets of rows come from one distribution.
 
     ==========  ===========================================================================
     mmd         unbiased squared maximum mean discrepancy, Gaussian kernel of median width

@@ -138,7 +138,7 @@ class ClosedFormClassifier(ProbabilisticClassifier):
         return -self.energy_.table("y", x=x)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Any, Any]:
-        """Draw rows and their labels from the learned law."""
+        """Draw rows and their labels from the learned distribution."""
         check_is_fitted(self, "energy_")
         generator = Key.of(random_state).torch(self.energy_.placement()[0])
         found = self.energy_.ancestral(n_samples, generator=generator)  # type: ignore[operator]

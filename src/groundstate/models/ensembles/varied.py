@@ -62,7 +62,9 @@ class VariedCommittee(CommitteeModel):
         energy = self.energy_
         with torch.no_grad():
             if isinstance(energy, CommitteeClassEnergy):
-                told = [energy.member_log_law(m, x).exp() for m in range(len(energy.members))]
+                told = [
+                    energy.member_log_distribution(m, x).exp() for m in range(len(energy.members))
+                ]
                 return home.give(torch.stack(told))
             values = torch.stack([energy.member_value(m, x) for m in range(len(energy.members))])
         return home.give(values[..., 0] if getattr(self, "_flat_target", False) else values)

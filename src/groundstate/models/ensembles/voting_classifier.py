@@ -145,13 +145,15 @@ class VotingClassifier(Voting, CommitteeClassifier):
     def transform(self, X: Any) -> Any:
         """Votes as class numbers ``(n_samples, n_members)``, or probabilities of the members."""
         x, home = self._rows(X)
-        laws = torch.stack([self.energy_.member_log_law(m, x) for m in range(len(self))])
+        distributions = torch.stack(
+            [self.energy_.member_log_distribution(m, x) for m in range(len(self))]
+        )
         if self._hard:
-            return home.give(laws.argmax(2).T.contiguous())
-        laws = laws.exp()  # (members, B, classes)
+            return home.give(distributions.argmax(2).T.contiguous())
+        distributions = distributions.exp()  # (members, B, classes)
         if not self.flatten_transform:
-            return home.give(laws)
-        return home.give(laws.movedim(0, 1).flatten(1))
+            return home.give(distributions)
+        return home.give(distributions.movedim(0, 1).flatten(1))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns of ``transform``."""

@@ -23,7 +23,7 @@ from groundstate.registry import models
 
 @models.register(family="linear", task="regression", role="regressor")
 class BayesianRidge(EnergyRegressor):
-    r"""Linear regression that keeps the law of its weights and chooses its own penalty.
+    r"""Linear regression that keeps the distribution of its weights and chooses its own penalty.
 
     .. math::
         w \sim N(0, \lambda^{-1}I), \quad y \mid x, w \sim N(w^\top x + b, \alpha^{-1}), \qquad

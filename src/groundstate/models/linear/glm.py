@@ -14,7 +14,7 @@ from groundstate.registry import models
 
 @models.register(family="linear", task="regression", role="regressor", auto=False)
 class GLM(GLMRegressor):
-    r"""A linear score sets the mean of a law of y that fits its support.
+    r"""A linear score sets the mean of a distribution of y that fits its support.
 
     .. math::
         e(x, y) = -\log p(y;\, \mu, \varphi), \quad g(\mu) = Wx + b, \qquad

@@ -32,7 +32,9 @@ class GLMRegressor(EnergyRegressor):
 
     _accept_sparse: ClassVar[bool | str] = "csr"
     _multi_output: ClassVar[bool] = False
-    _predicts: ClassVar[str] = "mean"  # of the law of y; its most probable value is ``infer``'s
+    _predicts: ClassVar[str] = (
+        "mean"  # of the distribution of y; its most probable value is ``infer``'s
+    )
     _offset: Any = None
     alpha: float
     fit_intercept: bool
@@ -149,7 +151,7 @@ class GLMRegressor(EnergyRegressor):
             return (mean, self._shaped(energy.spread(x, o), home)) if return_std else mean
 
     def predict_interval(self, X: Any, level: float = 0.9, offset: Any = None) -> Any:
-        """The central interval that holds y with probability ``level`` under the learned law.
+        """The central interval that holds y with probability ``level`` under the learned distribution.
 
         The parameters are taken as known. ``(n_samples, 2)`` or ``(n_samples, n_targets, 2)``.
         """

@@ -21,13 +21,14 @@ class TweedieRegressor(GLMRegressor):
         \min_{W, b} \frac{1}{\sum_i w_i}\sum_i w_i\,\tfrac12 d_p(y_i, \mu_i)
         + \tfrac\alpha2\|W\|^2 .
 
-    p = 0, 1, 2, 3 are Gaussian, Poisson, gamma and inverse Gaussian. Between 1 and 2 the law has an
-    atom at zero and a density above it. Other powers are fitted, but give no probabilities.
+    p = 0, 1, 2, 3 are Gaussian, Poisson, gamma and inverse Gaussian. Between 1 and 2 the
+    distribution has an atom at zero and a density above it. Other powers are fitted, but give no
+    probabilities.
 
     Parameters
     ----------
     power : float, default=0.0
-        p; no law exists between 0 and 1.
+        p; no distribution exists between 0 and 1.
     alpha : float, default=1.0
         Strength of the penalty; the intercept is not penalised.
     fit_intercept : bool, default=True

@@ -26,7 +26,8 @@ def _one_label(model: Any) -> bool:
 class JointLabels(ProbabilisticClassifier):
     r"""A class of the energy is a combination of labels that occurs in the rows.
 
-    The law of each label is the sum of the votes for it, whatever the other labels of the voters:
+    The distribution of each label is the sum of the votes for it, whatever the other labels of the
+    voters:
     :math:`p(y_j \mid x) = \sum_i s_i(x)\,[y_{ij} = y_j]`.
 
     Attributes
@@ -67,7 +68,7 @@ class JointLabels(ProbabilisticClassifier):
     def _combinations(self) -> int:
         return len(self._joint) if self.outputs_2d_ else len(self.classes_)
 
-    def _each_law(self, X: Any) -> tuple[list[Tensor], Home]:
+    def _each_distribution(self, X: Any) -> tuple[list[Tensor], Home]:
         """Probabilities of the values of each label, ``(B, K_j)``."""
         x, home = self._rows(X)
         energy: Any = self.energy_
@@ -85,23 +86,25 @@ class JointLabels(ProbabilisticClassifier):
         """Labels of lowest energy, ``(n_samples,)`` or ``(n_samples, n_outputs)``."""
         if _one_label(self):
             return super().predict(X)
-        laws, home = self._each_law(X)
-        best = (values[p.argmax(1).cpu().numpy()] for values, p in zip(self.classes_, laws))
+        distributions, home = self._each_distribution(X)
+        best = (
+            values[p.argmax(1).cpu().numpy()] for values, p in zip(self.classes_, distributions)
+        )
         return home.give(np.column_stack(list(best)))
 
     def predict_proba(self, X: Any) -> Any:
         """Class probabilities, ``(n_samples, n_classes)``; a list of them for several labels."""
         if _one_label(self):
             return super().predict_proba(X)
-        laws, home = self._each_law(X)
-        return [home.give(p) for p in laws]
+        distributions, home = self._each_distribution(X)
+        return [home.give(p) for p in distributions]
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of the class probabilities, in the shape of ``predict_proba``."""
         if _one_label(self):
             return super().predict_log_proba(X)
-        laws, home = self._each_law(X)
-        return [home.give(p.log()) for p in laws]
+        distributions, home = self._each_distribution(X)
+        return [home.give(p.log()) for p in distributions]
 
     @available_if(_one_label)
     def decision_function(self, X: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a network's outputs answer: labels, several labels at once, values and their laws."""
+"""What a network's outputs answer: labels, several labels at once, values and their distributions."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class NetworkClassifier(NetworkModel, ProbabilisticClassifier):
         return home.give(logits)
 
     def predict_dist(self, X: Any) -> Distribution:
-        """The law of the label, a torch ``Categorical`` (several labels: independent Bernoullis)."""
+        """The distribution of the label, a torch ``Categorical`` (several labels: independent Bernoullis)."""
         x, _ = self._rows(X)
         if self._multilabel:
             logits, _ = self._logits(X)
@@ -208,7 +208,7 @@ def _labels(energy: Energy, x: Tensor) -> Tensor:
 
 
 class NetworkRegressor(NetworkModel, EnergyRegressor):
-    """A network whose outputs are values, or the parameters of a law of the value.
+    """A network whose outputs are values, or the parameters of a distribution of the value.
 
     Attributes
     ----------
@@ -293,16 +293,16 @@ class NetworkRegressor(NetworkModel, EnergyRegressor):
         return home.give(y[:, 0] if self._flat_target else y)
 
     def predict_dist(self, X: Any) -> Distribution:
-        """The law of the outcome, a torch distribution of batch shape ``(n_samples,)``.
+        """The distribution of the outcome, a torch distribution of batch shape ``(n_samples,)``.
 
         Squared and absolute error have normal and Laplace noise of the width that the training rows
-        leave; for one that follows x use ``loss="normal"`` or another law.
+        leave; for one that follows x use ``loss="normal"`` or another distribution.
         """
         raw, _ = self._forward(X)
         head: Any = self.energy_.head
         if not isinstance(head, LocationHead):
-            law: Distribution = head.dist(raw)
-            return law
+            distribution: Distribution = head.dist(raw)
+            return distribution
         width = torch.as_tensor(self.scale_).to(raw).clamp_min(torch.finfo(raw.dtype).tiny)
         if head.name == "squared_error":
             one: Any = D.Normal(raw, width.expand_as(raw), validate_args=False)
@@ -310,7 +310,7 @@ class NetworkRegressor(NetworkModel, EnergyRegressor):
             one = D.Laplace(raw, (width / math.sqrt(2)).expand_as(raw), validate_args=False)
         else:
             raise Unsupported(
-                f"loss={head.name!r} predicts a value and no law; use one of {', '.join(VALUES)}"
+                f"loss={head.name!r} predicts a value and no distribution; use one of {', '.join(VALUES)}"
             )
         return D.Independent(one, 1, validate_args=False)
 

@@ -18,7 +18,7 @@ from groundstate.energy.networks.mixture_density import MixtureDensityEnergy
 from groundstate.learn.rules.softmin import NLL
 from groundstate.learn.solvers.networks.mixture_density import MixtureDensityTraining
 from groundstate.learn.train.stochastic import Stochastic
-from groundstate.math.distributions.gaussian_mixtures import GaussianMixtureLaw
+from groundstate.math.distributions.gaussian_mixtures import GaussianMixtureDistribution
 from groundstate.math.distributions.highest_density import DensitySet, density_set
 from groundstate.math.distributions.mixture_modes import modes
 from groundstate.models.arrays import Home, unwrap
@@ -33,7 +33,7 @@ from groundstate.registry import models
     family="networks", task="regression", role="regressor", max_rows=100_000, auto=False
 )
 class MixtureDensityRegressor(EnergyRegressor):
-    r"""The whole law of the outcome, as a mixture of Gaussians whose parameters a network gives.
+    r"""The whole distribution of the outcome, as a mixture of Gaussians whose parameters a network gives.
 
     .. math::
         e(x, y) = -\log\sum_{z=1}^K\pi_z(x)\,N(y;\, \mu_z(x), \sigma_z^2(x)I) .
@@ -186,12 +186,12 @@ class MixtureDensityRegressor(EnergyRegressor):
 
     # --- answers -------------------------------------------------------------------------
 
-    def _law(self, X: Any) -> tuple[GaussianMixtureLaw, Home]:
+    def _distribution(self, X: Any) -> tuple[GaussianMixtureDistribution, Home]:
         check_is_fitted(self, "energy_")
         x, home = self._rows(X)
         assert isinstance(self.energy_, MixtureDensityEnergy)
         with torch.no_grad():
-            return self.energy_.law(x), home
+            return self.energy_.distribution(x), home
 
     def _flat(self, values: Tensor) -> Tensor:
         return values[..., 0] if self._flat_target else values
@@ -206,30 +206,30 @@ class MixtureDensityRegressor(EnergyRegressor):
             energy; "modes", all local maxima of the density by falling height, as a list of one
             array per row
         """
-        law, home = self._law(X)
+        distribution, home = self._distribution(X)
         if kind == "mean":
-            return home.give(self._flat(law.mean))
+            return home.give(self._flat(distribution.mean))
         if kind == "mode":
-            return home.give(self._flat(law.mode))
+            return home.give(self._flat(distribution.mode))
         if kind == "modes":
-            return [home.give(self._flat(found)) for found in modes(law)]
+            return [home.give(self._flat(found)) for found in modes(distribution)]
         raise ValueError(f"kind must be 'mean', 'mode' or 'modes', got {kind!r}")
 
     def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Any:
         """Draws of the outcome of every row, ``(n_samples, n_rows)`` or ``(..., n_targets)``."""
-        law, home = self._law(X)
-        generator = Key.of(random_state).torch(law.mu.device)
-        return home.give(self._flat(law.draw(n_samples, generator)))
+        distribution, home = self._distribution(X)
+        generator = Key.of(random_state).torch(distribution.mu.device)
+        return home.give(self._flat(distribution.draw(n_samples, generator)))
 
     def predict_density(self, X: Any, y_grid: Any) -> Any:
         """Density of every row at points of the outcome ``(n_points,)`` or ``(n_points, n_targets)``.
 
         Returns ``(n_rows, n_points)``.
         """
-        law, home = self._law(X)
-        points = torch.as_tensor(np.asarray(unwrap(y_grid)[0])).to(law.mu)
-        points = points.reshape(-1, 1, law.mu.shape[-1])  # (G, 1, m)
-        return home.give(law.log_prob(points).exp().T)
+        distribution, home = self._distribution(X)
+        points = torch.as_tensor(np.asarray(unwrap(y_grid)[0])).to(distribution.mu)
+        points = points.reshape(-1, 1, distribution.mu.shape[-1])  # (G, 1, m)
+        return home.give(distribution.log_prob(points).exp().T)
 
     def credible_set(
         self, X: Any, level: float = 0.9, *, n_draws: int = 2000, random_state: Any = None
@@ -239,9 +239,9 @@ class MixtureDensityRegressor(EnergyRegressor):
         It holds where :math:`p(y\mid x)` exceeds its ``threshold``; ``contains(y)`` says for which
         rows, ``volume`` is its size, and for one target ``intervals`` are its disjoint pieces.
         """
-        law, home = self._law(X)
-        generator = Key.of(random_state).torch(law.mu.device)
-        found = density_set(law, level, n_draws=n_draws, generator=generator)
+        distribution, home = self._distribution(X)
+        generator = Key.of(random_state).torch(distribution.mu.device)
+        found = density_set(distribution, level, n_draws=n_draws, generator=generator)
         return found.given(home.give)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -13,21 +13,22 @@ from groundstate.registry import models
     family="networks", task="regression", role="regressor", max_rows=200_000, auto=False
 )
 class MLPRegressor(MLPModel, NetworkRegressor):
-    r"""Values by a multilayer perceptron, under a loss or a law of your choice.
+    r"""Values by a multilayer perceptron, under a loss or a distribution of your choice.
 
     .. math::
         e(x, y) = \tfrac12\|y - f_\theta(x)\|^2 \quad\text{or}\quad -\log p(y \mid f_\theta(x)),
         \qquad h_{l+1} = \sigma(W_l h_l + b_l) .
 
-    With a law as ``loss`` the network gives its parameters: ``"normal"`` learns mean and spread of
-    every row. ``predict`` gives the mean, ``predict_dist`` the law, ``predict_interval`` its middle.
-    Scale inputs and targets: columns of very different size learn badly.
+    With a distribution as ``loss`` the network gives its parameters: ``"normal"`` learns mean and
+    spread of every row. ``predict`` gives the mean, ``predict_dist`` the distribution,
+    ``predict_interval`` its middle. Scale inputs and targets: columns of very different size learn
+    badly.
 
     Parameters
     ----------
     loss : str or Head, default="squared_error"
-        "squared_error", "absolute_error", "huber", "quantile", "poisson", or a law: "normal",
-        "laplace", "student_t", "lognormal", "gamma", "exponential", "beta", "von_mises",
+        "squared_error", "absolute_error", "huber", "quantile", "poisson", or a distribution:
+        "normal", "laplace", "student_t", "lognormal", "gamma", "exponential", "beta", "von_mises",
         "negative_binomial", "multivariate_normal"; or a head with settings of its own, such as
         ``groundstate.energy.networks.location.LocationHead("quantile", q=0.9)``.
     hidden_layer_sizes : sequence of int, default=(100,)

@@ -13,22 +13,23 @@ from groundstate.registry import models
     family="networks", task="regression", role="regressor", max_rows=200_000, auto=False
 )
 class NeuralRegressor(NeuralModel, NetworkRegressor):
-    r"""Values by any network that you bring, under a loss or a law of your choice.
+    r"""Values by any network that you bring, under a loss or a distribution of your choice.
 
     .. math::
-        e(x, y) = \ell(f_\theta(x), y), \qquad \ell = \tfrac12\|y - f\|^2 \text{ or } -\log p(y \mid f) .
+        e(x, y) = \ell(f_\theta(x), y), \qquad \ell = \tfrac12\|y - f\|^2 \text{ or } -\log p(y \mid
+        f) .
 
-    The module gives one number per target, or as many as the law has parameters (``"normal"`` two:
-    mean and raw spread). Training, weights, early stopping, saving and answers are those of
-    ``MLPRegressor``.
+    The module gives one number per target, or as many as the distribution has parameters
+    (``"normal"`` two: mean and raw spread). Training, weights, early stopping, saving and answers
+    are those of ``MLPRegressor``.
 
     Parameters
     ----------
     module : torch module, class or function, default=None
         An instance is copied, weights and all. A class or function is called to make one; its
         parameters named ``in_features`` (or ``n_features``, ``d``, ...) and ``out_features`` (or
-        ``n_outputs``, ``n_classes``, ...) get the numbers of columns and outputs. None is a perceptron
-        with one hidden layer of 100 units.
+        ``n_outputs``, ``n_classes``, ...) get the numbers of columns and outputs. None is a
+        perceptron with one hidden layer of 100 units.
     module_params : dict, default=None
         Further arguments of a class or function.
     input_shape : tuple of int, default=None

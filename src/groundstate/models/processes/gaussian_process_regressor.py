@@ -18,7 +18,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.kernels.gaussian_process.exact import FieldEnergy, ProcessEnergy
 from groundstate.energy.kernels.gaussian_process.inducing import InducingProcessEnergy
 from groundstate.energy.kernels.gaussian_process.iterative import IterativeProcessEnergy
-from groundstate.energy.kernels.gaussian_process.predictive import ProcessLaw
+from groundstate.energy.kernels.gaussian_process.predictive import ProcessDistribution
 from groundstate.errors import Unsupported
 from groundstate.learn.base import Solver
 from groundstate.learn.rules.naive import Naive
@@ -39,7 +39,7 @@ from groundstate.registry import models
 
 @models.register(family="processes", task="regression", role="regressor", max_rows=5_000)
 class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
-    r"""A law over functions, conditioned on the rows.
+    r"""A distribution over functions, conditioned on the rows.
 
     .. math::
         e(x, y) = -\log N(y;\, m(x), v(x) + \alpha), \qquad
@@ -175,7 +175,7 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
         if self.n_targets is not None and y.shape[1] != self.n_targets:
             raise ValueError(f"y has {y.shape[1]} targets, n_targets={self.n_targets}")
         known = 0.0 if np.ndim(self.alpha) else float(self.alpha)
-        energy = self._law(X, y.shape[1], known)
+        energy = self._distribution(X, y.shape[1], known)
         if self.normalize_y:
             w = torch.ones(len(y)).to(y) if weight is None else weight
             energy.shift = w @ y / w.sum()
@@ -183,7 +183,7 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
             energy.scale = torch.where(spread > 0, spread, torch.ones_like(spread))
         return Plan(energy, Naive(over="y"), self._solver())
 
-    def _law(self, X: Tensor, m: int, noise: float) -> ProcessLaw:
+    def _distribution(self, X: Tensor, m: int, noise: float) -> ProcessDistribution:
         kernel, d = self._prior_kernel(), X.shape[1]
         if self.method == "inducing":
             return InducingProcessEnergy(d, m, kernel, noise=noise).double()
@@ -247,7 +247,7 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
                 return self._shaped(mean, home), self._shaped(v.sqrt(), home)
             return self._shaped(energy.mean(x), home)
 
-    def _at(self, X: Any) -> tuple[Tensor, Home, ProcessLaw]:
+    def _at(self, X: Any) -> tuple[Tensor, Home, ProcessDistribution]:
         if hasattr(self, "energy_"):
             x, home = self._rows(X)
             energy = self.energy_
@@ -256,7 +256,7 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
             x = tensor(validate_data(self, X, dtype=np.float64), resolve_device(self.device))
             prior = ProcessEnergy(x.shape[1], self.n_targets or 1, self._prior_kernel())
             energy = prior.to(x.device, torch.float64)
-        assert isinstance(energy, ProcessLaw)
+        assert isinstance(energy, ProcessDistribution)
         return x, home, energy
 
     def _shaped(self, values: Tensor, home: Home) -> Any:

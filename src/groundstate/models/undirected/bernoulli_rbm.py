@@ -212,8 +212,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, VerboseMixin, EnergyTransfor
             return home.give(bits)
         generator = key.torch(x.device)
         with torch.no_grad():
-            z = draw(energy.law_z(x), 1, generator)[0]
-            return home.give(draw(energy.law_x(z), 1, generator)[0] > 0)
+            z = draw(energy.distribution_z(x), 1, generator)[0]
+            return home.give(draw(energy.distribution_x(z), 1, generator)[0] > 0)
 
     def score_samples(self, X: Any) -> Any:
         r"""Pseudo-log-likelihood of each row, ``(n_samples,)``.

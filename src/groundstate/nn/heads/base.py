@@ -1,8 +1,8 @@
-r"""The end of a network: raw outputs become a law of the outcome,
+r"""The end of a network: raw outputs become a distribution of the outcome,
 :math:`\ell(y) = -\log p(y \mid f_\theta(x))`.
 
 ================== =================== ============================ ==========================
-name               outcome             raw numbers per coordinate   law
+name               outcome             raw numbers per coordinate   distribution
 ================== =================== ============================ ==========================
 normal             real                μ, σ                         Normal
 laplace            real                μ, b                         Laplace
@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from groundstate.errors import ShapeError, Unsupported
-from groundstate.math.distributions import operations as laws
+from groundstate.math.distributions import operations as distributions
 from groundstate.math.distributions.quantiles import interval, wrapped
 from groundstate.nn.heads.families import (
     FAMILIES,
@@ -47,7 +47,7 @@ class Head(nn.Module):
 
     Attributes
     ----------
-    name : of the law or loss
+    name : of the distribution or loss
     kind : support of the outcome
     m : number of coordinates of y, or of labels or items
     n_outputs : raw numbers a network must give per row
@@ -61,7 +61,7 @@ class Head(nn.Module):
     is_likelihood: bool = True
 
     def dist(self, raw: Tensor) -> Distribution:
-        """The law of y given raw outputs ``(B, n_outputs)``; batch shape ``(B,)``."""
+        """The distribution of y given raw outputs ``(B, n_outputs)``; batch shape ``(B,)``."""
         raise Unsupported(
             f"the loss {self.name!r} is no likelihood, so it predicts values but no distribution; "
             f"use one of {', '.join(FAMILIES)}"
@@ -69,13 +69,13 @@ class Head(nn.Module):
 
     def forward(self, raw: Tensor, y: Tensor) -> Tensor:
         """The loss of every row, ``(B,)``; ``check`` says beforehand whether y is in the support."""
-        law = self.dist(raw)
-        if not len(raw):  # torch's laws cannot add the coordinates of no rows
+        distribution = self.dist(raw)
+        if not len(raw):  # torch's distributions cannot add the coordinates of no rows
             return raw.sum(1)
-        return -law.log_prob(self.target(y, raw))
+        return -distribution.log_prob(self.target(y, raw))
 
     def target(self, y: Tensor, raw: Tensor) -> Tensor:
-        """y in the dtype and shape of the law's values."""
+        """y in the dtype and shape of the distribution's values."""
         if self.kind in ("labels", "ranking"):
             return y.long() if y.is_floating_point() else y
         y = y.to(raw.dtype)
@@ -86,7 +86,7 @@ class Head(nn.Module):
         check_support(y, self.kind, self.m, f"the head {self.name!r}")
 
     def raw(self, raw: Tensor) -> Tensor:
-        """The outputs, if there are as many as the law needs."""
+        """The outputs, if there are as many as the distribution needs."""
         if raw.ndim != 2 or raw.shape[1] != self.n_outputs:
             raise ShapeError(
                 f"the head {self.name!r} with m={self.m} needs raw outputs (B, {self.n_outputs}), "
@@ -96,17 +96,17 @@ class Head(nn.Module):
 
     def mean(self, raw: Tensor) -> Tensor:
         """The mean of y, ``(B, m)``; of labels the probabilities; of angles the mean direction."""
-        law = self.dist(raw)
+        distribution = self.dist(raw)
         if self.kind == "labels":
-            probs: Tensor = law.probs  # type: ignore[attr-defined]
+            probs: Tensor = distribution.probs  # type: ignore[attr-defined]
             return probs
         if self.kind == "ranking":
             raise Unsupported("a ranking has no mean; use mode")
-        return wrapped(law.mean) if self.kind == "angle" else law.mean
+        return wrapped(distribution.mean) if self.kind == "angle" else distribution.mean
 
     def mode(self, raw: Tensor) -> Tensor:
         """The most probable y; ties go to the lowest value."""
-        found = laws.mode(self.dist(raw))
+        found = distributions.mode(self.dist(raw))
         return wrapped(found) if self.kind == "angle" else found
 
     def predict(self, raw: Tensor) -> Tensor:
@@ -118,7 +118,7 @@ class Head(nn.Module):
         """Probabilities: of every label ``(B, K)``, or of a one ``(B, m)``."""
         if self.kind not in ("binary", "labels"):
             raise Unsupported(
-                f"{self.name!r} is no law of labels, so there are no class probabilities; use "
+                f"{self.name!r} is no distribution of labels, so there are no class probabilities; use "
                 "predict_dist or predict_interval"
             )
         return self.mean(raw)
@@ -129,11 +129,11 @@ class Head(nn.Module):
 
 
 class DistributionHead(Head):
-    r"""Choose a law with the support of y; a network gives its parameters,
+    r"""Choose a distribution with the support of y; a network gives its parameters,
     :math:`\ell = -\log p(y \mid \text{raw})` with all constants.
 
     Values of different heads compare, because no constant is dropped. Coordinates are independent
-    given x and add; ``multivariate_normal`` is one law of all of them.
+    given x and add; ``multivariate_normal`` is one distribution of all of them.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class DistributionHead(Head):
         return [raw] if self.family.whole else list(raw.view(shape).unbind(1))
 
     def dist(self, raw: Tensor) -> Distribution:
-        return self.family.law(self._pieces(raw), LINKS[self.link])
+        return self.family.distribution(self._pieces(raw), LINKS[self.link])
 
     def forward(self, raw: Tensor, y: Tensor) -> Tensor:
         if self.family.rows is not None:

@@ -1,4 +1,4 @@
-r"""Laws of an outcome and how raw numbers become them; which values each of them allows."""
+r"""Distributions of an outcome and how raw numbers become them; which values each of them allows."""
 
 from __future__ import annotations
 
@@ -28,19 +28,21 @@ LINKS: dict[str, Positive] = {
 
 @dataclass(frozen=True)
 class Family:
-    """How raw numbers become a law: of every coordinate alone, or of all m together."""
+    """How raw numbers become a distribution: of every coordinate alone, or of all m together."""
 
     kind: Kind
     outputs: Callable[[int], int]  # raw numbers for m coordinates
-    law: Callable[[list[Tensor], Positive], Distribution]  # pieces (B, m) -> law of batch (B,)
+    distribution: Callable[
+        [list[Tensor], Positive], Distribution
+    ]  # pieces (B, m) -> distribution of batch (B,)
     whole: bool = False  # the raw row (B, outputs) comes as one piece
     link: Link = "softplus"
-    # pieces, link, y -> −log p of the rows: the same as ``law``, faster
+    # pieces, link, y -> −log p of the rows: the same as ``distribution``, faster
     rows: Callable[[list[Tensor], Positive, Tensor], Tensor] | None = None
 
 
-def _each(law: Any, *arguments: Tensor) -> Distribution:
-    return D.Independent(law(*arguments, validate_args=False), 1, validate_args=False)
+def _each(distribution: Any, *arguments: Tensor) -> Distribution:
+    return D.Independent(distribution(*arguments, validate_args=False), 1, validate_args=False)
 
 
 def _negative_binomial(p: list[Tensor], positive: Positive) -> Distribution:

@@ -88,7 +88,7 @@ class MultiHead(nn.Module):
         return torch.stack([w * t for w, t in zip(each, terms, strict=True)]).sum(0)
 
     def dist(self, raw: Tensor) -> dict[str, Distribution]:
-        """The law of every output."""
+        """The distribution of every output."""
         parts = self.split(raw)
         return {name: head.dist(parts[name]) for name, head in self.items()}
 

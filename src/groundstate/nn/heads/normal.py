@@ -17,7 +17,7 @@ CLAMP = 20.0  # of log σ²: from 2e-9 to 5e8
 
 
 class NormalHead(Head):
-    r"""The normal law of y, :math:`\ell = \tfrac12\log 2\pi\sigma^2 + (y - \mu)^2/(2\sigma^2)`.
+    r"""The normal distribution of y, :math:`\ell = \tfrac12\log 2\pi\sigma^2 + (y - \mu)^2/(2\sigma^2)`.
 
     With "fixed" variance the minimiser is that of least squares whatever σ is, and the gradient in
     μ is that of the squared error over :math:`2\sigma^2`. With "learned" variance σ is one number
@@ -88,8 +88,8 @@ class NormalHead(Head):
 
     def dist(self, raw: Tensor) -> Distribution:
         mu, log_var = self.moments(raw)
-        law = D.Normal(mu, (0.5 * log_var).exp(), validate_args=False)
-        return D.Independent(law, 1, validate_args=False)
+        distribution = D.Normal(mu, (0.5 * log_var).exp(), validate_args=False)
+        return D.Independent(distribution, 1, validate_args=False)
 
 
 __all__ = ["NormalHead"]

@@ -114,19 +114,21 @@ def test_finds_local_optima():
 
 def test_temperatures_of_the_responsibilities():
     complete = Completion(centroids(), "z")
-    law, _ = complete.law({"x": X}, 100.0)
-    assert law.probs[:, 0].detach().tolist() == pytest.approx(
+    distribution, _ = complete.distribution({"x": X}, 100.0)
+    assert distribution.probs[:, 0].detach().tolist() == pytest.approx(
         [0.509999, 0.505, 0.495, 0.485005], abs=1e-6
     )
-    law, _ = complete.law({"x": X}, 0.1)
+    distribution, _ = complete.distribution({"x": X}, 0.1)
     sure = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
-    assert float((law.probs.detach() - sure).abs().max()) == pytest.approx(2.1e-9, abs=1e-10)
+    assert float((distribution.probs.detach() - sure).abs().max()) == pytest.approx(
+        2.1e-9, abs=1e-10
+    )
 
 
 def test_entropy_of_responsibilities_grows_with_temperature():
     complete = Completion(centroids(), "z")
     entropies = [
-        float(complete.law({"x": X}, T)[0].entropy().mean().detach())
+        float(complete.distribution({"x": X}, T)[0].entropy().mean().detach())
         for T in (0.01, 0.1, 1.0, 10.0, 1e6)
     ]
     assert entropies == sorted(entropies)
@@ -446,5 +448,7 @@ def test_forbidden_values_get_no_responsibility():
 
     energy = Fenced(2, 1).double()
     energy.mu.data.copy_(START)
-    law, F = Completion(energy, "z").law({"x": X}, 1.0)
-    assert law.probs[2:, 0].detach().tolist() == [0.0, 0.0] and bool(torch.isfinite(F).all())
+    distribution, F = Completion(energy, "z").distribution({"x": X}, 1.0)
+    assert distribution.probs[2:, 0].detach().tolist() == [0.0, 0.0] and bool(
+        torch.isfinite(F).all()
+    )

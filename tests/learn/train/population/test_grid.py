@@ -249,8 +249,10 @@ def test_best_and_the_committee() -> None:
     assert len(result) == 12 and {m.settings["fold"] for m in result} == {0, 1, 2}
     assert result.best().score == result.scores.min()
     committee = result.as_ensemble(range(3))
-    law = torch.stack([(-m.energy.table("y", x=X)).softmax(1) for m in result[:3]]).mean(0)
-    torch.testing.assert_close((-committee.table("y", x=X)).exp(), law.detach(), rtol=0, atol=1e-9)
+    distribution = torch.stack([(-m.energy.table("y", x=X)).softmax(1) for m in result[:3]]).mean(0)
+    torch.testing.assert_close(
+        (-committee.table("y", x=X)).exp(), distribution.detach(), rtol=0, atol=1e-9
+    )
     assert [set(row) >= {"seed", "score", "epochs", "stop"} for row in result.table()] == [
         True
     ] * 12

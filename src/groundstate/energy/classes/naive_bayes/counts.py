@@ -206,7 +206,7 @@ class MultinomialClassEnergy(JointClassEnergy):
     def counts(self, y: Tensor, T: float = 1.0) -> Distribution:
         """Independent Poisson counts with means λp_y, at T = 1."""
         if T != 1:
-            raise Unsupported(f"the law of counts is known at T=1, got T={T}")
+            raise Unsupported(f"the distribution of counts is known at T=1, got T={T}")
         rate = (self.length * self.log_p().exp())[y]
         return Independent(Poisson(rate, validate_args=False), 1, validate_args=False)
 

@@ -75,7 +75,7 @@ class JointClassEnergy(Energy):
         return -(self.log_prior + self.log_likelihood(x))
 
     @offers.conditional("y")
-    def law(self, x: Tensor, T: float = 1.0) -> Categorical:
+    def distribution(self, x: Tensor, T: float = 1.0) -> Categorical:
         return Categorical(logits=boltzmann_logits(self.energies(x), T), validate_args=False)
 
     @offers.log_partition("y")
@@ -85,7 +85,7 @@ class JointClassEnergy(Energy):
     def ancestral(
         self, n: int, *, T: float = 1.0, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
-        """Exact joint draws: a class by its prior, then x from its law."""
+        """Exact joint draws: a class by its prior, then x from its distribution."""
         if T != 1:
             raise Unsupported(f"ancestral draws of {type(self).__name__} are at T=1, got T={T}")
         generator = seeded(generator)
@@ -93,7 +93,7 @@ class JointClassEnergy(Energy):
         return {"x": self.draw_x(y, generator), "y": y}
 
     def per_class(self, y: Tensor | Distribution, weights: Tensor | None) -> Tensor:
-        """Weights of rows in classes, ``(B, k)`` float64; a law of y gives expected weights."""
+        """Weights of rows in classes, ``(B, k)`` float64; a distribution of y gives expected weights."""
         r = y.probs if isinstance(y, Categorical) else one_hot(y, self.k)  # type: ignore[arg-type]
         r = r.double()
         return r if weights is None else r * weights.double()[:, None]

@@ -93,7 +93,7 @@ def _products(
     origin: Tensor,
     squares: bool,
 ) -> dict[str, Tensor]:
-    """The sums as matrix products, for a GPU and for laws of y."""
+    """The sums as matrix products, for a GPU and for distributions of y."""
     r, gone = energy.per_class(y, weights), x.isnan()
     rows = x.double() if isinstance(y, Distribution) else x.double() - origin[y]
     rows = rows.masked_fill(gone, 0.0)

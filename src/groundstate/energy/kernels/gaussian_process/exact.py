@@ -1,4 +1,4 @@
-r"""Gaussian processes: the prior of a function at given inputs, and its law given observations."""
+r"""Gaussian processes: the prior of a function at given inputs, and its distribution given observations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.distributions import Distribution
 
 from groundstate.energy.abilities import offers
 from groundstate.energy.base import Energy
-from groundstate.energy.kernels.gaussian_process.predictive import ProcessLaw
+from groundstate.energy.kernels.gaussian_process.predictive import ProcessDistribution
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
 from groundstate.math.kernels import RBF, Geometry, Kernel, White
@@ -126,7 +126,7 @@ class FieldEnergy(Energy):
         return 0.5 * white.square().sum(0) + constant + self.repeats()
 
     @offers.conditional("y", when=lambda energy: energy.weight is None)
-    def law(self, T: float = 1.0) -> Distribution:
+    def distribution(self, T: float = 1.0) -> Distribution:
         L = cholesky(self.covariance()) * math.sqrt(T)
         return joint_normal(L.new_zeros(1, len(L)), L[None])
 
@@ -139,8 +139,8 @@ def _posterior() -> ProcessEnergy:
 
 
 @registered(r"e(x, y) = -\log N(y;\, m(x),\, v(x) + \alpha)", _posterior)
-class ProcessEnergy(ProcessLaw):
-    r"""The law of a new observation, :math:`e(x, y) = -\log N(y;\, m(x),\, v(x) + \alpha)`, with
+class ProcessEnergy(ProcessDistribution):
+    r"""The distribution of a new observation, :math:`e(x, y) = -\log N(y;\, m(x),\, v(x) + \alpha)`, with
     :math:`m(x) = k_x^\top K^{-1}y` and :math:`v(x) = k(x,x) - k_x^\top K^{-1}k_x`.
 
     Without observations it is the prior: m = 0, v = k(x, x).

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from groundstate.energy.kernels.gaussian_process.predictive import ProcessLaw
+from groundstate.energy.kernels.gaussian_process.predictive import ProcessDistribution
 from groundstate.energy.registering import registered
 from groundstate.math.kernels import RBF, Geometry, Kernel, White
 from groundstate.math.linalg.gaussian_process import cholesky
@@ -26,8 +26,8 @@ def _sparse() -> InducingProcessEnergy:
     r"e(x, y) = -\log N\bigl(y;\, t_x^\top\mu,\, k(x,x) - t_x^\top(I - S)t_x + \alpha\bigr)",
     _sparse,
 )
-class InducingProcessEnergy(ProcessLaw):
-    r"""The law of a new observation when the function is known through m inducing points u.
+class InducingProcessEnergy(ProcessDistribution):
+    r"""The distribution of a new observation when the function is known through m inducing points u.
 
     With :math:`K_{uu} = LL^\top` the values at u are :math:`Lv`, and :math:`q(v) = N(\mu, S)`. Then
     :math:`e(x, y) = -\log N(y;\, t_x^\top\mu,\, k(x,x) - t_x^\top(I - S)t_x + \alpha)` with

@@ -26,7 +26,7 @@ def _posterior() -> IterativeProcessEnergy:
 
 @registered(r"e(x, y) = -\log N(y;\, m(x),\, v(x) + \alpha),\; K^{-1}k_x \text{ by CG}", _posterior)
 class IterativeProcessEnergy(ProcessEnergy):
-    r"""The law of a new observation as in `ProcessEnergy`,
+    r"""The distribution of a new observation as in `ProcessEnergy`,
     :math:`e(x, y) = -\log N(y;\, m(x),\, v(x) + \alpha)`, where :math:`K^{-1}y` and
     :math:`K^{-1}k_x` come from conjugate gradients and K is never stored.
 
@@ -142,7 +142,7 @@ class IterativeProcessEnergy(ProcessEnergy):
 
     @torch.no_grad()
     def functions(self, x: Tensor, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draws of the function at these inputs, ``(n, B, m)``, from their joint law."""
+        """Draws of the function at these inputs, ``(n, B, m)``, from their joint distribution."""
         return super(ProcessEnergy, self).functions(x, n, generator)
 
 

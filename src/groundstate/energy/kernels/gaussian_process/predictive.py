@@ -1,4 +1,4 @@
-r"""What all Gaussian processes given observations share: the law of a new observation."""
+r"""What all Gaussian processes given observations share: the distribution of a new observation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from groundstate.math.linalg.gaussian_process import draws
 FLOOR = 1e-12  # variance, relative to the prior's, below which digits are gone
 
 
-class ProcessLaw(Energy):
+class ProcessDistribution(Energy):
     r""":math:`e(x, y) = -\log N(y;\, m(x),\, v(x) + \alpha)`; subclasses say what m and v are.
 
     Parameters
@@ -89,7 +89,7 @@ class ProcessLaw(Energy):
         return self.mean(x)
 
     @offers.conditional("y")
-    def law(self, x: Tensor, T: float = 1.0) -> Distribution:
+    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
         mean, v = self._moments(x)
         normal = Normal(mean, (T * v).sqrt(), validate_args=False)
         return Independent(normal, 1, validate_args=False)
@@ -101,4 +101,4 @@ class ProcessLaw(Energy):
         return (0.5 * (math.log(T) + log) - 0.5 * log / T).sum(-1)
 
 
-__all__ = ["ProcessLaw"]
+__all__ = ["ProcessDistribution"]

@@ -17,7 +17,9 @@ from groundstate.learn.rules.common import Plan
 from groundstate.learn.rules.negatives.sources import Negatives, Source, evaluate
 from groundstate.math.distributions.operations import draw
 
-SETTLE = 10  # steps that bring latents without a known law near the data before a chain starts
+SETTLE = (
+    10  # steps that bring latents without a known distribution near the data before a chain starts
+)
 
 
 def default_kernel(energy: Energy, over: tuple[str, ...], latents: tuple[str, ...]) -> Any:
@@ -79,13 +81,15 @@ class _ChainSource(Source):
         values: Mapping[str, Tensor],
         generator: torch.Generator | None,
     ) -> dict[str, Tensor]:
-        """Latents that go with the values: from their law where known, else by a few steps."""
+        """Latents that go with the values: from their distribution where known, else by a few steps."""
         rows = next(iter(values.values())).shape[0]
         device, dtype = energy.placement(values)
         started: dict[str, Tensor] = {}
-        law = energy.ability("conditional", *plan.latents) if len(plan.latents) == 1 else None
-        if law is not None:
-            return {plan.latents[0]: draw(law(**values), 1, generator)[0]}
+        distribution = (
+            energy.ability("conditional", *plan.latents) if len(plan.latents) == 1 else None
+        )
+        if distribution is not None:
+            return {plan.latents[0]: draw(distribution(**values), 1, generator)[0]}
         for name in plan.latents:
             started[name] = energy.spaces[name].draw(
                 rows, generator=generator, device=device, dtype=dtype

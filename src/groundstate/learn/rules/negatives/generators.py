@@ -15,7 +15,7 @@ from groundstate.learn.rules.negatives.sources import Negatives, Source, evaluat
 
 
 class PushForward(nn.Module):
-    r"""The law of :math:`g(\varepsilon)`, :math:`\varepsilon \sim N(0, I)`, for any module g.
+    r"""The distribution of :math:`g(\varepsilon)`, :math:`\varepsilon \sim N(0, I)`, for any module g.
 
     Parameters
     ----------
@@ -136,7 +136,8 @@ def gaussian_entropy_bound(x: Tensor) -> Tensor:
 def mmd_squared(x: Tensor, y: Tensor) -> Tensor:
     r"""Squared maximum mean discrepancy with Gaussian kernels around the median distance.
 
-    Zero in expectation exactly when the two laws are equal (the unbiased estimate may be negative).
+    Zero in expectation exactly when the two distributions are equal (the unbiased estimate may be
+    negative).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""Where negatives are drawn from when the model itself is too dear: laws q with known density."""
+r"""Where negatives are drawn from when the model itself is too dear: distributions q with known density."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from groundstate.errors import Unsupported
 from groundstate.learn.base import Batch
 from groundstate.math.distributions.operations import draw as seeded_draw
 
-Law = Distribution | Callable[[Mapping[str, Tensor]], Distribution] | Mapping[str, Distribution]
+ProposalLike = (
+    Distribution | Callable[[Mapping[str, Tensor]], Distribution] | Mapping[str, Distribution]
+)
 SHUFFLED = 2**20  # spaces up to this size are drawn from without replacement
 
 
@@ -29,37 +31,43 @@ class Drawn:
 
 
 class Proposer:
-    """One law per contrasted variable for the rows of a batch.
+    """One distribution per contrasted variable for the rows of a batch.
 
     Parameters
     ----------
     energy : tells the spaces
     names : the contrasted variables
-    batch : the rows; what is not contrasted may condition the law
-    law : a distribution (one variable), a mapping from names to distributions, a function of the
+    batch : the rows; what is not contrasted may condition the distribution
+    distribution : a distribution (one variable), a mapping from names to distributions, a function of the
         known values that returns a distribution with batch shape ``(B,)``, or None for the default:
         uniform where that exists, else a normal with the mean and twice the variance of the batch
     """
 
     def __init__(
-        self, energy: Energy, names: tuple[str, ...], batch: Batch, law: Law | None = None
+        self,
+        energy: Energy,
+        names: tuple[str, ...],
+        batch: Batch,
+        distribution: ProposalLike | None = None,
     ) -> None:
         self.energy, self.names, self.batch = energy, names, batch
         self.rows = batch[names[0]].shape[0]
         self.device, self.dtype = energy.placement(batch)
         known = {k: v for k, v in batch.items() if k not in names}
-        self.laws = {name: self._law(name, law, known) for name in names}
+        self.distributions = {name: self._distribution(name, distribution, known) for name in names}
 
-    def _law(self, name: str, law: Law | None, known: Mapping[str, Tensor]) -> Distribution | None:
-        if law is None:
+    def _distribution(
+        self, name: str, distribution: ProposalLike | None, known: Mapping[str, Tensor]
+    ) -> Distribution | None:
+        if distribution is None:
             return self._default(name)
-        if isinstance(law, Mapping):
-            return law.get(name, None) or self._default(name)
+        if isinstance(distribution, Mapping):
+            return distribution.get(name, None) or self._default(name)
         if len(self.names) > 1:
             raise Unsupported(
                 f"one proposal was given for {', '.join(self.names)}; give a mapping from names"
             )
-        return law if isinstance(law, Distribution) else law(known)
+        return distribution if isinstance(distribution, Distribution) else distribution(known)
 
     def _default(self, name: str) -> Distribution | None:
         space = self.energy.spaces[name]
@@ -77,15 +85,15 @@ class Proposer:
         """``n`` candidates for every row; ``shared`` draws them once for all rows where it can."""
         values, log_q = {}, torch.zeros(n, self.rows, device=self.device, dtype=self.dtype)
         for name in self.names:
-            law, space = self.laws[name], self.energy.spaces[name]
-            if law is None:
+            distribution, space = self.distributions[name], self.energy.spaces[name]
+            if distribution is None:
                 value = self._uniform(space, n, generator, shared)
-            elif law.batch_shape:
-                value = seeded_draw(law, n, generator)  # (n, B, *event)
+            elif distribution.batch_shape:
+                value = seeded_draw(distribution, n, generator)  # (n, B, *event)
             elif shared:
-                value = self._spread(seeded_draw(law, n, generator), n)
+                value = self._spread(seeded_draw(distribution, n, generator), n)
             else:
-                flat = seeded_draw(law, n * self.rows, generator)
+                flat = seeded_draw(distribution, n * self.rows, generator)
                 value = flat.reshape(n, self.rows, *space.shape)
             values[name] = value
             log_q = log_q + self._log_prob(name, value)
@@ -99,9 +107,9 @@ class Proposer:
         return total[0]
 
     def _log_prob(self, name: str, value: Tensor) -> Tensor:
-        law = self.laws[name]
-        if law is not None:
-            return law.log_prob(value).to(self.dtype)
+        distribution = self.distributions[name]
+        if distribution is not None:
+            return distribution.log_prob(value).to(self.dtype)
         log_q = uniform_log_prob(self.energy.spaces[name], self.batch.get("lengths"))
         return torch.as_tensor(log_q, device=self.device, dtype=self.dtype)
 
@@ -138,14 +146,14 @@ class Proposer:
 
 
 def has_uniform(space: Space) -> bool:
-    """Whether the space has a uniform law."""
+    """Whether the space has a uniform distribution."""
     if isinstance(space, Sequence):
         return has_uniform(space.item)
     return not isinstance(space, Real) or space.bounded
 
 
 def uniform_log_prob(space: Space, lengths: Tensor | None = None) -> float | Tensor:
-    """Log mass or density of the uniform law, per row where sequences have lengths."""
+    """Log mass or density of the uniform distribution, per row where sequences have lengths."""
     if isinstance(space, Sequence):
         item = uniform_log_prob(space.item)
         return item * (space.max_length if lengths is None else lengths)
@@ -157,4 +165,4 @@ def uniform_log_prob(space: Space, lengths: Tensor | None = None) -> float | Ten
     return -math.log(space.size)
 
 
-__all__ = ["Drawn", "Law", "Proposer", "has_uniform", "uniform_log_prob"]
+__all__ = ["Drawn", "ProposalLike", "Proposer", "has_uniform", "uniform_log_prob"]

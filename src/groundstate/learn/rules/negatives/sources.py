@@ -14,7 +14,7 @@ from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch
 from groundstate.learn.rules.common import Plan, index_of, listable, table_of
-from groundstate.learn.rules.negatives.proposals import Law, Proposer
+from groundstate.learn.rules.negatives.proposals import ProposalLike, Proposer
 
 Reduce = Literal["min", "mean"] | float  # a float is the temperature of a soft minimum
 
@@ -155,7 +155,7 @@ def distinct(values: list[Tensor]) -> Tensor:
 
 
 class Proposal(Source):
-    r"""``n`` draws from a law q, weighted so that their sum estimates the normaliser.
+    r"""``n`` draws from a distribution q, weighted so that their sum estimates the normaliser.
 
     On finite spaces :math:`\hat Z = e^{-e_y} + \frac1n\sum_{v_j \ne y} e^{-e(v_j)}/q(v_j)`, which
     is unbiased, and exact for a uniform q and all K values without replacement. On a continuum the
@@ -169,7 +169,7 @@ class Proposal(Source):
     n : int, default=64
     """
 
-    def __init__(self, q: Law | None = None, n: int = 64) -> None:
+    def __init__(self, q: Distribution | None = None, n: int = 64) -> None:
         super().__init__()
         if n < 1:
             raise ValueError(f"at least one draw is needed, got n={n}")

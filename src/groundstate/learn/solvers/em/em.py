@@ -46,10 +46,10 @@ class EM:
     :math:`E_{q_i}[e]` (generalised EM). Neither half can raise J. Statistics are all that is summed
     over chunks and shards.
 
-    An energy joins by offering ``stats(weights, x=..., z=law)`` and ``from_stats(sums)``. ``z`` is
-    a torch ``Distribution`` with batch shape ``(B,)``: ``Categorical`` for a ``Finite`` variable,
-    the declared conditional otherwise. At T = 0 it is the tensor of minimisers, as if z were
-    observed.
+    An energy joins by offering ``stats(weights, x=..., z=distribution)`` and ``from_stats(sums)``.
+    ``z`` is a torch ``Distribution`` with batch shape ``(B,)``: ``Categorical`` for a ``Finite``
+    variable, the declared conditional otherwise. At T = 0 it is the tensor of minimisers, as if z
+    were observed.
 
     A rule with ``latent=Variational(family)`` or ``PerInstance(family)`` restricts q to a family
     (variational EM): J is then a bound that falls, while the likelihood itself need not rise. It is

@@ -21,7 +21,7 @@ from groundstate.learn.posterior.hidden_bound import BoundCompletion
 from groundstate.learn.rules.inner import free_energy_of, theta_free
 from groundstate.learn.rules.softmin import SoftMin
 
-HELD = "held law"  # column of the completed data that stands for q
+HELD = "held distribution"  # column of the completed data that stands for q
 
 
 def names_of(problem: Problem) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def names_of(problem: Problem) -> tuple[str, ...]:
 
 
 def completion_of(problem: Problem, latent: str) -> Completion:
-    """How the hidden variable is completed: exactly, or by a law of the rule's family."""
+    """How the hidden variable is completed: exactly, or by a distribution of the rule's family."""
     bound = getattr(problem.rule, "variational", None)
     if bound is None:
         return Completion(problem.energy, latent)
@@ -134,7 +134,7 @@ class MStep(ABC):
 
     @torch.no_grad()
     def between(self, held: list[tuple[Tensor, Tensor]], chunk_rows: int) -> float:
-        """J at the θ of now under laws held from before."""
+        """J at the θ of now under distributions held from before."""
         kept, self.sums = self.sums, {}
         chunks = self.problem.chunks(chunk_rows)
         for (column, entropy), (batch, weight) in zip(held, chunks, strict=True):
@@ -156,8 +156,8 @@ class ClosedM(MStep):
         self.from_stats: Callable[..., None] = from_stats
 
     def collect(self, batch: Batch, weight: Tensor | None) -> Tensor:
-        law, F = self.complete.law(batch, self.T)
-        for k, v in self.stats(weight, **batch, **{self.latent: law}).items():
+        distribution, F = self.complete.distribution(batch, self.T)
+        for k, v in self.stats(weight, **batch, **{self.latent: distribution}).items():
             name = f"stats {k}"
             self.sums[name] = self.sums[name] + v if name in self.sums else v
         return F
@@ -207,7 +207,7 @@ class InnerM(MStep):
     def collect(self, batch: Batch, weight: Tensor | None) -> Tensor:
         column, _ = self.complete.held(batch, self.T)
         self.columns.append(column)
-        return self.complete.law(batch, self.T)[1]
+        return self.complete.distribution(batch, self.T)[1]
 
     def finish(self) -> None:
         problem = self.problem

@@ -157,9 +157,9 @@ def _complete(energy: GaussianMixtureEnergy, x: Tensor, weight: Tensor | None, z
     total: dict[str, Tensor] = {}
     for at in range(0, len(x), 2**16):
         part = slice(at, at + 2**16)
-        law = z[part] if z.ndim == 1 else Categorical(probs=z[part], validate_args=False)
+        distribution = z[part] if z.ndim == 1 else Categorical(probs=z[part], validate_args=False)
         w = None if weight is None else weight[part]
-        for name, value in energy.stats(w, x[part], law).items():
+        for name, value in energy.stats(w, x[part], distribution).items():
             total[name] = total[name] + value if name in total else value
     energy.from_stats(current().sum_dict(total))
 

@@ -203,10 +203,14 @@ class GaussianM(MStep):
 
     def collect(self, batch: Batch, weight: Tensor | None) -> Tensor:
         """Statistics about the means of now, which cannot cancel."""
-        law, F = self.complete.law(batch, self.T)
+        distribution, F = self.complete.distribution(batch, self.T)
         k, d = self.mixture.mu.shape
-        assert isinstance(law, Tensor | Categorical)
-        r = law.probs if isinstance(law, Categorical) else torch.nn.functional.one_hot(law, k)
+        assert isinstance(distribution, Tensor | Categorical)
+        r = (
+            distribution.probs
+            if isinstance(distribution, Categorical)
+            else torch.nn.functional.one_hot(distribution, k)
+        )
         r = r.double() if weight is None else r.double() * weight.double()[:, None]
         x, mu = batch["x"].double(), self.mixture.mu.detach().double()
         self._sum("n", r.sum(0))

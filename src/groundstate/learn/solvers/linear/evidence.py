@@ -32,7 +32,7 @@ F64 = NDArray[np.float64]
 @solver_for(BayesianLinearEnergy, Naive)
 @dataclass(frozen=True)
 class EvidenceUpdates:
-    r"""The law of the weights, :math:`N(m, S)`, and precisions that the data choose.
+    r"""The distribution of the weights, :math:`N(m, S)`, and precisions that the data choose.
 
     :math:`S = (\lambda I + \alpha X^\top X)^{-1}`, :math:`m = \alpha SX^\top y` about the means. With
     :math:`\gamma = \sum_j \alpha s_j^2/(\lambda + \alpha s_j^2)` well-determined directions, the updates
@@ -60,7 +60,7 @@ class EvidenceUpdates:
 
     def reason_against(self, problem: Problem) -> str | None:
         if not isinstance(problem.energy, BayesianLinearEnergy):
-            return "it is for a linear energy with a law of its weights"
+            return "it is for a linear energy with a distribution of its weights"
         if not problem.rule.contrast_is_constant(problem.energy):
             return f"the contrast of {type(problem.rule).__name__} depends on θ"
         if not problem.is_resident or set(problem.names) != {"x", "y"}:
