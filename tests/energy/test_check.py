@@ -19,9 +19,7 @@ from groundstate.energy import (
     SquaredEnergy,
     StepState,
     gradcheck,
-)
-from groundstate.energy import (
-    abilities as offers,
+    offers,
 )
 from groundstate.energy.check import Mismatch
 from groundstate.math.chains.chain import ChainFactors

@@ -16,9 +16,7 @@ from groundstate.energy import (
     LinearGaussianEnergy,
     Real,
     Sequence,
-)
-from groundstate.energy import (
-    abilities as offers,
+    offers,
 )
 from groundstate.energy.sequences.step import StepState
 from groundstate.math.chains.chain import ChainFactors

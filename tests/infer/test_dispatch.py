@@ -27,9 +27,7 @@ from groundstate.energy import (
     Real,
     Sequence,
     TableEnergy,
-)
-from groundstate.energy import (
-    abilities as offers,
+    offers,
 )
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.infer import (

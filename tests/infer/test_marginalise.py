@@ -28,9 +28,7 @@ from groundstate.energy import (
     Finite,
     Real,
     TableEnergy,
-)
-from groundstate.energy import (
-    abilities as offers,
+    offers,
 )
 from groundstate.errors import Unreliable, Unsupported
 from groundstate.infer import (

@@ -15,9 +15,7 @@ from groundstate.energy import (
     Real,
     SquaredEnergy,
     TableEnergy,
-)
-from groundstate.energy import (
-    abilities as offers,
+    offers,
 )
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.infer import HMC, Metropolis

@@ -16,9 +16,7 @@ from groundstate.energy import (
     LinearGaussianEnergy,
     Real,
     TableEnergy,
-)
-from groundstate.energy import (
-    abilities as offers,
+    offers,
 )
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.infer import marginalise

@@ -29,7 +29,7 @@ class Chain(Method):
 
     Examples
     --------
-    >>> from groundstate.energy import Energy, Finite, Sequence, abilities as offers
+    >>> from groundstate.energy import Energy, Finite, Sequence, offers
     >>> class Pair(Energy):
     ...     def __init__(self):
     ...         super().__init__(y=Sequence(Finite(2), 3))

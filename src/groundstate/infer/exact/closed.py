@@ -33,7 +33,7 @@ class ClosedForm(Method):
 
     Examples
     --------
-    >>> from groundstate.energy import Energy, Real, abilities as offers
+    >>> from groundstate.energy import Energy, Real, offers
     >>> class Squared(Energy):
     ...     def __init__(self):
     ...         super().__init__(x=Real(1), y=Real(1))

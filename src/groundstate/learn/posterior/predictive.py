@@ -77,7 +77,7 @@ class Predictive:
 
     Attributes
     ----------
-    distribution : ``Categorical`` of the mean probabilities or an ``AveragedDistribution``; batch shape ``(B,)``
+    distribution : ``Categorical`` of mean probabilities or an ``AveragedDistribution``; batch shape ``(B,)``
     members : the distributions of the single θ
     """
 

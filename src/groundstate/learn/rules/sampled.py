@@ -100,7 +100,7 @@ class Sampled(Contrast):
 
     def __init__(
         self,
-        proposal: Distribution | None = None,
+        proposal: ProposalLike | None = None,
         n: int = 64,
         T: float = 1.0,
         *,
@@ -158,7 +158,7 @@ class NCE(ContrastRule):
 
     def __init__(
         self,
-        noise: Distribution | None = None,
+        noise: ProposalLike | None = None,
         ratio: int = 8,
         *,
         log_z: float = 0.0,

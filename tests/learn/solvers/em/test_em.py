@@ -19,9 +19,7 @@ from groundstate.energy import (
     LinearEnergy,
     LinearGaussianEnergy,
     Real,
-)
-from groundstate.energy import (
-    abilities as offers,
+    offers,
 )
 from groundstate.errors import NotConverged, Unsupported
 from groundstate.learn import (

@@ -169,7 +169,7 @@ class Proposal(Source):
     n : int, default=64
     """
 
-    def __init__(self, q: Distribution | None = None, n: int = 64) -> None:
+    def __init__(self, q: ProposalLike | None = None, n: int = 64) -> None:
         super().__init__()
         if n < 1:
             raise ValueError(f"at least one draw is needed, got n={n}")
