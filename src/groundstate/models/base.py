@@ -148,7 +148,8 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _validate_params(self) -> None:
         """Check the parameters; the constraints of a class are made once."""
-        for name, default, allowed in _constraints(type(self)):
+        cls: Any = type(self)
+        for name, default, allowed in _constraints(cls):
             value = getattr(self, name)
             if value is default:
                 continue
