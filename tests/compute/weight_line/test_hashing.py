@@ -9,7 +9,7 @@ import torch
 
 from groundstate.compute import row_hash
 from groundstate.compute.weight_line import hashing
-from groundstate.compute.weight_line.hashing_torch import keyed_order, tensor_sum
+from groundstate.compute.weight_line.hashing_torch import keyed_orders, tensor_sum
 from groundstate.compute.weight_line.reference import keyed_order as keyed_order_reference
 from groundstate.errors import DataError, ShapeError
 
@@ -105,7 +105,7 @@ def test_torch_gives_the_same_words() -> None:
         sums = tensor_sum(torch.from_numpy(np.asarray(array)), 9).numpy().view(np.uint64)
         assert (sums == hashing._dense_sum(array, keys)).all()
     words = rng.integers(0, 2**64, 500, dtype=np.uint64)
-    order = keyed_order(torch.from_numpy(words.view(np.int64)), 2**64 - 3, 9)
+    (order,) = keyed_orders(torch.from_numpy(words.view(np.int64)), [2**64 - 3], 9)
     assert (order.numpy() == keyed_order_reference(words, 2**64 - 3, 9)).all()
 
 

@@ -8,29 +8,29 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from groundstate.compute.recorded import Recorder, Recording
 from groundstate.energy import NetClassEnergy
 from groundstate.learn import Problem, SoftMin, Stochastic, fit
 from groundstate.learn.train import capture as trainer_capture
 from groundstate.learn.train import run as trainer_run
 
 
-class Rerun(trainer_capture._Graph):
+class Rerun(Recording):
     """What replaying does: the recorded pass, on the memory it was recorded with."""
 
     made = 0
 
-    def __init__(self, step: Any, batch: Any, weight: Tensor | None, total: float) -> None:
-        self.batch = {name: value.clone() for name, value in batch.items()}
-        self.weight = None if weight is None else weight.clone()
-        self.step, self.total, self.graph = step, total, self
+    def warm_up(self) -> None:
+        self.work(*self.inputs)
+
+    def record(self) -> None:
         self.replay()
-        for p in step.theta:
-            p.grad = torch.full_like(p, torch.nan)  # a gradient that is not replayed is noticed
+        for grad in self.outputs[1]:
+            grad.fill_(torch.nan)  # a gradient that is not replayed is noticed
         Rerun.made += 1
 
     def replay(self) -> None:
-        self.loss = self._pass()
-        self.grads = [p.grad for p in self.step.theta]
+        self.outputs = self.work(*self.inputs)
 
 
 def net() -> nn.Sequential:
@@ -50,7 +50,7 @@ def trained(weights: Tensor | None = None, **settings: Any) -> tuple[Tensor, lis
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer_capture, "_Graph", Rerun)
+    monkeypatch.setattr(Recorder, "kind", Rerun)
     monkeypatch.setattr(trainer_run, "written_step", lambda training: None)
     monkeypatch.setattr(trainer_run, "captured_step", trainer_capture.CapturedStep)
     Rerun.made = 0
@@ -70,13 +70,13 @@ def test_replayed_steps_are_the_steps(recorded: None, weighted: bool,
     assert losses == pytest.approx(kept, rel=1e-6)
 
 
-def test_a_recording_that_fails_is_told_and_training_goes_on(
+def test_a_recording_that_fails_is_reported_and_training_goes_on(
     recorded: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*args: Any) -> None:
+    def fail(self: Rerun) -> None:
         raise RuntimeError("operation not permitted when stream is capturing\nmore")
 
-    monkeypatch.setattr(trainer_capture, "_Graph", fail)
+    monkeypatch.setattr(Rerun, "record", fail)
     with pytest.warns(RuntimeWarning, match="not permitted when stream is capturing\\); training"):
         theta, _ = trained()
     monkeypatch.undo()
@@ -84,13 +84,43 @@ def test_a_recording_that_fails_is_told_and_training_goes_on(
     assert torch.equal(theta, trained()[0])
 
 
-def test_recording_is_for_plain_networks_on_a_gpu_that_ask_for_it() -> None:
-    energy = NetClassEnergy(4, 3, net())
+def test_steps_that_draw_from_a_generator_are_not_recorded(
+    recorded: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Noise(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x + torch.randn_like(x)
+
+    noisy = lambda: nn.Sequential(nn.Linear(4, 8), Noise(), nn.Linear(8, 3))
+    monkeypatch.setitem(globals(), "net", noisy)
+    with pytest.warns(RuntimeWarning, match="it draws random numbers in every step"):
+        trained()
+    assert Rerun.made == 0
+
+
+def test_other_errors_are_seen(recorded: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Rerun) -> None:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(Rerun, "record", fail)
+    with pytest.raises(KeyError, match="a defect"):
+        trained()
+
+
+def test_recording_is_the_way_of_a_gpu() -> None:
     data = {"x": torch.zeros(4, 4), "y": torch.tensor([0, 1, 2, 0])}
-    for mode in (False, True, "reduce-overhead"):
-        problem = Problem(energy, SoftMin(), data)
-        training = trainer_run.Training(Stochastic(), problem)
-        training.settings = Stochastic(compile=mode)
-        assert trainer_capture.captured_step(training) is None  # on a CPU
-        training.device = torch.device("cuda")
-        assert (trainer_capture.captured_step(training) is None) == (mode != "reduce-overhead")
+
+    def training(**settings: Any) -> Any:
+        problem = Problem(NetClassEnergy(4, 3, net()), SoftMin(), data)
+        made = trainer_run.Training(Stochastic(), problem)
+        made.settings = Stochastic(**settings)
+        return made
+
+    for settings, expected in (
+        ({}, True), ({"compile": "reduce-overhead"}, True), ({"compile": True}, False),
+        ({"accumulate": 2}, False),
+    ):  # fmt: skip
+        made = training(**settings)
+        assert trainer_capture.captured_step(made) is None  # on a CPU
+        made.device = torch.device("cuda")
+        assert (trainer_capture.captured_step(made) is not None) == expected

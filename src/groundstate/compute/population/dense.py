@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -40,13 +41,13 @@ FORWARD: dict[str, Any] = {
     "gelu": nn.functional.gelu,
     "softplus": nn.functional.softplus,
 }
-BACKWARD: dict[str, Any] = {  # of the gradient and what the pass kept: its output or its input
-    "tanh": aten.tanh_backward,
-    "relu": lambda g, a: aten.threshold_backward(g, a, 0),
-    "sigmoid": aten.sigmoid_backward,
-    "silu": aten.silu_backward,
-    "gelu": aten.gelu_backward,
-    "softplus": lambda g, z: aten.softplus_backward(g, z, 1, 20),
+BACKWARD: dict[str, Any] = {  # in place, with what the pass kept: its output or its input
+    "tanh": lambda g, a: aten.tanh_backward(g, a, grad_input=g),
+    "relu": lambda g, a: aten.threshold_backward(g, a, 0, grad_input=g),
+    "sigmoid": lambda g, a: aten.sigmoid_backward(g, a, grad_input=g),
+    "silu": lambda g, z: aten.silu_backward(g, z, grad_input=g),
+    "gelu": lambda g, z: aten.gelu_backward(g, z, grad_input=g),
+    "softplus": lambda g, z: aten.softplus_backward(g, z, 1, 20, grad_input=g),
 }
 KEEPS_INPUT = frozenset({"silu", "gelu", "softplus"})
 
@@ -123,11 +124,13 @@ class Dense:
         self.turned = [w.transpose(1, 2) for w in self.weights]  # (P, in, out)
         self._work: dict[int, list[Tensor]] = {}
         self._even: dict[int, Tensor] = {}  # shares of rows that all count the same
-        self.kernels: Any = None
-        if self.compiled:
-            from groundstate.compute.population import dense_numba as dense_kernels
 
-            self.kernels = dense_kernels
+    @cached_property
+    def kernels(self) -> Any:
+        """The compiled passes of a CPU."""
+        from groundstate.compute.population import dense_numba
+
+        return dense_numba
 
     @torch.no_grad()
     def __call__(self, x: Tensor, y: Tensor, weight: Tensor | None, grads: Tensors) -> Tensor:
@@ -244,7 +247,7 @@ class Dense:
                 passes[self._many(g)](g.numpy(), kept.numpy(), sums.numpy())
                 return
         if kind is not None:
-            g.copy_(BACKWARD[kind](g, kept))
+            BACKWARD[kind](g, kept)
         if sums is not None:
             self._row_sums(g, sums)
 

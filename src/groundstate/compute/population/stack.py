@@ -34,7 +34,10 @@ def stack(modules: Sequence[nn.Module]) -> tuple[Tensors, Tensors]:
         raise ShapeError("a population of no modules has no shape; pass at least one.")
 
     def stacked(parts: list[Mapping[str, Tensor]]) -> Tensors:
+        kinds = [(name, t.shape, t.dtype) for name, t in parts[0].items()]
         for p, part in enumerate(parts):
+            if [(name, t.shape, t.dtype) for name, t in part.items()] == kinds:
+                continue
             for name in {**parts[0], **part}:
                 a, b = parts[0].get(name), part.get(name)
                 if a is None or b is None or a.shape != b.shape or a.dtype != b.dtype:
@@ -43,7 +46,8 @@ def stack(modules: Sequence[nn.Module]) -> tuple[Tensors, Tensors]:
                         f"members 0 and {p} differ in {name!r}: {shapes[0]} and {shapes[1]}; "
                         "a population needs modules of one shape."
                     )
-        return {name: torch.stack([part[name].detach() for part in parts]) for name in parts[0]}
+        with torch.no_grad():
+            return {name: torch.stack([part[name] for part in parts]) for name in parts[0]}
 
     parameters = stacked([dict(m.named_parameters()) for m in modules])
     return parameters, stacked([dict(m.named_buffers()) for m in modules])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Any
@@ -13,7 +14,8 @@ from groundstate.compute.foreign.torch import tree_flatten, tree_map
 from groundstate.compute.population.optimizers import StackedOptimizer
 from groundstate.compute.population.stack import Loss, Population
 from groundstate.compute.random import Key, seeded
-from groundstate.errors import Unsupported
+from groundstate.compute.recorded import Recorder
+from groundstate.errors import NotApplicable, Unsupported
 
 
 class Step:
@@ -63,11 +65,25 @@ class Step:
         self._loss = loss
         self._grad = torch.zeros_like(population.flat)
         self._ridge, self._work = ridge, work
-        self._graphs: dict[Any, tuple[torch.cuda.CUDAGraph, Any, Tensor]] = {}
+        self._recorder = Recorder(self._run, self._state)
 
     def __call__(self, batch: Any, weight: Tensor | None = None) -> Tensor:
         """Do the step and return the losses before it.  # (P,)"""
-        return self._replay(batch, weight) if self.capture else self._run(batch, weight)
+        if not self.capture:
+            return self._run(batch, weight)
+        kind = self.optimizer.masked, self.optimizer.fused
+        try:
+            losses: Tensor = self._recorder(batch, weight, key=kind)
+        except NotApplicable as reason:
+            if not self._recorder.recordings:  # else it is one more size of batch
+                self.capture = False
+                warnings.warn(
+                    f"the step was not recorded as a CUDA graph: {reason}; training goes on without",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            return self._run(batch, weight)
+        return losses.clone()
 
     def _run(self, batch: Any, weight: Tensor | None) -> Tensor:
         optimizer, buffers = self.optimizer, self.population.buffers
@@ -90,35 +106,8 @@ class Step:
             torch.where(mask, buffers[name], before, out=buffers[name])
         return losses
 
-    def _replay(self, batch: Any, weight: Tensor | None) -> Tensor:
-        leaves, spec = tree_flatten((batch, weight))
-        shapes = tuple(None if t is None else (t.shape, t.dtype) for t in leaves)
-        kind = (shapes, str(spec), self.optimizer.masked, self.optimizer.fused)
-        if kind not in self._graphs:
-            self._graphs[kind] = self._record((batch, weight))
-        graph, static, losses = self._graphs[kind]
-        for held, given in zip(tree_flatten(static)[0], leaves, strict=True):
-            if given is not None:
-                held.copy_(given)
-        graph.replay()
-        return losses.clone()
-
-    def _record(self, inputs: Any) -> tuple[torch.cuda.CUDAGraph, Any, Tensor]:
-        static = tree_map(lambda t: None if t is None else t.clone(), inputs)
-        state = [*self.optimizer.state(), *self.population.buffers.values()]
-        before = [tensor.clone() for tensor in state]
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):  # libraries allocate their workspaces outside the graph
-                self._run(*static)
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            losses = self._run(*static)
-        for tensor, saved in zip(state, before, strict=True):
-            tensor.copy_(saved)
-        return graph, static, losses
+    def _state(self) -> list[Tensor]:
+        return [*self.optimizer.state(), *self.population.buffers.values()]
 
 
 def train(

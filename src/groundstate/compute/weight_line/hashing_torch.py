@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,6 +13,7 @@ from groundstate.errors import DataError
 
 _BLOCK = 32  # columns hashed at once: bounds the memory to 32 words per row
 _SIGN = -(1 << 63)
+_ENTRIES = 1 << 25  # sorted at once
 
 
 def _signed(word: int) -> int:
@@ -56,9 +59,13 @@ def tensor_sum(tensor: Tensor, origin: int) -> Tensor:
     return out
 
 
-def keyed_order(hashes: Tensor, word: int, bits: int) -> Tensor:
-    """`reference.keyed_order` on a device.  # (G,) int64"""
+def keyed_orders(hashes: Tensor, words: Sequence[int], bits: int) -> Tensor:
+    """`reference.keyed_order` of many keys on a device.  # (S, G) int64"""
     low = (1 << bits) - 1
     position = torch.arange(len(hashes), device=hashes.device)
-    keys = (mix64_torch(hashes ^ _signed(word)) & ~low | position) ^ _SIGN
-    return torch.sort(keys).values & low
+    own = torch.tensor([_signed(word) for word in words]).to(hashes.device)
+    parts = []
+    for some in own.split(max(1, _ENTRIES // max(1, len(hashes)))):
+        keys = (mix64_torch(hashes ^ some[:, None]) & ~low | position) ^ _SIGN
+        parts.append(torch.sort(keys, 1).values & low)
+    return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from types import ModuleType
 
 import numpy as np
@@ -80,17 +81,17 @@ class Layout:
         order: I64 = loops(n).keyed_order(self.hash, np.uint64(key.low), _bits(n))
         return order
 
-    def shuffled_rows(self, key: Key, device: torch.device) -> Tensor:
-        """The representatives in the order of `shuffled`, sorted where they are wanted.  # (G,)"""
+    def shuffled_rows(self, keys: Sequence[Key], device: torch.device) -> Tensor:
+        """The representatives in the orders of `shuffled`, sorted where they are wanted.  # (S, G)"""
         if device.type == "cpu":
-            return torch.from_numpy(self.rows[self.shuffled(key)])
-        from groundstate.compute.weight_line.hashing_torch import keyed_order
+            return torch.from_numpy(np.stack([self.rows[self.shuffled(key)] for key in keys]))
+        from groundstate.compute.weight_line.hashing_torch import keyed_orders
 
         if device not in self._on_device:
             hashes = torch.from_numpy(self.hash.view(np.int64)).to(device)
             self._on_device[device] = hashes, torch.from_numpy(self.rows).to(device)
         hashes, rows = self._on_device[device]
-        return rows[keyed_order(hashes, key.low, _bits(len(rows)))]
+        return rows[keyed_orders(hashes, [key.low for key in keys], _bits(len(rows)))]
 
     def expand(self, groups: I64) -> I64:
         """Canonical positions of all rows of these groups, group after group."""

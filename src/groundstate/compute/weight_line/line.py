@@ -119,8 +119,8 @@ class WeightLine:
         if not batch_size > 0:
             raise DataError(f"batch_size={batch_size}; it must be a positive amount of weight.")
         at, to = self._at, torch.device("cpu" if device is None else device)
-        if at.unit and at.unique and float(batch_size).is_integer():
-            return Batches.slices(at.shuffled_rows(key, to), int(batch_size))
+        if self.slices(batch_size):
+            return Batches.slices(at.shuffled_rows([key], to)[0], int(batch_size))
         size = min(float(batch_size), 2.0 * self.total)
         step = max(1, int(at.integer(np.array([size]))[0]))
         n_cells = max(1, -(-(at.total - (step >> _DUST)) // step))
@@ -128,6 +128,14 @@ class WeightLine:
             at.shuffled(key), *at.pieces, step, n_cells, at.quantum
         )
         return Batches.ragged(rows, weights, offsets, to)
+
+    def slices(self, batch_size: float) -> bool:
+        """Whether batches of so much weight are slices of a permutation."""
+        return self._at.unit and self._at.unique and float(batch_size).is_integer()
+
+    def orders(self, keys: Sequence[Key], device: torch.device) -> Tensor:
+        """The permutations that `batches` slices, of many keys at once.  # (S, N)"""
+        return self._at.shuffled_rows(keys, device)
 
     def cut(
         self,

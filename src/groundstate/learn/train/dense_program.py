@@ -203,7 +203,7 @@ class _Work:
 
         def eager(delta: Tensor) -> None:
             if not last and kind is not None:
-                delta.copy_(BACKWARD[kind](delta, self.values[i]))
+                BACKWARD[kind](delta, self.values[i])
             if sums is not None:
                 torch.sum(delta, 1, out=sums)
 

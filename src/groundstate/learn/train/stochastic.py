@@ -44,9 +44,9 @@ class Stochastic:
     replacement : draw the rows of a batch independently instead of visiting each once per epoch
     drop_last : leave out the last batch of an epoch when it is smaller
     precision : "32", "tf32", "bf16" or "fp16"
-    compile : run the networks through ``torch.compile``; a text names its mode. With
-        ``"reduce-overhead"`` the step of a network of dense layers on a GPU is recorded as a CUDA
-        graph instead, at once: the same numbers without the launches
+    compile : run the networks through ``torch.compile``; a text names its mode. Without it, and with
+        ``"reduce-overhead"``, a step on a GPU is recorded as a CUDA graph wherever it can be: the
+        same numbers without the launches
     prox : L1-like penalties act by their proximal map, which makes exact zeros; else by a subgradient
     log_every : steps between readings of the loss; a run with a loss that is not finite stops there
     deterministic : only algorithms that give the same bits every time, also on a GPU

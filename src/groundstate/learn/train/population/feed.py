@@ -78,6 +78,7 @@ class PopulationFeed:
         counts = {math.ceil(line.total / batch_size - 1e-9) for line in self.lines}
         self.steps = max(counts)
         self.even = len({line.total for line in self.lines}) == 1
+        self.sliced = self.even and all(line.slices(batch_size) for line in self.lines)
 
     def _whole(self, rows: list[Any], line: list[int]) -> Tensor | None:
         if all(row is None for row in rows):
@@ -92,11 +93,11 @@ class PopulationFeed:
             if skip == 0:
                 yield None, self.weight, None
             return
-        cuts = [self._batches(line, key.fold("epoch", epoch)) for line, key in self.pairs]
-        plain = all(c.weights is None and c.sizes == cuts[0].sizes for c in cuts)
-        if plain:
-            yield from self._slices(cuts, skip)
+        pairs = [(line, key.fold("epoch", epoch)) for line, key in self.pairs]
+        if self.sliced:
+            yield from self._slices(pairs, skip)
             return
+        cuts = [self._batches(line, key) for line, key in pairs]
         rows, weights = stack_batches(cuts)  # (K, S, B)
         weights = weights.to(self.dtype)
         for k in range(skip, len(rows)):
@@ -108,13 +109,20 @@ class PopulationFeed:
             mask = (weight.sum(1) > 0)[self.order] if min(sizes) == 0 else None
             yield index[self.order], weight[self.order], mask
 
-    def _slices(self, cuts: list[Batches], skip: int) -> Iterator[Fed]:
-        stacked = torch.stack([c.rows for c in cuts])  # (S, M)
-        rows = stacked[0] if self.shared else stacked[self.order]  # (M,) or (P, M)
-        at = sum(cuts[0].sizes[:skip])
-        for size in cuts[0].sizes[skip:]:
-            yield rows[..., at : at + size], None, None
-            at += size
+    def _slices(self, pairs: list[tuple[int, Key]], skip: int) -> Iterator[Fed]:
+        """Batches that are slices of permutations; those of one line are found in one go."""
+        assert self.lines is not None and self.size is not None
+        n = round(self.lines[0].total)
+        stacked = torch.empty(len(pairs), n, dtype=torch.int64, device=self.device)  # (S, n)
+        for i, (line, live) in enumerate(zip(self.lines, self.live, strict=True)):
+            which = [s for s, (own, _) in enumerate(pairs) if own == i]
+            found = line.orders([pairs[s][1] for s in which], self.device)
+            stacked[which] = found if live is None else live[found]
+        rows = stacked[0] if self.shared else stacked
+        if not self.shared and len(self.order) > len(pairs):
+            rows = stacked[self.order]  # (P, n)
+        for at in range(skip * self.size, n, self.size):
+            yield rows[..., at : at + self.size], None, None
 
     def _batches(self, line: int, key: Key) -> Batches:
         assert self.lines is not None and self.size is not None

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
+from groundstate.compute.recorded import no_collection
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.base import Energy
@@ -45,7 +46,7 @@ def learn_population(
     validation_weight: Tensor | None = None,
     seed: Any = 0,
     device: str | torch.device | None = None,
-    capture: bool = False,
+    capture: bool | str = "auto",
     backend: str = "auto",
     max_members: int | None = None,
     checkpoint: Any = None,
@@ -106,13 +107,13 @@ def learn_population(
     if early_stopping and held is None:
         raise DataError("early_stopping needs held-out rows: pass folds= or validation_weight=")
     keys = [Key.of(own["seed"]) for own in grid]
-    energies = [
-        make_energy(key.fold("init").torch(), **{k: v for k, v in own.items() if k not in TRAINING})
-        for key, own in zip(keys, grid, strict=True)
-    ]
-    if device is not None:
-        for energy in energies:
-            energy.to(device)
+    with no_collection():
+        energies = [
+            make_energy(
+                key.fold("init").torch(), **{k: v for k, v in own.items() if k not in TRAINING}
+            )
+            for key, own in zip(keys, grid, strict=True)
+        ]
     rule = NLL() if rule is None else rule
     solver = Stochastic(optimizer, lr, batch_size, max_epochs=epochs, tol=tol, schedule=schedule)
 

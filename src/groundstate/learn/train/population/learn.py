@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.compute.random import Key
+from groundstate.compute.recorded import no_collection
 from groundstate.energy.base import Energy
 from groundstate.errors import DataError, ShapeError, Unsupported
 from groundstate.learn.base import History, Rule
@@ -49,7 +50,7 @@ def fit_population(
     patience: int = 10,
     random_state: Sequence[Any] | Any = None,
     device: str | torch.device | None = None,
-    capture: bool = False,
+    capture: bool | str = "auto",
     backend: str = "auto",
     max_members: int | None = None,
     checkpoint: str | Path | None = None,
@@ -82,8 +83,9 @@ def fit_population(
     validation_weight : ``(P, N)``; when given, a member stops after ``patience`` epochs without a
         better held-out loss and gets its best parameters back
     random_state : one seed for all, or P of them; it orders the rows and keys dropout
-    device : where to train; None leaves the members where they are
-    capture : record the step as a CUDA graph
+    device : where to train; None is the GPU where the rows are, else where the members are. The
+        members are there afterwards
+    capture : record the step as a CUDA graph; "auto" does so on a GPU wherever it can be recorded
     backend : "auto", or "reference" for the vectorised program alone
     max_members : members trained at a time; None takes what fits in half of the free memory
     checkpoint : folder; a run that finds its checkpoints there goes on to the same bits
@@ -111,7 +113,7 @@ def fit_population(
     solver = solver or Stochastic()
     _check(energies, data, rule, solver, backend)
     size = len(energies)
-    place = torch.device(device) if device is not None else energies[0].placement()[0]
+    place = _place(device, energies[0], data)
     data = {name: v.to(place) for name, v in data.items()}
     rows = next(iter(data.values())).shape[0]
     weights = _weights(sample_weight, size, rows)
@@ -133,11 +135,13 @@ def fit_population(
         held = None if validation_weight is None else validation_weight[members]
         own = [energies[i] for i in members]
         wide = widened(own)
-        run = PopulationRun(
-            wide, data, rule, solver, each.part(members),
-            [weights[i] for i in members], held, patience, place, capture, backend,
-            None if rest is None else rest(members),
-        )  # fmt: skip
+        with no_collection():
+            run = PopulationRun(
+                wide, data, rule, solver, each.part(members),
+                [weights[i] for i in members], held, patience, place,
+                place.type == "cuda" if capture == "auto" else bool(capture), backend,
+                None if rest is None else rest(members),
+            )  # fmt: skip
         found = run.run(files_of(checkpoint, g), checkpoint_every)
         narrowed(wide, own)
         for i, history in zip(members, found, strict=True):
@@ -176,6 +180,16 @@ def _check(
             f"{' and '.join(unknown)} is not there for populations; leave it as it is"
             + (" and pass clip= here" if "clip_norm" in unknown else "")
         )
+
+
+def _place(
+    device: str | torch.device | None, energy: Energy, data: Mapping[str, Tensor]
+) -> torch.device:
+    """The asked device, else the accelerator where the rows are, else where the members are."""
+    if device is not None:
+        return torch.device(device)
+    rows = next(iter(data.values())).device
+    return energy.placement()[0] if rows.type == "cpu" else rows
 
 
 def _many(value: Any, size: int, name: str) -> list[float]:
@@ -222,11 +236,15 @@ def shape_of(energy: Energy) -> tuple[Any, ...]:
         if isinstance(module, nn.Dropout):  # rates are a member's own
             found.append((name, "dropout"))
             continue
-        own = {k: v for k, v in vars(module).items() if k != "training" and isinstance(v, _PLAIN)}
-        shapes = [
-            (n, tuple(t.shape), str(t.dtype)) for n, t in module.named_parameters(recurse=False)
-        ]
-        found.append((name, type(module), repr(sorted(own.items())), tuple(shapes)))
+        own = tuple(
+            (k, type(v), repr(v) if isinstance(v, tuple) else v)
+            for k, v in vars(module).items()
+            if k != "training" and isinstance(v, _PLAIN)
+        )
+        shapes = tuple(
+            (n, p.shape, p.dtype) for n, p in module._parameters.items() if p is not None
+        )
+        found.append((name, type(module), own, shapes))
     return tuple(found)
 
 
@@ -243,8 +261,9 @@ def _groups(
         groups.setdefault(shape_of(energy), []).append(i)
     out = []
     step = min(rows, solver.batch_size or rows)
+    sizes = {own[0]: _bytes(energies[own[0]], solver) for own in groups.values()}
     for members in joined(list(groups.values()), energies, step, _PLAIN):
-        widest = max(_bytes(energies[i], solver) for i in members)
+        widest = max(sizes.get(i, 0.0) for i in members)
         limit = most or max(1, int(0.5 * _free(place) / widest))
         out += [members[at : at + limit] for at in range(0, len(members), limit)]
     return out

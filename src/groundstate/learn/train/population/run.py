@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from groundstate.compute.dropout import keyed_dropout
+from groundstate.compute.dropout import keyed_dropout, plain_dropouts
 from groundstate.compute.foreign.torch import BatchNorm
 from groundstate.compute.population.optimizers import Adam, StackedOptimizer, optimizer_named
 from groundstate.compute.population.stack import Population
@@ -64,8 +64,9 @@ class PopulationRun:
         bare = not any(True for _ in (*rule.parameters(), *rule.buffers()))
         one = copy.deepcopy(rule)
         with ExitStack() as stack:
-            for energy, key in zip(energies, each.keys, strict=True):
-                stack.enter_context(keyed_dropout(energy, key.fold("mask")))
+            if plain_dropouts(energies[0]):
+                for energy, key in zip(energies, each.keys, strict=True):
+                    stack.enter_context(keyed_dropout(energy, key.fold("mask")))
             members = [Objective(e, one if bare else copy.deepcopy(rule)) for e in energies]
             self.population = Population(members, place)
             written = dense_program(self.population, energies[0], one, data)
@@ -276,46 +277,50 @@ class PopulationRun:
         """Bring the epoch's numbers to the host: its only synchronisation."""
         losses = torch.stack(self.losses).double()  # (K, P)
         parts = torch.stack(self.parts).double()
-        running = self.optimizer.active[:, 0].cpu()
         took = torch.where(parts > 0, losses, 0.0)
         objective = ((took * parts).sum(0) / parts.sum(0)).cpu()
-        bad = ((~losses.isfinite()) & (parts > 0)).cpu()
-        failed = bad.any(0) & running
-        for i in running.nonzero()[:, 0].tolist():
+        wrong = (~losses.isfinite()) & (parts > 0)
+        running, bad = self.optimizer.active[:, 0].cpu(), wrong.any(0).cpu()
+        failed = bad & running
+        values = objective.tolist()
+        live = (running & ~failed).nonzero()[:, 0].tolist()
+        for i in live:
             history = self.histories[i]
             history.n_iter += 1
-            if failed[i]:
-                step = int(bad[:, i].int().argmax())
-                history.stop = (
-                    f"the loss became {float(losses[step, i])} in step {step} of epoch "
-                    f"{self.epoch}; lower lr={self.each.lr[i]}, set clip, or scale the inputs"
-                )
-                continue
-            history.objective.append(float(objective[i]))
+            history.objective.append(values[i])
             history.seconds.append(seconds)
-        done = failed.clone()
+        for i in failed.nonzero()[:, 0].tolist():
+            step = int(wrong[:, i].int().argmax())
+            self.histories[i].n_iter += 1
+            self.histories[i].stop = (
+                f"the loss became {float(losses[step, i])} in step {step} of epoch "
+                f"{self.epoch}; lower lr={self.each.lr[i]}, set clip, or scale the inputs"
+            )
         if bool(failed.any()):
             lost = failed.to(self.population.flat.device)
             self.population.flat.copy_(torch.where(lost[:, None], self.good, self.population.flat))
         if self.validation is not None:
-            values = self._validate(self.validation.weight)
-            for i in (running & ~failed).nonzero()[:, 0].tolist():
-                self.histories[i].extra.setdefault("validation", []).append(float(values[i]))
-            finished = self.validation(values, running & ~failed)
+            scores = self._validate(self.validation.weight)
+            finished = self.validation(scores, running & ~failed)
+            self._note(live, scores)
         elif isinstance(self.plateaus, Judged):
             self._write_back()
             scores = self.plateaus.scores(self.energies, running & ~failed)
-            for i in (running & ~failed).nonzero()[:, 0].tolist():
-                self.histories[i].extra.setdefault("validation", []).append(float(scores[i]))
+            self._note(live, scores)
             finished = self.plateaus.judge(scores, self.population)
         else:
             finished = self.plateaus(objective)
         for i in (finished & running & ~failed).nonzero()[:, 0].tolist():
             self.histories[i].converged = True
             self.histories[i].stop = "plateau"
-        done |= finished
+        done = failed | finished
         if bool((done & running).any()):
             self.optimizer.stop(done.to(self.population.flat.device))
+
+    def _note(self, live: Sequence[int], scores: Tensor) -> None:
+        values = scores.tolist()
+        for i in live:
+            self.histories[i].extra.setdefault("validation", []).append(values[i])
 
     @torch.no_grad()
     def _validate(self, weight: Tensor) -> Tensor:
@@ -338,10 +343,21 @@ class PopulationRun:
 
     @torch.no_grad()
     def _write_back(self) -> None:
+        """Give every member what it learned, in memory of its own and where it was learned."""
         state = {**self.population.params, **self.population.buffers}
+        values = {name: tensor.detach().unbind() for name, tensor in state.items()}
+        targets: list[Tensor] = []
+        sources: list[Tensor] = []
         for i, energy in enumerate(self.energies):
             for name, tensor in (*energy.named_parameters(), *energy.named_buffers()):
-                tensor.copy_(state[f"energy.{name}"][i])
+                own = values[f"energy.{name}"][i]
+                if tensor.device == own.device:
+                    targets.append(tensor)
+                    sources.append(own)
+                else:
+                    tensor.data = own.clone()
+        if targets:
+            torch._foreach_copy_(targets, sources)
 
     # --- exact resume --------------------------------------------------------------------
 

@@ -113,7 +113,7 @@ def narrowed(wide: Sequence[Energy], energies: Sequence[Energy]) -> None:
         if copied is energy:
             continue
         for own, theirs in zip(energy.parameters(), copied.parameters(), strict=True):
-            own.copy_(theirs[tuple(slice(n) for n in own.shape)])
+            own.data = theirs[tuple(slice(n) for n in own.shape)].clone()
 
 
 __all__ = ["chain_of", "joined", "kind_of", "narrowed", "widened"]

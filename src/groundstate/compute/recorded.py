@@ -1,0 +1,146 @@
+"""Work on a GPU that is launched once, recorded as a CUDA graph, and replayed.
+
+A small network's step is some dozens of kernels of a few microseconds each, and launching them takes
+longer than running them. A replay runs the same kernels in the same order on the same memory: the
+same numbers without the launches.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_flatten, tree_map
+
+from groundstate.errors import NotApplicable
+
+_WARM = 3  # passes before recording: libraries allocate their workspaces outside the graph
+
+
+class Recording:
+    """One recorded piece of work.
+
+    Parameters
+    ----------
+    work : a function of the inputs without synchronisation; what it returns keeps its memory
+    inputs : tensors, None, and lists, tuples and dictionaries of them
+    state : what the work changes; recording leaves it as it was
+
+    Raises
+    ------
+    NotApplicable
+        Where CUDA cannot record the work, or it draws from a generator: a replay would repeat the
+        recorded draws.
+    """
+
+    def __init__(self, work: Callable[..., Any], inputs: Any, state: Sequence[Tensor]) -> None:
+        self.work = work
+        self.inputs = tree_map(lambda t: t.clone() if isinstance(t, Tensor) else t, inputs)
+        self.held = [t for t in tree_flatten(self.inputs)[0] if isinstance(t, Tensor)]
+        before = [tensor.clone() for tensor in state]
+        drawn = _generators()
+        try:
+            self.warm_up()
+            if _generators() != drawn:
+                raise NotApplicable("it draws random numbers in every step")
+            self.record()
+        except RuntimeError as error:
+            reason = str(error).splitlines()[0]
+            raise NotApplicable(f"CUDA cannot record it ({reason})") from error
+        finally:
+            for tensor, saved in zip(state, before, strict=True):
+                tensor.copy_(saved)
+
+    def warm_up(self) -> None:
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(_WARM):
+                self.work(*self.inputs)
+        torch.cuda.current_stream().wait_stream(side)
+
+    def record(self) -> None:
+        self.graph = torch.cuda.CUDAGraph()
+        gc.collect()  # a graph of an earlier run that is freed in here would spoil the recording
+        with no_collection(), torch.cuda.graph(self.graph):
+            self.outputs = self.work(*self.inputs)
+
+    def replay(self) -> None:
+        self.graph.replay()
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The outputs for other inputs of these shapes; good until the next call."""
+        given = [t for t in tree_flatten(inputs)[0] if isinstance(t, Tensor)]
+        for held, tensor in zip(self.held, given, strict=True):
+            held.copy_(tensor)
+        self.replay()
+        return self.outputs
+
+
+class Recorder:
+    """Replays work, recorded once for each shape of its inputs.
+
+    Parameters
+    ----------
+    work, state : as in ``Recording``
+    most : shapes that are recorded; others raise ``NotApplicable``
+    """
+
+    kind = Recording
+
+    def __init__(
+        self, work: Callable[..., Any], state: Callable[[], Sequence[Tensor]], most: int = 8
+    ) -> None:
+        self.work, self.state, self.most = work, state, most
+        self.recordings: dict[Any, Recording] = {}
+
+    def __call__(self, *inputs: Any, key: Any = None) -> Any:
+        """The outputs; ``key`` tells apart what shapes do not."""
+        leaves, spec = tree_flatten(inputs)
+        shapes = tuple((t.shape, t.dtype) if isinstance(t, Tensor) else t for t in leaves)
+        kind = shapes, str(spec), key
+        found = self.recordings.get(kind)
+        if found is None:
+            if len(self.recordings) >= self.most:
+                raise NotApplicable(f"there are more than {self.most} shapes of batches")
+            found = self.recordings[kind] = self.kind(self.work, inputs, self.state())
+        return found(*inputs)
+
+    def forget(self) -> None:
+        """Memory that was recorded is no longer the right one."""
+        self.recordings = {}
+
+
+def _generators() -> list[Any]:
+    """Where all global generators stand."""
+    found: list[Any] = [
+        torch.get_rng_state().numpy().tobytes(),
+        random.getstate(),
+        str(np.random.get_state(legacy=False)),  # noqa: NPY002
+    ]
+    if torch.cuda.is_initialized():
+        found.append(torch.cuda.get_rng_state().numpy().tobytes())
+    return found
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Python's cycle collector rests inside the block: where many objects are made that all stay, it
+    takes as long as making them.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+__all__ = ["Recorder", "Recording", "no_collection"]
