@@ -184,3 +184,24 @@ class Population:
     def unstack(self) -> list[nn.Module]:
         """All members as modules of their own."""
         return [self.member(p) for p in range(self.size)]
+
+    @torch.no_grad()
+    def write_back(self, modules: Sequence[nn.Module], prefix: str = "") -> None:
+        """Give modules, which members have under a prefix, the parameters and buffers of the members.
+
+        They keep memory of their own, on the device of the population.
+        """
+        state = {**self.params, **self.buffers}
+        values = {name: tensor.detach().unbind() for name, tensor in state.items()}
+        targets: list[Tensor] = []
+        sources: list[Tensor] = []
+        for i, module in enumerate(modules):
+            for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+                own = values[prefix + name][i]
+                if tensor.device == own.device:
+                    targets.append(tensor)
+                    sources.append(own)
+                else:
+                    tensor.data = own.clone()
+        if targets:
+            torch._foreach_copy_(targets, sources)

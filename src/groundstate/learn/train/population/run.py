@@ -341,23 +341,8 @@ class PopulationRun:
         population.skeleton.train()
         return (total / weight.double().sum(1)).cpu()
 
-    @torch.no_grad()
     def _write_back(self) -> None:
-        """Give every member what it learned, in memory of its own and where it was learned."""
-        state = {**self.population.params, **self.population.buffers}
-        values = {name: tensor.detach().unbind() for name, tensor in state.items()}
-        targets: list[Tensor] = []
-        sources: list[Tensor] = []
-        for i, energy in enumerate(self.energies):
-            for name, tensor in (*energy.named_parameters(), *energy.named_buffers()):
-                own = values[f"energy.{name}"][i]
-                if tensor.device == own.device:
-                    targets.append(tensor)
-                    sources.append(own)
-                else:
-                    tensor.data = own.clone()
-        if targets:
-            torch._foreach_copy_(targets, sources)
+        self.population.write_back(self.energies, "energy.")
 
     # --- exact resume --------------------------------------------------------------------
 
