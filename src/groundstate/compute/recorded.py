@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_map
 
+from groundstate.compute.foreign.torch import tree_flatten, tree_map
 from groundstate.errors import NotApplicable
 
 _WARM = 3  # passes before recording: libraries allocate their workspaces outside the graph

@@ -204,4 +204,4 @@ class Population:
                 else:
                     tensor.data = own.clone()
         if targets:
-            torch._foreach_copy_(targets, sources)
+            foreach_copy_(targets, sources)

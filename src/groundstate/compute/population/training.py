@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from groundstate.compute.foreign.torch import tree_flatten, tree_map
 from groundstate.compute.population.optimizers import StackedOptimizer
 from groundstate.compute.population.stack import Loss, Population
 from groundstate.compute.random import Key, seeded
