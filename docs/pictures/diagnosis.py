@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from common import COLOURS, figure
 from matplotlib.figure import Figure
-from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
+from groundstate import LinearRegression
 from groundstate.evaluate import bias_variance, friedman, learning_curve, rank_models
 
 

@@ -91,8 +91,8 @@ def rows(name: str) -> tuple[np.ndarray, np.ndarray | None]:
 def test_default_space_of_every_estimator_fits(name: str) -> None:
     X, y = rows(name)
     estimator: Any = models[name].obj()
-    space = estimator.default_space()
-    assert space == default_space(estimator)
+    space = default_space(estimator)
+    assert Space(estimator.default_space()) == space
     space.check(estimator)
     if not len(space):
         return

@@ -37,6 +37,7 @@ from groundstate.learn.base import History, Penalty, Problem, Rule, Solver
 from groundstate.models.arrays import Home, plain_rows, plain_target, tensor, unwrap
 from groundstate.models.bridge import SklearnBridge
 from groundstate.models.resident import is_resident
+from groundstate.models.traits import Traits, traits_of
 from groundstate.models.validation import validate_data
 
 
@@ -87,6 +88,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     feature_names_in_ : (n_features_in_,) array, when X was a frame with string names
     """
 
+    traits: ClassVar[Traits] = Traits(single_columns=False, counts_all_steps=False, summed=False)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     _store_skip: ClassVar[tuple[str, ...]] = ("callbacks",)
     _device_rows: ClassVar[bool] = False  # whether `_build` takes tensors of a device as they are
@@ -125,11 +127,9 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         """Weights of the rows; classifiers multiply those of their classes in."""
         return weight
 
-    def default_space(self) -> Any:
-        """The settings worth searching, with their ranges; a ``groundstate.tune.Space``."""
-        import groundstate  # the room that knows spaces is above this one
-
-        return groundstate.tune.default_space(self)
+    def default_space(self) -> dict[str, Any]:
+        """The settings worth searching, with their ranges, as ``groundstate.tune.Space`` takes them."""
+        return {k: v for k, v in (traits_of(self).space or {}).items() if hasattr(self, k)}
 
     # --- learning ------------------------------------------------------------------------
 

@@ -18,11 +18,11 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from groundstate.data import Preparation, Schema, Table, read
 from groundstate.energy.spaces import Real
 from groundstate.errors import DataError, Unsupported
-from groundstate.models.asks import asks_scaled_target, asks_single_columns
 from groundstate.models.members import FittedTogether
 from groundstate.models.restored import restored
 from groundstate.models.scaled_target import TargetScale
 from groundstate.models.table_members import table_members
+from groundstate.models.traits import asks_scaled_target, asks_single_columns
 
 
 def _has(name: str) -> Callable[[Any], bool]:
@@ -387,4 +387,4 @@ class TablePredictor(FittedTogether, MetaEstimatorMixin, BaseEstimator):
         return restored(self.preparation_, rows.reshape(-1, rows.shape[-1]))
 
 
-__all__ = ["TablePredictor", "asks_single_columns"]
+__all__ = ["TablePredictor"]

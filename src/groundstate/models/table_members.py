@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from groundstate.data import Table, read
-from groundstate.models.asks import asks_scaled_target
+from groundstate.models.traits import asks_scaled_target
 
 if TYPE_CHECKING:
     from groundstate.models.table import TablePredictor

@@ -15,7 +15,7 @@ from groundstate.errors import DataError, Unreliable
 from groundstate.evaluate.rows import Floats, n_rows, take
 from groundstate.evaluate.splits.folds import Split, folds
 from groundstate.evaluate.splits.three_way import SplitRows, split
-from groundstate.models.table import asks_single_columns
+from groundstate.models.traits import asks_single_columns
 from groundstate.registry import models as registered
 
 Rows = NDArray[np.intp]

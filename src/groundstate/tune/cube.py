@@ -37,7 +37,7 @@ class Axis:
             self.levels = len(self.choices)
             self.nominal = not _ordered(self.choices)
             return
-        self.whole = "Int" in type(distribution).__name__
+        self.whole = isinstance(distribution.low, int)
         self.low, self.high = float(distribution.low), float(distribution.high)
         self.log, step = bool(distribution.log), distribution.step
         self.step = 1.0 if self.whole and step is None else float(step or 0.0)

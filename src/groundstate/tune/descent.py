@@ -12,13 +12,12 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from groundstate.errors import Unsupported
+from groundstate.models.traits import traits_of
 from groundstate.tune.hypergradients import Problem, Risk, hypergradient
 from groundstate.tune.learn import fit
 from groundstate.tune.rows import Rows
 from groundstate.tune.space import Real, Space
 from groundstate.tune.trials import Plan
-
-_STRENGTH = {"Ridge": "alpha", "LogisticRegression": "C"}  # what differentiates, by class
 
 
 class _Enough(Exception):
@@ -31,13 +30,13 @@ def descend(study: Study, space: Space, plan: Plan, n_trials: int) -> None:
     Every point that L-BFGS visits is a trial, whose value is the plan's risk. The search begins in
     the middle of the range.
     """
-    name = _STRENGTH.get(type(plan.estimator).__name__, "")
-    row = space.settings.get(name)
-    if not name or list(space) != [name] or not isinstance(row, Real) or row.low <= 0:
+    name = traits_of(plan.estimator).strength
+    row = None if name is None else space.settings.get(name)
+    if name is None or list(space) != [name] or not isinstance(row, Real) or row.low <= 0:
         raise Unsupported(
-            "sampler='gradient' tunes the positive penalty alone of Ridge ('alpha') or "
-            f"LogisticRegression ('C'), got {type(plan.estimator).__name__} with {space.names}; "
-            "take sampler='smbo'"
+            "sampler='gradient' tunes the positive strength alone of a smooth penalty, as Ridge's "
+            f"'alpha' or LogisticRegression's 'C', got {type(plan.estimator).__name__} with "
+            f"{space.names}; take sampler='smbo'"
         )
     spent = len(study.get_trials(deepcopy=False))
     begin = 0.5 * (math.log(row.low) + math.log(row.high))

@@ -14,10 +14,11 @@ import numpy as np
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.fitting import fit_clone
+from groundstate.models.traits import last_step, traits_of
 from groundstate.tune.rows import Rows, check_disjoint
 from groundstate.tune.scoring import risk_of
 
-STEPS = ("n_estimators", "max_iter", "n_iter")  # how often an iterative estimator steps
+STEPS = ("n_estimators", "max_iter", "n_iter")  # steps of estimators that do not declare them
 
 
 class Learn:
@@ -131,7 +132,8 @@ def step_name(model: Any) -> str:
     params = model.get_params(deep=True)
     steps = getattr(model, "steps", None)
     prefix = f"{steps[-1][0]}__" if steps else ""
-    for name in STEPS:
+    declared = traits_of(last_step(model)).steps
+    for name in STEPS if declared is None else (declared,):
         if prefix + name in params and f"{prefix}warm_start" in params:
             return prefix + name
     raise DataError(
@@ -167,9 +169,11 @@ def step(model: Any, rows: Rows, steps: int, key: Key, before: int = 0) -> Any:
     }
     warm = name.rpartition("__")[0]
     warm = f"{warm}__warm_start" if warm else "warm_start"
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
-    trees = name.endswith("n_estimators") or hasattr(last, "n_trees_per_iteration_")
-    model.set_params(**{name: steps if trees else steps - before, warm: True}, **seeds)
+    last = last_step(model)
+    total = traits_of(last).counts_all_steps
+    if total is None:  # as in scikit-learn, whose histogram boosting alone counts trees as max_iter
+        total = name.endswith("n_estimators") or hasattr(last, "n_trees_per_iteration_")
+    model.set_params(**{name: steps if total else steps - before, warm: True}, **seeds)
     extra = {} if (rows.weight == 1).all() else {"sample_weight": rows.weight}
     with warnings.catch_warnings():  # a checkpoint on the way has not converged, by design
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -6,57 +6,11 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from groundstate.errors import DataError
+from groundstate.models.settings import Choice, Real, Setting, Whole
 from groundstate.tune.extra import optuna_module
-
-_PLAIN = (str, int, float, bool, type(None))
-
-
-@dataclass(frozen=True)
-class Real:
-    """A real setting between ``low`` and ``high``, on a logarithmic scale or in steps if asked."""
-
-    low: float
-    high: float
-    log: bool = False
-    step: float | None = None
-    prior: Any = None  # a frozen scipy distribution, uniform unless given
-
-
-@dataclass(frozen=True)
-class Whole:
-    """A whole-number setting between ``low`` and ``high``, both included."""
-
-    low: int
-    high: int
-    log: bool = False
-    step: int = 1
-    prior: Any = None
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One of several values, of any kind."""
-
-    choices: tuple[Any, ...]
-
-    def __init__(self, *choices: Any) -> None:
-        object.__setattr__(self, "choices", choices)
-
-    @property
-    def labels(self) -> tuple[Any, ...]:
-        """What a study stores: the values themselves, or their texts where they are objects."""
-        if all(isinstance(choice, _PLAIN) for choice in self.choices):
-            return self.choices
-        texts = [" ".join(repr(choice).split()) for choice in self.choices]
-        many = len(set(texts)) < len(texts)
-        return tuple(f"{i}: {text}" for i, text in enumerate(texts)) if many else tuple(texts)
-
-
-Setting = Real | Whole | Choice
 
 
 class Space:
@@ -244,13 +198,11 @@ class Space:
 def _setting(name: str, value: Any) -> Setting:
     if isinstance(value, (Real, Whole, Choice)):
         return _checked(name, value)
-    kind = type(value).__name__
-    if kind == "FloatDistribution":
-        return _checked(name, Real(value.low, value.high, value.log, value.step))
-    if kind == "IntDistribution":
-        return _checked(name, Whole(value.low, value.high, value.log, value.step))
-    if kind == "CategoricalDistribution":
-        return Choice(*value.choices)
+    if hasattr(value, "to_internal_repr"):  # an Optuna distribution
+        if hasattr(value, "choices"):
+            return Choice(*value.choices)
+        kind: Any = Whole if isinstance(value.low, int) else Real
+        return _checked(name, kind(value.low, value.high, value.log, value.step))
     if hasattr(value, "ppf") and hasattr(value, "dist"):
         return _from_scipy(value)
     if isinstance(value, Sequence) and not isinstance(value, str) and len(value):

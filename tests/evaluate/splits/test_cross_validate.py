@@ -93,22 +93,25 @@ def test_one_standard_error_rule() -> None:
 
 
 def test_loo_numbers() -> None:
-    found = loo(lm.LinearRegression(), np.arange(1.0, 5)[:, None], [1, 2, 2, 4])
+    found = loo(gs.LinearRegression(), np.arange(1.0, 5)[:, None], [1, 2, 2, 4])
     assert found.mse == pytest.approx(0.742630, abs=1e-6)
     assert found.train_mse == pytest.approx(0.175) and found.gcv == pytest.approx(0.7)
     assert found.method == "exact" and " to " in str(found)
 
 
 SMOOTHERS = {
+    "ols": gs.LinearRegression(),
+    "no intercept": gs.LinearRegression(fit_intercept=False),
+    "ridge": gs.Ridge(2.0),
+    "kernel ridge": gs.KernelRidge(alpha=0.5, kernel="rbf"),
+    "process": gs.GaussianProcessRegressor(alpha=0.3, optimizer=None),
+    "spline": gs.SmoothingSplineRegressor(lam=0.3),
+}
+PEERS = {
     "ols": lm.LinearRegression(),
     "no intercept": lm.LinearRegression(fit_intercept=False),
     "ridge": lm.Ridge(2.0),
-    "our ols": gs.LinearRegression(),
-    "our ridge": gs.Ridge(2.0),
     "kernel ridge": KernelRidge(alpha=0.5, kernel="rbf"),
-    "our kernel ridge": gs.KernelRidge(alpha=0.5, kernel="rbf"),
-    "our process": gs.GaussianProcessRegressor(alpha=0.3, optimizer=None),
-    "our spline": gs.SmoothingSplineRegressor(lam=0.3),
 }
 
 
@@ -129,6 +132,19 @@ def test_loo_equals_refits(name: str) -> None:
         for i in range(20)
     ]
     assert found.errors == pytest.approx(np.array(refits), abs=1e-10)
+    if name in PEERS:
+        theirs = loo(PEERS[name], x, target)  # declares nothing: fitted without every row
+        assert theirs.method == "refits"
+        assert theirs.errors == pytest.approx(found.errors, abs=1e-10)
+
+
+def test_settings_that_are_not_linear_in_y_are_refitted() -> None:
+    x = np.random.default_rng(1).normal(size=(20, 2))
+    for model in (
+        gs.Ridge(positive=True),
+        gs.GaussianProcessRegressor(normalize_y=True, optimizer=None),
+    ):
+        assert loo(model, x, x[:, 0]).method == "refits"
 
 
 def test_loo_of_others_is_refitted() -> None:

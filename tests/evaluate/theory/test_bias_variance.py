@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from groundstate import LinearRegression
 from groundstate.errors import DataError
 from groundstate.evaluate import (
     bias_variance,

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.modules import module as _module
 from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
+from torch.nn.modules.dropout import _DropoutNd as AnyDropout
 from torch.utils._pytree import tree_flatten, tree_map
 
 foreach_add_ = torch._foreach_add_
@@ -47,6 +48,7 @@ def multiplies_bfloat16() -> bool:
 
 
 __all__ = [
+    "AnyDropout",
     "BatchNorm",
     "HOOKS",
     "foreach_add_",

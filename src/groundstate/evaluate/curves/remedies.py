@@ -133,12 +133,12 @@ def remedies(estimator: Any, overfit: bool, underfit: bool) -> Iterator[Remedy]:
 
 
 def _other_models(estimator: Any, overfit: bool, underfit: bool) -> Iterator[Remedy]:
-    """Another last step, where the one there is has nothing to turn."""
-    from sklearn.base import clone
+    """Another last step, where the one there is, a regressor, has nothing to turn."""
+    from sklearn.base import clone, is_regressor
 
     steps = getattr(estimator, "steps", None)
     name, last = steps[-1] if steps else ("", estimator)
-    if type(last).__name__ != "LinearRegression":
+    if not is_regressor(last) or set(last.get_params(deep=True)) & (set(OVERFIT) | set(UNDERFIT)):
         return
     from groundstate.models.linear.ridge import Ridge
 

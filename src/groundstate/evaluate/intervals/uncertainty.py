@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
+from groundstate.compute.foreign.torch import AnyDropout
 from groundstate.errors import DataError
 from groundstate.evaluate.fitting import gives_std
 from groundstate.models.table import TablePredictor
+from groundstate.models.traits import traits_of
 
 Floats = NDArray[np.float64]
 
@@ -129,7 +132,8 @@ def _members(ensemble: Any, X: Any, n: int, random_state: Any) -> tuple[Floats, 
     elif hasattr(ensemble, "predict_members"):
         return np.asarray(ensemble.predict_members(X), np.float64), []
     elif len(getattr(ensemble, "estimators_", ())):
-        if "Boost" in type(ensemble).__name__:
+        summed = traits_of(ensemble).summed
+        if hasattr(ensemble, "staged_predict") if summed is None else summed:
             raise DataError(
                 f"the parts of {type(ensemble).__name__} are added up, they are no members; fit an "
                 "ensemble of it with other seeds or rows"
@@ -173,11 +177,10 @@ def _said(model: Any, X: Any, whole: Any) -> Floats:
 
 def _drops(model: Any) -> bool:
     """Whether a fitted network has dropout layers."""
-    energy: Any = getattr(model, "energy_", None)
-    if not hasattr(energy, "modules"):
+    energy = getattr(model, "energy_", None)
+    if not isinstance(energy, nn.Module):
         return False
-    parts = energy.modules()
-    return any("Dropout" in type(part).__name__ and getattr(part, "p", 0) > 0 for part in parts)
+    return any(isinstance(part, AnyDropout) and part.p > 0 for part in energy.modules())
 
 
 def _variances(given: Any, models: list[Any], X: Any, said: Floats) -> Floats:

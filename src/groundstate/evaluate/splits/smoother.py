@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.evaluate.rows import n_rows
+from groundstate.models.traits import last_step, traits_of
 
 Floats = NDArray[np.float64]
-_LINEAR = frozenset({"LinearRegression", "Ridge", "KernelRidge"})
 
 
 def smoother_matrix(estimator: Any, X: Any, points: Any) -> Floats | None:
     r"""S with :math:`\hat f(\text{points}) = S y` for every y, or None where a fit is not linear.
 
-    Linear regression, ridge and kernel ridge, alone or after steps that do not look at y: one fit
-    to the unit vectors, checked against a fit to another target.
+    Models that declare it (linear regression, ridge, kernel ridge), alone or after steps that do not
+    look at y: one fit to the unit vectors, checked against a fit to another target.
 
     Returns
     -------
@@ -25,16 +25,15 @@ def smoother_matrix(estimator: Any, X: Any, points: Any) -> Floats | None:
 
     Examples
     --------
-    >>> from sklearn.linear_model import LinearRegression
+    >>> from groundstate import LinearRegression
     >>> X = np.array([[0.0], [1.0], [2.0]])
     >>> round(float(smoother_matrix(LinearRegression(), X, X).trace()), 6)
     2.0
     """
     from sklearn.base import clone
 
-    steps = getattr(estimator, "steps", None)
-    last = steps[-1][1] if steps else estimator
-    if type(last).__name__ not in _LINEAR or getattr(last, "positive", False):
+    last = last_step(estimator)
+    if not traits_of(last).linear_in_y or getattr(last, "positive", False):
         return None
     n = n_rows(X)
     try:

@@ -14,13 +14,22 @@ from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval
 from groundstate.errors import DataError
+from groundstate.models import settings
 from groundstate.models.bayes.closed_form import ClosedFormClassifier, checked_prior
+from groundstate.models.traits import Traits
 
 ALPHA_MIN = 1e-10
 
 
 class DiscreteNB(ClosedFormClassifier):
     """Smoothed counts per class; the smoothing is a Dirichlet prior."""
+
+    traits = Traits(
+        space={
+            "alpha": settings.Real(1e-3, 1e1, log=True),
+            "fit_prior": settings.Choice(True, False),
+        }
+    )
 
     _single_class: ClassVar[bool] = True
     _positive: ClassVar[bool] = False

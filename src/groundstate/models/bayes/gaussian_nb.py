@@ -10,7 +10,9 @@ from torch import Tensor
 from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.classes.discriminant import GaussianClassEnergy
 from groundstate.energy.classes.discriminant_moments import largest_variance
+from groundstate.models import settings
 from groundstate.models.bayes.closed_form import ClosedFormClassifier, checked_prior
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -55,6 +57,8 @@ class GaussianNB(ClosedFormClassifier):
     >>> model.predict([[-0.5], [3.0]]).tolist(), model.theta_.ravel().tolist()
     (['a', 'b'], [-1.5, 1.5])
     """
+
+    traits = Traits(space={"var_smoothing": settings.Real(1e-12, 1e-1, log=True)})
 
     _single_class: ClassVar[bool] = True
     _allow_nan: ClassVar[bool] = True

@@ -20,10 +20,12 @@ from groundstate.energy.base import Energy
 from groundstate.energy.basic import CentroidEnergy
 from groundstate.learn import Lloyd, Naive
 from groundstate.learn.solvers.latent.kmeans.rows import nearest
+from groundstate.models import settings
 from groundstate.models.arrays import plain_rows, tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.extras import VerboseMixin
 from groundstate.models.roles import EnergyClusterer
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -83,6 +85,10 @@ class KMeans(
     >>> sorted(model.cluster_centers_.ravel().tolist()), model.inertia_
     ([0.5, 9.5], 1.0)
     """
+
+    traits = Traits(
+        space={"n_clusters": settings.Whole(2, 20), "init": settings.Choice("k-means++", "random")}
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],

@@ -14,8 +14,10 @@ from torch import Tensor
 from groundstate.compute.foreign.sklearn import HasMethods, Interval, StrOptions
 from groundstate.energy.classes.discriminant import GaussianClassEnergy
 from groundstate.errors import Unsupported
+from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.discriminant.estimated import EstimatedCovariance
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -77,6 +79,8 @@ class LinearDiscriminantAnalysis(
     >>> model.coef_.round(6).tolist(), model.intercept_.round(6).tolist()
     ([[8.0, 4.0]], [-28.0])
     """
+
+    traits = Traits(space={"solver": settings.Choice("lsqr"), "shrinkage": settings.Real(0.0, 1.0)})
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [StrOptions({"svd", "lsqr", "eigen"})],

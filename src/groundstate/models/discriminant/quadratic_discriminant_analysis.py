@@ -16,10 +16,12 @@ from groundstate.compute.foreign.sklearn import HasMethods, Interval, StrOptions
 from groundstate.energy.classes.discriminant import GaussianClassEnergy
 from groundstate.energy.classes.discriminant_moments import RankDeficient
 from groundstate.errors import Unsupported
+from groundstate.models import settings
 from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
 from groundstate.models.discriminant.estimated import EstimatedCovariance
 from groundstate.models.discriminant.linear_discriminant_analysis import proportions
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -72,6 +74,8 @@ class QuadraticDiscriminantAnalysis(EstimatedCovariance):
     >>> model.predict_proba([[2, 1]]).round(6).tolist()
     [[0.999665, 0.000335]]
     """
+
+    traits = Traits(space={"reg_param": settings.Real(0.0, 1.0)})
 
     _lacking: int  # the class without a covariance yet, after partial_fit
     _store_private: ClassVar[tuple[str, ...]] = ("_lacking",)

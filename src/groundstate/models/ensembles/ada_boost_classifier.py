@@ -19,10 +19,12 @@ from groundstate.energy.trees.votes import VoteEnergy
 from groundstate.learn import SoftMin
 from groundstate.learn.solvers.boosting.ada_boost import AdaBoost
 from groundstate.learn.solvers.trees.member import GrownMember
+from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.ensembles.member import member
 from groundstate.models.ensembles.sequence import MemberSequence
 from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.traits import Traits
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
 from groundstate.models.trees.inputs import TreeInputs
 from groundstate.registry import models
@@ -72,6 +74,15 @@ class AdaBoostClassifier(MemberSequence, TreeInputs, ProbabilisticClassifier):
     >>> model.estimator_weights_.round(6).tolist(), model.score(X, y)
     ([0.847298, 1.299283, 1.504077], 1.0)
     """
+
+    traits = Traits(
+        single_columns=True,
+        summed=True,
+        space={
+            "n_estimators": settings.Whole(10, 300, log=True),
+            "learning_rate": settings.Real(0.01, 2.0, log=True),
+        },
+    )
 
     _single_class: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

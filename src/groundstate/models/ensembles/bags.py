@@ -11,9 +11,11 @@ from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import HasMethods, Interval
 from groundstate.learn.solvers.committee import FitMembers
+from groundstate.models import settings
 from groundstate.models.ensembles.committees import CommitteeModel, amount
 from groundstate.models.ensembles.grown import fits
 from groundstate.models.extras import VerboseMixin
+from groundstate.models.traits import Traits
 
 CONSTRAINTS: dict[str, Any] = {
     "estimator": [HasMethods(["fit", "predict"]), None],
@@ -41,6 +43,15 @@ CONSTRAINTS: dict[str, Any] = {
 
 class Bagging(VerboseMixin, CommitteeModel):
     """One kind of member, each on its own draw of rows and columns."""
+
+    traits = Traits(
+        space={
+            "n_estimators": settings.Whole(5, 100, log=True),
+            "max_features": settings.Real(0.3, 1.0),
+        },
+        steps="n_estimators",
+        counts_all_steps=True,
+    )
 
     estimator: Any
     n_estimators: int

@@ -20,8 +20,10 @@ from groundstate.compute.foreign.sklearn import Hidden, Interval, StrOptions, ch
 from groundstate.energy.base import Energy
 from groundstate.learn.solvers.boosting.histogram.grower import Limits
 from groundstate.learn.solvers.boosting.newton import HistogramBoosting, Stopping
+from groundstate.models import settings
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.extras import VerboseMixin
+from groundstate.models.traits import Traits
 from groundstate.models.trees.inputs import TreeInputs
 
 CONSTRAINTS: dict[str, Any] = {
@@ -56,6 +58,20 @@ CONSTRAINTS: dict[str, Any] = {
 
 class HistogramBooster(VerboseMixin, TreeInputs):
     """Parameters to solver settings, and predictions after every step."""
+
+    traits = Traits(
+        single_columns=True,
+        summed=True,
+        steps="max_iter",
+        counts_all_steps=True,
+        space={
+            "learning_rate": settings.Real(0.01, 0.5, log=True),
+            "max_iter": settings.Whole(20, 500, log=True),
+            "max_leaf_nodes": settings.Whole(4, 128, log=True),
+            "min_samples_leaf": settings.Whole(2, 100, log=True),
+            "l2_regularization": settings.Real(1e-6, 1e2, log=True),
+        },
+    )
 
     energy_: Any
     max_iter: int

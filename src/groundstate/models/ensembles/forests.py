@@ -15,8 +15,10 @@ from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.base import Energy
 from groundstate.learn.solvers.trees.classes import WeighClasses
 from groundstate.learn.solvers.trees.solver import GrowTrees
+from groundstate.models import settings
 from groundstate.models.ensembles.sequence import MemberSequence
 from groundstate.models.extras import VerboseMixin
+from groundstate.models.traits import Traits
 from groundstate.models.trees.grown import CONSTRAINTS, GrownTrees
 from groundstate.models.trees.inputs import row_factors
 
@@ -42,6 +44,15 @@ FOREST: dict[str, Any] = {
 
 class Forest(VerboseMixin, MemberSequence, GrownTrees):
     """Many trees on weighted copies of the rows; the energy averages them."""
+
+    traits = Traits(
+        space={
+            "max_features": settings.Real(0.1, 1.0),
+            "min_samples_leaf": settings.Whole(1, 20, log=True),
+        },
+        steps="n_estimators",
+        counts_all_steps=True,
+    )
 
     n_estimators: int
     bootstrap: bool

@@ -20,9 +20,11 @@ from groundstate.energy.trees.leaves import TreeMeanEnergy
 from groundstate.energy.trees.nodes import Tree
 from groundstate.learn.solvers.boosting.functional import GradientBooster
 from groundstate.learn.solvers.boosting.pieces import Base, MemberBase, TreeBase
+from groundstate.models import settings
 from groundstate.models.ensembles.member import member
 from groundstate.models.ensembles.sequence import MemberSequence
 from groundstate.models.extras import VerboseMixin
+from groundstate.models.traits import Traits
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
 from groundstate.models.trees.grown import CONSTRAINTS as TREE
 from groundstate.models.trees.grown import VALUE_CRITERIA, GrownTrees
@@ -46,6 +48,19 @@ CONSTRAINTS: dict[str, Any] = {
 
 class FunctionalBooster(VerboseMixin, MemberSequence, GrownTrees):
     """An additive energy, member by member."""
+
+    traits = Traits(
+        summed=True,
+        steps="n_estimators",
+        counts_all_steps=True,
+        space={
+            "learning_rate": settings.Real(0.01, 0.5, log=True),
+            "n_estimators": settings.Whole(20, 500, log=True),
+            "max_depth": settings.Whole(1, 8),
+            "subsample": settings.Real(0.4, 1.0),
+            "min_samples_leaf": settings.Whole(1, 50, log=True),
+        },
+    )
 
     loss: Any
     learning_rate: float

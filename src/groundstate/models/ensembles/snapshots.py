@@ -19,7 +19,9 @@ from groundstate.learn import fit as learn
 from groundstate.learn.base import History, Problem
 from groundstate.learn.posterior.snapshots import Snapshots
 from groundstate.learn.train.stochastic import Stochastic, sgd
+from groundstate.models import settings
 from groundstate.models.base import EnergyEstimator, Plan
+from groundstate.models.traits import Traits
 
 CONSTRAINTS: dict[str, Any] = {
     "estimator": [HasMethods(["fit", "predict"]), None],
@@ -103,6 +105,15 @@ class _Stop(Snapshots):
 
 class SnapshotModel(EnergyEstimator):
     """One model with gradients, many of its parameters."""
+
+    traits = Traits(
+        scaled_target=True,
+        space={
+            "n_snapshots": settings.Whole(5, 30),
+            "burn_in": settings.Whole(5, 50, log=True),
+            "every": settings.Whole(1, 20, log=True),
+        },
+    )
 
     energy_: Any
     estimator: Any

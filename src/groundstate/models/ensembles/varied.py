@@ -14,15 +14,19 @@ from groundstate.compute.random import Key
 from groundstate.energy.compose.committee import CommitteeClassEnergy
 from groundstate.errors import Unsupported
 from groundstate.learn.solvers.committee import FitMembers
+from groundstate.models import settings
 from groundstate.models.ensembles.committees import CommitteeModel
 from groundstate.models.ensembles.member import member
 from groundstate.models.networks.model import NetworkModel
+from groundstate.models.traits import Traits
 
 VARIES = ("init", "order", "bootstrap")
 
 
 class VariedCommittee(CommitteeModel):
     """Members that differ in their initial weights, in the order of the rows, or in the rows."""
+
+    traits = Traits(scaled_target=True, space={"n_estimators": settings.Whole(3, 30, log=True)})
 
     vary: Sequence[str]
     n_estimators: int

@@ -13,10 +13,12 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
 from groundstate.compute.foreign.sklearn import StrOptions
+from groundstate.models import settings
 from groundstate.models.bayes.gaussian_nb import GaussianNB
 from groundstate.models.ensembles.committees import CommitteeClassifier
 from groundstate.models.ensembles.random_forest_classifier import RandomForestClassifier
 from groundstate.models.ensembles.votes import Voting
+from groundstate.models.traits import Traits
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
 from groundstate.registry import models
 
@@ -76,6 +78,8 @@ class VotingClassifier(Voting, CommitteeClassifier):
     >>> model.predict_proba(X[:1]).round(1).tolist()
     [[1.0, 0.0, 0.0]]
     """
+
+    traits = Traits(space={"voting": settings.Choice("hard", "soft")})
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimators": [list, None],

@@ -16,10 +16,12 @@ from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.base import Energy
 from groundstate.energy.latent.probabilistic_pca import ProbabilisticPCAEnergy
 from groundstate.learn import NLL, EigenFactors
+from groundstate.models import settings
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.extras import ImputeMixin
 from groundstate.models.roles import DensityMixin, EnergyTransformer
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -70,6 +72,8 @@ class ProbabilisticPCA(
     >>> round(float(model.noise_variance_), 6), round(model.score(X), 6)
     (0.050682, -2.699752)
     """
+
+    traits = Traits(space={"n_components": settings.Whole(1, 3)})
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],

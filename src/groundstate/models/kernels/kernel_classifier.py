@@ -12,10 +12,12 @@ from groundstate.energy.kernels.smoother import SmootherClassEnergy
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.smoother import Smoothing
 from groundstate.math.kernels import Kernel
+from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.kernels.width import start_kernel
 from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -60,6 +62,8 @@ class KernelClassifier(NestedKernel, ProbabilisticClassifier):
     >>> bool(KernelClassifier().fit(X, y).score(X, y) > 0.95)
     True
     """
+
+    traits = Traits(space={"normalize": settings.Choice(True, False)})
 
     _single_class: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -12,10 +12,12 @@ from groundstate.energy.kernels.smoother import SmootherEnergy
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.smoother import Smoothing
 from groundstate.math.kernels import Kernel
+from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.kernels.width import start_kernel
 from groundstate.models.roles import EnergyRegressor
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -56,6 +58,8 @@ class KernelRegressor(NestedKernel, EnergyRegressor):
     >>> model.predict([[1.0]]).round(6).tolist()
     [0.729488]
     """
+
+    traits = Traits(space={"normalize": settings.Choice(True, False)})
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [None, Kernel, callable],

@@ -16,13 +16,16 @@ from groundstate.energy.kernels.squared import KernelSquaredEnergy
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.gp.kernel_ridge import KernelLeastSquares, RidgeNorm
 from groundstate.math.kernels import Kernel
+from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.dense_rows import DenseRows
 from groundstate.models.kernels.kernel_ridge_members import kernel_ridge_members
 from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.kernels.pairwise import ridge_kernel
+from groundstate.models.leverage import unit_leverage
 from groundstate.models.members import FittedTogether
 from groundstate.models.roles import EnergyRegressor
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -71,6 +74,17 @@ class KernelRidge(FittedTogether, NestedKernel, DenseRows, EnergyRegressor):
     >>> model.predict([[1.5]]).round(2).tolist()
     [1.0]
     """
+
+    traits = Traits(
+        scaled_target=True,
+        linear_in_y=True,
+        leverage=unit_leverage,
+        space={
+            "alpha": settings.Real(1e-6, 1e1, log=True),
+            "kernel": settings.Choice("rbf", "laplacian"),
+            "gamma": settings.Real(1e-4, 1e1, log=True),
+        },
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],

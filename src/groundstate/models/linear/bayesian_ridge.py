@@ -15,9 +15,11 @@ from groundstate.energy.base import Energy
 from groundstate.energy.linear.bayesian import BayesianLinearEnergy
 from groundstate.learn.rules.softmin import NLL
 from groundstate.learn.solvers.linear.evidence import EvidenceUpdates
+from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import output_coefficients
 from groundstate.models.roles import EnergyRegressor
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -74,6 +76,10 @@ class BayesianRidge(EnergyRegressor):
     >>> round(model.coef_[0] * 15), round(1 / model.sigma_[0, 0])  # 23/15 and 1/15
     (23, 15)
     """
+
+    traits = Traits(
+        space={name: settings.Real(1e-8, 1e-2, log=True) for name in ("alpha_1", "lambda_1")}
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "max_iter": [Interval(Integral, 0, None, closed="left")],

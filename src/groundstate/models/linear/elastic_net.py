@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.linear.sparse_linear import SparseLinearRegressor
 from groundstate.models.linear.sparse_members import sparse_members
 from groundstate.models.members import FittedTogether
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -68,6 +70,11 @@ class ElasticNet(FittedTogether, SparseLinearRegressor):
     >>> model.coef_.round(6).tolist(), round(model.intercept_, 6)
     ([0.583333], 1.375)
     """
+
+    traits = Traits(
+        space={"alpha": settings.Real(1e-4, 1e2, log=True), "l1_ratio": settings.Real(0.05, 1.0)},
+        steps="max_iter",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left")],

@@ -6,7 +6,9 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.models import settings
 from groundstate.models.linear.path_choice import PathChooser
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -74,6 +76,8 @@ class ElasticNetCV(PathChooser):
     >>> np.flatnonzero(model.coef_.round(1)).tolist()
     [0, 3]
     """
+
+    traits = Traits(space={"l1_ratio": settings.Real(0.05, 1.0)})
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "l1_ratio": [Interval(Real, 0, 1, closed="right"), "array-like"],

@@ -15,10 +15,12 @@ from groundstate.energy.base import Energy
 from groundstate.energy.linear.learned_noise import LINKS, NOISE, GaussianNoiseEnergy
 from groundstate.learn.rules.softmin import NLL
 from groundstate.learn.solvers.glm.learned_noise import NoiseScoring
+from groundstate.models import settings
 from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import output_coefficients
 from groundstate.models.roles import EnergyRegressor
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -65,6 +67,8 @@ class GaussianRegressor(EnergyRegressor):
     >>> mean.round(4).tolist(), std.round(4).tolist()
     ([2.0, 3.0], [1.0, 3.0])
     """
+
+    traits = Traits(space={"noise": settings.Choice("log-linear", "constant")})
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "noise": [StrOptions(set(NOISE))],

@@ -19,16 +19,20 @@ from groundstate.learn.penalties.norms import L2
 from groundstate.learn.rules.softmin import NLL
 from groundstate.learn.solvers.glm.irls import IRLS
 from groundstate.math.distributions import Family
+from groundstate.models import settings
 from groundstate.models.arrays import Home, tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import output_coefficients
 from groundstate.models.roles import EnergyRegressor
+from groundstate.models.traits import Traits
 
 METHODS: dict[str, Any] = {"auto": "auto", "newton-cholesky": "newton", "lbfgs": "lbfgs"}
 
 
 class GLMRegressor(EnergyRegressor):
     r"""A family, a link and a penalty: :math:`E[y \mid x] = g^{-1}(Wx + b + o)`."""
+
+    traits = Traits(space={"alpha": settings.Real(1e-6, 1e1, log=True)}, steps="max_iter")
 
     _accept_sparse: ClassVar[bool | str] = "csr"
     _multi_output: ClassVar[bool] = False

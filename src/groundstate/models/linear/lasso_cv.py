@@ -6,8 +6,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.models import settings
 from groundstate.models.linear.path_choice import PathChooser
 from groundstate.models.linear.paths import lasso_path
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -71,6 +73,8 @@ class LassoCV(PathChooser):
     >>> np.flatnonzero(model.coef_.round(1)).tolist()
     [0, 3]
     """
+
+    traits = Traits(space={"eps": settings.Real(1e-4, 1e-1, log=True)})
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "eps": [Interval(Real, 0, None, closed="neither")],

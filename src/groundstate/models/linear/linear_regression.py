@@ -9,7 +9,10 @@ import numpy as np
 
 from groundstate.compute.foreign.sklearn import HasMethods, Interval, StrOptions
 from groundstate.energy.base import Energy
+from groundstate.models import settings
+from groundstate.models.leverage import least_squares_leverage
 from groundstate.models.linear.least_squares_model import LeastSquaresRegressor
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -58,6 +61,12 @@ class LinearRegression(LeastSquaresRegressor):
     >>> model.coef_.round(6).tolist(), round(model.intercept_, 6)
     ([2.0], 1.0)
     """
+
+    traits = Traits(
+        linear_in_y=True,
+        leverage=least_squares_leverage,
+        space={"fit_intercept": settings.Choice(True, False)},
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "fit_intercept": ["boolean"],

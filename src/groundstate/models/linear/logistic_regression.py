@@ -19,6 +19,7 @@ from groundstate.energy.basic import LinearEnergy
 from groundstate.learn import SoftMin
 from groundstate.learn.base import History
 from groundstate.learn.train.online_descent import BATCH, Stream, cut, rate_for
+from groundstate.models import settings
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.linear.logistic_members import logistic_members
@@ -28,6 +29,7 @@ from groundstate.models.linear.logistic_model import (
     penalty_for,
 )
 from groundstate.models.members import FittedTogether
+from groundstate.models.traits import Traits
 from groundstate.models.validation import validate_data
 from groundstate.registry import models
 
@@ -99,6 +101,12 @@ class LogisticRegression(FittedTogether, LinearSoftminClassifier):
     >>> model.predict(X[:2]).tolist(), round(model.score(X, y), 3)
     ([0, 0], 0.973)
     """
+
+    traits = Traits(
+        space={"C": settings.Real(1e-4, 1e4, log=True)},
+        strength="C",
+        steps="max_iter",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="right")],

@@ -22,10 +22,12 @@ from groundstate.learn.solvers.logistic.folds import (
     fold_paths,
     sparse_fold_paths,
 )
+from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.linear.fold_weights import fold_weights
 from groundstate.models.linear.logistic_model import SOLVERS, LinearSoftminClassifier, penalty_for
 from groundstate.models.linear.logistic_regression import LogisticRegression
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -87,6 +89,8 @@ class LogisticRegressionCV(LinearSoftminClassifier):
     >>> model.scores_.shape, bool(model.score(X, y) > 0.95)
     ((5, 1, 5), True)
     """
+
+    traits = Traits(space={"fit_intercept": settings.Choice(True, False)})
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],

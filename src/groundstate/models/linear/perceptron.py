@@ -18,10 +18,12 @@ from groundstate.learn import L1, L2, ElasticNet, History, OnlinePerceptron
 from groundstate.learn import Perceptron as PerceptronRule
 from groundstate.learn import fit as learn
 from groundstate.learn.base import Penalty
+from groundstate.models import settings
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import SparseCoefficients, class_coefficients
 from groundstate.models.roles import EnergyClassifier
+from groundstate.models.traits import Traits
 from groundstate.models.validation import validate_data
 from groundstate.registry import models
 
@@ -94,6 +96,14 @@ class Perceptron(SparseCoefficients, EnergyClassifier):
     >>> model.predict([[-3.0], [3.0]]).tolist(), model.converged_
     (['a', 'b'], True)
     """
+
+    traits = Traits(
+        steps="max_iter",
+        space={
+            "penalty": settings.Choice(None, "l2", "l1", "elasticnet"),
+            "alpha": settings.Real(1e-7, 1e-1, log=True),
+        },
+    )
 
     _accept_sparse: ClassVar[bool | str] = "csr"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

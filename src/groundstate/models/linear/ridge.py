@@ -9,10 +9,13 @@ import numpy as np
 
 from groundstate.compute.foreign.sklearn import HasMethods, Interval, StrOptions
 from groundstate.energy.base import Energy
+from groundstate.models import settings
+from groundstate.models.leverage import least_squares_leverage
 from groundstate.models.linear.coefficients import ColumnTargets
 from groundstate.models.linear.least_squares_model import WAYS, LeastSquaresRegressor
 from groundstate.models.linear.ridge_members import ridge_members
 from groundstate.models.members import FittedTogether
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -67,6 +70,13 @@ class Ridge(FittedTogether, ColumnTargets, LeastSquaresRegressor):
     >>> Ridge(alpha=2.0).fit(X, [1.0, 3.0, 5.0]).coef_.round(6).tolist()
     [1.0]
     """
+
+    traits = Traits(
+        linear_in_y=True,
+        leverage=least_squares_leverage,
+        strength="alpha",
+        space={"alpha": settings.Real(1e-4, 1e4, log=True)},
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],

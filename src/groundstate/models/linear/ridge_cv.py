@@ -17,9 +17,11 @@ from groundstate.energy.basic import SquaredEnergy
 from groundstate.learn import L2, LeastSquares, Naive
 from groundstate.learn.solvers.linear.least_squares import OutputL2
 from groundstate.learn.solvers.linear.ridge_loo import RidgePath
+from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import ColumnTargets
 from groundstate.models.roles import EnergyRegressor
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -83,6 +85,8 @@ class RidgeCV(ColumnTargets, EnergyRegressor):
     >>> round(-model.best_score_, 6)
     0.924644
     """
+
+    traits = Traits(space={"fit_intercept": settings.Choice(True, False)})
 
     _accept_sparse: ClassVar[bool | str] = "csr"
     alpha_: Any

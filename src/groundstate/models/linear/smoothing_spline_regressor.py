@@ -13,8 +13,11 @@ from groundstate.energy.base import Energy
 from groundstate.energy.basic import SquaredEnergy
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.linear.spline import SplineSmoothing
+from groundstate.models import settings
 from groundstate.models.base import Plan
+from groundstate.models.leverage import spline_leverage
 from groundstate.models.roles import EnergyRegressor
+from groundstate.models.traits import Traits
 from groundstate.nn.blocks.natural_splines import NaturalSplines
 from groundstate.registry import models
 
@@ -59,6 +62,8 @@ class SmoothingSplineRegressor(EnergyRegressor):
     >>> model.predict([[1.0], [2.0]]).round(3).tolist()
     [0.841, 0.909]
     """
+
+    traits = Traits(leverage=spline_leverage, space={"lam": settings.Real(1e-8, 1e4, log=True)})
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "lam": [None, Interval(Real, 0, None, closed="left")],

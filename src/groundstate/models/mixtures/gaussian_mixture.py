@@ -21,10 +21,12 @@ from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn import NLL, MixtureEM
+from groundstate.models import settings
 from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
 from groundstate.models.extras import ImputeMixin, VerboseMixin
 from groundstate.models.roles import DensityMixin
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -92,6 +94,15 @@ class GaussianMixture(DensityMixin, SklearnDensityMixin, VerboseMixin, ImputeMix
     >>> sorted(model.means_.ravel().round(3).tolist()), model.weights_.round(3).tolist()
     ([-1.5, 8.5], [0.5, 0.5])
     """
+
+    traits = Traits(
+        space={
+            "n_components": settings.Whole(1, 12),
+            "covariance_type": settings.Choice("full", "tied", "diag", "spherical"),
+            "reg_covar": settings.Real(1e-6, 1e-1, log=True),
+        },
+        steps="max_iter",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],

@@ -16,12 +16,22 @@ from sklearn.utils.validation import check_is_fitted
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.errors import DataError, Unsupported
 from groundstate.math.neighbors.radius import Ragged
+from groundstate.models import settings
 from groundstate.models.arrays import Home
 from groundstate.models.dense_rows import DenseRows
+from groundstate.models.traits import Traits
 
 
 class NeighborSearch(DenseRows):
     """Settings, ``kneighbors`` and ``kneighbors_graph``."""
+
+    traits = Traits(
+        space={
+            "n_neighbors": settings.Whole(1, 50, log=True),
+            "weights": settings.Choice("uniform", "distance"),
+            "p": settings.Choice(1, 2),
+        },
+    )
 
     _store_skip: ClassVar[tuple[str, ...]] = ("callbacks",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -21,9 +21,11 @@ from groundstate.learn.train.stochastic import Stochastic
 from groundstate.math.distributions.gaussian_mixtures import GaussianMixtureDistribution
 from groundstate.math.distributions.highest_density import DensitySet, density_set
 from groundstate.math.distributions.mixture_modes import modes
+from groundstate.models import settings
 from groundstate.models.arrays import Home, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.roles import EnergyRegressor
+from groundstate.models.traits import Traits
 from groundstate.nn.blocks.activations import HIDDEN
 from groundstate.nn.heads.mixture import COVARIANCES, WEIGHTS
 from groundstate.registry import models
@@ -94,6 +96,14 @@ class MixtureDensityRegressor(EnergyRegressor):
     >>> np.sort(model.predict([[0.0]], kind="modes")[0]).round().tolist()
     [-2.0, 2.0]
     """
+
+    traits = Traits(
+        space={
+            "n_components": settings.Whole(1, 10),
+            "learning_rate": settings.Real(1e-3, 3e-2, log=True),
+            "hidden": settings.Choice((32,), (64,), (64, 64)),
+        },
+    )
 
     _predicts: ClassVar[str] = "mean"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -14,7 +14,9 @@ from torch import nn
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
+from groundstate.models import settings
 from groundstate.models.networks.model import CONSTRAINTS, NetworkModel
+from groundstate.models.traits import Traits
 from groundstate.nn.blocks.mlp import ACTIVATIONS, MLP
 
 NAMES = {"logistic": "sigmoid"}  # scikit-learn's names of ours
@@ -37,6 +39,15 @@ class MLPModel(NetworkModel):
     n_outputs_ : int
     out_activation_ : str, what turns the last layer into the prediction
     """
+
+    traits = Traits(
+        space={
+            "alpha": settings.Real(1e-6, 1e-1, log=True),
+            "learning_rate_init": settings.Real(1e-4, 3e-2, log=True),
+            "hidden_layer_sizes": settings.Choice((32,), (100,), (64, 64)),
+            "dropout": settings.Real(0.0, 0.5),
+        },
+    )
 
     hidden_layer_sizes: Any
     activation: str

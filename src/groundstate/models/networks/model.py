@@ -22,10 +22,12 @@ from groundstate.learn.solvers.lbfgs import LBFGS
 from groundstate.learn.solvers.networks.descent import Descent
 from groundstate.learn.solvers.networks.estimator import NetworkTraining, Score
 from groundstate.learn.train.stochastic import Stochastic
+from groundstate.models import settings
 from groundstate.models.arrays import Home
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.networks.population import PopulationMixin
 from groundstate.models.networks.seeds import init_key, order_key
+from groundstate.models.traits import Traits
 
 CHUNK = 2**16  # rows answered at once
 FTOL = 1e7 * 2.0**-52
@@ -70,6 +72,15 @@ class NetworkModel(PopulationMixin, EnergyEstimator):
     best_validation_score_ : float or None
     t_ : int, rows seen
     """
+
+    traits = Traits(
+        scaled_target=True,
+        steps="max_iter",
+        space={
+            "alpha": settings.Real(1e-6, 1e-1, log=True),
+            "learning_rate_init": settings.Real(1e-4, 3e-2, log=True),
+        },
+    )
 
     _accept_sparse: ClassVar[bool | str] = "csr"
     _device_rows: ClassVar[bool] = True

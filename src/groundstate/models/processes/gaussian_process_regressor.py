@@ -28,11 +28,14 @@ from groundstate.learn.solvers.gp.inducing_stochastic import VariationalInducing
 from groundstate.learn.solvers.gp.iterative import IterativeConditioning, IterativeEvidence
 from groundstate.math.kernels import RBF, Constant, Kernel
 from groundstate.math.linalg.gaussian_process import draws
+from groundstate.models import settings
 from groundstate.models.arrays import Home, tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.kernels.nested import NestedKernel
+from groundstate.models.leverage import process_leverage
 from groundstate.models.processes.foreign import own_kernel
 from groundstate.models.roles import EnergyRegressor
+from groundstate.models.traits import Traits
 from groundstate.models.validation import validate_data
 from groundstate.registry import models
 
@@ -102,6 +105,15 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
     >>> mean.round(4).tolist(), std.round(4).tolist()
     ([0.5493], [0.1745])
     """
+
+    traits = Traits(
+        scaled_target=True,
+        leverage=process_leverage,
+        space={
+            "alpha": settings.Real(1e-8, 1.0, log=True),
+            "normalize_y": settings.Choice(True, False),
+        },
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [None, Kernel, object],

@@ -12,10 +12,12 @@ from groundstate.energy.base import Energy
 from groundstate.energy.basic import LinearEnergy
 from groundstate.learn import L1, L2, Margin, OneVsRest, SumPenalty
 from groundstate.learn.base import Penalty
+from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import SparseCoefficients, class_coefficients
 from groundstate.models.roles import EnergyClassifier
 from groundstate.models.svm.solvers import linear_solver
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -83,6 +85,13 @@ class LinearSVC(SparseCoefficients, EnergyClassifier):
     >>> round(LinearSVC().fit(X, y).score(X, y), 3)
     0.967
     """
+
+    traits = Traits(
+        space={
+            "C": settings.Real(1e-4, 1e4, log=True),
+            "loss": settings.Choice("squared_hinge", "hinge"),
+        }
+    )
 
     _accept_sparse: ClassVar[bool | str] = "csr"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -21,6 +21,7 @@ from groundstate.learn.penalties.function_norm import FunctionNorm
 from groundstate.learn.rules.one_vs_one import OneVsOne
 from groundstate.learn.solvers.svm.smo.solver import SMO
 from groundstate.math.kernels import Kernel
+from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.dense_rows import DenseRows
 from groundstate.models.kernels.choice import chosen_kernel
@@ -28,6 +29,7 @@ from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.members import FittedTogether
 from groundstate.models.roles import EnergyClassifier
 from groundstate.models.svm.svc_members import svc_members
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -118,6 +120,10 @@ class SVC(FittedTogether, NestedKernel, DenseRows, EnergyClassifier):
     >>> round(SVC().fit(X, y).score(X, y), 3)
     0.973
     """
+
+    traits = Traits(
+        space={"C": settings.Real(1e-2, 1e3, log=True), "gamma": settings.Real(1e-5, 1e1, log=True)}
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="right")],

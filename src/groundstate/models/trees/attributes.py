@@ -9,11 +9,14 @@ import torch
 from sklearn.utils import Tags
 
 from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.traits import Traits
 from groundstate.models.trees.inputs import TreeInputs
 
 
 class AttributeTree(TreeInputs, ProbabilisticClassifier):
     """A classifier of rows of categories (and numbers); text is a category."""
+
+    traits = Traits(single_columns=True)
 
     energy_: Any
     _single_class: ClassVar[bool] = True

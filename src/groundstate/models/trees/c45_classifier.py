@@ -11,7 +11,9 @@ from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.trees.branching import BranchingEnergy
 from groundstate.learn import SoftMin
 from groundstate.learn.solvers.trees.branching import GrowBranches
+from groundstate.models import settings
 from groundstate.models.base import Plan
+from groundstate.models.traits import Traits
 from groundstate.models.trees.attributes import AttributeTree
 from groundstate.registry import models
 
@@ -60,6 +62,13 @@ class C45Classifier(AttributeTree):
     >>> round(model.score(X, y), 2), model.export_text().splitlines()[0]
     (0.98, '|--- x2 <= 2.45')
     """
+
+    traits = Traits(
+        space={
+            "cf": settings.Real(0.01, 0.5, log=True),
+            "min_samples_leaf": settings.Whole(1, 20, log=True),
+        }
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "cf": [Interval(Real, 0, 1, closed="neither")],

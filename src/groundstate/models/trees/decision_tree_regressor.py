@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from groundstate.compute.foreign.sklearn import StrOptions
+from groundstate.models import settings
+from groundstate.models.traits import Traits
 from groundstate.models.trees.grown import CONSTRAINTS, VALUE_CRITERIA, GrownRegressor
 from groundstate.models.trees.single import SingleTree
 from groundstate.registry import models
@@ -63,6 +65,14 @@ class DecisionTreeRegressor(SingleTree, GrownRegressor):
     >>> float(model.tree_.threshold[0]), model.predict([[0], [3]]).round(4).tolist()
     (2.5, [1.6667, 4.0])
     """
+
+    traits = Traits(
+        space={
+            "max_depth": settings.Whole(1, 20, log=True),
+            "min_samples_leaf": settings.Whole(1, 50, log=True),
+            "ccp_alpha": settings.Real(1e-6, 1e-1, log=True),
+        },
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [VALUE_CRITERIA],

@@ -20,6 +20,7 @@ from groundstate.learn.solvers.trees.rows import TreeLimits
 from groundstate.learn.solvers.trees.solver import GrowTrees
 from groundstate.models.base import Plan
 from groundstate.models.roles import EnergyRegressor
+from groundstate.models.traits import Traits
 from groundstate.models.trees.inputs import TreeInputs
 from groundstate.models.trees.view import TreeView
 
@@ -54,6 +55,8 @@ CONSTRAINTS: dict[str, Any] = {
 
 class GrownTrees(TreeInputs):
     """Parameters to solver settings, and what can be asked of grown trees."""
+
+    traits = Traits(single_columns=True)
 
     energy_: Any
     criterion: str

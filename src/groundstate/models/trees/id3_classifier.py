@@ -10,6 +10,7 @@ from groundstate.energy.trees.branching import BranchingEnergy
 from groundstate.learn import SoftMin
 from groundstate.learn.solvers.trees.branching import GrowBranches
 from groundstate.models.base import Plan
+from groundstate.models.traits import Traits
 from groundstate.models.trees.attributes import AttributeTree
 from groundstate.registry import models
 
@@ -51,6 +52,8 @@ class ID3Classifier(AttributeTree):
     |--- x1 = wet
     |   |--- class in [1, 0]
     """
+
+    traits = Traits(space={})
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "device": "no_validation",  # type: ignore[dict-item]

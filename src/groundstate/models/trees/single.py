@@ -10,12 +10,23 @@ from torch import Tensor
 
 from groundstate.learn.solvers.trees.prune import pruning_path
 from groundstate.learn.solvers.trees.solver import GrowTrees
+from groundstate.models import settings
+from groundstate.models.traits import Traits
 from groundstate.models.trees.grown import GrownTrees
 from groundstate.models.trees.view import TreeView
 
 
 class SingleTree(GrownTrees):
     """One tree on all rows."""
+
+    traits = Traits(
+        space={
+            "criterion": settings.Choice("gini", "entropy"),
+            "max_depth": settings.Whole(1, 20, log=True),
+            "min_samples_leaf": settings.Whole(1, 50, log=True),
+            "ccp_alpha": settings.Real(1e-6, 1e-1, log=True),
+        },
+    )
 
     splitter: str
 

@@ -23,10 +23,12 @@ from groundstate.infer import log_partition
 from groundstate.learn import BoltzmannSGD, PersistentCD, fit, sgd
 from groundstate.math.distributions.bernoulli_layer_numba import gibbs_sweep
 from groundstate.math.distributions.operations import draw
+from groundstate.models import settings
 from groundstate.models.arrays import tensor
 from groundstate.models.base import Plan
 from groundstate.models.extras import VerboseMixin
 from groundstate.models.roles import EnergyTransformer
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -81,6 +83,14 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, VerboseMixin, EnergyTransfor
     >>> model.transform(X).shape, bool(model.log_likelihood(X).mean() > -3 * np.log(2))
     ((4, 2), True)
     """
+
+    traits = Traits(
+        space={
+            "n_components": settings.Whole(4, 256, log=True),
+            "learning_rate": settings.Real(1e-3, 0.3, log=True),
+            "n_iter": settings.Whole(5, 50, log=True),
+        },
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
