@@ -8,6 +8,7 @@ A result class inherits :class:`Displayed` and is done: it prints its dataclass 
 from __future__ import annotations
 
 import dataclasses
+import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -106,6 +107,19 @@ def short(value: object) -> str:
     return text if len(text) <= _LONG else type(value).__name__
 
 
+def span(values: Any) -> str:
+    """The smallest and the largest of some numbers, one number where they agree.
+
+    >>> import numpy as np
+    >>> span(np.array([0.25, -1.0])), span(np.array([2.0, 2.0])), span(np.zeros(0))
+    ('-1 to 0.25', '2', 'none')
+    """
+    if not math.prod(values.shape):
+        return "none"
+    low, high = short(values.min().item()), short(values.max().item())
+    return low if low == high else f"{low} to {high}"
+
+
 def summary_lines(title: str, facts: Mapping[str, object] | None = None) -> list[str]:
     """``title: name value, name value``, folded; what is None is left out.
 
@@ -114,10 +128,10 @@ def summary_lines(title: str, facts: Mapping[str, object] | None = None) -> list
     >>> summary_lines("Minimum", {"energy": 0.125, "steps": 12, "x": [1.0, 2.0], "note": None})
     ['Minimum: energy 0.125, steps 12, x 1 2']
     """
-    said = [f"{name} {short(value)}" for name, value in (facts or {}).items() if value is not None]
-    if not said:
+    shown = [f"{name} {short(value)}" for name, value in (facts or {}).items() if value is not None]
+    if not shown:
         return [title]
-    return textwrap.wrap(f"{title}: {', '.join(said)}", WIDTH, subsequent_indent="  ")
+    return textwrap.wrap(f"{title}: {', '.join(shown)}", WIDTH, subsequent_indent="  ")
 
 
 def text_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
@@ -150,4 +164,4 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return f"<table>{head}{body}</table>"
 
 
-__all__ = ["Displayed", "Table", "html_table", "short", "summary_lines", "text_table"]
+__all__ = ["Displayed", "Table", "html_table", "short", "span", "summary_lines", "text_table"]

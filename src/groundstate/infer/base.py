@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
+from groundstate.compute.display import Displayed, span
 from groundstate.energy.base import Energy, batch_size, shapes_of
 from groundstate.energy.spaces import Real, Sequence, Simplex, Space
 from groundstate.errors import ShapeError, Unsupported
@@ -100,7 +101,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Minimum:
+class Minimum(Displayed):
     """Answer of ``minimise``: detached values ``(B, *event)`` and their energy ``(B,)``."""
 
     values: dict[str, Tensor]
@@ -113,9 +114,19 @@ class Minimum:
     def __getitem__(self, name: str) -> Tensor:
         return self.values[name]
 
+    def _facts(self) -> dict[str, object]:
+        return {
+            "rows": len(self.energy),
+            "energy": span(self.energy),
+            "exact": self.exact,
+            "converged": f"{int(self.converged.sum())} of {len(self.converged)}",
+            "iterations": self.n_iter,
+            **self.values,
+        }
+
 
 @dataclass(frozen=True)
-class FreeEnergy:
+class FreeEnergy(Displayed):
     """Answer of ``marginalise``: ``value`` ``(B,)``, differentiable in θ and the given."""
 
     value: Tensor
@@ -123,9 +134,19 @@ class FreeEnergy:
     stderr: Tensor | None = None  # (B,) for estimates
     info: dict[str, Any] = field(default_factory=dict)  # e.g. ess, pareto_k
 
+    def _facts(self) -> dict[str, object]:
+        error = None if self.stderr is None else span(self.stderr)
+        return {
+            "rows": len(self.value),
+            "value": span(self.value),
+            "kind": self.kind,
+            "stderr": error,
+            **self.info,
+        }
+
 
 @dataclass(frozen=True)
-class Draws:
+class Draws(Displayed):
     """Answer of ``sample``: values ``(n, B, *event)``, detached, with their energies ``(n, B)``."""
 
     values: dict[str, Tensor]
@@ -137,6 +158,15 @@ class Draws:
 
     def __getitem__(self, name: str) -> Tensor:
         return self.values[name]
+
+    def _facts(self) -> dict[str, object]:
+        return {
+            "kind": self.kind,
+            **self.values,
+            "energy": span(self.energy),
+            "acceptance": None if self.accept is None else span(self.accept),
+            "log weights": self.log_weight,
+        }
 
 
 class Method:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
+from groundstate.compute.display import Displayed
 from groundstate.energy.base import Energy
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.infer.base import Free, Method, Query, ask, check_possible
@@ -26,7 +27,7 @@ Given = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
-class EnergyMoments:
+class EnergyMoments(Displayed):
     """Mean U and variance V of the energy, entropy S of the weights, free energy F; each ``(B,)``.
 
     ``free_energy`` is None unless the weights are the Boltzmann distribution; then F = U − T·S.

@@ -8,6 +8,7 @@ The choice of :math:`R` is the choice of learning rule. A solver lowers the weig
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -15,6 +16,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from groundstate.compute.display import Displayed, span
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy
@@ -26,7 +28,7 @@ Latent = Any  # "marginalise" | "minimise" | learn.Variational
 
 
 @dataclass
-class Terms:
+class Terms(Displayed):
     """What a rule returns for a batch.
 
     ``loss`` is ``(B,)`` and differentiable. ``positive`` (what is lowered) and ``contrast`` (what
@@ -52,6 +54,9 @@ class Terms:
     @property
     def contrast(self) -> Tensor:
         return self._computed()[1]
+
+    def _facts(self) -> dict[str, object]:
+        return {"rows": len(self.loss), "loss": span(self.loss), "exact": self.exact}
 
 
 class Rule(nn.Module):
@@ -129,7 +134,7 @@ class Rule(nn.Module):
 
 
 @dataclass
-class History:
+class History(Displayed):
     """What a solver did: per-step objective, per-epoch terms, time, and why it stopped."""
 
     objective: list[float] = field(default_factory=list)
@@ -142,6 +147,17 @@ class History:
     stop: str = ""
     extra: dict[str, list[float]] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)  # seed, device, threads, versions
+
+    def _facts(self) -> dict[str, object]:
+        return {
+            "solver": self.solver or None,
+            "iterations": self.n_iter,
+            "objective": self.objective[-1] if self.objective else None,
+            "converged": self.converged,
+            "stop": self.stop or None,
+            "seconds": math.fsum(self.seconds) if self.seconds else None,
+            "logged": " ".join(self.extra) or None,
+        }
 
 
 class Penalty(nn.Module):

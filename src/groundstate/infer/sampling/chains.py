@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from groundstate.compute.display import Displayed, span
 from groundstate.infer.base import Draws, Query
 from groundstate.infer.sampling.transitions import Kernel, State, Target, Values, fresh
 
@@ -16,7 +17,7 @@ STEPS = 64  # steps between two looks at the energies
 
 
 @dataclass(frozen=True)
-class Chains:
+class Chains(Displayed):
     """What ``run_chains`` returns.
 
     Attributes
@@ -36,6 +37,9 @@ class Chains:
     accept: Tensor
     state: State
     n_kept: int
+
+    def _facts(self) -> dict[str, object]:
+        return {"kept": self.n_kept, **self.values, "acceptance": span(self.accept)}
 
 
 class Restart(dict[str, Tensor]):

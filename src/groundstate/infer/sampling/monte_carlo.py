@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key
 from groundstate.errors import Unreliable
 from groundstate.infer.base import Draws
@@ -26,7 +27,7 @@ STEEP = -0.25  # a finite variance gives a slope of -1/2 in log stderr against l
 
 
 @dataclass(frozen=True)
-class Expectation:
+class Expectation(Displayed):
     """A Monte Carlo mean with its standard error.
 
     Attributes

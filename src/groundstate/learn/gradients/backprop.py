@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from groundstate.compute.display import Displayed
 from groundstate.errors import ShapeError, Unsupported
 
 Slope = Callable[[Tensor, Tensor, Any], Tensor]  # z, a, module -> σ'(z)
@@ -67,7 +68,7 @@ TOPS: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], Callable[[Tensor, Tens
 
 
 @dataclass(frozen=True)
-class Backprop:
+class Backprop(Displayed):
     """Everything a pass computes; lists go from the first layer to the last.
 
     Attributes

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from groundstate.compute.display import Displayed
 from groundstate.energy.check import Mismatch
 from groundstate.errors import Unsupported
 
@@ -19,7 +20,7 @@ JUMP = 1e-3  # relative change of the one-sided slopes that says: a kink
 
 
 @dataclass
-class GradientReport:
+class GradientReport(Displayed):
     """Largest relative error of every gradient, and where a kink was too near to say.
 
     Attributes

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from groundstate.compute.display import Displayed
 from groundstate.energy.base import Energy
 from groundstate.errors import DataError
 from groundstate.learn.base import Batch, Terms
@@ -16,7 +17,7 @@ Rule = Callable[[Energy, Batch], Terms]
 
 
 @dataclass(frozen=True)
-class Adapted:
+class Adapted(Displayed):
     """Where an input went.
 
     Attributes

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from groundstate.compute.display import Displayed
+
 Params = Mapping[str, Tensor]
 Loss = Callable[[Params, Tensor, Tensor], Tensor]
 
@@ -41,7 +43,7 @@ def per_example_grads(
 
 
 @dataclass(frozen=True)
-class GradientNoise:
+class GradientNoise(Displayed):
     r"""How much the gradients of single examples scatter.
 
     Attributes

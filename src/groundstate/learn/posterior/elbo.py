@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Categorical, Distribution, kl_divergence
 
+from groundstate.compute.display import Displayed
 from groundstate.energy.base import Energy
 from groundstate.energy.exact import exact_free_energy
 from groundstate.energy.spaces import Finite
@@ -23,7 +24,7 @@ Form = Literal["auto", "entropy", "kl", "sampled"]
 
 
 @dataclass(frozen=True)
-class Elbo:
+class Elbo(Displayed):
     r"""The bound of every row and its parts, ``(B,)`` each; a part that is not known is None.
 
     Attributes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from groundstate.compute.display import Displayed
 from groundstate.errors import GroundstateError
 
 
@@ -28,7 +29,7 @@ class SingularError(GroundstateError, ValueError):
 
 
 @dataclass(frozen=True)
-class OptimResult:
+class OptimResult(Displayed):
     """The end of a minimisation or root search.
 
     Attributes

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.display import Displayed
 from groundstate.learn.solvers.lasso.design import Design
 from groundstate.learn.solvers.lasso.moments import (
     Moments,
@@ -29,7 +30,7 @@ F64 = NDArray[np.float64]
 
 
 @dataclass
-class PathChoice:
+class PathChoice(Displayed):
     """The path of the best mixing, and what the folds said about all of them.
 
     Attributes

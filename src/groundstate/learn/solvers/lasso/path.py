@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.learn.solvers.lasso.design import Design, GramDesign
 from groundstate.learn.solvers.lasso.gram_numba import ROUNDS, START, gram_path, working_set
 from groundstate.learn.solvers.lasso.working_set_numba import gap_of
@@ -24,7 +25,7 @@ AT_ONCE = 2**22  # entries of Gram matrices that one compiled call may walk thro
 
 
 @dataclass
-class Path:
+class Path(Displayed):
     """Solutions along a path.
 
     Attributes

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from groundstate.compute.display import Displayed, Table, span
 from groundstate.energy.base import Energy
 from groundstate.energy.compose.committee import CommitteeClassEnergy, CommitteeMeanEnergy
 from groundstate.energy.spaces import Finite, Real
@@ -18,7 +19,7 @@ from groundstate.learn.base import History
 
 
 @dataclass(frozen=True)
-class LearnedMember:
+class LearnedMember(Displayed):
     """One member, an ordinary model of its own.
 
     Attributes
@@ -49,9 +50,12 @@ class LearnedMember:
         """Whether its loss was no longer finite."""
         return not math.isfinite(self.score)
 
+    def _facts(self) -> dict[str, object]:
+        return {**self.settings, "score": self.score, "epochs": self.history.n_iter}
+
 
 @dataclass(frozen=True)
-class PopulationResult(Sequence[LearnedMember]):
+class PopulationResult(Displayed, Sequence[LearnedMember]):
     """The members in the order of the grid.
 
     Examples
@@ -137,6 +141,17 @@ class PopulationResult(Sequence[LearnedMember]):
             head = {n: own[0].settings.get(n) for n in names}
             rows.append({**head, "score": float(scores.mean()), "se": float(spread), "n": len(own)})
         return sorted(rows, key=lambda r: r["score"])
+
+    def _facts(self) -> dict[str, object]:
+        failed = sum(m.failed for m in self.members)
+        return {"members": len(self.members), "score": span(self.scores), "failed": failed or None}
+
+    def _table(self) -> Table | None:
+        rows = sorted(self.table(), key=lambda row: row["score"])[:5]
+        # settings that all members share say nothing about any of them
+        differ = [name for name in rows[0] if len({repr(row[name]) for row in rows}) > 1]
+        columns = tuple(dict.fromkeys([*differ, "score", "epochs", "stop"]))
+        return columns, [tuple(row[name] for name in columns) for row in rows]
 
 
 __all__ = ["LearnedMember", "PopulationResult"]
