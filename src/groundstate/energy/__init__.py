@@ -42,10 +42,28 @@ from groundstate.energy.networks.mixture_density import MixtureDensityEnergy
 from groundstate.energy.networks.targets import StackedEnergies, TargetEnergy
 from groundstate.energy.sequences.chain_rule import ChainRuleEnergy
 from groundstate.energy.sequences.step import StepState
-from groundstate.energy.spaces import Binary, Count, Finite, Real, Sequence, Simplex, Space
+from groundstate.energy.spaces import (
+    Binary,
+    Count,
+    Finite,
+    GraphSpace,
+    RaggedOf,
+    Real,
+    Sequence,
+    Simplex,
+    Space,
+    TextSpace,
+    TokenSequence,
+    Trajectory,
+)
 from groundstate.math.info.free_energy import free_energy
 
 __all__ = [
+    "Trajectory",
+    "TokenSequence",
+    "TextSpace",
+    "RaggedOf",
+    "GraphSpace",
     "BayesianLinearEnergy",
     "BernoulliOf",
     "BilinearEnergy",

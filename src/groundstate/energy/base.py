@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
+from groundstate.compute.rows import Rows, count, describe, elements, take, tensors
 from groundstate.energy.abilities import MARK, Offer
 from groundstate.energy.spaces import Finite, Space
 from groundstate.errors import ShapeError, Unsupported
@@ -88,19 +89,14 @@ class Energy(nn.Module):
                 declared[(offer.kind, offer.variables)] = (name, offer)
         cls._declared = declared
 
-    def __call__(self, **values: Tensor) -> Tensor:
-        rows = -1
-        for value in values.values():
-            if rows < 0:
-                rows = value.shape[0] if value.ndim else -2
-            elif value.ndim == 0 or value.shape[0] != rows:
-                rows = -2
-                break
-        if rows == -2:
+    def __call__(self, **values: Any) -> Tensor:
+        sizes = {count(value) for value in values.values()}
+        if len(sizes) > 1 or -1 in sizes:
             raise ShapeError(
                 f"every argument of {type(self).__name__} needs the same leading batch size, got "
                 + shapes_of(values)
             )
+        rows = sizes.pop() if sizes else -1
         e: Tensor = super().__call__(**values)
         if e.ndim != 1 or (rows >= 0 and e.shape[0] != rows):
             raise ShapeError(
@@ -195,12 +191,13 @@ class Energy(nn.Module):
         device, dtype = self.placement(given)
         values = space.enumerate(device, dtype)  # (K, *event)
         rows, k = batch_size(given) if given else self.rows or 1, len(values)
-        per_row = max([1, *(v[0].numel() for v in given.values()), values[0].numel()])
-        step = max(1, TABLE_CHUNK // (rows * per_row))
+        per_row = max([1, *map(elements, given.values()), values[0].numel()])
+        step = max(1, int(TABLE_CHUNK // (rows * per_row)))
         columns = []
         for chunk in torch.split(values, step):
             c = len(chunk)
-            repeated = {n: v.repeat_interleave(c, 0) for n, v in given.items()}  # (B*c, ...)
+            each = torch.arange(rows, device=device).repeat_interleave(c)
+            repeated: dict[str, Any] = {n: take(v, each) for n, v in given.items()}  # (B*c, ...)
             repeated[variable] = chunk.repeat(rows, *(1,) * (chunk.ndim - 1))
             columns.append(self(**repeated).view(rows, c))
         return columns[0] if len(columns) == 1 else torch.cat(columns, 1).view(rows, k)
@@ -208,16 +205,17 @@ class Energy(nn.Module):
     # --- placement -----------------------------------------------------------------------
 
     def placement(
-        self, values: Mapping[str, Tensor] | None = None
+        self, values: Mapping[str, Rows] | None = None
     ) -> tuple[torch.device, torch.dtype]:
         """Device and floating dtype: the parameters', else the values', else torch's default."""
         for parameter in self._parameters.values():  # the usual case, without torch's walk
             if parameter is not None and parameter.is_floating_point():
                 return parameter.device, parameter.dtype
-        for tensor in (*self.parameters(), *self.buffers(), *(values or {}).values()):
+        given = [t for v in (values or {}).values() for t in tensors(v)]
+        for tensor in (*self.parameters(), *self.buffers(), *given):
             if tensor.is_floating_point():
                 return tensor.device, tensor.dtype
-        for tensor in (values or {}).values():
+        for tensor in given:
             return tensor.device, torch.get_default_dtype()
         return torch.device("cpu"), torch.get_default_dtype()
 
@@ -299,13 +297,16 @@ def _convert(module: nn.Module, dtype: torch.dtype) -> None:
             module._buffers[name] = buffer.to(dtype)
 
 
-def batch_size(values: Mapping[str, Tensor]) -> int:
+def batch_size(values: Mapping[str, Rows]) -> int:
     """Shared leading size of the values, 1 when there are none."""
-    sizes = {v.shape[0] if v.ndim else 0 for v in values.values()}
-    if len(sizes) > 1 or 0 in {v.ndim for v in values.values()}:
+    sizes = {count(v) for v in values.values()}
+    if len(sizes) > 1 or -1 in sizes:
         raise ShapeError(f"arguments need the same leading batch size, got {shapes_of(values)}")
     return sizes.pop() if sizes else 1
 
 
-def shapes_of(values: Mapping[str, Tensor]) -> str:
-    return ", ".join(f"{name} {tuple(v.shape)}" for name, v in values.items())
+def shapes_of(values: Mapping[str, Rows]) -> str:
+    return ", ".join(
+        f"{name} {tuple(v.shape) if isinstance(v, Tensor) else f'({describe(v)})'}"
+        for name, v in values.items()
+    )

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.display import Displayed, span
+from groundstate.compute.rows import Rows, describe, floating_dtype, in_memory
 from groundstate.energy.base import Energy, batch_size, shapes_of
 from groundstate.energy.spaces import Real, Sequence, Simplex, Space
 from groundstate.errors import ShapeError, Unsupported
@@ -276,27 +277,31 @@ def has_uniform(space: Space) -> bool:
     )
 
 
-def check_values(energy: Energy, values: Mapping[str, Tensor]) -> None:
+def check_values(energy: Energy, values: Mapping[str, Rows]) -> None:
     """Same batch size, right event shape, one device, the energy's floating dtype."""
     if not values:
         return
     batch_size(values)
     device, dtype = energy.placement(values)
     for name, v in values.items():
+        if not in_memory(v):
+            continue  # what the files hold shows when they are read
         space = energy.spaces.get(name)
-        if space is not None and tuple(v.shape[1:]) != space.shape:
+        if space is not None and not space.fits(v):
+            got = tuple(v.shape) if isinstance(v, Tensor) else describe(v)
             raise ShapeError(
-                f"{name!r} must have shape (B, {', '.join(map(str, space.shape))}) for {space!r}, "
-                f"got {tuple(v.shape)} (all: {shapes_of(values)})"
+                f"{name!r} must {space.expected()} for {space!r}, got {got} "
+                f"(all: {shapes_of(values)})"
             )
         if v.device != device:
             raise ValueError(
                 f"{name!r} is on {v.device} but {type(energy).__name__} is on {device}; move one "
                 "with .to(...)"
             )
-        if v.is_floating_point() and v.dtype != dtype:
+        own = floating_dtype(v)
+        if own is not None and own != dtype:
             raise TypeError(
-                f"{name!r} is {v.dtype} but {type(energy).__name__} is {dtype}; convert one with "
+                f"{name!r} is {own} but {type(energy).__name__} is {dtype}; convert one with "
                 ".to(...)"
             )
 

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from groundstate.compute.display import Displayed, span
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
+from groundstate.compute.rows import count, part
 from groundstate.energy.base import Energy
 from groundstate.errors import Unsupported
 from groundstate.learn.callbacks import Callback
@@ -202,7 +203,7 @@ class Problem:
 
     @property
     def rows(self) -> int:
-        return int(next(iter(self.resident.values())).shape[0])
+        return count(next(iter(self.resident.values())))
 
     @property
     def total_weight(self) -> float:
@@ -222,7 +223,7 @@ class Problem:
             yield self.data, self.sample_weight
             return
         for at in range(0, self.rows, rows):
-            piece = {k: v[at : at + rows] for k, v in self.data.items()}
+            piece: dict[str, Any] = {k: part(v, at, at + rows) for k, v in self.data.items()}
             w = self.sample_weight
             yield piece, None if w is None else w[at : at + rows]
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
+from groundstate.compute.rows import RowContainer, Rows, in_memory
 from groundstate.energy.base import Energy, batch_size
 from groundstate.errors import DataError, Unsupported
 from groundstate.infer.base import check_values
@@ -78,8 +79,8 @@ def fit(
     Parameters
     ----------
     energy : the energy whose parameters are learned, in place
-    data : tensors by variable name, ``(N, *event)`` each, or a sized iterable of such batches
-        (which may hold a ``"weight"``)
+    data : tensors ``(N, *event)`` or containers of rows (``groundstate.compute.rows``) by variable
+        name, or a sized iterable of such batches (which may hold a ``"weight"``)
     rule : the learning rule, :math:`L = e - R`
     solver : None picks the first that fits: one registered for the pair, closed form, EM, L-BFGS,
         stochastic
@@ -110,7 +111,7 @@ def fit(
     placed = energy.placement(data if isinstance(data, Mapping) else None)[0]
     if isinstance(data, Mapping):
         if device is not None and not (getattr(solver, "feeds", False) and not fits(data, placed)):
-            data = {k: v.to(placed) for k, v in data.items()}
+            data = {k: v.to(placed) if in_memory(v) else v for k, v in data.items()}
         _check_resident(energy, data, sample_weight, rule.events(data))
         rule.require(energy, data)
         data, sample_weight = drop_missing(rule, energy, data, sample_weight)
@@ -142,7 +143,7 @@ def _alternatives(problem: Problem) -> str:
 
 
 def _check_resident(
-    energy: Energy, data: Mapping[str, Tensor], weight: Tensor | None, events: Batch
+    energy: Energy, data: Mapping[str, Rows], weight: Tensor | None, events: Batch
 ) -> None:
     unknown = [k for k in data if k not in energy.spaces and k not in energy.context]
     if unknown:
@@ -155,6 +156,9 @@ def _check_resident(
     check_values(energy, events)
     for name, v in data.items():
         if name in energy.missing:
+            continue
+        if not isinstance(v, Tensor):
+            _check_container(name, v, energy)
             continue
         numbers = v.values() if v.layout == torch.sparse_csr else v
         if v.is_floating_point() and name != "y" and not _finite(numbers):
@@ -169,6 +173,14 @@ def _check_resident(
             )
         if not bool((weight >= 0).all()) or not bool(weight.sum() > 0):
             raise ValueError("sample_weight must be non-negative with a positive sum")
+
+
+def _check_container(name: str, v: RowContainer, energy: Energy) -> None:
+    if not all(_finite(t) for t in v.tensors() if t.is_floating_point()):
+        row = int((~energy.spaces[name].contains(v)).nonzero()[0])
+        raise FloatingPointError(
+            f"{name!r} holds NaN or infinity, first in row {row}; impute or drop such rows"
+        )
 
 
 def _finite(values: Tensor) -> bool:

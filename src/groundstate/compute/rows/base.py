@@ -6,6 +6,7 @@ at shapes, so that whatever works on a table works on images, texts, ragged sequ
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -116,23 +117,24 @@ def row_index(which: Any, n: int) -> Tensor:
 
 
 def count(rows: Rows) -> int:
-    """Number of rows.
+    """Number of rows, −1 for a single number, which has none.
 
-    >>> count(torch.zeros(3, 2))
-    3
+    >>> count(torch.zeros(3, 2)), count(torch.tensor(1.0))
+    (3, -1)
     """
-    return len(rows)
+    shape = rows.shape  # of a tensor much sooner read than its `len`
+    return shape[0] if shape else -1
 
 
 def take(rows: Rows, index: Tensor) -> Rows:
-    """The rows of an int64 index.
+    """The rows of an int64 index, which may be on another device.
 
     >>> take(torch.tensor([10, 11, 12]), torch.tensor([2, 0])).tolist()
     [12, 10]
     """
     if isinstance(rows, Tensor):
-        return rows.index_select(0, index)
-    return rows.take(index)
+        return rows.index_select(0, index.to(rows.device))
+    return rows.take(index.to(rows.index_device))
 
 
 def join(parts: Sequence[Rows]) -> Rows:
@@ -162,17 +164,24 @@ def to_device(rows: Rows, device: torch.device, *, non_blocking: bool = False) -
     return rows.to(device, non_blocking=non_blocking)
 
 
+def in_memory(rows: Rows) -> bool:
+    """False where rows are read when they are moved to a device."""
+    return isinstance(rows, Tensor) or rows.in_memory
+
+
 def tensors(rows: Rows) -> tuple[Tensor, ...]:
     """The tensors that hold the content of rows."""
     return (rows,) if isinstance(rows, Tensor) else rows.tensors()
 
 
 def elements(rows: Rows) -> float:
-    """Numbers per row, on average.
+    """Numbers per row, on average; without end where rows are not read yet.
 
     >>> elements(torch.zeros(3, 2))
     2.0
     """
+    if not in_memory(rows):
+        return math.inf
     return sum(t.numel() for t in tensors(rows)) / max(1, count(rows))
 
 
@@ -209,6 +218,18 @@ def describe(rows: Rows) -> str:
     return rows.describe()
 
 
+def home(values: Mapping[str, Rows]) -> torch.device:
+    """Where the rows of several variables are kept; those on disk are nowhere yet."""
+    kept = (v.device for v in values.values() if in_memory(v))
+    return next(kept, torch.device("cpu"))
+
+
+def real_dtype(values: Mapping[str, Rows]) -> torch.dtype:
+    """The dtype of the real numbers of several variables, torch's default where there are none."""
+    found = (floating_dtype(v) for v in values.values())
+    return next((dtype for dtype in found if dtype is not None), torch.get_default_dtype())
+
+
 def check_same_length(values: Mapping[str, Rows]) -> int:
     """The common number of rows; ``ShapeError`` that lists all numbers where they differ."""
     sizes = {name: count(value) for name, value in values.items()}
@@ -229,8 +250,11 @@ __all__ = [
     "floating_dtype",
     "hash_together",
     "hashes",
+    "home",
+    "in_memory",
     "join",
     "part",
+    "real_dtype",
     "row_index",
     "split",
     "take",

@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from groundstate.compute.reduce import current
+from groundstate.compute.rows import elements
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
@@ -69,7 +70,7 @@ class LBFGS:
 
     def fits(self, problem: Problem) -> bool:
         """Small enough to be the default choice."""
-        return sum(v.numel() for v in problem.resident.values()) <= MAX_CELLS
+        return problem.rows * sum(map(elements, problem.resident.values())) <= MAX_CELLS
 
     def run(self, problem: Problem) -> History:
         history = History(solver="LBFGS")

@@ -46,7 +46,7 @@ def written_head(energy: Energy, rule: Rule, data: Batch) -> Head | None:
     ):
         return None
     x, y = data["x"], data["y"]
-    if x.layout != torch.strided or x.ndim != 2 or not len(x):
+    if not isinstance(x, Tensor) or x.layout != torch.strided or x.ndim != 2 or not len(x):
         return None
     likelihood = type(rule) in (SoftMin, NLL) and getattr(rule, "T", None) == 1.0
     if type(energy) in (NetworkClassEnergy, NetClassEnergy):

@@ -6,15 +6,16 @@ import math
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from groundstate.compute import rows as rows_of
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
 from groundstate.compute.weight_line.batches import Batches
-from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.infer.base import check_values
 from groundstate.learn.base import Batch, Problem
@@ -79,8 +80,7 @@ class Feed:
         self.steps = max(1, int(batches) if drop_last else math.ceil(batches - 1e-9))
 
     def _line(self) -> WeightLine:
-        columns = [v.reshape(len(v), -1) for v in self.problem.resident.values()]
-        hashes = row_hash(*columns)
+        hashes = rows_of.hash_together(self.problem.resident)
         weight = self.problem.sample_weight
         self.first = 0
         if not self.sharded:
@@ -131,7 +131,7 @@ class Feed:
 
     def _batches(self, key: Key) -> Batches:
         assert self.line is not None and self.batch_size is not None
-        device = next(iter(self.problem.resident.values())).device
+        device = rows_of.home(self.problem.resident)
         if self.replacement:
             drawn = self.line.draw(key.fold("drawn"), max(1, round(self.line.total)))
             batches = Batches.slices(torch.from_numpy(drawn).to(device), self.batch_size)
@@ -205,15 +205,18 @@ class Feed:
         if weights is not None:
             totals = batches.totals()
             weights = self._move(weights.to(dtype))
-        per_row = sum(v[0].numel() for v in data.values())
-        block = max(1, BLOCK // max(1, per_row * max(sizes, default=1)))  # batches per gather
+        per_row = sum(map(rows_of.elements, data.values()))
+        batch_numbers = max(1.0, per_row * max(sizes, default=1))
+        block = max(1, int(BLOCK / batch_numbers))  # batches per gather
         names = tuple(data)
         at = 0
         for b in range(0, len(sizes), block):
             group = sizes[b : b + block]
             taken = sum(group)
             index = rows[at : at + taken]
-            columns = [self._move(v.index_select(0, index)).split(group) for v in data.values()]
+            columns = [
+                rows_of.split(self._move(rows_of.take(v, index)), group) for v in data.values()
+            ]
             shares = None if weights is None else weights[at : at + taken].split(group)
             for i, values in enumerate(zip(*columns, strict=True)):
                 batch = dict(zip(names, values, strict=True))
@@ -229,7 +232,8 @@ class Feed:
             w = w.to(rows.device)
             mine = (rows >= self.first) & (rows < self.first + n)
             index = rows[mine] - self.first
-            batch = self._here({k: v[index] for k, v in data.items()})
+            own: dict[str, Any] = {k: rows_of.take(v, index) for k, v in data.items()}
+            batch = self._here(own)
             yield batch, self._move(w[mine]), float(w.sum())
 
     # --- placement -----------------------------------------------------------------------
@@ -239,13 +243,13 @@ class Feed:
             return batch
         return {k: self._move(v) for k, v in batch.items()}
 
-    def _move(self, values: Tensor) -> Tensor:
-        """To the device of θ; from pinned memory the copy does not wait."""
+    def _move(self, values: Any) -> Any:
+        """To the device of θ, read from disk if need be; from pinned memory the copy does not wait."""
         if values.device == self.device:
             return values
-        if self.device.type == "cuda" and values.device.type == "cpu":
+        if isinstance(values, Tensor) and self.device.type == "cuda" and values.is_cpu:
             return values.pin_memory().to(self.device, non_blocking=True)
-        return values.to(self.device)
+        return rows_of.to_device(values, self.device)
 
 
 def grouped(batches: Fed, many: int) -> Iterator[Sequence[tuple[Batch, Tensor | None, float]]]:
@@ -262,7 +266,12 @@ def fits(data: Mapping[str, Tensor], device: torch.device) -> bool:
     """Whether the rows fit into half of the free memory of a GPU; elsewhere they always stay."""
     if device.type != "cuda":
         return True
-    size = sum(v.numel() * v.element_size() for v in data.values() if v.device != device)
+    size = sum(
+        t.numel() * t.element_size()
+        for v in data.values()
+        for t in rows_of.tensors(v)
+        if t.device != device
+    )
     return size <= torch.cuda.mem_get_info(device)[0] / 2
 
 

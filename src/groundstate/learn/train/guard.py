@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from groundstate.compute.rows import Rows, part
 from groundstate.energy.base import Energy, shapes_of
 from groundstate.energy.spaces import Finite
 from groundstate.errors import DataError, ShapeError
@@ -79,7 +80,7 @@ def check_outputs(energy: Energy, batch: Batch) -> None:
         declared = energy.declared("table", name)
         if declared is None or name not in batch or not isinstance(space, Finite):
             continue
-        given = {k: v[:2] for k, v in batch.items() if k != name and v.layout == torch.strided}
+        given = {k: part(v, 0, 2) for k, v in batch.items() if k != name and _plain(v)}
         if len(given) + 1 < len(batch) or not given or {*energy.spaces} - {name, *given}:
             continue  # a table given what is hidden says nothing before that is known
         training = energy.training
@@ -100,6 +101,10 @@ def check_outputs(energy: Energy, batch: Batch) -> None:
                 f"{rows} rows, expected ({rows}, {space.n}): one score for each of the {space.n} "
                 f"values of {name!r}; change its last layer"
             )
+
+
+def _plain(rows: Rows) -> bool:
+    return not isinstance(rows, Tensor) or rows.layout == torch.strided
 
 
 def too_few_to_normalise(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
-from groundstate.compute.weight_line.hashing import row_hash
+from groundstate.compute.rows import Rows, hash_together, take
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError
 
@@ -17,14 +17,14 @@ from groundstate.errors import DataError
 class HeldOut(NamedTuple):
     """Rows to learn from and rows to judge by, each with its weights (None when all are 1)."""
 
-    train: dict[str, Tensor]
+    train: dict[str, Any]
     train_weight: Tensor | None
-    held: dict[str, Tensor]
+    held: dict[str, Any]
     held_weight: Tensor | None
 
 
 def hold_out(
-    data: Mapping[str, Tensor],
+    data: Mapping[str, Rows],
     fraction: float = 0.2,
     *,
     sample_weight: Tensor | None = None,
@@ -38,7 +38,7 @@ def hold_out(
 
     Parameters
     ----------
-    data : tensors by variable name, ``(N, *event)``
+    data : tensors ``(N, *event)`` or containers of rows, by variable name
     fraction : share of the weight to hold out
     sample_weight : ``(N,)``
     stratify : name of an integer variable whose values have the same shares on both sides; ignored
@@ -58,10 +58,10 @@ def hold_out(
     """
     if not 0 < fraction < 1:
         raise ValueError(f"fraction must be above 0 and below 1, got {fraction}")
-    line = WeightLine(row_hash(*(v.reshape(len(v), -1) for v in data.values())), sample_weight)
+    line = WeightLine(hash_together(data), sample_weight)
     labels = None if stratify is None else data.get(stratify)
     strata = None
-    if labels is not None and not labels.is_floating_point() and labels.ndim == 1:
+    if isinstance(labels, Tensor) and not labels.is_floating_point() and labels.ndim == 1:
         strata = labels.cpu().numpy()
     parts = torch.from_numpy(line.cut(Key.of(random_state).fold("held"), fraction, stratify=strata))
     if not bool((parts.sum(1) > 0).all()):
@@ -69,11 +69,10 @@ def hold_out(
             f"fraction={fraction} of {len(labels if labels is not None else parts[0])} rows leaves "
             "one side empty; hold out more rows, or none"
         )
-    sides: list[tuple[dict[str, Tensor], Tensor | None]] = []
+    sides: list[tuple[dict[str, Rows], Tensor | None]] = []
     for weight in parts:
         index = weight.nonzero().squeeze(1)
-        device = next(iter(data.values())).device
-        rows = {k: v[index.to(device)] for k, v in data.items()}
+        rows = {k: take(v, index) for k, v in data.items()}
         kept = None
         if sample_weight is not None:
             kept = weight[index].to(sample_weight)

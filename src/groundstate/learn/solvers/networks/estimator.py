@@ -16,6 +16,7 @@ from torch import Tensor
 from groundstate.compute.foreign.torch import foreach_norm
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
+from groundstate.compute.rows import home, real_dtype, take
 from groundstate.compute.thread_policy import for_steps
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.base import Energy
@@ -286,16 +287,12 @@ class NetworkTraining:
         return history
 
 
-def _columns(data: Batch) -> list[Tensor]:
-    return [v.reshape(len(v), -1) for v in data.values()]
-
-
 def held_out_parts(
     data: Batch, weight: Tensor | None, share: float, key: Key, stratify: bool
 ) -> NDArray[np.float64]:
     """Weights of the rows to learn from and to watch; equal rows are on one side.  # (2, N)"""
     given = None if weight is None else weight.detach().double().cpu().numpy()
-    line = WeightLine.of(*_columns(data), weights=given)
+    line = WeightLine.of(*data.values(), weights=given)
     labels = data["y"].cpu().numpy() if stratify and not data["y"].is_floating_point() else None
     parts = line.cut(key.fold("validation"), share, stratify=labels)
     rows, watched = (parts > 0).sum(1)
@@ -314,27 +311,25 @@ def _cut(
     """Rows to learn from with their weights, and rows to watch; equal rows are on one side."""
     parts = held_out_parts(data, weight, share, key, stratify)
     sides: list[tuple[Batch, Tensor]] = []
-    first = next(iter(data.values()))
-    dtype = first.dtype if first.is_floating_point() else torch.get_default_dtype()
+    device, dtype = home(data), real_dtype(data)
     for part in parts:
         own = torch.from_numpy(part)
-        index = own.nonzero().squeeze(1).to(first.device)
-        rows = {name: v.index_select(0, index) for name, v in data.items()}
-        sides.append((rows, own[own > 0].to(first.device, dtype)))
+        index = own.nonzero().squeeze(1)
+        rows: dict[str, Any] = {name: take(v, index) for name, v in data.items()}
+        sides.append((rows, own[own > 0].to(device, dtype)))
     (kept, w), watched = sides
     return kept, None if bool((w == 1).all()) else w, watched
 
 
-def _fixed(data: Batch, weight: Tensor | None, size: int, key: Key) -> list[dict[str, Tensor]]:
+def _fixed(data: Batch, weight: Tensor | None, size: int, key: Key) -> list[dict[str, Any]]:
     """The mini-batches of one epoch, the same for all."""
-    first = next(iter(data.values()))
     given = None if weight is None else weight.detach().double().cpu().numpy()
-    line = WeightLine.of(*_columns(data), weights=given)
-    out = []
-    for rows, own in line.batches(key.fold("epoch", 0), size, first.device):
-        batch = {name: v.index_select(0, rows) for name, v in data.items()}
+    line = WeightLine.of(*data.values(), weights=given)
+    out: list[dict[str, Any]] = []
+    for rows, own in line.batches(key.fold("epoch", 0), size, home(data)):
+        batch: dict[str, Any] = {name: take(v, rows) for name, v in data.items()}
         if own is not None:
-            batch["weight"] = own.to(first.dtype)
+            batch["weight"] = own.to(real_dtype(data))
         out.append(batch)
     return out
 

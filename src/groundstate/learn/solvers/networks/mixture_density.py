@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
-from groundstate.compute.weight_line.hashing import row_hash
+from groundstate.compute.rows import hash_together, home, real_dtype, take
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.basic import CentroidEnergy
 from groundstate.energy.networks.mixture_density import MixtureDensityEnergy
@@ -104,23 +105,23 @@ Rows = tuple[Batch, Tensor]
 
 def merged(data: Batch, weight: Tensor | None) -> Rows:
     """Rows of different content in the order of their hash, with their summed weights ``(G,)``."""
-    first = next(iter(data.values()))
-    hashes = row_hash(*[v.reshape(len(v), -1) for v in data.values()])
+    device, dtype = home(data), real_dtype(data)
+    hashes = hash_together(data)
     w = np.ones(len(hashes)) if weight is None else weight.detach().cpu().double().numpy()
     order = np.argsort(hashes, kind="stable")
     begins = np.flatnonzero(np.r_[True, hashes[order][1:] != hashes[order][:-1]])
     total = np.add.reduceat(w[order], begins)
-    index = torch.from_numpy(order[begins][total > 0]).to(first.device)
-    sums = torch.from_numpy(total[total > 0]).to(first.device, first.dtype)
-    return {name: v.index_select(0, index) for name, v in data.items()}, sums
+    index = torch.from_numpy(order[begins][total > 0])
+    sums = torch.from_numpy(total[total > 0]).to(device, dtype)
+    merged_rows: dict[str, Any] = {name: take(v, index) for name, v in data.items()}
+    return merged_rows, sums
 
 
 def split(rows: Batch, weight: Tensor, share: float, key: Key) -> tuple[Rows, Rows | None]:
     """Rows to learn from, and rows to watch; None where there would be too few of them."""
     if not share * float(weight.sum()) >= LEAST or len(weight) < 2:
         return (rows, weight), None
-    columns = [v.reshape(len(v), -1) for v in rows.values()]
-    line = WeightLine.of(*columns, weights=weight.double().cpu().numpy())
+    line = WeightLine.of(*rows.values(), weights=weight.double().cpu().numpy())
     parts = line.cut(key.fold("validation"), share)
     sides = [_part(rows, torch.from_numpy(part).to(weight)) for part in parts]
     return sides[0], sides[1]
@@ -128,7 +129,8 @@ def split(rows: Batch, weight: Tensor, share: float, key: Key) -> tuple[Rows, Ro
 
 def _part(rows: Batch, weight: Tensor) -> Rows:
     index = weight.nonzero().squeeze(1)
-    return {name: v.index_select(0, index) for name, v in rows.items()}, weight[index]
+    chosen: dict[str, Any] = {name: take(v, index) for name, v in rows.items()}
+    return chosen, weight[index]
 
 
 def _plain(weight: Tensor) -> Tensor | None:

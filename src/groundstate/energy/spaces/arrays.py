@@ -1,74 +1,15 @@
-r"""Where a variable lives: :math:`\mathcal X, \mathcal Y, \mathcal Z`.
-
-A space is frozen, hashable and holds no tensors. It knows its event shape, how many values it
-has, how to list them, how to check membership and how to draw start points.
-"""
+"""Spaces of arrays: numbers of classes, bits, reals, counts, probabilities, padded sequences."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from groundstate.errors import Unsupported
-
-
-class Space(ABC):
-    """A set of values; see the concrete spaces below."""
-
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, ...]:
-        """Event shape of one value."""
-
-    @property
-    @abstractmethod
-    def size(self) -> float:
-        """Number of values, ``math.inf`` for a continuum."""
-
-    @property
-    def is_finite(self) -> bool:
-        return not math.isinf(self.size)
-
-    @property
-    def is_real(self) -> bool:
-        """True when values are floats in which an energy can be differentiated."""
-        return False
-
-    def dtype(self, floating: torch.dtype) -> torch.dtype:
-        """Dtype of a value, given the floating dtype of the energy."""
-        return floating
-
-    @abstractmethod
-    def enumerate(
-        self, device: torch.device | None = None, dtype: torch.dtype | None = None
-    ) -> Tensor:
-        """All values, ``(size, *shape)``; raises ``Unsupported`` on a continuum."""
-
-    @abstractmethod
-    def contains(self, v: Tensor) -> Tensor:
-        """Which rows of ``v`` are values of this space, ``(B,)`` bool."""
-
-    @abstractmethod
-    def draw(
-        self,
-        n: int,
-        *,
-        generator: torch.Generator | None = None,
-        device: torch.device | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> Tensor:
-        """``n`` start points, ``(n, *shape)``: uniform where that exists, else standard normal."""
-
-    def _not_listable(self) -> Unsupported:
-        return Unsupported(
-            f"{self!r} has infinitely many values and cannot be enumerated; "
-            "use gradient, closed-form or sampling inference for it"
-        )
+from groundstate.energy.spaces.base import Space
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Sequences of numbers, of one length or of many."""

@@ -1,0 +1,1 @@
+"""Texts and their tokens."""

@@ -1,0 +1,42 @@
+"""What people have as texts: lists, arrays and columns of strings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from groundstate.compute.rows import Rows, Texts
+from groundstate.data.reading import RowReader, as_list
+from groundstate.errors import DataError
+
+
+class TextReader(RowReader):
+    """Strings, one per row."""
+
+    kind = "text"
+    accepts = "a list, array or column of strings"
+
+    def takes(self, value: Any) -> bool:
+        if isinstance(value, Texts):
+            return True
+        if isinstance(value, np.ndarray):
+            text = value.dtype.kind in "UT" or (value.dtype == object and value.size > 0)
+            return text and value.ndim == 1 and all(isinstance(v, str) for v in value[:100])
+        rows = as_list(value)
+        return bool(rows) and all(isinstance(v, str) for v in rows[:100])
+
+    def read(self, value: Any) -> Rows:
+        if isinstance(value, Texts):
+            return value
+        rows = as_list(value) or []
+        wrong = next((i for i, v in enumerate(rows) if not isinstance(v, str)), None)
+        if wrong is not None:
+            raise DataError(
+                f"row {wrong} is {type(rows[wrong]).__name__}, expected a string in every row; "
+                'replace missing texts by ""'
+            )
+        return Texts.of([str(v) for v in rows])
+
+
+__all__ = ["TextReader"]

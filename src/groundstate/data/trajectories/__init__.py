@@ -1,0 +1,1 @@
+"""Trajectories: observations, actions and rewards."""

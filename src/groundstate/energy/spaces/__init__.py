@@ -1,0 +1,28 @@
+r"""Where a variable lives: spaces of arrays, and of rows that differ in size."""
+
+from groundstate.energy.spaces.arrays import Binary, Count, Finite, Real, Sequence, Simplex
+from groundstate.energy.spaces.base import Space
+from groundstate.energy.spaces.containers import (
+    ContainerSpace,
+    GraphSpace,
+    RaggedOf,
+    TextSpace,
+    TokenSequence,
+    Trajectory,
+)
+
+__all__ = [
+    "Binary",
+    "ContainerSpace",
+    "Count",
+    "Finite",
+    "GraphSpace",
+    "RaggedOf",
+    "Real",
+    "Sequence",
+    "Simplex",
+    "Space",
+    "TextSpace",
+    "TokenSequence",
+    "Trajectory",
+]
