@@ -43,6 +43,12 @@ class ModelRow(Row):
         True  # whether `fit` considers it unasked: needs no settings, and no twin is better
     )
 
+    @property
+    def rows(self) -> str:
+        """The kind of rows it takes, as its class declares."""
+        found: str = getattr(self.obj, "rows", "table")
+        return found
+
 
 @dataclass(frozen=True, kw_only=True)
 class PartRow(Row):

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from torch import Tensor
 
+from groundstate.compute.rows import RowContainer
+
 
 @dataclass(frozen=True)
 class Home:
@@ -37,10 +39,12 @@ def unwrap(values: Any) -> tuple[Any, Home]:
     return values, Home()
 
 
-def tensor(values: Any, device: torch.device) -> Tensor:
-    """A tensor on ``device``, sharing memory where that is possible and safe; CSR stays CSR."""
+def tensor(values: Any, device: torch.device) -> Any:
+    """Rows on ``device``, sharing memory where that is possible and safe; CSR stays CSR."""
     if isinstance(values, Tensor):
         return values.to(device)
+    if isinstance(values, RowContainer):  # files stay on disk until a batch of them is read
+        return values.to(device) if values.in_memory else values
     if issparse(values):
         rows = values.tocsr()
         parts = (rows.indptr, rows.indices, rows.data)

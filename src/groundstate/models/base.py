@@ -25,10 +25,10 @@ from torch import Tensor
 from groundstate.compute.device import resolve_device
 from groundstate.compute.foreign.sklearn import (
     callback_management_context,
-    check_sample_weight,
     make_constraint,
 )
 from groundstate.compute.random import Key
+from groundstate.compute.rows import RowContainer, home, real_dtype
 from groundstate.energy.base import Energy
 from groundstate.infer import marginalise, minimise
 from groundstate.infer import sample as draw
@@ -37,8 +37,9 @@ from groundstate.learn.base import History, Penalty, Problem, Rule, Solver
 from groundstate.models.arrays import Home, plain_rows, plain_target, tensor, unwrap
 from groundstate.models.bridge import SklearnBridge
 from groundstate.models.resident import is_resident
+from groundstate.models.row_kinds import KINDS, TABLE
 from groundstate.models.traits import Traits, traits_of
-from groundstate.models.validation import validate_data
+from groundstate.models.validation import checked_weight, validate_data
 
 
 @cache
@@ -91,6 +92,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     traits: ClassVar[Traits] = Traits(single_columns=False, counts_all_steps=False, summed=False)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     _store_skip: ClassVar[tuple[str, ...]] = ("callbacks",)
+    rows: ClassVar[str] = TABLE  # the kind of rows it takes, see `groundstate.models.row_kinds`
     _device_rows: ClassVar[bool] = False  # whether `_build` takes tensors of a device as they are
     _accept_sparse: ClassVar[bool | str] = False
     _allow_nan: ClassVar[bool] = False  # True where a model has a use for missing values
@@ -160,7 +162,8 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         X_, y_, encoded = self._checked(X, y)
         weight = self._checked_weight(sample_weight, X_)
         where = getattr(self, "device", None)
-        device = X_.device if where is None and isinstance(X_, Tensor) else resolve_device(where)
+        at_home = where is None and isinstance(X_, Tensor | RowContainer)
+        device = home({"x": X_}) if at_home else resolve_device(where)
         xt = tensor(X_, device)
         yt = None if y_ is None else tensor(y_, device)
         for name, value in encoded.items():
@@ -169,7 +172,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         wt = None if weight is None else tensor(weight, device)
         plan = self._build(xt, yt, wt)
         data = plan.data or ({"x": xt} if yt is None else {"x": xt, "y": yt})
-        plan.energy.to(device, xt.dtype)
+        plan.energy.to(device, real_dtype({"x": xt}))
         mine, theirs = self._callbacks(plan.energy, X, y, sample_weight)
         checked = all(value is xt or value is yt for value in data.values())
         history = self._run(plan, data, wt, mine, checked)
@@ -236,6 +239,8 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     # --- validation ----------------------------------------------------------------------
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, Any, dict[str, Any]]:
+        if self.rows != TABLE:
+            return KINDS[self.rows].learned(self, X, y)
         if self._device_rows and is_resident(X):
             found = self._resident_target(y, X)
             if found is not None:
@@ -274,20 +279,12 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         return 1
 
     def _checked_weight(self, weight: Any, X: Any) -> NDArray[Any] | None:
-        if weight is None:
-            return None
-        weight, _ = unwrap(weight)
-        if isinstance(X, Tensor):
-            X = np.empty((len(X), 0), str(X.dtype).removeprefix("torch."))
-        checked: NDArray[Any] = check_sample_weight(
-            weight, X, dtype=X.dtype, ensure_non_negative=True
-        )
-        if not checked.sum() > 0:
-            raise ValueError("sample_weight must be non-negative with a positive sum")
-        return checked
+        return None if weight is None else checked_weight(weight, X)
 
     def _rows(self, X: Any) -> tuple[Tensor, Home]:
         """New rows as a tensor on the energy's device, and where answers go."""
+        if self.rows != TABLE:
+            return KINDS[self.rows].asked(self, X)  # type: ignore[return-value]  # a container
         check_is_fitted(self, "energy_")
         device, dtype = self.energy_.placement()
         named = hasattr(self, "feature_names_in_")

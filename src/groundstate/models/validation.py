@@ -8,8 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data as scikit_learn_checks
+from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import check_sample_weight
+from groundstate.compute.rows import RowContainer, real_dtype
 from groundstate.errors import DataError
+from groundstate.models.arrays import unwrap
 
 TAKES_MISSING = {
     "classifier": "HistGradientBoostingClassifier or GaussianNB",
@@ -45,6 +49,18 @@ def validate_data(
         asked = settings.get("dtype") if name == "X" else None
         sentence += _where(X if name == "X" else y, missing, asked)
         raise DataError(f"{sentence}; {_advice(estimator, name, missing)}") from None
+
+
+def checked_weight(weight: Any, X: Any) -> NDArray[Any]:
+    """One weight of at least zero for each row of X, not all of them zero."""
+    if isinstance(X, Tensor | RowContainer):
+        X = np.empty((len(X), 0), str(real_dtype({"x": X})).removeprefix("torch."))
+    checked: NDArray[Any] = check_sample_weight(
+        unwrap(weight)[0], X, dtype=X.dtype, ensure_non_negative=True
+    )
+    if not checked.sum() > 0:
+        raise ValueError("sample_weight must be non-negative with a positive sum")
+    return checked
 
 
 def _advice(estimator: Any, name: str, missing: bool) -> str:
@@ -89,4 +105,4 @@ def _is(values: NDArray[Any], missing: bool) -> NDArray[np.bool_]:
     return np.isnan(values) if missing else np.isinf(values)
 
 
-__all__ = ["validate_data"]
+__all__ = ["checked_weight", "validate_data"]

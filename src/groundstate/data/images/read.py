@@ -82,7 +82,7 @@ class ImageRows(RowReader):
             return True
         if isinstance(value, str | Path):
             return Path(value).is_dir() and bool(image_files(value))
-        rows = as_list(value)
+        rows = as_list(value) or []
         return bool(rows) and all(
             isinstance(v, str | Path) and Path(v).suffix.lower() in SUFFIXES for v in rows[:100]
         )
@@ -100,11 +100,11 @@ class ImageRows(RowReader):
                     f"{str(value)!r} holds no image files ({', '.join(sorted(SUFFIXES))})"
                 )
             return Files.of(found, ImageReader())
-        rows = as_list(value)
+        rows = as_list(value) or []
         if rows and all(isinstance(v, str | Path) for v in rows):
             return Files.of(rows, ImageReader())
         try:
-            pixels = real(np.stack([np.asarray(v) for v in rows or ()]))
+            pixels = real(np.stack([np.asarray(v) for v in rows]))
         except ValueError as error:
             raise DataError(f"pictures need one size: {error}") from error
         if pixels.ndim not in (3, 4):

@@ -23,7 +23,7 @@ class TextReader(RowReader):
         if isinstance(value, np.ndarray):
             text = value.dtype.kind in "UT" or (value.dtype == object and value.size > 0)
             return text and value.ndim == 1 and all(isinstance(v, str) for v in value[:100])
-        rows = as_list(value)
+        rows = as_list(value) or []
         return bool(rows) and all(isinstance(v, str) for v in rows[:100])
 
     def read(self, value: Any) -> Rows:

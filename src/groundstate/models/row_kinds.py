@@ -1,0 +1,81 @@
+"""How estimators of rows that are no tables take what they are given.
+
+An estimator declares the kind of its rows, ``rows = "text"``; reading and checking follow from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+from torch import Tensor
+
+from groundstate.compute.rows import Rows, count, describe, floating, in_memory, to_device
+from groundstate.data.rows import KINDS as READ
+from groundstate.data.rows import Taken, rows_of
+from groundstate.errors import DataError, ShapeError
+from groundstate.models.arrays import Home, unwrap
+
+TABLE = "table"
+
+
+@dataclass(frozen=True)
+class RowKind:
+    """One kind of rows at the door of an estimator.
+
+    Parameters
+    ----------
+    name : of the kind, as in ``groundstate.data.KINDS``
+    """
+
+    name: str
+
+    def learned(self, estimator: Any, X: Any, y: Any) -> tuple[Rows, Any, dict[str, Any]]:
+        """Rows to learn from, encoded targets, and the attributes that belong to these."""
+        taken = self._taken(estimator, X)
+        if taken.weight is not None:
+            raise DataError("pass the weights of the rows as sample_weight")
+        if not count(taken.rows):
+            raise DataError(f"{type(estimator).__name__} got no rows to learn from")
+        if not estimator._takes_target:
+            return taken.rows, None, {}
+        y = taken.y if y is None else y
+        if y is None:
+            raise ValueError(
+                f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+            )
+        y = column_or_1d(unwrap(y)[0], warn=True)
+        if len(y) != count(taken.rows):
+            raise ShapeError(f"X has {count(taken.rows)} rows, y has {len(y)}; give one for each")
+        return taken.rows, *estimator._target(y)
+
+    def asked(self, estimator: Any, X: Any) -> tuple[Rows, Home]:
+        """Rows to answer for, of the form that was learned, and where answers go."""
+        check_is_fitted(estimator, "energy_")
+        device, dtype = estimator.energy_.placement()
+        rows = floating(self._taken(estimator, X).rows, dtype)
+        home = Home(X.device) if isinstance(X, Tensor) else Home()
+        return to_device(rows, device) if in_memory(rows) else rows, home
+
+    def _taken(self, estimator: Any, X: Any) -> Taken:
+        try:
+            return rows_of(X, self.name)
+        except DataError as error:
+            raise DataError(f"{type(estimator).__name__} takes {self.name} rows: {error}") from None
+
+
+KINDS: dict[str, RowKind] = {name: RowKind(name) for name in READ if name != TABLE}
+
+
+def check_form(estimator: Any, rows: Rows) -> None:
+    """Refuse rows that have another form than those the estimator was fitted to."""
+    space = estimator.energy_.spaces["x"]
+    if in_memory(rows) and not space.fits(rows):
+        raise ShapeError(
+            f"{type(estimator).__name__} was fitted to {space!r}; X must {space.expected()}, got "
+            f"{tuple(rows.shape) if isinstance(rows, Tensor) else describe(rows)}"
+        )
+
+
+__all__ = ["KINDS", "TABLE", "RowKind", "check_form"]
