@@ -12,6 +12,14 @@ from groundstate.store.archive import Archive
 #: A format never loses its entry: every file ever written stays readable.
 MIGRATIONS: dict[int, Callable[[Archive], Archive]] = {}
 
+#: Classes that stand in another room or have another name since a file was written, old to new.
+#: An entry stays for as long as there are such files, which is for ever.
+RENAMED: dict[str, str] = {
+    "tune.Real": "models.Real",
+    "tune.Whole": "models.Whole",
+    "tune.Choice": "models.Choice",
+}
+
 
 def migrate(archive: Archive, name: str) -> Archive:
     """Bring an archive step by step to the present format."""

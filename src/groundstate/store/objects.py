@@ -17,6 +17,7 @@ import sys
 from typing import Any, Protocol
 
 from groundstate.errors import StoreError
+from groundstate.store.migrations import RENAMED
 
 ROOMS = ("compute", "math", "nn", "energy", "infer", "learn", "data", "models", "evaluate", "tune")
 _PACKAGE = __name__.partition(".")[0]
@@ -109,7 +110,7 @@ def class_of(name: Any) -> type:
     if name in _registered:
         return _registered[name]
     if name not in _found:
-        room, _, qualname = name.partition(".")
+        room, _, qualname = RENAMED.get(name, name).partition(".")
         if room in ROOMS:
             cls = _in_room(room, qualname)
         elif room == "sklearn" and qualname in _SKLEARN:
