@@ -312,6 +312,24 @@ def _does(energy: Any, batch: Any, make_method: Any) -> str:
     return "<br>".join(sorted(done)) or "–"
 
 
+def folders_table() -> str:
+    """Return the folders of the package with the first line of their docstrings."""
+    import ast
+
+    source = ROOT / "src" / "groundstate"
+    rows = []
+    for init in sorted(source.rglob("__init__.py")):
+        where = init.parent.relative_to(source)
+        depth = len(where.parts)
+        if not depth or (where.parts[0] == "experiments" and depth > 1):
+            continue
+        modules = len([path for path in init.parent.glob("*.py") if path.name != "__init__.py"])
+        doc = (ast.get_docstring(ast.parse(init.read_text())) or "").split("\n")[0]
+        name = "\u2003" * (depth - 1) + f"`{where.parts[-1]}/`"
+        rows.append((name, modules, doc))
+    return table(("folder", "modules", "what it holds"), rows, "The package has no folders.")
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "models": models_table,
     **{f"family-{page}": family_table(page) for page in FAMILIES},
@@ -321,6 +339,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "benchmarks": benchmarks_table,
     "cross": cross_table,
     "inference": inference_table,
+    "folders": folders_table,
     **{
         kind: parts_table(kind) for kind in ("energies", "rules", "penalties", "solvers", "methods")
     },

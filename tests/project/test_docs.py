@@ -160,3 +160,15 @@ def test_display_formulas_stand_on_lines_of_their_own() -> None:
         for number, line in enumerate(page.read_text().splitlines(), 1):
             inside_text = re.match(r"\s*[^\s$].*\$\$.+\$\$", line)
             assert not inside_text, f"{page}:{number}: {line}"
+
+
+def test_files_that_the_architecture_names_exist() -> None:
+    page = (DOCS / "architecture.md").read_text()
+    root = DOCS.parent
+    named = set(re.findall(r"`([\w/]+\.py)`", page)) - {"*_numba.py"}
+    assert len(named) > 20
+    missing = [
+        name for name in named
+        if not (root / name).is_file() and not (root / "src" / "groundstate" / name).is_file()
+    ]  # fmt: skip
+    assert not missing, missing

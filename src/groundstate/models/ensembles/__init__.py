@@ -1,0 +1,1 @@
+"""Forests, boosting, bags, votes and ensembles of networks."""
