@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from groundstate.evaluate.metrics import bounds_of
 from groundstate.report.cells import Marked, at, between, html_of
 from groundstate.study.candidates import DUMMY
-from groundstate.study.numbers import is_share, label, title
-
-_UNIT = ("r2", "roc_auc", "f1", "f1_macro")  # measures that end at 0 and 1
+from groundstate.study.numbers import label, title
 
 
 def cards(told: dict[str, Any]) -> str:
@@ -62,7 +61,7 @@ def _scale(told: dict[str, Any], metric: str) -> str:
     low, high = min(points), max(points)
     pad = 0.06 * (high - low or 1.0)
     low, high = low - pad, high + pad
-    if is_share(metric) or metric in _UNIT:
+    if bounds_of(metric)[1] == 1:
         low, high = min(0.0, low), 1.0
 
     def place(value: float) -> float:

@@ -50,7 +50,7 @@ def noted(
     if measure.is_share and question.groups is None:
         after = adjust_share(found.estimate * len(judged), len(judged), looks, settings.level)
     else:
-        after = adjust(found, looks, settings.level)
+        after = adjust(found, looks, settings.level, measure.bounds)
     wide = after.simultaneous
     return {
         "looks": looks,

@@ -14,11 +14,14 @@ from sklearn.tree import DecisionTreeRegressor
 from groundstate.errors import DataError
 from groundstate.evaluate import (
     Scores,
+    cross_validate,
     pipeline_bootstrap,
     retrain,
     split,
     variation_report,
 )
+from groundstate.evaluate.audit.ledger import adjust
+from groundstate.evaluate.metrics import bounds_of
 from groundstate.math.stats import Interval, Region
 
 rng = np.random.default_rng(0)
@@ -186,3 +189,27 @@ def test_parts_add_in_quadrature() -> None:
         found.append(np.mean((fit.predict(x2) - t2) ** 2))
     assert predicted == pytest.approx(np.std(found), rel=0.15)
     assert all(r.seed < r.test for r in reports)
+
+
+@pytest.mark.parametrize("method", ["auto", "t", "normal"])
+def test_no_interval_leaves_the_values_a_metric_can_take(method: str) -> None:
+    near = Scores([1.0, 0.9, 1.0, 0.8, 1.0], ("fold",), "accuracy", 80.0, 20.0)
+    found = near.interval(method=method, unsafe=True)
+    assert found.low < found.estimate < found.high == 1.0
+    small = Scores([0.1, 0.0, 0.2], ("seed",), "zero_one").interval()
+    assert small.low == 0.0
+    assert Scores([1.0, 0.9, 1.2], ("seed",), "own").interval().high > 1.2  # nothing is known
+
+
+def test_cross_validation_of_a_classifier_ends_at_one() -> None:
+    X = np.r_[np.zeros(20), np.ones(20)][:, None] + 0.01 * np.arange(40)[:, None] % 0.3
+    y = np.repeat([0, 1], 20)
+    y[0] = 1
+    found = cross_validate(LogisticRegression(), X, y, cv=5)
+    assert found.scores.metric == "accuracy" and "to 1)" in str(found)
+
+
+def test_an_interval_after_many_looks_ends_at_one_too() -> None:
+    area = Interval(0.97, 0.93, 0.995)
+    wide = adjust(area, 20, bounds=bounds_of("roc_auc")).simultaneous
+    assert wide.high == 1.0 and wide.low < 0.93

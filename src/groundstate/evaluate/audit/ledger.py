@@ -25,7 +25,7 @@ import numpy as np
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.errors import DataError, StoreError
 from groundstate.evaluate.audit.repeated_looks import BLIND, Adjusted, adjust, adjust_share
-from groundstate.evaluate.metrics import METRICS
+from groundstate.evaluate.metrics import METRICS, bounds_of
 from groundstate.evaluate.rows import columns
 from groundstate.math.stats.interval import Interval
 
@@ -173,6 +173,7 @@ class Ledger:
             ),
             m,
             level,
+            bounds_of(metric),
         )
 
     def verify(self) -> bool:

@@ -2,6 +2,7 @@ r"""What several looks at the same test rows do to a score."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,15 +70,23 @@ def adjust_share(k: float, n: float, looks: int, level: float = 0.95) -> Adjuste
     return Adjusted(plain, wide, looks, p - expected_winner(p, round(n), looks), looks == 1)
 
 
-def adjust(interval: Interval, looks: int, level: float = 0.95) -> Adjusted:
-    r"""An interval widened for M looks, each side by :math:`z_{1-\delta/2M}/z_{1-\delta/2}`."""
+def adjust(
+    interval: Interval,
+    looks: int,
+    level: float = 0.95,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Adjusted:
+    r"""An interval widened for M looks, each side by :math:`z_{1-\delta/2M}/z_{1-\delta/2}`.
+
+    ``bounds`` are the least and the largest value of the score.
+    """
     _checked(looks)
     given = z_of(interval.level)
 
     def scaled(level: float) -> Interval:
         ratio, mid = z_of(level) / given, interval.estimate
         low, high = mid - (mid - interval.low) * ratio, mid + (interval.high - mid) * ratio
-        return Interval(mid, low, high, level, interval.method)
+        return Interval(mid, low, high, level, interval.method).within(bounds)
 
     error = (interval.high - interval.low) / (2 * given)
     wide = scaled(1 - (1 - checked_level(level)) / looks)

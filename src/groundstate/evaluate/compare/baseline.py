@@ -17,6 +17,7 @@ from groundstate.errors import DataError
 from groundstate.evaluate.fitting import fit_clone
 from groundstate.evaluate.intervals.retrain import sides
 from groundstate.evaluate.losses import Loss, loss_name, row_losses
+from groundstate.evaluate.metrics.base import bounds_of
 from groundstate.evaluate.rows import n_rows, take, weights_of
 from groundstate.evaluate.splits.three_way import split as split_rows
 from groundstate.math.stats.bootstrap import interval_of, mean_acceleration
@@ -159,10 +160,11 @@ def baseline(
             model = fit_clone(model, part, target[train], weight[train], key.fold("fit", name))
         losses[name] = row_losses(model, part_test, target[test], kind)
     w = weight[test]
+    bounds = bounds_of(kind if isinstance(kind, str) else "loss")
     entries = tuple(
         Baseline(
             name,
-            mean_interval(values, level, sample_weight=w),
+            mean_interval(values, level, sample_weight=w).within(bounds),
             skill_interval(values, losses["dummy"], level, w, n_resamples, key.fold("skill")),
             values,
         )

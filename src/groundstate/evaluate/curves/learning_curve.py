@@ -19,6 +19,7 @@ from groundstate.errors import DataError
 from groundstate.evaluate.curves.power_law import PowerLaw, power_law
 from groundstate.evaluate.intervals.scores import Scores
 from groundstate.evaluate.losses import Loss, loss_name, mean_loss, row_losses
+from groundstate.evaluate.metrics import bounds_of
 from groundstate.evaluate.rows import n_rows, take, weights_of
 from groundstate.evaluate.splits.refits import refits
 from groundstate.math.stats.interval import Interval
@@ -78,7 +79,7 @@ class LearningCurve:
         """The test risk forecast for n rows."""
         if self.forecast is None:
             raise DataError("a forecast needs three sizes or more; ask for more sizes")
-        return self.forecast.at(n)
+        return self.forecast.at(n).within(bounds_of(self.metric))
 
     def crossing(self, other: LearningCurve) -> float | None:
         """Number of rows from which on the other model is the better one, or the worse one.

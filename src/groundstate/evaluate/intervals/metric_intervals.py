@@ -113,6 +113,7 @@ def bootstrap(
     )
     skew = sample.acceleration() if method == "bca" else 0.0
     found = interval_of(float(sample.estimates[0]), sample.draws[:, 0], level, method, skew)
+    found = found.within(metric.bounds)  # the basic method mirrors draws beyond the ends
     estimate = sample.jackknife() if unbiased else found.estimate
     if not unbiased or not found.low <= estimate <= found.high:  # rows too few for terms of 1/n
         return found

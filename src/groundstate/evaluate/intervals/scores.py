@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.errors import DataError
+from groundstate.evaluate.metrics.base import bounds_of
 from groundstate.math.stats.bootstrap import bootstrap
 from groundstate.math.stats.credible import Region, eti, hdr
 from groundstate.math.stats.interval import Interval, checked_level
@@ -102,7 +103,8 @@ class Scores:
         self, level: float | None = None, method: str = "auto", *, unsafe: bool = False
     ) -> Interval:
         """Interval of the mean (``"t"``, ``"normal"``, ``"corrected"``, ``"bootstrap"``), or of the
-        values themselves (``"eti"``); ``"auto"`` is corrected for folds and t otherwise.
+        values themselves (``"eti"``); ``"auto"`` is corrected for folds and t otherwise. No interval
+        leaves the values that the metric can take.
 
         Folds are not independent, so for them the plain intervals are refused unless ``unsafe``.
         """
@@ -127,12 +129,14 @@ class Scores:
 
             reach = float(scipy.stats.t.ppf((1 + level) / 2, len(flat) - 1))
             half = reach * self.standard_error
-            return Interval(self.mean, self.mean - half, self.mean + half, level, "corrected t")
+            found = Interval(self.mean, self.mean - half, self.mean + half, level, "corrected t")
+            return found.within(bounds_of(self.metric))
         if method == "eti":
             return eti(flat, level)
         if method == "bootstrap":
             return bootstrap("mean", flat, level=level).interval
-        return mean_interval(flat, level, method="t" if method == "t" else "normal")
+        plain = mean_interval(flat, level, method="t" if method == "t" else "normal")
+        return plain.within(bounds_of(self.metric))
 
     @property
     def is_bimodal(self) -> bool:

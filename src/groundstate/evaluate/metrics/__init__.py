@@ -6,7 +6,7 @@ form that can be resampled thousands of times a second.
 
 from __future__ import annotations
 
-from groundstate.evaluate.metrics.base import DEFAULT, METRICS, Metric, Task, metric
+from groundstate.evaluate.metrics.base import DEFAULT, METRICS, Metric, Task, bounds_of, metric
 from groundstate.evaluate.metrics.counts import ConfusionAccumulator, confusion, f1_of_macros
 from groundstate.evaluate.metrics.goodness import d2, mcfadden_r2, r2
 from groundstate.evaluate.metrics.overlap import dice, hausdorff, iou, mean_iou
@@ -58,6 +58,7 @@ __all__ = [
     "Task",
     "TaskMetrics",
     "auc",
+    "bounds_of",
     "auc_compare",
     "auc_interval",
     "auc_variance",

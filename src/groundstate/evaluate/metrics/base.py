@@ -21,6 +21,7 @@ from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.rows import Floats
 
 Task = Literal["classification", "regression", "density"]
+UNIT, POSITIVE = (0.0, 1.0), (0.0, np.inf)
 _TINY = np.finfo(np.float64).eps  # scikit-learn clips probabilities here
 
 
@@ -51,6 +52,8 @@ class Metric:
     is_ratio : bool
         The metric divides by a mean of the same rows, so that on n of them it is off by about 1/n
         on average; reports give its jackknifed value.
+    bounds : tuple of float
+        The least and the largest value it can take, which no interval leaves.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Metric:
     is_count: bool = False
     is_ratio: bool = False
     share: Callable[[Floats], tuple[Floats, Floats]] | None = None
+    bounds: tuple[float, float] = (-np.inf, np.inf)
 
     def __reduce__(self) -> tuple[Callable[[str], Metric], tuple[str]]:
         return metric, (self.name,)
@@ -179,23 +183,23 @@ def _ranking(y: NDArray[Any], p: Prediction) -> Floats:
 
 _ROWS = (
     Metric("accuracy", "share of rows labelled right", "classification", True, "values", _hits,
-           is_mean=True, is_share=True, is_count=True),
+           is_mean=True, is_share=True, is_count=True, bounds=UNIT),
     Metric("balanced_accuracy", "share labelled right, averaged over classes", "classification",
-           True, "values", _counts, _balanced, is_count=True),
+           True, "values", _counts, _balanced, is_count=True, bounds=UNIT),
     Metric("f1_macro", "balance of precision and recall, averaged over classes", "classification",
-           True, "values", _counts, _f1, is_count=True),
+           True, "values", _counts, _f1, is_count=True, bounds=UNIT),
     Metric("log_loss", "mean surprise (nats) at the true label", "classification", False,
-           "probability", _surprise, is_mean=True),
+           "probability", _surprise, is_mean=True, bounds=POSITIVE),
     Metric("brier", "mean squared distance of probabilities from the truth", "classification",
-           False, "probability", _brier, is_mean=True),
+           False, "probability", _brier, is_mean=True, bounds=(0.0, 2.0)),
     Metric("roc_auc", "chance that a row of a class ranks above one of the others",
-           "classification", True, "ranking", _ranking, is_rank=True),
+           "classification", True, "ranking", _ranking, is_rank=True, bounds=UNIT),
     Metric("r2", "share of the target's variance explained", "regression", True, "values",
-           _spread, _explained, is_ratio=True),
+           _spread, _explained, is_ratio=True, bounds=(-np.inf, 1.0)),
     Metric("rmse", "root of the mean squared error, in units of the target", "regression", False,
-           "values", _squares, lambda means: np.sqrt(means[..., 0])),
+           "values", _squares, lambda means: np.sqrt(means[..., 0]), bounds=POSITIVE),
     Metric("mae", "mean absolute error, in units of the target", "regression", False, "values",
-           lambda y, p: np.abs(y - p.values)[:, None], is_mean=True),
+           lambda y, p: np.abs(y - p.values)[:, None], is_mean=True, bounds=POSITIVE),
     Metric("mean_nll", "mean negative log-likelihood (nats) of a row", "density", False, "values",
            lambda y, p: -p.values[:, None].astype(np.float64), is_mean=True),
 )  # fmt: skip
@@ -231,15 +235,29 @@ def _true(means: Floats) -> tuple[Floats, Floats]:
 # asked for by name, left out of the list that every assessment shows
 _MORE = (
     Metric("f1", "balance of precision and recall of the second class", "classification", True,
-           "values", _counts, _f1_of, is_count=True),
+           "values", _counts, _f1_of, is_count=True, bounds=UNIT),
     Metric("precision", "share right among rows said to be of the second class", "classification",
-           True, "values", _counts, lambda means: _ratio(*_said(means)), is_count=True, share=_said),
+           True, "values", _counts, lambda means: _ratio(*_said(means)), is_count=True, share=_said,
+           bounds=UNIT),
     Metric("recall", "share found of the rows of the second class", "classification", True,
-           "values", _counts, lambda means: _ratio(*_true(means)), is_count=True, share=_true),
-    Metric("mse", "mean squared error", "regression", False, "values", _squares, is_mean=True),
+           "values", _counts, lambda means: _ratio(*_true(means)), is_count=True, share=_true,
+           bounds=UNIT),
+    Metric("mse", "mean squared error", "regression", False, "values", _squares, is_mean=True,
+           bounds=POSITIVE),
 )  # fmt: skip
 METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}
 _KNOWN: dict[str, Metric] = {row.name: row for row in (*_ROWS, *_MORE)}
+# losses of rows, by the names of `groundstate.evaluate.losses`
+_LOSSES = {"zero_one": UNIT, "squared": POSITIVE, "squared error": POSITIVE, "absolute": POSITIVE}
+# scikit-learn's further scorers that end at 0 and 1
+_SCORERS = {
+    f"{name}_{mean}"
+    for name in ("f1", "precision", "recall", "jaccard")
+    for mean in ("micro", "macro", "samples", "weighted")
+} | {
+    "average_precision", "jaccard", "top_k_accuracy", "roc_auc_ovr", "roc_auc_ovo",
+    "roc_auc_ovr_weighted", "roc_auc_ovo_weighted",
+}  # fmt: skip
 DEFAULT: dict[str, str] = {"classification": "accuracy", "regression": "r2", "density": "mean_nll"}
 
 
@@ -259,3 +277,18 @@ def metric(name: str | Metric | None = None, task: str = "classification") -> Me
         hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(METRICS)}"
         raise DataError(f"no metric is called {wanted!r}; {hint}")
     return _KNOWN[wanted]
+
+
+def bounds_of(name: str) -> tuple[float, float]:
+    """The least and the largest value of a metric, loss or scorer; a name nobody knows has none.
+
+    >>> bounds_of("accuracy"), bounds_of("squared"), bounds_of("my_own")
+    ((0.0, 1.0), (0.0, inf), (-inf, inf))
+    """
+    if name in _KNOWN:
+        return _KNOWN[name].bounds
+    if name in _SCORERS:
+        return UNIT
+    if name.startswith("neg_"):  # scikit-learn's losses, as scores
+        return (-np.inf, 0.0)
+    return _LOSSES.get(name, (-np.inf, np.inf))

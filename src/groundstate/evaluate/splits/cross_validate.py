@@ -98,7 +98,7 @@ def cross_validate(
     >>> x = np.arange(40.0)[:, None]
     >>> found = cross_validate(Ridge(), x, 2 * x[:, 0] + np.sin(x[:, 0]), cv=4)
     >>> print(found)
-    score 0.9987 (0.9981 to 0.9993), 4 values over fold
+    r2 0.9987 (0.9981 to 0.9993), 4 values over fold
     """
     from sklearn.base import clone
     from sklearn.model_selection import cross_validate as sklearn_cv
@@ -124,7 +124,7 @@ def cross_validate(
         mean = float((values * sizes if aggregate == "fold_sum" else values).mean())
     first = len(folds) // repeats
     said = _predictions(found["estimator"][:first], folds[:first], X)
-    name = scoring if isinstance(scoring, str) else "score"
+    name = score_name(estimator, scoring)
     scores = Scores(values, ("fold",), name, train, float(sizes.mean()))
     effect = None
     if groups is not None and said is not None and y is not None:
@@ -198,6 +198,23 @@ def one_standard_error(means: Any, errors: Any, complexity: Any, greater: bool =
     best = int(np.nanargmax(m))
     near = np.flatnonzero(m >= m[best] - e[best])
     return int(near[np.lexsort((-m[near], c[near]))[0]])
+
+
+def score_name(estimator: Any, scoring: Any) -> str:
+    """What is measured: the scorer's name, or what ``estimator.score`` gives.
+
+    >>> from groundstate import LogisticRegression, Ridge
+    >>> score_name(LogisticRegression(), None), score_name(Ridge(), None), score_name(None, "f1")
+    ('accuracy', 'r2', 'f1')
+    """
+    from sklearn.base import RegressorMixin, is_classifier
+
+    if isinstance(scoring, str):
+        return scoring
+    if scoring is None and is_classifier(estimator):
+        return "accuracy"
+    plain = getattr(type(estimator), "score", None) is RegressorMixin.score
+    return "r2" if scoring is None and plain else "score"
 
 
 def seeded(model: Any, key: Key) -> Any:

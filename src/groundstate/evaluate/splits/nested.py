@@ -13,7 +13,7 @@ from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.intervals.scores import Scores
 from groundstate.evaluate.rows import Floats, n_rows, take
-from groundstate.evaluate.splits.cross_validate import seeded, splitter
+from groundstate.evaluate.splits.cross_validate import score_name, seeded, splitter
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def nested_cv(
     if len(values) < 2:
         raise DataError("nested cross-validation needs at least two outer folds")
     n_train, n_test = (float(np.mean(column)) for column in zip(*sizes))
-    name = scoring if isinstance(scoring, str) else "score"
+    name = score_name(estimator, scoring)
     scores = Scores(values, ("fold",), name, n_train, n_test)
     stability = {
         setting: Counter(str(c.get(setting)) for c in chosen).most_common(1)[0][1] / len(chosen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import scipy.stats
@@ -49,6 +49,16 @@ class Interval:
     def width(self) -> float:
         """Length of the range."""
         return self.high - self.low
+
+    def within(self, bounds: tuple[float, float]) -> Interval:
+        """The part of the range that the quantity can take.
+
+        >>> print(Interval(0.93, 0.84, 1.02).within((0.0, 1.0)))
+        0.93 (0.84 to 1)
+        """
+        low, high = bounds
+        ends = min(max(self.low, low), high), max(min(self.high, high), low)
+        return replace(self, low=ends[0], high=ends[1])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
