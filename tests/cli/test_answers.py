@@ -182,6 +182,25 @@ def test_inferred_x_is_like_its_label(call: Any, density: Path) -> None:
     assert np.mean(model.predict(rows) == data.load("iris").y) > 0.9
 
 
+@pytest.mark.parametrize("mode", ["min", "sample"])
+def test_inferred_x_keeps_the_cells_that_are_there(
+    call: Any, density: Path, tmp_path: Path, mode: str
+) -> None:
+    iris = data.load("iris").frame
+    name = "petal length (cm)"
+    holes = pl.when(pl.int_range(pl.len()) % 2 == 0).then(None).otherwise(pl.col(name)).alias(name)
+    iris.with_columns(holes).write_csv(tmp_path / "holes.csv")
+    done = call("infer", density, tmp_path / "holes.csv", "--free", "x", "--mode", mode)
+    rows = frame(done.out)
+    assert done.code == 0 and rows.height == 150, done.error
+    for column in rows.columns:
+        own = np.asarray(iris[column]), np.asarray(rows[column])
+        known = np.arange(150) % 2 == 1 if column == name else np.ones(150, bool)
+        assert np.array_equal(own[0][known], own[1][known])
+    filled, truth = np.asarray(rows[name])[::2], np.asarray(iris[name])[::2]
+    assert np.corrcoef(filled, truth)[0, 1] > 0.9
+
+
 def test_bits_do_not_become_columns(call: Any, tmp_path: Path) -> None:
     out = tmp_path / "o"
     assert call("fit", "iris", "-m", "BernoulliNB", "-o", out, *QUICK).code == 0

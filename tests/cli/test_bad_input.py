@@ -274,6 +274,16 @@ def test_warnings_become_notes(call: Any, tmp_path: Path, monkeypatch: pytest.Mo
     assert done.code == 0 and done.error == "note: stopped at 5 steps before the tolerance\n"
 
 
+def test_labels_of_the_test_file_that_are_spelled_otherwise(call: Any, tmp_path: Path) -> None:
+    rows = [f"{i / 7:.3f},{'yes' if i % 3 else 'no'}" for i in range(60)]
+    (tmp_path / "a.csv").write_text("\n".join(["x,y", *rows]))
+    (tmp_path / "b.csv").write_text("\n".join(["x,y", *(f"{row}." for row in rows)]))
+    done = call("fit", tmp_path / "a.csv", "-t", "y", "--test", tmp_path / "b.csv",
+                "-o", tmp_path / "out", "-m", "GaussianNB", "--tune", "0")  # fmt: skip
+    refused(done, "a final dot only")
+    assert "('no.', 'yes.')" in done.error and "('no', 'yes')" in done.error
+
+
 MODEL_REFUSED = {
     "no file": ("nothing.gs", "does not exist"),
     "a foreign file": ("foreign.gs", "not a groundstate file"),

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from groundstate.data import load
 from groundstate.errors import DataError
+from groundstate.study import report_facts
 from groundstate.study.assess import Assessment, assess
 from groundstate.study.design import choose_design
 from groundstate.study.selection import Tuned
@@ -156,6 +158,39 @@ def test_ledger_counts_other_models_not_the_same_one_again(tmp_path: Any) -> Non
     assert [f.ledger["looks"] for f in (first, again, other)] == [1, 1, 2]
     wide, plain = other.ledger["simultaneous"], other.scores["accuracy"]
     assert wide["lo"] < plain.low and len(path.read_text().splitlines()) == 3
+
+
+def test_a_second_look_at_the_same_rows_from_memory_is_seen() -> None:
+    X, y = blobs(120, seed=77)
+    first = assess("GaussianNB", X, y, test=0.3, **QUICK)
+    again = assess("GaussianNB", X, y, test=0.3, **QUICK)
+    other = assess("LinearSVC", X, y, test=0.3, **QUICK)
+    assert [f.ledger["looks"] for f in (first, again, other)] == [1, 1, 2]
+    assert first.ledger["clean"] and not other.ledger["clean"]
+    unseen = assess("LinearSVC", X, y, test=0.3, ledger=None, **QUICK)
+    assert unseen.ledger["looks"] == 1 and not unseen.ledger["recorded"]
+
+
+def test_looks_at_a_file_are_kept_beside_it(tmp_path: Any) -> None:
+    X, y = blobs(120, seed=78)
+    path = tmp_path / "rows.csv"
+    lines = [f"{a},{b},{c},{label}" for (a, b, c), label in zip(X, y)]
+    path.write_text("\n".join(["a,b,c,label", *lines]) + "\n")
+    for name, looks in (("GaussianNB", 1), ("LinearSVC", 2)):
+        found = assess(name, path, target="label", test=0.3, **QUICK)
+        assert found.ledger["looks"] == looks
+    assert len((tmp_path / "rows.csv.ledger.jsonl").read_text().splitlines()) == 2
+
+
+def test_rows_of_a_class_that_training_lacks_are_wrong_and_nothing_more(tmp_path: Any) -> None:
+    X, y = blobs(60, seed=79)
+    path = tmp_path / "test.csv"
+    pl.DataFrame({"x0": X[:, 0], "x1": X[:, 1], "x2": X[:, 2],
+                  "target": ["maybe", *y[1:]]}).write_csv(path)  # fmt: skip
+    rows, labels = blobs(120, seed=80)
+    found = assess("LogisticRegression", rows, labels, test=str(path), **QUICK)
+    told = report_facts(found)
+    assert told["classes"] == ["maybe", "no", "yes"] and 0 < told["energy"]["gap_positive"] < 1
 
 
 @pytest.mark.parametrize(

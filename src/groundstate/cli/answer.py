@@ -8,10 +8,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundstate.cli.loading import column_name, inner, load_model, named, rows_for, without_law
+from groundstate.cli.loading import (
+    column_name,
+    inner,
+    load_model,
+    named,
+    rows_for,
+    without_distribution,
+)
 from groundstate.cli.screen import Screen
 from groundstate.data import read
 from groundstate.errors import DataError, Unsupported
+from groundstate.models.table import TablePredictor
 
 MODES = ("min", "marginal", "sample")
 
@@ -67,7 +75,7 @@ def infer(
         known = ", ".join(estimator.energy_.spaces)
         raise DataError(f"--free {free!r} is no variable of {named(loaded)}; it has {known}")
     if variable == "x" and not hasattr(estimator, "sample"):
-        raise without_law(loaded, "x cannot be inferred")
+        raise without_distribution(loaded, "x cannot be inferred")
     observed = _observed(loaded, table, variable, target)
     options = {"n": n, "T": temperature, "random_state": seed}
     # what is neither asked for nor observed is free too, so that the question is whole
@@ -78,12 +86,19 @@ def infer(
 
 
 def _observed(model: Any, source: str, free: str, target: str) -> dict[str, Any]:
+    """What the table holds; where x is free, its cells too, and only the empty ones are inferred."""
     if free != "x":
         return {"x": rows_for(model, source)}
-    table = read(source)
-    if "y" in inner(model).energy_.spaces:
-        return {"y": table.with_target(target).y}
-    return {}
+    table, known = read(source), {}
+    if "y" in inner(model).energy_.spaces and target in table.columns:
+        table = table.with_target(target)
+        known = {"y": table.y}
+    if not isinstance(model, TablePredictor):
+        return known or {"x": table.matrix()}
+    absent = [name for name in model.feature_names_in_ if name not in table.columns]
+    empty = [pl.lit(None).alias(name) for name in absent]
+    frame = table.frame.with_columns(empty).select(model.feature_names_in_.tolist())
+    return {**known, "x": read(frame, schema=model.preparation_.schema_)}
 
 
 def _answers(found: Any, name: str, mode: str) -> pl.DataFrame:
@@ -115,7 +130,7 @@ def sample(
     """Print or write new rows."""
     screen, loaded = Screen(json, not quiet), load_model(model, device)
     if not hasattr(loaded, "sample"):
-        raise without_law(loaded, "no row can be drawn from it")
+        raise without_distribution(loaded, "no row can be drawn from it")
     drawn = loaded.sample(n, random_state=seed)
     if not isinstance(drawn, pl.DataFrame):
         drawn = _columns(np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn), "x")

@@ -10,16 +10,16 @@ from typing import Any
 import typer
 
 from groundstate.cli.screen import Screen
-from groundstate.data import Table, available, read
+from groundstate.data import Table, read
 from groundstate.data.messages import count, listing
 from groundstate.data.preparation.preparation import without_features
 from groundstate.errors import DataError
-from groundstate.evaluate.audit.ledger import Ledger
 from groundstate.report import Survey, study, survey, write
 from groundstate.store import RunDir
 from groundstate.study.assess import Assessment
 from groundstate.study.densities import METRIC
 from groundstate.study.job import forget
+from groundstate.study.ledger_entry import ledger_of
 from groundstate.study.numbers import show, show_range
 
 NOT_BETTER, LEAK = 3, 4
@@ -72,7 +72,7 @@ def fit(
                 folds=folds,
                 sample_weight=weights,
                 budget=None if budget is None else seconds(budget),
-                ledger=_ledger(table, ledger),
+                ledger=ledger_of(table, ledger or "auto"),
                 resume=unfinished,
                 keep=True,
                 n_jobs=workers,
@@ -166,13 +166,6 @@ def seconds(text: str) -> float:
         return float(text if unit is None else text[:-1]) * (unit or 1.0)
     except ValueError:
         raise DataError(f"--budget is a time such as 60s, 2m or 1h, got {text!r}") from None
-
-
-def _ledger(table: str, given: str | None) -> str | None:
-    """The file of looks: the one given, the one beside the data, or none for built-in tables."""
-    if given == "none" or (given is None and table in available() and not Path(table).exists()):
-        return None
-    return given or str(Ledger.beside(table).path)
 
 
 def _settings(model: str, path: str | None) -> tuple[str, dict[str, Any] | None]:

@@ -55,14 +55,22 @@ def column_name(model: Any) -> str:
     return "y" if is_classifier(inner(model)) or is_regressor(inner(model)) else "group"
 
 
-def without_law(model: Any, what: str) -> Unsupported:
-    """The error for a model that has no law of its rows."""
+def without_distribution(model: Any, what: str) -> Unsupported:
+    """The error for a model that has no distribution of its rows."""
     able = [row.name for row in registered if hasattr(row.obj, "sample")]
     advice = f"models that have one: {', '.join(able)}" if able else "no model here has one"
     return Unsupported(
-        f"{named(model)} answers for given rows and has no law of the rows themselves, so {what}; "
+        f"{named(model)} answers for given rows and has no distribution of the rows themselves, so {what}; "
         f"{advice}"
     )
 
 
-__all__ = ["Table", "column_name", "inner", "load_model", "named", "rows_for", "without_law"]
+__all__ = [
+    "Table",
+    "column_name",
+    "inner",
+    "load_model",
+    "named",
+    "rows_for",
+    "without_distribution",
+]

@@ -30,10 +30,9 @@ from groundstate.compute.foreign.sklearn import (
 from groundstate.compute.random import Key
 from groundstate.compute.rows import RowContainer, home, real_dtype
 from groundstate.energy.base import Energy
-from groundstate.infer import marginalise, minimise
-from groundstate.infer import sample as draw
 from groundstate.learn import fit as learn
 from groundstate.learn.base import History, Penalty, Problem, Rule, Solver
+from groundstate.models.answers import answers, open_cells
 from groundstate.models.arrays import Home, plain_rows, plain_target, tensor, unwrap
 from groundstate.models.bridge import SklearnBridge
 from groundstate.models.resident import is_resident
@@ -330,7 +329,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         Parameters
         ----------
         observed : values by variable name: ``"x"`` rows, ``"y"`` labels or targets, ``"z"`` codes
-        free : the variables asked for
+        free : the variables asked for; of rows that are also observed, the NaN cells alone
         mode : ``"min"`` (best values), ``"marginal"`` (free energy) or ``"sample"``
         n : draws, for ``mode="sample"``
         T : temperature
@@ -341,19 +340,20 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         energies ``(B,)`` or draws ``(n, B, ...)``.
         """
         check_is_fitted(self, "energy_")
-        values = self._observed(observed)
+        names = (free,) if isinstance(free, str) else tuple(free)
         _, home = unwrap(next(iter(observed.values()))) if observed else (None, Home())
-        generator = Key.of(random_state).torch(self.energy_.placement()[0])
+        unknown = None
+        if "x" in names and observed.get("x") is not None:
+            rows, unknown = open_cells(unwrap(observed["x"])[0])
+            observed = {**observed, "x": rows}
+        found = answers(
+            self.energy_, names, self._observed(observed), unknown, mode, n=n, T=T,
+            generator=Key.of(random_state).torch(self.energy_.placement()[0]),
+        )  # fmt: skip
         if mode == "marginal":
-            return home.give(marginalise(self.energy_, free, values, T=T).value)
-        if mode == "sample":
-            found = draw(self.energy_, free, values, n=n, T=T, generator=generator).values
-        elif mode == "min":
-            found = minimise(self.energy_, free, values, generator=generator).values
-        else:
-            raise ValueError(f"mode must be 'min', 'marginal' or 'sample', got {mode!r}")
-        answers = {name: self._decoded(name, v, home) for name, v in found.items()}
-        return answers[free] if isinstance(free, str) else answers
+            return home.give(found)
+        decoded = {name: self._decoded(name, v, home) for name, v in found.items()}
+        return decoded[free] if isinstance(free, str) else decoded
 
     def _observed(self, values: Mapping[str, Any]) -> dict[str, Tensor]:
         device, dtype = self.energy_.placement()

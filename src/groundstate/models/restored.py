@@ -1,4 +1,4 @@
-"""Prepared numbers back to the columns of a table, for draws and for best values of x."""
+"""Between the cells of a table and prepared numbers, for draws and for best values of x."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundstate.data import Preparation
+from groundstate.data import Preparation, Table
 from groundstate.data.preparation.encoders import Date, Numeric
 from groundstate.data.preparation.levels import Category, Ordinal, TargetMean
 
@@ -49,6 +49,40 @@ def restored(preparation: Preparation, X: NDArray[Any]) -> pl.DataFrame:
     return pl.DataFrame(out)
 
 
+def opened(preparation: Preparation, table: Table) -> NDArray[np.float64]:
+    """Prepared rows with NaN for every number that a missing cell stands for, ``(n, d)``.
+
+    >>> from groundstate.data import read
+    >>> prep = Preparation().fit({"size": [1.0, 3.0, 5.0], "colour": ["red", "blue", "red"]})
+    >>> opened(prep, read({"size": [None, 3.0], "colour": ["blue", None]}, schema=prep.schema_))
+    array([[nan,  1.,  0.],
+           [ 0., nan, nan]])
+    """
+    X = preparation.transform(table)
+    at = 0
+    for name, encoder in preparation.encoders_.items():
+        width = len(encoder.names(name))
+        absent = table.frame[name].is_null().to_numpy()
+        X[absent, at : at + width] = np.nan
+        if isinstance(encoder, Numeric) and encoder.indicator:  # there is a value, nobody knows it
+            X[absent, at + 1] = 0.0
+        elif isinstance(encoder, Category) and encoder.missing:
+            X[absent, at + width - 1] = 0.0
+        at += width
+    return X
+
+
+def kept(table: Table, found: pl.DataFrame) -> pl.DataFrame:
+    """Found rows (one or several per row of the table) with the table's own cells where it has any."""
+    times = len(found) // max(table.n_rows, 1)
+    own = pl.concat([table.frame] * times)
+    return found.with_columns(
+        own[name].cast(found[name].dtype, strict=False).fill_null(found[name]).alias(name)
+        for name in found.columns
+        if name in own.columns
+    )
+
+
 def _nearest(encoder: Ordinal | TargetMean, block: NDArray[Any]) -> list[str]:
     """The level whose numbers are nearest."""
     known = encoder.transform(pl.Series(encoder.levels, dtype=pl.String))  # (L, k)
@@ -62,4 +96,4 @@ def _numbers(encoder: Numeric, block: NDArray[Any], whole: bool) -> NDArray[np.f
     return np.where(block[:, 1] > 0.5, np.nan, values) if encoder.indicator else values
 
 
-__all__ = ["restored"]
+__all__ = ["kept", "opened", "restored"]

@@ -19,7 +19,7 @@ from groundstate.data import Preparation, Schema, Table, read
 from groundstate.energy.spaces import Real
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.members import FittedTogether
-from groundstate.models.restored import restored
+from groundstate.models.restored import kept, opened, restored
 from groundstate.models.scaled_target import TargetScale
 from groundstate.models.table_members import table_members
 from groundstate.models.traits import asks_scaled_target, asks_single_columns
@@ -312,7 +312,7 @@ class TablePredictor(FittedTogether, MetaEstimatorMixin, BaseEstimator):
         ----------
         observed
             A table (its columns are x), or values by variable: ``"x"``, ``"y"`` or the target's
-            name, ``"z"``.
+            name, ``"z"``. Where x is free too, its missing cells are inferred and the others stay.
         free
             Variables asked for; the target may be called by its name.
         mode, n, T, random_state
@@ -330,7 +330,12 @@ class TablePredictor(FittedTogether, MetaEstimatorMixin, BaseEstimator):
         )
         given = observed if named else {"x": observed}
         values = {self._variable(k): v for k, v in given.items()}
-        if "x" in values:
+        rows: Table | None = None
+        if "x" in values and "x" in asked:
+            given_x = values["x"]
+            rows = given_x if isinstance(given_x, Table) else read(given_x, schema=self.schema_)
+            values["x"] = opened(self.preparation_, rows)
+        elif "x" in values:
             values["x"] = self.prepare(values["x"])
         if "y" in values:
             values["y"] = self._there(values["y"])
@@ -338,6 +343,9 @@ class TablePredictor(FittedTogether, MetaEstimatorMixin, BaseEstimator):
         if mode == "marginal":
             return found + self._energy_shift("y" in values, T)
         out = {k: self._answer(v, found[v]) for k, v in zip(names, asked)}
+        if rows is not None:
+            own = names[asked.index("x")]
+            out[own] = kept(rows, out[own])
         return out[free] if isinstance(free, str) else out
 
     @available_if(_has("sample"))

@@ -33,7 +33,7 @@ from groundstate.study.design import (
     usual_workers,
 )
 from groundstate.study.leaderboard import one_fit, standing
-from groundstate.study.ledger_entry import noted
+from groundstate.study.ledger_entry import ledger_of, noted
 from groundstate.study.outer_splits import RECIPE, Side, collected, judged_in_turn
 from groundstate.study.progress import Progress, Watch
 from groundstate.study.question import Question, Settings, ask
@@ -155,7 +155,7 @@ def assess(
     level: float = 0.95,
     budget: float | None = None,
     params: dict[str, Any] | None = None,
-    ledger: str | Path | None = None,
+    ledger: str | Path | None = "auto",
     random_state: int = 0,
     n_jobs: int | None = 1,
     device: str | None = None,
@@ -197,7 +197,8 @@ def assess(
     params
         Settings for the candidates that have them.
     ledger
-        File in which looks at test rows are counted, see :class:`Ledger`; None counts none.
+        File in which looks at test rows are counted, see :class:`Ledger`. By default it is beside a
+        data file, and rows from memory are counted in this session; None counts none.
     n_jobs
         Processes; -1 for every core, and None for every core where a nested design takes long.
 
@@ -225,7 +226,7 @@ def assess(
         settings = question.settings.with_models(candidates, model, tuner, params)
         question = replace(question, settings=settings)
     with threadpool_limits(1), threads(1):
-        return _assess(question, candidates, tuner, n_jobs, ledger, watch)
+        return _assess(question, candidates, tuner, n_jobs, ledger_of(X, ledger), watch)
 
 
 def _assess(

@@ -184,9 +184,12 @@ def energies(found: Assessment) -> np.ndarray[Any, np.dtype[np.float64]] | None:
     rows = found.table.take(found.judged)
     if found.classes is None:
         return np.asarray(model.energy(rows, rows.y.astype(np.float64)), np.float64)
+    known = set(np.asarray(model.classes_).tolist())
+    never = np.full(rows.n_rows, np.inf)  # a class that no training row had
     table = np.stack(
-        [model.energy(rows, np.full(rows.n_rows, label)) for label in found.classes], 1
-    )  # (n, K)
+        [model.energy(rows, np.full(rows.n_rows, label)) if label in known else never
+         for label in found.classes.tolist()], 1,
+    )  # fmt: skip  # (n, K)
     at = np.arange(rows.n_rows), found.truth.astype(np.int64)
     own = table[at].copy()
     table[at] = np.inf

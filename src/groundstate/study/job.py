@@ -10,6 +10,7 @@ from typing import Any
 from groundstate.data import read
 from groundstate.study.assess import Assessment, assess
 from groundstate.study.facts import fingerprint
+from groundstate.study.ledger_entry import ledger_of
 from groundstate.study.tuning import Search
 
 _NO_MATTER = ("progress", "n_jobs", "ledger")  # they change no trial: a job goes on with others
@@ -52,6 +53,7 @@ def study(
     ('LogisticRegression', 150, True)
     """
     table = read(source) if target is None else read(source).with_target(target)
+    options["ledger"] = ledger_of(source, options.get("ledger", "auto"))
     if not tune:
         return assess(models, table, **options)
     prefix = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.data import available
 from groundstate.errors import StoreError
-from groundstate.evaluate.audit.ledger import Ledger, adjust, adjust_share
+from groundstate.evaluate.audit.ledger import Ledger, adjust, adjust_share, rows_id, settings_id
 from groundstate.evaluate.rows import take
 from groundstate.math.stats.interval import Interval
 from groundstate.study.question import Question
+
+SESSION = ":session:"  # looks at rows that are in no file are counted while the process lives
+_seen: dict[str, set[tuple[str, str]]] = {}
+
+
+def ledger_of(source: Any, given: str | Path | None = "auto") -> str | Path | None:
+    """Where looks at a table are counted.
+
+    ``"auto"`` is the file beside a data file, nowhere for a built-in table, and for arrays, frames
+    and tables in memory this session. ``None`` and ``"none"`` count nothing.
+    """
+    if given != "auto":
+        return None if given == "none" else given
+    if isinstance(source, (str, os.PathLike)):
+        name = os.fspath(source)
+        if Path(name).exists():
+            return Path(Ledger.beside(name).path)
+        if name in available():
+            return None
+    return SESSION
 
 
 def noted(
@@ -32,7 +54,12 @@ def noted(
     """
     settings, measure = question.settings, question.measure
     looks, recorded = 1, False
-    if path is not None:
+    used = {"params": params, "seed": settings.seed, "metric": settings.metric}
+    if path == SESSION:
+        seen = _seen.setdefault(rows_id(take(question.X, judged), question.y[judged]), set())
+        seen.add((model, settings_id(used)))
+        looks, recorded = len(seen), True
+    elif path is not None:
         ledger = Ledger(path)
         try:
             look = ledger.record(
@@ -40,9 +67,9 @@ def noted(
                 question.y[judged],
                 model,
                 scores=scores,
-                settings={"params": params, "seed": settings.seed, "metric": settings.metric},
+                settings=used,
             )
-            looks = len({(seen.model, seen.settings) for seen in ledger.looks(look.test)})
+            looks = len({(each.model, each.settings) for each in ledger.looks(look.test)})
             recorded = True
         except StoreError as error:
             skip(f"the ledger: {error}")
@@ -66,4 +93,4 @@ def noted(
     }
 
 
-__all__ = ["noted"]
+__all__ = ["ledger_of", "noted"]

@@ -171,8 +171,29 @@ def _with_test(
     if absent:
         raise DataError(f"{source!r} lacks the columns {listing(absent)} of the table")
     frame = pl.concat([named.frame, more.frame.select(named.columns)], how="vertical_relaxed")
+    _same_labels(named, more, source)
     rows = np.arange(named.n_rows, frame.height)
     return replace(named, frame=frame, set_aside=None), rows
+
+
+def _same_labels(table: Table, more: Table, source: str) -> None:
+    """Refuse test rows of which no label is one of the table: another spelling, not other classes."""
+    if table.task != "classification" or table.target is None:
+        return
+    own, other = (
+        sorted(map(str, t.frame[table.target].drop_nulls().unique().to_list()))
+        for t in (table, more)
+    )
+    if not other or set(own) & set(other):
+        return
+    plain = {label.strip(" .").casefold() for label in own}
+    alike = all(label.strip(" .").casefold() in plain for label in other)
+    raise DataError(
+        f"no value of {table.target!r} in {source!r} ({listing(other)}) is one of the table's "
+        f"({listing(own)}); "
+        + ("they differ in case, blanks or a final dot only: " if alike else "")
+        + "write both files with the same labels"
+    )
 
 
 def _column(table: Table, what: str, value: Any) -> NDArray[Any] | None:
