@@ -123,7 +123,7 @@ class Preparation:
                 raise DataError(f"{name} must be a whole number of at least 2")
         features = (table if isinstance(table, Table) else read(table)).features
         weights = check_weights(sample_weight, features.n_rows)
-        told = _Target(features, y, classes)
+        target = _Target(features, y, classes)
         encoders: dict[str, Encoder] = {}
         blocks: list[NDArray[np.float64]] = []
         dropped: dict[str, list[str]] = {"id": [], "constant": []}
@@ -132,7 +132,7 @@ class Preparation:
                 dropped[column.kind].append(column.name)
                 continue
             values = features.frame[column.name]
-            encoder, block = self._learn(column.kind, values, weights, told)
+            encoder, block = self._learn(column.kind, values, weights, target)
             encoders[column.name] = encoder
             blocks.append(encoder.transform(values) if block is None else block)
         if not encoders:
@@ -147,7 +147,7 @@ class Preparation:
         return np.concatenate(blocks, axis=1)
 
     def _learn(
-        self, kind: str, values: pl.Series, weights: NDArray[np.float64] | None, told: _Target
+        self, kind: str, values: pl.Series, weights: NDArray[np.float64] | None, target: _Target
     ) -> tuple[Encoder, NDArray[np.float64] | None]:
         """The encoder of a column, and its training rows where they are not its transform."""
         if kind == "numeric":
@@ -158,8 +158,8 @@ class Preparation:
             return Text.fit(values, weights, self.text_bins, self.text_size), None
         if self.trees:
             return Ordinal.fit(values, weights), None
-        if told.known and len(weigh_levels(values, weights)[0]) > self.max_categories:
-            return TargetMean.cross_fit(values, told.values, told.labels, told.part, weights)
+        if target.known and len(weigh_levels(values, weights)[0]) > self.max_categories:
+            return TargetMean.cross_fit(values, target.values, target.labels, target.part, weights)
         return Category.fit(values, weights, self.max_categories), None
 
     def transform(self, table: Any) -> NDArray[np.float64]:
@@ -243,10 +243,10 @@ class _Target:
         if not classes:
             return y.astype(np.float64)[:, None], ()
         labels, codes = np.unique(y, return_inverse=True)
-        told = tuple(str(label) for label in labels)
+        target = tuple(str(label) for label in labels)
         if len(labels) <= 2:
-            return (codes == len(labels) - 1).astype(np.float64).reshape(-1, 1), told[-1:]
-        return np.eye(len(labels))[codes.reshape(-1)], told
+            return (codes == len(labels) - 1).astype(np.float64).reshape(-1, 1), target[-1:]
+        return np.eye(len(labels))[codes.reshape(-1)], target
 
     @property
     def values(self) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Which format a file has, told by its first bytes rather than its name."""
+"""Which format a file has, found from its first bytes rather than its name."""
 
 from __future__ import annotations
 

@@ -84,11 +84,11 @@ def infer(
     columns: list[Column] = []
     forms: dict[str, list[str]] = {}
     for s in marked.iter_columns():
-        values, column, said = _column(s, chosen.get(s.name), separator)
+        values, column, further = _column(s, chosen.get(s.name), separator)
         markers = (*found.get(s.name, ()), *column.markers)
         series.append(values)
         columns.append(replace(column, markers=markers))
-        notes.extend(said)
+        notes.extend(further)
         if column.form in _FORM_WORDS and s.name not in chosen:
             forms.setdefault(column.form, []).append(s.name)
     written = [
@@ -189,10 +189,10 @@ def _from_text(raw: pl.Series, separator: str) -> tuple[pl.Series, Column, list[
             )
         whole = raw.cast(pl.Int64, strict=False) if form == "" else parsed
         integers = whole.dtype == pl.Int64 and whole.null_count() == parsed.null_count()
-        values, said = canonical(whole if integers else parsed)
+        values, further = canonical(whole if integers else parsed)
         dtype = "Int64" if integers else "Float64"
         column = Column(name, "numeric", dtype=dtype, form=form, markers=tuple(bad))
-        return values.rename(name), column, notes + said
+        return values.rename(name), column, notes + further
     dated = date_form(raw)
     if dated is not None:
         form, values, ambiguous = dated

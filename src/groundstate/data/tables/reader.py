@@ -147,18 +147,20 @@ def conform(
             f"{name!r} lacks the columns {listing(absent)} of the schema{guess}; "
             f"it has {listing(frame.columns)}"
         )
-    said = list(notes)
+    found_notes = list(notes)
     extra = [c for c in frame.columns if c not in schema]
     if extra:
-        said.append(f"columns {listing(extra)} are not in the schema and are left out")
+        found_notes.append(f"columns {listing(extra)} are not in the schema and are left out")
     needed = [c for c in needed if c in frame.columns]
     marked, _ = blank(frame.select(needed), missing)
     columns = []
     for raw in marked.iter_columns():
         values, lost = convert(raw, schema[raw.name])
         columns.append(values)
-        said.extend(lost)
-    return Table(pl.DataFrame(columns), schema.select(needed).with_target(None), tuple(said), name)
+        found_notes.extend(lost)
+    return Table(
+        pl.DataFrame(columns), schema.select(needed).with_target(None), tuple(found_notes), name
+    )
 
 
 _UNUSED = ("id", "constant")

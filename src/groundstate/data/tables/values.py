@@ -119,8 +119,8 @@ def convert(raw: pl.Series, column: Column) -> tuple[pl.Series, list[str]]:
             f"column {raw.name!r}: {count(lost, 'value')} cannot be read as {kind} and {verb} "
             f"as missing, for example {str(example)[:60]!r}"
         )
-    final, said = canonical(values)
-    return final.rename(raw.name), notes + said
+    final, further = canonical(values)
+    return final.rename(raw.name), notes + further
 
 
 def _retype(values: pl.Series, column: Column) -> pl.Series:

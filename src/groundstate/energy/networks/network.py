@@ -53,9 +53,9 @@ def check_outputs(net: nn.Module, shape: Sequence[int], allowed: Sequence[int], 
             module.training = training
     sizes = " or ".join(f"(B, {k})" for k in allowed)
     if not isinstance(found, Tensor) or found.ndim != 2 or found.shape[1] not in allowed:
-        told = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        given = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
         raise ShapeError(
-            f"the module {type(net).__name__} gives {told} for one row, but {what} {sizes}; change "
+            f"the module {type(net).__name__} gives {given} for one row, but {what} {sizes}; change "
             "the size of its last layer"
         )
     return int(found.shape[1])

@@ -88,7 +88,7 @@ def decode(seed: int = 0, *, quick: bool = False) -> Result:
         Claim.close(f"width K^(L-1) = {widths[-1]}: largest gap", float(gaps[:, -1].abs().max()), 0,
                     tol=1e-9),
         Claim.equal("which widths say they are exact",
-                    [w for w, told in zip(widths, exact) if told], [widths[-1]]),
+                    [w for w, is_exact in zip(widths, exact) if is_exact], [widths[-1]]),
         Claim.at_least("smallest gap: no search finds less than the minimum",
                        float(gaps.min()), -1e-9),
     ]  # fmt: skip

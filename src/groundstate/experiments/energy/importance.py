@@ -83,7 +83,9 @@ def importance(seed: int = 0, *, quick: bool = False) -> Result:
             3.0,
         ),
         Claim.equal(
-            "who is warned about", [name for name, told in warned.items() if told], [narrow]
+            "who is warned about",
+            [name for name, was_warned in warned.items() if was_warned],
+            [narrow],
         ),
     ]
     numbers = {

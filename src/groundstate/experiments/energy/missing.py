@@ -97,10 +97,10 @@ def missing(seed: int = 0, *, quick: bool = False) -> Result:
             at = v[rows, :2].numpy()
             for own, colour in ((whole, COLOURS[5]), (~whole, COLOURS[1])):
                 ax.scatter(at[own, 0], at[own, 1], s=5, color=colour, alpha=0.6, linewidth=0)
-            told = (
+            note = (
                 f"\nvariance × {ratio[name]:.2f}" if name in ratio else "\norange: will be hidden"
             )
-            ax.set(title=name + told, xlabel="x₁")
+            ax.set(title=name + note, xlabel="x₁")
         axes[0].set_ylabel("x₂")
 
     return Result(claims, numbers, draw_all, size=(11.0, 3.3))

@@ -41,11 +41,11 @@ def monte_carlo_pi(seed: int = 0, *, quick: bool = False) -> Result:
     """
     key = Key.of(seed)
     repeats = 300 if quick else 600
-    rms, told, wild = [], [], []
+    rms, reported, wild = [], [], []
     for n in SIZES:
         found = _means(key.fold("pi", n), n, repeats)
         rms.append(float((found.mean - math.pi).square().mean().sqrt()))
-        told.append(float(found.stderr.mean()) * math.sqrt(n))
+        reported.append(float(found.stderr.mean()) * math.sqrt(n))
         wild.append(float(_cauchy(key.fold("cauchy", n), n, repeats).mean.abs().median()))
     slope, wild_slope = _slope(rms), _slope(wild)
     scaled = [r * math.sqrt(n) for r, n in zip(rms, SIZES)]
@@ -61,7 +61,7 @@ def monte_carlo_pi(seed: int = 0, *, quick: bool = False) -> Result:
     claims = [
         Claim.close("π: slope of log error against log n", slope, -0.5, tol=0.05),
         Claim.close("π: root mean square error times √n", pooled, SIGMA, tol=0.05),
-        Claim.close("π: reported standard error times √n, n = 30 000", told[-1], 1.642, tol=0.002),
+        Claim.close("π: reported standard error times √n, n = 30 000", reported[-1], 1.642, tol=0.002),
         Claim.at_most("π from a million draws: error in standard errors",
                       float((one.mean - math.pi).abs() / one.stderr), 4.0),
         Claim.equal("π: the mean is reliable", one.reliable, True),
@@ -69,7 +69,7 @@ def monte_carlo_pi(seed: int = 0, *, quick: bool = False) -> Result:
         Claim.equal("Cauchy: flagged, with a warning", (flagged.reliable, warned), (False, True)),
     ]  # fmt: skip
     numbers = {
-        "n": list(SIZES), "rms": rms, "stderr √n": told, "slope": slope, "pi": float(one.mean),
+        "n": list(SIZES), "rms": rms, "stderr √n": reported, "slope": slope, "pi": float(one.mean),
         "Cauchy |mean|": wild, "Cauchy slope": wild_slope,
     }  # fmt: skip
     shown = _uniform(4000, key.fold("one").torch())

@@ -92,8 +92,8 @@ def sampler(seed: int = 0, *, quick: bool = False) -> Result:
             landscape(ax, lambda v: energy(x=v).clamp(max=8.0), reach)
             at = x[:400].numpy()
             ax.scatter(at[:, 0], at[:, 1], s=5, color=COLOURS[1], linewidth=0)
-            told = f"\ntrace × {trace[name]:.2f}" if name in trace else f"\ntrace {exact:.2f}"
-            ax.set(title=name + told, aspect="equal", xlim=(-3.2, 3.2), ylim=(-3.2, 3.2))
+            note = f"\ntrace × {trace[name]:.2f}" if name in trace else f"\ntrace {exact:.2f}"
+            ax.set(title=name + note, aspect="equal", xlim=(-3.2, 3.2), ylim=(-3.2, 3.2))
 
     return Result(claims, numbers, draw, size=(12.0, 3.0))
 

@@ -24,8 +24,8 @@ COST = [[0.0, 9.0], [1.0, 0.0]]  # a lost letter is nine times as bad as a spam 
 
 def cost_at(y: I64, p: F64, delta: float) -> float:
     """Mean cost of the rule p ≥ δ."""
-    said = (p >= delta).astype(np.int64)
-    return float(np.asarray(COST)[y, said].mean())
+    decided = (p >= delta).astype(np.int64)
+    return float(np.asarray(COST)[y, decided].mean())
 
 
 @experiment("EVA-X-auc", theme="evaluation", title="AUC is blind to scale, calibration and costs")

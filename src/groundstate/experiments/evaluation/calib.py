@@ -73,11 +73,11 @@ def calib(seed: int = 0, *, quick: bool = False) -> Result:
     before = np.asarray(one.predict_proba(Z))[:, 1]
     heat = fit_temperature(logits(one, V), v)
     after = heat.predict_proba(logits(one, Z))[:, 1]
-    told = [(net, logits(net, Z)) for net in nets]
+    results = [(net, logits(net, Z)) for net in nets]
     errors = {
-        "as trained": float(np.mean([ece(t, np.exp(-e[:, 1])) for _, e in told])),
+        "as trained": float(np.mean([ece(t, np.exp(-e[:, 1])) for _, e in results])),
         "with temperature": float(np.mean([
-            ece(t, fit_temperature(logits(net, V), v).predict_proba(e)[:, 1]) for net, e in told
+            ece(t, fit_temperature(logits(net, V), v).predict_proba(e)[:, 1]) for net, e in results
         ])),
     }  # fmt: skip
     turn = np.linspace(0, 2 * np.pi, 400, endpoint=False)

@@ -53,7 +53,7 @@ def train(
     return net
 
 
-def said(net: nn.Module, x: Tensor) -> Mask:
+def predicted(net: nn.Module, x: Tensor) -> Mask:
     """Pixels with p ≥ ½."""
     with torch.no_grad():
         return (net(x)[:, 0] >= 0).numpy()
@@ -100,7 +100,7 @@ def dice(seed: int = 0, *, quick: bool = False) -> Result:
         for name, loss in losses.items()
     }
     overlap = {
-        name: [float(iou(truth, said(net, z).astype(np.int64), n_classes=2)[1]) for net in own]
+        name: [float(iou(truth, predicted(net, z).astype(np.int64), n_classes=2)[1]) for net in own]
         for name, own in nets.items()
     }
     mean = {name: float(np.mean(v)) for name, v in overlap.items()}
@@ -138,7 +138,7 @@ def dice(seed: int = 0, *, quick: bool = False) -> Result:
         axes = figure.subplots(1, 5)
         axes[0].scatter(both[:, 0], both[:, 1], s=4, color=COLOURS[0])
         axes[0].set(xlabel="IoU", ylabel="Dice", aspect="equal")
-        shown = (z[0, 0].numpy(), truth[0], *(said(own[0], z[:1])[0] for own in nets.values()))
+        shown = (z[0, 0].numpy(), truth[0], *(predicted(own[0], z[:1])[0] for own in nets.values()))
         tile = np.block([[shown[0] / 4 + 0.3, shown[1]], [shown[2], shown[3]]])
         axes[1].imshow(tile, cmap="gray", vmin=0, vmax=1)
         axes[1].set(xticks=[], yticks=[], title="image, truth;\ncross-entropy, Dice")

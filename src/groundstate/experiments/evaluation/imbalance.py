@@ -45,7 +45,9 @@ def imbalance(seed: int = 0, *, quick: bool = False) -> Result:
         "logistic, balanced": LogisticRegression(class_weight="balanced"),
         "logistic": LogisticRegression(),
     }
-    said = {name: np.asarray(model.fit(train, y).predict(test)) for name, model in models.items()}
+    predicted = {
+        name: np.asarray(model.fit(train, y).predict(test)) for name, model in models.items()
+    }
     scores = {
         name: {
             "accuracy": float(accuracy_score(y, own)),
@@ -53,7 +55,7 @@ def imbalance(seed: int = 0, *, quick: bool = False) -> Result:
             "recall": float(recall_score(y, own)),
             "F1": float(f1_score(y, own, zero_division=0.0)),
         }
-        for name, own in said.items()
+        for name, own in predicted.items()
     }
 
     rng = key.fold("tables").numpy()

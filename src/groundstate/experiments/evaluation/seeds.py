@@ -91,7 +91,7 @@ def seeds(seed: int = 0, *, quick: bool = False) -> Result:
     }
     stuck = int(np.abs(values - 0.75).argmin())
     assert found.predictions is not None
-    said = found.predictions[stuck]
+    predicted = found.predictions[stuck]
 
     def draw(figure: Figure) -> None:
         ax, plane = figure.subplots(1, 2)
@@ -114,7 +114,7 @@ def seeds(seed: int = 0, *, quick: bool = False) -> Result:
             )
         ax.set(xlabel="test accuracy", ylabel="seeds", ylim=(0, 1.4 * top))
         ax.legend(loc="upper left")
-        plane.scatter(*X[TRAIN:].T, s=6, c=np.where(said == 1, COLOURS[4], COLOURS[0]))
+        plane.scatter(*X[TRAIN:].T, s=6, c=np.where(predicted == 1, COLOURS[4], COLOURS[0]))
         plane.set(
             title="what a network at three corners says", xticks=[], yticks=[], aspect="equal"
         )

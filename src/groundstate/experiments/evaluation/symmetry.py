@@ -54,14 +54,18 @@ def symmetry(seed: int = 0, *, quick: bool = False) -> Result:
     model = LogisticRegression(C=np.inf).fit(x[:, None], y)
     score = model.decision_function(x[:, None])
     scaled = {alpha: alpha * score for alpha in (0.1, 1.0, 10.0)}
-    said = {alpha: (s > 0).astype(np.int64) for alpha, s in scaled.items()}
+    predicted = {alpha: (s > 0).astype(np.int64) for alpha, s in scaled.items()}
     log = {alpha: float(log_loss(y, expit(s))) for alpha, s in scaled.items()}
     claims = [
         Claim.equal(
-            "rows with other predictions at α = .1", int((said[0.1] != said[1.0]).sum()), 0
+            "rows with other predictions at α = .1",
+            int((predicted[0.1] != predicted[1.0]).sum()),
+            0,
         ),
         Claim.equal(
-            "rows with other predictions at α = 10", int((said[10.0] != said[1.0]).sum()), 0
+            "rows with other predictions at α = 10",
+            int((predicted[10.0] != predicted[1.0]).sum()),
+            0,
         ),
         Claim.above("log loss at α = .1 less that at 1", log[0.1] - log[1.0], 0.01),
         Claim.above("log loss at α = 10 less that at 1", log[10.0] - log[1.0], 0.01),

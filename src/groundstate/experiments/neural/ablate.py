@@ -46,9 +46,9 @@ def in_training_mode(energy: Energy, rows: Rows, key: Key) -> float:
     """The same by mistake in training mode, where units drop at random."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(key.low)
-        said = minimise(energy.train(), "y", {"x": rows["x"]})["y"]
+        predicted = minimise(energy.train(), "y", {"x": rows["x"]})["y"]
     energy.eval()
-    return float((said == rows["y"]).double().mean())
+    return float((predicted == rows["y"]).double().mean())
 
 
 @experiment(

@@ -65,12 +65,12 @@ def depth_width(seed: int = 0, *, quick: bool = False) -> Result:
         for name, shape in SHAPES.items():
             found = learn_shape(key.fold(target, name), shape, x, f(u), 8 if quick else SEEDS)
             with torch.no_grad():
-                said = torch.stack(
+                predicted = torch.stack(
                     [network_of(member.energy)(x) for member in found]
                 )  # (starts, 256, 1)
-            each = (said - f(u)).double().square().mean((1, 2))
+            each = (predicted - f(u)).double().square().mean((1, 2))
             errors[target][name] = each.tolist()
-            best[target][name] = said[int(each.argmin())]
+            best[target][name] = predicted[int(each.argmin())]
     low = {target: {n: min(e) for n, e in rows.items()} for target, rows in errors.items()}
     fold, sine = low["triangle"], low["sine"]
     claims = [
@@ -84,9 +84,9 @@ def depth_width(seed: int = 0, *, quick: bool = False) -> Result:
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots(1, 4, width_ratios=(1, 1, 1, 1.1))
-        for ax, (name, said), colour in zip(axes, best["triangle"].items(), COLOURS):
+        for ax, (name, predicted), colour in zip(axes, best["triangle"].items(), COLOURS):
             ax.plot(u, triangle(u), color="black", linewidth=0.7)
-            ax.plot(u, said, color=colour)
+            ax.plot(u, predicted, color=colour)
             ax.set(title=f"{name}: {fold[name]:.3f}", xlabel="x")
         for i, rows in enumerate(errors.values()):
             for j, (each, colour) in enumerate(zip(rows.values(), COLOURS)):

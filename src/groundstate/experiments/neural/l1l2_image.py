@@ -47,31 +47,37 @@ def l1l2_image(seed: int = 0, *, quick: bool = False) -> Result:
     groups = [data["y"][block == b] for b in range(BLOCKS)]
     mean = torch.stack([g.mean(0) for g in groups])  # (blocks, pixels)
     median = torch.stack([g.median(0).values for g in groups])
-    said = {}
+    predicted = {}
     for name, loss in LOSSES.items():
         net = MLP(BLOCKS, (32,), PIXELS, generator=key.fold("net").torch())
         energy = NetworkEnergy(BLOCKS, LocationHead(loss, PIXELS), net)
         solver = Stochastic(lr=0.01, batch_size=300, max_epochs=60, tol=None, schedule="cosine")
         fit(energy, data, NLL(), solver, random_state=key.fold("order"))
         with torch.no_grad():
-            said[name] = energy.mean(torch.eye(BLOCKS))
-    grey = {n: float(((v > 0.1) & (v < 0.9)).double().sum(1).mean()) for n, v in said.items()}
+            predicted[name] = energy.mean(torch.eye(BLOCKS))
+    grey = {n: float(((v > 0.1) & (v < 0.9)).double().sum(1).mean()) for n, v in predicted.items()}
     claims = [
-        Claim.at_most("L2: largest distance from the mean image", float((said["L2"] - mean).abs().max()), 0.05),
+        Claim.at_most("L2: largest distance from the mean image",
+                      float((predicted["L2"] - mean).abs().max()), 0.05),
         Claim.at_most("L1: largest distance from the median image",
-                      float((said["L1"] - median).abs().max()), 0.05),
+                      float((predicted["L1"] - median).abs().max()), 0.05),
         Claim.at_most("L1: largest distance from 0 or 1",
-                      float((said["L1"] - said["L1"].round()).abs().max()), 0.05),
+                      float((predicted["L1"] - predicted["L1"].round()).abs().max()), 0.05),
         Claim.equal("L1: number of edges per image",
-                    (said["L1"].round().diff(dim=1).abs().sum(1)).int().tolist(), [1] * BLOCKS),
+                    (predicted["L1"].round().diff(dim=1).abs().sum(1)).int().tolist(), [1] * BLOCKS),
         Claim.at_least("L2: grey pixels per image", grey["L2"], 5),
         Claim.equal("L1: grey pixels per image", grey["L1"], 0.0),
     ]  # fmt: skip
-    numbers = {"L2": said["L2"].tolist(), "L1": said["L1"].tolist(), "grey": grey}
+    numbers = {"L2": predicted["L2"].tolist(), "L1": predicted["L1"].tolist(), "grey": grey}
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots(1, BLOCKS + 1)
-        panels = [("data", data["y"][:30]), ("mean", mean), ("L2", said["L2"]), ("L1", said["L1"])]
+        panels = [
+            ("data", data["y"][:30]),
+            ("mean", mean),
+            ("L2", predicted["L2"]),
+            ("L1", predicted["L1"]),
+        ]
         for ax, (name, rows) in zip(axes, panels):
             ax.imshow(
                 rows.numpy(), cmap="gray", vmin=0, vmax=1, aspect="auto", interpolation="nearest"

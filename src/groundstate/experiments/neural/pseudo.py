@@ -63,11 +63,11 @@ def self_trained(table: Table, labels: int, train: int, C: float) -> dict[str, f
     X, y = table
     some = np.where(np.arange(train) < labels, y[:train], -1)
     alone = LogisticRegression(C=C).fit(X[:labels], y[:labels])
-    told = {"labels alone": float(alone.score(X[train:], y[train:]))}
+    results = {"labels alone": float(alone.score(X[train:], y[train:]))}
     for threshold in THRESHOLDS:
         model = SelfTraining(LogisticRegression(C=C), threshold).fit(X[:train], some)
-        told[f"{threshold:g}"] = float(model.score(X[train:], y[train:]))
-    return told
+        results[f"{threshold:g}"] = float(model.score(X[train:], y[train:]))
+    return results
 
 
 @experiment("NEU-X-pseudo", theme="neural", title="Ramped pseudo-labels help, early ones harm",
@@ -102,14 +102,14 @@ def pseudo(seed: int = 0, *, quick: bool = False) -> Result:
         for name, cut in tables.items():
             for way, path in curves(*cut, own.fold("net").low % 2**32).items():
                 paths[name][way].append(path)
-        for C, told in selves.items():
-            told.append(self_trained(*tables["digits"], C))
+        for C, results in selves.items():
+            results.append(self_trained(*tables["digits"], C))
     mean = {name: {way: np.mean(rows, 0) for way, rows in ways.items()}
             for name, ways in paths.items()}  # fmt: skip
     digits, moons = ({way: float(path[-1]) for way, path in mean[name].items()} for name in mean)
     trained, unsure = (
-        {name: float(np.mean([row[name] for row in told])) for name in told[0]}
-        for told in selves.values()
+        {name: float(np.mean([row[name] for row in results])) for name in results[0]}
+        for results in selves.values()
     )
     claims = [
         Claim.above("digits: ramp, against supervised", digits["ramp"], digits["supervised"]),

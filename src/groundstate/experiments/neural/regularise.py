@@ -125,7 +125,7 @@ def regularise(seed: int = 0, *, quick: bool = False) -> Result:
     made = [ways(train, key.fold("nets", i)) for i, (train, _) in enumerate(rows)]
     tests = [test for _, test in rows]
     each = {name: [cross_entropy(e[name], t) for e, t in zip(made, tests)] for name in made[0]}
-    loss = {name: float(np.mean(told)) for name, told in each.items()}
+    loss = {name: float(np.mean(results)) for name, results in each.items()}
     wrong = {
         name: float(np.mean([loss_of_mistakes(e[name], t) for e, t in zip(made, tests)]))
         for name in ("none", "smoothing")

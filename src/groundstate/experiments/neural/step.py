@@ -115,9 +115,9 @@ def step(seed: int = 0, *, quick: bool = False) -> Result:
     low_at = int(need.argmin())
     is_u = is_descent(need[: low_at + 1].tolist()) and is_descent(need[low_at:][::-1].tolist())
     claims = [
-        *[Claim.close(f"α = {a:g}: value after 50 steps, relative", end[a] / told, 1,
+        *[Claim.close(f"α = {a:g}: value after 50 steps, relative", end[a] / expected, 1,
                       tol=0.5 * 10.0 ** (1 - DIGITS[a]))
-          for a, told in AFTER_50.items()],
+          for a, expected in AFTER_50.items()],
         Claim.close("α = 0.1: value after one step", float(first[1]), 0.405, tol=1e-9),
         Claim.close("α = 0.1: its bound", descent_bound(5.5, 101.0, 10.0, 0.1), 0.45, tol=1e-9),
         Claim.equal("which of the six paths descend", descending, [0.05, 0.1, 0.15, 0.19, 0.2]),

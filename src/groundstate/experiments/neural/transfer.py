@@ -77,15 +77,15 @@ def compare(
             *frozen, head = cast("MLP", carried(source, "body")).layers
             body = nn.Sequential(*frozen)
             with torch.no_grad():
-                said, said_of_shown = body(rows[0]), body(shown[0])
-            net = teach(head, said, rows[1], k, key.fold("fit"), STEPS, None)
-            found[name]["frozen body"] = right(net, said_of_shown, shown[1])
+                features, features_of_shown = body(rows[0]), body(shown[0])
+            net = teach(head, features, rows[1], k, key.fold("fit"), STEPS, None)
+            found[name]["frozen body"] = right(net, features_of_shown, shown[1])
     return found
 
 
 def mean(cells: list[dict[str, float]], way: str) -> float:
-    told = [cell[way] for cell in cells if way in cell]
-    return sum(told) / len(told)
+    results = [cell[way] for cell in cells if way in cell]
+    return sum(results) / len(results)
 
 
 def gains(cells: list[dict[str, float]]) -> Interval:

@@ -97,12 +97,12 @@ def committee(key: Key, seed: int) -> dict[str, list[float]]:
     ]
     rows = torch.from_numpy(Z)
     with torch.no_grad():
-        said = {
+        predicted = {
             "snapshots": [minimise(m, "y", {"x": rows})["y"][:, 0].numpy() for m in one.members_],
             "runs": [run.predict(Z) for run in runs],
         }
     found = {}
-    for name, answers in said.items():
+    for name, answers in predicted.items():
         f = np.array(answers)
         member, whole = float(((f - t) ** 2).mean()), float(((f.mean(0) - t) ** 2).mean())
         found[name] = [member, whole, float(f.var(0).mean())]

@@ -58,15 +58,16 @@ def ensembles(seed: int = 0, *, quick: bool = False) -> Result:
     key = Key.of(seed)
     test, _, truth = friedman(key.fold("test").numpy(), 2000)
     draws = 12 if quick else 30
-    said = {name: np.empty((draws, len(test))) for name in MODELS}
+    predicted = {name: np.empty((draws, len(test))) for name in MODELS}
     for r in range(draws):
         X, y, _ = friedman(key.fold("data", r).numpy(), 200)
         for name, make in MODELS.items():
-            said[name][r] = make(r).fit(X, y).predict(test)
-    variance = {n: float(f.var(0, ddof=1).mean()) for n, f in said.items()}
+            predicted[name][r] = make(r).fit(X, y).predict(test)
+    variance = {n: float(f.var(0, ddof=1).mean()) for n, f in predicted.items()}
     # the mean over draws carries 1/draws of the variance, which is not bias
     bias = {
-        n: float(((f.mean(0) - truth) ** 2).mean() - variance[n] / draws) for n, f in said.items()
+        n: float(((f.mean(0) - truth) ** 2).mean() - variance[n] / draws)
+        for n, f in predicted.items()
     }
     bagged, line = variance["bagged trees"], variance["linear"]
     gain, moved = variance["tree"] / bagged, abs(variance["bagged linear"] / line - 1)

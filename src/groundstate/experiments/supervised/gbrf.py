@@ -50,9 +50,9 @@ def tables(key: Key) -> dict[str, tuple[F64, Any, bool]]:
     return found
 
 
-def loss(said: Any, y: Any, classes: bool) -> F64:
+def loss(predicted: Any, y: Any, classes: bool) -> F64:
     """0-1 or squared loss of every row."""
-    found: F64 = (said != y).astype(np.float64) if classes else np.square(said - y)
+    found: F64 = (predicted != y).astype(np.float64) if classes else np.square(predicted - y)
     return found
 
 
@@ -66,9 +66,9 @@ def tuned(kind: Any, grid: list[dict[str, Any]], X: F64, y: Any, classes: bool, 
             stages = {0: model.predict(rows)}
             if hasattr(model, "staged_predict"):
                 every = enumerate(model.staged_predict(rows), 1)
-                stages = {n: said for n, said in every if n in ROUNDS}
-            for n, said in stages.items():
-                means[k, n] = means.get((k, n), 0.0) + float(loss(said, own, classes).mean())
+                stages = {n: predicted for n, predicted in every if n in ROUNDS}
+            for n, predicted in stages.items():
+                means[k, n] = means.get((k, n), 0.0) + float(loss(predicted, own, classes).mean())
     k, n = min(means, key=lambda at: means[at])
     rounds = {"max_iter": n} if n else {}
     return kind(**{**grid[k], **rounds}, random_state=0).fit(X, y)

@@ -67,9 +67,9 @@ def newton_(seed: int = 0, *, quick: bool = False) -> Result:
     top, down = newton(lambda x: -(x**2), 1.0, damping="none"), newton(lambda x: -(x**2), 1.0)
     try:
         newton(lambda x: x**3 - x, 0.0, damping="none")
-        said = "a step"
+        outcome = "a step"
     except SingularError:
-        said = "SingularError"
+        outcome = "SingularError"
     bend = newton(lambda x: x**3 / 3 - x, 0.0)
     first = max(abs(a - b) for a, b in zip(path, ROOT))
     claims = [
@@ -78,7 +78,7 @@ def newton_(seed: int = 0, *, quick: bool = False) -> Result:
         Claim.at_most("logistic regression: largest e_{k+1}/e_k²", max(ratios(errors)), 10.0),
         Claim.equal("quadratic: steps", square.nit, 1),
         Claim.close("x⁴: each error over the last, not its square", float(rate[-1]), 2 / 3, tol=1e-6),
-        Claim.equal("x³ − x from 0, singular, raw", said, "SingularError"),
+        Claim.equal("x³ − x from 0, singular, raw", outcome, "SingularError"),
         Claim.close("x³/3 − x from 0, damped, ends at", float(bend.x), 1.0, tol=1e-6),
         Claim.at_most("x² − y² raw: distance of the end from the saddle", float(np.abs(raw.x).max()), 1e-12),
         Claim.equal("x² − y² damped", free.reason, "f falls without end"),

@@ -92,14 +92,14 @@ def trees(seed: int = 0, *, quick: bool = False) -> Result:
     grown = C45Classifier(prune=False).fit(noise, coin)
     fooled = C45Classifier().fit(rng.standard_normal((400, 4)), rng.permutation(400) % 2)
     asked = [SYMPTOMS[j] for j in questions(tree)[:3]]
-    told = {
+    results = {
         "entropy of the people's labels": (entropy([8, 6]), 0.985228),
         **{f"gain of {s}": (g, e) for s, g, e in zip(SYMPTOMS, gains, (0.128085, 0.039149, 0.396039))},
         **{f"ratio of {s}": (r, e) for s, r, e in zip(SYMPTOMS, ratios, (0.130006, 0.045357, 0.401977))},
         "gain of fever where breathing is hard": (breath["Y"], 0.199204),
         "gain of fever where it is not": (breath["N"], 0.190875),
     }  # fmt: skip
-    claims = [Claim.close(text, v, e, tol=1e-6) for text, (v, e) in told.items()]
+    claims = [Claim.close(text, v, e, tol=1e-6) for text, (v, e) in results.items()]
     claims += [
         Claim.equal("ID3: questions", asked, ["breathing", "fever", "fever"]),
         Claim.equal("ID3: answers for breathing, fever = YY, YN, NY, NN", answers, ["Y", "Y", "N", "N"]),

@@ -98,11 +98,11 @@ class AccuracyReport:
     pvalue_greater: float | None = None
 
     def __str__(self) -> str:
-        told = f"accuracy {self.accuracy}"
+        text = f"accuracy {self.accuracy}"
         if self.incumbent is None:
-            return told
+            return text
         return (
-            f"{told}: {self.decision} than {self.incumbent:g} (exact p {self.pvalue:.3g})".replace(
+            f"{text}: {self.decision} than {self.incumbent:g} (exact p {self.pvalue:.3g})".replace(
                 "cannot tell than", "cannot be told apart from"
             )
         )

@@ -80,9 +80,9 @@ def check_block(
     v = x.detach().double().requires_grad_(True)
     out = net(v)
     if not isinstance(out, Tensor) or out.ndim == 0 or len(out) != len(x):
-        told = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+        given = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
         raise ShapeError(
-            f"{name} returned {told} for {len(x)} rows; a block keeps the leading batch axis: "
+            f"{name} returned {given} for {len(x)} rows; a block keeps the leading batch axis: "
             "reduce over event axes only and check for broadcasting over the batch"
         )
     if len(x) > 1:

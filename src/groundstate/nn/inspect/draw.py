@@ -146,10 +146,10 @@ def draw(
             for d in range(sizes[j]):
                 if stays[j][d]:
                     w = float(weight[k, d])
-                    told = f"w = {w:.4g}"
+                    label = f"w = {w:.4g}"
                     if values is not None:
-                        told += f", w·a = {w * values[j][d]:.4g}"
-                    canvas.edge(at[j][d], at[j + 1][k], w, abs(w) / top, told)
+                        label += f", w·a = {w * values[j][d]:.4g}"
+                    canvas.edge(at[j][d], at[j + 1][k], w, abs(w) / top, label)
             if bias and b is not None:
                 one = (at[j][0][0], MARGIN + 14 + STEP * (tall - 1))
                 canvas.edge(one, at[j + 1][k], b[k].item(), 0.3, f"b = {b[k].item():.4g}")

@@ -172,7 +172,7 @@ class EM:
             latest = best
             for i in range(1, self.n_init):
                 if latest.stop and not latest.converged:
-                    break  # a callback said so
+                    break  # a callback stops
                 kept = {k: v.clone() for k, v in problem.energy.state_dict().items()}
                 data = problem.resident if problem.is_resident else problem.data
                 reset: Any = problem.energy.reset

@@ -92,7 +92,7 @@ class CoordinateDescent:
             for output, design in enumerate(designs):
                 base = sum(history.extra.get("done", [0.0]))
 
-                def told(w: Any, value: float, design: Any = design, output: int = output,
+                def report(w: Any, value: float, design: Any = design, output: int = output,
                          base: float = base) -> bool:  # fmt: skip
                     """Put the weights into the energy where somebody looks at them."""
                     history.objective.append((base + value) / design.W)
@@ -104,7 +104,7 @@ class CoordinateDescent:
                 found = solve_path(
                     design, strengths, tol=self.tol, max_iter=self.max_iter,
                     positive=self.positive, start=first if first.any() else None,
-                    on_round=told if monitor.callbacks else None,
+                    on_round=report if monitor.callbacks else None,
                 )  # fmt: skip
                 if not monitor.callbacks:
                     history.objective += [(base + v) / design.W for v in found.rounds[0]]

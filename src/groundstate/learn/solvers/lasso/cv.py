@@ -31,7 +31,7 @@ F64 = NDArray[np.float64]
 
 @dataclass
 class PathChoice(Displayed):
-    """The path of the best mixing, and what the folds said about all of them.
+    """The path of the best mixing, and what the folds found about all of them.
 
     Attributes
     ----------

@@ -66,7 +66,7 @@ def solve_path(
     max_iter : epochs at most, for each pair
     positive : weights below zero are not allowed
     start : weights to begin with
-    on_round : told w and P after every working set; True stops
+    on_round : called with w and P after every working set; True stops
     """
     p, many = len(design.q), len(penalties)
     w = np.zeros(p) if start is None else np.array(start, dtype=np.float64)
@@ -100,9 +100,9 @@ def _compiled(
             float(lams[lo - 1]) if lo else np.inf, goal, max_iter, positive, coefs[at], gaps[at],
             epochs[at], values[at], rounds[at], dead[at],
         )  # fmt: skip
-    told = [row[:n].tolist() for row, n in zip(values, rounds.tolist(), strict=True)]
-    ends = np.array([row[-1] for row in told])
-    return Path(coefs.T, gaps, epochs, ends, [row.nonzero()[0] for row in dead], told)
+    logged = [row[:n].tolist() for row, n in zip(values, rounds.tolist(), strict=True)]
+    ends = np.array([row[-1] for row in logged])
+    return Path(coefs.T, gaps, epochs, ends, [row.nonzero()[0] for row in dead], logged)
 
 
 def _solve_one(

@@ -85,8 +85,8 @@ class EvidenceUpdates:
                 start = time.perf_counter()
                 m, sse = rows.weights(alpha, lam)
                 scores.append(self._evidence(rows, alpha, lam, m, sse))
-                told = alpha * rows.s2
-                gamma = float(np.add.reduce(told / (lam + told)))
+                signal = alpha * rows.s2
+                gamma = float(np.add.reduce(signal / (lam + signal)))
                 lam = (gamma + 2 * self.lambda_1) / (float(m @ m) + 2 * self.lambda_2)
                 # weights of less than one row each may add up to less than the directions they tell
                 left = max(rows.total - gamma, 1e-9 * rows.total)

@@ -119,11 +119,11 @@ class RidgePath:
         """The same for many strengths from one product, ``(n, m, A)``."""
         z, y = self.spectrum[1], self.centred[1]
         gain, (r, m) = self._gain(alphas), self._cross.shape
-        told = z @ (self._cross[:, :, None] * gain[:, None, :]).reshape(r, m * len(alphas))
+        fitted = z @ (self._cross[:, :, None] * gain[:, None, :]).reshape(r, m * len(alphas))
         out = self._leverage(gain)  # (n, A)
         if self.weight is not None:
             out = self.w.clamp_max(1.0)[:, None] * out
-        left = y[:, :, None] - told.reshape(len(y), m, len(alphas))
+        left = y[:, :, None] - fitted.reshape(len(y), m, len(alphas))
         return left / (1 - out).clamp_min(1e-12)[:, None, :]
 
 

@@ -75,8 +75,8 @@ def partition(
     """
     device = rows.device
     n = codes.shape[1]
-    told = [(*span, *cut) for span, cut in zip(spans, cuts, strict=True)]
-    lo, hi, j, last, nan_left = torch.tensor(told, device=device).T
+    merged = [(*span, *cut) for span, cut in zip(spans, cuts, strict=True)]
+    lo, hi, j, last, nan_left = torch.tensor(merged, device=device).T
     size = hi - lo
     owner = torch.repeat_interleave(torch.arange(len(spans), device=device), size)
     ends = size.cumsum(0)

@@ -73,7 +73,7 @@ def smo(
     shrinking : set coordinates aside that cannot move
     block : rows of a working set; tables of at most 1,200 rows whose matrix fits into the cache are
         solved in one piece
-    watch : told the violation after each working set; True stops
+    watch : called with the violation after each working set; True stops
     start : β within the box and of sum zero, and its F, to begin with on the CPU; zero otherwise
 
     Examples

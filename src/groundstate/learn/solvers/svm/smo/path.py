@@ -47,8 +47,8 @@ def smo_path(
     >>> from groundstate.math.kernels import Linear
     >>> x, y = torch.tensor([[-1.0], [0.0], [2.0]]).double(), torch.tensor([0, 0, 1])
     >>> machines = [KernelMachineEnergy(1, 2, Linear()).double() for _ in range(2)]
-    >>> told = smo_path(SMO(), machines, [0.1, 1.0], x, y)
-    >>> [round(h.extra["norm"][0], 3) for h in told]
+    >>> histories = smo_path(SMO(), machines, [0.1, 1.0], x, y)
+    >>> [round(h.extra["norm"][0], 3) for h in histories]
     [0.04, 1.0]
     """
     order = np.argsort(np.asarray(Cs), kind="stable")
@@ -65,7 +65,7 @@ def smo_path(
             for (a, b), start in zip(pairs.names, last, strict=True)
         ]
         pairs.store(energies[k], found)
-        pairs.told(histories[k], found)
+        pairs.log(histories[k], found)
         last = [(s, strength) for s in found]
     return histories
 

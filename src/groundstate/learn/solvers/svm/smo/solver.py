@@ -80,7 +80,7 @@ class SMO:
             pairs = _Pairs(problem, penalty.strength, self.megabytes)
             found = [self._pair(pairs, a, b) for a, b in pairs.names]
             pairs.store(energy, found)
-            value = pairs.told(history, found)
+            value = pairs.log(history, found)
             history.seconds.append(time.perf_counter() - start)
             monitor.epoch(value)
         history.n_iter = max(1, sum(s.steps for s in found))  # pair steps, not epochs
@@ -187,7 +187,7 @@ class _Pairs:
         self.energy, self.strength = energy, strength
         self.members, self.reports = [], []
 
-    def told(self, history: History, found: list[Solution]) -> float:
+    def log(self, history: History, found: list[Solution]) -> float:
         """Put what was found into a history; the mean objective."""
         history.extra = {key: [row[key] for row in self.reports] for key in self.reports[0]}
         value = sum(history.extra["primal"]) * self.strength / float(self.weight.sum())
