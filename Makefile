@@ -1,6 +1,6 @@
 # Two commands do all the set-up on a machine with Python 3.11 to 3.13 and make:
 #   make demo    install into .venv, fit a built-in table, say where the report is
-#   make test    everything CI checks
+#   make test    everything CI checks; make test-all adds what takes longer than a few seconds
 # and for the inner loop: make check, make docs, make bench.
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,$(shell \
@@ -15,7 +15,7 @@ PYTEST := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WOR
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo lint types check test pages docs bench clean
+.PHONY: help install dev demo lint types check test test-all pages docs bench clean
 
 help:
 	@sed -n '2,4s/^# *//p' Makefile
@@ -53,6 +53,10 @@ check: lint types
 	$(PYTEST) -m "not slow" tests
 
 test: lint
+	@$(MAKE) --no-print-directory --jobs 2 types pages
+	$(PYTEST) -m "not slow" --doctest-modules src tests
+
+test-all: lint
 	@$(MAKE) --no-print-directory --jobs 2 types pages
 	$(PYTEST) --doctest-modules src tests
 
