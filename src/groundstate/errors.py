@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sklearn.exceptions import ConvergenceWarning
+
+    class NotConverged(ConvergenceWarning):
+        """An iteration stopped at its limit before it reached its tolerance."""
+
+    class SeparationWarning(NotConverged):
+        """Classes without mistakes on one side each: unpenalised weights grow for ever."""
+
 
 class GroundstateError(Exception):
     """Base of every error that groundstate raises on purpose."""
@@ -39,13 +50,23 @@ class NotSeparableError(GroundstateError, ValueError):
     """Classes that no surface of the asked form separates without mistakes."""
 
 
-class NotConverged(UserWarning):
-    """An iteration stopped at its limit before it reached its tolerance."""
-
-
-class SeparationWarning(NotConverged):
-    """Classes without mistakes on one side each: unpenalised weights grow for ever."""
-
-
 class Unreliable(UserWarning):
     """An estimate whose own diagnostics say that it cannot be trusted."""
+
+
+def __getattr__(name: str) -> Any:
+    """The warnings about iterations, made on first use: scikit-learn's are their base."""
+    if name not in ("NotConverged", "SeparationWarning"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sklearn.exceptions import ConvergenceWarning
+
+    about = {
+        "NotConverged": "An iteration stopped at its limit before it reached its tolerance.",
+        "SeparationWarning": "Classes without mistakes on one side each: unpenalised weights grow "
+        "for ever.",
+    }
+    base = ConvergenceWarning
+    for own, doc in about.items():
+        made = type(own, (base,), {"__doc__": doc, "__module__": __name__})
+        base = globals().setdefault(own, made)
+    return globals()[name]

@@ -92,6 +92,7 @@ from groundstate.learn.solvers.logistic.newton import Newton
 from groundstate.learn.solvers.logistic.sparse import ProximalNewton
 from groundstate.learn.solvers.networks.mixture_density import MixtureDensityTraining
 from groundstate.learn.solvers.perceptron_numba import OnlinePerceptron
+from groundstate.learn.solvers.proximal import Proximal
 from groundstate.learn.solvers.smoother import Smoothing
 from groundstate.learn.solvers.svm.crammer_singer import CrammerSinger
 from groundstate.learn.solvers.svm.dual_coordinate import HingeDual
@@ -222,6 +223,7 @@ __all__ = [
     "SMO",
     "smo",
     "Smoothing",
+    "Proximal",
     "ProximalNewton",
     "is_separable",
     "Augmented",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -11,7 +12,7 @@ from torch import Tensor
 from groundstate.compute.random import Key
 from groundstate.compute.rows import RowContainer, Rows, in_memory
 from groundstate.energy.base import Energy, batch_size
-from groundstate.errors import DataError, Unsupported
+from groundstate.errors import DataError, NotConverged, Unsupported
 from groundstate.infer.base import check_values
 from groundstate.learn.base import Batch, History, Penalty, Problem, Rule, Solver
 from groundstate.learn.callbacks import Callback
@@ -40,6 +41,7 @@ def candidates(energy: Energy, rule: Rule) -> list[Solver]:
     from groundstate.learn.solvers.closed import Closed
     from groundstate.learn.solvers.em.em import EM
     from groundstate.learn.solvers.lbfgs import LBFGS
+    from groundstate.learn.solvers.proximal import Proximal
     from groundstate.learn.train.stochastic import Stochastic
 
     pairs = [
@@ -48,7 +50,7 @@ def candidates(energy: Energy, rule: Rule) -> list[Solver]:
         if isinstance(energy, e) and isinstance(rule, r)
     ]
     special = [make() for _, makers in sorted(pairs, key=lambda p: p[0]) for make in makers]
-    return [*special, Closed(), EM(), LBFGS(), Stochastic()]
+    return [*special, Closed(), EM(), LBFGS(), Proximal(), Stochastic()]
 
 
 def choose(problem: Problem) -> Solver:
@@ -83,7 +85,8 @@ def fit(
         name, or a sized iterable of such batches (which may hold a ``"weight"``)
     rule : the learning rule, :math:`L = e - R`
     solver : None picks the first that fits: one registered for the pair, closed form, EM, L-BFGS,
-        stochastic
+        proximal steps for penalties with a kink, stochastic; a choice of ours that stops before it
+        has converged warns (``NotConverged``)
     sample_weight : ``(N,)``; a weight of 2 is the row twice
     penalty : prior on θ
     callbacks : see ``groundstate.learn.callbacks``
@@ -122,14 +125,21 @@ def fit(
     key = Key.of(random_state)
     problem = Problem(energy, rule, data, sample_weight, penalty, tuple(callbacks), key)
     if solver is None:
-        solver = choose(problem)
-    else:
-        reason = solver.reason_against(problem)
-        if reason is not None:
-            raise Unsupported(
-                f"{type(solver).__name__} cannot run {type(rule).__name__} on "
-                f"{type(energy).__name__}: {reason}; {_alternatives(problem)}"
+        history = choose(problem).run(problem)
+        if history.stop == "max_epochs" and rule.is_objective:
+            warnings.warn(
+                f"the default trainer stopped after {history.n_iter} epochs while the objective "
+                "still fell; pass a solver, e.g. learn.Stochastic(lr=1e-2, max_epochs=1000)",
+                NotConverged,
+                stacklevel=2,
             )
+        return history
+    reason = solver.reason_against(problem)
+    if reason is not None:
+        raise Unsupported(
+            f"{type(solver).__name__} cannot run {type(rule).__name__} on "
+            f"{type(energy).__name__}: {reason}; {_alternatives(problem)}"
+        )
     return solver.run(problem)
 
 

@@ -153,3 +153,44 @@ def test_biases_and_norms_are_left_alone() -> None:
         penalty(energy).backward()
         assert energy.net.bias.grad is None or float(energy.net.bias.grad) == 0.0
         assert bool((energy.net.weight.grad != 0).any())
+
+
+def test_one_meaning_of_l2_in_closed_forms_networks_and_estimators() -> None:
+    """λ/2‖θ‖² on the summed loss, whoever lowers it."""
+    from sklearn.linear_model import LogisticRegression as Peer
+    from sklearn.linear_model import Ridge as PeerRidge
+
+    from groundstate import LogisticRegression, MLPRegressor, Ridge
+    from groundstate.energy import LinearEnergy, SquaredEnergy
+    from groundstate.learn import LBFGS, Closed, Naive, Newton, SoftMin
+
+    s, data = 7.0, table()
+    x, y = data["x"].numpy(), data["y"][:, 0].numpy()
+    wanted = PeerRidge(alpha=s).fit(x, y).coef_
+    for solver in (None, Closed(), LBFGS(tol=1e-9)):
+        energy = SquaredEnergy(D).double()
+        fit(energy, data, Naive(), solver, penalty=L2(s))
+        torch.testing.assert_close(energy.W[0], torch.from_numpy(wanted), atol=1e-6, rtol=0)
+    torch.testing.assert_close(
+        torch.from_numpy(Ridge(alpha=s).fit(x, y).coef_), torch.from_numpy(wanted)
+    )
+    # a network without hidden units is ridge regression: scikit-learn's alpha is λ with all rows
+    net = MLPRegressor(hidden_layer_sizes=(), alpha=s, solver="lbfgs", tol=1e-9, max_iter=2000).fit(
+        x, y
+    )
+    torch.testing.assert_close(
+        torch.from_numpy(net.coefs_[0][:, 0]).double(), torch.from_numpy(wanted), atol=1e-3, rtol=0
+    )
+    # C = 1/λ on θ; the two rows ±θ/2 of W have half its square
+    labels = (y > 0).astype(int)
+    peer = Peer(C=1 / s, tol=1e-10, max_iter=1000).fit(x, labels)
+    both = {"x": data["x"], "y": torch.from_numpy(labels)}
+    for softmin in (LBFGS(tol=1e-9), Newton(tol=1e-9)):
+        linear = LinearEnergy(D, 2).double()
+        fit(linear, both, SoftMin(), softmin, penalty=L2(2 * s))
+        theta = (linear.W[1] - linear.W[0]).detach()
+        torch.testing.assert_close(theta, torch.from_numpy(peer.coef_[0]), atol=1e-6, rtol=0)
+    ours = LogisticRegression(C=1 / s, tol=1e-8).fit(x, labels)
+    torch.testing.assert_close(
+        torch.from_numpy(ours.coef_[0]).double(), torch.from_numpy(peer.coef_[0]), atol=1e-6, rtol=0
+    )

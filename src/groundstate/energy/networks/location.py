@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch import distributions as D
 from torch.distributions import Distribution
-from torch.nn.functional import huber_loss
 
+from groundstate.math.losses import PointLoss, loss_of
 from groundstate.nn.heads.base import Head
 
 LOCATIONS = ("squared_error", "absolute_error", "huber", "quantile")
@@ -63,15 +63,14 @@ class LocationHead(Head):
     def config(self) -> dict[str, Any]:
         return {"name": self.name, "m": self.m, "delta": self.delta, "q": self.q}
 
+    @property
+    def point_loss(self) -> PointLoss:
+        """ρ, of the one table of losses."""
+        options = {"huber": {"delta": self.delta}, "quantile": {"q": self.q}}
+        return loss_of(self.name, **options.get(self.name, {}))
+
     def forward(self, raw: Tensor, y: Tensor) -> Tensor:
-        if self.name == "squared_error":
-            return 0.5 * (y - raw).square().sum(-1)
-        if self.name == "absolute_error":
-            return (y - raw).abs().sum(-1)
-        if self.name == "huber":
-            return huber_loss(raw, y, reduction="none", delta=self.delta).sum(-1)
-        r = y - raw
-        return torch.maximum(self.q * r, (self.q - 1) * r).sum(-1)
+        return self.point_loss.value(raw, y).sum(-1)
 
     def dist(self, raw: Tensor, T: float = 1.0) -> Distribution:
         """The distribution :math:`e^{-\\ell/T}/Z` of the two shapes that torch has."""

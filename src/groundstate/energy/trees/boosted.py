@@ -16,6 +16,7 @@ from groundstate.energy.spaces import Finite, Real
 from groundstate.energy.trees.leaves import example_tree
 from groundstate.energy.trees.nodes import TreeNodes
 from groundstate.math.distributions.operations import isotropic
+from groundstate.math.losses import PointLoss, loss_of
 
 LOSSES = ("squared_error", "absolute_error", "quantile", "poisson", "gamma")
 
@@ -154,15 +155,20 @@ class BoostedEnergy(Energy):
         return f
 
     @property
+    def point_loss(self) -> PointLoss:
+        """The loss of a score, of the one table."""
+        return loss_of(self.loss, **({"q": self.quantile} if self.loss == "quantile" else {}))
+
+    @property
     def log_link(self) -> bool:
-        return self.loss in ("poisson", "gamma")
+        return self.point_loss.link.name == "log"
 
     def predict(self, x: Tensor) -> Tensor:
         """μ(x), ``(B, 1)``."""
-        return self.raw(x).exp() if self.log_link else self.raw(x)
+        return self.point_loss.mean(self.raw(x))
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return half_deviance(self.loss, y, self.predict(x), self.quantile).squeeze(1)
+        return self.point_loss.value(self.raw(x), y).squeeze(1)
 
     @offers.argmin("y")
     def best(self, x: Tensor) -> Tensor:
@@ -186,17 +192,4 @@ class BoostedEnergy(Energy):
         return torch.full((len(x),), size, dtype=x.dtype, device=x.device)
 
 
-def half_deviance(loss: str, y: Tensor, mu: Tensor, q: float = 0.5) -> Tensor:
-    """The table of `BoostedEnergy`, entry by entry."""
-    if loss == "squared_error":
-        return 0.5 * (y - mu).square()
-    if loss == "absolute_error":
-        return (y - mu).abs()
-    if loss == "quantile":
-        return (y - mu) * (q - (y < mu).to(y.dtype))
-    if loss == "poisson":
-        return torch.special.xlogy(y, y / mu) - y + mu
-    return y / mu - (y / mu).log() - 1
-
-
-__all__ = ["LOSSES", "BoostedClassEnergy", "BoostedEnergy", "half_deviance"]
+__all__ = ["LOSSES", "BoostedClassEnergy", "BoostedEnergy"]

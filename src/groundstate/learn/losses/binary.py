@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from groundstate.errors import DataError
 from groundstate.learn.base import Reduction
-from groundstate.learn.losses.contract import binary, per_example, reduce
+from groundstate.learn.losses.contract import binary, per_example, reduce, summed
 
 
 def bce(
@@ -31,11 +31,7 @@ def bce(
     >>> bce(torch.tensor([0.0, 2.0, -2.0]), torch.ones(3), reduction="none")
     tensor([0.6931, 0.1269, 2.1269])
     """
-    return reduce(bce_rows(pred, binary(pred, y, "bce")), sample_weight, reduction)
-
-
-def bce_rows(pred: Tensor, y: Tensor) -> Tensor:
-    return per_example(functional.binary_cross_entropy_with_logits(pred, y, reduction="none"))
+    return reduce(summed("log_loss", pred, binary(pred, y, "bce")), sample_weight, reduction)
 
 
 def bce_from_probability(

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from groundstate.errors import DataError, ShapeError
 from groundstate.learn.base import Reduction
+from groundstate.math.losses import loss_of
 from groundstate.nn.heads.base import check_support
 
 REDUCTIONS = ("none", "sum", "mean")
@@ -89,6 +90,11 @@ def per_example(values: Tensor) -> Tensor:
     return values.flatten(1).sum(1) if values.ndim > 1 else values
 
 
+def summed(name: str, pred: Tensor, y: Tensor, **options: float) -> Tensor:
+    """A loss of the one table, its outputs added per row, ``(B,)``."""
+    return per_example(loss_of(name, **options).value(pred, y))
+
+
 def labels(
     pred: Tensor, y: Tensor, name: str, ignore_index: int | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -129,4 +135,4 @@ def binary(pred: Tensor, y: Tensor, name: str) -> Tensor:
     return y
 
 
-__all__ = ["binary", "labels", "outputs", "per_example", "probabilities", "reduce"]
+__all__ = ["binary", "labels", "outputs", "per_example", "probabilities", "reduce", "summed"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,16 +16,12 @@ from torch.distributions import Distribution
 from torch.nn import functional
 
 from groundstate.errors import Unsupported
+from groundstate.learn.losses.contract import summed
 from groundstate.learn.losses.margin import multiclass_margin_rows
 from groundstate.learn.losses.overlap import dice_rows, focal_rows
-from groundstate.learn.losses.regression import (
-    absolute_rows,
-    check_share,
-    huber_rows,
-    quantile_rows,
-    squared_rows,
-)
+from groundstate.learn.losses.regression import squared_rows
 from groundstate.learn.losses.simplex import brier_rows, squared_onehot_rows
+from groundstate.math.losses import loss_of
 from groundstate.nn.heads.base import Head, Kind
 
 
@@ -49,9 +46,9 @@ def _smooth(s: Tensor, y: Tensor, label_smoothing: float) -> Tensor:
 
 ROWS: dict[str, Rows] = {
     "squared": Rows("real", squared_rows, {}),
-    "absolute": Rows("real", absolute_rows, {}),
-    "huber": Rows("real", huber_rows, {"delta": 1.0}),
-    "quantile": Rows("real", quantile_rows, {"q": 0.5}),
+    "absolute": Rows("real", partial(summed, "absolute_error"), {}),
+    "huber": Rows("real", partial(summed, "huber"), {"delta": 1.0}),
+    "quantile": Rows("real", partial(summed, "quantile"), {"q": 0.5}),
     "smoothed_cross_entropy": Rows("labels", _smooth, {"label_smoothing": 0.1}, True),
     "hinge": Rows("labels", multiclass_margin_rows, {"m": 1.0}),
     "brier": Rows("labels", brier_rows, {}, True),
@@ -93,11 +90,10 @@ class LossHead(Head):
         if unknown:
             known = ", ".join(row.options) or "none"
             raise ValueError(f"{name!r} has no setting {sorted(unknown)[0]!r}; it has {known}")
-        if name == "quantile":
-            check_share(given.get("q", 0.5))
-        for key in ("delta", "m"):
-            if not given.get(key, 1.0) > 0:
-                raise ValueError(f"{key} must be positive, got {given[key]}")
+        if name in ("huber", "quantile"):
+            loss_of(name, **given)  # which checks its settings
+        if not given.get("m", 1.0) > 0:
+            raise ValueError(f"m must be positive, got {given['m']}")
         self.name, self.m, self.options = name, m, row.options | given
         self.kind, self.n_outputs = row.kind, m
 

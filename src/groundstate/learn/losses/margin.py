@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from groundstate.errors import DataError
 from groundstate.learn.base import Reduction
-from groundstate.learn.losses.contract import labels, outputs, per_example, reduce
+from groundstate.learn.losses.contract import labels, outputs, reduce, summed
 from groundstate.learn.rules.margin import margin_loss
 from groundstate.learn.rules.perceptron import perceptron_loss
 
@@ -32,11 +32,8 @@ def hinge(
     >>> hinge(torch.tensor([2.0, 0.5, -1.0]), torch.ones(3), reduction="none")
     tensor([0.0000, 0.5000, 2.0000])
     """
-    return reduce(hinge_rows(pred, _signs(pred, y, "hinge")), sample_weight, reduction)
-
-
-def hinge_rows(pred: Tensor, y: Tensor) -> Tensor:
-    return per_example(functional.relu(1 - y * pred))
+    rows = summed("hinge", pred, _coins(pred, y, "hinge"))
+    return reduce(rows, sample_weight, reduction)
 
 
 def squared_hinge(
@@ -53,15 +50,11 @@ def squared_hinge(
     >>> squared_hinge(torch.tensor([2.0, 0.5, -1.0]), torch.ones(3), reduction="none")
     tensor([0.0000, 0.2500, 4.0000])
     """
-    signs = _signs(pred, y, "squared_hinge")
-    return reduce(squared_hinge_rows(pred, signs), sample_weight, reduction)
+    rows = summed("squared_hinge", pred, _coins(pred, y, "squared_hinge"))
+    return reduce(rows, sample_weight, reduction)
 
 
-def squared_hinge_rows(pred: Tensor, y: Tensor) -> Tensor:
-    return per_example(functional.relu(1 - y * pred).square())
-
-
-def _signs(pred: Tensor, y: Tensor, name: str) -> Tensor:
+def _coins(pred: Tensor, y: Tensor, name: str) -> Tensor:
     y = outputs(pred, y, name)
     bad = y.abs() != 1
     if bool(bad.any()):
@@ -70,7 +63,7 @@ def _signs(pred: Tensor, y: Tensor, name: str) -> Tensor:
             f"y[{', '.join(map(str, at))}] is {y[tuple(at)].item():g}, but {name} needs -1 or 1; "
             "turn labels 0 and 1 into 2 * y - 1"
         )
-    return y
+    return 0.5 * (y + 1)
 
 
 def multiclass_margin(

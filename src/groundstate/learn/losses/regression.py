@@ -5,11 +5,10 @@ A constant prediction that minimises them is the mean, the median, something bet
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from groundstate.learn.base import Reduction
-from groundstate.learn.losses.contract import outputs, per_example, reduce
+from groundstate.learn.losses.contract import outputs, reduce, summed
 
 
 def squared(
@@ -25,6 +24,7 @@ def squared(
 
     Examples
     --------
+    >>> import torch
     >>> squared(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 0.0, 7.0]), reduction="sum")
     tensor(20.)
     """
@@ -32,7 +32,7 @@ def squared(
 
 
 def squared_rows(pred: Tensor, y: Tensor) -> Tensor:
-    return per_example((pred - y).square())
+    return 2 * summed("squared_error", pred, y)
 
 
 def absolute(
@@ -46,14 +46,12 @@ def absolute(
 
     Examples
     --------
+    >>> import torch
     >>> absolute(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 0.0, 7.0]), reduction="sum")
     tensor(6.)
     """
-    return reduce(absolute_rows(pred, outputs(pred, y, "absolute")), sample_weight, reduction)
-
-
-def absolute_rows(pred: Tensor, y: Tensor) -> Tensor:
-    return per_example((pred - y).abs())
+    rows = summed("absolute_error", pred, outputs(pred, y, "absolute"))
+    return reduce(rows, sample_weight, reduction)
 
 
 def huber(
@@ -74,17 +72,12 @@ def huber(
 
     Examples
     --------
+    >>> import torch
     >>> huber(torch.tensor([0.5, 3.0]), torch.zeros(2), reduction="none")
     tensor([0.1250, 2.5000])
     """
-    if not delta > 0:
-        raise ValueError(f"delta must be positive, got {delta}")
-    y = outputs(pred, y, "huber")
-    return reduce(huber_rows(pred, y, delta), sample_weight, reduction)
-
-
-def huber_rows(pred: Tensor, y: Tensor, delta: float = 1.0) -> Tensor:
-    return per_example(torch.nn.functional.huber_loss(pred, y, reduction="none", delta=delta))
+    rows = summed("huber", pred, outputs(pred, y, "huber"), delta=delta)
+    return reduce(rows, sample_weight, reduction)
 
 
 def quantile(
@@ -104,22 +97,12 @@ def quantile(
 
     Examples
     --------
+    >>> import torch
     >>> quantile(torch.tensor([0.0, 0.0]), torch.tensor([1.0, -1.0]), reduction="none", q=0.9)
     tensor([0.9000, 0.1000])
     """
-    y = outputs(pred, y, "quantile")
-    return reduce(quantile_rows(pred, y, check_share(q)), sample_weight, reduction)
-
-
-def quantile_rows(pred: Tensor, y: Tensor, q: float = 0.5) -> Tensor:
-    gap = y - pred
-    return per_example(torch.maximum(q * gap, (q - 1) * gap))
-
-
-def check_share(q: float) -> float:
-    if not 0 < q < 1:
-        raise ValueError(f"q must lie in (0, 1), got {q}; 0.9 is the 90 % quantile")
-    return q
+    rows = summed("quantile", pred, outputs(pred, y, "quantile"), q=q)
+    return reduce(rows, sample_weight, reduction)
 
 
 __all__ = ["absolute", "huber", "quantile", "squared"]

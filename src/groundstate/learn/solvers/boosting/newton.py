@@ -163,9 +163,9 @@ class _Fit:
                 self.train, self.held = None if weight is None else weight.numpy(), None
         if self.train is not None and bool((self.train == 1.0).all()):
             self.train = None
-        kind = self.energy.loss if isinstance(self.energy, BoostedEnergy) else "classes"
+        own = self.energy.point_loss if isinstance(self.energy, BoostedEnergy) else None
         b: Any = self.energy.b
-        self.loss = Loss(kind, self.y, len(b), getattr(self.energy, "quantile", 0.5))
+        self.loss = Loss(own, self.y, len(b))
         self.trees: list[Tree] = []
         self.factor: Tensor | None = None
         if solver.factors is not None:

@@ -22,6 +22,7 @@ from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.glm.irls_rows import Array, Rows, over_shards, rows_of
 from groundstate.learn.solvers.glm.irls_system import System, Target
+from groundstate.math.losses.deviance import Deviance
 from groundstate.registry import solvers
 
 DEAR = 2**17  # elements of the rows from which Hessians are worth saving
@@ -197,8 +198,7 @@ def _system(problem: Problem, rows: Rows, j: int) -> System:
     per_output = offset is not None and offset.ndim == 2 and offset.shape[1] > 1
     w = problem.sample_weight
     target = Target(
-        energy.family,
-        energy.link,
+        Deviance(energy.family, energy.link),
         _numbers(problem.resident["y"][:, j]),
         np.empty(0) if w is None else _numbers(w),
         None if offset is None else _numbers(offset.reshape(len(offset), -1)[:, j * per_output]),

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.linalg.lapack import dpotrf, dpotrs
+from torch import Tensor
 
 from groundstate.errors import DataError
-from groundstate.learn.solvers.glm.irls_numba import pointwise
 from groundstate.learn.solvers.glm.irls_rows import Array, Rows, over_shards
-from groundstate.math.distributions import Family
-from groundstate.math.distributions.links import InversePower, Link
+from groundstate.math.distributions.links import Link
+from groundstate.math.losses.deviance import Deviance
+from groundstate.math.losses.pointwise_numba import pointwise
 
 WEAK = 1e-6  # smallest pivot of a unit-diagonal factor that is trusted
 WEAK_SINGLE = 1e-2
@@ -27,40 +28,33 @@ WEAK_SINGLE = 1e-2
 
 @dataclass
 class Target:
-    """One output: its values, weights and offsets, float64, ``(n,)`` each; no weights: empty."""
+    """One output: its loss, values, weights and offsets, float64, ``(n,)`` each; no weights: empty."""
 
-    family: Family
-    link: Link
+    loss: Deviance
     y: Array
     w: Array
     offset: Array | None
 
-    def __post_init__(self) -> None:
-        self.compiled = self.family.code >= 0 and self.link.code >= 0
-        self.power = float(self.link.k) if isinstance(self.link, InversePower) else 1.0
+    @property
+    def link(self) -> Link:
+        return self.loss.link
 
     def evaluate(self, eta: Array, g: Array, h: Array) -> float:
         """Summed loss over all shards; slopes and curvatures are written into ``g`` and ``h``."""
-        if self.compiled:
-            local = pointwise(
-                self.family.code, self.family.parameter, self.link.code, self.power,
-                eta, self.y, self.w, g, h,
-            )  # fmt: skip
+        numbers = self.loss.compiled
+        if numbers is not None:
+            local = pointwise(*numbers, eta, self.y, self.w, g, h)
         else:
-            local = self._plain(eta, g, h)
+            local = self._plain(torch.from_numpy(eta), torch.from_numpy(self.y), g, h)
         (total,) = over_shards(np.float64(local))
         return float(total)
 
-    def _plain(self, eta: Array, g: Array, h: Array) -> float:
-        """The same for families and links that are not compiled, by their own methods."""
-        score, y = torch.from_numpy(eta), torch.from_numpy(self.y)
-        mu, slope = self.link.inverse(score), self.link.derivative(score)
-        loss = 0.5 * self.family.unit_deviance(y, mu)
-        variance = self.family.variance(mu)
+    def _plain(self, eta: Tensor, y: Tensor, g: Array, h: Array) -> float:
+        """The same for families and links that are not compiled."""
         w = torch.from_numpy(self.w) if len(self.w) else torch.ones_like(y)
-        g[:] = (-w * (y - mu) * slope / variance).numpy()
-        h[:] = (w * slope.square() / variance).numpy()
-        total = float((w * loss).sum())
+        slope, curvature = self.loss.derivatives(eta, y)
+        g[:], h[:] = (w * slope).numpy(), (w * curvature).numpy()
+        total = float(torch.dot(w, self.loss.value(eta, y)))
         return total if math.isfinite(total) else math.inf
 
     def average(self) -> tuple[float, float]:
@@ -120,7 +114,7 @@ class System:
         if not math.isfinite(self.loss):
             raise DataError(
                 f"no start was found where the link {self.target.link.name!r} gives means that the "
-                f"family {self.target.family.name!r} allows; use link='log' or fit an intercept"
+                f"family {self.target.loss.family.name!r} allows; use link='log' or fit an intercept"
             )
 
     def _scores(self, theta: Array) -> Array:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from groundstate.energy.trees.nodes import Tree
 from groundstate.errors import DataError
 from groundstate.learn.solvers.boosting.histogram.bins_numba import Bins
-from groundstate.learn.solvers.boosting.losses import weighted_quantile
 from groundstate.learn.solvers.trees.grow_numba import Stop, empty_nodes, grow, laid_out, workspace
 from groundstate.learn.solvers.trees.impurity_numba import (
     ABSOLUTE,
@@ -24,6 +23,7 @@ from groundstate.learn.solvers.trees.impurity_numba import (
 )
 from groundstate.learn.solvers.trees.presort_numba import kept, presort, ranks
 from groundstate.learn.solvers.trees.random_numba import values_of
+from groundstate.math.losses.base import weighted_quantile
 
 F64 = NDArray[np.float64]
 EXACT_ROWS = 10_000  # up to here every cut between two values is tried
