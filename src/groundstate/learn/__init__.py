@@ -80,6 +80,7 @@ from groundstate.learn.solvers.em.em import EM
 from groundstate.learn.solvers.glm.irls import IRLS
 from groundstate.learn.solvers.glm.learned_noise import NoiseScoring
 from groundstate.learn.solvers.gp.evidence import Conditioning, Evidence
+from groundstate.learn.solvers.lasso.coordinate_descent import CoordinateDescent
 from groundstate.learn.solvers.latent.boltzmann import BoltzmannSGD
 from groundstate.learn.solvers.latent.kmeans.lloyd import Lloyd
 from groundstate.learn.solvers.latent.mixture import MixtureEM
@@ -125,6 +126,7 @@ __all__ = [
     "Callback",
     "Checkpoint",
     "Closed",
+    "CoordinateDescent",
     "CrammerSinger",
     "EarlyStopping",
     "EvidenceUpdates",

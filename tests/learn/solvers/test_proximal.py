@@ -10,7 +10,7 @@ from sklearn.linear_model import ElasticNet as PeerNet
 from sklearn.linear_model import Lasso as PeerLasso
 from torch import Tensor
 
-from groundstate.energy import LinearEnergy, SquaredEnergy
+from groundstate.energy import GLMEnergy, LinearEnergy, SquaredEnergy
 from groundstate.errors import NotConverged, SeparationWarning, Unsupported
 from groundstate.learn import (
     L1,
@@ -46,13 +46,26 @@ def off(energy: SquaredEnergy, data: dict[str, Tensor], penalty: L1 | ElasticNet
 
 def test_the_default_choice_reaches_the_lasso() -> None:
     data = rows()
-    energy = SquaredEnergy(8).double()
-    history = fit(energy, data, Naive(), penalty=L1(20.0))
-    assert history.solver == "Proximal" and history.converged
     peer = PeerLasso(alpha=20.0 / 150, tol=1e-12).fit(data["x"], data["y"][:, 0])
-    np.testing.assert_allclose(energy.W.detach()[0], peer.coef_, atol=2e-6)
-    assert int((energy.W == 0).sum()) == 6
+    for solver, near in ((None, 1e-3), (Proximal(), 2e-6)):
+        energy = SquaredEnergy(8).double()
+        history = fit(energy, data, Naive(), solver, penalty=L1(20.0))
+        assert history.converged
+        np.testing.assert_allclose(energy.W.detach()[0], peer.coef_, atol=near)
+        assert int((energy.W == 0).sum()) == 6
     assert off(energy, data, L1(20.0)) <= 1e-6
+
+
+def test_the_default_choice_is_proximal_where_nothing_special_is_known() -> None:
+    data = rows()
+    counts = {"x": data["x"], "y": data["y"].abs().round()}
+    energy = GLMEnergy(8, family="poisson").double()
+    history = fit(energy, counts, Naive(), penalty=L1(20.0))
+    assert history.solver == "Proximal" and history.converged
+    assert 0 < int((energy.W == 0).sum()) < 8
+    energy.zero_grad()
+    Naive()(energy, counts).loss.mean().backward()
+    assert float(L1(20.0).distance(energy, 1 / 150)) <= 1e-6
 
 
 @pytest.mark.parametrize("scale", [1.0, 30.0])
@@ -60,7 +73,7 @@ def test_other_penalties_and_badly_scaled_columns(scale: float) -> None:
     data = rows()
     data["x"][:, 3] *= scale
     energy = SquaredEnergy(8).double()
-    fit(energy, data, Naive(), penalty=ElasticNet(30.0, 0.4))
+    fit(energy, data, Naive(), Proximal(), penalty=ElasticNet(30.0, 0.4))
     peer = PeerNet(alpha=0.2, l1_ratio=0.4, tol=1e-12).fit(data["x"], data["y"][:, 0])
     np.testing.assert_allclose(energy.W.detach()[0], peer.coef_, atol=1e-5)
     both = SquaredEnergy(8).double()  # a sum whose parts meet different parameters
@@ -72,8 +85,8 @@ def test_weights_are_repetitions() -> None:
     data, weight = rows(60), torch.arange(60) % 3
     twice = {k: v.repeat_interleave(weight, 0) for k, v in data.items()}
     a, b = SquaredEnergy(8).double(), SquaredEnergy(8).double()
-    fit(a, data, Naive(), penalty=L1(5.0), sample_weight=weight.double())
-    fit(b, twice, Naive(), penalty=L1(5.0))
+    fit(a, data, Naive(), Proximal(), penalty=L1(5.0), sample_weight=weight.double())
+    fit(b, twice, Naive(), Proximal(), penalty=L1(5.0))
     torch.testing.assert_close(a.W, b.W, atol=1e-6, rtol=0)
 
 

@@ -19,7 +19,7 @@ from groundstate.energy import LinearEnergy
 from groundstate.errors import SeparationWarning, Unsupported
 from groundstate.learn import L2, Newton, SoftMin, fit, is_separable
 from groundstate.learn.base import Problem
-from groundstate.learn.solvers.logistic.rows import SoftmaxRows
+from groundstate.learn.solvers.logistic.objective import SoftmaxObjective
 
 T, B = np.array([[-1.0], [0.0], [1.0], [2.0]]), np.array([0, 1, 0, 1])
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -64,7 +64,7 @@ def test_worked_losses() -> None:
     assert SoftMin()(e, {"x": x, "y": label}).loss.item() == pytest.approx(0.407606, abs=1e-6)
     two = LinearEnergy(1, 2).double()
     data = {"x": torch.tensor([[1.0], [2.0], [-1.0]]).double(), "y": torch.tensor([1, 1, 0])}
-    rows = SoftmaxRows(Problem(two, SoftMin(), data))
+    rows = SoftmaxObjective(Problem(two, SoftMin(), data))
     value, slope = rows.evaluate(np.zeros((1, 2)))
     assert value == pytest.approx(np.log(2)) and slope[0, 0] == pytest.approx(-2 / 3)
     assert rows.evaluate(np.array([[2.0, 0.0]]))[0] > 0.0
@@ -291,10 +291,7 @@ def test_sums_off_the_host_are_the_same(classes: int) -> None:
     data = {"x": torch.from_numpy(rows), "y": torch.from_numpy(labels)}
     weight = torch.from_numpy(rng.integers(0, 3, 200).astype(float))
     problem = Problem(LinearEnergy(6, classes).double(), SoftMin(), data, weight, L2(1.0))
-    host, device = SoftmaxRows(problem), SoftmaxRows(problem)
-    device.on_host, device.xp = False, torch
-    for name in ("x", "y", "w", "ridge"):
-        setattr(device, name, torch.from_numpy(getattr(host, name)))
+    host, device = SoftmaxObjective(problem), SoftmaxObjective(problem, on_host=False)
     theta = rng.normal(size=host.shape)
     move = torch.from_numpy(theta)
     for a, b in (

@@ -19,7 +19,7 @@ from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.solvers.lbfgs_dense import NetworkRows
-from groundstate.learn.solvers.logistic.rows import SoftmaxRows
+from groundstate.learn.solvers.logistic.objective import SoftmaxObjective
 from groundstate.registry import solvers
 
 MAX_CELLS = 10_000_000
@@ -78,7 +78,7 @@ class LBFGS:
         parameters: list[Tensor] = [p for p in problem.energy.parameters() if p.requires_grad]
         seen = [time.perf_counter()]
         fused: _Fused | NetworkRows | None = None
-        if SoftmaxRows.takes(problem):
+        if SoftmaxObjective.takes(problem):
             fused = _Fused(problem)
         elif NetworkRows.takes(problem):
             fused = NetworkRows(problem)
@@ -147,7 +147,7 @@ class _Fused:
     """A linear soft-min: its objective and gradient in one pass, without a graph."""
 
     def __init__(self, problem: Problem) -> None:
-        self.rows = SoftmaxRows(problem)
+        self.rows = SoftmaxObjective(problem)
 
     def start(self) -> NDArray[np.float64]:
         flat: NDArray[np.float64] = torch.as_tensor(self.rows.start()).reshape(-1).cpu().numpy()

@@ -40,15 +40,15 @@ class Proximal:
 
     Examples
     --------
-    >>> from groundstate.energy import SquaredEnergy
+    >>> from groundstate.energy import GLMEnergy
     >>> from groundstate.learn import L1, Naive, fit
     >>> x = torch.eye(2).double()
-    >>> energy = SquaredEnergy(2, bias=False).double()
-    >>> data = {"x": x, "y": torch.tensor([[3.0], [0.5]]).double()}
-    >>> fit(energy, data, Naive(), penalty=L1(1.0)).solver
+    >>> energy = GLMEnergy(2, family="poisson", bias=False).double()
+    >>> data = {"x": x, "y": torch.tensor([[3.0], [1.5]]).double()}
+    >>> fit(energy, data, Naive(), penalty=L1(1.0)).solver  # log 2, and exactly 0
     'Proximal'
-    >>> energy.W.tolist()
-    [[2.0, 0.0]]
+    >>> [round(w, 6) for w in energy.W[0].tolist()]
+    [0.693147, 0.0]
     """
 
     max_iter: int = 2000

@@ -24,7 +24,6 @@ import torch
 from numpy.typing import NDArray
 
 from groundstate.compute.thread_policy import for_rows
-from groundstate.compute.tiles import over_slices
 from groundstate.energy.basic import LinearEnergy
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Penalty, Problem
@@ -33,8 +32,9 @@ from groundstate.learn.penalties.norms import L2
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.logistic.large import _factor, _solved
 from groundstate.learn.solvers.logistic.newton import Newton
+from groundstate.learn.solvers.logistic.objective import SoftmaxObjective
 from groundstate.learn.solvers.logistic.population import UNKNOWNS, Population
-from groundstate.learn.solvers.logistic.rows import CELLS, SoftmaxRows, far_means
+from groundstate.learn.solvers.logistic.softmax import hessian, pin, probabilities
 from groundstate.learn.solvers.logistic.sparse import ProximalNewton
 
 F64 = NDArray[np.float64]
@@ -89,17 +89,11 @@ def fold_paths(
     >>> found.theta[0, 0, 0].round(6).tolist()
     [0.452875, -0.226438]
     """
-    far = None
-    if intercept and x.layout != torch.sparse_csr:
-        far = far_means(x, weights.mean(0))
-    if far is not None:
-        x = x.double() - far
     with for_rows(x):
         folds = _Folds(x, y, weights, classes, intercept, tol)
-        folds.rows.shift = None  # of what is left of the means
         found = _paths(folds, strengths, tol, max_iter)
-    if far is not None:
-        found.theta[..., -1] -= found.theta[..., :-1] @ far.numpy()
+    if folds.rows.shift is not None:
+        found.theta[..., -1] -= found.theta[..., :-1] @ folds.rows.shift.numpy()
     return found
 
 
@@ -141,24 +135,23 @@ class _Folds:
         energy = LinearEnergy(x.shape[1], classes, intercept).double()
         self.data = {"x": x if x.layout == torch.sparse_csr else x.double(), "y": y}
         mean = torch.from_numpy(self.weights.mean(0))
-        self.rows = SoftmaxRows(Problem(energy, SoftMin(), self.data, mean))
+        self.rows = SoftmaxObjective(Problem(energy, SoftMin(), self.data, mean))
         self.energy = energy
         r, d = self.rows.shape
         self.every = max(1, self.rows.n // (ROWS_PER_UNKNOWN * r * d))
-        self.y, self.w = self.rows.y, self.weights
+        self.w = self.weights
         if tol >= COARSE and _single_precision_will_do(self.rows, tol):
             self.w = self.w.astype(np.float32)
         self.slope: Any = None  # the last gradient
         self.small = len(weights) * self.rows.n * (r * d) ** 2 <= OWN
 
     @cached_property
-    def x(self) -> Any:
-        """Rows in the precision of the weights."""
-        return self.rows.x if self.rows.sparse else self.rows.x.astype(self.w.dtype, copy=False)
+    def members(self) -> Population:
+        return Population(self.rows, self.w)
 
     def together(self, strengths: F64, tol: float, max_iter: int) -> FoldPaths | None:
         """All members at once; those whose shared Hessians do not serve them go on alone."""
-        solved = Population(self.rows, self.w).solve(strengths, tol)
+        solved = self.members.solve(strengths, tol)
         if solved is None:
             return None
         theta, steps, done = solved
@@ -178,64 +171,26 @@ class _Folds:
         )
         return bool(abs(self.slope).max() <= tol)
 
-    def gradient(self, theta: F64, ridge: F64) -> F64:
+    def gradient(self, theta: F64) -> F64:
         """∇ of the mean objective of every fold, ``(F, R, D)``."""
-        rows = self.rows
-        f, r, d = theta.shape
-        flat = theta.reshape(f * r, d).astype(self.x.dtype, copy=False)
-        p = rows.p
-
-        def part(lo: int, hi: int) -> F64:
-            x, y = self.x[lo:hi], self.y[lo:hi]
-            s = rows.scores(flat, x)
-            with np.errstate(over="ignore"):
-                if rows.binary:
-                    np.negative(s, out=s)
-                    np.exp(s, out=s)
-                    s += 1.0
-                    np.reciprocal(s, out=s)
-                    s -= y
-                    s *= self.w[:, lo:hi]
-                else:
-                    s = s.reshape(f, r, hi - lo)
-                    s -= s.max(1, keepdims=True)
-                    np.exp(s, out=s)
-                    s /= s.sum(1, keepdims=True)
-                    s[:, y, np.arange(hi - lo)] -= 1.0
-                    s *= self.w[:, None, lo:hi]
-                    s = s.reshape(f * r, hi - lo)
-            out = np.empty((f * r, d))
-            out[:, :p] = (rows.xt @ s.T).T if rows.sparse else s @ x
-            if rows.intercept:
-                out[:, p] = s.sum(1)
-            return out
-
-        if rows.sparse or rows.n * max(d, f * r) <= CELLS:
-            total = part(0, rows.n)
-        else:
-            size = max(256, CELLS // max(d, f * r))
-            total = sum(over_slices(part, rows.n, size), np.zeros((f * r, d)))
-        out: F64 = (total.reshape(f, r, d) + theta * ridge) / self.totals[:, None, None]
-        return out
+        every = np.arange(len(theta))
+        return self.members.gradient(theta, every, np.tile(self.rows.ridge, (len(theta), 1)))
 
     def _own_steps(self, theta: F64, gradient: F64) -> F64 | None:
         """Newton steps with the Hessian of every member; None where one is singular."""
         rows, (f, r, d) = self.rows, theta.shape
-        if rows.binary and not rows.sparse:
-            x = rows.sample(1)[0]  # (n, D)
-            e = np.exp(-abs(theta[:, 0] @ x.T))
-            h = self.weights * e / (1.0 + e) ** 2  # (F, n)
+        x = rows.sample(1)[0]  # (n, D)
+        p = probabilities(theta @ x.T)  # (F, R, n)
+        if rows.binary:
+            h = self.weights * (p * (1.0 - p))[:, 0]  # (F, n)
             hessians = (h[:, None, :] * x.T) @ x
-            hessians[:, np.arange(d), np.arange(d)] += rows.ridge
-            hessians /= self.totals[:, None, None]
         else:
-            mean, total = rows.w, rows.total
-            each = []
-            for k in range(f):
-                rows.w, rows.total, rows._sample = self.weights[k], self.totals[k], None
-                each.append(rows.hessian(theta[k]))
-            rows.w, rows.total, rows._sample = mean, total, None
-            hessians = np.stack(each)
+            free = [d - 1] if rows.intercept else []
+            hessians = np.stack(
+                [pin(hessian(x, q, w), free, r) for q, w in zip(p, self.weights, strict=True)]
+            )
+        hessians.reshape(f, -1)[:, :: r * d + 1] += np.tile(rows.ridge, r)
+        hessians /= self.totals[:, None, None]
         try:
             step: F64 = np.linalg.solve(hessians, gradient.reshape(f, r * d, 1))
         except np.linalg.LinAlgError:
@@ -251,13 +206,12 @@ class _Folds:
     def solve(self, theta: F64, strength: float, tol: float, max_iter: int) -> tuple[F64, Any]:
         f, r, d = theta.shape
         self.rows.ridge[: self.rows.p] = strength
-        ridge = self.rows.ridge
         theta = theta.copy()
         used, last = np.zeros(f, np.int64), np.inf
         factor: Any = None
         step: Any = None
         for _ in range(CHORDS):
-            gradient = self.gradient(theta, ridge)
+            gradient = self.gradient(theta)
             size = abs(gradient).max((1, 2))
             worst = float(size.max())
             self.slope = gradient
@@ -354,11 +308,11 @@ class AtHand:
         return history
 
 
-def _single_precision_will_do(rows: SoftmaxRows, tol: float) -> bool:
+def _single_precision_will_do(rows: SoftmaxObjective, tol: float) -> bool:
     """Large dense rows whose columns are not far from zero, nor so wide that tol is rounding."""
     if rows.sparse or rows.n * rows.p < 2**13:
         return False
-    x = rows.x[:: max(1, rows.n // 2**13)]
+    x = rows.x[:: max(1, rows.n // 2**13), : rows.p]
     mean, square = np.full(len(x), 1.0 / len(x)) @ x, np.einsum("ij,ij->j", x, x) / len(x)
     near = bool((mean**2 <= 0.999 * square).all() and square.max() <= (WIDE * tol) ** 2)
     return near and float(np.vdot(rows.x, rows.x)) < 1e30

@@ -1,9 +1,10 @@
-r"""Newton's method where the Hessian is dear: many rows, or many unknowns.
+r"""Newton's method, in four ways to the Hessian.
 
 A pass over the rows gives the objective and its gradient; the Hessian needs about RD/4 times as
-much. So it is replaced by a :math:`B \approx H` that is cheap, kept while it serves, and corrected by the
-secant pairs of the steps (L-BFGS on top of :math:`B^{-1}`):
+much. Where it is dear, it is replaced by a :math:`B \approx H` that is cheap, kept while it serves, and
+corrected by the secant pairs of the steps (L-BFGS on top of :math:`B^{-1}`):
 
+- *exact*: the Hessian itself, in every step.
 - *metric*: the Hessian where all classes are equally likely,
   :math:`\tfrac1K(I - \tfrac1K 11^\top)\otimes\sum_i w_i\tilde x_i\tilde x_i^\top + \lambda I`. On directions
   that sum to zero over the classes, which all gradients do, it is one D × D matrix for every class.
@@ -23,9 +24,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dposv, dpotrf, dpotrs
 
-from groundstate.learn.solvers.logistic.rows import SoftmaxRows
+from groundstate.learn.solvers.logistic.objective import SoftmaxObjective
 
 MEMORY = 8  # secant pairs
 PATIENCE = 30  # steps with the metric before the Hessian itself is worth its price
@@ -36,14 +37,27 @@ SLOW = 0.5  # a gradient that shrinks less than this asks for a new Hessian, fro
 
 @dataclass
 class Step:
-    """One accepted step: the objective, the largest entry of its gradient, and θ."""
+    """One accepted step: the objective, θ, and whether it is the last one needed."""
 
     value: float
-    slope: float
     theta: Any
+    done: bool
 
 
-def metric_newton(rows: SoftmaxRows, tol: float) -> Iterator[Step]:
+def exact_newton(rows: SoftmaxObjective, tol: float) -> Iterator[Step]:
+    """Steps with the whole Hessian; the one from a gradient below tol squares its error."""
+    theta = rows.start()
+    value, gradient = rows.evaluate(theta)
+    while True:
+        small = _size(gradient) <= tol
+        found = _search(rows, theta, value, gradient, _descent(rows.hessian(theta), gradient))
+        if found is None:
+            return
+        theta, value, gradient = found
+        yield Step(value, theta, small)
+
+
+def metric_newton(rows: SoftmaxObjective, tol: float) -> Iterator[Step]:
     """Steps in the metric of equal probabilities; where they are too many, Newton's."""
     factor = _factor(rows.metric())
     r, d = rows.shape
@@ -62,13 +76,13 @@ def metric_newton(rows: SoftmaxRows, tol: float) -> Iterator[Step]:
         ahead, value, slope = found
         pairs = _paired(pairs, ahead - theta, slope - gradient)
         theta, gradient = ahead, slope
-        yield Step(value, _size(gradient), theta)
+        yield Step(value, theta, _size(gradient) <= tol)
     if _size(gradient) > tol:
         small = r * d <= MAX_DENSE
         yield from (sampled_newton if small else conjugate_newton)(rows, tol, theta)
 
 
-def sampled_newton(rows: SoftmaxRows, tol: float, start: Any = None) -> Iterator[Step]:
+def sampled_newton(rows: SoftmaxObjective, tol: float, start: Any = None) -> Iterator[Step]:
     """Steps with the Hessian of a part of the rows; ends when no descent is left."""
     theta = rows.start() if start is None else start
     value, gradient = rows.evaluate(theta)
@@ -90,7 +104,7 @@ def sampled_newton(rows: SoftmaxRows, tol: float, start: Any = None) -> Iterator
         ahead, value, slope = found
         pairs = _paired(pairs, ahead - theta, slope - gradient)
         theta, gradient = ahead, slope
-        yield Step(value, _size(gradient), theta)
+        yield Step(value, theta, _size(gradient) <= tol)
         shrunk = _size(gradient) / max(before, 1e-300)
         if count < 2 or (shrunk > SLOW and _size(gradient) > tol):
             if count >= 4:
@@ -98,7 +112,7 @@ def sampled_newton(rows: SoftmaxRows, tol: float, start: Any = None) -> Iterator
             factor, pairs = None, []
 
 
-def conjugate_newton(rows: SoftmaxRows, tol: float, start: Any = None) -> Iterator[Step]:
+def conjugate_newton(rows: SoftmaxObjective, tol: float, start: Any = None) -> Iterator[Step]:
     """Truncated Newton: the Hessian is met only in products."""
     theta = rows.start() if start is None else start
     value, gradient = rows.evaluate(theta)
@@ -109,14 +123,14 @@ def conjugate_newton(rows: SoftmaxRows, tol: float, start: Any = None) -> Iterat
         if found is None:
             return
         theta, value, gradient = found
-        yield Step(value, _size(gradient), theta)
+        yield Step(value, theta, _size(gradient) <= tol)
 
 
 def _size(gradient: Any) -> float:
     return float(abs(gradient).max())
 
 
-def _search(rows: SoftmaxRows, theta: Any, value: float, gradient: Any, direction: Any) -> Any:
+def _search(rows: SoftmaxObjective, theta: Any, value: float, gradient: Any, direction: Any) -> Any:
     """Backtracking from the full step: θ, objective and gradient, or None."""
     slope = float((direction * gradient).sum())
     if not slope < 0.0:
@@ -132,6 +146,15 @@ def _search(rows: SoftmaxRows, theta: Any, value: float, gradient: Any, directio
             return ahead, new, found
         step *= 0.5
     return None
+
+
+def _descent(hessian: Any, gradient: Any) -> Any:
+    """−H⁻¹∇, of the shape of the gradient."""
+    if isinstance(hessian, np.ndarray):
+        _, move, failed = dposv(hessian, -gradient.reshape(-1), lower=1)
+        if failed == 0:
+            return move.reshape(gradient.shape)
+    return -_solved(_factor(hessian), gradient.reshape(-1)).reshape(gradient.shape)
 
 
 def _factor(hessian: Any) -> Any:
@@ -194,7 +217,7 @@ def _secant(
     return -q.reshape(gradient.shape)
 
 
-def _conjugate(rows: SoftmaxRows, kept: Any, gradient: Any) -> Any:
+def _conjugate(rows: SoftmaxObjective, kept: Any, gradient: Any) -> Any:
     """CG on H Δ = −∇, as far as the size of the gradient deserves."""
     move = gradient * 0.0
     r = -gradient
@@ -217,4 +240,11 @@ def _conjugate(rows: SoftmaxRows, kept: Any, gradient: Any) -> Any:
     return move if float((move * gradient).sum()) < 0 else -gradient
 
 
-__all__ = ["MAX_DENSE", "Step", "conjugate_newton", "metric_newton", "sampled_newton"]
+__all__ = [
+    "MAX_DENSE",
+    "Step",
+    "conjugate_newton",
+    "exact_newton",
+    "metric_newton",
+    "sampled_newton",
+]

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv, dpotrf, dpotri
 
-from groundstate.compute.tiles import over_slices
-from groundstate.learn.solvers.logistic.rows import SoftmaxRows
+from groundstate.learn.solvers.logistic.members import CELLS, Members
+from groundstate.learn.solvers.logistic.objective import SoftmaxObjective
+from groundstate.learn.solvers.logistic.softmax import hessian, minus_target, pin, probabilities
 
 F64 = NDArray[np.float64]
 UNKNOWNS = 128  # up to which every strength has a Hessian of its own
 ROWS_PER_UNKNOWN = 200  # of the part on which the path is followed
-CELLS = 2**17  # scores of a slice of rows: they stay in the cache
 ROUNDS = 14  # of the population before a member goes on alone
 STALL = 0.7  # a gradient that shrinks less than this in two rounds is left to itself
 SECANTS = 3  # last steps that correct the next
@@ -36,71 +36,8 @@ EXACT = 0.99  # share of tol that leaves room for rounding
 SAME = 0.5  # share of tol by which strengths may differ and have one solution
 
 
-class Population:
-    """Rows shared by all members; θ of a member is ``(R, D)``, its weights a row of ``weights``."""
-
-    def __init__(self, rows: SoftmaxRows, weights: Any) -> None:
-        self.rows = rows
-        self.weights = np.concatenate([weights, weights.mean(0, keepdims=True)])  # the mean last
-        self.dtype = weights.dtype
-        self.totals = self.weights.sum(1, dtype=np.float64)
-        if rows.sparse or not rows.intercept:
-            self.x = rows.x if rows.sparse else rows.x.astype(self.dtype, copy=False)
-        else:
-            self.x = np.empty((rows.n, rows.p + 1), self.dtype)
-            self.x[:, : rows.p], self.x[:, rows.p] = rows.x, 1.0
-        self.y, self.scale = rows.y, self.weights
-        if rows.binary:  # p − y = (tanh(s/2) + 1 − 2y)/2
-            self.y, self.scale = (1 - 2 * rows.y).astype(self.dtype), 0.5 * self.weights
-
-    def gradient(self, theta: F64, fold: NDArray[np.int64], ridge: F64) -> F64:
-        """∇ of the mean objective of members ``(M, R, D)`` with weights ``fold``, ridge ``(M, D)``.
-
-        Members may be the same for all folds: with fewer θ than folds given, ``(L, R, D)``, members
-        are all θ of the first fold, then all of the second, and so on.
-        """
-        rows, (m, r, d), many = self.rows, theta.shape, len(fold)
-        flat = theta.reshape(m * r, d)
-        flat = (0.5 * flat if rows.binary else flat).astype(self.dtype)
-        each = fold if m == many else fold[::m]
-
-        def part(lo: int, hi: int) -> F64:
-            x, y = self.x[lo:hi], self.y[lo:hi]
-            s = rows.scores(flat, x) if rows.sparse else flat @ x.T
-            w = self.scale[:, lo:hi][each]
-            if rows.binary:
-                np.tanh(s, out=s)
-                s += y
-                s = s.reshape(m, r, hi - lo)
-            else:
-                s = s.reshape(m, r, hi - lo)
-                s -= s.max(1, keepdims=True)
-                np.exp(s, out=s)
-                s *= (1.0 / s.sum(1))[:, None]
-                s[:, y, np.arange(hi - lo)] -= 1.0
-            if m == many:
-                s *= w[:, None]
-            else:
-                s = s * w[:, None, None]
-            s = s.reshape(many * r, hi - lo)
-            if not rows.sparse:
-                out: F64 = (s @ x).astype(np.float64)
-                return out
-            out = np.empty((many * r, d))
-            out[:, : rows.p] = (rows.xt @ s.T).T
-            if rows.intercept:
-                out[:, rows.p] = s.sum(1)
-            return out
-
-        size = max(256, CELLS // (many * r))
-        if rows.sparse or rows.n <= size:
-            total = part(0, rows.n)
-        else:
-            total = sum(over_slices(part, rows.n, size), np.zeros((many * r, d)))
-        own = theta if m == many else np.tile(theta, (many // m, 1, 1))
-        found: F64 = total.reshape(many, r, d) + own * ridge[:, None, :]
-        found /= self.totals[fold][:, None, None]
-        return found
+class Population(Members):
+    """All folds and strengths, and the mean of the folds."""
 
     def solve(self, strengths: F64, tol: float) -> tuple[F64, Any, Any] | None:
         """θ ``(F, S, R, D)``, steps ``(F, S)`` and which are solved; None where the path is lost."""
@@ -165,7 +102,8 @@ class Population:
         rows = self.rows
         (r, d), p = rows.shape, rows.p
         x = rows.sample(every)[0] if rows.sparse else self.x[::every]
-        y, w = self.y[::every], self.weights[-1, ::every].astype(x.dtype)
+        y, w = rows.y[::every], self.weights[-1, ::every].astype(x.dtype)
+        y = y.astype(x.dtype) if rows.binary else y
         total = float(w.sum(dtype=np.float64))
         strengths = strengths * (total / self.totals[-1])
         stride = 2 if len(strengths) >= 8 else 1
@@ -283,7 +221,7 @@ def _between(found: list[F64], k: int) -> F64:
 
 
 def _newton(
-    rows: SoftmaxRows, x: Any, y: Any, w: Any, theta: F64, strength: float, total: float
+    rows: SoftmaxObjective, x: Any, y: Any, w: Any, theta: F64, strength: float, total: float
 ) -> tuple[F64, F64] | None:
     """θ near the optimum, and the Hessian there without its penalty."""
     (r, d), p, last = theta.shape, rows.p, np.inf
@@ -292,20 +230,20 @@ def _newton(
     ridge[:, :p] = strength
     for _ in range(12):
         now = theta.astype(x.dtype)
-        first = _derivatives(rows, x[:size], y[:size], w[:size], now)
-        gradient, hessian = (part.astype(np.float64) for part in first)
+        first = _derivatives(x[:size], y[:size], w[:size], now)
+        gradient, curved = (part.astype(np.float64) for part in first)
         for lo in range(size, len(x), size):
             piece = slice(lo, lo + size)
-            parts = _derivatives(rows, x[piece], y[piece], w[piece], now)
+            parts = _derivatives(x[piece], y[piece], w[piece], now)
             gradient += parts[0]
-            hessian += parts[1]
+            curved += parts[1]
         if not rows.binary:
-            rows._pin(hessian)
+            pin(curved, [d - 1] if rows.intercept else [], r)
         gradient += ridge * theta
         slope = float(abs(gradient).max()) / total
         if not slope <= 4.0 * last:
             return None
-        full = hessian.copy()
+        full = curved.copy()
         full.reshape(-1)[:: r * d + 1] += ridge.reshape(-1)
         _, move, failed = dposv(full.T, gradient.reshape(-1), lower=1, overwrite_a=1)
         if failed:
@@ -314,27 +252,16 @@ def _newton(
         theta = theta - move
         # what is left is the square of the gradient, or of what the step did to the scores
         if slope <= NEAR or abs(move.astype(x.dtype) @ x[:256].T).max() <= NEAR_SCORES:
-            return theta, hessian
+            return theta, curved
         last = slope
     return None
 
 
-def _derivatives(rows: SoftmaxRows, x: Any, y: Any, w: Any, theta: Any) -> tuple[Any, Any]:
+def _derivatives(x: Any, y: Any, w: Any, theta: Any) -> tuple[Any, Any]:
     """Gradient ``(R, D)`` and Hessian ``(RD, RD)`` of the loss of some rows."""
-    (r, d), s = theta.shape, theta @ x.T  # (R, n)
-    if rows.binary:
-        t = np.tanh(0.5 * s[0])  # p = (1 + t)/2
-        root = x * np.sqrt((1.0 - t * t) * (0.25 * w))[:, None]
-        return ((t + y) * (0.5 * w) @ x)[None], root.T @ root
-    p = np.exp(s - s.max(0))
-    p /= p.sum(0)
-    joint = ((p * np.sqrt(w)).T[:, :, None] * x[:, None, :]).reshape(-1, r * d)
-    hessian = -(joint.T @ joint)
-    for k in range(r):
-        block, root = slice(k * d, (k + 1) * d), x * np.sqrt(p[k] * w)[:, None]
-        hessian[block, block] += root.T @ root
-    p[y, np.arange(len(y))] -= 1.0
-    return (p * w) @ x, hessian
+    p = probabilities(theta @ x.T)
+    curved = hessian(x, p, w)
+    return (minus_target(p, y) * w) @ x, curved
 
 
 __all__ = ["UNKNOWNS", "Population"]

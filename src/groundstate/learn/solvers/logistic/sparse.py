@@ -30,7 +30,7 @@ from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L1, ElasticNet
 from groundstate.learn.rules.softmin import SoftMin
-from groundstate.learn.solvers.logistic.rows import reason_against_softmax
+from groundstate.learn.solvers.logistic.objective import reason_against_softmax
 from groundstate.learn.solvers.logistic.sparse_rows import SparseLogit
 from groundstate.registry import solvers
 

@@ -15,6 +15,7 @@ from groundstate.learn.solvers.lasso.feature_sign import feature_sign
 from groundstate.learn.solvers.lasso.moments import designs_of
 from groundstate.learn.solvers.lasso.path import solve_path
 from groundstate.learn.solvers.linear.least_squares_sums import is_sparse, scipy_rows
+from groundstate.learn.solvers.logistic.softmax import hessian, losses, probabilities
 
 JOINT = 400  # unknowns up to which all classes move at once
 
@@ -87,18 +88,10 @@ class SparseLogit:
         return -self.total * float(xlogy(share, share).sum())
 
     def probabilities(self) -> Any:
-        if self.binary:
-            return 0.5 + 0.5 * np.tanh(0.5 * self.F)
-        p = np.exp(self.F - self.F.max(0))
-        return p / p.sum(0)
+        return probabilities(self.F)
 
     def loss(self, F: Any) -> float:
-        if self.binary:
-            rows = np.logaddexp(0.0, F[0]) - self.target[0] * F[0]
-        else:
-            top = F.max(0)
-            rows = top + np.log(np.exp(F - top).sum(0)) - (self.target * F).sum(0)
-        return float(self.w @ rows)
+        return float(self.w @ losses(F, self.y))
 
     def primal(self, F: Any, W: Any) -> float:
         size = float(abs(W).sum())
@@ -204,12 +197,7 @@ class SparseLogit:
         mean = self.w @ x / self.total if self.intercept else np.zeros(m)
         x = x - mean
         rows = np.hstack([x, np.ones((len(x), 1))])
-        joint = (p.T[:, :, None] * rows[:, None, :]).reshape(len(x), r * d)
-        scaled = joint * self.w[:, None]
-        H = -(joint.T @ scaled)
-        for k in range(r):
-            block = slice(k * d, (k + 1) * d)
-            H[block, block] += rows.T @ scaled[:, block]
+        H = hessian(rows, p, self.w)
         slope = ((self.target - p) * self.w) @ rows  # (r, d)
         level = self.b + self.W[:, chosen] @ mean
         theta = np.column_stack([self.W[:, chosen], level]).ravel()
