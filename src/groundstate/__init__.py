@@ -101,6 +101,7 @@ if TYPE_CHECKING:
         SmoothingSplineRegressor as SmoothingSplineRegressor,
     )
     from groundstate.models.linear.tweedie_regressor import TweedieRegressor as TweedieRegressor
+    from groundstate.models.many import fit_many as fit_many
     from groundstate.models.mixtures.gaussian_mixture import GaussianMixture as GaussianMixture
     from groundstate.models.neighbors.k_neighbors_classifier import (
         KNeighborsClassifier as KNeighborsClassifier,
@@ -201,6 +202,7 @@ _EXPORTS = {
     "VotingClassifier": "groundstate.models.ensembles.voting_classifier",
     "VotingRegressor": "groundstate.models.ensembles.voting_regressor",
     "explain": "groundstate.models.explain",
+    "fit_many": "groundstate.models.many",
     "load": "groundstate.store",
     "metrics": "groundstate.evaluate",
     "optim": "groundstate.math",

@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose
 from sklearn.model_selection import KFold
 
 from groundstate import SVC, ElasticNet, KernelRidge, Lasso, LogisticRegression, Ridge
-from groundstate.errors import NotConverged
-from groundstate.evaluate.splits.population import fit_together
+from groundstate.errors import NotApplicable, NotConverged
+from groundstate.evaluate.splits.population import fit_rows
+from groundstate.models.many import fit_many, fit_together
 
 
 @pytest.fixture(scope="module")
@@ -21,12 +22,16 @@ def table() -> tuple[Any, Any]:
     return X, np.sin(X).sum(1) + 0.1 * rng.normal(size=120)
 
 
+def refused(model: Any, X: Any, y: Any, weights: Any = None, settings: Any = ({},)) -> None:
+    with pytest.raises(NotApplicable):
+        fit_together(model, X, y, weights, list(settings))
+
+
 def _agree(model: Any, X: Any, y: Any, settings: list[dict[str, Any]], rtol: float) -> None:
     folds = [train for train, _ in KFold(3).split(X)]
     rows = [train for train in folds for _ in settings]
     params = [one for _ in folds for one in settings]
-    found = fit_together(model, X, y, rows, params)
-    assert found is not None
+    found = fit_rows(model, X, y, rows, params)
     for one, at, changes in zip(found, rows, params, strict=True):
         alone = type(model)(**{**model.get_params(), **changes}).fit(X[at], y[at])
         assert one.get_params() == alone.get_params()
@@ -52,10 +57,9 @@ def test_a_row_twice_is_a_weight_of_two(table: tuple[Any, Any]) -> None:
     weights = np.ones((6, len(X)))
     weights[:, ::3] = 2.0
     model = KernelRidge(kernel="rbf", gamma=0.2)
-    weighted = model._fit_population(X, y, weights, settings)
+    weighted = fit_together(model, X, y, weights, settings)
     twice = np.r_[np.arange(len(X)), np.arange(0, len(X), 3)]
-    repeated = model._fit_population(X[twice], y[twice], None, settings)
-    assert weighted is not None and repeated is not None
+    repeated = fit_together(model, X[twice], y[twice], None, settings)
     for one, other in zip(weighted, repeated, strict=True):
         assert_allclose(one.predict(X), other.predict(X), rtol=1e-8, atol=1e-8)
 
@@ -65,10 +69,10 @@ def test_settings_that_members_cannot_share_are_left_to_single_fits(
 ) -> None:
     X, y = table
     model = KernelRidge(kernel="rbf")
-    assert model._fit_population(X, y, None, [{"alpha": -1.0}]) is None
-    assert model._fit_population(X, np.c_[y, y], None, [{}]) is None
-    assert KernelRidge(kernel="precomputed")._fit_population(X @ X.T, y, None, [{}]) is None
-    assert KernelRidge(device="cpu")._fit_population(X, y, None, [{}]) is None
+    refused(model, X, y, None, [{"alpha": -1.0}])
+    refused(model, X, np.c_[y, y], None, [{}])
+    refused(KernelRidge(kernel="precomputed"), X @ X.T, y, None, [{}])
+    refused(KernelRidge(device="cpu"), X, y, None, [{}])
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -83,8 +87,7 @@ def test_ridge_takes_weights_and_several_targets(table: tuple[Any, Any]) -> None
     Y = np.c_[y, X[:, 0]]
     rng = np.random.default_rng(1)
     for weights in (rng.integers(0, 3, (4, 120)), np.repeat(rng.integers(0, 3, (4, 3)) + 1, 40, 1)):
-        found = Ridge()._fit_population(X, Y, weights)
-        assert found is not None
+        found = fit_many(Ridge(), X, Y, weights)
         for one, w in zip(found, weights, strict=True):
             alone = Ridge().fit(X, Y, sample_weight=w)
             assert_allclose(one.coef_, alone.coef_, rtol=1e-9)
@@ -93,9 +96,9 @@ def test_ridge_takes_weights_and_several_targets(table: tuple[Any, Any]) -> None
 
 def test_ridge_leaves_wide_tables_and_other_solvers_to_single_fits(table: tuple[Any, Any]) -> None:
     X, y = table
-    assert Ridge()._fit_population(X[:4], y[:4], None, [{}]) is None
-    assert Ridge(positive=True)._fit_population(X, y, None, [{}]) is None
-    assert Ridge()._fit_population(X, y, None, [{"alpha": 0.0}]) is None
+    refused(Ridge(), X[:4], y[:4], None, [{}])
+    refused(Ridge(positive=True), X, y, None, [{}])
+    refused(Ridge(), X, y, None, [{"alpha": 0.0}])
 
 
 @pytest.mark.parametrize("model", [Lasso(tol=1e-11), ElasticNet(l1_ratio=0.3, tol=1e-11)])
@@ -114,8 +117,7 @@ def test_lasso_takes_weights_targets_and_other_settings(table: tuple[Any, Any]) 
     params: list[dict[str, Any]] = [
         {"alpha": 0.1}, {"positive": True, "alpha": 0.1}, {"fit_intercept": False}, {"alpha": 0.02}
     ]  # fmt: skip
-    found = Lasso(tol=1e-12)._fit_population(X, Y, weights, params)
-    assert found is not None
+    found = fit_together(Lasso(tol=1e-12), X, Y, weights, params)
     for one, w, p in zip(found, weights, params, strict=True):
         alone = Lasso(tol=1e-12, **p).fit(X, Y, sample_weight=w)
         assert_allclose(one.coef_, alone.coef_, atol=1e-6)
@@ -124,15 +126,15 @@ def test_lasso_takes_weights_targets_and_other_settings(table: tuple[Any, Any]) 
 
 
 def test_lasso_without_l1_is_left_to_single_fits(table: tuple[Any, Any]) -> None:
-    assert Lasso()._fit_population(*table, None, [{"alpha": 0.0}]) is None
-    assert ElasticNet()._fit_population(*table, None, [{"l1_ratio": 0.0}]) is None
+    refused(Lasso(), *table, None, [{"alpha": 0.0}])
+    refused(ElasticNet(), *table, None, [{"l1_ratio": 0.0}])
 
 
 def test_members_that_stop_early_say_so(table: tuple[Any, Any]) -> None:
     X, y = table
     slow = X @ np.ones((4, 4)) + 1e-3 * X
     with pytest.warns(NotConverged, match="2 of 2 fits did not reach"):
-        Lasso(max_iter=1, tol=1e-14)._fit_population(slow, y, None, [{"alpha": 1e-4}] * 2)
+        fit_together(Lasso(max_iter=1, tol=1e-14), slow, y, None, [{"alpha": 1e-4}] * 2)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -145,8 +147,7 @@ def test_logistic_regression(table: tuple[Any, Any], classes: int, ratio: float)
     folds = [train for train, _ in KFold(3).split(X)]
     rows = [train for train in folds for _ in settings]
     params = [one for _ in folds for one in settings]
-    found = fit_together(model, X, labels, rows, params)
-    assert found is not None
+    found = fit_rows(model, X, labels, rows, params)
     for one, at, changes in zip(found, rows, params, strict=True):
         alone = LogisticRegression(**{**model.get_params(), **changes}).fit(X[at], labels[at])
         assert set(vars(one)) == set(vars(alone))
@@ -159,10 +160,10 @@ def test_logistic_members_that_need_a_fit_of_their_own(table: tuple[Any, Any]) -
     X, y = table
     labels = (y > 0).astype(int)
     model = LogisticRegression()
-    assert model._fit_population(X, labels, None, [{"C": np.inf}]) is None
-    assert model._fit_population(X, labels, labels[None] * 1.0, [{}]) is None  # one class only
-    assert LogisticRegression(solver="sgd")._fit_population(X, labels, None, [{}]) is None
-    assert LogisticRegression(class_weight="balanced")._fit_population(X, labels) is None
+    refused(model, X, labels, None, [{"C": np.inf}])
+    refused(model, X, labels, labels[None] * 1.0, [{}])  # one class only
+    refused(LogisticRegression(solver="sgd"), X, labels, None, [{}])
+    refused(LogisticRegression(class_weight="balanced"), X, labels)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -175,8 +176,7 @@ def test_svc(table: tuple[Any, Any], classes: int, kernel: dict[str, Any]) -> No
     folds = [train for train, _ in KFold(3).split(X)]
     rows = [train for train in folds for _ in settings]
     params = [one for _ in folds for one in settings]
-    found = fit_together(model, X, labels, rows, params)
-    assert found is not None
+    found = fit_rows(model, X, labels, rows, params)
     for one, at, changes in zip(found, rows, params, strict=True):
         alone = SVC(**{**model.get_params(), **changes}).fit(X[at], labels[at])
         assert set(vars(one)) == set(vars(alone)) and one.shape_fit_ == alone.shape_fit_
@@ -192,8 +192,7 @@ def test_svc_takes_weights_and_begins_where_the_last_ended(table: tuple[Any, Any
     weights = np.random.default_rng(3).integers(0, 3, (1, 120)).repeat(8, 0)
     Cs = np.logspace(-1, 3, 8)
     model = SVC(kernel="linear", tol=1e-6)
-    found = model._fit_population(X, labels, weights, [{"C": c} for c in Cs])
-    assert found is not None
+    found = fit_together(model, X, labels, weights, [{"C": c} for c in Cs])
     steps = 0
     for one, C in zip(found, Cs, strict=True):
         alone = SVC(kernel="linear", tol=1e-6, C=C).fit(X, labels, sample_weight=weights[0])
@@ -205,8 +204,8 @@ def test_svc_takes_weights_and_begins_where_the_last_ended(table: tuple[Any, Any
 def test_svc_members_that_need_a_fit_of_their_own(table: tuple[Any, Any]) -> None:
     X, y = table
     labels = (y > 0).astype(int)
-    assert SVC()._fit_population(X, labels, None, [{"C": np.inf}]) is None
-    assert SVC(kernel="precomputed")._fit_population(X @ X.T, labels, None, [{}]) is None
-    assert SVC(class_weight="balanced")._fit_population(X, labels, None, [{}]) is None
+    refused(SVC(), X, labels, None, [{"C": np.inf}])
+    refused(SVC(kernel="precomputed"), X @ X.T, labels, None, [{}])
+    refused(SVC(class_weight="balanced"), X, labels, None, [{}])
     with pytest.warns(NotConverged, match="1 of 1 machines"):
-        SVC(max_iter=2)._fit_population(X, labels, None, [{}])
+        fit_together(SVC(max_iter=2), X, labels, None, [{}])

@@ -17,8 +17,9 @@ from sklearn.model_selection import cross_val_score
 
 import groundstate
 from groundstate import LinearSVC, LogisticRegression, Ridge, data
-from groundstate.errors import DataError, Unsupported
+from groundstate.errors import DataError, NotApplicable, Unsupported
 from groundstate.math.kernels import RBF
+from groundstate.models.many import fit_together
 from groundstate.models.restored import restored
 from groundstate.models.table import TablePredictor
 from groundstate.models.traits import asks_scaled_target
@@ -327,8 +328,7 @@ def test_many_fits_to_a_table_are_the_fits_one_after_the_other(kind: str) -> Non
     params = [{"estimator__alpha": alpha} for alpha in (1e-4, 1e-2, 1.0, 1e-4)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = recipe._fit_population(table, y, weights, params)
-        assert found is not None
+        found = fit_together(recipe, table, y, weights, params)
         for member, weight, own in zip(found, weights, params, strict=True):
             rows = np.flatnonzero(weight)
             alone = clone(recipe).set_params(**own)
@@ -339,5 +339,5 @@ def test_many_fits_to_a_table_are_the_fits_one_after_the_other(kind: str) -> Non
                 getattr(member, ask)(table), getattr(alone, ask)(table), rtol=1e-9
             )
             assert member.get_params()["estimator__alpha"] == own["estimator__alpha"]
-    assert recipe._fit_population(table, y, weights, [{"trees": True}] * 4) is None
-    assert TablePredictor(Ridge(solver="svd"))._fit_population(table, y, weights) is None
+    with pytest.raises(NotApplicable, match="another solver"):
+        fit_together(TablePredictor(Ridge(solver="svd")), table, np.arange(90.0), weights, [{}] * 4)

@@ -7,30 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.data import Table
 from groundstate.errors import DataError, ShapeError
+from groundstate.models.weighted import n_rows, take
 
 Floats = NDArray[np.float64]
 
 
-def n_rows(X: Any) -> int:
-    """How many rows a table has."""
-    shape = getattr(X, "shape", None)
-    return int(shape[0]) if shape is not None else len(X)
-
-
-def take(X: Any, rows: NDArray[np.intp]) -> Any:
-    """The chosen rows, in the same form; an estimator sees what it would see in production."""
-    if _is_table(X):
-        return X.take(rows)
-    from groundstate.compute.foreign.sklearn import safe_indexing
-
-    return safe_indexing(X, rows)
-
-
 def columns(X: Any) -> list[Any]:
     """What a row consists of, as arrays to be hashed together."""
-    if _is_table(X):
-        return [X.values(name) for name in X.columns] if hasattr(X, "values") else [X.matrix()]
+    if isinstance(X, Table):
+        return [X.values(name) for name in X.columns]
     if hasattr(X, "columns") and not isinstance(X, np.ndarray):
         import narwhals.stable.v1 as nw
 
@@ -61,9 +48,8 @@ def classes_of(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     return classes, codes.reshape(-1)
 
 
-def _is_table(X: Any) -> bool:
-    return type(X).__module__.startswith("groundstate.data.")
-
-
 def _plain(values: NDArray[Any]) -> NDArray[Any]:
     return values if values.dtype.kind in "fiubmMUS" else values.astype(object)
+
+
+__all__ = ["Floats", "classes_of", "columns", "n_rows", "take", "weights_of"]

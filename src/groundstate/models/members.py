@@ -3,33 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import InvalidParameterError
 from groundstate.energy.base import Energy
+from groundstate.errors import NotApplicable
 from groundstate.learn.base import History
 
 F64 = NDArray[np.float64]
+Settings = Sequence[Mapping[str, Any]]
 
 
-class FittedTogether:
-    """Estimators of which many are fitted as one program, by their function ``_members``."""
+def distinct(weights: F64) -> tuple[F64, NDArray[np.int64]]:
+    """The different rows of weights ``(F, n)``, in order of their first, and of each row which."""
+    keys: dict[bytes, int] = {}
+    of = np.array([keys.setdefault(row.tobytes(), len(keys)) for row in weights], np.int64)
+    return weights[np.unique(of, return_index=True)[1]], of
 
-    _members: ClassVar[Callable[..., list[Any] | None]]
 
-    def _fit_population(
-        self,
-        X: Any,
-        y: Any,
-        weights: Any = None,
-        params: Sequence[Mapping[str, Any]] | None = None,
-    ) -> list[Self] | None:
-        """Fitted clones, one for each row of weights ``(P, N)`` and each entry of params."""
-        return type(self)._members(self, X, y, weights, params)
+@dataclass(frozen=True)
+class Together:
+    """A program of one family, as ``Traits.program`` takes it.
+
+    Attributes
+    ----------
+    fit : `Members` to fitted models by their places
+    settings : names that may differ from member to member
+    """
+
+    fit: Callable[[Members], Mapping[int, Any]]
+    settings: frozenset[str]
+
+    def __call__(
+        self, estimator: Any, X: Any, y: Any, weights: F64 | None, settings: Settings
+    ) -> list[Any]:
+        """Fitted clones; ``NotApplicable`` where they are fitted one after the other."""
+        found = Members.of_rows(estimator, X, y, weights, settings, self.settings)
+        out = self.fit(found)
+        return [out[at] for at in range(len(found.models))]
 
 
 class Members:
@@ -51,12 +68,7 @@ class Members:
             if name
             in ("n_features_in_", "feature_names_in_", "_flat_target", "_column_target", "classes_")
         }
-        keys: dict[bytes, int] = {}
-        self.of = np.array([keys.setdefault(row.tobytes(), len(keys)) for row in weights])
-        if len(weights) == 1:
-            self.of = np.zeros(len(models), np.int64)
-        first_of = np.unique(self.of, return_index=True)[1]
-        self.weights: F64 = weights[first_of]
+        self.weights, self.of = distinct(weights)
 
     @classmethod
     def of_rows(
@@ -64,41 +76,38 @@ class Members:
         estimator: Any,
         X: Any,
         y: Any,
-        weights: Any,
-        params: Sequence[Mapping[str, Any]] | None,
+        weights: F64 | None,
+        settings: Settings,
         may_differ: frozenset[str],
-    ) -> Members | None:
-        """Members of an estimator; None where they are better fitted one after the other.
-
-        Seeds may differ too: nothing about these fits is random.
-        """
+    ) -> Members:
+        """Members of an estimator. Seeds may differ too: nothing about these fits is random."""
         fixed = estimator.get_params(deep=False)
-        own = [dict(p) for p in params] if params is not None else None
-        if own is None:
-            own = [{}] * (1 if weights is None or np.ndim(weights) < 2 else len(weights))
+        if not isinstance(X, np.ndarray) or X.ndim != 2:
+            raise NotApplicable(f"members share rows of one array (n, d), got {type(X).__name__}")
         if (
-            not isinstance(X, np.ndarray)
-            or X.ndim != 2
-            or any(fixed.get(name) is not None for name in ("device", "callbacks"))
+            any(fixed.get(name) is not None for name in ("device", "callbacks"))
             or getattr(estimator, "_skl_callbacks", False)
             or hasattr(estimator, "_parent_callback_ctx")
-            or any(set(p) - may_differ - {"random_state"} for p in own)
         ):
-            return None
-        table = np.ones((1, len(X))) if weights is None else np.atleast_2d(weights)
-        table = np.ascontiguousarray(table, dtype=np.float64)
-        if len(table) not in (1, len(own)) or not (table >= 0).all() or not table.any(1).all():
-            return None
+            raise NotApplicable("a device or callbacks belong to one fit")
+        others = sorted({name for p in settings for name in p} - may_differ - {"random_state"})
+        if others:
+            raise NotApplicable(f"members cannot differ in {', '.join(others)}")
+        table = np.ones((len(settings), len(X))) if weights is None else weights
+        if not (table >= 0).all() or not table.any(1).all():
+            raise NotApplicable("a member has no rows, or negative weights")
         first = type(estimator)(**fixed)
+        models = [type(estimator)(**{**fixed, **p}) for p in settings]
         try:
-            models = [type(estimator)(**{**fixed, **p}) for p in own]
             for model in models:
                 model._validate_params()
-            x, target, attributes = first._checked(X, y)
-        except ValueError:  # each error belongs to its own fit
-            return None
+        except InvalidParameterError as error:
+            raise NotApplicable(
+                f"a member has a setting that its own fit refuses: {error}"
+            ) from error
+        x, target, attributes = first._checked(X, y)
         if not isinstance(x, np.ndarray):
-            return None
+            raise NotApplicable("the rows are sparse")
         for name, value in attributes.items():
             setattr(first, name, value)
         return cls(models, first, torch.from_numpy(x), torch.from_numpy(target), table)
@@ -116,12 +125,6 @@ class Members:
             else:
                 found.append((settings, [at]))
         return [members for _, members in found]
-
-    def have_all_classes(self) -> bool:
-        """Whether the rows of every member hold every class."""
-        labels = self.y.numpy()
-        many = int(labels.max()) + 1
-        return all(np.bincount(labels, row > 0, many).all() for row in self.weights)
 
     def fitted(self, at: int, energy: Energy, solver: str, history: History | None = None) -> Any:
         """Member ``at`` with its learned energy and the attributes of a fit."""
@@ -142,4 +145,4 @@ def _same(a: Any, b: Any) -> bool:
     return isinstance(a, plain) and isinstance(b, plain) and a == b
 
 
-__all__ = ["FittedTogether", "Members"]
+__all__ = ["F64", "Members", "Settings", "Together", "distinct"]

@@ -18,10 +18,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from groundstate.data import Preparation, Schema, Table, read
 from groundstate.energy.spaces import Real
 from groundstate.errors import DataError, Unsupported
-from groundstate.models.members import FittedTogether
 from groundstate.models.restored import kept, opened, restored
 from groundstate.models.scaled_target import TargetScale
-from groundstate.models.table_members import table_members
 from groundstate.models.traits import asks_scaled_target, asks_single_columns
 
 
@@ -33,7 +31,7 @@ def _has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class TablePredictor(FittedTogether, MetaEstimatorMixin, BaseEstimator):
+class TablePredictor(MetaEstimatorMixin, BaseEstimator):
     r"""Columns of any kind to numbers, learned from the training rows, then an estimator.
 
     .. math:: e_\text{table}(\text{row}, y) = e(\varphi(\text{row}), y; \theta),
@@ -87,7 +85,6 @@ class TablePredictor(FittedTogether, MetaEstimatorMixin, BaseEstimator):
     ['no', 'yes']
     """
 
-    _members = staticmethod(table_members)
     _store_skip: ClassVar[tuple[str, ...]] = ()
     estimator_: Any
     preparation_: Preparation

@@ -11,6 +11,11 @@ import numpy as np
 
 from groundstate.compute.device import threads
 from groundstate.compute.random import Key
+from groundstate.errors import NotApplicable
+from groundstate.evaluate.fitting import open_seeds
+from groundstate.evaluate.intervals.retrain import seeds_of
+from groundstate.evaluate.splits.population import fit_rows
+from groundstate.models.many import log_reason
 from groundstate.tune.learn import fit, schedule, step
 from groundstate.tune.rows import Rows
 from groundstate.tune.scoring import risk_of
@@ -124,19 +129,25 @@ class Plan:
         """Do the tasks of all these runs; an error becomes the run's note."""
         from joblib import Parallel, delayed
 
-        if _logistic(self, runs, tasks) or _networks(self, runs, tasks):
-            return
+        try:
+            return _population(self, runs, tasks)
+        except NotApplicable as reason:
+            log_reason(self.estimator, reason)
+        except Exception as error:  # any estimator may fail in any way; the other trials go on
+            for run in runs:
+                run.error = run.error or _note(error)
+            return None
         jobs = [(run, task) for run in runs for task in tasks]
         called = (
             delayed(_one)(self, run.params, task, run.models.get((task.part, task.seed)))
             for run, task in jobs
         )
         for (run, task), found in zip(jobs, Parallel(n_jobs=n_jobs)(called)):
-            risk, model, rows, seconds, error = found
+            risk, model, rows, seconds, note = found
             run.risks[task.part, task.seed] = risk
             run.rows += rows
             run.seconds += seconds
-            run.error = run.error or error
+            run.error = run.error or note
             if task.steps is not None:
                 run.models[task.part, task.seed] = model
 
@@ -172,103 +183,49 @@ def _one(
             if not np.isfinite(risk):
                 raise ValueError(f"the score is {-risk}")
         except Exception as error:  # any estimator may fail in any way; the other trials go on
-            note = f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
-            return float("nan"), None, 0.0, time.perf_counter() - start, note
+            return float("nan"), None, 0.0, time.perf_counter() - start, _note(error)
     return risk, model if task.steps is not None else None, cost, time.perf_counter() - start, None
 
 
-def _logistic(plan: Plan, runs: Sequence[Run], tasks: Sequence[Task]) -> bool:
-    """All strengths and folds of logistic regression as one population; False where it is none."""
-    from groundstate.models.linear.logistic_regression import LogisticRegression
-    from groundstate.models.linear.logistic_regression_cv import LogisticRegressionCV
-
-    fixed = plan.estimator.get_params(deep=False)
-    parts = [plan.parts[task.part] for task in tasks if not task.seed]
-    whole = parts[0].whole if parts else None
-    if (
-        type(plan.estimator) is not LogisticRegression
-        or len(runs) * len(parts) < 2
-        or any(set(run.params) != {"C"} for run in runs)
-        or any(task.fraction < 1 or task.steps for task in tasks)
-        or fixed["l1_ratio"] != 0
-        or any(fixed[name] is not None for name in ("class_weight", "device", "callbacks"))
-        or whole is None
-        or any(part.whole is not whole for part in parts)
-    ):
-        return False
-    start = time.perf_counter()
-    names = ("fit_intercept", "tol", "max_iter", "solver", "random_state")
-    search = LogisticRegressionCV(
-        Cs=[float(run.params["C"]) for run in runs],
-        cv=[part.places for part in parts],
-        scoring=plan.scoring,
-        refit=False,
-        **{name: fixed[name] for name in names},
-    )
-    extra = {} if (whole.weight == 1).all() else {"sample_weight": whole.weight}
-    try:
-        search.fit(whole.X, whole.y, **extra)
-    except Exception:  # fitted one by one, each error belongs to its trial
-        return False
-    seconds = (time.perf_counter() - start) / len(runs)
-    order = [task.part for task in tasks if not task.seed]
-    for j, run in enumerate(runs):
-        run.seconds += seconds
-        for i, part in enumerate(order):  # nothing is random: all seeds find the same
-            run.risks[part] = -float(search.scores_[i, 0, j])
-            run.rows += len(plan.parts[part].train) * plan.seeds
-    return True
+def _note(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
 
 
-def _networks(plan: Plan, runs: Sequence[Run], tasks: Sequence[Task]) -> bool:
-    """All settings, folds and seeds of a network as one program; False where it has none."""
+def _population(plan: Plan, runs: Sequence[Run], tasks: Sequence[Task]) -> None:
+    """All settings, folds and seeds as one program; ``NotApplicable`` where there is none."""
     import warnings
 
-    together = getattr(plan.estimator, "_fit_population", None)
-    parts = [plan.parts[task.part] for task in tasks]
-    whole = parts[0].whole
-    if (
-        together is None
-        or whole is None
-        or any(part.whole is not whole or part.places is None for part in parts)
-        or any(task.fraction < 1 or task.steps for task in tasks)
-        or len(runs) * len(tasks) < 2
-    ):
-        return False
-    unseeded = [
-        name
-        for name, value in plan.estimator.get_params(deep=True).items()
-        if value is None and name.rpartition("__")[2] == "random_state"
-    ]
+    from threadpoolctl import threadpool_limits
+
     jobs = [(run, task) for run in runs for task in tasks]
-    weights, params = np.zeros((len(jobs), len(whole))), []
-    for i, (run, task) in enumerate(jobs):
-        rows = plan.parts[task.part].places[0]  # type: ignore[index]
-        weights[i, rows] = whole.weight[rows]
-        key = plan.key.fold("fit", task.seed)
-        seeds = {name: int(key.fold(name).words(1)[0] % (2**31 - 1)) for name in unseeded}
-        params.append({**seeds, **run.params})
+    whole = plan.parts[tasks[0].part].whole
+    if len(jobs) < 2 or whole is None:
+        raise NotApplicable("one fit is no population, and members share the rows of one table")
+    if any(task.fraction < 1 or task.steps for task in tasks):
+        raise NotApplicable("fits in stages go on one by one")
+    names = open_seeds(plan.estimator)
+    rows, settings = [], []
+    for run, task in jobs:
+        part = plan.parts[task.part]
+        if part.whole is not whole or part.places is None:
+            raise NotApplicable("the parts are not folds of one table")
+        rows.append(part.places[0])
+        settings.append({**seeds_of(names, plan.key.fold("fit", task.seed)), **run.params})
     start = time.perf_counter()
-    with warnings.catch_warnings(), threads(1):
+    with warnings.catch_warnings(), threadpool_limits(1), threads(1):
         warnings.simplefilter("ignore")
-        try:
-            models = together(whole.X, whole.y, weights, params)
-            if models is None:
-                return False
-            found = [
-                risk_of(model, plan.parts[task.part].test, plan.scoring)
-                for model, (_, task) in zip(models, jobs, strict=True)
-            ]
-        except Exception:  # fitted one by one, each error belongs to its trial
-            return False
-    if not np.isfinite(found).all():
-        return False
+        models = fit_rows(plan.estimator, whole.X, whole.y, rows, settings, whole.weight)
+        found = [
+            risk_of(model, plan.parts[task.part].test, plan.scoring)
+            for model, (_, task) in zip(models, jobs, strict=True)
+        ]
     seconds = (time.perf_counter() - start) / len(jobs)
     for (run, task), risk in zip(jobs, found, strict=True):
         run.risks[task.part, task.seed] = risk
         run.rows += len(plan.parts[task.part].train)
         run.seconds += seconds
-    return True
+        if not np.isfinite(risk):
+            run.error = run.error or f"ValueError: the score is {-risk}"
 
 
 __all__ = ["Part", "Plan", "Run", "Task"]

@@ -122,22 +122,25 @@ def test_small_parts_of_classes_know_every_class() -> None:
 
 def test_networks_train_side_by_side() -> None:
     from groundstate import MLPRegressor
+    from groundstate.models.networks.population import network_members
+    from groundstate.models.traits import Traits
 
     X, y = waves(np.random.default_rng(4), 60)
     calls = []
 
+    def program(*given: Any) -> Any:
+        calls.append(len(given[3]))
+        return network_members(*given)
+
     class Watched(MLPRegressor):
-        def _fit_population(self, *given: Any, **more: Any) -> Any:
-            calls.append(len(given[2]))
-            return super()._fit_population(*given, **more)
+        traits = Traits(program=program)
 
     model = Watched(hidden_layer_sizes=(4,), max_iter=5, n_iter_no_change=float("inf"))
     curve = learning_curve(model, X, y, [20, 48], repeats=3)
     assert calls == [6] and curve.test.shape == (2, 3) and curve.forecast is None
 
     class Looped(MLPRegressor):
-        def _fit_population(self, *given: Any, **more: Any) -> Any:
-            return None
+        traits = Traits(program=None)
 
     alone = Looped(hidden_layer_sizes=(4,), max_iter=5, n_iter_no_change=float("inf"))
     one_by_one = learning_curve(alone, X, y, [20, 48], repeats=3)

@@ -11,10 +11,12 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from groundstate.errors import NotApplicable
 from groundstate.evaluate.intervals.retrain import retrain
 from groundstate.evaluate.splits.cross_validate import cross_validate
 from groundstate.evaluate.splits.pipeline_bootstrap import pipeline_bootstrap
-from groundstate.evaluate.splits.population import fit_together
+from groundstate.evaluate.splits.population import fit_rows
+from groundstate.models.networks import population
 from groundstate.models.networks.mlp_classifier import MLPClassifier
 from groundstate.models.networks.mlp_regressor import MLPRegressor
 
@@ -26,25 +28,20 @@ Counted = list[int]
 def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
     """How many members each call of the program had."""
     calls: Counted = []
-    once = MLPClassifier._fit_population
+    once = population.fit_members
 
-    def spy(self: Any, X: Any, y: Any, weights: Any = None, params: Any = None) -> Any:
-        found = once(self, X, y, weights, params)
+    def spy(*given: Any) -> Any:
+        found = once(*given)
         calls.append(0 if found is None else len(found))
         return found
 
-    for kind in (MLPClassifier, MLPRegressor):
-        monkeypatch.setattr(kind, "_fit_population", spy, raising=False)
+    monkeypatch.setattr(population, "fit_members", spy)
     return calls
 
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def off() -> None:
-        for kind in (MLPClassifier, MLPRegressor):
-            monkeypatch.setattr(kind, "_fit_population", lambda *a: None, raising=False)
-
-    return off
+    return lambda: monkeypatch.setattr(population, "fit_members", lambda *given: None)
 
 
 def case(name: str) -> tuple[Any, Any, Any]:
@@ -120,10 +117,13 @@ def test_weights_of_rows(counted: Counted, alone: Any) -> None:
 def test_a_choice_without_a_class_is_fitted_alone(counted: Counted) -> None:
     X, y, model = case("whole")
     rows = [np.arange(100), np.arange(150)]
-    assert fit_together(model, X, y, rows) is None and not counted
-    assert fit_together(model, X, y, [rows[1]]) is None  # one fit is no population
-    found = fit_together(model, X, y, [rows[1], rows[1][::2]])
-    assert found is not None and [m.n_iter_ for m in found] == [8, 8]
+    with pytest.raises(NotApplicable, match="lack a class"):
+        fit_rows(model, X, y, rows)
+    with pytest.raises(NotApplicable, match="one fit is no population"):
+        fit_rows(model, X, y, [rows[1]])
+    assert not counted
+    found = fit_rows(model, X, y, [rows[1], rows[1][::2]])
+    assert [m.n_iter_ for m in found] == [8, 8]
 
 
 def test_ten_seeds_cost_less_than_a_fifth(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,11 +132,11 @@ def test_ten_seeds_cost_less_than_a_fifth(monkeypatch: pytest.MonkeyPatch) -> No
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     model = MLPClassifier((16, 16), batch_size=32, max_iter=20, n_iter_no_change=100)
     split = np.arange(900), np.arange(900, 1000)
-    once, spent = MLPClassifier._fit_population, {"together": np.inf, "one by one": np.inf}
+    once, spent = population.fit_members, {"together": np.inf, "one by one": np.inf}
     retrain(model, X, y, split, 2)  # compiles
     for _ in range(2):
         for who, fit, seeds in (("together", once, 10), ("one by one", lambda *a: None, 2)):
-            monkeypatch.setattr(MLPClassifier, "_fit_population", fit)
+            monkeypatch.setattr(population, "fit_members", fit)
             start = time.process_time()
             retrain(model, X, y, split, seeds)
             spent[who] = min(spent[who], (time.process_time() - start) / seeds)

@@ -11,12 +11,13 @@ import torch
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from torch import nn
 
-from groundstate.errors import ShapeError
+from groundstate.errors import NotApplicable, ShapeError
 from groundstate.models.linear.ridge import Ridge
+from groundstate.models.many import fit_many, fit_together
+from groundstate.models.networks import population
 from groundstate.models.networks.mlp_classifier import MLPClassifier
 from groundstate.models.networks.mlp_regressor import MLPRegressor
 from groundstate.models.networks.neural_classifier import NeuralClassifier
-from groundstate.models.networks.population import population_folds
 
 pytestmark = pytest.mark.filterwarnings("ignore::groundstate.errors.NotConverged")
 PARAMS = [
@@ -55,8 +56,7 @@ def test_members_equal_single_fits(name: str) -> None:
     X, y, base = case(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few epochs
-        models = base._fit_population(X, y, folds(len(X)), PARAMS)
-        assert models is not None
+        models = fit_together(base, X, y, folds(len(X)), PARAMS)
         for model, weight, params in zip(models, folds(len(X)), PARAMS, strict=True):
             alone = base.__class__(**{**base.get_params(), **params}).fit(
                 X, y, sample_weight=weight
@@ -72,9 +72,8 @@ def test_each_rests_by_itself() -> None:
     X, y, base = case("classes")
     base.set_params(max_iter=400, n_iter_no_change=2, tol=1e-3)
     params = [{"learning_rate_init": v, "random_state": 0} for v in (0.3, 0.01)]
-    models = base._fit_population(X, y, None, params)
+    models = fit_together(base, X, y, None, params)
     alone = [base.__class__(**{**base.get_params(), **p}).fit(X, y) for p in params]
-    assert models is not None
     assert [m.n_iter_ for m in models] == [m.n_iter_ for m in alone]
     assert models[0].n_iter_ != models[1].n_iter_ < 400
 
@@ -82,15 +81,16 @@ def test_each_rests_by_itself() -> None:
 def test_what_cannot_go_side_by_side_goes_one_after_the_other() -> None:
     X, y, base = case("classes")
     base.set_params(solver="lbfgs", random_state=0, max_iter=200)
-    assert base._fit_population(X, y) is None
-    (model,) = population_folds(base, X, y)
-    assert model.score(X, y) > 0.9
-    ridges = population_folds(Ridge(), X, y, params=[{"alpha": 1.0}, {"alpha": 1e6}])
+    with pytest.raises(NotApplicable, match="L-BFGS"):
+        fit_together(base, X, y, None, [{}, {}])
+    model, other = fit_many(base, X, y, settings=[{}, {}])
+    assert model.score(X, y) == other.score(X, y) > 0.9
+    ridges = fit_many(Ridge(), X, y, settings=[{"alpha": 1.0}, {"alpha": 1e6}])
     assert abs(ridges[0].coef_).max() > 100 * abs(ridges[1].coef_).max()
     with pytest.raises(ShapeError, match=r"weights must be \(P, 150\) or \(150,\)"):
-        population_folds(base, X, y, np.ones((2, 3)))
+        fit_many(base, X, y, np.ones((2, 3)))
     with pytest.raises(ShapeError, match="2 settings for 3 rows of weights"):
-        population_folds(base, X, y, folds(150), [{}, {}])
+        fit_many(base, X, y, folds(150), [{}, {}])
 
 
 @pytest.mark.parametrize("bagged", [False, True])
@@ -103,16 +103,16 @@ def test_committees_of_networks_are_one_program(
     base.set_params(n_iter_no_change=np.inf)
     kind = BaggingClassifier if bagged else SeedEnsembleClassifier
     counted: list[int] = []
-    once = MLPClassifier._fit_population
+    once = population.fit_members
 
-    def spy(self: Any, X: Any, y: Any, weights: Any, params: Any) -> Any:
+    def spy(base: Any, X: Any, y: Any, weights: Any, params: Any) -> Any:
         counted.append(len(params))
-        return once(self, X, y, weights, params)
+        return once(base, X, y, weights, params)
 
-    monkeypatch.setattr(MLPClassifier, "_fit_population", spy)
+    monkeypatch.setattr(population, "fit_members", spy)
     together = kind(base, 4, random_state=0).fit(X, y)
     assert counted == [4]
-    monkeypatch.setattr(MLPClassifier, "_fit_population", lambda *a: None)
+    monkeypatch.setattr(population, "fit_members", lambda *given: None)
     alone = kind(base, 4, random_state=0).fit(X, y)
     np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), rtol=0, atol=1e-9)
 
@@ -126,8 +126,8 @@ def test_early_stopping_goes_by_each_ones_held_out_rows(name: str, whole: bool) 
         batch_size=len(X) if whole else 40,
     )  # fmt: skip
     own = [{k: v for k, v in p.items() if k != "hidden_layer_sizes"} for p in PARAMS]
-    models = base._fit_population(X, y, folds(len(X)), own)
-    assert models is not None and len({m.n_iter_ for m in models}) > 1
+    models = fit_together(base, X, y, folds(len(X)), own)
+    assert len({m.n_iter_ for m in models}) > 1
     for model, weight, params in zip(models, folds(len(X)), own, strict=True):
         alone = base.__class__(**{**base.get_params(), **params}).fit(X, y, sample_weight=weight)
         assert (model.n_iter_, model.t_) == (alone.n_iter_, alone.t_)
@@ -140,8 +140,7 @@ def test_early_stopping_goes_by_each_ones_held_out_rows(name: str, whole: bool) 
 
 def test_values_have_their_widths() -> None:
     X, y, base = case("values")
-    models = base._fit_population(X, y, folds(len(X)), PARAMS)
-    assert models is not None
+    models = fit_together(base, X, y, folds(len(X)), PARAMS)
     for model, weight, params in zip(models, folds(len(X)), PARAMS, strict=True):
         alone = base.__class__(**{**base.get_params(), **params}).fit(X, y, sample_weight=weight)
         np.testing.assert_allclose(model.scale_, alone.scale_, rtol=1e-9)
@@ -159,8 +158,7 @@ def test_settings_of_the_trainer_are_each_members_own() -> None:
         max_iter=5, batch_size=40, schedule=Cosine(),
     )  # fmt: skip
     params = [{"clip_norm": c, "random_state": 0, "learning_rate_init": 0.05} for c in (0.05, 5.0)]
-    models = base._fit_population(X, y, None, params)
-    assert models is not None
+    models = fit_together(base, X, y, None, params)
     for model, own in zip(models, params, strict=True):
         alone = NeuralClassifier(**{**base.get_params(deep=False), **own}).fit(X, y)
         for a, b in zip(model.module_.parameters(), alone.module_.parameters(), strict=True):
@@ -195,4 +193,13 @@ def test_what_would_differ_from_a_single_fit_is_refused(
 ) -> None:
     X, y, _ = case("classes")
     base = NeuralClassifier(module, **{"max_iter": 2, "batch_size": 50, **settings})
-    assert base._fit_population(X, y, None, [{"random_state": s} for s in (0, 1)]) is None
+    with pytest.raises(NotApplicable, match="trained alone"):
+        fit_together(base, X, y, None, [{"random_state": s} for s in (0, 1)])
+
+
+def test_a_member_that_diverges_is_left_to_its_own_fit() -> None:
+    X, y, base = case("values")
+    base.set_params(solver="sgd", n_iter_no_change=np.inf)
+    settings = [{"learning_rate_init": rate, "random_state": 0} for rate in (1e-3, 1e9)]
+    with pytest.raises(NotApplicable, match="diverged"):
+        fit_together(base, X, y, None, settings)

@@ -16,18 +16,20 @@ from numpy.typing import NDArray
 from groundstate.compute.device import threads
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.line import WeightLine
-from groundstate.errors import DataError
+from groundstate.errors import DataError, NotApplicable
 from groundstate.evaluate.board.ranked_table import Entry, Standings
 from groundstate.evaluate.compare.hypothesis_tests import tied_with_best
 from groundstate.evaluate.fitting import fit_clone, open_seeds
 from groundstate.evaluate.intervals.metric_intervals import interval
+from groundstate.evaluate.intervals.retrain import seeds_of
 from groundstate.evaluate.metrics import Metric
 from groundstate.evaluate.metrics import metric as metric_named
 from groundstate.evaluate.metrics.scoring import target_of
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.rows import Floats, columns, n_rows, take, weights_of
 from groundstate.evaluate.splits.folds import Split, folds
-from groundstate.evaluate.splits.refits import has_program, refit_together
+from groundstate.evaluate.splits.population import fit_rows
+from groundstate.models.many import has_program, log_reason
 
 _FOR_DEVELOPERS = (DeprecationWarning, FutureWarning, PendingDeprecationWarning, ResourceWarning)
 
@@ -185,8 +187,7 @@ def _fold(
             seconds = time.perf_counter() - start
             prediction = Prediction.of(model, take(X, split.test_rows), classes)
         except Exception as error:  # any estimator may fail in any way; the others go on
-            note = f"failed: {type(error).__name__}: {' '.join(str(error).split())}"
-            return _Fold(None, time.perf_counter() - start, (note[:300],))
+            return _failed(error, start)
     return _Fold(prediction, seconds, _notes(caught))
 
 
@@ -202,23 +203,27 @@ def _all_folds(
     """The fits of all folds as one program, or one after the other where that does not go."""
     rows = [part.train_rows for part in parts]
     start = time.perf_counter()
+    seeds = [seeds_of(open_seeds(estimator), key) for key in keys]
     with _alone() as caught:
         try:
-            models = refit_together(
-                estimator, X, np.asarray(y), rows, keys, weight=weight, names=open_seeds(estimator)
-            )
+            models = fit_rows(estimator, X, y, rows, seeds, weight)
             seconds = (time.perf_counter() - start) / len(parts)
-            if models is not None:
-                said = [
-                    Prediction.of(model, take(X, part.test_rows), classes)
-                    for model, part in zip(models, parts, strict=True)
-                ]
-        except Exception:  # a failure belongs to its own fold, which tells it
-            models = None
-    if models is None:
-        each = zip(parts, keys, strict=True)
-        return [_fold(estimator, X, y, classes, weight, part, key) for part, key in each]
-    return [_Fold(one, seconds, _notes(caught)) for one in said]
+            said = [
+                Prediction.of(model, take(X, part.test_rows), classes)
+                for model, part in zip(models, parts, strict=True)
+            ]
+            return [_Fold(one, seconds, _notes(caught)) for one in said]
+        except NotApplicable as reason:
+            log_reason(estimator, reason)
+        except Exception as error:  # any estimator may fail in any way; the others go on
+            return [_failed(error, start)] * len(parts)
+    each = zip(parts, keys, strict=True)
+    return [_fold(estimator, X, y, classes, weight, part, key) for part, key in each]
+
+
+def _failed(error: Exception, start: float) -> _Fold:
+    note = f"failed: {type(error).__name__}: {' '.join(str(error).split())}"
+    return _Fold(None, time.perf_counter() - start, (note[:300],))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from groundstate.errors import DataError
 from groundstate.math.linalg.min_norm import interpolation_threshold, solution_norm
+from groundstate.models.many import fit_many
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -152,14 +153,9 @@ def capacity_sweep(
 
 def _fitted(models: list[Any], X: Any, y: Any) -> list[Any]:
     """All models fitted: as one population where their kind can, else one after the other."""
-    together = getattr(models[0], "_fit_population", None)
-    if together is not None and len({type(m) for m in models}) == 1:
-        found: list[Any] | None = together(X, y, None, [m.get_params(deep=False) for m in models])
-        if found is not None:
-            return found
-    for model in models:
-        model.fit(X, y)
-    return models
+    if len({type(m) for m in models}) == 1:
+        return fit_many(models[0], X, y, settings=[m.get_params(deep=False) for m in models])
+    return [model.fit(X, y) for model in models]
 
 
 def _norm(model: Any) -> float:

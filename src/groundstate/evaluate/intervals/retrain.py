@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.compute.random import Key, RandomState
+from groundstate.errors import NotApplicable
 from groundstate.evaluate.fitting import fit_weighted
 from groundstate.evaluate.intervals.scores import Scores
 from groundstate.evaluate.losses import Loss, error_of_mean, loss_name, mean_loss, row_losses
 from groundstate.evaluate.rows import n_rows, take, weights_of
-from groundstate.evaluate.splits.population import fit_together
+from groundstate.evaluate.splits.population import fit_rows
+from groundstate.models.many import log_reason
 
 
 @dataclass(frozen=True)
@@ -104,9 +106,12 @@ def retrain(
     # what hardware alone does is seen in fits one after the other, all by the same program
     models = None
     if not repeat_same_seed:
-        models = fit_together(
-            estimator, X, target, [train] * seeds, [seeds_of(names, k) for k in keys], weight
-        )
+        try:
+            models = fit_rows(
+                estimator, X, target, [train] * seeds, [seeds_of(names, k) for k in keys], weight
+            )
+        except NotApplicable as reason:
+            log_reason(estimator, reason)
     found: list[Any]
     if models is None:
         jobs = (delayed(_one)(estimator, names, k, rows, kind) for k in keys)

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.compute.random import Key, RandomState
-from groundstate.errors import DataError
+from groundstate.errors import DataError, NotApplicable
 from groundstate.evaluate.intervals.scores import Scores
 from groundstate.evaluate.rows import Floats, n_rows, take
-from groundstate.evaluate.splits.population import fit_together
+from groundstate.evaluate.splits.population import fit_rows
 from groundstate.math.stats.means import design_effect
+from groundstate.models.many import log_reason
 
 Aggregate = Literal["row", "fold", "fold_sum"]
 
@@ -154,8 +155,10 @@ def _together(
         return None
     start = clock.perf_counter()
     own = None if weight is None else np.asarray(weight, np.float64)
-    models = fit_together(model, X, y, [train for train, _ in folds], weight=own)
-    if models is None:
+    try:
+        models = fit_rows(model, X, y, [train for train, _ in folds], weight=own)
+    except NotApplicable as reason:
+        log_reason(model, reason)
         return None
     fitted = clock.perf_counter()
     score = check_scoring(model, scoring)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.line import WeightLine
-from groundstate.errors import DataError
+from groundstate.errors import DataError, NotApplicable
 from groundstate.evaluate.fitting import fit_weighted
 from groundstate.evaluate.intervals.retrain import random_names, seeds_of, with_seed
 from groundstate.evaluate.intervals.scores import Scores
@@ -23,7 +23,8 @@ from groundstate.evaluate.losses import (
     row_losses,
 )
 from groundstate.evaluate.rows import columns, n_rows, take, weights_of
-from groundstate.evaluate.splits.population import fit_together
+from groundstate.evaluate.splits.population import fit_rows
+from groundstate.models.many import has_program, log_reason
 
 Estimate = Literal["oob", "632", "632+", "resplit"]
 
@@ -191,15 +192,14 @@ def _oob_together(
     estimator: Any, names: Any, X: Any, y: Any, line: Any, unit: Any, loss: Any, jobs: list[Key]
 ) -> list[Any] | None:
     """`_oob` of all resamples from fits as one program; None where there is none."""
-    if not any(
-        hasattr(m, "_fit_population")
-        for m in (estimator, getattr(estimator, "_final_estimator", 0))
-    ):
+    if not has_program(estimator):
         return None
     chosen = [(k, rows) for k in jobs if (rows := _drawn(line, unit, y, loss, k)) is not None]
     settings = [seeds_of(names, k.fold("fit")) for k, _ in chosen]
-    models = fit_together(estimator, X, y, [drawn for _, (drawn, _) in chosen], settings)
-    if models is None:
+    try:
+        models = fit_rows(estimator, X, y, [drawn for _, (drawn, _) in chosen], settings)
+    except NotApplicable as reason:
+        log_reason(estimator, reason)
         return None
     return [
         (left, row_losses(model, take(X, left), y[left], loss))

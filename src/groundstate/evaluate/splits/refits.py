@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.compute.random import Key
-from groundstate.data import Table
+from groundstate.errors import NotApplicable
 from groundstate.evaluate.fitting import fit_weighted
 from groundstate.evaluate.intervals.retrain import random_names, seeds_of, with_seed
-from groundstate.evaluate.rows import Floats, n_rows, take
-from groundstate.models.table import TablePredictor
+from groundstate.evaluate.rows import Floats, take
+from groundstate.evaluate.splits.population import fit_rows
+from groundstate.models.many import log_reason
 
 
 def refits(
@@ -38,11 +39,13 @@ def refits(
     params : settings of each fit by name
     weight : ``(N,)``; a weight of 2 is the row twice
     """
-    found = refit_together(estimator, X, y, rows, keys, params=params, weight=weight)
-    if found is not None:
-        return found
     names = random_names(estimator) if hasattr(estimator, "get_params") else []
     own = [{} for _ in rows] if params is None else [dict(p) for p in params]
+    settings = [{**seeds_of(names, key), **p} for key, p in zip(keys, own, strict=True)]
+    try:
+        return fit_rows(estimator, X, y, rows, settings, weight)
+    except NotApplicable as reason:
+        log_reason(estimator, reason)
     jobs = list(zip(rows, keys, own, strict=True))
     if n_jobs in (None, 1):
         return [_one(estimator, names, X, y, weight, *job) for job in jobs]
@@ -51,42 +54,6 @@ def refits(
     return list(
         Parallel(n_jobs=n_jobs)(delayed(_one)(estimator, names, X, y, weight, *job) for job in jobs)
     )
-
-
-def has_program(estimator: Any) -> bool:
-    """Whether many fits of this recipe are one program that gives the numbers of single fits."""
-    inner = estimator.estimator if isinstance(estimator, TablePredictor) else estimator
-    early = getattr(inner, "_members_stop_early", False)
-    return hasattr(inner, "_fit_population") and not early
-
-
-def refit_together(
-    estimator: Any,
-    X: Any,
-    y: NDArray[Any],
-    rows: Sequence[NDArray[np.intp]],
-    keys: Sequence[Key],
-    *,
-    params: Sequence[Mapping[str, Any]] | None = None,
-    weight: Floats | None = None,
-    names: Sequence[str] | None = None,
-) -> list[Any] | None:
-    """:func:`refits` as one program; None where the estimator has none or the rows do not suit it.
-
-    ``names`` are the seeds that the keys give, all by default.
-    """
-    together = getattr(estimator, "_fit_population", None)
-    if together is None or len(rows) < 2 or not isinstance(X, np.ndarray | Table):
-        return None
-    own = [{}] * len(rows) if params is None else params
-    names = random_names(estimator) if names is None else names
-    seeds = [seeds_of(list(names), k) for k in keys]
-    weights = np.stack([np.bincount(r, minlength=n_rows(X)) for r in rows]).astype(np.float64)
-    weights = weights if weight is None else weights * weight
-    found: list[Any] | None = together(
-        X, y, weights, [{**s, **p} for s, p in zip(seeds, own, strict=True)]
-    )
-    return found
 
 
 def _one(
@@ -112,4 +79,4 @@ def _one(
     return model if fitted is None else fitted
 
 
-__all__ = ["has_program", "refit_together", "refits"]
+__all__ = ["refits"]

@@ -13,8 +13,8 @@ from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, I64, Rng
 from groundstate.models.linear.gaussian_regressor import GaussianRegressor
 from groundstate.models.linear.linear_regression import LinearRegression
+from groundstate.models.many import fit_many
 from groundstate.models.networks.mlp_classifier import MLPClassifier
-from groundstate.models.networks.population import population_folds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,9 +66,7 @@ def calib(seed: int = 0, *, quick: bool = False) -> Result:
         n_iter_no_change=np.inf,
     )
     start = 100 * seed
-    nets = population_folds(
-        model, X, y, params=[{"random_state": start + i} for i in range(MEMBERS)]
-    )
+    nets = fit_many(model, X, y, settings=[{"random_state": start + i} for i in range(MEMBERS)])
     one = nets[0]
     before = np.asarray(one.predict_proba(Z))[:, 1]
     heat = fit_temperature(logits(one, V), v)

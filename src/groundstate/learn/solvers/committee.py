@@ -2,6 +2,7 @@ r"""Fit the members of a committee, each on its own weights of the rows and its 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.base import Energy
 from groundstate.energy.basic import LinearEnergy, SquaredEnergy
 from groundstate.energy.compose.committee import CommitteeClassEnergy, CommitteeMeanEnergy
+from groundstate.errors import NotApplicable
 from groundstate.learn.base import History, Problem, Rule
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import fit, solver_for
@@ -25,6 +27,8 @@ from groundstate.learn.penalties.norms import L2
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.registry import solvers
+
+_log = logging.getLogger(__name__)
 
 F64 = NDArray[np.float64]
 Member = Callable[[Tensor, Tensor, Tensor | None, Key], Energy]
@@ -184,8 +188,12 @@ class _Fit:
             return None
         bags = [self.bag(key) for key in keys]
         rows = [None if b is None else torch.from_numpy(b).to(self.x.device) for b in bags]
-        found = fit_all(self.x, self.y, rows, [key.fold("fit") for key in keys])
-        return None if found is None else [(e, None, b) for e, b in zip(found, bags, strict=True)]
+        try:
+            found = fit_all(self.x, self.y, rows, [key.fold("fit") for key in keys])
+        except NotApplicable as reason:
+            _log.debug("members are fitted one by one: %s", reason)
+            return None
+        return [(e, None, b) for e, b in zip(found, bags, strict=True)]
 
     def _fitted(self, rest: range) -> Iterator[tuple[Energy, list[int] | None, F64 | None]]:
         together = self._together(rest)

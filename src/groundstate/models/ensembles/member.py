@@ -21,6 +21,7 @@ from groundstate.energy.spaces import Finite, Real
 from groundstate.errors import DataError
 from groundstate.learn.solvers.committee import Member
 from groundstate.models.base import EnergyEstimator
+from groundstate.models.many import fit_together, has_program
 from groundstate.models.roles import EnergyRegressor, ProbabilisticClassifier
 
 
@@ -149,7 +150,7 @@ def member(base: Any, k: int | None, seeds: bool = True) -> Member:
             return ValueMember(x.shape[1], y.shape[1], model)
         return ClassMember(x.shape[1], k, model)
 
-    if seeds and hasattr(base, "_fit_population"):
+    if seeds and has_program(base):
         fitted.together = partial(_together, base, k)  # type: ignore[attr-defined]
     return fitted
 
@@ -169,8 +170,8 @@ def _takes_weights(fit: FunctionType) -> bool:
 
 def _together(
     base: Any, k: int | None, x: Tensor, y: Tensor, weights: list[Tensor | None], keys: list[Key]
-) -> list[Energy] | None:
-    """All members as one program, None where the estimator or the rows ask for single fits."""
+) -> list[Energy]:
+    """All members as one program; ``NotApplicable`` where they are fitted one by one."""
     X, target = x.cpu().numpy(), y.cpu().numpy()
     if k is None and target.shape[1] == 1:
         target = target[:, 0]
@@ -178,11 +179,7 @@ def _together(
     if any(w is not None for w in weights):
         rows = [torch.ones(len(x)) if w is None else w for w in weights]
         own = torch.stack([w.double().cpu() for w in rows]).numpy()
-        if k is not None and any(len(np.unique(target[w > 0])) < k for w in own):
-            return None
-    models = base._fit_population(X, target, own, [_seeds(base, key) for key in keys])
-    if models is None:
-        return None
+    models = fit_together(base, X, target, own, [_seeds(base, key) for key in keys])
     if k is None:
         return [ValueMember(x.shape[1], y.shape[1], model) for model in models]
     return [ClassMember(x.shape[1], k, model) for model in models]

@@ -23,14 +23,13 @@ from groundstate.models.kernels.kernel_ridge_members import kernel_ridge_members
 from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.kernels.pairwise import ridge_kernel
 from groundstate.models.leverage import unit_leverage
-from groundstate.models.members import FittedTogether
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
 @models.register(family="kernels", task="regression", role="regressor", max_rows=10_000)
-class KernelRidge(FittedTogether, NestedKernel, DenseRows, EnergyRegressor):
+class KernelRidge(NestedKernel, DenseRows, EnergyRegressor):
     r"""Least squares in the space of a kernel, with a penalty on the norm of the function.
 
     .. math::
@@ -76,6 +75,7 @@ class KernelRidge(FittedTogether, NestedKernel, DenseRows, EnergyRegressor):
     """
 
     traits = Traits(
+        program=kernel_ridge_members,
         scaled_target=True,
         linear_in_y=True,
         leverage=unit_leverage,
@@ -141,8 +141,6 @@ class KernelRidge(FittedTogether, NestedKernel, DenseRows, EnergyRegressor):
             solver=KernelLeastSquares(),
             penalty=RidgeNorm(np.atleast_1d(np.asarray(self.alpha, float)).tolist()),
         )
-
-    _members = staticmethod(kernel_ridge_members)
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
         assert isinstance(energy, KernelSquaredEnergy)

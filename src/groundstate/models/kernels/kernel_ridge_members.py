@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,31 +10,24 @@ from torch import Tensor
 
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.energy.kernels.squared import KernelSquaredEnergy
+from groundstate.errors import NotApplicable
 from groundstate.learn.solvers.gp.kernel_ridge_folds import ridge_folds
 from groundstate.math.kernels import Geometry
 from groundstate.models.kernels.pairwise import ridge_kernel
-from groundstate.models.members import F64, Members
+from groundstate.models.members import F64, Members, Together
 
-SETTINGS = frozenset({"alpha", "kernel", "gamma", "degree", "coef0", "kernel_params"})
 ROWS = 15_000  # of one Gram matrix
 
 
-def kernel_ridge_members(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    weights: Any = None,
-    params: Sequence[Mapping[str, Any]] | None = None,
-) -> list[Any] | None:
-    """Fitted clones of a ``KernelRidge``; None where they are fitted one after the other.
+def _kernel_ridge_members(found: Members) -> dict[int, Any]:
+    """Fitted clones of a ``KernelRidge``.
 
     Members of one kernel share its Gram matrix, those of the same rows all products with it.
     """
-    found = Members.of_rows(estimator, X, y, weights, params, SETTINGS)
-    if found is None or found.y.shape[1] != 1 or len(found.x) > ROWS:
-        return None
-    if any(np.ndim(m.alpha) or m.kernel == "precomputed" for m in found.models):
-        return None
+    if found.y.shape[1] != 1 or any(np.ndim(m.alpha) for m in found.models):
+        raise NotApplicable("several targets, or a strength for each")
+    if len(found.x) > ROWS or any(m.kernel == "precomputed" for m in found.models):
+        raise NotApplicable(f"kernels given, or of more than {ROWS} rows")
     x, target, table = _different(found)
     out: dict[int, Any] = {}
     live = [np.flatnonzero(row > 0) for row in table]
@@ -64,7 +56,7 @@ def kernel_ridge_members(
                 own = a[f, alphas.index(float(found.models[at].alpha)), here[f] > 0]
                 energy.set(centers[f], own[:, None])
                 out[at] = found.fitted(at, energy, "KernelLeastSquares")
-    return [out[at] for at in range(len(found.models))]
+    return out
 
 
 def _different(found: Members) -> tuple[Tensor, Tensor, F64]:
@@ -81,5 +73,10 @@ def _different(found: Members) -> tuple[Tensor, Tensor, F64]:
     at = torch.from_numpy(first[order])
     return found.x[at], found.y[at], table
 
+
+kernel_ridge_members = Together(
+    _kernel_ridge_members,
+    frozenset({"alpha", "kernel", "gamma", "degree", "coef0", "kernel_params"}),
+)
 
 __all__ = ["kernel_ridge_members"]

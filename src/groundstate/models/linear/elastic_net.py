@@ -12,13 +12,12 @@ from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.linear.sparse_linear import SparseLinearRegressor
 from groundstate.models.linear.sparse_members import sparse_members
-from groundstate.models.members import FittedTogether
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
 @models.register(family="linear", task="regression", role="regressor", auto=False)
-class ElasticNet(FittedTogether, SparseLinearRegressor):
+class ElasticNet(SparseLinearRegressor):
     r"""Squared distance to a linear prediction, with an L1 and an L2 penalty on the weights.
 
     .. math::
@@ -72,6 +71,7 @@ class ElasticNet(FittedTogether, SparseLinearRegressor):
     """
 
     traits = Traits(
+        program=sparse_members,
         space={"alpha": settings.Real(1e-4, 1e2, log=True), "l1_ratio": settings.Real(0.05, 1.0)},
         steps="max_iter",
     )
@@ -119,9 +119,6 @@ class ElasticNet(FittedTogether, SparseLinearRegressor):
         self.random_state = random_state
         self.selection = selection
         self.callbacks = callbacks
-
-    _members_stop_early: ClassVar[bool] = True  # at tol, where a single fit may go further
-    _members = staticmethod(sparse_members)
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         assert y is not None

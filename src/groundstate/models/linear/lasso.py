@@ -12,13 +12,12 @@ from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.linear.sparse_linear import SparseLinearRegressor
 from groundstate.models.linear.sparse_members import sparse_members
-from groundstate.models.members import FittedTogether
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
 @models.register(family="linear", task="regression", role="regressor", auto=False)
-class Lasso(FittedTogether, SparseLinearRegressor):
+class Lasso(SparseLinearRegressor):
     r"""Squared distance to a linear prediction with a Laplace prior on the weights.
 
     .. math::
@@ -70,7 +69,11 @@ class Lasso(FittedTogether, SparseLinearRegressor):
     ([0.5], 1.5)
     """
 
-    traits = Traits(space={"alpha": settings.Real(1e-4, 1e2, log=True)}, steps="max_iter")
+    traits = Traits(
+        program=sparse_members,
+        space={"alpha": settings.Real(1e-4, 1e2, log=True)},
+        steps="max_iter",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
@@ -112,9 +115,6 @@ class Lasso(FittedTogether, SparseLinearRegressor):
         self.random_state = random_state
         self.selection = selection
         self.callbacks = callbacks
-
-    _members_stop_early: ClassVar[bool] = True  # at tol, where a single fit may go further
-    _members = staticmethod(sparse_members)
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         assert y is not None

@@ -28,14 +28,13 @@ from groundstate.models.linear.logistic_model import (
     LinearSoftminClassifier,
     penalty_for,
 )
-from groundstate.models.members import FittedTogether
 from groundstate.models.traits import Traits
 from groundstate.models.validation import validate_data
 from groundstate.registry import models
 
 
 @models.register(family="linear", task="classification", role="classifier")
-class LogisticRegression(FittedTogether, LinearSoftminClassifier):
+class LogisticRegression(LinearSoftminClassifier):
     r"""Linear class energies, learned by cross-entropy.
 
     .. math::
@@ -103,6 +102,7 @@ class LogisticRegression(FittedTogether, LinearSoftminClassifier):
     """
 
     traits = Traits(
+        program=logistic_members,
         space={"C": settings.Real(1e-4, 1e4, log=True)},
         strength="C",
         steps="max_iter",
@@ -160,9 +160,6 @@ class LogisticRegression(FittedTogether, LinearSoftminClassifier):
         self.n_jobs = n_jobs
         self.device = device
         self.callbacks = callbacks
-
-    _members_stop_early: ClassVar[bool] = True  # at tol, where a single fit may go further
-    _members = staticmethod(logistic_members)
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         self.__dict__.pop("stream_", None)  # a fit begins anew

@@ -14,13 +14,12 @@ from groundstate.models.leverage import least_squares_leverage
 from groundstate.models.linear.coefficients import ColumnTargets
 from groundstate.models.linear.least_squares_model import WAYS, LeastSquaresRegressor
 from groundstate.models.linear.ridge_members import ridge_members
-from groundstate.models.members import FittedTogether
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
 @models.register(family="linear", task="regression", role="regressor")
-class Ridge(FittedTogether, ColumnTargets, LeastSquaresRegressor):
+class Ridge(ColumnTargets, LeastSquaresRegressor):
     r"""Squared distance to a linear prediction with a Gaussian prior on the weights.
 
     .. math::
@@ -72,6 +71,7 @@ class Ridge(FittedTogether, ColumnTargets, LeastSquaresRegressor):
     """
 
     traits = Traits(
+        program=ridge_members,
         linear_in_y=True,
         leverage=least_squares_leverage,
         strength="alpha",
@@ -115,8 +115,6 @@ class Ridge(FittedTogether, ColumnTargets, LeastSquaresRegressor):
         self.random_state = random_state
         self.device = device
         self.callbacks = callbacks
-
-    _members = staticmethod(ridge_members)
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
         learned = self._coefficients(energy, self._flat_target)

@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from groundstate.energy.basic import SquaredEnergy
+from groundstate.errors import NotApplicable
 from groundstate.learn.solvers.linear.least_squares import from_sums
 from groundstate.learn.solvers.linear.least_squares_sums import RegressionSums
-from groundstate.models.members import Members
+from groundstate.models.members import Members, Together
 
-SETTINGS = frozenset({"alpha", "fit_intercept"})
 BLOCKS = 64  # kinds of rows, by their weights in all folds
 
 
-def ridge_members(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    weights: Any = None,
-    params: Sequence[Mapping[str, Any]] | None = None,
-) -> list[Any] | None:
-    """Fitted clones of a ``Ridge``; None where they are fitted one after the other.
+def _ridge_members(found: Members) -> dict[int, Any]:
+    """Fitted clones of a ``Ridge``.
 
     Rows with the same weights in all folds form a block. The sums of a fold are those of its blocks,
     so that all folds together read the rows once; a strength then costs one small system.
     """
-    found = Members.of_rows(estimator, X, y, weights, params, SETTINGS)
-    if found is None:
-        return None
     model, p = found.models[0], found.x.shape[1]
     few = int((found.weights > 0).sum(1).min())
     if model.solver not in ("auto", "cholesky") or model.positive or p >= few:
-        return None
+        raise NotApplicable("another solver, signs, or more columns than rows")
     if any(np.ndim(m.alpha) or not m.alpha > 0 for m in found.models):
-        return None
+        raise NotApplicable("a strength for each target, or none")
     out: dict[int, Any] = {}
     for group in found.groups("alpha"):
         intercept = found.models[group[0]].fit_intercept
@@ -47,7 +37,7 @@ def ridge_members(
             strength = torch.tensor(float(found.models[at].alpha), dtype=torch.float64)
             from_sums(energy, sums[found.of[at]], strength)
             out[at] = found.fitted(at, energy, "LeastSquares")
-    return [out[at] for at in range(len(found.models))]
+    return out
 
 
 def _sums(found: Members, intercept: bool) -> list[RegressionSums]:
@@ -79,5 +69,7 @@ def _times(sums: RegressionSums, w: float) -> RegressionSums:
         sums.weight * w, sums.mean_x, sums.mean_y, sums.xx * w, sums.xy * w, sums.yy * w
     )
 
+
+ridge_members = Together(_ridge_members, frozenset({"alpha", "fit_intercept"}))
 
 __all__ = ["ridge_members"]

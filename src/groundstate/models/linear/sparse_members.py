@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from groundstate.energy.basic import SquaredEnergy
-from groundstate.errors import NotConverged
+from groundstate.errors import NotApplicable, NotConverged
 from groundstate.learn.base import History
 from groundstate.learn.solvers.lasso.design import Design
 from groundstate.learn.solvers.lasso.moments import Moments, designs_of, middle, use_gram
 from groundstate.learn.solvers.lasso.path import Path, solve_path
 from groundstate.models.linear.sparse_linear import MAX_ITER
-from groundstate.models.members import Members
-
-SETTINGS = frozenset({"alpha", "l1_ratio", "fit_intercept", "tol", "max_iter", "positive"})
+from groundstate.models.members import Members, Together
 
 
-def sparse_members(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    weights: Any = None,
-    params: Sequence[Mapping[str, Any]] | None = None,
-) -> list[Any] | None:
-    r"""Fitted clones of a ``Lasso`` or ``ElasticNet``; None where they are fitted one by one.
+def _sparse_members(found: Members) -> dict[int, Any]:
+    r"""Fitted clones of a ``Lasso`` or ``ElasticNet``.
 
     With :math:`S` the sums of all rows and :math:`S_h` those of the rows a fold leaves out, its own are
     :math:`S - S_h`. The strengths of a fold follow one another from strong to weak, each from the
     solution before it; every one ends at its duality gap.
     """
-    found = Members.of_rows(estimator, X, y, weights, params, SETTINGS)
-    if found is None or any(m.alpha * _ratio(m) <= 0 for m in found.models):
-        return None
+    if any(m.alpha * _ratio(m) <= 0 for m in found.models):
+        raise NotApplicable("without an L1 part there is no path")
     out: dict[int, Any] = {}
     late = 0
     for group in found.groups("alpha"):
@@ -53,9 +43,9 @@ def sparse_members(
             f"{late} of {len(out)} fits did not reach their tol in max_iter passes; raise max_iter "
             "or scale the columns",
             NotConverged,
-            stacklevel=4,
+            stacklevel=6,
         )
-    return [out[at] for at in range(len(found.models))]
+    return out
 
 
 def _ratio(model: Any) -> float:
@@ -124,5 +114,10 @@ def _member(found: Members, at: int, k: int, designs: list[Design], paths: list[
     )
     return found.fitted(at, energy, "CoordinateDescent", history)
 
+
+sparse_members = Together(
+    _sparse_members,
+    frozenset({"alpha", "l1_ratio", "fit_intercept", "tol", "max_iter", "positive"}),
+)
 
 __all__ = ["sparse_members"]

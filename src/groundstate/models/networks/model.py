@@ -25,7 +25,7 @@ from groundstate.learn.train.stochastic import Stochastic
 from groundstate.models import settings
 from groundstate.models.arrays import Home
 from groundstate.models.base import EnergyEstimator, Plan
-from groundstate.models.networks.population import PopulationMixin
+from groundstate.models.networks.population import network_members
 from groundstate.models.networks.seeds import init_key, order_key
 from groundstate.models.traits import Traits
 
@@ -60,7 +60,7 @@ CONSTRAINTS: dict[str, Any] = {
 }
 
 
-class NetworkModel(PopulationMixin, EnergyEstimator):
+class NetworkModel(EnergyEstimator):
     """A network, what its outputs mean, and how it is trained.
 
     Attributes
@@ -74,6 +74,7 @@ class NetworkModel(PopulationMixin, EnergyEstimator):
     """
 
     traits = Traits(
+        program=network_members,
         scaled_target=True,
         steps="max_iter",
         space={

@@ -20,6 +20,7 @@ from groundstate.learn.solvers.networks.estimator import NetworkTraining, Score
 from groundstate.models.base import Plan
 from groundstate.models.networks.answers import NetworkClassifier
 from groundstate.models.networks.mlp import PARAMETERS, MLPModel
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -115,6 +116,8 @@ class PseudoLabelClassifier(MLPModel, NetworkClassifier):
     >>> model.classes_.tolist(), model.score(X, y) > 0.8
     ([0, 1], True)
     """
+
+    traits = Traits(program=None)  # members would share the clock
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PARAMETERS,
@@ -235,6 +238,3 @@ class PseudoLabelClassifier(MLPModel, NetworkClassifier):
             return judge(energy, own, None if weight is None else weight.index_select(0, known))
 
         return accuracy
-
-    def _fit_population(self, *given: Any, **more: Any) -> None:
-        return None  # members would share the clock

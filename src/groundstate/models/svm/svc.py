@@ -26,7 +26,6 @@ from groundstate.models.base import Plan
 from groundstate.models.dense_rows import DenseRows
 from groundstate.models.kernels.choice import chosen_kernel
 from groundstate.models.kernels.nested import NestedKernel
-from groundstate.models.members import FittedTogether
 from groundstate.models.roles import EnergyClassifier
 from groundstate.models.svm.svc_members import svc_members
 from groundstate.models.traits import Traits
@@ -56,7 +55,7 @@ class MarginReport:
 
 
 @models.register(family="svm", task="classification", role="classifier", max_rows=20_000)
-class SVC(FittedTogether, NestedKernel, DenseRows, EnergyClassifier):
+class SVC(NestedKernel, DenseRows, EnergyClassifier):
     r"""The widest margin in the space of a kernel, for each pair of classes.
 
     .. math::
@@ -122,7 +121,11 @@ class SVC(FittedTogether, NestedKernel, DenseRows, EnergyClassifier):
     """
 
     traits = Traits(
-        space={"C": settings.Real(1e-2, 1e3, log=True), "gamma": settings.Real(1e-5, 1e1, log=True)}
+        program=svc_members,
+        space={
+            "C": settings.Real(1e-2, 1e3, log=True),
+            "gamma": settings.Real(1e-5, 1e1, log=True),
+        },
     )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -196,9 +199,6 @@ class SVC(FittedTogether, NestedKernel, DenseRows, EnergyClassifier):
                 self.class_weight, classes=self.classes_, y=self.classes_[y], sample_weight=weight
             )
         return super()._row_weight(y, weight)
-
-    _members_stop_early: ClassVar[bool] = True  # at tol, where a single fit may go further
-    _members = staticmethod(svc_members)
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         repeats = self.__dict__.pop("_repeats", None)

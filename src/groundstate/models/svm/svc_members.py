@@ -3,53 +3,43 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
 from groundstate.energy.kernels.machine import KernelMachineEnergy
-from groundstate.errors import NotConverged
+from groundstate.errors import NotApplicable, NotConverged
 from groundstate.learn.solvers.svm.smo.engine import WHOLE
 from groundstate.learn.solvers.svm.smo.path import smo_path
 from groundstate.learn.solvers.svm.smo.rows import F64, I64, gram
 from groundstate.learn.solvers.svm.smo.solver import SMO
 from groundstate.math.kernels import Kernel
 from groundstate.models.kernels.choice import chosen_kernel
-from groundstate.models.members import Members
+from groundstate.models.members import Members, Together
 
-SETTINGS = frozenset({"C", "kernel", "gamma", "degree", "coef0", "tol", "max_iter", "shrinking"})
 ROWS = 5_000  # of one kernel matrix
 MANY = 8  # strengths that pay for the whole matrix of so many rows
 
 
-def svc_members(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    weights: Any = None,
-    params: Sequence[Mapping[str, Any]] | None = None,
-) -> list[Any] | None:
-    """Fitted clones of an ``SVC``; None where they are fitted one after the other.
+def _svc_members(found: Members) -> dict[int, Any]:
+    """Fitted clones of an ``SVC``.
 
     Folds of one kernel take their parts of its matrix; with ``gamma="scale"`` every fold has a kernel,
     and a matrix, of its own. The strengths of a fold follow one another from small C to large. Large
     folds with few strengths see few rows of the matrix, and do without it.
     """
-    found = Members.of_rows(estimator, X, y, weights, params, SETTINGS)
-    if found is None or not found.have_all_classes():
-        return None
     if any(
         np.isinf(m.C) or m.class_weight is not None or m.kernel == "precomputed"
         for m in found.models
     ):
-        return None
+        raise NotApplicable("hard margins, weights of classes, or a kernel given")
     out: dict[int, Any] = {}
     groups = found.groups("C", "decision_function_shape", "break_ties")
     most = int((found.weights > 0).sum(1).max())
     if most > WHOLE and len(found.models) < 2 * len(groups) * len(found.weights):
-        return None
+        raise NotApplicable("large folds with few strengths see few rows of their kernels")
     for group in groups:
         first = found.models[group[0]]
         own = isinstance(first.kernel, str) and first.kernel != "linear" and first.gamma == "scale"
@@ -66,9 +56,9 @@ def svc_members(
             f"{late} of {len(out)} machines did not reach their tol; raise max_iter, lower C or "
             "scale the inputs",
             NotConverged,
-            stacklevel=4,
+            stacklevel=6,
         )
-    return [out[at] for at in range(len(found.models))]
+    return out
 
 
 def _pays(rows: int, strengths: float) -> bool:
@@ -121,5 +111,10 @@ def _fold(found: Members, members: list[int], fold: int, whole: F64 | None) -> l
         models.append(found.fitted(at, energy, "SMO", history))
     return models
 
+
+svc_members = Together(
+    _svc_members,
+    frozenset({"C", "kernel", "gamma", "degree", "coef0", "tol", "max_iter", "shrinking"}),
+)
 
 __all__ = ["svc_members"]

@@ -30,6 +30,7 @@ from groundstate.learn.solvers.logistic.objective import SoftmaxObjective
 
 MEMORY = 8  # secant pairs
 PATIENCE = 30  # steps with the metric before the Hessian itself is worth its price
+CLOSE = 1e-8  # squared Newton decrement of the sum over rows: twice what a step can gain
 MAX_DENSE = 600  # unknowns up to which a dense Hessian is formed
 ROWS_PER_UNKNOWN = 30  # of the part that gives the Hessian
 SLOW = 0.5  # a gradient that shrinks less than this asks for a new Hessian, from more rows
@@ -45,12 +46,17 @@ class Step:
 
 
 def exact_newton(rows: SoftmaxObjective, tol: float) -> Iterator[Step]:
-    """Steps with the whole Hessian; the one from a gradient below tol squares its error."""
+    """Steps with the whole Hessian; the one from a small decrement squares its error.
+
+    Weak penalties have small gradients far from the optimum. Without one there may be none.
+    """
     theta = rows.start()
     value, gradient = rows.evaluate(theta)
     while True:
-        small = _size(gradient) <= tol
-        found = _search(rows, theta, value, gradient, _descent(rows.hessian(theta), gradient))
+        move = _descent(rows.hessian(theta), gradient)
+        decrement = -float((move.reshape(-1) * gradient.reshape(-1)).sum()) * rows.total
+        small = _size(gradient) <= tol and (decrement <= CLOSE or not rows.strength)
+        found = _search(rows, theta, value, gradient, move)
         if found is None:
             return
         theta, value, gradient = found
