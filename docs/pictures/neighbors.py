@@ -6,9 +6,14 @@ import numpy as np
 from common import COLOURS, figure, regions
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
-from sklearn.datasets import make_moons
+from sklearn.datasets import make_blobs, make_classification, make_moons
 
-from groundstate import KNeighborsClassifier, KNeighborsRegressor, NearestNeighbors
+from groundstate import (
+    KNeighborsClassifier,
+    KNeighborsRegressor,
+    NearestCentroid,
+    NearestNeighbors,
+)
 
 X, y = make_moons(160, noise=0.25, random_state=0)
 
@@ -38,6 +43,24 @@ def k_neighbors_regressor() -> Figure:
     return fig
 
 
+def nearest_centroid() -> Figure:
+    """Borders halfway between the centroids, and what shrinking leaves of their differences."""
+    rows, label = make_blobs(120, centers=[[0, 0], [3, 0.3], [1.5, 2.5]], random_state=0)
+    fig, (left, right) = figure(2)
+    model = NearestCentroid().fit(rows, label)
+    regions(left, rows, label, model.predict)
+    left.scatter(*model.centroids_.T, marker="x", s=60, color="black")
+    left.set_title("the nearest of three centroids")
+    rows, label = make_classification(80, 20, n_informative=4, n_redundant=0, random_state=1)
+    for colour, threshold in zip(COLOURS, (None, 2.0), strict=False):
+        found = NearestCentroid(shrink_threshold=threshold).fit(rows, label)
+        at = np.arange(20) + (0.2 if threshold else -0.2)
+        right.bar(at, found.deviations_[1], 0.4, color=colour, label=f"{threshold}")
+    right.set(title="class 1 from the middle, in standard errors", xlabel="feature")
+    right.legend(title="shrink_threshold", frameon=False, fontsize=7)
+    return fig
+
+
 def nearest_neighbors() -> Figure:
     """The five nearest rows, the rows within a radius, and the energy of a place."""
     place = np.array([[0.6, 0.1]])
@@ -62,5 +85,6 @@ def nearest_neighbors() -> Figure:
 PICTURES = {
     "KNeighborsClassifier": k_neighbors_classifier,
     "KNeighborsRegressor": k_neighbors_regressor,
+    "NearestCentroid": nearest_centroid,
     "NearestNeighbors": nearest_neighbors,
 }

@@ -109,6 +109,7 @@ if TYPE_CHECKING:
     from groundstate.models.neighbors.k_neighbors_regressor import (
         KNeighborsRegressor as KNeighborsRegressor,
     )
+    from groundstate.models.neighbors.nearest_centroid import NearestCentroid as NearestCentroid
     from groundstate.models.neighbors.nearest_neighbors import NearestNeighbors as NearestNeighbors
     from groundstate.models.networks.mixture_density_regressor import (
         MixtureDensityRegressor as MixtureDensityRegressor,
@@ -181,6 +182,7 @@ _EXPORTS = {
     "MLPRegressor": "groundstate.models.networks.mlp_regressor",
     "MixtureDensityRegressor": "groundstate.models.networks.mixture_density_regressor",
     "MultinomialNB": "groundstate.models.bayes.multinomial_nb",
+    "NearestCentroid": "groundstate.models.neighbors.nearest_centroid",
     "NearestNeighbors": "groundstate.models.neighbors.nearest_neighbors",
     "NeuralClassifier": "groundstate.models.networks.neural_classifier",
     "NeuralRegressor": "groundstate.models.networks.neural_regressor",

@@ -66,6 +66,7 @@ QUICK: dict[str, dict[str, Any]] = {
     | {"random_state": 0},
     "MixtureDensityRegressor": {"max_iter": 60, "random_state": 0},
     "MultinomialNB": {},
+    "NearestCentroid": {},
     "NearestNeighbors": {},
     "NeuralClassifier": {"max_iter": 60, "n_iter_no_change": np.inf, "random_state": 0},
     "NeuralRegressor": {"learning_rate_init": 0.01, "max_iter": 600, "n_iter_no_change": np.inf}
@@ -110,6 +111,7 @@ CLASSIFIERS = [
     "LogisticRegressionCV",
     "MLPClassifier",
     "MultinomialNB",
+    "NearestCentroid",
     "NeuralClassifier",
     "Perceptron",
     "PseudoLabelClassifier",
