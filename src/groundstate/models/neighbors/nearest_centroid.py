@@ -16,9 +16,11 @@ from groundstate.compute.thread_policy import answering
 from groundstate.energy.classes.centroids import CentroidClassEnergy
 from groundstate.learn import NLL
 from groundstate.learn.solvers.centroids import Centroids
+from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.dense_rows import DenseRows
 from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -72,6 +74,7 @@ class NearestCentroid(DenseRows, ProbabilisticClassifier):
     [1]
     """
 
+    traits = Traits(space={"shrink_threshold": settings.Real(0.01, 10.0, log=True)})
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "metric": [StrOptions({"euclidean", "manhattan"})],
         "shrink_threshold": [Interval(Real, 0, None, closed="neither"), None],
