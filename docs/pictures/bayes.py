@@ -11,6 +11,7 @@ from sklearn.datasets import make_blobs
 from groundstate import (
     BernoulliNB,
     CategoricalNB,
+    ComplementNB,
     GaussianNB,
     LinearDiscriminantAnalysis,
     MultinomialNB,
@@ -71,6 +72,28 @@ def multinomial_nb() -> Figure:
     return fig
 
 
+def complement_nb() -> Figure:
+    """Weights of words, and a class that is rare in training."""
+    p = np.array([[6, 3, 1, 1, 1], [1, 3, 6, 1, 1], [1, 1, 1, 3, 6]], float)
+    p /= p.sum(1, keepdims=True)
+    label = rng.choice(3, 400, p=[0.6, 0.38, 0.02])
+    test = rng.integers(0, 3, 3000)
+    rows, new = (np.array([rng.multinomial(4, p[c]) for c in at]) for at in (label, test))
+    models = {"MultinomialNB": MultinomialNB(), "ComplementNB": ComplementNB()}
+    fig, (left, right) = figure(2)
+    found = {name: model.fit(rows, label) for name, model in models.items()}
+    _bars(
+        left, found["ComplementNB"].feature_log_prob_, "weight of every word, −log p(word | others)"
+    )
+    right.set_title(f"right answers, {int((label == 2).sum())} of {len(label)} rows in class 2")
+    for k, (name, model) in enumerate(found.items()):
+        share = [(model.predict(new[test == c]) == c).mean() for c in range(3)]
+        right.bar(np.arange(3) + 0.4 * k - 0.2, share, 0.4, color=COLOURS[k + 1], label=name)
+    right.set(xlabel="class", xticks=range(3))
+    right.legend(frameon=False, fontsize=7)
+    return fig
+
+
 def categorical_nb() -> Figure:
     """Categories of one feature per class, more or less smoothed."""
     label = rng.integers(0, 2, 40)
@@ -98,6 +121,7 @@ def quadratic_discriminant_analysis() -> Figure:
 PICTURES = {
     "BernoulliNB": bernoulli_nb,
     "CategoricalNB": categorical_nb,
+    "ComplementNB": complement_nb,
     "GaussianNB": gaussian_nb,
     "LinearDiscriminantAnalysis": linear_discriminant_analysis,
     "MultinomialNB": multinomial_nb,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from groundstate.math import stats as stats
     from groundstate.models.bayes.bernoulli_nb import BernoulliNB as BernoulliNB
     from groundstate.models.bayes.categorical_nb import CategoricalNB as CategoricalNB
+    from groundstate.models.bayes.complement_nb import ComplementNB as ComplementNB
     from groundstate.models.bayes.gaussian_nb import GaussianNB as GaussianNB
     from groundstate.models.bayes.multinomial_nb import MultinomialNB as MultinomialNB
     from groundstate.models.clusters.kmeans import KMeans as KMeans
@@ -148,6 +149,7 @@ _EXPORTS = {
     "BernoulliRBM": "groundstate.models.undirected.bernoulli_rbm",
     "C45Classifier": "groundstate.models.trees.c45_classifier",
     "CategoricalNB": "groundstate.models.bayes.categorical_nb",
+    "ComplementNB": "groundstate.models.bayes.complement_nb",
     "DecisionTreeClassifier": "groundstate.models.trees.decision_tree_classifier",
     "DecisionTreeRegressor": "groundstate.models.trees.decision_tree_regressor",
     "ElasticNet": "groundstate.models.linear.elastic_net",

@@ -153,7 +153,8 @@ REFUSES: dict[str, tuple[str, ...]] = {
 }
 # models whose training score says little here: columns read as yes/no, counts or categories,
 # strong default penalties, a score that is a likelihood
-BLIND = ("BernoulliNB", "MultinomialNB", "CategoricalNB", "MixtureDensityRegressor", *POSITIVE)
+BLIND = ("BernoulliNB", "MultinomialNB", "CategoricalNB", "ComplementNB", "MixtureDensityRegressor")
+BLIND += POSITIVE
 TOO_FEW_ROWS = ("HistGradientBoostingRegressor",)  # for its leaves of twenty
 SHRINKS = ("KernelRidge",)  # has no intercept, so that a constant is shrunk too
 

@@ -31,6 +31,10 @@ PARITY = [
     ("MultinomialNB", {}, WORDS, T),
     ("MultinomialNB", {"alpha": 0.1, "class_prior": [0.1, 0.2, 0.7]}, sp.csr_matrix(WORDS), T),
     ("MultinomialNB", {"alpha": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]}, WORDS, T),
+    ("ComplementNB", {}, WORDS, T),
+    ("ComplementNB", {"alpha": 0.1, "norm": True}, sp.csr_matrix(WORDS), T),
+    ("ComplementNB", {"alpha": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]}, WORDS, np.minimum(T, 1)),
+    ("ComplementNB", {"class_prior": [0.1, 0.2, 0.7], "force_alpha": False}, WORDS * 0.3, T),
     ("CategoricalNB", {}, CODES, T),
     ("CategoricalNB", {"alpha": 0.5, "min_categories": 6}, CODES, T),
 ]
