@@ -50,6 +50,10 @@ class NotSeparableError(GroundstateError, ValueError):
     """Classes that no surface of the asked form separates without mistakes."""
 
 
+class OnCPU(UserWarning):
+    """Data on a GPU is fitted on the CPU, because there is no solver for the GPU yet."""
+
+
 class Unreliable(UserWarning):
     """An estimate whose own diagnostics say that it cannot be trusted."""
 

@@ -1,7 +1,9 @@
-"""Rows on a device stay there; the CPU stands in for one."""
+"""Data on a device is fitted and answered there; the CPU stands in for one."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,27 +12,112 @@ import torch
 from sklearn.datasets import load_iris
 
 import groundstate
-from groundstate.models import base, resident, roles
+from groundstate.errors import OnCPU
+from groundstate.models import base, resident
+from groundstate.registry import models
+
+ROWS = 60
 
 
-@pytest.fixture(autouse=True)
-def cpu_is_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def cpu_is_a_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Take CPU tensors for tensors of a device."""
+    monkeypatch.setattr(resident, "on_device", lambda values: isinstance(values, torch.Tensor))
+    monkeypatch.setattr(resident, "_reported", set())
+    yield
 
-    def is_resident(X: Any) -> bool:
-        return isinstance(X, torch.Tensor) and bool(torch.isfinite(X.sum()))
 
-    def class_numbers(y: Any, rows: int) -> Any:
-        classes, index = torch.unique(y, return_inverse=True)
-        return index, classes.numpy()
+def table(row: Any) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.2, 1.0, size=(ROWS, 4))
+    if row.name in ("CategoricalNB", "BernoulliRBM", "ID3Classifier"):
+        X = np.round(X)
+    score = X @ np.array([1.0, -2.0, 0.5, 1.0]) + 0.1 * rng.normal(size=ROWS)
+    return X, 1.0 + np.exp(score) if row.role == "regressor" else (score > 0).astype(int) * 2
 
-    monkeypatch.setattr(base, "is_resident", is_resident)
-    monkeypatch.setattr(roles, "class_numbers", class_numbers)
+
+def made(row: Any, **settings: Any) -> Any:
+    model = row.obj()
+    known = model.get_params()
+    settings = {"random_state": 0, "n_estimators": 5, "max_iter": 20} | settings
+    if row.name in ("BernoulliRBM", "MixtureDensityRegressor"):
+        settings |= {"n_iter": 3, "max_epochs": 3}
+    settings = {k: v for k, v in settings.items() if k in known}
+    if isinstance(known.get("max_iter"), float) or known.get("max_iter", 0) in (None, -1):
+        settings.pop("max_iter", None)
+    return model.set_params(**settings)
+
+
+def asked(model: Any, X: Any) -> Any:
+    name = next(n for n in ("predict", "transform", "kneighbors") if hasattr(model, n))
+    found = getattr(model, name)(X)
+    return found[0] if isinstance(found, tuple) else found
+
+
+def fit(model: Any, X: Any, y: Any) -> list[Any]:
+    """Fit quietly, except for what is reported about devices."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    return [w for w in seen if issubclass(w.category, OnCPU)]
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_a_fit_follows_its_data(
+    name: str, cpu_is_a_device: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = models[name]
+    X, y = table(row)
+    rows, target = torch.from_numpy(X), torch.from_numpy(y)
+    expected = made(row)
+    fit(expected, X, y)
+    model = made(row)
+    copied: list[int] = []
+    plain = base.unwrap
+
+    def unwrap(values: Any) -> Any:
+        copied.append(getattr(values, "numel", lambda: 0)())
+        return plain(values)
+
+    monkeypatch.setattr(base, "unwrap", unwrap)
+    reports = fit(model, rows, target)
+    if model._runs_on == "any":
+        assert not reports
+        assert rows.numel() not in copied or not model._device_rows or row.name[:6] == "Pseudo"
+    else:
+        assert len(reports) == 1 and "device='cpu'" in str(reports[0].message)
+        assert not fit(made(row), rows, target)  # said once
+    answer = asked(model, rows)
+    assert isinstance(answer, torch.Tensor)
+    np.testing.assert_allclose(
+        answer.double().numpy(), np.asarray(asked(expected, X), float), rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", [r.name for r in models if "device" in r.obj().get_params()])
+def test_a_named_cpu_is_no_news(name: str, cpu_is_a_device: None) -> None:
+    row = models[name]
+    X, y = table(row)
+    assert not fit(made(row, device="cpu"), torch.from_numpy(X), torch.from_numpy(y))
+
+
+def test_where_a_model_is_fitted_and_lives() -> None:
+    there = torch.empty(3, 2, device="meta")
+    cpu, meta = torch.device("cpu"), there.device
+    assert resident.places(groundstate.Ridge(), there) == (meta, meta)
+    assert resident.places(groundstate.Ridge(), np.eye(3)) == (cpu, cpu)
+    with pytest.warns(OnCPU, match="Lasso has no solver for meta yet"):
+        resident._reported.discard("Lasso")
+        assert resident.places(groundstate.Lasso(), there) == (cpu, meta)
+    with pytest.warns(OnCPU, match="keeps what it learned there"):
+        resident._reported.discard("BaggingRegressor")
+        assert resident.places(groundstate.BaggingRegressor(), there) == (cpu, cpu)
+    assert resident.places(groundstate.Lasso(device="cpu"), there) == (cpu, cpu)
 
 
 @pytest.mark.parametrize("name", ["Ridge", "LinearRegression"])
 @pytest.mark.parametrize("flat", [True, False])
-def test_values(name: str, flat: bool) -> None:
+def test_values(name: str, flat: bool, cpu_is_a_device: None) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(50, 3)), rng.normal(size=50 if flat else (50, 2))
     weight = rng.random(50)
@@ -45,7 +132,7 @@ def test_values(name: str, flat: bool) -> None:
 
 
 @pytest.mark.parametrize("balance", [None, "balanced"])
-def test_classes(balance: Any) -> None:
+def test_classes(balance: Any, cpu_is_a_device: None) -> None:
     X, y = load_iris(return_X_y=True)
     X, y = X[20:], 3 * y[20:] + 1
     expected = groundstate.LogisticRegression(class_weight=balance, tol=1e-8).fit(X, y)
@@ -54,6 +141,12 @@ def test_classes(balance: Any) -> None:
     assert model.classes_.tolist() == [1, 4, 7]
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-6)
     assert model.predict(torch.from_numpy(X)).tolist() == expected.predict(X).tolist()
+
+
+def test_bad_weights_are_refused(cpu_is_a_device: None) -> None:
+    rows = torch.ones(3, 2)
+    with pytest.raises(ValueError, match="egative"):
+        groundstate.Ridge().fit(rows, rows[:, 0], torch.tensor([1.0, -1.0, 1.0]))
 
 
 def test_what_is_ready_for_use() -> None:

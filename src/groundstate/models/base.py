@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -22,38 +21,19 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from groundstate.compute.device import resolve_device
-from groundstate.compute.foreign.sklearn import (
-    callback_management_context,
-    make_constraint,
-)
+from groundstate.compute.foreign.sklearn import callback_management_context
 from groundstate.compute.random import Key
-from groundstate.compute.rows import RowContainer, home, real_dtype
+from groundstate.compute.rows import RowContainer, real_dtype
 from groundstate.energy.base import Energy
 from groundstate.learn import fit as learn
 from groundstate.learn.base import History, Penalty, Problem, Rule, Solver
 from groundstate.models.answers import answers, open_cells
 from groundstate.models.arrays import Home, plain_rows, plain_target, tensor, unwrap
 from groundstate.models.bridge import SklearnBridge
-from groundstate.models.resident import is_resident
+from groundstate.models.resident import is_resident, places, weights
 from groundstate.models.row_kinds import KINDS, TABLE
 from groundstate.models.traits import Traits, traits_of
-from groundstate.models.validation import checked_weight, validate_data
-
-
-@cache
-def _constraints(cls: Any) -> tuple[tuple[str, Any, tuple[Any, ...]], ...]:
-    """Parameters of a class, an allowed default (else a value nobody passes), what they may be."""
-    rows = []
-    given = signature(cls.__init__).parameters
-    for name in cls._get_param_names():
-        if cls._parameter_constraints.get(name, "no_validation") == "no_validation":
-            continue
-        allowed = tuple(make_constraint(one) for one in cls._parameter_constraints[name])
-        default = given[name].default if name in given else object()
-        fine = any(one.is_satisfied_by(default) for one in allowed)
-        rows.append((name, default if fine else object(), allowed))
-    return tuple(rows)
+from groundstate.models.validation import checked_weight, constraints_of, validate_data
 
 
 @cache
@@ -92,7 +72,8 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     _store_skip: ClassVar[tuple[str, ...]] = ("callbacks",)
     rows: ClassVar[str] = TABLE  # the kind of rows it takes, see `groundstate.models.row_kinds`
-    _device_rows: ClassVar[bool] = False  # whether `_build` takes tensors of a device as they are
+    _runs_on: Any = "any"  # devices of fits and answers: "any", "answers" or "cpu"; see `resident`
+    _device_rows: ClassVar[bool] = True  # whether `_checked` leaves rows on their device
     _accept_sparse: ClassVar[bool | str] = False
     _allow_nan: ClassVar[bool] = False  # True where a model has a use for missing values
     _takes_target: ClassVar[bool] = False
@@ -150,7 +131,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     def _validate_params(self) -> None:
         """Check the parameters; the constraints of a class are made once."""
         cls: Any = type(self)
-        for name, default, allowed in _constraints(cls):
+        for name, default, allowed in constraints_of(cls):
             value = getattr(self, name)
             if value is default:
                 continue
@@ -160,9 +141,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         X_, y_, encoded = self._checked(X, y)
         weight = self._checked_weight(sample_weight, X_)
-        where = getattr(self, "device", None)
-        at_home = where is None and isinstance(X_, Tensor | RowContainer)
-        device = home({"x": X_}) if at_home else resolve_device(where)
+        device, lives = places(self, X_ if isinstance(X_, RowContainer) else X)
         xt = tensor(X_, device)
         yt = None if y_ is None else tensor(y_, device)
         for name, value in encoded.items():
@@ -175,7 +154,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         mine, theirs = self._callbacks(plan.energy, X, y, sample_weight)
         checked = all(value is xt or value is yt for value in data.values())
         history = self._run(plan, data, wt, mine, checked)
-        self.energy_ = plan.energy
+        self.energy_ = plan.energy if lives == device else plan.energy.to(lives)
         self.history_ = history
         self.n_iter_ = max(1, history.n_iter)
         for name, value in self._learned(plan.energy).items():
@@ -240,12 +219,10 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     def _checked(self, X: Any, y: Any) -> tuple[Any, Any, dict[str, Any]]:
         if self.rows != TABLE:
             return KINDS[self.rows].learned(self, X, y)
-        if self._device_rows and is_resident(X):
-            found = self._resident_target(y, X)
+        if self._stays(X) and len(X) >= self._min_rows():
+            found = self._resident_target(y, X) if self._takes_target else (None, {})
             if found is not None:
-                self.n_features_in_ = X.shape[1]
-                self.__dict__.pop("feature_names_in_", None)
-                return X.detach(), *found
+                return self._counted(X.detach()), *found
         X, _ = unwrap(X)
         kind = {
             "dtype": [np.float64, np.float32],
@@ -255,20 +232,28 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         }
         if not self._takes_target:
             if plain_rows(X, self._min_rows()):
-                self.n_features_in_ = X.shape[1]
-                self.__dict__.pop("feature_names_in_", None)
-                return X, None, {}
+                return self._counted(X), None, {}
             return validate_data(self, X, ensure_min_samples=self._min_rows(), **kind), None, {}
         y, _ = unwrap(y)
         if plain_rows(X) and plain_target(y, len(X), self._multi_output):
-            self.n_features_in_ = X.shape[1]
-            self.__dict__.pop("feature_names_in_", None)
+            X = self._counted(X)
         else:
             X, y = validate_data(self, X, y, multi_output=self._multi_output, **kind)
         encoded, attributes = self._target(y)
         if encoded is not None and encoded.dtype.kind == "f":
             encoded = encoded.astype(X.dtype, copy=False)
         return X, encoded, attributes
+
+    def _counted(self, X: Any) -> Any:
+        """Rows without names of columns, whose number is what later rows must have."""
+        self.n_features_in_ = X.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        return X
+
+    def _stays(self, X: Any) -> bool:
+        """Whether rows on a device are ready to be learned from there."""
+        there = self._runs_on == "any" and self._device_rows
+        return there and is_resident(X, self._allow_nan)
 
     def _resident_target(self, y: Any, X: Tensor) -> tuple[Tensor, dict[str, Any]] | None:
         """`_target` of y on the device of X, or None where it needs the checks of the host."""
@@ -277,8 +262,11 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     def _min_rows(self) -> int:
         return 1
 
-    def _checked_weight(self, weight: Any, X: Any) -> NDArray[Any] | None:
-        return None if weight is None else checked_weight(weight, X)
+    def _checked_weight(self, weight: Any, X: Any) -> Any:
+        if weight is None:
+            return None
+        there = weights(weight, X)
+        return checked_weight(weight, X) if there is None else there
 
     def _rows(self, X: Any) -> tuple[Tensor, Home]:
         """New rows as a tensor on the energy's device, and where answers go."""
@@ -288,7 +276,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         device, dtype = self.energy_.placement()
         named = hasattr(self, "feature_names_in_")
         same = isinstance(X, Tensor) and (X.device, X.dtype, named) == (device, dtype, False)
-        if same and is_resident(X) and X.shape[1] == self.n_features_in_:
+        if same and is_resident(X, self._allow_nan) and X.shape[1] == self.n_features_in_:
             return X.detach(), Home(X.device)
         X, home = unwrap(X)
         kept = np.float64 if dtype == torch.float64 else np.float32

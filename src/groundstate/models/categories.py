@@ -28,8 +28,10 @@ class CategoryInputs(EnergyEstimator):
     _text_levels: ClassVar[bool] = False  # True where text is a category, whatever the dtype
     _levels: dict[int, NDArray[Any]]
 
-    def _checked(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
+    def _checked(self, X: Any, y: Any) -> tuple[Any, Any, dict[str, Any]]:
         self._levels = {}
+        if not self._text_levels and self._stays(X) and not self._listed(X.shape[1]):
+            return super()._checked(X, y)
         X, encoded, attributes = super()._checked(self._coded(self._table(X), learn=True), y)
         for j in self._listed(X.shape[1]):
             if j not in self._levels:

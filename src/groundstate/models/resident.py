@@ -1,34 +1,72 @@
-"""Rows that already stand on a device: checked there, never copied to the host."""
+"""Rows that stand on a device: fitted and answered there, checked without a copy to the host.
+
+Without ``device=`` a fit follows its data. An estimator declares by ``_runs_on`` what it can do:
+"any" (solver and answers run on every device), "answers" (the solver needs the CPU, θ then goes to
+where the data is) or "cpu". What a device cannot do yet is reported once for each estimator.
+"""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from groundstate.compute.device import resolve_device
+from groundstate.compute.rows import RowContainer, home
+from groundstate.errors import OnCPU
+
 KINDS = (torch.float32, torch.float64)
+CPU = torch.device("cpu")
+_reported: set[str] = set()
 
 
-def is_resident(X: Any) -> bool:
-    """Whether X is a tensor of finite rows on a device other than the CPU, ready for use."""
-    return (
-        isinstance(X, Tensor)
-        and X.device.type != "cpu"
-        and X.layout == torch.strided
-        and X.ndim == 2
-        and X.dtype in KINDS
-        and X.numel() > 0
-        and X.is_contiguous()
-        and bool(torch.isfinite(X.detach().sum()))
+def on_device(values: Any) -> bool:
+    """Whether values are a tensor on a device other than the CPU."""
+    return isinstance(values, Tensor) and values.device.type != "cpu"
+
+
+def places(model: Any, X: Any) -> tuple[torch.device, torch.device]:
+    """Where a model is fitted, and where its θ lives afterwards."""
+    asked, runs = getattr(model, "device", None), model._runs_on
+    if asked is None and isinstance(X, RowContainer):
+        return home({"x": X}), home({"x": X})
+    if asked is not None or not on_device(X):
+        device = resolve_device(asked)
+        return CPU if runs == "answers" else device, device
+    if runs == "any":
+        return X.device, X.device
+    _report(type(model).__name__, X.device, runs)
+    return CPU, X.device if runs == "answers" else CPU
+
+
+def _report(name: str, device: torch.device, runs: str) -> None:
+    if name in _reported:
+        return
+    _reported.add(name)
+    kept = "" if runs == "answers" else " and keeps what it learned there"
+    warnings.warn(
+        f"{name} has no solver for {device.type} yet: it fits on the CPU{kept}, and answers on "
+        f"{device}; pass device='cpu' if that is meant",
+        OnCPU,
+        stacklevel=5,
     )
+
+
+def is_resident(X: Any, allow_nan: bool = False) -> bool:
+    """Whether X is a tensor of rows on a device, finite where they must be, ready for use."""
+    if not on_device(X) or X.layout != torch.strided or X.ndim != 2 or X.dtype not in KINDS:
+        return False
+    if X.numel() == 0 or not X.is_contiguous():
+        return False
+    total = X.detach().nansum() if allow_nan else X.detach().sum()
+    return bool(torch.isfinite(total))
 
 
 def class_numbers(y: Any, rows: int) -> tuple[Tensor, Any] | None:
     """Class numbers and the sorted classes of whole numbers on a device, or None for other y."""
-    if not isinstance(y, Tensor) or y.device.type == "cpu" or y.shape != (rows,):
-        return None
-    if y.is_floating_point() or y.is_complex():
+    if not on_device(y) or y.shape != (rows,) or y.is_floating_point() or y.is_complex():
         return None
     classes, index = torch.unique(y.detach(), return_inverse=True)
     return index, classes.cpu().numpy()
@@ -46,4 +84,15 @@ def targets(y: Any, X: Tensor) -> tuple[Tensor, bool] | None:
     return (values[:, None] if y.ndim == 1 else values), y.ndim == 1
 
 
-__all__ = ["class_numbers", "is_resident", "targets"]
+def weights(weight: Any, X: Any) -> Tensor | None:
+    """Weights of rows on their device, or None where the checks of the host must look at them."""
+    if not isinstance(X, Tensor) or not isinstance(weight, Tensor) or weight.device != X.device:
+        return None
+    if weight.shape != (len(X),) or weight.is_complex():
+        return None
+    found = weight.detach().to(X.dtype)
+    fine = torch.isfinite(found.sum()) & (found.min() >= 0) & (found.sum() > 0)
+    return found if bool(fine) else None
+
+
+__all__ = ["class_numbers", "is_resident", "on_device", "places", "targets", "weights"]

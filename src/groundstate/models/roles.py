@@ -74,7 +74,13 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
         x, home = self._rows(X)
         with answering(self.energy_, x):
             best = self._class_table(x).argmin(1)
-        return home.give(self.classes_[best.cpu().numpy()])
+        return self._labels(best, home)
+
+    def _labels(self, index: Tensor, home: Home) -> Any:
+        """Labels of class numbers, on the caller's device where torch can hold them."""
+        if home.device is None or self.classes_.dtype.kind not in "fiub":
+            return home.give(self.classes_[index.cpu().numpy()])
+        return torch.from_numpy(self.classes_).to(home.device)[index.to(home.device)]
 
     def _class_table(self, x: Tensor) -> Tensor:
         """Energies of all classes, ``(B, K)``."""
@@ -104,7 +110,7 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
     def _decoded(self, name: str, values: Tensor, home: Home) -> Any:
         if name != "y":
             return home.give(values)
-        return home.give(self.classes_[values.cpu().numpy()])
+        return self._labels(values, home)
 
 
 class ProbabilisticClassifier(EnergyClassifier):

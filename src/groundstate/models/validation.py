@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data as scikit_learn_checks
 from torch import Tensor
 
-from groundstate.compute.foreign.sklearn import check_sample_weight
+from groundstate.compute.foreign.sklearn import check_sample_weight, make_constraint
 from groundstate.compute.rows import RowContainer, real_dtype
 from groundstate.errors import DataError
 from groundstate.models.arrays import unwrap
@@ -49,6 +51,21 @@ def validate_data(
         asked = settings.get("dtype") if name == "X" else None
         sentence += _where(X if name == "X" else y, missing, asked)
         raise DataError(f"{sentence}; {_advice(estimator, name, missing)}") from None
+
+
+@cache
+def constraints_of(cls: Any) -> tuple[tuple[str, Any, tuple[Any, ...]], ...]:
+    """Parameters of a class, an allowed default (else a value nobody passes), what they may be."""
+    rows = []
+    given = signature(cls.__init__).parameters
+    for name in cls._get_param_names():
+        if cls._parameter_constraints.get(name, "no_validation") == "no_validation":
+            continue
+        allowed = tuple(make_constraint(one) for one in cls._parameter_constraints[name])
+        default = given[name].default if name in given else object()
+        fine = any(one.is_satisfied_by(default) for one in allowed)
+        rows.append((name, default if fine else object(), allowed))
+    return tuple(rows)
 
 
 def checked_weight(weight: Any, X: Any) -> NDArray[Any]:
@@ -105,4 +122,4 @@ def _is(values: NDArray[Any], missing: bool) -> NDArray[np.bool_]:
     return np.isnan(values) if missing else np.isinf(values)
 
 
-__all__ = ["checked_weight", "validate_data"]
+__all__ = ["checked_weight", "constraints_of", "validate_data"]

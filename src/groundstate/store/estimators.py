@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from inspect import getattr_static
 from typing import Any
+
+from scipy.sparse import issparse
 
 from groundstate.errors import StoreError
 
@@ -35,6 +38,8 @@ class Estimators:
         for name, content in parts["learned"].items():
             if not _is_learned(cls, name) or callable(getattr(cls, name, None)):
                 raise StoreError(f"{cls.__name__} has no learned attribute {name!r:.40}")
+            if hasattr(getattr_static(cls, name, None), "__set__") and not issparse(content):
+                continue  # read from other parts of the estimator, as an older version did not
             vars(estimator)[name] = content
         return estimator
 

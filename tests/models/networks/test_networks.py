@@ -264,7 +264,7 @@ def test_instalments_go_on_where_they_stopped(solver: str, tmp_path: Path) -> No
 def test_warm_start_continues_and_refuses_other_data() -> None:
     kw = {"hidden_layer_sizes": (6,), "n_iter_no_change": INF, "random_state": 0, "max_iter": 4}
     warm = MLPClassifier(warm_start=True, **kw).fit(X, Y)
-    first = matrices(warm)
+    first = [own.copy() for own in matrices(warm)]  # the attributes are θ itself
     warm.fit(X, Y)
     assert len(warm.loss_curve_) == 8 and warm.loss_curve_[4] < warm.loss_curve_[0]
     assert any((a != b).any() for a, b in zip(first, matrices(warm)))

@@ -95,6 +95,9 @@ class BernoulliNB(DiscreteNB):
         d = x.shape[1]
         return BernoulliClassEnergy(len(self.classes_), d, self._smoothing(d), self._prior())
 
+    def _weights_of(self, log_p: Tensor) -> Tensor:
+        return log_p - torch.log(-torch.expm1(log_p))
+
 
 def _above(x: Tensor, level: float) -> Tensor:
     """Ones above a level; what is missing stays so."""

@@ -17,6 +17,7 @@ from groundstate.errors import DataError
 from groundstate.models.arrays import Home
 from groundstate.models.bayes.discrete import DiscreteNB
 from groundstate.models.categories import CategoryInputs
+from groundstate.models.learned import LearnedLayers
 from groundstate.registry import models
 
 
@@ -141,14 +142,18 @@ class CategoricalNB(DiscreteNB, CategoryInputs):
     def _bad_alpha(self) -> float:
         raise ValueError(f"alpha of CategoricalNB must be one number, got {self.alpha!r}")
 
+    _device_rows: ClassVar[bool] = False  # levels of categories are found on the host
+    feature_log_prob_ = LearnedLayers(
+        lambda model: model.energy_.log_p().split(list(model.n_categories_), 1),
+        instead="set energy_.W, whose softmax over the levels of a column it is",
+    )
+
     def _attributes(self, energy: Any, sums: dict[str, Tensor]) -> dict[str, Any]:
         named = super()._attributes(energy, sums)
         edges = np.cumsum(self.n_categories_)[:-1]
         return {
             "class_count_": named["class_count_"],
-            "class_log_prior_": named["class_log_prior_"],
             "category_count_": np.split(named["feature_count_"], edges, axis=1),
-            "feature_log_prob_": np.split(named["feature_log_prob_"], edges, axis=1),
             "categories_": [
                 self._levels.get(j, np.arange(n)) for j, n in enumerate(self.n_categories_)
             ],

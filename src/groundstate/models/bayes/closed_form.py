@@ -9,7 +9,6 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from groundstate.compute.device import resolve_device
 from groundstate.compute.foreign.sklearn import check_partial_fit_first_call
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
@@ -17,8 +16,18 @@ from groundstate.energy.classes.naive_bayes.joint import JointClassEnergy
 from groundstate.learn import NLL, Closed, History
 from groundstate.models.arrays import Home, tensor, unwrap
 from groundstate.models.base import Plan
+from groundstate.models.learned import Learned
+from groundstate.models.resident import places
 from groundstate.models.roles import ProbabilisticClassifier
 from groundstate.models.validation import validate_data
+
+
+def class_probabilities() -> Learned:
+    """π of the classes, which need not sum to one when it is set."""
+    return Learned(
+        lambda model: model.energy_.log_prior.exp(),
+        lambda model, value: model.energy_.logits.copy_(value.log()),
+    )
 
 
 class ClosedFormClassifier(ProbabilisticClassifier):
@@ -76,6 +85,7 @@ class ClosedFormClassifier(ProbabilisticClassifier):
         """
         self._validate_params()
         first = check_partial_fit_first_call(self, classes) or not hasattr(self, "energy_")
+        device, _ = places(self, X)
         X, y = self._words(unwrap(X)[0], first), unwrap(y)[0]
         X_, y_ = validate_data(
             self, X, y, reset=first, dtype=[np.float64, np.float32], order="C",
@@ -88,7 +98,6 @@ class ClosedFormClassifier(ProbabilisticClassifier):
             return self  # rows that count for nothing
         weight = self._checked_weight(sample_weight, X_)
         encoded = self._encoded("y", np.asarray(y_)).astype(np.int64)
-        device = resolve_device(getattr(self, "device", None))
         X_ = self._non_negative(X_)
         if not first:
             self._make_room(X_)

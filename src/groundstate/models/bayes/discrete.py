@@ -16,6 +16,7 @@ from groundstate.compute.foreign.sklearn import Interval
 from groundstate.errors import DataError
 from groundstate.models import settings
 from groundstate.models.bayes.closed_form import ClosedFormClassifier, checked_prior
+from groundstate.models.learned import Learned
 from groundstate.models.traits import Traits
 
 ALPHA_MIN = 1e-10
@@ -62,7 +63,11 @@ class DiscreteNB(ClosedFormClassifier):
     def _non_negative(self, X: Any) -> Any:
         if self._positive:
             values = X.data if issparse(X) else X
-            if values.size and np.fmin.reduce(values, axis=None) < 0:  # NaN hides nothing
+            if isinstance(values, Tensor):
+                lowest: Any = values.nan_to_num().min()
+            else:  # NaN hides nothing
+                lowest = np.fmin.reduce(values, axis=None) if values.size else 0
+            if lowest < 0:
                 raise DataError(
                     f"Negative values in data passed to {type(self).__name__} (input X); "
                     f"{self._wants}"
@@ -97,9 +102,20 @@ class DiscreteNB(ClosedFormClassifier):
         return {
             "class_count_": sums["n"].numpy().copy(),
             "feature_count_": sums["x"].numpy().copy(),
-            "class_log_prior_": energy.log_prior.detach().cpu().numpy(),
-            "feature_log_prob_": energy.log_p().detach().cpu().numpy(),
         }
+
+    class_log_prior_ = Learned(
+        lambda model: model.energy_.log_prior,
+        lambda model, value: model.energy_.logits.copy_(value),
+    )
+    feature_log_prob_ = Learned(
+        lambda model: model.energy_.log_p(),
+        lambda model, value: model.energy_.W.copy_(model._weights_of(value)),
+    )
+
+    def _weights_of(self, log_p: Tensor) -> Tensor:
+        """The parameter W that has these log probabilities."""
+        return log_p
 
 
 __all__ = ["DiscreteNB"]

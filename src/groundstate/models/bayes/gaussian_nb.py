@@ -11,7 +11,12 @@ from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.classes.discriminant import GaussianClassEnergy
 from groundstate.energy.classes.discriminant_moments import largest_variance
 from groundstate.models import settings
-from groundstate.models.bayes.closed_form import ClosedFormClassifier, checked_prior
+from groundstate.models.bayes.closed_form import (
+    ClosedFormClassifier,
+    checked_prior,
+    class_probabilities,
+)
+from groundstate.models.learned import Learned
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
@@ -91,13 +96,16 @@ class GaussianNB(ClosedFormClassifier):
         energy.centre(x, y, weight)
         return energy
 
+    theta_ = Learned(lambda model: model.energy_.mu)
+    var_ = Learned(
+        lambda model: model.energy_.U.double().square().reciprocal().to(model.energy_.U),
+        lambda model, value: model.energy_.U.copy_(value.double().rsqrt()),
+    )
+    class_prior_ = class_probabilities()
+
     def _attributes(self, energy: Any, sums: dict[str, Tensor]) -> dict[str, Any]:
-        mu, U = energy.mu.detach(), energy.U.detach()
         widest = largest_variance(energy.sums, energy.origin.double())
         return {
-            "theta_": mu.cpu().numpy().copy(),
-            "var_": U.double().square().reciprocal().to(U.dtype).cpu().numpy(),
             "class_count_": sums["n"].numpy().copy(),
-            "class_prior_": energy.log_prior.detach().exp().cpu().numpy(),
             "epsilon_": self.var_smoothing * widest,
         }

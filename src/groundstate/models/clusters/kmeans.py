@@ -24,6 +24,7 @@ from groundstate.models import settings
 from groundstate.models.arrays import plain_rows, tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.extras import VerboseMixin
+from groundstate.models.learned import Learned
 from groundstate.models.roles import EnergyClusterer
 from groundstate.models.traits import Traits
 from groundstate.registry import models
@@ -178,13 +179,14 @@ class KMeans(
         finally:
             self.__dict__.pop("_seen", None)
 
+    cluster_centers_ = Learned(lambda model: model.energy_.mu)
+
     def _learned(self, energy: Energy) -> dict[str, Any]:
         assert isinstance(energy, CentroidEnergy)
         X, weight = self._seen
         labels, inertia = nearest(X, energy.mu.detach(), weight)
         total = current().sum(torch.tensor(inertia, dtype=torch.float64))
         return {
-            "cluster_centers_": energy.mu.detach().cpu().numpy().copy(),
             "labels_": labels.cpu().numpy(),
             "inertia_": float(total),
         }

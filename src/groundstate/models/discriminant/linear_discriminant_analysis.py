@@ -16,9 +16,16 @@ from groundstate.energy.classes.discriminant import GaussianClassEnergy
 from groundstate.errors import Unsupported
 from groundstate.models import settings
 from groundstate.models.base import Plan
+from groundstate.models.bayes.closed_form import class_probabilities
 from groundstate.models.discriminant.estimated import EstimatedCovariance
+from groundstate.models.learned import Learned
 from groundstate.models.traits import Traits
 from groundstate.registry import models
+
+
+def _computed(name: str) -> Learned:
+    read = lambda model: model._directions()[name]  # noqa: E731
+    return Learned(read, instead="set means_ or priors_, from which it follows")
 
 
 @models.register(family="discriminant", task="classification", role="classifier")
@@ -140,36 +147,43 @@ class LinearDiscriminantAnalysis(
         energy.centre(x, y, weight)
         return energy
 
+    means_ = Learned(lambda model: model.energy_.mu)
+    priors_ = class_probabilities()
+    coef_ = _computed("coef_")
+    intercept_ = _computed("intercept_")
+    xbar_ = _computed("xbar_")
+    scalings_ = _computed("scalings_")
+    explained_variance_ratio_ = _computed("explained_variance_ratio_")
+
     def _attributes(self, energy: Any, sums: dict[str, Tensor]) -> dict[str, Any]:
-        mu, U, log_prior = (
-            v.detach().cpu().numpy().astype(np.float64)
-            for v in (energy.mu, energy.root(), energy.log_prior)
-        )
-        prior = np.exp(log_prior)
+        if not self.store_covariance and self.solver == "svd":
+            return {}
+        return {"covariance_": energy.tied_covariance().to(energy.mu.dtype).cpu().numpy()}
+
+    def _directions(self) -> dict[str, Tensor]:
+        """What scikit-learn keeps of the model: scores, and the axes that separate the classes."""
+        energy: Any = self.energy_
+        mu, U, log_prior = (v.double() for v in (energy.mu, energy.root(), energy.log_prior))
+        prior = log_prior.exp()
         xbar = prior @ mu
         middle = (mu - xbar) @ U
         svd = self.solver == "svd"
         white = middle if svd else mu @ U  # (k, d)
         coef = white @ U.T
-        intercept = log_prior - 0.5 * np.square(white).sum(1)
+        intercept = log_prior - 0.5 * white.square().sum(1)
         if svd:
-            intercept -= coef @ xbar
-        between = np.sqrt(prior)[:, None] * middle
-        s, vt = np.linalg.svd(between, full_matrices=False)[1:]
+            intercept = intercept - coef @ xbar
+        s, vt = torch.linalg.svd(prior.sqrt()[:, None] * middle, full_matrices=False)[1:]
         most = min(len(mu) - 1, mu.shape[1]) if self.n_components is None else self.n_components
         rank = int((s > self.tol * s[0]).sum())
-        squares = s * s
-        shares = squares / max(squares.sum(), 1e-300)
+        shares = s.square() / s.square().sum().clamp_min(1e-300)
         if len(mu) == 2:
             coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
         named = {
-            "coef_": coef, "intercept_": intercept, "means_": mu, "priors_": prior, "xbar_": xbar,
+            "coef_": coef, "intercept_": intercept, "xbar_": xbar,
             "scalings_": U @ vt[:rank].T, "explained_variance_ratio_": shares[:most],
         }  # fmt: skip
-        if self.store_covariance or not svd:
-            named["covariance_"] = energy.tied_covariance().cpu().numpy()
-        dtype = np.float32 if energy.mu.dtype == torch.float32 else np.float64
-        return {name: value.astype(dtype, copy=False) for name, value in named.items()}
+        return {name: value.to(energy.mu.dtype) for name, value in named.items()}
 
     def _class_table(self, x: Tensor) -> Tensor:
         energies: Tensor = self.energy_.linear_energies(x)  # type: ignore[operator]
@@ -180,15 +194,17 @@ class LinearDiscriminantAnalysis(
         if len(getattr(self, "classes_", ())) <= 2:
             return super().decision_function(X)
         x, home = self._rows(X)
-        W, b = (x.new_tensor(v) for v in (self.coef_, self.intercept_))
-        return home.give(torch.nn.functional.linear(x, W, b))
+        with torch.no_grad():
+            found = self._directions()
+            return home.give(torch.nn.functional.linear(x, found["coef_"], found["intercept_"]))
 
     def transform(self, X: Any) -> Any:
         """Rows in the directions that separate the classes, ``(n_samples, n_components)``."""
         x, home = self._rows(X)
-        centre = self.xbar_ if self.solver == "svd" else np.zeros_like(self.xbar_)
-        scalings = x.new_tensor(self.scalings_[:, : self._n_features_out])
-        return home.give((x - x.new_tensor(centre)) @ scalings)
+        with torch.no_grad():
+            found = self._directions()
+            scalings = found["scalings_"][:, : len(found["explained_variance_ratio_"])]
+            return home.give((x - found["xbar_"] if self.solver == "svd" else x) @ scalings)
 
     @property
     def _n_features_out(self) -> int:

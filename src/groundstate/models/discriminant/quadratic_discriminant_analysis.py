@@ -7,7 +7,6 @@ from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -19,8 +18,10 @@ from groundstate.errors import Unsupported
 from groundstate.models import settings
 from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
+from groundstate.models.bayes.closed_form import class_probabilities
 from groundstate.models.discriminant.estimated import EstimatedCovariance
 from groundstate.models.discriminant.linear_discriminant_analysis import proportions
+from groundstate.models.learned import Learned
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
@@ -176,17 +177,16 @@ class QuadraticDiscriminantAnalysis(EstimatedCovariance):
             raise RankDeficient(self._lacking, self.classes_[self._lacking])
         return super()._rows(X)
 
+    means_ = Learned(lambda model: model.energy_.mu)
+    priors_ = class_probabilities()
+
     def _attributes(self, energy: Any, sums: dict[str, Tensor]) -> dict[str, Any]:
         for name in ("scalings_", "rotations_"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        named: dict[str, Any] = {
-            "means_": energy.mu.detach().cpu().numpy().copy(),
-            "priors_": np.exp(energy.log_prior.detach().cpu().numpy()),
-        }
-        if self.store_covariance:
-            scalings, rotations = _principal(energy)
-            named["covariance_"] = [(r * s) @ r.T for r, s in zip(rotations, scalings, strict=True)]
-        return named
+        if not self.store_covariance:
+            return {}
+        scalings, rotations = _principal(energy)
+        return {"covariance_": [(r * s) @ r.T for r, s in zip(rotations, scalings, strict=True)]}
 
     def decision_function(self, X: Any) -> Any:
         r"""Scores :math:`\log\pi_y - \tfrac12\log|\Sigma_y| - \tfrac12d_y(x)^2`,

@@ -23,6 +23,7 @@ from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.ensembles.member import member
 from groundstate.models.ensembles.sequence import MemberSequence
+from groundstate.models.learned import Learned
 from groundstate.models.roles import ProbabilisticClassifier
 from groundstate.models.traits import Traits
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
@@ -85,6 +86,7 @@ class AdaBoostClassifier(MemberSequence, TreeInputs, ProbabilisticClassifier):
     )
 
     _single_class: ClassVar[bool] = True
+    _runs_on: Any = "cpu"  # members may be foreign
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
@@ -119,10 +121,13 @@ class AdaBoostClassifier(MemberSequence, TreeInputs, ProbabilisticClassifier):
         energy = VoteEnergy(X.shape[1], k)
         return Plan(energy, SoftMin(), AdaBoost(self.n_estimators, self.learning_rate, fits))
 
+    estimator_weights_ = Learned(
+        lambda model: model.energy_.a.double(), lambda model, a: model.energy_.a.copy_(a)
+    )
+
     def _learned(self, energy: Any) -> dict[str, Any]:
         errors = self.history_.extra.get("error", []) if hasattr(self, "history_") else []
         return {
-            "estimator_weights_": energy.a.detach().cpu().double().numpy(),
             "estimator_errors_": np.array(errors[: len(energy.members)]),
         }
 
@@ -181,5 +186,3 @@ class AdaBoostClassifier(MemberSequence, TreeInputs, ProbabilisticClassifier):
         mean = np.average(parts, axis=0, weights=self.estimator_weights_)
         total = mean.sum()
         return mean / total if total > 0 else mean
-
-    estimator_weights_: NDArray[np.float64]

@@ -73,6 +73,7 @@ class HistogramBooster(VerboseMixin, TreeInputs):
         },
     )
 
+    _runs_on: Any = "any"
     energy_: Any
     max_iter: int
     learning_rate: float

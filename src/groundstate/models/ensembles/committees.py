@@ -35,6 +35,7 @@ class CommitteeModel(MemberSequence, EnergyEstimator):
     n_jobs: int | None
     _hard: bool = False
     _takes_nan: bool
+    _runs_on: Any = "cpu"  # members may be foreign
     _store_private: ClassVar[tuple[str, ...]] = ("_takes_nan",)
 
     def _bases(self) -> list[Any]:

@@ -115,6 +115,7 @@ class SnapshotModel(EnergyEstimator):
         },
     )
 
+    _runs_on: Any = "cpu"  # the model that is stepped may be any
     energy_: Any
     estimator: Any
     n_snapshots: int

@@ -20,9 +20,25 @@ from groundstate.models import settings
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.extras import ImputeMixin
+from groundstate.models.learned import Learned
 from groundstate.models.roles import DensityMixin, EnergyTransformer
 from groundstate.models.traits import Traits
 from groundstate.registry import models
+
+FACTORS = "set energy_.W, whose columns are the axes times their lengths, or energy_.b"
+
+
+def _axes(W: Tensor) -> Tensor:
+    """Orthonormal columns; a factor of no more than noise is zero: any axis that is left will do."""
+    axes, R = torch.linalg.qr(W.double())
+    return (axes * torch.where(R.diagonal() < 0, -1.0, 1.0)).to(W)
+
+
+def _variances(energy: Any) -> tuple[Tensor, Tensor]:
+    """Variances along the axes, and what part of the whole variance they are."""
+    square, noise = energy.W.double().square().sum(0), energy.noise.double()
+    total = square.sum() + noise * len(energy.b)
+    return (square + noise).to(energy.W), ((square + noise) / total).to(energy.W)
 
 
 @models.register(family="factors", task="representation", role="transformer")
@@ -109,23 +125,13 @@ class ProbabilisticPCA(
         return Plan(energy=energy, rule=NLL(), solver=EigenFactors())
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
-        assert isinstance(energy, ProbabilisticPCAEnergy)
-        with torch.no_grad():
-            W, noise = energy.W.double(), energy.noise.double()
-            square = W.square().sum(0)
-            # a factor of no more than noise is zero: any axis that is left will do
-            axes, R = torch.linalg.qr(W)
-            axes = axes * torch.where(R.diagonal() < 0, -1.0, 1.0)
-            total = square.sum() + noise * len(energy.b)
-            arrays = {
-                "components_": axes.T,
-                "mean_": energy.b,
-                "explained_variance_": square + noise,
-                "explained_variance_ratio_": (square + noise) / total,
-            }
-            dtype = energy.W.dtype
-            learned = {name: v.to(dtype).cpu().numpy().copy() for name, v in arrays.items()}
-        return {**learned, "noise_variance_": float(noise), "n_components_": W.shape[1]}
+        return {"n_components_": energy.W.shape[1]}  # type: ignore[index]
+
+    mean_ = Learned(lambda model: model.energy_.b)
+    components_ = Learned(lambda model: _axes(model.energy_.W).T, instead=FACTORS)
+    noise_variance_ = Learned(lambda model: model.energy_.noise.double(), instead=FACTORS)
+    explained_variance_ = Learned(lambda model: _variances(model.energy_)[0], instead=FACTORS)
+    explained_variance_ratio_ = Learned(lambda model: _variances(model.energy_)[1], instead=FACTORS)
 
     @property
     def _n_features_out(self) -> int:

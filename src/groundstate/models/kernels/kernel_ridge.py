@@ -11,7 +11,6 @@ from sklearn.utils import Tags
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
-from groundstate.energy.base import Energy
 from groundstate.energy.kernels.squared import KernelSquaredEnergy
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.gp.kernel_ridge import KernelLeastSquares, RidgeNorm
@@ -22,6 +21,7 @@ from groundstate.models.dense_rows import DenseRows
 from groundstate.models.kernels.kernel_ridge_members import kernel_ridge_members
 from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.kernels.pairwise import ridge_kernel
+from groundstate.models.learned import Learned
 from groundstate.models.leverage import unit_leverage
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.traits import Traits
@@ -142,10 +142,7 @@ class KernelRidge(NestedKernel, DenseRows, EnergyRegressor):
             penalty=RidgeNorm(np.atleast_1d(np.asarray(self.alpha, float)).tolist()),
         )
 
-    def _learned(self, energy: Energy) -> dict[str, Any]:
-        assert isinstance(energy, KernelSquaredEnergy)
-        a = energy.a.detach().cpu().numpy()
-        return {
-            "dual_coef_": a[:, 0] if self._flat_target else a,
-            "X_fit_": energy.centers.cpu().numpy(),
-        }
+    dual_coef_ = Learned(
+        lambda model: model.energy_.a[:, 0] if model._flat_target else model.energy_.a
+    )
+    X_fit_ = Learned(lambda model: model.energy_.centers)

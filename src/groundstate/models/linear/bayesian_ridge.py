@@ -17,7 +17,7 @@ from groundstate.learn.rules.softmin import NLL
 from groundstate.learn.solvers.linear.evidence import EvidenceUpdates
 from groundstate.models import settings
 from groundstate.models.base import Plan
-from groundstate.models.linear.coefficients import output_coefficients
+from groundstate.models.linear.coefficients import output_part
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.traits import Traits
 from groundstate.registry import models
@@ -81,6 +81,7 @@ class BayesianRidge(EnergyRegressor):
         space={name: settings.Real(1e-8, 1e-2, log=True) for name in ("alpha_1", "lambda_1")}
     )
 
+    _runs_on: Any = "answers"  # the evidence is climbed on the CPU
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
@@ -145,10 +146,13 @@ class BayesianRidge(EnergyRegressor):
         energy = BayesianLinearEnergy(X.shape[1], self.fit_intercept)
         return Plan(energy=energy, rule=NLL(), solver=solver)
 
+    coef_ = output_part("W")
+    intercept_ = output_part("b")
+
     def _learned(self, energy: Energy) -> dict[str, Any]:
         assert isinstance(energy, BayesianLinearEnergy)
         center = energy.center.cpu().numpy().copy()
-        learned = output_coefficients(energy, True) | {
+        learned: dict[str, Any] = {
             "alpha_": float(energy.alpha),
             "lambda_": float(energy.lam),
             "sigma_": energy.S.cpu().numpy().copy(),

@@ -4,18 +4,52 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
+import torch
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from groundstate.energy.base import Energy
+from groundstate.models.learned import Learned
+
+
+def output_part(name: str) -> Learned:
+    """W or b of outputs, ``(m, d)`` and ``(m,)``; ``(d,)`` and a number for one flat target."""
+
+    def read(model: Any) -> Tensor | None:
+        part: Tensor | None = getattr(model.energy_, name)
+        column = part is not None and part.ndim == 1 and getattr(model, "_column_target", False)
+        flat = part is not None and model._flat_target and not column
+        return part[0] if flat and part is not None else part
+
+    return Learned(read)
+
+
+def class_part(name: str) -> Learned:
+    """W or b of classes, ``(K, d)`` and ``(K,)``; one row for two classes, their difference."""
+
+    def read(model: Any) -> Tensor:
+        W, part = model.energy_.W, getattr(model.energy_, name)
+        part = W.new_zeros(len(W)) if part is None else part
+        return part[1:] - part[:1] if len(W) == 2 else part
+
+    def write(model: Any, value: Tensor) -> None:
+        part = getattr(model.energy_, name)
+        if part is not None:
+            part.copy_(torch.cat([-value / 2, value / 2]))
+        elif value.any():
+            raise ValueError(
+                f"{type(model).__name__} was fitted without an intercept; fit it with "
+                "fit_intercept=True to have one"
+            )
+
+    return Learned(read, write)
 
 
 class SparseCoefficients:
     """``coef_`` kept sparse or dense, as its owner likes; predictions do not depend on it."""
 
-    coef_: Any
+    coef_ = class_part("W")
+    intercept_ = class_part("b")
 
     def sparsify(self) -> Self:
         """Turn ``coef_`` into a sparse matrix, which is smaller where most weights are zero."""
@@ -34,6 +68,8 @@ class ColumnTargets:
     """A target ``(n, 1)`` is one target: ``coef_`` is flat and predictions are, as in scikit-learn."""
 
     _column_target: bool = False
+    coef_ = output_part("W")
+    intercept_ = output_part("b")
 
     def _target(self, y: Any) -> tuple[Any, dict[str, Any]]:
         found: tuple[Any, dict[str, Any]] = super()._target(y)  # type: ignore[misc]
@@ -50,33 +86,5 @@ class ColumnTargets:
             "_flat_target": attributes["_flat_target"] or column, "_column_target": column,
         }  # fmt: skip
 
-    def _coefficients(self, energy: Energy, flat: bool) -> dict[str, Any]:
-        found = output_coefficients(energy, flat)
-        if self._column_target and energy.b is not None:
-            found["intercept_"] = np.atleast_1d(found["intercept_"])
-        return found
 
-
-def class_coefficients(energy: Energy) -> dict[str, Any]:
-    """``coef_`` ``(K, d)`` and ``intercept_`` ``(K,)``; one row for two classes, their difference."""
-    W, b = _arrays(energy)
-    if len(W) == 2:
-        W, b = W[1:] - W[:1], b[1:] - b[:1]
-    return {"coef_": W, "intercept_": b}
-
-
-def output_coefficients(energy: Energy, flat: bool) -> dict[str, Any]:
-    """``coef_`` ``(m, d)`` and ``intercept_`` ``(m,)``; ``(d,)`` and a scalar for one flat target."""
-    W, b = _arrays(energy)
-    has_intercept = energy.b is not None
-    if flat:
-        return {"coef_": W[0], "intercept_": float(b[0]) if has_intercept else 0.0}
-    return {"coef_": W, "intercept_": b if has_intercept else 0.0}
-
-
-def _arrays(energy: Energy) -> tuple[Any, Any]:
-    weight: Tensor = energy.W  # type: ignore[assignment]
-    bias: Tensor | None = energy.b  # type: ignore[assignment]
-    W = weight.detach().cpu().numpy().copy()
-    b = np.zeros(len(W), W.dtype) if bias is None else bias.detach().cpu().numpy().copy()
-    return W, b
+__all__ = ["ColumnTargets", "SparseCoefficients", "class_part", "output_part"]

@@ -48,6 +48,8 @@ class ElasticNet(SparseLinearRegressor):
     copy_X, random_state, selection
         Accepted for scikit-learn's sake: rows are never overwritten, and the order of the
         coordinates does not change the solution.
+    device : str or torch.device, default=None
+        Where predictions are computed; the fit itself runs on the CPU.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 
@@ -88,6 +90,7 @@ class ElasticNet(SparseLinearRegressor):
         "positive": ["boolean"],
         "random_state": ["random_state"],
         "selection": [StrOptions({"cyclic", "random"})],
+        "device": "no_validation",  # type: ignore[dict-item]
         "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
@@ -105,6 +108,7 @@ class ElasticNet(SparseLinearRegressor):
         positive: bool = False,
         random_state: Any = None,
         selection: str = "cyclic",
+        device: Any = None,
         callbacks: Any = None,
     ) -> None:
         self.alpha = alpha
@@ -118,6 +122,7 @@ class ElasticNet(SparseLinearRegressor):
         self.positive = positive
         self.random_state = random_state
         self.selection = selection
+        self.device = device
         self.callbacks = callbacks
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:

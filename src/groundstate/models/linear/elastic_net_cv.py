@@ -48,6 +48,8 @@ class ElasticNetCV(PathChooser):
         Of the folds; None is 0.
     copy_X, verbose, n_jobs, selection
         Accepted for scikit-learn's sake.
+    device : str or torch.device, default=None
+        Where predictions are computed; the fit itself runs on the CPU.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 
@@ -94,6 +96,7 @@ class ElasticNetCV(PathChooser):
         "positive": ["boolean"],
         "random_state": ["random_state"],
         "selection": [StrOptions({"cyclic", "random"})],
+        "device": "no_validation",  # type: ignore[dict-item]
         "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
@@ -114,6 +117,7 @@ class ElasticNetCV(PathChooser):
         positive: bool = False,
         random_state: Any = None,
         selection: str = "cyclic",
+        device: Any = None,
         callbacks: Any = None,
     ) -> None:
         self.l1_ratio = l1_ratio
@@ -130,4 +134,5 @@ class ElasticNetCV(PathChooser):
         self.positive = positive
         self.random_state = random_state
         self.selection = selection
+        self.device = device
         self.callbacks = callbacks

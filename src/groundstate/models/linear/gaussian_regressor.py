@@ -11,14 +11,13 @@ from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
-from groundstate.energy.base import Energy
 from groundstate.energy.linear.learned_noise import LINKS, NOISE, GaussianNoiseEnergy
 from groundstate.learn.rules.softmin import NLL
 from groundstate.learn.solvers.glm.learned_noise import NoiseScoring
 from groundstate.models import settings
 from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
-from groundstate.models.linear.coefficients import output_coefficients
+from groundstate.models.linear.coefficients import output_part
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.traits import Traits
 from groundstate.registry import models
@@ -106,14 +105,10 @@ class GaussianRegressor(EnergyRegressor):
         )
         return Plan(energy=energy, rule=NLL(), solver=NoiseScoring(self.max_iter, self.tol))
 
-    def _learned(self, energy: Energy) -> dict[str, Any]:
-        assert isinstance(energy, GaussianNoiseEnergy)
-        V, c = energy.V.detach().cpu().numpy().copy(), energy.c.detach().cpu().numpy().copy()
-        flat = self._flat_target
-        return output_coefficients(energy, flat) | {
-            "noise_coef_": V[0] if flat else V,
-            "noise_intercept_": float(c[0]) if flat else np.asarray(c),
-        }
+    coef_ = output_part("W")
+    intercept_ = output_part("b")
+    noise_coef_ = output_part("V")
+    noise_intercept_ = output_part("c")
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Means, ``(n_samples,)`` or ``(n_samples, n_targets)``; with ``return_std`` also σ."""

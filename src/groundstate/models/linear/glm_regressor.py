@@ -22,7 +22,7 @@ from groundstate.math.distributions import Family
 from groundstate.models import settings
 from groundstate.models.arrays import Home, tensor, unwrap
 from groundstate.models.base import Plan
-from groundstate.models.linear.coefficients import output_coefficients
+from groundstate.models.linear.coefficients import output_part
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.traits import Traits
 
@@ -122,11 +122,13 @@ class GLMRegressor(EnergyRegressor):
             )
         return tensor(values.reshape(len(X), -1), X.device).to(X.dtype)
 
+    coef_ = output_part("W")
+    intercept_ = output_part("b")
+
     def _learned(self, energy: Energy) -> dict[str, Any]:
         assert isinstance(energy, GLMEnergy)
-        learned = output_coefficients(energy, self._flat_target)
         phi = energy.phi.double().cpu().numpy()
-        learned["dispersion_"] = float(phi[0]) if self._flat_target else phi
+        learned: dict[str, Any] = {"dispersion_": float(phi[0]) if self._flat_target else phi}
         found = getattr(self, "history_", None)
         if found is not None and "deviance" in found.extra:
             total = found.extra["deviance"]

@@ -47,6 +47,8 @@ class Lasso(SparseLinearRegressor):
     copy_X, random_state, selection
         Accepted for scikit-learn's sake: rows are never overwritten, and the order of the
         coordinates does not change the solution.
+    device : str or torch.device, default=None
+        Where predictions are computed; the fit itself runs on the CPU.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 
@@ -86,6 +88,7 @@ class Lasso(SparseLinearRegressor):
         "positive": ["boolean"],
         "random_state": ["random_state"],
         "selection": [StrOptions({"cyclic", "random"})],
+        "device": "no_validation",  # type: ignore[dict-item]
         "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
@@ -102,6 +105,7 @@ class Lasso(SparseLinearRegressor):
         positive: bool = False,
         random_state: Any = None,
         selection: str = "cyclic",
+        device: Any = None,
         callbacks: Any = None,
     ) -> None:
         self.alpha = alpha
@@ -114,6 +118,7 @@ class Lasso(SparseLinearRegressor):
         self.positive = positive
         self.random_state = random_state
         self.selection = selection
+        self.device = device
         self.callbacks = callbacks
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:

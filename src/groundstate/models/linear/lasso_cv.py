@@ -47,6 +47,8 @@ class LassoCV(PathChooser):
         Of the folds; None is 0.
     copy_X, verbose, n_jobs, selection
         Accepted for scikit-learn's sake.
+    device : str or torch.device, default=None
+        Where predictions are computed; the fit itself runs on the CPU.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 
@@ -90,6 +92,7 @@ class LassoCV(PathChooser):
         "positive": ["boolean"],
         "random_state": ["random_state"],
         "selection": [StrOptions({"cyclic", "random"})],
+        "device": "no_validation",  # type: ignore[dict-item]
         "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
@@ -109,6 +112,7 @@ class LassoCV(PathChooser):
         positive: bool = False,
         random_state: Any = None,
         selection: str = "cyclic",
+        device: Any = None,
         callbacks: Any = None,
     ) -> None:
         self.eps = eps
@@ -124,6 +128,7 @@ class LassoCV(PathChooser):
         self.positive = positive
         self.random_state = random_state
         self.selection = selection
+        self.device = device
         self.callbacks = callbacks
 
     path = staticmethod(lasso_path)

@@ -8,8 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from groundstate.compute.device import resolve_device
-from groundstate.energy.base import Energy
 from groundstate.energy.basic import SquaredEnergy
 from groundstate.learn import L2, LeastSquares, Naive
 from groundstate.learn.base import History
@@ -18,7 +16,8 @@ from groundstate.learn.solvers.linear.least_squares_sums import RegressionSums
 from groundstate.learn.train.online_descent import averaged_descent
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan
-from groundstate.models.linear.coefficients import output_coefficients
+from groundstate.models.linear.coefficients import output_part
+from groundstate.models.resident import places
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.validation import validate_data
 
@@ -31,7 +30,6 @@ WAYS: dict[str, Any] = {
 class LeastSquaresRegressor(EnergyRegressor):
     """A linear squared energy solved in closed form, on dense or sparse rows, whole or in chunks."""
 
-    _device_rows: ClassVar[bool] = True
     _accept_sparse: ClassVar[bool | str] = "csr"
     fit_intercept: bool
     positive: bool
@@ -39,6 +37,8 @@ class LeastSquaresRegressor(EnergyRegressor):
     tol: float
     sums_: dict[str, Any]
     _reports_singular: ClassVar[bool] = False
+    coef_ = output_part("W")
+    intercept_ = output_part("b")
 
     def _strength(self, outputs: int) -> Any:
         """α: 0, a number, or one for every output."""
@@ -67,9 +67,6 @@ class LeastSquaresRegressor(EnergyRegressor):
             solver = self.solver
         return Plan(energy=energy, rule=Naive(), solver=solver, penalty=penalty)
 
-    def _learned(self, energy: Energy) -> dict[str, Any]:
-        return output_coefficients(energy, self._flat_target)
-
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from further rows; the result is that of ``fit`` on all rows of these calls.
 
@@ -89,7 +86,7 @@ class LeastSquaresRegressor(EnergyRegressor):
         )  # fmt: skip
         encoded, attributes = self._target(y_)
         weight = self._checked_weight(sample_weight, X_)
-        device = resolve_device(getattr(self, "device", None))
+        device, _ = places(self, X)
         x, target = tensor(X_, device), tensor(encoded.astype(X_.dtype), device)
         w = None if weight is None else tensor(weight, device)
         sums = RegressionSums.of(x, target, w, self.fit_intercept)

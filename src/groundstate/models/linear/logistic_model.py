@@ -16,7 +16,8 @@ from groundstate.learn.solvers.linear.least_squares_sums import is_sparse
 from groundstate.learn.solvers.logistic.sparse import ProximalNewton
 from groundstate.learn.train.online_descent import averaged_descent
 from groundstate.models.base import Plan
-from groundstate.models.linear.coefficients import SparseCoefficients, class_coefficients
+from groundstate.models.learned import Learned
+from groundstate.models.linear.coefficients import SparseCoefficients
 from groundstate.models.roles import ProbabilisticClassifier
 
 SOLVERS = {
@@ -44,13 +45,16 @@ def penalty_for(C: float, l1_ratio: float, classes: int) -> Penalty | None:
 class LinearSoftminClassifier(SparseCoefficients, ProbabilisticClassifier):
     """A linear class energy learned by cross-entropy, on dense or sparse rows."""
 
-    _device_rows: ClassVar[bool] = True
     _accept_sparse: ClassVar[bool | str] = "csr"
     fit_intercept: bool
     max_iter: int
     solver: Any
     tol: float
     separable_: bool
+    odds_ratio_ = Learned(
+        lambda model: type(model).coef_.read(model).exp(),
+        instead="set coef_, of which it is the exponential",
+    )
 
     def _plan(
         self, X: Tensor, weight: Tensor | None, C: float, l1_ratio: float, classes: int
@@ -79,12 +83,8 @@ class LinearSoftminClassifier(SparseCoefficients, ProbabilisticClassifier):
         return Newton(max_iter=self.max_iter, tol=self.tol, way=way)
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
-        learned = class_coefficients(energy)
-        with np.errstate(over="ignore"):
-            learned["odds_ratio_"] = np.exp(learned["coef_"])
         history = getattr(self, "history_", None)
-        learned["separable_"] = history is not None and "separable" in history.extra
-        return learned
+        return {"separable_": history is not None and "separable" in history.extra}
 
     def _go_on(self, energy: Energy) -> None:
         """Begin at the weights of the last fit, where it had the same shape."""

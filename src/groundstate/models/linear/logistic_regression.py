@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from torch import Tensor
 
-from groundstate.compute.device import resolve_device
 from groundstate.compute.foreign.sklearn import (
     HasMethods,
     Interval,
@@ -28,6 +27,7 @@ from groundstate.models.linear.logistic_model import (
     LinearSoftminClassifier,
     penalty_for,
 )
+from groundstate.models.resident import places
 from groundstate.models.traits import Traits
 from groundstate.models.validation import validate_data
 from groundstate.registry import models
@@ -168,6 +168,10 @@ class LogisticRegression(LinearSoftminClassifier):
             self._go_on(plan.energy)
         return plan
 
+    @property
+    def _runs_on(self) -> str:
+        return "answers" if self.l1_ratio else "any"  # proximal Newton is compiled for the CPU
+
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further rows of a stream, once, in their order, by averaged descent.
 
@@ -192,7 +196,7 @@ class LogisticRegression(LinearSoftminClassifier):
         )  # fmt: skip
         index = self._encoded("y", np.asarray(y_)).astype(np.int64)
         weight = self._row_weight(index, self._checked_weight(sample_weight, X_))
-        device = resolve_device(self.device)
+        device, _ = places(self, X)
         x, target = tensor(X_, device), tensor(index, device)
         w = None if weight is None else tensor(weight, device)
         many = len(self.classes_)

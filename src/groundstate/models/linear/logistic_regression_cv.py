@@ -92,6 +92,7 @@ class LogisticRegressionCV(LinearSoftminClassifier):
 
     traits = Traits(space={"fit_intercept": settings.Choice(True, False)})
 
+    _runs_on: Any = "answers"  # folds are compared on the CPU
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "l1_ratios": ["array-like"],

@@ -21,7 +21,7 @@ from groundstate.learn.base import Penalty
 from groundstate.models import settings
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan
-from groundstate.models.linear.coefficients import SparseCoefficients, class_coefficients
+from groundstate.models.linear.coefficients import SparseCoefficients
 from groundstate.models.roles import EnergyClassifier
 from groundstate.models.traits import Traits
 from groundstate.models.validation import validate_data
@@ -74,6 +74,8 @@ class Perceptron(SparseCoefficients, EnergyClassifier):
         End at the mean of the weights over all visits.
     verbose, n_jobs
         Accepted for scikit-learn's sake.
+    device : str or torch.device, default=None
+        Where predictions are computed; the fit itself runs on the CPU.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 
@@ -106,6 +108,7 @@ class Perceptron(SparseCoefficients, EnergyClassifier):
     )
 
     _accept_sparse: ClassVar[bool | str] = "csr"
+    _runs_on: Any = "answers"  # rows come one after the other, in compiled code
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "penalty": [StrOptions({"l2", "l1", "elasticnet"}), None],
         "alpha": [Interval(Real, 0, None, closed="left")],
@@ -125,6 +128,7 @@ class Perceptron(SparseCoefficients, EnergyClassifier):
         "warm_start": ["boolean"],
         "multi_class": [StrOptions({"joint", "ovr"})],
         "average": ["boolean"],
+        "device": "no_validation",  # type: ignore[dict-item]
         "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
@@ -149,6 +153,7 @@ class Perceptron(SparseCoefficients, EnergyClassifier):
         warm_start: bool = False,
         multi_class: str = "joint",
         average: bool = False,
+        device: Any = None,
         callbacks: Any = None,
     ) -> None:
         self.penalty = penalty
@@ -169,6 +174,7 @@ class Perceptron(SparseCoefficients, EnergyClassifier):
         self.warm_start = warm_start
         self.multi_class = multi_class
         self.average = average
+        self.device = device
         self.callbacks = callbacks
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
@@ -202,7 +208,7 @@ class Perceptron(SparseCoefficients, EnergyClassifier):
         return L2(strength) if self.penalty == "l2" else L1(strength)
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
-        found = class_coefficients(energy)
+        found: dict[str, Any] = {}
         history: History | None = getattr(self, "history_", None)
         mistakes = [] if history is None else history.extra.get("mistakes", [])
         if mistakes:

@@ -117,13 +117,11 @@ class Ridge(ColumnTargets, LeastSquaresRegressor):
         self.callbacks = callbacks
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
-        learned = self._coefficients(energy, self._flat_target)
         told = self.history_.extra if hasattr(self, "history_") else {}
         way = "sparse_cg" if "steps" in told else "svd" if "singular" in told else "cholesky"
         asked = isinstance(self.solver, str) and self.solver != "sgd"
         way = "nnls" if self.positive else way
-        learned["solver_"] = way if asked else getattr(self.solver, "__name__", str(self.solver))
-        return learned
+        return {"solver_": way if asked else getattr(self.solver, "__name__", str(self.solver))}
 
     def _strength(self, outputs: int) -> Any:
         if np.ndim(self.alpha) == 0:

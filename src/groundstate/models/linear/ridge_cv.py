@@ -12,7 +12,6 @@ from sklearn.model_selection import check_cv
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import StrOptions
-from groundstate.energy.base import Energy
 from groundstate.energy.basic import SquaredEnergy
 from groundstate.learn import L2, LeastSquares, Naive
 from groundstate.learn.solvers.linear.least_squares import OutputL2
@@ -91,6 +90,7 @@ class RidgeCV(ColumnTargets, EnergyRegressor):
     _accept_sparse: ClassVar[bool | str] = "csr"
     alpha_: Any
     best_score_: Any
+    _runs_on: Any = "answers"  # folds and leave-one-out are computed on the CPU
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alphas": ["array-like", float, int],
         "fit_intercept": ["boolean"],
@@ -190,6 +190,3 @@ class RidgeCV(ColumnTargets, EnergyRegressor):
             told, true = told[:, 0], true[:, 0]
         extra = {} if weight is None else {"sample_weight": weight.cpu().numpy()}
         return float(scorer(_Told(), told, true, **extra))
-
-    def _learned(self, energy: Energy) -> dict[str, Any]:
-        return self._coefficients(energy, self._flat_target)

@@ -15,6 +15,7 @@ from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.linear.spline import SplineSmoothing
 from groundstate.models import settings
 from groundstate.models.base import Plan
+from groundstate.models.learned import Learned
 from groundstate.models.leverage import spline_leverage
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.traits import Traits
@@ -43,6 +44,8 @@ class SmoothingSplineRegressor(EnergyRegressor):
         Rounds over the columns at most; one column needs one.
     tol : float, default=1e-4
         Largest change of a fitted value at the end, relative to the spread of y.
+    device : str or torch.device, default=None
+        Where predictions are computed; the fit itself runs on the CPU.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 
@@ -65,10 +68,12 @@ class SmoothingSplineRegressor(EnergyRegressor):
 
     traits = Traits(leverage=spline_leverage, space={"lam": settings.Real(1e-8, 1e4, log=True)})
 
+    _runs_on: Any = "answers"  # banded systems are solved on the CPU
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "lam": [None, Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "device": "no_validation",  # type: ignore[dict-item]
         "callbacks": "no_validation",  # type: ignore[dict-item]
     }
     _multi_output: ClassVar[bool] = False
@@ -79,11 +84,13 @@ class SmoothingSplineRegressor(EnergyRegressor):
         *,
         max_iter: int = 20,
         tol: float = 1e-4,
+        device: Any = None,
         callbacks: Any = None,
     ) -> None:
         self.lam = lam
         self.max_iter = max_iter
         self.tol = tol
+        self.device = device
         self.callbacks = callbacks
 
     def __sklearn_tags__(self) -> Tags:
@@ -99,8 +106,10 @@ class SmoothingSplineRegressor(EnergyRegressor):
             solver=SplineSmoothing(self.lam, self.max_iter, self.tol),
         )
 
+    intercept_ = Learned(lambda model: model.energy_.net.b[0])
+
     def _learned(self, energy: Energy) -> dict[str, Any]:
         splines = energy.net
         assert isinstance(splines, NaturalSplines)
         knots = [k.cpu().numpy().copy() for k in splines.knots.split(splines.sizes)]
-        return {"intercept_": float(splines.b[0]), "knots_": knots}
+        return {"knots_": knots}

@@ -18,13 +18,13 @@ from torch import Tensor
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
-from groundstate.energy.base import Energy
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn import NLL, MixtureEM
 from groundstate.models import settings
 from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
 from groundstate.models.extras import ImputeMixin, VerboseMixin
+from groundstate.models.learned import Learned
 from groundstate.models.roles import DensityMixin
 from groundstate.models.traits import Traits
 from groundstate.registry import models
@@ -210,19 +210,27 @@ class GaussianMixture(DensityMixin, SklearnDensityMixin, VerboseMixin, ImputeMix
             raise ValueError("weights_init must be non-negative and sum to one")
         return given
 
-    def _learned(self, energy: Energy) -> dict[str, Any]:
-        assert isinstance(energy, GaussianMixtureEnergy)
-        with torch.no_grad():
-            factors = energy.U.triu() if energy.U.ndim > 1 and self._whole else energy.U.abs()
-            precisions = factors @ factors.mT if self._whole else factors.square()
-            arrays = {
-                "weights_": energy.log_weights.exp(),
-                "means_": energy.mu.detach(),
-                "covariances_": energy.covariances().to(energy.mu.dtype),
-                "precisions_": precisions,
-                "precisions_cholesky_": factors,
-            }
-            return {name: v.cpu().numpy().copy() for name, v in arrays.items()}
+    weights_ = Learned(
+        lambda model: model.energy_.log_weights.exp(),
+        lambda model, pi: model.energy_.logits.copy_(pi.log()),
+    )
+    means_ = Learned(lambda model: model.energy_.mu)
+    precisions_cholesky_ = Learned(
+        lambda model: model._factors(), lambda model, U: model.energy_.U.copy_(U)
+    )
+    covariances_ = Learned(
+        lambda model: model.energy_.covariances().to(model.energy_.mu.dtype),
+        instead="set precisions_cholesky_",
+    )
+    precisions_ = Learned(lambda model: model._precisions(), instead="set precisions_cholesky_")
+
+    def _factors(self) -> Any:
+        U: Any = self.energy_.U
+        return U.triu() if U.ndim > 1 and self._whole else U.abs()
+
+    def _precisions(self) -> Any:
+        factors = self._factors()
+        return factors @ factors.mT if self._whole else factors.square()
 
     @property
     def _whole(self) -> bool:

@@ -65,6 +65,11 @@ class JointLabels(ProbabilisticClassifier):
         attributes = {"classes_": [part[0] for part in parts], "outputs_2d_": True}
         return code.reshape(-1).astype(np.int64), {**attributes, "_joint": joint}
 
+    def _resident_target(self, y: Any, X: Tensor) -> Any:
+        found = super()._resident_target(y, X)
+        one = {"outputs_2d_": False, "_joint": np.zeros((0, 0), np.int64)}
+        return None if found is None else (found[0], {**found[1], **one})
+
     def _combinations(self) -> int:
         return len(self._joint) if self.outputs_2d_ else len(self.classes_)
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
 from groundstate.models import settings
+from groundstate.models.learned import LearnedLayers
 from groundstate.models.networks.model import CONSTRAINTS, NetworkModel
 from groundstate.models.traits import Traits
 from groundstate.nn.blocks.mlp import ACTIVATIONS, MLP
@@ -70,15 +70,8 @@ class MLPModel(NetworkModel):
         net: Any = self.energy_.net
         return [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
 
-    @property
-    def coefs_(self) -> list[NDArray[Any]]:
-        """Weights of every layer, each ``(in, out)``."""
-        return [layer.weight.detach().T.cpu().numpy().copy() for layer in self._layers()]
-
-    @property
-    def intercepts_(self) -> list[NDArray[Any]]:
-        """Biases of every layer, each ``(out,)``."""
-        return [layer.bias.detach().cpu().numpy().copy() for layer in self._layers()]
+    coefs_ = LearnedLayers(lambda model: [layer.weight.T for layer in model._layers()])
+    intercepts_ = LearnedLayers(lambda model: [layer.bias for layer in model._layers()])
 
     @property
     def n_layers_(self) -> int:

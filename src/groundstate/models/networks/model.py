@@ -84,7 +84,6 @@ class NetworkModel(EnergyEstimator):
     )
 
     _accept_sparse: ClassVar[bool | str] = "csr"
-    _device_rows: ClassVar[bool] = True
     _multi_output: ClassVar[bool] = True
     _store_private: ClassVar[tuple[str, ...]] = ("_moments",)
 

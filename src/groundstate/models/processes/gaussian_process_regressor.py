@@ -32,12 +32,25 @@ from groundstate.models import settings
 from groundstate.models.arrays import Home, tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.kernels.nested import NestedKernel
+from groundstate.models.learned import Learned
 from groundstate.models.leverage import process_leverage
 from groundstate.models.processes.foreign import own_kernel
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.traits import Traits
 from groundstate.models.validation import validate_data
 from groundstate.registry import models
+
+
+def _part(name: str, kind: type[Energy]) -> Learned:
+    """Rows, targets or weights that an energy of some kind keeps, whose factors belong to them."""
+
+    def read(model: Any) -> Tensor:
+        if not isinstance(model.energy_, kind):
+            raise AttributeError(f"method={model.method!r} keeps no {name}")
+        part: Tensor = getattr(model.energy_, name).clone()
+        return part[:, 0] if name in "ya" and model._flat_target else part
+
+    return Learned(read, instead="call fit with other rows")
 
 
 @models.register(family="processes", task="regression", role="regressor", max_rows=5_000)
@@ -172,7 +185,7 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
             return Constant() * RBF()
         return own_kernel(self.kernel)
 
-    def _checked(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
+    def _checked(self, X: Any, y: Any) -> tuple[Any, Any, dict[str, Any]]:
         X, y, encoded = super()._checked(X, y)
         if np.ndim(self.alpha) and np.shape(self.alpha) != (len(X),):
             raise ValueError(
@@ -180,6 +193,8 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
                 f"shape {np.shape(self.alpha)}"
             )
         # factors of covariances need all the digits there are
+        if isinstance(X, Tensor):
+            return X.double(), None if y is None else y.double(), encoded
         return X.astype(np.float64), None if y is None else y.astype(np.float64), encoded
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
@@ -219,16 +234,12 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
         return VariationalInducing(noise, self.n_inducing, found, batch_size=self.batch_size)
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
-        if isinstance(energy, InducingProcessEnergy):
-            return {"kernel_": energy.kernel, "inducing_points_": energy.u.cpu().numpy()}
-        assert isinstance(energy, ProcessEnergy)
-        flat = self._flat_target
-        return {
-            "kernel_": energy.kernel,
-            "X_train_": energy.x.cpu().numpy(),
-            "y_train_": (energy.y[:, 0] if flat else energy.y).cpu().numpy(),
-            "alpha_": (energy.a[:, 0] if flat else energy.a).cpu().numpy(),
-        }
+        return {"kernel_": energy.kernel}
+
+    X_train_ = _part("x", ProcessEnergy)
+    y_train_ = _part("y", ProcessEnergy)
+    alpha_ = _part("a", ProcessEnergy)
+    inducing_points_ = _part("u", InducingProcessEnergy)
 
     @property
     def L_(self) -> NDArray[np.float64]:

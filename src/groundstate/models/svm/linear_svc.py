@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
-from groundstate.energy.base import Energy
 from groundstate.energy.basic import LinearEnergy
 from groundstate.learn import L1, L2, Margin, OneVsRest, SumPenalty
 from groundstate.learn.base import Penalty
 from groundstate.models import settings
 from groundstate.models.base import Plan
-from groundstate.models.linear.coefficients import SparseCoefficients, class_coefficients
+from groundstate.models.linear.coefficients import SparseCoefficients
 from groundstate.models.roles import EnergyClassifier
 from groundstate.models.svm.solvers import linear_solver
 from groundstate.models.traits import Traits
@@ -94,6 +93,7 @@ class LinearSVC(SparseCoefficients, EnergyClassifier):
     )
 
     _accept_sparse: ClassVar[bool | str] = "csr"
+    _runs_on: Any = "answers"  # its solvers are compiled for the CPU
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "penalty": [StrOptions({"l1", "l2"})],
         "loss": [StrOptions({"hinge", "squared_hinge"})],
@@ -171,6 +171,3 @@ class LinearSVC(SparseCoefficients, EnergyClassifier):
             return whole
         seen = self.intercept_scaling ** (1 if sparse else 2)
         return SumPenalty(kind(strength), kind(strength / seen, select=("b",)))
-
-    def _learned(self, energy: Energy) -> dict[str, Any]:
-        return class_coefficients(energy)

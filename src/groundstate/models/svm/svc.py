@@ -26,6 +26,7 @@ from groundstate.models.base import Plan
 from groundstate.models.dense_rows import DenseRows
 from groundstate.models.kernels.choice import chosen_kernel
 from groundstate.models.kernels.nested import NestedKernel
+from groundstate.models.learned import Learned
 from groundstate.models.roles import EnergyClassifier
 from groundstate.models.svm.svc_members import svc_members
 from groundstate.models.traits import Traits
@@ -52,6 +53,16 @@ class MarginReport:
     slack: NDArray[np.float64]
     inside: NDArray[np.int64]
     wrong: NDArray[np.int64]
+
+
+def _signed(name: str) -> Learned:
+    """β or b; of two classes with the sign for which the second is positive."""
+    return Learned(
+        lambda model: (
+            -getattr(model.energy_, name) if model.energy_.k == 2 else getattr(model.energy_, name)
+        ),
+        lambda model, value: getattr(model.energy_, name).copy_(-value),
+    )
 
 
 @models.register(family="svm", task="classification", role="classifier", max_rows=20_000)
@@ -218,20 +229,20 @@ class SVC(NestedKernel, DenseRows, EnergyClassifier):
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
         assert isinstance(energy, KernelMachineEnergy)
-        sign = -1.0 if energy.k == 2 else 1.0  # two classes: positive is the second
-        beta = sign * energy.beta.detach().cpu().numpy()
-        centers = energy.centers.cpu().numpy()
-        found = {
+        return {
             "support_": energy.support.cpu().numpy().astype(np.int32),
-            "support_vectors_": centers[:, :0] if self.kernel == "precomputed" else centers.copy(),
             "n_support_": np.array(energy.counts, np.int32),
-            "dual_coef_": beta,
-            "intercept_": sign * energy.b.detach().cpu().numpy(),
             "fit_status_": int(not getattr(self.__dict__.get("history_"), "converged", False)),
         }
-        if self.kernel == "linear":
-            found["coef_"] = _pair_coefficients(beta, centers, energy)
-        return found
+
+    dual_coef_ = _signed("beta")
+    intercept_ = _signed("b")
+    support_vectors_ = Learned(
+        lambda model: model.energy_.centers[:, : 0 if model.kernel == "precomputed" else None]
+    )
+    coef_ = Learned(
+        lambda model: _pair_coefficients(model), instead="set dual_coef_ and intercept_"
+    )
 
     @property
     def margin_(self) -> NDArray[np.float64]:
@@ -271,12 +282,14 @@ class SVC(NestedKernel, DenseRows, EnergyClassifier):
         return MarginReport(pairs=pairs, **found)
 
 
-def _pair_coefficients(
-    beta: NDArray[Any], centers: NDArray[Any], energy: KernelMachineEnergy
-) -> NDArray[Any]:
+def _pair_coefficients(model: Any) -> Tensor:
     """Weights of each pair's linear function."""
+    if model.kernel != "linear":
+        raise AttributeError(f"coef_ needs kernel='linear', this is kernel={model.kernel!r}")
+    energy = model.energy_
+    beta, centers = energy.beta.detach(), energy.centers
     if energy.k == 2:
-        return beta @ centers
+        return -beta @ centers  # positive is the second class
     ends = np.cumsum([0, *energy.counts])
     part = [slice(ends[a], ends[a + 1]) for a in range(energy.k)]
     rows = [
@@ -284,4 +297,4 @@ def _pair_coefficients(
         for a in range(energy.k)
         for b in range(a + 1, energy.k)
     ]
-    return np.stack(rows)
+    return torch.stack(rows)

@@ -19,6 +19,7 @@ class AttributeTree(TreeInputs, ProbabilisticClassifier):
     traits = Traits(single_columns=True)
 
     energy_: Any
+    _runs_on: Any = "cpu"  # attributes branch on the CPU
     _single_class: ClassVar[bool] = True
     _text_levels: ClassVar[bool] = True
     _accept_sparse: ClassVar[bool | str] = False  # zero is a value like others

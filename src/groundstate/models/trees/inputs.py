@@ -18,6 +18,8 @@ from groundstate.models.dense_rows import DenseRows
 class TreeInputs(CategoryInputs, DenseRows):
     """Rows with NaN and categories at the door of a tree model; sparse ones are made dense."""
 
+    _runs_on: Any = "answers"  # trees grow on the CPU
+
     def _table(self, X: Any) -> Any:
         X = super()._table(X)
         return X.toarray() if issparse(X) and self._accept_sparse else X

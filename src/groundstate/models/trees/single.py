@@ -42,7 +42,7 @@ class SingleTree(GrownTrees):
     def tree_(self) -> TreeView:
         """The tree as flat arrays."""
         check_is_fitted(self, "energy_")
-        return self._view(0)
+        return self._view(0).read_only()
 
     @property
     def max_features_(self) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.energy.trees.nodes import Tree
+from groundstate.models.learned import Linked
 
 LEAF = -2  # feature and threshold of a leaf, as in scikit-learn
 
@@ -57,6 +58,16 @@ class TreeView:
             tree.categories,
             n_features,
         )
+
+    def read_only(self) -> TreeView:
+        """The same tree, whose arrays refuse to be written to: the model keeps its nodes packed."""
+        why = (
+            "a tree is not changed by writing to tree_; set its nodes with energy_.nodes.set([...])"
+        )
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                setattr(self, name, Linked(value, None, why))
+        return self
 
     @property
     def node_count(self) -> int:

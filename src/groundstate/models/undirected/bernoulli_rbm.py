@@ -13,11 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from groundstate.compute.device import resolve_device
 from groundstate.compute.foreign.sklearn import Interval
 from groundstate.compute.random import Key, mix64
 from groundstate.compute.weight_line.hashing import row_hash
-from groundstate.energy.base import Energy
 from groundstate.energy.basic import BilinearEnergy
 from groundstate.infer import log_partition
 from groundstate.learn import BoltzmannSGD, PersistentCD, fit, sgd
@@ -27,6 +25,8 @@ from groundstate.models import settings
 from groundstate.models.arrays import tensor
 from groundstate.models.base import Plan
 from groundstate.models.extras import VerboseMixin
+from groundstate.models.learned import Learned
+from groundstate.models.resident import places
 from groundstate.models.roles import EnergyTransformer
 from groundstate.models.traits import Traits
 from groundstate.registry import models
@@ -164,7 +164,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, VerboseMixin, EnergyTransfor
             self._validate_params()
         if first:
             X_, _, _ = self._checked(X, None)
-            device = resolve_device(self.device)
+            device, _ = places(self, X)
             x = tensor(X_, device)
             self.energy_ = self._new_energy(x.shape[1]).to(device, x.dtype)
             self.n_steps_ = 0
@@ -185,19 +185,12 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, VerboseMixin, EnergyTransfor
         )
         self.n_steps_ += 1
         self.n_iter_ = 1
-        for name, value in self._learned(self.energy_).items():
-            setattr(self, name, value)
         self._keep_chains(rule)
         return self
 
-    def _learned(self, energy: Energy) -> dict[str, Any]:
-        assert isinstance(energy, BilinearEnergy)
-        arrays = {
-            "components_": energy.W.T,
-            "intercept_hidden_": energy.c,
-            "intercept_visible_": energy.b,
-        }
-        return {n: np.ascontiguousarray(v.detach().cpu().numpy()) for n, v in arrays.items()}
+    components_ = Learned(lambda model: model.energy_.W.T)
+    intercept_hidden_ = Learned(lambda model: model.energy_.c)
+    intercept_visible_ = Learned(lambda model: model.energy_.b)
 
     # --- answers -------------------------------------------------------------------------
 
