@@ -79,6 +79,14 @@ class Rule(nn.Module):
     needs_gradient: bool = False  # True where evaluating the loss differentiates in a variable
     smooth: bool = True  # False where the loss has kinks in θ (hinges, minima)
 
+    @property
+    def stateful(self) -> bool:
+        """Whether something of its own stays from step to step: networks, chains, averages."""
+        return bool(self.state_dict())
+
+    def make_room(self, state: Mapping[str, Any]) -> None:
+        """Make buffers that exist after the first step only, before a saved state is loaded."""
+
     def is_exact(self, energy: Energy, batch: Batch) -> bool:
         """Whether the loss on such a batch is computed without sampling or search."""
         return True

@@ -60,6 +60,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     ----------
     energy_ : Energy
         The learned energy.
+    rule_ : Rule, where the learning rule has a state of its own (chains, networks, averages)
     history_ : History
         What the solver did.
     n_iter_ : int
@@ -79,6 +80,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     _takes_target: ClassVar[bool] = False
     _multi_output: ClassVar[bool] = False
     energy_: Energy
+    rule_: Rule
     history_: History
     n_iter_: int
     n_features_in_: int
@@ -155,6 +157,9 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         checked = all(value is xt or value is yt for value in data.values())
         history = self._run(plan, data, wt, mine, checked)
         self.energy_ = plan.energy if lives == device else plan.energy.to(lives)
+        self.__dict__.pop("rule_", None)
+        if plan.rule.stateful:
+            self.rule_ = plan.rule
         self.history_ = history
         self.n_iter_ = max(1, history.n_iter)
         for name, value in self._learned(plan.energy).items():

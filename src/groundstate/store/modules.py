@@ -53,9 +53,9 @@ class Modules:
         tensors = parts["state"]["tensors"]
         with contextlib.suppress(NotImplementedError, RuntimeError), shapes_only():
             # costs no memory: a file cannot ask for a network larger than the tensors it brings
-            _check(cls, _make(cls, parts["config"]).state_dict(), tensors)
+            _check(cls, _roomy(_make(cls, parts["config"]), tensors).state_dict(), tensors)
         with torch.random.fork_rng(devices=[]):  # initial weights are overwritten, draws undone
-            module = _make(cls, parts["config"])
+            module = _roomy(_make(cls, parts["config"]), tensors)
         _check(cls, module.state_dict(), tensors)
         for stored in tensors.values():
             module.to(device=getattr(stored, "device", "cpu"))
@@ -75,6 +75,14 @@ def _make(cls: Any, config: dict[str, Any]) -> Any:
     if cls.__name__ == "Sequential" and len(positional) == 1 and isinstance(positional[0], dict):
         positional = [OrderedDict(positional[0])]
     return cls(*positional, **arguments)
+
+
+def _roomy(module: Any, tensors: dict[str, Any]) -> Any:
+    """A module with buffers that it makes while it learns; they take no more room than the file."""
+    make_room = getattr(module, "make_room", None)
+    if callable(make_room):
+        make_room(tensors)
+    return module
 
 
 def _check(cls: type, own: dict[str, Any], stored: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@ r"""Contrastive divergence: let the model dream for a few steps, and raise the d
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from groundstate.infer.base import Method
@@ -113,6 +113,19 @@ class PersistentCD(Contrast):
             latent=latent,
             approximate=approximate,
         )
+
+    stateful = True
+
+    def config(self) -> dict[str, Any]:
+        source = self.source
+        return {
+            "n_chains": source.n_chains, "k": source.k, "reset_prob": source.reset_prob,
+            "kernel": source.kernel, "over": self.over, "latent": self.latent,
+            "approximate": self.approximate,
+        }  # fmt: skip
+
+    def make_room(self, state: Mapping[str, Any]) -> None:
+        self.source.make_room({name.removeprefix("source."): v for name, v in state.items()})
 
 
 __all__ = ["ContrastiveDivergence", "PersistentCD"]

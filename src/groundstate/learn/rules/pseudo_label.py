@@ -46,6 +46,12 @@ class PseudoLabel(Rule):
         self.alpha_f, self.T1, self.T2 = float(alpha_f), float(T1), float(T2)
         self.t = 0
 
+    def get_extra_state(self) -> dict[str, int]:
+        return {"t": self.t}
+
+    def set_extra_state(self, state: dict[str, int]) -> None:
+        self.t = int(state["t"])
+
     def alpha(self, t: float) -> float:
         """The share of the rows without a label in epoch t."""
         if t <= self.T1 and t < self.T2:
@@ -88,16 +94,15 @@ class PseudoLabel(Rule):
 
 
 class Clock(Callback):
-    """Tells a ``PseudoLabel`` which epoch it is."""
+    """Sets the epoch of a ``PseudoLabel``, counted on from that of an earlier run."""
 
     def __init__(self, rule: PseudoLabel) -> None:
-        self.rule = rule
+        self.rule, self.before = rule, rule.t
 
     def on_begin(self, run: Run) -> None:
-        self.rule.t = run.epoch
+        self.rule.t = self.before + run.epoch
 
-    def on_epoch(self, run: Run) -> None:
-        self.rule.t = run.epoch
+    on_epoch = on_begin
 
 
 __all__ = ["Clock", "PseudoLabel"]

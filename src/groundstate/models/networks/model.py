@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -177,9 +178,13 @@ class NetworkModel(EnergyEstimator):
         # as in scikit-learn: every step adds alpha/2 ‖W‖² divided by the rows of the step
         steps = rows / size if self.solver != "lbfgs" else 1.0
         penalty = L2(self.alpha * steps) if self.alpha > 0 else None
+        rule = self._rule(energy)
+        goes_on = energy is getattr(self, "energy_", None) and hasattr(self, "rule_")
+        if rule.stateful:  # a parameter is not changed by a fit
+            rule = self.rule_ if goes_on else deepcopy(rule)
         return Plan(
             energy,
-            self._rule(energy),
+            rule,
             self._training(energy, rows, size),
             penalty,
             {"x": X, "y": y},

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -136,7 +137,6 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, VerboseMixin, EnergyTransfor
         return BilinearEnergy(features, self.n_components, scale=0.01, generator=generator)
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
-        self._rule = PersistentCD(n_chains=self.batch_size)
         solver = BoltzmannSGD(
             optimizer=sgd,
             lr=self.learning_rate,
@@ -144,18 +144,25 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, VerboseMixin, EnergyTransfor
             max_epochs=self.n_iter,
             tol=None,
         )
-        return Plan(energy=self._new_energy(X.shape[1]), rule=self._rule, solver=solver)
+        return Plan(energy=self._new_energy(X.shape[1]), rule=self._new_rule(), solver=solver)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         super()._fit(X, y, sample_weight)
         self.n_steps_ = 0
-        self._keep_chains(self.__dict__.pop("_rule"))
         return self
 
-    def _keep_chains(self, rule: PersistentCD) -> None:
-        chains = rule.source.chains
-        self.h_samples_ = chains["z"].cpu().numpy()
-        self.v_samples_ = chains["x"].cpu().numpy()
+    def _new_rule(self) -> PersistentCD:
+        return PersistentCD(n_chains=self.batch_size)
+
+    @property
+    def h_samples_(self) -> NDArray[Any]:
+        """Hidden bits of the chains, ``(batch_size, n_components)``."""
+        return self.rule_.source.chains["z"].cpu().numpy()  # type: ignore[union-attr, return-value]
+
+    @property
+    def v_samples_(self) -> NDArray[Any]:
+        """Visible bits of the chains, ``(batch_size, n_features)``."""
+        return self.rule_.source.chains["x"].cpu().numpy()  # type: ignore[union-attr, return-value]
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """One learning step on all rows of X, going on from where the model is."""
@@ -171,21 +178,18 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, VerboseMixin, EnergyTransfor
         else:
             x, _ = self._rows(X)
         weight = self._checked_weight(sample_weight, x.cpu().numpy())
-        rule = PersistentCD(n_chains=self.batch_size)
-        if not first and len(self.h_samples_) == self.batch_size:
-            kept = {"z": self.h_samples_, "x": self.v_samples_}
-            rule.source._keep({name: tensor(v.copy(), x.device) for name, v in kept.items()})
+        if first or not hasattr(self, "rule_") or len(self.h_samples_) != self.batch_size:
+            self.rule_ = self._new_rule()
         self.history_ = fit(
             self.energy_,
             {"x": x},
-            rule,
+            self.rule_,
             BoltzmannSGD(optimizer=sgd, lr=self.learning_rate, batch_size=None, max_epochs=1),
             sample_weight=None if weight is None else tensor(weight, x.device),
             random_state=Key.of(self.random_state).fold("step", self.n_steps_),
         )
         self.n_steps_ += 1
         self.n_iter_ = 1
-        self._keep_chains(rule)
         return self
 
     components_ = Learned(lambda model: model.energy_.W.T)

@@ -217,6 +217,12 @@ class Persistent(_ChainSource):
             for name, v in state.items()
         }
 
+    def make_room(self, state: Mapping[str, Any]) -> None:
+        """Buffers for chains of such shapes: there are none before the first step."""
+        for name, v in state.items():
+            if name.startswith("chain_"):
+                self.register_buffer(name, torch.empty_like(v))
+
     def _keep(self, state: Mapping[str, Tensor]) -> None:
         for name, v in state.items():
             self.register_buffer(f"chain_{name}", v.detach())
@@ -225,9 +231,7 @@ class Persistent(_ChainSource):
         self, state_dict: dict[str, Tensor], prefix: str, *args: Any, **kwargs: Any
     ) -> None:
         # Chains exist only after the first step; a fresh rule makes room for saved ones.
-        for key, v in state_dict.items():
-            if key.startswith(f"{prefix}chain_"):
-                self.register_buffer(key.removeprefix(prefix), torch.empty_like(v))
+        self.make_room({k.removeprefix(prefix): v for k, v in state_dict.items()})
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
 
