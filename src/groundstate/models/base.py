@@ -80,7 +80,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     _takes_target: ClassVar[bool] = False
     _multi_output: ClassVar[bool] = False
     energy_: Energy
-    rule_: Rule
+    rule_: Any
     history_: History
     n_iter_: int
     n_features_in_: int

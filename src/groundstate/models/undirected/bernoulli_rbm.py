@@ -151,18 +151,20 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, VerboseMixin, EnergyTransfor
         self.n_steps_ = 0
         return self
 
+    rule_: Any  # PersistentCD
+
     def _new_rule(self) -> PersistentCD:
         return PersistentCD(n_chains=self.batch_size)
 
     @property
     def h_samples_(self) -> NDArray[Any]:
         """Hidden bits of the chains, ``(batch_size, n_components)``."""
-        return self.rule_.source.chains["z"].cpu().numpy()  # type: ignore[union-attr, return-value]
+        return self.rule_.source.chains["z"].cpu().numpy()
 
     @property
     def v_samples_(self) -> NDArray[Any]:
         """Visible bits of the chains, ``(batch_size, n_features)``."""
-        return self.rule_.source.chains["x"].cpu().numpy()  # type: ignore[union-attr, return-value]
+        return self.rule_.source.chains["x"].cpu().numpy()
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """One learning step on all rows of X, going on from where the model is."""
