@@ -13,6 +13,7 @@ from groundstate.learn.solvers.complement import Complement
 from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.bayes.discrete import DiscreteNB
+from groundstate.models.learned import Learned
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
@@ -105,6 +106,11 @@ class ComplementNB(DiscreteNB):
         rows = self._sparse_rows if X.layout == torch.sparse_csr else 2**18
         energy = self._energy(X, y, weight).to(X.device, X.dtype)
         return Plan(energy, NLL(), Complement(rows))
+
+    class_log_prior_ = Learned(
+        lambda model: model.energy_.log_prior,
+        instead="predictions do not depend on it; set feature_log_prob_",
+    )
 
     def _attributes(self, energy: Any, sums: dict[str, Tensor]) -> dict[str, Any]:
         named = super()._attributes(energy, sums)

@@ -18,7 +18,9 @@ from groundstate.learn import NLL
 from groundstate.learn.solvers.centroids import Centroids
 from groundstate.models import settings
 from groundstate.models.base import Plan
+from groundstate.models.bayes.closed_form import class_probabilities
 from groundstate.models.dense_rows import DenseRows
+from groundstate.models.learned import Learned
 from groundstate.models.roles import ProbabilisticClassifier
 from groundstate.models.traits import Traits
 from groundstate.registry import models
@@ -119,13 +121,10 @@ class NearestCentroid(DenseRows, ProbabilisticClassifier):
             )
         return (given / given.sum()).tolist()
 
-    def _learned(self, energy: Any) -> dict[str, Any]:
-        return {
-            "centroids_": energy.mu.detach().cpu().numpy(),
-            "within_class_std_dev_": energy.spread.cpu().numpy(),
-            "deviations_": energy.deviation.cpu().numpy(),
-            "class_prior_": energy.log_prior.exp().detach().cpu().numpy(),
-        }
+    centroids_ = Learned(lambda model: model.energy_.mu)
+    within_class_std_dev_ = Learned(lambda model: model.energy_.spread)
+    deviations_ = Learned(lambda model: model.energy_.deviation.clone(), instead="set centroids_")
+    class_prior_ = class_probabilities()
 
     def _scores(self, x: Tensor) -> Tensor:
         """Discriminants :math:`2\\log\\pi_y - d^2` in units of the standard deviation, ``(B, k)``."""
