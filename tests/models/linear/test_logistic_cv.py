@@ -42,6 +42,15 @@ def test_equals_scikit_learn(rows: Any, labels: Any, settings: dict[str, Any]) -
     assert ours.C_ == theirs.C_ and ours.Cs_.tolist() == grid["Cs"]
 
 
+@pytest.mark.parametrize("cv", [None, 3])
+def test_numbers_of_folds_are_scikit_learns(cv: int | None) -> None:
+    for rows, labels in ((X, y), (IRIS, SPECIES)):
+        ours = LogisticRegressionCV(Cs=6, cv=cv, tol=1e-8).fit(rows, labels)
+        theirs = peer(Cs=6, cv=cv, solver="newton-cholesky").fit(rows, labels)
+        np.testing.assert_array_equal(ours.scores_, theirs.scores_)
+        assert ours.C_ == theirs.C_
+
+
 def test_penalties_are_chosen_too() -> None:
     grid = {"Cs": [0.05, 1.0], "l1_ratios": (0.0, 0.5, 1.0), "scoring": "neg_log_loss"}
     ours = LogisticRegressionCV(cv=FOLDS, tol=1e-6, **grid).fit(X, y)

@@ -11,8 +11,10 @@ import sklearn.linear_model as peers
 import torch
 from sklearn.model_selection import KFold
 
+import groundstate
 from groundstate import ElasticNet, ElasticNetCV, Lasso, LassoCV, LinearRegression, Ridge, RidgeCV
 from groundstate.errors import NotConverged
+from groundstate.evaluate import folds
 from groundstate.learn.solvers.lasso.design import GramDesign
 from groundstate.learn.solvers.lasso.gram_numba import working_set
 from groundstate.learn.solvers.lasso.moments import designs_of
@@ -204,11 +206,26 @@ def test_cross_validation_equals_scikit_learn(X, target) -> None:
     np.testing.assert_allclose(net.alpha_, theirs.alpha_)
 
 
+@pytest.mark.parametrize("cv", [None, 3])
+@pytest.mark.parametrize("model", ["LassoCV", "ElasticNetCV", "RidgeCV"])
+def test_numbers_of_folds_are_scikit_learns(model: str, cv: int | None) -> None:
+    settings = {} if model == "RidgeCV" else {"tol": 1e-10, "max_iter": 100_000}
+    ours, peer = (getattr(room, model)(cv=cv, **settings) for room in (groundstate, peers))
+    w = 1.0 + np.arange(len(y)) % 2
+    for extra in ({}, {"sample_weight": w}):
+        np.testing.assert_allclose(
+            ours.fit(TALL, y, **extra).alpha_, peer.fit(TALL, y, **extra).alpha_
+        )
+
+
 def test_folds_know_weights_and_not_order() -> None:
     w = 1 + np.arange(len(y)) % 2
     twice = rng.permutation(np.repeat(np.arange(len(y)), w))
-    a = LassoCV(alphas=15, tol=1e-10).fit(TALL, y, sample_weight=w)
-    b = LassoCV(alphas=15, tol=1e-10).fit(TALL[twice], y[twice])
+    kept = folds(TALL, y, k=5)
+    pairs = [(part.train_rows, part.test_rows) for part in kept]
+    again = [tuple(np.flatnonzero(np.isin(twice, at)) for at in pair) for pair in pairs]
+    a = LassoCV(alphas=15, tol=1e-10, cv=pairs).fit(TALL, y, sample_weight=w)
+    b = LassoCV(alphas=15, tol=1e-10, cv=again).fit(TALL[twice], y[twice])
     np.testing.assert_allclose(a.alphas_, b.alphas_, rtol=1e-9)
     np.testing.assert_allclose(a.mse_path_, b.mse_path_, rtol=1e-6)
     np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-6)

@@ -39,13 +39,11 @@ class LassoCV(PathChooser):
     tol : float, default=1e-4
         Duality gap at the end, relative to the mean square of the centred target.
     cv : int, splitter, iterable or None, default=None
-        How many folds (None is 5), cut on the weight line: equal rows stay together and a weight of
-        2 is the row twice. A splitter or pairs of indices are taken as they are.
+        How many folds (None is 5) of rows in their order, as in scikit-learn, a splitter, or pairs of
+        indices. ``groundstate.evaluate.folds`` gives pairs that keep equal rows together.
     positive : bool, default=False
         Allow no weight below zero.
-    random_state : int, default=None
-        Of the folds; None is 0.
-    copy_X, verbose, n_jobs, selection
+    random_state, copy_X, verbose, n_jobs, selection
         Accepted for scikit-learn's sake.
     device : str or torch.device, default=None
         Where predictions are computed; the fit itself runs on the CPU.

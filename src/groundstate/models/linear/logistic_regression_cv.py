@@ -41,8 +41,8 @@ class LogisticRegressionCV(LinearSoftminClassifier):
         C\sum_i w_{fi}[\,e(x_i, y_i) - F(x_i)\,] + \tfrac12\|\theta\|^2\Bigr) .
 
     All folds of one strength are learned as one population, and strengths follow one another along
-    the path, so that the whole search costs a few fits. Folds are cut on the weight line: a weight of
-    2 is the row twice here too.
+    the path, so that the whole search costs a few fits. A weight of 2 is the
+    row twice within a fold.
 
     Parameters
     ----------
@@ -52,7 +52,8 @@ class LogisticRegressionCV(LinearSoftminClassifier):
         Mixtures of penalties to choose from; see ``LogisticRegression``.
     fit_intercept : bool, default=True
     cv : int, splitter, iterable or None, default=None
-        Folds; None is 5. A number cuts the weight line, labels spread evenly.
+        How many folds (None is 5) of rows in their order, labels spread evenly, as in scikit-learn, a
+        splitter, or pairs of indices.
     scoring : str, callable or None, default=None
         What to maximise; None is the accuracy.
     solver, tol, max_iter, class_weight, random_state
@@ -167,7 +168,7 @@ class LogisticRegressionCV(LinearSoftminClassifier):
         x, labels = X.cpu(), y.cpu()
         given = self.__dict__.pop("_own", None)
         own = None if given is None else torch.from_numpy(given)
-        train, held = fold_weights(x, labels, own, self.cv, self.random_state)
+        train, held = fold_weights(x, labels, own, self.cv, True)
         learned = train
         if weight is not None:  # factors of the classes too
             full = weight.cpu().double().numpy()

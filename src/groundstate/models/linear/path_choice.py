@@ -8,19 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.model_selection import check_cv
 from sklearn.utils import Tags
 from torch import Tensor
 
-from groundstate.compute.random import Key
-from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import NotConverged
 from groundstate.learn.solvers.lasso.coordinate_descent import columns_of
 from groundstate.learn.solvers.lasso.cv import PathChoice, choose_penalty
 from groundstate.models.base import Plan
+from groundstate.models.linear.fold_weights import fold_weights
 from groundstate.models.linear.sparse_linear import SparseLinearRegressor
-
-FOLDS = 5
 
 
 class PathChooser(SparseLinearRegressor):
@@ -42,8 +38,9 @@ class PathChooser(SparseLinearRegressor):
         given = getattr(self, "l1_ratio", 1.0)
         ratios = [float(r) for r in np.atleast_1d(given)]
         alphas = int(self.alphas) if isinstance(self.alphas, Integral) else list(self.alphas)
+        folds = list(zip(*fold_weights(X, y, weight, self.cv, False), strict=True))
         found = choose_penalty(
-            columns_of(X), y, weight, self._folds(X, y, weight), ratios=ratios, alphas=alphas,
+            columns_of(X), y, weight, folds, ratios=ratios, alphas=alphas,
             eps=self.eps, intercept=self.fit_intercept, positive=self.positive, tol=self.tol,
             max_iter=self.max_iter, precompute=self._gram(),
         )  # fmt: skip
@@ -72,30 +69,6 @@ class PathChooser(SparseLinearRegressor):
                 NotConverged,
                 stacklevel=6,
             )
-
-    def _folds(self, X: Tensor, y: Tensor, weight: Tensor | None) -> list[tuple[Any, Any]]:
-        """Training and held-out weights of every fold."""
-        n = X.shape[0]
-        w = np.ones(n) if weight is None else weight.double().numpy()
-        if self.cv is None or isinstance(self.cv, Integral):
-            rows = X.to_dense() if X.layout == torch.sparse_csr else X
-            line = WeightLine.of(rows.numpy(), y.numpy(), weights=None if weight is None else w)
-            live = int(np.count_nonzero(w)) and line.n_distinct
-            if live < 2:
-                raise ValueError(
-                    f"{type(self).__name__} needs at least 2 different rows to hold some out, got "
-                    f"n_samples = {n} with {live} different"
-                )
-            k = min(FOLDS, live) if self.cv is None else int(self.cv)
-            key = Key.of(0 if self.random_state is None else self.random_state)
-            train = line.folds(key.fold("folds"), k)
-            return [(t, w - t) for t in train]
-        pairs = []
-        for train, held in check_cv(self.cv).split(np.zeros((n, 1)), y.numpy()[:, 0]):
-            left, right = np.zeros(n), np.zeros(n)
-            left[train], right[held] = w[train], w[held]
-            pairs.append((left, right))
-        return pairs
 
 
 __all__ = ["PathChooser"]

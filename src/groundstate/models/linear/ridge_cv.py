@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import StrOptions
@@ -19,6 +18,7 @@ from groundstate.learn.solvers.linear.ridge_loo import RidgePath
 from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import ColumnTargets
+from groundstate.models.linear.fold_weights import fold_weights
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.traits import Traits
 from groundstate.registry import models
@@ -55,7 +55,8 @@ class RidgeCV(ColumnTargets, EnergyRegressor):
         What to maximise; None is minus the squared error when rows are left out one by one, and
         R² with ``cv``.
     cv : int, splitter, iterable or None, default=None
-        Folds; None leaves out one row at a time, exactly.
+        How many folds of rows in their order, as in scikit-learn, a splitter, or pairs of indices; None
+        leaves out one row at a time, exactly.
     gcv_mode : {"auto", "svd", "eigen"} or None, default=None
         Accepted for scikit-learn's sake; the smaller side is always decomposed.
     store_cv_results : bool, default=False
@@ -174,7 +175,8 @@ class RidgeCV(ColumnTargets, EnergyRegressor):
 
     def _folds(self, X: Tensor, y: Tensor, weight: Tensor | None, alphas: np.ndarray) -> np.ndarray:
         scores = []
-        for train, held in check_cv(self.cv).split(np.zeros((len(X), 1)), y.cpu().numpy()):
+        for both in zip(*fold_weights(X, y, weight, self.cv, False), strict=True):
+            train, held = (torch.from_numpy(np.flatnonzero(side)).to(X.device) for side in both)
             w = None if weight is None else weight[train]
             path = RidgePath(X[train], y[train], w, self.fit_intercept)
             W, b = path.solutions(alphas.tolist())
