@@ -57,6 +57,17 @@ def test_each_row_is_tested_once() -> None:
     assert sums.mean == pytest.approx(each.mean * 53 / 5, rel=0.2)
 
 
+def test_numbers_of_folds_are_cut_on_the_weight_line() -> None:
+    order = rng.permutation(150)
+    again = {}
+    for at in (np.arange(150), order):
+        found = cross_validate(gs.GaussianNB(), X[at], y[at], cv=5)
+        for train, test in found.folds:
+            assert not {r.tobytes() for r in X[at][train]} & {r.tobytes() for r in X[at][test]}
+        again[len(again)] = sorted(sorted(at[test].tolist()) for _, test in found.folds)
+    assert again[0] == again[1]  # the order of the rows does not matter
+
+
 def test_corrected_error_and_repeats() -> None:
     found = cross_validate(DecisionTreeClassifier(), X, y, cv=5, repeats=3)
     assert len(found.scores) == 15
@@ -70,17 +81,17 @@ def test_corrected_error_and_repeats() -> None:
 
 
 def test_groups_and_time() -> None:
-    people = np.repeat(np.arange(60), 2)
-    trait = rng.normal(size=60)
-    x = np.repeat(trait, 2)[:, None] + 0.01 * rng.normal(size=(120, 1))
-    label = np.repeat(rng.integers(2, size=60), 2)
+    people = np.repeat(np.arange(200), 2)
+    trait = rng.normal(size=200)
+    x = np.repeat(trait, 2)[:, None] + 1e-4 * rng.normal(size=(400, 1))
+    label = np.repeat(rng.integers(2, size=200), 2)
     plain = cross_validate(KNeighborsClassifier(1), x, label, cv=5)
     grouped = cross_validate(KNeighborsClassifier(1), x, label, cv=5, groups=people)
     for train, test in grouped.folds:
         assert not set(people[train]) & set(people[test])
     assert plain.mean > grouped.mean + 0.2  # the person leaks
     assert grouped.design_effect == pytest.approx(2.0, abs=0.25)
-    when = rng.permutation(120)
+    when = rng.permutation(400)
     past = cross_validate(lm.Ridge(), x, x[:, 0], cv=4, time=when, gap=3)
     for train, test in past.folds:
         assert when[train].max() + 3 < when[test].min()
@@ -207,9 +218,7 @@ def test_matrices_of_pairs_are_cut_on_both_sides() -> None:
         (gs.KNeighborsClassifier(), gs.KNeighborsClassifier(metric="precomputed"), distance),
         (gs.SVC(gamma=1 / 3), gs.SVC(kernel="precomputed"), kernel),
     ):
-        one, other = (
-            cross_validate(by_rows, X, label, random_state=0),
-            cross_validate(by_pairs, table, label, random_state=0),
-        )
+        one = cross_validate(by_rows, X, label, random_state=0)
+        other = cross_validate(by_pairs, table, label, cv=one.folds, random_state=0)
         np.testing.assert_array_equal(one.scores.values, other.scores.values)
         np.testing.assert_array_equal(one.predictions, other.predictions)

@@ -18,7 +18,8 @@ from groundstate.errors import DataError
 from groundstate.evaluate.conformal.scores import centre_scale, class_scores
 from groundstate.evaluate.conformal.split_conformal import CLASSES, Intervals, Sets, _score
 from groundstate.evaluate.rows import n_rows, take
-from groundstate.evaluate.splits.cross_validate import seeded, splitter
+from groundstate.evaluate.splits.cross_validate import seeded
+from groundstate.evaluate.splits.folds import fold_pairs
 from groundstate.math.stats.interval import checked_level
 
 Floats = NDArray[np.float64]
@@ -107,7 +108,7 @@ def conformal_cv(
     >>> X = rng.normal(size=(500, 1)); y = X[:, 0] + rng.normal(size=500)
     >>> band = conformal_cv(LinearRegression(), X[:200], y[:200]).predict(X[200:])
     >>> print(band.coverage(y[200:]))
-    0.9067 (0.8684 to 0.9346)
+    0.9 (0.8608 to 0.9291)
     """
     from sklearn.base import clone
     from sklearn.model_selection import LeaveOneOut
@@ -119,11 +120,15 @@ def conformal_cv(
         raise DataError("CV+ takes one estimator; for cqr set rows aside and use conformal")
     if not 2 <= cv <= n:
         raise DataError(f"cv is between 2 and the {n} rows, got {cv}")
-    seed = int(key.fold("folds").words(1)[0] % (2**31 - 1))
-    folds = LeaveOneOut() if cv == n else splitter(estimator, y, cv, 1, groups is not None, seed)
+    each = cv == n and groups is None
+    folds = (
+        LeaveOneOut().split(truth)
+        if each
+        else fold_pairs(estimator, X, y, cv, key.fold("folds"), groups=groups)
+    )
     classes = np.unique(truth) if kind in CLASSES else None
     models, fold, scores = [], np.empty(n, np.intp), np.empty(n)
-    for f, (train, test) in enumerate(folds.split(np.zeros(n), truth, groups)):
+    for f, (train, test) in enumerate(folds):
         model = seeded(clone(estimator), key.fold("model", f)).fit(take(X, train), truth[train])
         models.append(model)
         fold[test] = f

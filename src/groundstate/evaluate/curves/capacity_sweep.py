@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from groundstate.errors import DataError
 from groundstate.math.linalg.min_norm import interpolation_threshold, solution_norm
-from groundstate.models.many import fit_many
+from groundstate.models.many import fit_many, has_program
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -153,9 +153,11 @@ def capacity_sweep(
 
 def _fitted(models: list[Any], X: Any, y: Any) -> list[Any]:
     """All models fitted: as one population where their kind can, else one after the other."""
-    if len({type(m) for m in models}) == 1:
+    if len({type(m) for m in models}) == 1 and has_program(models[0]):
         return fit_many(models[0], X, y, settings=[m.get_params(deep=False) for m in models])
-    return [model.fit(X, y) for model in models]
+    for model in models:
+        model.fit(X, y)
+    return models
 
 
 def _norm(model: Any) -> float:

@@ -147,8 +147,8 @@ def diagnose(
     with warnings.catch_warnings():  # rare classes fall where they fall
         warnings.filterwarnings("ignore", "The least populated class")
         number = min(cv, n) if isinstance(cv, int) else cv
-        folds = list(_folds(estimator, X, target, number, 1, groups, None, 0, key))
-    weight = None if sample_weight is None else weights_of(sample_weight, n)
+        weight = None if sample_weight is None else weights_of(sample_weight, n)
+        folds = list(_folds(estimator, X, target, number, 1, groups, None, 0, key, weight))
     seen, new = _judged(estimator, X, target, folds, kind, key, n_jobs, weight)
     rows = np.flatnonzero(np.isfinite(seen) & np.isfinite(new))
     if len(rows) < 2:

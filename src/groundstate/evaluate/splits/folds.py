@@ -120,6 +120,41 @@ def folds(
     return [Split(w, np.where(w > 0, 0.0, line.weights)) for w in train]
 
 
+def fold_pairs(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    k: int,
+    key: Key,
+    *,
+    repeats: int = 1,
+    groups: Any = None,
+    sample_weight: Any = None,
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Training and test rows of k folds, drawn again ``repeats`` times.
+
+    The labels of a classifier are spread evenly; rows of a group stay together.
+    """
+    from sklearn.base import is_classifier
+    from sklearn.utils.multiclass import type_of_target
+
+    if groups is not None:
+        if repeats > 1:
+            raise DataError("repeats draw folds of rows again; with groups use repeats=1")
+        names, place = np.unique(np.asarray(groups), return_inverse=True)
+        line = WeightLine.of(names, weights=np.bincount(place.reshape(-1)))
+        held = line.folds(key, k)[:, place.reshape(-1)] == 0
+        return [(np.flatnonzero(~part), np.flatnonzero(part)) for part in held]
+    classes = y is not None and is_classifier(estimator)
+    classes = classes and type_of_target(y) in ("binary", "multiclass")
+    drawn = [key] if repeats == 1 else [key.fold("repeat", r) for r in range(repeats)]
+    return [
+        (part.train_rows, part.test_rows)
+        for one in drawn
+        for part in folds(X, y, k=k, key=one, sample_weight=sample_weight, stratify=classes)
+    ]
+
+
 def _line(
     X: Any, y: Any, sample_weight: Any, stratify: bool
 ) -> tuple[WeightLine, NDArray[np.intp] | None]:

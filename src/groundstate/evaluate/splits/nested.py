@@ -13,7 +13,8 @@ from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.intervals.scores import Scores
 from groundstate.evaluate.rows import Floats, n_rows, take
-from groundstate.evaluate.splits.cross_validate import score_name, seeded, splitter
+from groundstate.evaluate.splits.cross_validate import score_name, seeded
+from groundstate.evaluate.splits.folds import fold_pairs
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,7 @@ def nested_cv(
 
     key = Key.of(random_state)
     if isinstance(outer, (int, np.integer)):
-        seed = int(key.fold("outer").words(1)[0] % (2**31 - 1))
-        outer = splitter(estimator, y, int(outer), 1, groups is not None, seed)
+        outer = fold_pairs(estimator, X, y, int(outer), key.fold("outer"), groups=groups)
     target = np.asarray(y)
     labels = None if groups is None else np.asarray(groups)
     values, best, chosen, sizes = [], [], [], []
@@ -100,7 +100,7 @@ def nested_cv(
             searcher = search(model, key.fold("tune", i))
         else:
             searcher = _searcher(
-                model, space, target[train], inner, n_trials, scoring, part, n_jobs,
+                model, space, take(X, train), target[train], inner, n_trials, scoring, part, n_jobs,
                 key.fold("tune", i),
             )  # fmt: skip
         extra = {} if part is None or search is not None else {"groups": part}
@@ -124,6 +124,7 @@ def nested_cv(
 def _searcher(
     model: Any,
     space: Any,
+    X: Any,
     y: NDArray[Any],
     inner: int,
     n_trials: int,
@@ -135,7 +136,7 @@ def _searcher(
     from sklearn.model_selection import GridSearchCV, ParameterGrid, RandomizedSearchCV
 
     seed = int(key.words(1)[0] % (2**31 - 1))
-    cv = splitter(model, y, inner, 1, groups is not None, seed)
+    cv = fold_pairs(model, X, y, inner, key.fold("folds"), groups=groups)
     spaces = space if isinstance(space, list) else [space]
     lists = all(isinstance(v, (list, tuple, np.ndarray)) for s in spaces for v in s.values())
     options = {"cv": cv, "scoring": scoring, "n_jobs": n_jobs, "error_score": "raise"}
