@@ -28,6 +28,7 @@ FAMILIES = {  # page of docs/families: the families of the registry it tells abo
     "trees": ("trees",),
     "ensembles": ("ensembles",),
     "networks": ("networks",),
+    "rows": ("vision", "text", "sequences", "graphs"),
     "latent": ("clusters", "mixtures", "factors", "undirected"),
 }
 MARK = re.compile(r"^\{\{ table: (?P<name>[\w-]+) \}\}$", re.M)
@@ -132,10 +133,11 @@ def models_table() -> str:
         return f"[{name}]({name}.md)" if (here / f"{name}.md").is_file() else name
 
     rows = sorted(models, key=lambda row: (row.family, row.name))
-    cells = [(title(row.name), row.family, row.task, row.role, row.summary) for row in rows]
-    return table(
-        ("model", "family", "task", "role", "in one line"), cells, "No model is registered yet."
-    )
+    cells = [
+        (title(row.name), row.family, row.task, row.role, row.rows, row.summary) for row in rows
+    ]
+    header = ("model", "family", "task", "role", "rows", "in one line")
+    return table(header, cells, "No model is registered yet.")
 
 
 def family_table(page: str) -> Callable[[], str]:

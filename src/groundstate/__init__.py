@@ -76,6 +76,9 @@ if TYPE_CHECKING:
     from groundstate.models.ensembles.voting_regressor import VotingRegressor as VotingRegressor
     from groundstate.models.explain import explain as explain
     from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
+    from groundstate.models.graphs.message_sum_graph_classifier import (
+        MessageSumGraphClassifier as MessageSumGraphClassifier,
+    )
     from groundstate.models.kernels.kernel_classifier import KernelClassifier as KernelClassifier
     from groundstate.models.kernels.kernel_regressor import KernelRegressor as KernelRegressor
     from groundstate.models.kernels.kernel_ridge import KernelRidge as KernelRidge
@@ -125,8 +128,14 @@ if TYPE_CHECKING:
     from groundstate.models.processes.gaussian_process_regressor import (
         GaussianProcessRegressor as GaussianProcessRegressor,
     )
+    from groundstate.models.sequences.mean_pool_sequence_classifier import (
+        MeanPoolSequenceClassifier as MeanPoolSequenceClassifier,
+    )
     from groundstate.models.svm.linear_svc import LinearSVC as LinearSVC
     from groundstate.models.svm.svc import SVC as SVC
+    from groundstate.models.text.bag_of_tokens_classifier import (
+        BagOfTokensClassifier as BagOfTokensClassifier,
+    )
     from groundstate.models.trees.c45_classifier import C45Classifier as C45Classifier
     from groundstate.models.trees.decision_tree_classifier import (
         DecisionTreeClassifier as DecisionTreeClassifier,
@@ -136,11 +145,18 @@ if TYPE_CHECKING:
     )
     from groundstate.models.trees.id3_classifier import ID3Classifier as ID3Classifier
     from groundstate.models.undirected.bernoulli_rbm import BernoulliRBM as BernoulliRBM
+    from groundstate.models.vision.linear_image_classifier import (
+        LinearImageClassifier as LinearImageClassifier,
+    )
     from groundstate.store import load as load
 
 __version__ = "0.1.0.dev0"
 
 _EXPORTS = {
+    "MessageSumGraphClassifier": "groundstate.models.graphs.message_sum_graph_classifier",
+    "MeanPoolSequenceClassifier": "groundstate.models.sequences.mean_pool_sequence_classifier",
+    "LinearImageClassifier": "groundstate.models.vision.linear_image_classifier",
+    "BagOfTokensClassifier": "groundstate.models.text.bag_of_tokens_classifier",
     "AdaBoostClassifier": "groundstate.models.ensembles.ada_boost_classifier",
     "BaggingClassifier": "groundstate.models.ensembles.bagging_classifier",
     "BaggingRegressor": "groundstate.models.ensembles.bagging_regressor",

@@ -18,7 +18,9 @@ from groundstate.errors import GroundstateError
 from groundstate.registry import models
 
 N = 60
-SUPERVISED = [row.name for row in models if row.role in ("classifier", "regressor")]
+SUPERVISED = [
+    row.name for row in models if row.role in ("classifier", "regressor") and row.rows == "table"
+]
 
 
 class Case(NamedTuple):

@@ -66,7 +66,7 @@ def test_models_table_has_a_row_per_model(
         """A line | with a bar."""
 
     assert hooks.make("models").splitlines()[-1] == (
-        "| Line | linear | regression | regressor | A line \\| with a bar |"
+        "| Line | linear | regression | regressor | table | A line \\| with a bar |"
     )
 
 

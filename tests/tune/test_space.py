@@ -15,6 +15,7 @@ from sklearn.datasets import load_iris, make_regression
 from sklearn.utils import get_tags
 
 from groundstate.errors import DataError
+from groundstate.models.row_kinds import KINDS
 from groundstate.registry import models
 from groundstate.tune import Choice, Real, Space, Whole, default_space
 from groundstate.tune.cube import Cube
@@ -74,8 +75,10 @@ def test_objects_are_stored_as_their_texts() -> None:
     assert Choice(object, object).labels[0].startswith("0: ")
 
 
-def rows(name: str) -> tuple[np.ndarray, np.ndarray | None]:
+def rows(name: str) -> tuple[Any, np.ndarray | None]:
     row = models[name]
+    if row.rows != "table":
+        return KINDS[row.rows].example(30), np.arange(30) % 2
     if row.role == "regressor":
         X, y = make_regression(60, 4, noise=1.0, random_state=0)
         positive = get_tags(models[name].obj()).target_tags.positive_only

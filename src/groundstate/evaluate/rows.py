@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundstate.data import Table
+from groundstate.compute.rows import RowContainer
+from groundstate.data import Table, rows_of
 from groundstate.errors import DataError, ShapeError
 from groundstate.models.weighted import n_rows, take
 
@@ -15,7 +16,11 @@ Floats = NDArray[np.float64]
 
 
 def columns(X: Any) -> list[Any]:
-    """What a row consists of, as arrays to be hashed together."""
+    """What a row consists of, as arrays or containers to be hashed together."""
+    if isinstance(X, RowContainer):
+        return [X]
+    if isinstance(X, list | tuple) and not _is_rectangle(X):
+        return [rows_of(X).rows]
     if isinstance(X, Table):
         return [X.values(name) for name in X.columns]
     if hasattr(X, "columns") and not isinstance(X, np.ndarray):
@@ -46,6 +51,14 @@ def classes_of(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     except TypeError as error:
         raise DataError("the target mixes text and numbers; make it one of the two") from error
     return classes, codes.reshape(-1)
+
+
+def _is_rectangle(rows: Any) -> bool:
+    """Whether a list is of texts, numbers or lists of them, all of one length."""
+    try:
+        return bool(np.asarray(rows).dtype != object)
+    except ValueError:  # rows of different length
+        return False
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
-from groundstate.compute.rows import RowContainer, Rows, in_memory
+from groundstate.compute.rows import Rows, bad_row, in_memory
 from groundstate.energy.base import Energy, batch_size
 from groundstate.errors import DataError, NotConverged, Unsupported
 from groundstate.infer.base import check_values
@@ -167,12 +167,12 @@ def _check_resident(
     for name, v in data.items():
         if name in energy.missing:
             continue
-        if not isinstance(v, Tensor):
-            _check_container(name, v, energy)
-            continue
-        numbers = v.values() if v.layout == torch.sparse_csr else v
-        if v.is_floating_point() and name != "y" and not _finite(numbers):
-            row = int((~torch.isfinite(v)).reshape(len(v), -1).any(1).nonzero()[0])
+        stored: Rows = v
+        if isinstance(v, Tensor) and v.layout == torch.sparse_csr:
+            stored = v.values()
+        row = None if name == "y" else bad_row(stored)
+        if row is not None:
+            row = row if stored is v else bad_row(v.to_dense())  # type: ignore[union-attr]
             raise FloatingPointError(
                 f"{name!r} holds NaN or infinity, first in row {row}; impute or drop such rows"
             )
@@ -183,19 +183,3 @@ def _check_resident(
             )
         if not bool((weight >= 0).all()) or not bool(weight.sum() > 0):
             raise ValueError("sample_weight must be non-negative with a positive sum")
-
-
-def _check_container(name: str, v: RowContainer, energy: Energy) -> None:
-    if not all(_finite(t) for t in v.tensors() if t.is_floating_point()):
-        row = int((~energy.spaces[name].contains(v)).nonzero()[0])
-        raise FloatingPointError(
-            f"{name!r} holds NaN or infinity, first in row {row}; impute or drop such rows"
-        )
-
-
-def _finite(values: Tensor) -> bool:
-    """Whether all are finite: one pass without a temporary, since NaN spreads to the extremes."""
-    if values.numel() == 0:
-        return True
-    low, high = torch.aminmax(values)
-    return bool(torch.isfinite(low) & torch.isfinite(high))

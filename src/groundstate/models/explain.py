@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
+from groundstate.compute.rows import real_dtype
 from groundstate.energy.base import Energy
 from groundstate.errors import Unsupported
 from groundstate.infer.base import OPERATIONS
@@ -24,6 +25,7 @@ from groundstate.learn.fit import choose as choose_solver
 from groundstate.models.arrays import tensor
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.networks.cam import cam, grad_cam
+from groundstate.models.row_kinds import KINDS, TABLE
 from groundstate.models.table import TablePredictor
 from groundstate.models.words import formula, plain, sentences
 from groundstate.registry import PartRow, Registry, energies, models, penalties, rules
@@ -169,24 +171,29 @@ vars(explain).update(cam=cam, grad_cam=grad_cam)
 def _plan(estimator: EnergyEstimator) -> tuple[Plan, Problem]:
     """The parts that a model names for a small table with the columns and classes it knows."""
     probe = clone(estimator)
-    columns = getattr(estimator, "n_features_in_", _PROBE_COLUMNS)
-    X = np.random.default_rng(0).uniform(size=(_PROBE_ROWS, columns))
+    X: Any
+    if estimator.rows == TABLE:
+        columns = getattr(estimator, "n_features_in_", _PROBE_COLUMNS)
+        X = np.random.default_rng(0).uniform(size=(_PROBE_ROWS, columns))
+    else:
+        X = KINDS[estimator.rows].example(_PROBE_ROWS)
     X_, y_, encoded = probe._checked(X, _target(estimator, X))
     for name, value in encoded.items():
         setattr(probe, name, value)
     cpu = torch.device("cpu")
     xt, yt = tensor(X_, cpu), None if y_ is None else tensor(y_, cpu)
     plan = probe._build(xt, yt, None)
-    plan.energy.to(cpu, xt.dtype)
+    plan.energy.to(cpu, real_dtype({"x": xt}))
     data = plan.data or ({"x": xt} if yt is None else {"x": xt, "y": yt})
     return plan, Problem(plan.energy, plan.rule, data, penalty=plan.penalty)
 
 
-def _target(estimator: EnergyEstimator, X: NDArray[Any]) -> NDArray[Any] | None:
+def _target(estimator: EnergyEstimator, X: Any) -> NDArray[Any] | None:
     if not estimator._takes_target:
         return None
     if not is_classifier(estimator):
-        return X.sum(1)
+        values: NDArray[Any] = X.sum(1) if estimator.rows == TABLE else np.arange(float(len(X)))
+        return values
     classes = getattr(estimator, "classes_", np.arange(3))
     return np.resize(classes, len(X))
 

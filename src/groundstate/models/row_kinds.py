@@ -8,12 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch import Tensor
 
-from groundstate.compute.rows import Rows, count, describe, floating, in_memory, to_device
-from groundstate.data.rows import KINDS as READ
+from groundstate.compute.rows import Rows, bad_row, count, describe, floating, in_memory, to_device
 from groundstate.data.rows import Taken, rows_of
+from groundstate.energy.spaces import (
+    Finite,
+    GraphSpace,
+    RaggedOf,
+    Real,
+    Space,
+    TextSpace,
+    Trajectory,
+)
 from groundstate.errors import DataError, ShapeError
 from groundstate.models.arrays import Home, unwrap
 
@@ -27,9 +36,16 @@ class RowKind:
     Parameters
     ----------
     name : of the kind, as in ``groundstate.data.KINDS``
+    space : of small rows of this kind, from which examples are drawn
     """
 
     name: str
+    space: Space
+
+    def example(self, n: int) -> Rows:
+        """So many small rows, the same every time."""
+        drawn: Rows = self.space.draw(n, generator=torch.Generator().manual_seed(0))
+        return drawn
 
     def learned(self, estimator: Any, X: Any, y: Any) -> tuple[Rows, Any, dict[str, Any]]:
         """Rows to learn from, encoded targets, and the attributes that belong to these."""
@@ -38,6 +54,9 @@ class RowKind:
             raise DataError("pass the weights of the rows as sample_weight")
         if not count(taken.rows):
             raise DataError(f"{type(estimator).__name__} got no rows to learn from")
+        row = bad_row(taken.rows)
+        if row is not None:
+            raise DataError(f"row {row} of X holds NaN or infinity; replace or drop such rows")
         if not estimator._takes_target:
             return taken.rows, None, {}
         y = taken.y if y is None else y
@@ -65,7 +84,16 @@ class RowKind:
             raise DataError(f"{type(estimator).__name__} takes {self.name} rows: {error}") from None
 
 
-KINDS: dict[str, RowKind] = {name: RowKind(name) for name in READ if name != TABLE}
+KINDS: dict[str, RowKind] = {
+    kind.name: kind
+    for kind in (
+        RowKind("image", Real(1, 4, 4)),
+        RowKind("text", TextSpace()),
+        RowKind("sequence", RaggedOf(Real(2))),
+        RowKind("graph", GraphSpace(2)),
+        RowKind("trajectory", Trajectory(Real(2), Finite(3), Real())),
+    )
+}
 
 
 def check_form(estimator: Any, rows: Rows) -> None:

@@ -55,7 +55,9 @@ def chosen_models(
     ['Ridge', 'dummy']
     """
     fitting = {
-        row.name: row for row in registered if row.role == ROLES[task] and takes_any_number(row.obj)
+        row.name: row
+        for row in registered
+        if row.role == ROLES[task] and row.rows == "table" and takes_any_number(row.obj)
     }
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     if not wanted:
@@ -83,7 +85,9 @@ def chosen_models(
         if name not in fitting:
             row = registered[name]  # an unknown name raises, with the nearest known one
             reason = f"{name} is a {row.role} and the task is {task}"
-            if row.role == ROLES[task]:
+            if row.rows != "table":
+                reason = f"{name} takes {row.rows} rows and this is a table"
+            elif row.role == ROLES[task]:
                 reason = f"{name} needs counts or codes, and prepared columns are centred numbers"
             raise Unsupported(f"{reason}; choose among {', '.join(fitting)}")
         found[name] = placed(fitting[name].obj(), device)

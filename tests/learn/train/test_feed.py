@@ -174,6 +174,28 @@ def test_streams_resume_to_the_same_bits(tmp_path: Path) -> None:
     assert torch.equal(out[0], out[2]) and not torch.equal(out[0], out[1])
 
 
+def test_a_stream_in_the_order_of_the_line_learns_as_memory_does() -> None:
+    data = rows(200)
+    weight = torch.arange(200) % 3 + 0.5
+    solver = Stochastic(lr=0.1, batch_size=32, max_epochs=3, tol=None)
+    arrays = {**data, "weight": weight}
+    order = torch.randperm(200, generator=torch.Generator().manual_seed(1))
+    shuffled = {k: v[order] for k, v in arrays.items()}
+    out = []
+    for given in (
+        Arrays(arrays, block=30, buffer=60),
+        Arrays(shuffled, block=7, buffer=1000),
+        data,
+    ):
+        e = LinearEnergy(4, 3)
+        own = weight if given is data else None
+        fit(e, given, SoftMin(), solver, sample_weight=own, random_state=0)
+        out.append(e.W.detach())
+    assert torch.equal(out[0], out[1]) and torch.equal(out[0], out[2])
+    with pytest.raises(DataError, match="order must be 'line' or 'blocks'"):
+        Arrays(arrays, order="sorted")  # type: ignore[arg-type]
+
+
 def test_labels_of_a_stream_are_checked() -> None:
     stream = [{"x": torch.zeros(4, 4), "y": torch.tensor([0, 1, 2, 7])}]
     with pytest.raises(DataError, match="'y' is 7 in row 3, but LinearEnergy knows"):

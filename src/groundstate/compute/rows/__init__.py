@@ -3,6 +3,7 @@
 from groundstate.compute.rows.base import (
     RowContainer,
     Rows,
+    bad_row,
     check_same_length,
     count,
     describe,
@@ -43,6 +44,7 @@ __all__ = [
     "Texts",
     "Tokens",
     "Trajectories",
+    "bad_row",
     "check_same_length",
     "count",
     "describe",

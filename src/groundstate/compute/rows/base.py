@@ -185,6 +185,28 @@ def elements(rows: Rows) -> float:
     return sum(t.numel() for t in tensors(rows)) / max(1, count(rows))
 
 
+def bad_row(rows: Rows) -> int | None:
+    """The first row that holds NaN or infinity, None where there is none.
+
+    >>> bad_row(torch.tensor([[1.0], [math.nan]]))
+    1
+    """
+    if all(map(_finite, tensors(rows))):
+        return None
+    if isinstance(rows, Tensor):
+        return int((~torch.isfinite(rows)).reshape(len(rows), -1).any(1).nonzero()[0])
+    each = split(rows, [1] * count(rows))
+    return next(i for i, row in enumerate(each) if not all(map(_finite, tensors(row))))
+
+
+def _finite(values: Tensor) -> bool:
+    """Whether all are finite: one pass without a temporary, since NaN spreads to the extremes."""
+    if not values.numel() or not values.is_floating_point():
+        return True
+    low, high = torch.aminmax(values)
+    return bool(torch.isfinite(low) & torch.isfinite(high))
+
+
 def floating(rows: Rows, dtype: torch.dtype) -> Rows:
     """Rows with real numbers of another dtype; whole numbers stay."""
     if isinstance(rows, Tensor):
@@ -242,6 +264,7 @@ def check_same_length(values: Mapping[str, Rows]) -> int:
 __all__ = [
     "RowContainer",
     "Rows",
+    "bad_row",
     "check_same_length",
     "count",
     "describe",

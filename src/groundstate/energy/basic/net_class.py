@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from groundstate.energy.abilities import offers
 from groundstate.energy.base import Energy
 from groundstate.energy.registering import registered
-from groundstate.energy.spaces import Finite, Real
+from groundstate.energy.spaces import Finite, Real, Space
 from groundstate.nn.blocks.mlp import network
 
 
@@ -21,9 +21,9 @@ class NetClassEnergy(Energy):
 
     Parameters
     ----------
-    d : number of features, or the event shape of x when ``net`` is a module
+    d : number of features; the event shape of x, or its space, when ``net`` is a module
     k : number of classes
-    net : hidden sizes, or a module from ``(B, d)`` to ``(B, k)``
+    net : hidden sizes, or a module from rows of x to ``(B, k)``
     activation : of the hidden layers
     generator : source of the initial weights
 
@@ -36,23 +36,25 @@ class NetClassEnergy(Energy):
 
     def __init__(
         self,
-        d: int | Sequence[int],
+        d: int | Sequence[int] | Space,
         k: int,
         net: Sequence[int] | nn.Module = (32,),
         activation: str = "tanh",
         *,
         generator: torch.Generator | None = None,
     ) -> None:
-        shape = (d,) if isinstance(d, int) else tuple(d)
-        super().__init__(x=Real(*shape), y=Finite(k))
+        space = d if isinstance(d, Space) else Real(*((d,) if isinstance(d, int) else d))
+        super().__init__(x=space, y=Finite(k))
         self.k, self.activation = k, activation
         self.sizes = None if isinstance(net, nn.Module) else tuple(net)
-        self.net = network(net, shape[0], k, generator, activation)
+        inputs = space.shape[0] if space.shape else 0
+        self.net = network(net, inputs, k, generator, activation)
 
     def config(self) -> dict[str, Any]:
         net = self.net if self.sizes is None else list(self.sizes)
-        shape = list(self.spaces["x"].shape)
-        return {"d": shape, "k": self.k, "net": net, "activation": self.activation}
+        space = self.spaces["x"]
+        d = list(space.shape) if isinstance(space, Real) else space
+        return {"d": d, "k": self.k, "net": net, "activation": self.activation}
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return -self.scores(x).gather(1, y[:, None]).squeeze(1)

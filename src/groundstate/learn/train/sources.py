@@ -1,8 +1,10 @@
 r"""Rows that do not fit in memory: memory maps, Parquet files, torch data sets, any stream.
 
-A source gives blocks of rows in an order that depends on a key alone. An epoch passes them through
-a shuffle buffer: rows are collected, permuted, and the first half is cut into batches while the
-rest waits for more, so that rows far apart in the file meet in one batch.
+Rows that can be read one by one come in the order of the weight line, as rows in memory do: a source
+keeps 16 bytes per row, and training sees the same batches as with all rows in memory. Other sources
+give blocks of rows in an order that depends on a key alone, and an epoch passes them through a
+shuffle buffer: rows are collected, permuted, and the first half is cut into batches while the rest
+waits for more, so that rows far apart in the file meet in one batch.
 """
 
 from __future__ import annotations
@@ -10,16 +12,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute import rows as rows_of
 from groundstate.compute.random import Key
+from groundstate.compute.rows import Ragged, RowContainer, Texts
+from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError
 from groundstate.learn.base import Batch
 
+Order = Literal["line", "blocks"]
 BLOCK = 2**14  # rows read at once
 BUFFER = 2**16  # rows that are mixed
 
@@ -65,29 +72,104 @@ class Source:
                 rows = self._mixed(waiting, key.fold("buffer", fill))
                 ready = count // 2 // size * size if not self.mixed else count // size * size
                 yield from _slices(rows, 0, ready, size)
-                waiting = [{k: v[ready:] for k, v in rows.items()}]
+                rest: dict[str, Any] = {k: rows_of.part(v, ready, count) for k, v in rows.items()}
+                waiting = [rest]
                 count, fill = count - ready, fill + 1
         if count:
             rows = self._mixed(waiting, key.fold("buffer", fill))
             yield from _slices(rows, 0, count // size * size if drop_last else count, size)
 
-    def _mixed(self, blocks: list[Batch], key: Key) -> dict[str, Tensor]:
-        joined = {k: torch.cat([b[k] for b in blocks]) for k in blocks[0]}
+    def _mixed(self, blocks: list[Batch], key: Key) -> dict[str, Any]:
+        joined: dict[str, Any] = {k: rows_of.join([b[k] for b in blocks]) for k in blocks[0]}
         if self.mixed:
             return joined
         order = torch.from_numpy(key.numpy().permutation(_rows(joined)))
-        return {k: v.index_select(0, order) for k, v in joined.items()}
+        return {k: rows_of.take(v, order) for k, v in joined.items()}
 
 
-class Arrays(Source):
-    """Rows of arrays that may be memory maps: blocks are read in random order.
+class Indexed(Source):
+    """Base of sources whose rows can be read one by one; subclasses write ``read``.
+
+    ``order="line"`` takes batches from the weight line of all rows, read once for their hashes, and
+    reads ``buffer`` rows at a time. ``order="blocks"`` reads blocks in sequence and mixes them in the
+    buffer: for disks on which single rows are slow.
+    """
+
+    order: Order = "line"
+    rows: int
+    block: int
+    _kept: WeightLine | None = None
+
+    def read(self, index: NDArray[np.int64]) -> Batch:
+        """The rows of an index that does not decrease."""
+        raise DataError(f"{type(self).__name__} gives no rows; override read")
+
+    def blocks(self, key: Key | None) -> Iterator[Batch]:
+        for lo in _starts(self.rows, self.block, key):
+            yield self.read(np.arange(lo, min(lo + self.block, self.rows)))
+
+    @property
+    def line(self) -> WeightLine:
+        """The weight line of all rows."""
+        if self._kept is None:
+            hashes, weights = [], []
+            for block in self.blocks(None):
+                values = {k: v for k, v in block.items() if k != "weight"}
+                hashes.append(rows_of.hash_together(values))
+                if "weight" in block:
+                    weights.append(block["weight"].double().numpy())
+            given = np.concatenate(weights) if weights else None
+            self._kept = WeightLine(np.concatenate(hashes), given)
+        return self._kept
+
+    def steps(self, batch_size: int | None, drop_last: bool = False) -> int:
+        if self.order == "blocks" or batch_size is None:
+            return super().steps(batch_size, drop_last)
+        n = self.line.total / batch_size
+        return max(1, int(n) if drop_last else math.ceil(n - 1e-9))
+
+    def epoch(self, key: Key, batch_size: int | None, drop_last: bool = False) -> Iterator[Batch]:
+        if self.order == "blocks":
+            yield from super().epoch(key, batch_size, drop_last)
+            return
+        size = self.line.total if batch_size is None else batch_size
+        batches = self.line.batches(key, size)
+        if drop_last:
+            batches = batches.of_full_size(size)
+        sizes, at = batches.sizes, 0
+        while sizes:
+            many = max(1, int(np.searchsorted(np.cumsum(sizes), self.buffer, side="right")))
+            group, sizes = sizes[:many], sizes[many:]
+            index = batches.rows[at : at + sum(group)]
+            rows = self._gathered(index)
+            if batches.weights is not None:
+                own = batches.weights[at : at + sum(group)]
+                rows["weight"] = own.to(rows_of.real_dtype(rows))
+            else:
+                rows.pop("weight", None)
+            parts = {k: rows_of.split(v, group) for k, v in rows.items()}
+            for i in range(len(group)):
+                yield {k: v[i] for k, v in parts.items()}  # type: ignore[misc]
+            at += sum(group)
+
+    def _gathered(self, index: Tensor) -> dict[str, Any]:
+        """Rows of any index, read in the order in which they are stored."""
+        stored, place = np.unique(index.numpy(), return_inverse=True)
+        back = torch.from_numpy(place)
+        return {k: rows_of.take(v, back) for k, v in self.read(stored).items()}
+
+
+class Arrays(Indexed):
+    """Rows of arrays that may be memory maps, or of containers.
 
     Parameters
     ----------
-    arrays : arrays or tensors by variable name, ``(N, *event)`` each; ``weight`` is allowed
-    buffer : rows that are mixed
-    block : rows read at once
+    arrays : arrays, tensors or containers of rows by variable name, ``(N, *event)`` each; ``weight``
+        is allowed
+    buffer : rows that are read at once (``order="line"``) or mixed (``"blocks"``)
+    block : rows read at once for hashing, or in sequence
     dtype : floating type of the batches
+    order : "line" or "blocks", see ``Indexed``
 
     Examples
     --------
@@ -103,17 +185,18 @@ class Arrays(Source):
         buffer: int = BUFFER,
         block: int = BLOCK,
         dtype: torch.dtype = torch.float32,
+        order: Order = "line",
     ) -> None:
         sizes = {name: len(a) for name, a in arrays.items()}
         if len(set(sizes.values())) != 1:
             raise DataError(f"arrays need the same number of rows, got {sizes}")
         self.arrays, self.buffer, self.block, self.dtype = dict(arrays), buffer, block, dtype
-        self.rows = next(iter(sizes.values()))
+        self.rows, self.order = next(iter(sizes.values())), _known(order)
 
-    def blocks(self, key: Key | None) -> Iterator[Batch]:
-        assert self.rows is not None
-        for lo in _starts(self.rows, self.block, key):
-            yield {k: _tensor(a[lo : lo + self.block], self.dtype) for k, a in self.arrays.items()}
+    def read(self, index: NDArray[np.int64]) -> Batch:
+        whole = len(index) > 0 and index[-1] - index[0] == len(index) - 1
+        which = slice(int(index[0]), int(index[-1]) + 1) if whole else index
+        return {k: _tensor(a[which], self.dtype) for k, a in self.arrays.items()}
 
 
 class Parquet(Source):
@@ -164,14 +247,15 @@ class Parquet(Source):
             }
 
 
-class Items(Source):
-    """A torch ``Dataset`` of rows, fetched in blocks in random order.
+class Items(Indexed):
+    """A torch ``Dataset`` of rows, fetched one by one in the order of the weight line.
 
     Parameters
     ----------
-    dataset : with ``__len__`` and ``__getitem__`` (or ``__getitems__``), or iterable
+    dataset : with ``__len__`` and ``__getitem__`` (or ``__getitems__``), or iterable, which can only
+        be read in its own order and is mixed in the buffer
     names : variable of each part of a row; rows that are mappings name their own
-    buffer, block, dtype
+    buffer, block, dtype, order
         As in ``Arrays``.
     """
 
@@ -183,33 +267,33 @@ class Items(Source):
         buffer: int = BUFFER,
         block: int = 1024,
         dtype: torch.dtype = torch.float32,
+        order: Order = "line",
     ) -> None:
         self.dataset, self.names = dataset, tuple(names)
         self.buffer, self.block, self.dtype = buffer, block, dtype
-        self.mixed = hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
-        self.rows = len(dataset) if self.mixed else None
+        indexed = hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
+        self.order = _known(order) if indexed else "blocks"
+        self.indexed = indexed
+        self.rows = len(dataset) if indexed else None  # type: ignore[assignment]
 
     def blocks(self, key: Key | None) -> Iterator[Batch]:
-        for rows in self._fetched(key):
-            yield self._stacked(rows)
-
-    def _fetched(self, key: Key | None) -> Iterator[list[Any]]:
-        if not self.mixed:
-            waiting: list[Any] = []
-            for row in self.dataset:
-                waiting.append(row)
-                if len(waiting) == self.block:
-                    yield waiting
-                    waiting = []
-            if waiting:
-                yield waiting
+        if self.indexed:
+            yield from super().blocks(key)
             return
-        n = len(self.dataset)
-        order = np.arange(n) if key is None else key.fold("order").numpy().permutation(n)
+        waiting: list[Any] = []
+        for row in self.dataset:
+            waiting.append(row)
+            if len(waiting) == self.block:
+                yield self._stacked(waiting)
+                waiting = []
+        if waiting:
+            yield self._stacked(waiting)
+
+    def read(self, index: NDArray[np.int64]) -> Batch:
         many: Callable[[list[int]], list[Any]] | None = getattr(self.dataset, "__getitems__", None)
-        for lo in range(0, n, self.block):
-            index = order[lo : lo + self.block].tolist()
-            yield many(index) if many is not None else [self.dataset[i] for i in index]
+        wanted = index.tolist()
+        rows = many(wanted) if many is not None else [self.dataset[i] for i in wanted]
+        return self._stacked(rows)
 
     def _stacked(self, rows: list[Any]) -> Batch:
         first = rows[0]
@@ -235,19 +319,21 @@ def as_source(data: Any, names: Sequence[str] = ("x", "y")) -> Any:
     if isinstance(data, Mapping):
         if any(isinstance(v, np.memmap) for v in data.values()):
             return Arrays(data)
-        return {k: v if isinstance(v, Tensor) else _tensor(v, None) for k, v in data.items()}
+        known = Tensor | RowContainer
+        return {k: v if isinstance(v, known) else _tensor(v, None) for k, v in data.items()}
     if isinstance(data, torch.utils.data.Dataset):
         return Items(data, names)
     return data
 
 
 def _rows(batch: Batch) -> int:
-    return len(next(iter(batch.values())))
+    return rows_of.count(next(iter(batch.values())))
 
 
 def _slices(rows: Batch, lo: int, hi: int, size: int) -> Iterator[Batch]:
     for at in range(lo, hi, size):
-        yield {k: v[at : min(at + size, hi)] for k, v in rows.items()}
+        end = min(at + size, hi)
+        yield {k: rows_of.part(v, at, end) for k, v in rows.items()}  # type: ignore[misc]
 
 
 def _starts(rows: int, block: int, key: Key | None) -> Iterable[int]:
@@ -255,17 +341,31 @@ def _starts(rows: int, block: int, key: Key | None) -> Iterable[int]:
     return (starts if key is None else key.fold("blocks").numpy().permutation(starts)).tolist()
 
 
-def _tensor(values: Any, dtype: torch.dtype | None) -> Tensor:
+def _known(order: str) -> Order:
+    if order not in ("line", "blocks"):
+        raise DataError(f"order must be 'line' or 'blocks', got {order!r}")
+    return order  # type: ignore[return-value]
+
+
+def _tensor(values: Any, dtype: torch.dtype | None) -> Any:
+    if isinstance(values, RowContainer):
+        return values if dtype is None else values.floating(dtype)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "UO":
+        return Texts.of([str(v) for v in values])
     tensor = values if isinstance(values, Tensor) else torch.from_numpy(np.array(values))
     if tensor.is_floating_point():
         return tensor if dtype is None else tensor.to(dtype)
     return tensor if tensor.dtype == torch.bool else tensor.to(torch.int64)
 
 
-def _stack(values: list[Any], dtype: torch.dtype) -> Tensor:
-    if isinstance(values[0], Tensor):
-        return _tensor(torch.stack(values), dtype)
-    return _tensor(np.asarray(values), dtype)
+def _stack(values: list[Any], dtype: torch.dtype) -> Any:
+    """Rows of one shape as a tensor, texts and rows of other lengths as containers."""
+    if isinstance(values[0], str):
+        return Texts.of(values)
+    arrays = [v if isinstance(v, Tensor) else torch.from_numpy(np.array(v)) for v in values]
+    if len({a.shape for a in arrays}) > 1:
+        return _tensor(Ragged.of(arrays), dtype)
+    return _tensor(torch.stack(arrays), dtype)
 
 
-__all__ = ["Arrays", "Items", "Parquet", "Source", "as_source"]
+__all__ = ["Arrays", "Indexed", "Items", "Parquet", "Source", "as_source"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -268,17 +268,26 @@ class NetworkRegressor(NetworkModel, EnergyRegressor):
 
     def _run(self, plan: Any, data: Any, weight: Any, callbacks: Any, checked: bool) -> Any:
         history = super()._run(plan, data, weight, callbacks, checked)
-        self._measure(plan.energy, data, weight)
+        self._measure(plan.energy, data if self._stream is None else self._stream, weight)
         return history
 
-    def _measure(self, energy: Any, data: Batch, weight: Tensor | None) -> None:
+    def _codes(self, y: NDArray[Any]) -> NDArray[Any]:
+        values = np.asarray(y, dtype=np.float64)
+        return values[:, None] if values.ndim == 1 else values
+
+    @torch.no_grad()
+    def _measure(self, energy: Any, data: Any, weight: Tensor | None) -> None:
         """What is left on the rows learned from."""
-        with torch.no_grad():
-            told = self._in_chunks(energy.mean, data["x"])
-            left = (data["y"] - told).double().square()
-            w = None if weight is None else weight.double()
-            square = left.mean(0) if w is None else (w @ left) / w.sum()
-        self.scale_ = square.sqrt().cpu().numpy()
+        device = energy.placement()[0]
+        squares, total = torch.zeros((), dtype=torch.float64), 0.0
+        for block in [{**data, "weight": weight}] if isinstance(data, Mapping) else data:
+            told = self._in_chunks(energy.mean, block["x"].to(device))
+            left = (block["y"].to(device) - told).double().square()
+            own = block.get("weight")
+            w = left.new_ones(len(left)) if own is None else own.to(device).double()
+            squares = squares.to(device) + w @ left
+            total += float(w.sum())
+        self.scale_ = (squares / total).sqrt().cpu().numpy()
 
     def _forward(self, X: Any) -> tuple[Tensor, Any]:
         x, home = self._rows(X)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from torch import Tensor, nn
 
@@ -28,6 +29,7 @@ from groundstate.models.arrays import Home
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.networks.population import network_members
 from groundstate.models.networks.seeds import init_key, order_key
+from groundstate.models.networks.streams import Coded, Survey, stream_of
 from groundstate.models.traits import Traits
 
 CHUNK = 2**16  # rows answered at once
@@ -113,6 +115,7 @@ class NetworkModel(EnergyEstimator):
     t_: int
     _moments: dict[str, Any] | None
     _partial: bool = False
+    _stream: Coded | None = None
 
     # --- what a family of networks fills in ----------------------------------------------
 
@@ -164,6 +167,7 @@ class NetworkModel(EnergyEstimator):
             )
         energy.eval()  # the state in which it answers; training switches for its own time
         total = float(len(X) if weight is None else weight.double().sum())
+        total = total if self._stream is None else self._stream.total
         rows = total * (1 - self.validation_fraction) if self._holds_out else total
         size = min(200.0, rows) if self.batch_size == "auto" else min(self.batch_size, rows)
         self._descent = Descent(
@@ -248,7 +252,39 @@ class NetworkModel(EnergyEstimator):
         self.loss_curve_, self.t_, self._moments = [], 0, None
         self._scores: list[float] = []
 
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        source = stream_of(X, y)
+        if source is None:
+            return super()._fit(X, y, sample_weight)
+        if sample_weight is not None:
+            raise ValueError("with a stream of rows, put the weights into it as 'weight'")
+        survey = Survey.of(source)
+        try:
+            self._stream = Coded(source, self._codes, survey.total)
+            return super()._fit(survey, None, None)
+        finally:
+            self.__dict__.pop("_stream", None)
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, Any, dict[str, Any]]:
+        if not isinstance(X, Survey):
+            return super()._checked(X, y)
+        self.n_features_in_ = X.x.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        codes, attributes = self._target(X.y)
+        return (
+            X.x,
+            None
+            if codes is None
+            else codes[: len(X.x)].astype(X.x.dtype if codes.dtype.kind == "f" else codes.dtype),
+            attributes,
+        )
+
+    def _codes(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Targets of a piece of a stream as the energy knows them."""
+        return self._encoded("y", y)
+
     def _run(self, plan: Plan, data: Any, weight: Any, callbacks: Any, checked: bool) -> History:
+        data = data if self._stream is None else self._stream
         if self.verbose:
             callbacks = [*callbacks, Progress(type(self).__name__)]
         seed, self.random_state = self.random_state, order_key(self.random_state)

@@ -227,10 +227,18 @@ class NetworkTraining:
 
     def reason_against(self, problem: Problem) -> str | None:
         if not problem.is_resident:
-            return "it needs resident rows"
+            if self.held_out > 0:
+                return (
+                    "early stopping holds rows out, which a stream of rows cannot; watch the loss"
+                )
+            if not isinstance(self.solver, Stochastic) or not self.shuffle:
+                return "a stream of rows is learned from in mini-batches that are shuffled"
         return self.solver.reason_against(problem)
 
     def run(self, problem: Problem) -> History:
+        if not problem.is_resident:
+            total = float(getattr(problem.data, "total", 1.0))
+            return self._mini_batches(problem, {}, None, None, total)
         alone = current().world == 1
         data, weight = problem.resident, problem.sample_weight
         watched: tuple[Batch, Tensor] | None = None
@@ -250,6 +258,19 @@ class NetworkTraining:
             return self._relabelled(history, data, weight)
         if alone and not self.shuffle and size is not None and size < total:
             inner = replace(inner, data=_fixed(data, weight, size, problem.key), sample_weight=None)
+        return self._mini_batches(inner, data, weight, watched, total)
+
+    def _mini_batches(
+        self,
+        problem: Problem,
+        data: Batch,
+        weight: Tensor | None,
+        watched: tuple[Batch, Tensor] | None,
+        total: float,
+    ) -> History:
+        """Steps until the objective, or the score of the rows that are watched, rests."""
+        assert isinstance(self.solver, Stochastic)
+        size = self.solver.batch_size
         optimizer: Any = self.solver.optimizer
         given: dict[str, Any] = {
             "descent": optimizer if isinstance(optimizer, Descent) else None,
@@ -266,8 +287,7 @@ class NetworkTraining:
             )
         else:
             rest = Rest(*how, *(watched or (None, None)), **given)
-        inner = replace(inner, callbacks=(rest, *problem.callbacks))
-        history = self.solver.run(inner)
+        history = self.solver.run(replace(problem, callbacks=(rest, *problem.callbacks)))
         epochs = self.solver.max_epochs
         if self.warns and epochs > 1 and history.stop == "max_epochs" and self.patience < math.inf:
             warnings.warn(
@@ -281,7 +301,7 @@ class NetworkTraining:
 
     def _relabelled(self, history: History, data: Batch, weight: Tensor | None) -> History:
         history.solver = "NetworkTraining"
-        if self.offset is not None:
+        if self.offset is not None and data:
             extra = self.offset(data, weight)
             history.extra["loss"] = [value + extra for value in history.extra.get("loss", ())]
         return history

@@ -1,0 +1,84 @@
+"""A classifier of sequences by their mean item."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+
+from groundstate.energy.base import Energy
+from groundstate.energy.basic.net_class import NetClassEnergy
+from groundstate.energy.spaces import RaggedOf, Real
+from groundstate.errors import ShapeError
+from groundstate.models.row_classifier import RowClassifier
+from groundstate.nn.blocks.bags import MeanPool
+from groundstate.registry import models
+
+
+@models.register(family="sequences", task="classification", role="classifier", auto=False)
+class MeanPoolSequenceClassifier(RowClassifier):
+    r"""Labels of sequences of any length by a linear map of their mean item.
+
+    .. math:: e(x, y) = -W_y\,\frac1T\sum_{t=1}^{T} x_t - b_y, \qquad
+              p(y \mid x) = \operatorname{softmax}(-e)_y
+
+    X is a list of arrays ``(length, d)``, each of a length of its own, or an array
+    ``(n, length, d)``. The order within a sequence does not matter; it is what any model of
+    sequences has to beat. Learning lowers the cross-entropy plus :math:`\tfrac\alpha2\|W\|^2`.
+
+    Parameters
+    ----------
+    alpha : float, default=0.0001
+        Strength of the penalty :math:`\tfrac\alpha2\|W\|^2` beside the mean loss.
+    learning_rate_init : float, default=0.05
+        Of Adam.
+    batch_size : int, default=64
+        Rows (units of weight) of a step.
+    max_iter : int, default=200
+        Passes over the rows at most.
+    tol, n_iter_no_change : float and int or inf, default=1e-3 and 10
+        Learning rests when more than so many passes improve the loss by less than ``tol``; inf runs
+        exactly ``max_iter`` passes.
+    class_weight : dict, "balanced" or None, default=None
+    warm_start : bool, default=False
+        Go on from the present weights in the next ``fit``.
+    random_state : int, default=None
+    device : str or torch.device, default=None
+        Where to compute; None is the CPU, or where X is.
+    callbacks : sequence, default=None
+        Such as ``groundstate.learn.Checkpoint(path)``, with which a killed run goes on.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+    coef_ : (n_classes, d) array
+    intercept_ : (n_classes,) array
+    energy_ : NetClassEnergy
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> from groundstate import MeanPoolSequenceClassifier
+    >>> X = [[1.0, 2.0, 1.5], [1.2], [-1.0, -2.0], [-0.5, -1.5, -1.0, -2.0]]
+    >>> model = MeanPoolSequenceClassifier(random_state=0).fit(X, ["up", "up", "down", "down"])
+    >>> model.predict([[3.0, 1.0], [-2.0]]).tolist()
+    ['up', 'down']
+    """
+
+    rows: ClassVar[str] = "sequence"
+
+    def _energy(self, X: Any, k: int, generator: torch.Generator) -> Energy:
+        if len(X.item_shape) != 1:
+            raise ShapeError(f"items must have shape (d,), got {X.item_shape}")
+        d = X.item_shape[0]
+        return NetClassEnergy(RaggedOf(Real(d)), k, MeanPool(d, k))
+
+    def _learned(self, energy: Energy) -> dict[str, Any]:
+        layer: Any = energy.net.linear  # type: ignore[union-attr]
+        return {
+            "coef_": layer.weight.detach().cpu().numpy(),
+            "intercept_": layer.bias.detach().cpu().numpy(),
+        }
+
+
+__all__ = ["MeanPoolSequenceClassifier"]

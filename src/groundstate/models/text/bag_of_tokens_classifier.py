@@ -1,0 +1,150 @@
+"""A classifier of texts by the tokens they hold."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.data.text.tokenizer import Tokenizer
+from groundstate.energy.base import Energy
+from groundstate.energy.basic.net_class import NetClassEnergy
+from groundstate.energy.spaces import TokenSequence
+from groundstate.models.row_classifier import PARAMETERS, RowClassifier
+from groundstate.nn.blocks.bags import BagOfTokens
+from groundstate.registry import models
+
+
+@models.register(family="text", task="classification", role="classifier", auto=False)
+class BagOfTokensClassifier(RowClassifier):
+    r"""Labels of texts by the mean vote of their tokens.
+
+    .. math:: e(x, y) = -\frac1T\sum_{t=1}^{T} W_{x_t, y} - b_y, \qquad
+              p(y \mid x) = \operatorname{softmax}(-e)_y
+
+    X is a list, array or column of strings. The vocabulary is learned from the rows of positive
+    weight; all other tokens are one. Learning lowers the cross-entropy plus
+    :math:`\tfrac\alpha2\|W\|^2`.
+
+    Parameters
+    ----------
+    level : "word" or "character", default="word"
+        What a token is: a run of letters and digits or a single mark; or a character.
+    lowercase : bool, default=True
+    min_weight : float, default=1.0
+        Least weight of the occurrences of a token in the vocabulary.
+    max_tokens : int or None, default=None
+        Most tokens of the vocabulary.
+    alpha : float, default=0.0001
+        Strength of the penalty :math:`\tfrac\alpha2\|W\|^2` beside the mean loss.
+    learning_rate_init : float, default=0.05
+        Of Adam.
+    batch_size : int, default=64
+        Rows (units of weight) of a step.
+    max_iter : int, default=200
+        Passes over the rows at most.
+    tol, n_iter_no_change : float and int or inf, default=1e-3 and 10
+        Learning rests when more than so many passes improve the loss by less than ``tol``; inf runs
+        exactly ``max_iter`` passes.
+    class_weight : dict, "balanced" or None, default=None
+    warm_start : bool, default=False
+        Go on from the present weights in the next ``fit``.
+    random_state : int, default=None
+    device : str or torch.device, default=None
+        Where to compute; None is the CPU, or where X is.
+    callbacks : sequence, default=None
+        Such as ``groundstate.learn.Checkpoint(path)``, with which a killed run goes on.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+    tokenizer_ : Tokenizer
+    vocabulary_ : tuple of str
+    coef_ : (n_classes, vocabulary + 1) array; the first column is of unknown tokens
+    intercept_ : (n_classes,) array
+    energy_ : NetClassEnergy
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> from groundstate import BagOfTokensClassifier
+    >>> X = ["a fine day", "what a fine film", "a dull day", "so dull a film"]
+    >>> model = BagOfTokensClassifier(random_state=0).fit(X, ["good", "good", "bad", "bad"])
+    >>> model.predict(["fine!", "dull."]).tolist()
+    ['good', 'bad']
+    """
+
+    rows: ClassVar[str] = "text"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "level": [StrOptions({"word", "character"})],
+        "lowercase": ["boolean"],
+        "min_weight": [Interval(Real, 0, None, closed="left")],
+        "max_tokens": [Interval(Integral, 1, None, closed="left"), None],
+        **PARAMETERS,
+    }
+    tokenizer_: Tokenizer
+
+    def __init__(
+        self,
+        level: str = "word",
+        *,
+        lowercase: bool = True,
+        min_weight: float = 1.0,
+        max_tokens: int | None = None,
+        alpha: float = 0.0001,
+        learning_rate_init: float = 0.05,
+        batch_size: int = 64,
+        max_iter: int = 200,
+        tol: float = 1e-3,
+        n_iter_no_change: float = 10,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        super().__init__(
+            alpha=alpha,
+            learning_rate_init=learning_rate_init,
+            batch_size=batch_size,
+            max_iter=max_iter,
+            tol=tol,
+            n_iter_no_change=n_iter_no_change,
+            class_weight=class_weight,
+            warm_start=warm_start,
+            random_state=random_state,
+            device=device,
+            callbacks=callbacks,
+        )
+        self.level = level
+        self.lowercase = lowercase
+        self.min_weight = min_weight
+        self.max_tokens = max_tokens
+
+    def _learn_preparation(self, X: Any, weight: Tensor | None) -> None:
+        start = Tokenizer(self.level, self.lowercase)  # type: ignore[arg-type]  # checked in fit
+        given = None if weight is None else weight.double().tolist()
+        self.tokenizer_ = start.learn(
+            X, given, min_weight=self.min_weight, max_tokens=self.max_tokens
+        )
+        self.vocabulary_ = self.tokenizer_.vocabulary
+
+    def _prepared(self, X: Any) -> Any:
+        return self.tokenizer_.encode(X).to(X.device)
+
+    def _energy(self, X: Any, k: int, generator: torch.Generator) -> Energy:
+        size = self.tokenizer_.size
+        return NetClassEnergy(TokenSequence(size), k, BagOfTokens(size, k))
+
+    def _learned(self, energy: Energy) -> dict[str, Any]:
+        bag: Any = energy.net
+        return {
+            "coef_": bag.weight.detach().T.cpu().numpy(),
+            "intercept_": bag.bias.detach().cpu().numpy(),
+        }
+
+
+__all__ = ["BagOfTokensClassifier"]

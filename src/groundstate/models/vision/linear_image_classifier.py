@@ -1,0 +1,87 @@
+"""A linear classifier of pictures."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+
+from groundstate.compute.rows import part, to_device
+from groundstate.energy.base import Energy
+from groundstate.energy.basic.net_class import NetClassEnergy
+from groundstate.models.row_classifier import RowClassifier
+from groundstate.registry import models
+
+
+@models.register(family="vision", task="classification", role="classifier", auto=False)
+class LinearImageClassifier(RowClassifier):
+    r"""Labels of pictures by one weight per pixel and class.
+
+    .. math:: e(x, y) = -\sum_{c,h,w} W_{y,c,h,w}\,x_{c,h,w} - b_y, \qquad
+              p(y \mid x) = \operatorname{softmax}(-e)_y
+
+    X is an array ``(n, channels, height, width)`` or ``(n, height, width)``, a list of image files,
+    or a folder of them (read batch by batch, values in [0, 1]; needs Pillow). Learning lowers the
+    cross-entropy plus :math:`\tfrac\alpha2\|W\|^2`.
+
+    Parameters
+    ----------
+    alpha : float, default=0.0001
+        Strength of the penalty :math:`\tfrac\alpha2\|W\|^2` beside the mean loss.
+    learning_rate_init : float, default=0.05
+        Of Adam.
+    batch_size : int, default=64
+        Rows (units of weight) of a step.
+    max_iter : int, default=200
+        Passes over the rows at most.
+    tol, n_iter_no_change : float and int or inf, default=1e-3 and 10
+        Learning rests when more than so many passes improve the loss by less than ``tol``; inf runs
+        exactly ``max_iter`` passes.
+    class_weight : dict, "balanced" or None, default=None
+    warm_start : bool, default=False
+        Go on from the present weights in the next ``fit``.
+    random_state : int, default=None
+    device : str or torch.device, default=None
+        Where to compute; None is the CPU, or where X is.
+    callbacks : sequence, default=None
+        Such as ``groundstate.learn.Checkpoint(path)``, with which a killed run goes on.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+    coef_ : (n_classes, channels, height, width) array
+    intercept_ : (n_classes,) array
+    energy_ : NetClassEnergy
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from groundstate import LinearImageClassifier
+    >>> X = np.zeros((20, 1, 4, 4)); X[:10, :, :2] = 1; X[10:, :, 2:] = 1
+    >>> y = np.repeat(["top", "bottom"], 10)
+    >>> LinearImageClassifier(random_state=0).fit(X, y).predict(X[[0, 19]]).tolist()
+    ['top', 'bottom']
+    """
+
+    rows: ClassVar[str] = "image"
+
+    def _energy(self, X: Any, k: int, generator: torch.Generator) -> Energy:
+        first = to_device(part(X, 0, 1), torch.device("cpu"))  # of files, one is read
+        shape = tuple(first.shape[1:])
+        layer = nn.Linear(torch.Size(shape).numel(), k)
+        for p in layer.parameters():  # the problem is convex: any start will do
+            nn.init.zeros_(p)
+        return NetClassEnergy(shape, k, nn.Sequential(nn.Flatten(), layer))
+
+    def _learned(self, energy: Energy) -> dict[str, Any]:
+        layer: Any = energy.net[1]  # type: ignore[index]
+        shape = (-1, *energy.spaces["x"].shape)
+        return {
+            "coef_": layer.weight.detach().cpu().numpy().reshape(shape),
+            "intercept_": layer.bias.detach().cpu().numpy(),
+        }
+
+
+__all__ = ["LinearImageClassifier"]

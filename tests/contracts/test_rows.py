@@ -1,0 +1,271 @@
+"""What works on tables works on rows of any kind: weights, folds, order, resume, save, go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import KFold, cross_val_score
+
+import groundstate
+from groundstate.compute.rows import Graphs, Ragged, Texts
+from groundstate.errors import DataError, ShapeError
+from groundstate.evaluate import cross_validate
+from groundstate.learn import Arrays, Checkpoint
+from groundstate.learn.callbacks import Callback, Run
+from groundstate.registry import models
+
+N = 60
+QUICK = {"max_iter": 4, "batch_size": 16, "n_iter_no_change": np.inf, "random_state": 0}
+
+
+def labels() -> np.ndarray:
+    return np.array(["no", "yes"])[np.arange(N) % 2]
+
+
+def images() -> Any:
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(N, 2, 3, 3)) + (np.arange(N) % 2)[:, None, None, None]
+
+
+def texts() -> Texts:
+    rng = np.random.default_rng(1)
+    words = np.array(["sun", "rain", "wind", "fog", "snow", "hail"])
+    own = [words[:4], words[2:]]
+    return Texts.of([" ".join(rng.choice(own[i % 2], 3 + i % 5)) + f" {i}" for i in range(N)])
+
+
+def sequences() -> Ragged:
+    rng = np.random.default_rng(2)
+    return Ragged.of([rng.normal(size=(1 + i % 7, 3)) + i % 2 for i in range(N)])
+
+
+def graphs() -> Graphs:
+    rng = np.random.default_rng(3)
+    found = []
+    for i in range(N):
+        n = 3 + i % 4
+        ring = [(v, (v + 1) % n) for v in range(n)]
+        star = [(0, v) for v in range(1, n)]
+        found.append((rng.normal(size=(n, 2)), star if i % 2 else ring))
+    return Graphs.of(found)
+
+
+class Stream:
+    """Rows of a table that are read in pieces, far fewer at a time than there are."""
+
+    def __init__(self, index: Any = None) -> None:
+        self.index = np.arange(N) if index is None else np.asarray(index)
+        rng = np.random.default_rng(4)
+        self.x = (rng.normal(size=(N, 3)) + (np.arange(N) % 2)[:, None]).astype(np.float32)
+
+    def __getitem__(self, which: Any) -> Stream:
+        return Stream(self.index[np.asarray(which)])
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def source(self, y: Any, weight: Any) -> Arrays:
+        arrays = {"x": self.x[self.index], "y": np.asarray(y)}
+        if weight is not None:
+            arrays["weight"] = np.asarray(weight, np.float32)
+        return Arrays(arrays, buffer=20, block=16)
+
+
+@dataclass
+class Case:
+    model: Any
+    rows: Callable[[], Any]
+
+    def fit(self, X: Any, y: Any, weight: Any = None, **settings: Any) -> Any:
+        model = clone(self.model).set_params(**settings)
+        if isinstance(X, Stream):
+            return model.fit(X.source(y, weight))
+        return model.fit(X, y, sample_weight=weight)
+
+    def new(self, n: int = 20) -> Any:
+        """Rows to answer for."""
+        X = self.rows()[np.arange(n)]
+        return X.x[X.index] if isinstance(X, Stream) else X
+
+
+CASES = {
+    "images": Case(groundstate.LinearImageClassifier(**QUICK), images),
+    "texts": Case(groundstate.BagOfTokensClassifier(min_weight=2, **QUICK), texts),
+    "sequences": Case(groundstate.MeanPoolSequenceClassifier(**QUICK), sequences),
+    "graphs": Case(groundstate.MessageSumGraphClassifier(8, **QUICK), graphs),
+    "stream": Case(groundstate.NeuralClassifier(**QUICK), Stream),
+}
+
+
+def test_every_model_of_other_rows_than_tables_has_a_case() -> None:
+    declared = {row.name: row.rows for row in models if row.rows != "table"}
+    cases = [case.model for case in CASES.values() if case.model.rows != "table"]
+    assert declared == {type(model).__name__: model.rows for model in cases}
+
+
+@pytest.fixture(params=list(CASES))
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]
+
+
+def state(model: Any) -> dict[str, torch.Tensor]:
+    return {k: v.clone() for k, v in model.energy_.state_dict().items()}
+
+
+def equal(a: Any, b: Any) -> bool:
+    one, two = state(a), state(b)
+    return list(one) == list(two) and all(torch.equal(one[k], two[k]) for k in one)
+
+
+def test_fits_and_answers(case: Case) -> None:
+    X, y = case.rows(), labels()
+    model = case.fit(X, y, max_iter=60)
+    new = case.new(N)
+    assert float(np.mean(model.predict(new) == y)) > 0.75
+    proba = model.predict_proba(new)
+    assert proba.shape == (N, 2) and np.allclose(proba.sum(1), 1, atol=1e-5)
+    assert model.energies(new).shape == (N, 2)
+    assert np.allclose(model.energy(new, y), model.energies(new)[np.arange(N), np.arange(N) % 2])
+    found = model.infer({"x": new}, "y")
+    assert (found == model.predict(new)).all()
+
+
+def test_a_weight_of_two_is_the_row_twice(case: Case) -> None:
+    X, y = case.rows(), labels()
+    weight = 1.0 + (np.arange(N) % 3 == 0)
+    index = np.repeat(np.arange(N), weight.astype(int))
+    assert equal(case.fit(X, y, weight), case.fit(X[index], y[index]))
+    assert not equal(case.fit(X, y, weight), case.fit(X, y))
+
+
+def test_a_fold_is_weights_with_zeros(case: Case) -> None:
+    X, y = case.rows(), labels()
+    kept = np.arange(N) % 5 != 0
+    assert equal(case.fit(X, y, kept.astype(float)), case.fit(X[np.flatnonzero(kept)], y[kept]))
+
+
+def test_the_order_of_the_rows_does_not_matter(case: Case) -> None:
+    X, y = case.rows(), labels()
+    order = np.random.default_rng(0).permutation(N)
+    assert equal(case.fit(X, y), case.fit(X[order], y[order]))
+    whole = {"batch_size": 10 * N}
+    if not isinstance(X, Stream):
+        assert equal(case.fit(X, y, **whole), case.fit(X[order], y[order], **whole))
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n != "stream"])
+def test_cross_validation(name: str) -> None:
+    case = CASES[name]
+    X, y = case.rows(), labels()
+    scores = cross_val_score(clone(case.model), X, y, cv=KFold(3))
+    assert scores.shape == (3,) and np.isfinite(scores).all()
+    found = cross_validate(clone(case.model), X, y, cv=3)
+    assert np.isfinite(found.mean)
+
+
+def test_saved_loaded_and_continued(case: Case, tmp_path: Path) -> None:
+    X, y = case.rows(), labels()
+    model = case.fit(X, y, warm_start=True)
+    path = model.save(tmp_path / "model.gs")
+    loaded = groundstate.load(path)
+    new = case.new()
+    assert equal(model, loaded) and (loaded.predict(new) == model.predict(new)).all()
+    given = (X.source(y, None),) if isinstance(X, Stream) else (X, y)
+    before = state(model)
+    model.fit(*given)
+    loaded.fit(*given)
+    assert equal(model, loaded)
+    assert any(not torch.equal(before[k], v) for k, v in state(model).items())
+
+
+class Kill(Callback):
+    """Ends the process as nothing else can, in the middle of an epoch."""
+
+    def on_step(self, run: Run) -> None:
+        if run.total_steps == 6:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_killed_and_resumed(case: Case, tmp_path: Path) -> None:
+    name = next(k for k, v in CASES.items() if v is case)
+    code = (
+        "from tests.contracts.test_rows import *; import sys;"
+        "case = CASES[sys.argv[1]];"
+        "case.fit(case.rows(), labels(), callbacks=[Checkpoint(sys.argv[2], every_steps=1), Kill()])"
+    )
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(["src", ".", os.environ.get("PYTHONPATH", "")]),
+    }
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-c", code, name, str(tmp_path)]
+    done = subprocess.run(command, env=env, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    X, y = case.rows(), labels()
+    kept = Checkpoint(tmp_path)
+    resumed = case.fit(X, y, callbacks=[kept])
+    assert kept.newest is not None
+    assert equal(resumed, case.fit(X, y))
+
+
+def test_image_files(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(0).integers(0, 256, (20, 4, 5, 3), dtype=np.uint8)
+    pixels[::2, :2] //= 4
+    paths = [tmp_path / f"{i}.png" for i in range(20)]
+    for path, one in zip(paths, pixels, strict=True):
+        image.fromarray(one).save(path)
+    y = np.arange(20) % 2
+    model = groundstate.LinearImageClassifier(**{**QUICK, "max_iter": 30, "batch_size": 7})
+    model.fit(paths, y)
+    order = np.arange(20)[::-1]
+    again = clone(model).fit([paths[i] for i in order], y[order])
+    assert equal(model, again) and model.coef_.shape == (2, 3, 4, 5)
+    arrays = pixels.transpose(0, 3, 1, 2).astype(np.float32) / 255
+    assert (model.predict(paths) == model.predict(arrays)).all() and model.score(paths, y) > 0.9
+    folder = model.predict(tmp_path)
+    assert folder.shape == (20,)
+
+
+@pytest.mark.parametrize(
+    ("name", "X", "said"),
+    [
+        ("images", np.zeros((4, 3)), "takes image rows"),
+        ("texts", [1, 2], "takes text rows: row 0 is int"),
+        ("sequences", ["a", "b"], "takes sequence rows"),
+        ("graphs", [3, 4], "takes graph rows"),
+    ],
+)
+def test_other_rows_are_refused(name: str, X: Any, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        CASES[name].model.fit(X, [0, 1])
+
+
+def test_rows_of_another_form_are_refused() -> None:
+    model = CASES["images"].fit(images(), labels())
+    with pytest.raises(ShapeError, match=r"was fitted to Real\(2, 3, 3\)"):
+        model.predict(np.zeros((2, 1, 3, 3)))
+    with pytest.raises(DataError, match="row 3 of X holds NaN"):
+        CASES["sequences"].model.fit([[1.0], [1.0], [2.0], [np.nan]], [0, 1, 0, 1])
+    with pytest.raises(ShapeError, match="X has 2 rows, y has 3"):
+        CASES["texts"].model.fit(["a", "b"], [0, 1, 0])
+    with pytest.raises(ValueError, match="requires y"):
+        CASES["texts"].model.fit(["a", "b"])
+
+
+def test_a_data_set_holds_its_own_targets() -> None:
+    X, y = images(), np.arange(N) % 2
+    rows = torch.utils.data.TensorDataset(torch.from_numpy(X), torch.from_numpy(y))
+    model = CASES["images"].model
+    assert equal(clone(model).fit(rows), clone(model).fit(X, y))
