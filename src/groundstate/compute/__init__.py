@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         StackedOptimizer,
     )
     from groundstate.compute.population.stack import Population, stack
-    from groundstate.compute.population.training import Step, train
+    from groundstate.compute.population.training import Step, by_vmap
     from groundstate.compute.random import Key, RandomState, mix64, seeded, split
     from groundstate.compute.reduce import Reduce, current, run_local
     from groundstate.compute.weight_line.batches import Batches, stack_batches
@@ -40,7 +40,7 @@ _HOMES = {
     "population.stack": ("Population", "stack"),
     "random": ("Key", "RandomState", "mix64", "seeded", "split"),
     "reduce": ("Reduce", "current", "run_local"),
-    "population.training": ("Step", "train"),
+    "population.training": ("Step", "by_vmap"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -60,6 +60,7 @@ __all__ = [
     "Step",
     "WeightLine",
     "as_tensor",
+    "by_vmap",
     "current",
     "keyed_dropout",
     "mix64",
@@ -73,7 +74,6 @@ __all__ = [
     "stack",
     "stack_batches",
     "threads",
-    "train",
 ]
 
 

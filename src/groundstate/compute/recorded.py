@@ -66,10 +66,17 @@ class Recording:
         torch.cuda.current_stream().wait_stream(side)
 
     def record(self) -> None:
-        self.graph = torch.cuda.CUDAGraph()
-        gc.collect()  # a graph of an earlier run that is freed in here would spoil the recording
-        with no_collection(), torch.cuda.graph(self.graph):
-            self.outputs = self.work(*self.inputs)
+        self.graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        torch.cuda.synchronize()
+        # as torch.cuda.graph, without its collection of garbage: a graph of an earlier run that is
+        # freed in here would spoil the recording, but nothing is collected in here
+        with no_collection(), torch.cuda.stream(side):
+            self.graph.capture_begin()
+            try:
+                self.outputs = self.work(*self.inputs)
+            finally:
+                self.graph.capture_end()
+        torch.cuda.current_stream().wait_stream(side)
 
     def replay(self) -> None:
         self.graph.replay()
@@ -122,11 +129,17 @@ def _generators() -> list[Any]:
     found: list[Any] = [
         torch.get_rng_state().numpy().tobytes(),
         random.getstate(),
-        str(np.random.get_state(legacy=False)),  # noqa: NPY002
+        _numpy_words(),
     ]
     if torch.cuda.is_initialized():
         found.append(torch.cuda.get_rng_state().numpy().tobytes())
     return found
+
+
+def _numpy_words() -> Any:
+    state: Any = np.random.get_state(legacy=False)  # noqa: NPY002
+    inner = state["state"]
+    return inner["key"].tobytes(), inner["pos"], state["has_gauss"]
 
 
 @contextmanager

@@ -17,7 +17,8 @@ from groundstate.compute.dropout import KeyedDropout, keep, keyed_dropout
 from groundstate.compute.population.dense import ACTIVATIONS, Dense, read_layers
 from groundstate.compute.population.dense_numba import BACKWARD, FORWARD, HEADS, MASKS, ROW_SUMS
 from groundstate.compute.population.optimizers import OPTIMIZERS, Adagrad, RMSprop, optimizer_named
-from groundstate.compute.population.update import BlockUpdate
+from groundstate.compute.population.update import Columns
+from groundstate.compute.population.update_numba import UPDATE
 from groundstate.errors import Unsupported
 
 P, N = 3, 17
@@ -87,13 +88,13 @@ def test_two_hundred_steps_in_single_precision(kind: Any) -> None:
     population = Population.build(make, KEYS)
     members = population.unstack()
     optimizer = Adam(population.flat, lr=1e-3)
-    update = BlockUpdate(population, optimizer)
+    grad = torch.zeros_like(population.flat)
     program = Dense(population, read_layers(population.skeleton) or (), "softmax")
     solo = [torch.optim.Adam(m.parameters(), fused=True) for m in members]
     for t in range(200):
         rows = torch.arange(32 * t, 32 * t + 32) % 512
-        program(x[rows], y[rows], None, update.grads)
-        update()
+        program(x[rows], y[rows], None, population.views(grad))
+        optimizer.step(grad)
         for member, own in zip(members, solo, strict=True):
             own.zero_grad()
             F.cross_entropy(member(x[rows]), y[rows]).backward()
@@ -112,6 +113,21 @@ STEPS: list[tuple[type[StackedOptimizer], dict[str, Any]]] = [
 ]
 
 
+def compiled_step(columns: Columns, grad: Tensor) -> Tensor:
+    """One step of every member by the kernel; the penalties before it."""
+    awake = columns.optimizer.active[:, 0].numpy()
+    table = columns.columns_of(awake[None], None)[0]
+    pulls = np.zeros(len(grad))
+    for p in range(len(grad)):
+        q, v = p % len(columns.mean), p % len(columns.square)
+        UPDATE[0](
+            columns.rule, columns.theta[p : p + 1], grad[p].numpy(), columns.blocks,
+            columns.mean[q : q + 1], columns.square[v : v + 1], table[p : p + 1], awake[p : p + 1],
+            columns.nesterov, pulls[p : p + 1],
+        )  # fmt: skip
+    return torch.from_numpy(pulls)
+
+
 @pytest.mark.parametrize(("kind", "settings"), STEPS)
 def test_the_compiled_step_is_the_plain_one(kind: Any, settings: dict[str, Any]) -> None:
     """Clipping, ridge, lasso, sleeping members: one pass = the steps written with torch."""
@@ -122,7 +138,7 @@ def test_the_compiled_step_is_the_plain_one(kind: Any, settings: dict[str, Any])
     fast, plain = kind(population.flat, **settings), kind(other.flat, **settings)
     for optimizer in (fast, plain):
         optimizer.set_clip([0.5, 100.0, 2.0])
-    update = BlockUpdate(population, fast, ridge, lasso, names)
+    update = Columns(population, fast, ridge, lasso, names)
     pull, plain.lasso = torch.zeros_like(other.flat), torch.zeros_like(other.flat)
     for name in names:
         other.views(pull)[name].add_(torch.from_numpy(ridge).view(-1, 1, 1))
@@ -133,11 +149,10 @@ def test_the_compiled_step_is_the_plain_one(kind: Any, settings: dict[str, Any])
             for optimizer in (fast, plain):
                 optimizer.stop(torch.tensor([True, False, False]))
         grad = torch.zeros_like(other.flat)
-        for name, view in other.views(grad).items():
+        for view in other.views(grad).values():
             view.copy_(torch.randn(view.shape, generator=generator, dtype=view.dtype))
-            update.grads[name].copy_(view)
         before = population.flat.clone()
-        pulls = update()
+        pulls = compiled_step(update, grad)
         expected = 0.5 * (pull * before.square()).sum(1) + (plain.lasso * before.abs()).sum(1)
         live = torch.tensor([t < 4, True, True])
         torch.testing.assert_close(pulls[live], expected[live])

@@ -20,9 +20,10 @@ from groundstate.compute import (
     StackedOptimizer,
     Step,
     WeightLine,
+    by_vmap,
+    seeded,
     stack,
     stack_batches,
-    train,
 )
 from groundstate.errors import ShapeError, Unsupported
 
@@ -51,6 +52,24 @@ def loss_of(population: Population) -> Callable[..., Tensor]:
     return loss
 
 
+def train(
+    population: Population,
+    batches: Callable[[int], Any],
+    optimizer: StackedOptimizer,
+    epochs: int,
+    shared: bool = True,
+    stop: Callable[[int], Tensor | None] = lambda epoch: None,
+) -> Tensor:
+    step = Step(population, by_vmap(population, loss_of(population), shared), optimizer)
+    history = []
+    for epoch in range(epochs):
+        history += [step(batch, weight) for batch, weight in batches(epoch)]
+        done = stop(epoch)
+        if done is not None:
+            optimizer.stop(done)
+    return torch.stack(history)
+
+
 RULES: list[tuple[Any, Any, dict[str, Sequence[float]], dict[str, Any]]] = [
     (SGD, torch.optim.SGD, {"lr": LR}, {}),
     (
@@ -72,7 +91,9 @@ def test_stacked_equals_looped(ours: Any, theirs: Any, each: Any, same: Any) -> 
     weights = torch.rand(P, N, generator=torch.Generator().manual_seed(1), dtype=X.dtype)
     weights[0, :20], weights[1, 20:] = 0, 0  # folds
 
-    step = Step(population, loss_of(population), ours(population.flat, **each, **same))
+    step = Step(
+        population, by_vmap(population, loss_of(population)), ours(population.flat, **each, **same)
+    )
     history = torch.stack([step((X, y), weights) for _ in range(25)])
 
     for p, member in enumerate(members):
@@ -93,13 +114,7 @@ def test_stacked_equals_looped(ours: Any, theirs: Any, each: Any, same: Any) -> 
 def test_float32_agrees_to_1e5() -> None:
     population = Population.build(lambda: net().float(), KEYS)
     members = population.unstack()
-    train(
-        population,
-        loss_of(population),
-        lambda epoch: [((X.float(), y), None)],
-        Adam(population.flat, lr=LR),
-        epochs=20,
-    )
+    train(population, lambda e: [((X.float(), y), None)], Adam(population.flat, lr=LR), 20)
     for p, member in enumerate(members):
         optimizer = torch.optim.Adam(member.parameters(), lr=LR[p])
         for _ in range(20):
@@ -124,8 +139,8 @@ def test_shared_and_own_hyperparameters_agree_under_a_schedule(ours: Any, decay:
         if k == 8:
             one.set_lr([0.003, 0.0, 0.01])
             each.set_lr([0.003, 0.0, 0.01])
-        Step(population, loss_of(population), one)((X, y))
-        Step(other, loss_of(other), each)((X, y))
+        Step(population, by_vmap(population, loss_of(population)), one)((X, y))
+        Step(other, by_vmap(other, loss_of(other)), each)((X, y))
     torch.testing.assert_close(population.flat, other.flat, rtol=0, atol=1e-9)
 
 
@@ -135,15 +150,13 @@ def test_a_stopped_member_is_frozen_exactly() -> None:
     optimizer = AdamW(population.flat, lr=0.05, weight_decay=0.1)
     kept: list[Tensor] = []
 
-    def stop(epoch: int, losses: Tensor) -> Tensor | None:
+    def stop(epoch: int) -> Tensor | None:
         if epoch == 4:
             kept.append(population.flat.clone())
             return torch.tensor([True, False, True])
         return None
 
-    history = train(
-        population, loss_of(population), lambda e: [((X, y), None)], optimizer, 12, stop=stop
-    )
+    history = train(population, lambda e: [((X, y), None)], optimizer, 12, stop=stop)
     assert history.shape == (12, P)
     assert torch.equal(population.flat[0], kept[0][0]) and torch.equal(
         population.flat[2], kept[0][2]
@@ -168,19 +181,6 @@ def test_a_diverged_member_can_be_stopped() -> None:
     assert torch.equal(population.flat[1], before) and population.flat.isfinite().all()
 
 
-def test_training_ends_when_all_have_stopped() -> None:
-    population = Population.build(net, KEYS)
-    history = train(
-        population,
-        loss_of(population),
-        lambda e: [((X, y), None)],
-        SGD(population.flat, lr=0.1),
-        epochs=50,
-        stop=lambda epoch, losses: torch.full((P,), epoch == 2),
-    )
-    assert len(history) == 3
-
-
 def test_members_with_their_own_rows() -> None:
     """Each member's fold is a weight line of its own; stacked it sees the batches it sees alone."""
     folds = WeightLine.of(X.numpy(), y.numpy()).folds(Key.of(1), P)
@@ -195,9 +195,7 @@ def test_members_with_their_own_rows() -> None:
         rows, weights = stack_batches(epoch_batches(epoch))
         return [((X[r], y[r]), w) for r, w in zip(rows, weights, strict=True)]
 
-    train(
-        population, loss_of(population), feed, SGD(population.flat, lr=LR), epochs=3, shared=False
-    )
+    train(population, feed, SGD(population.flat, lr=LR), 3, shared=False)
     for p, member in enumerate(members):
         optimizer = torch.optim.SGD(member.parameters(), lr=LR[p])
         for epoch in range(3):
@@ -235,7 +233,7 @@ def test_buffers_move_with_their_member() -> None:
     population = Population.build(make, KEYS)
     members = population.unstack()
     optimizer = SGD(population.flat, lr=0.1)
-    step = Step(population, loss_of(population), optimizer)
+    step = Step(population, by_vmap(population, loss_of(population)), optimizer)
     step((X, y))
     optimizer.stop(torch.tensor([True, False, False]))
     step((X * 2, y))
@@ -257,14 +255,8 @@ def test_dropout_differs_by_member_and_repeats_by_key() -> None:
             [KEYS[0]] * 2,
         )
         optimizer = SGD(population.flat, lr=0.1)
-        train(
-            population,
-            loss_of(population),
-            lambda e: [((X, y), None)],
-            optimizer,
-            3,
-            key=Key.of(5),
-        )
+        with seeded(Key.of(5)):
+            train(population, lambda e: [((X, y), None)], optimizer, 3)
         return population.flat
 
     first = run()
@@ -290,4 +282,9 @@ def test_errors_teach() -> None:
     with pytest.raises(TypeError, match="use SGD, Adam, AdamW, RMSprop or Adagrad"):
         StackedOptimizer(population.flat, lr=0.1).step(population.flat)
     with pytest.raises(Unsupported, match="capture=True records a CUDA graph"):
-        Step(population, loss_of(population), SGD(population.flat, lr=0.1), capture=True)
+        Step(
+            population,
+            by_vmap(population, loss_of(population)),
+            SGD(population.flat, lr=0.1),
+            capture=True,
+        )

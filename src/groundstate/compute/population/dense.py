@@ -103,8 +103,6 @@ class Dense:
     head : "softmax", "squared" or "logistic"
         :math:`-\log\mathrm{softmax}(s)_y`, :math:`\tfrac12|s-y|^2`,
         :math:`\sum_m \log(1+e^{s_m}) - y_m s_m`.
-    scale, offset : float
-        The loss is ``scale`` times that, plus ``offset``.
     """
 
     def __init__(
@@ -112,11 +110,8 @@ class Dense:
         population: Population,
         layers: Sequence[Layer],
         head: Head,
-        scale: float = 1.0,
-        offset: float = 0.0,
     ) -> None:
         self.population, self.layers, self.head = population, tuple(layers), head
-        self.scale, self.offset = scale, offset
         self.compiled = population.flat.device.type == "cpu"
         params = {name: tensor.detach() for name, tensor in population.params.items()}
         self.weights = [params[layer.weight] for layer in self.layers]  # (P, out, in)
@@ -267,17 +262,12 @@ class Dense:
             share = share / share.sum(1, keepdim=True).clamp_min(torch.finfo(s.dtype).tiny)
         labels = self.head == "softmax"
         y = y.reshape(-1, rows) if labels else y.to(s.dtype).reshape(-1, rows, s.shape[1])
-        if self.compiled:
-            losses = s.new_empty(self.population.size)
-            self.kernels.HEADS[self.head][self._many(s)](
-                s.numpy(), y.numpy(), share.numpy(), losses.numpy()
-            )
-        else:
-            losses = _HEADS[self.head](s, y, share)
-        if self.scale != 1.0:
-            s.mul_(self.scale)
-            losses = losses * self.scale
-        return losses + self.offset if self.offset else losses
+        if not self.compiled:
+            return _HEADS[self.head](s, y, share)
+        losses = s.new_empty(self.population.size)
+        run = self.kernels.HEADS[self.head][self._many(s)]
+        run(s.numpy(), y.numpy(), share.numpy(), losses.numpy())
+        return losses
 
 
 def layer_output(layer: Layer) -> bool:

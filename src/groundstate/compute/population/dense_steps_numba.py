@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from groundstate.compute.population.dense import Layer
 from groundstate.compute.population.dense_numba import _FAST, BACKWARD, FORWARD, HEADS, ROW_SUMS
 from groundstate.compute.population.update_numba import UPDATE
+from groundstate.errors import NotApplicable
 
 ACTS = {None: 0, "tanh": 1, "relu": 2}
 CODES = {"softmax": 0, "squared": 1, "logistic": 2}
@@ -32,12 +33,12 @@ _softmax, _squared, _logistic = (HEADS[kind][0] for kind in CODES)
 _update = UPDATE[0]
 
 
-def table(layers: Sequence[Layer], places: dict[str, tuple[int, Any]]) -> NDArray[Any] | None:
-    """Rows (place of W, out, in, place of b, activation); None where the steps are not for them."""
+def table(layers: Sequence[Layer], places: dict[str, tuple[int, Any]]) -> NDArray[Any]:
+    """Rows (place of W, out, in, place of b, activation)."""
     rows = []
     for layer in layers:
         if layer.bias is None or layer.dropout is not None or layer.activation not in ACTS:
-            return None
+            raise NotApplicable("compiled steps are for tanh and relu layers without dropout")
         at, (out, width) = places[layer.weight]
         rows.append((at, out, width, places[layer.bias][0], ACTS[layer.activation]))
     return np.array(rows, dtype=np.int64)
@@ -46,7 +47,7 @@ def table(layers: Sequence[Layer], places: dict[str, tuple[int, Any]]) -> NDArra
 @_njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
 def run_steps(
     lo: Any, hi: Any, theta: Any, mean: Any, square: Any, layers: Any, x: Any, labels: Any,
-    values: Any, index: Any, weights: Any, ends: Any, head: Any, scale: Any, offset: Any, rule: Any,
+    values: Any, index: Any, weights: Any, ends: Any, head: Any, rule: Any,
     blocks: Any, columns: Any, awake: Any, nesterov: Any, losses: Any, pulls: Any,
 ) -> None:  # fmt: skip
     """Steps of members lo to hi.
@@ -121,8 +122,6 @@ def run_steps(
                 _squared(s, targets, part, loss)
             else:
                 _logistic(s, targets, part, loss)
-            if scale != 1.0:
-                s *= theta.dtype.type(scale)
             for i in range(last, -1, -1):
                 h, width = layers[i, 1], layers[i, 2]
                 source = acts if i == last else deltas
@@ -151,7 +150,7 @@ def run_steps(
                 rule, theta[p : p + 1], grad, blocks, mean[q : q + 1], square[v : v + 1],
                 columns[k, p : p + 1], awake[k, p : p + 1], nesterov, pulls[k, p : p + 1],
             )  # fmt: skip
-            losses[k, p] = scale * loss[0] + offset
+            losses[k, p] = loss[0]
 
 
 __all__ = ["CODES", "run_steps", "table"]

@@ -1,10 +1,9 @@
-"""The training loop of a population: one step for all members, captured on a GPU."""
+"""One optimisation step of all members of a population, recorded on a GPU."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,9 +11,10 @@ from torch import Tensor
 
 from groundstate.compute.population.optimizers import StackedOptimizer
 from groundstate.compute.population.stack import Loss, Population
-from groundstate.compute.random import Key, seeded
 from groundstate.compute.recorded import Recorder
 from groundstate.errors import NotApplicable, Unsupported
+
+Work = Callable[[Any, Tensor | None, Tensor], Tensor]
 
 
 class Step:
@@ -23,51 +23,55 @@ class Step:
     Parameters
     ----------
     population : Population
-    loss : callable(params, buffers, batch, weight) -> scalar
-        One member's loss.
+    work : callable(batch, weight, grad) -> losses
+        Writes the gradients (P, D); `by_vmap` makes one of a member's loss.
     optimizer : StackedOptimizer
-    shared : bool, default True
-        Whether all members see the same rows.
     capture : bool, default False
         Record the step as a CUDA graph at the first call with each shape of batch and replay it
-        afterwards: no launch costs. Needs a GPU and a loss without synchronisation.
-    compile : bool, default False
-        Pass the loss through ``torch.compile``.
+        afterwards: no launch costs. Needs a GPU; work that cannot be recorded runs as it is.
     ridge : Tensor, (P, D), optional
         Adds :math:`\tfrac12 \sum_d r_{pd} \theta_{pd}^2` to the loss of member p, without autograd:
         its gradient is one product.
-    work : callable(batch, weight, grad) -> losses, optional
-        Writes the gradients (P, D) itself; `loss` is then not used.
+    targets : int, default 1
+        Losses are reported as the mean over so many targets, penalties apart.
     """
 
     def __init__(
         self,
         population: Population,
-        loss: Loss,
+        work: Work,
         optimizer: StackedOptimizer,
         *,
-        shared: bool = True,
         capture: bool = False,
-        compile: bool = False,
         ridge: Tensor | None = None,
-        work: Callable[[Any, Tensor | None, Tensor], Tensor] | None = None,
+        targets: int = 1,
     ) -> None:
         if capture and population.flat.device.type != "cuda":
             raise Unsupported(
                 f"capture=True records a CUDA graph, but the population is on "
                 f"{population.flat.device}; use capture=False or device='cuda'."
             )
-        self.population, self.optimizer = population, optimizer
-        self.shared, self.capture = shared, capture
-        losses = population.losses
-        self._losses = torch.compile(losses) if compile else losses
-        self._loss = loss
+        self.population, self.optimizer, self.capture = population, optimizer, capture
+        self._work, self._ridge, self.targets = work, ridge, targets
         self._grad = torch.zeros_like(population.flat)
-        self._ridge, self._work = ridge, work
         self._recorder = Recorder(self._run, self._state)
 
-    def __call__(self, batch: Any, weight: Tensor | None = None) -> Tensor:
-        """Do the step and return the losses before it.  # (P,)"""
+    def __call__(
+        self, batch: Any, weight: Tensor | None = None, mask: Tensor | None = None
+    ) -> Tensor:
+        """Do the step for the members in the mask; the losses before it.  # (P,)"""
+        if mask is None:
+            return self._taken(batch, weight)
+        state = self._state()
+        before = [t.clone() for t in state]
+        losses = self._taken(batch, weight)
+        for tensor, saved in zip(state, before, strict=True):
+            if tensor.ndim:  # the count of the fused step is not used by uneven members
+                keep = mask.view(-1, *[1] * (tensor.ndim - 1))
+                torch.where(keep, tensor, saved, out=tensor)
+        return losses
+
+    def _taken(self, batch: Any, weight: Tensor | None) -> Tensor:
         if not self.capture:
             return self._run(batch, weight)
         kind = self.optimizer.masked, self.optimizer.fused
@@ -79,26 +83,22 @@ class Step:
                 warnings.warn(
                     f"the step was not recorded as a CUDA graph: {reason}; training goes on without",
                     RuntimeWarning,
-                    stacklevel=2,
+                    stacklevel=3,
                 )
             return self._run(batch, weight)
         return losses.clone()
 
     def _run(self, batch: Any, weight: Tensor | None) -> Tensor:
-        optimizer, buffers = self.optimizer, self.population.buffers
+        optimizer, buffers, flat = self.optimizer, self.population.buffers, self.population.flat
         frozen = {n: b.clone() for n, b in buffers.items()} if optimizer.masked else {}
-        if self._work is not None:
-            losses = self._work(batch, weight, self._grad)
-        else:
-            losses = self._losses(self._loss, batch, weight, self.shared)
-            self.population.gradient(losses, self._grad)
-            losses = losses.detach()
+        losses = self._work(batch, weight, self._grad)
+        losses = losses if self.targets == 1 else losses / self.targets
         if self._ridge is not None:
-            pull = self._ridge * self.population.flat
+            pull = self._ridge * flat
             self._grad += pull
-            losses = losses + 0.5 * torch.linalg.vecdot(pull, self.population.flat)
+            losses = losses + 0.5 * torch.linalg.vecdot(pull, flat)
         if optimizer.lasso is not None:
-            losses = losses + torch.linalg.vecdot(optimizer.lasso, self.population.flat.abs())
+            losses = losses + torch.linalg.vecdot(optimizer.lasso, flat.abs())
         optimizer.step(self._grad)
         for name, before in frozen.items():
             mask = optimizer.active.view(-1, *[1] * (before.ndim - 1))
@@ -109,43 +109,22 @@ class Step:
         return [*self.optimizer.state(), *self.population.buffers.values()]
 
 
-def train(
-    population: Population,
-    loss: Loss,
-    batches: Callable[[int], Iterable[tuple[Any, Tensor | None]]],
-    optimizer: StackedOptimizer,
-    epochs: int,
-    *,
-    stop: Callable[[int, Tensor], Tensor | None] | None = None,
-    shared: bool = True,
-    capture: bool = False,
-    compile: bool = False,
-    key: Key | None = None,
-) -> Tensor:
-    """Train all members; return their mean losses of every epoch, (epochs run, P).
+def by_vmap(population: Population, loss: Loss, shared: bool = True) -> Work:
+    """The work of a step from one member's ``loss(params, buffers, batch, weight)``.
 
     Parameters
     ----------
-    population, loss, optimizer, shared, capture, compile
-        As in `Step`.
-    batches : callable(epoch) -> iterable of (batch, weight)
-        The steps of an epoch; ``weight`` is (B,), (P, B) or None.
-    epochs : int
-    stop : callable(epoch, losses) -> mask of members to stop, or None
-        Asked after each epoch with its mean losses (P,); a stopped member keeps its parameters.
-    key : Key, optional
-        Stream of dropout and other noise inside the modules; without it they draw from torch's
-        global generator.
+    population : Population
+    loss : calls the module with ``population.call``
+    shared : whether all members see the same rows
     """
-    step = Step(population, loss, optimizer, shared=shared, capture=capture, compile=compile)
-    history: list[Tensor] = []
-    with seeded(key) if key is not None else nullcontext():
-        for epoch in range(epochs):
-            losses = [step(batch, weight) for batch, weight in batches(epoch)]
-            history.append(torch.stack(losses).mean(0))
-            done = None if stop is None else stop(epoch, history[-1])
-            if done is not None:
-                optimizer.stop(done)
-                if not bool(optimizer.active.any()):
-                    break
-    return torch.stack(history)
+
+    def work(batch: Any, weight: Tensor | None, grad: Tensor) -> Tensor:
+        losses = population.losses(loss, batch, weight, shared)
+        population.gradient(losses, grad)
+        return losses.detach()
+
+    return work
+
+
+__all__ = ["Step", "by_vmap"]

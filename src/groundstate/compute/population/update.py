@@ -1,4 +1,4 @@
-"""The optimiser step of a population on a CPU: gradients block by block, one compiled pass."""
+"""What the compiled optimiser step of a population reads, step by step and member by member."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ from collections.abc import Collection
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.compute.population.optimizers import SGD, Adagrad, Adam, RMSprop, StackedOptimizer
-from groundstate.compute.population.stack import Population, Tensors
+from groundstate.compute.population.stack import Population
 
 _TINY = np.finfo(np.float64).tiny
-_SMALL = 2**17  # entries below which one thread is quicker than several
 
 
-class BlockUpdate:
-    r"""A step of `optimizer` as one pass over θ, m and v, penalties and clipping included.
+class Columns:
+    r"""The scalars of every member's next steps, penalties and clipping included.
 
     Parameters
     ----------
@@ -28,13 +26,12 @@ class BlockUpdate:
     ridge, lasso : array, (P,), or None
         Adds :math:`\tfrac12 r_p |\theta_p|^2 + l_p |\theta_p|_1` over the penalised tensors.
     penalised : names of tensors
-    members : slice
-        Which members of the optimiser the population holds.
 
     Attributes
     ----------
-    grads : dict of Tensor, (P, ...)
-        Where the gradients are expected: each contiguous, as a batched product writes it.
+    blocks : array, (tensors, 4)
+        Where the gradient of a tensor begins, where the tensor does, its size, whether it is
+        penalised; gradients of a member lie as its parameters do.
     """
 
     def __init__(
@@ -44,54 +41,26 @@ class BlockUpdate:
         ridge: NDArray[Any] | None = None,
         lasso: NDArray[Any] | None = None,
         penalised: Collection[str] = (),
-        members: slice = slice(None),
     ) -> None:
-        flat = population.flat
-        self.optimizer, self.size, self.members = optimizer, len(flat), members
-        table, at = [], 0
-        self.grads: Tensors = {}
-        total = sum(view[0].numel() for view in population.params.values())
-        store = torch.zeros(self.size * total, dtype=flat.dtype)
-        for name, (to, shape) in population.places.items():
-            n = shape.numel()
-            table.append((at, to, n, int(name in penalised)))
-            self.grads[name] = store[at : at + self.size * n].view(self.size, *shape)
-            at += self.size * n
+        self.optimizer, self.theta = optimizer, population.flat.numpy()
+        table = [
+            (at, at, shape.numel(), int(name in penalised))
+            for name, (at, shape) in population.places.items()
+        ]
         self.blocks = np.array(table, dtype=np.int64)
-        self.store, self.theta = store.numpy(), flat.numpy()
         empty = np.empty((1, 0), self.theta.dtype)
         mean = getattr(optimizer, "mean", getattr(optimizer, "velocity", None))
         square = getattr(optimizer, "square", None)
-        self.mean = empty if mean is None else mean[members].numpy()
-        self.square = empty if square is None else square[members].numpy()
-        self.columns = np.zeros((self.size, 12))
+        self.mean = empty if mean is None else mean.numpy()
+        self.square = empty if square is None else square.numpy()
+        self.columns = np.zeros((len(self.theta), 12))
         self.columns[:, 4] = 1.0
         self.columns[:, 6] = 0.0 if ridge is None else ridge
         self.columns[:, 7] = 0.0 if lasso is None else lasso
-        self.pulls = np.zeros(self.size, self.theta.dtype)
         self.nesterov = bool(getattr(optimizer, "nesterov", False))
         self.rule = _rule(optimizer)
-        self.active = optimizer.active[members, 0]
-        self.steps = optimizer.steps[members, 0].numpy()
+        self.steps = optimizer.steps[:, 0].numpy()
         self.mark: tuple[int, ...] = ()
-
-    def __call__(self, mask: Tensor | None = None, lr: Tensor | None = None) -> Tensor:
-        """Do the step for the members in the mask; the penalties before it.  # (P,)
-
-        ``lr`` are the optimiser's step sizes for this step, (P, 1); None leaves them as they are.
-        """
-        from groundstate.compute.population.update_numba import UPDATE
-
-        awake = (self.active if mask is None else self.active & mask).numpy()
-        self.steps += awake
-        self._fill(lr)
-        many = self.theta.size > _SMALL and torch.get_num_threads() > 1
-        self.pulls[:] = 0.0
-        UPDATE[many](
-            self.rule, self.theta, self.store, self.blocks, self.mean, self.square,
-            self.columns.astype(self.theta.dtype), awake, self.nesterov, self.pulls,
-        )  # fmt: skip
-        return torch.from_numpy(self.pulls)
 
     def columns_of(self, awake: NDArray[Any], lr: Tensor | None) -> NDArray[Any]:
         """Count the steps of members awake (K, P); the scalars of each.  # (K, P, 12)"""
@@ -122,7 +91,7 @@ class BlockUpdate:
         opt, c = self.optimizer, self.columns
 
         def own(column: Tensor) -> NDArray[Any]:
-            values: NDArray[Any] = column[self.members, 0].numpy()
+            values: NDArray[Any] = column[:, 0].numpy()
             return values
 
         lr, decay = own(rates), own(opt.weight_decay)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from groundstate.learn.callbacks.base import Callback, Run
 from groundstate.learn.callbacks.held_out import held_out_loss
+from groundstate.learn.stops import Patience
 
 if TYPE_CHECKING:
     from groundstate.energy.base import Energy
@@ -122,25 +123,25 @@ class EarlyStopping(Watched):
         self.patience, self.min_delta, self.restore_best = patience, min_delta, restore_best
 
     def on_begin(self, run: Run) -> None:
-        self._lowest = math.inf
+        self._stop = Patience(tol=self.min_delta, patience=self.patience, creeping=False)
         self.best_epoch = 0
         self._kept: dict[str, Tensor] | None = None
 
     @property
     def best(self) -> float:
         """The best value seen."""
-        return self._lowest if self.mode == "min" else -self._lowest
+        return float(self._stop.best[0]) * (1 if self.mode == "min" else -1)
 
     def on_epoch(self, run: Run) -> bool:
         value = self.value(run)
         run.history.extra.setdefault("validation", []).append(value)
         if self.monitor == "val_loss":
             run.logs["val_loss"] = value
-        if self.badness(value) < self._lowest - self.min_delta:
-            self._lowest, self.best_epoch = self.badness(value), run.epoch
+        stop = bool(self._stop(self.badness(value))[0])
+        if self._stop.improved[0]:
+            self.best_epoch = run.epoch
             if self.restore_best:
                 self._kept = _copied(run.energy)
-        stop = run.epoch - self.best_epoch >= self.patience
         if stop:
             run.history.stop = f"no improvement in {self.patience} epochs"
         return stop
@@ -150,10 +151,13 @@ class EarlyStopping(Watched):
             run.energy.load_state_dict(self._kept)
 
     def state(self) -> dict[str, Any]:
-        return {"lowest": self._lowest, "best_epoch": self.best_epoch, "kept": self._kept}
+        lowest, stale = float(self._stop.best[0]), int(self._stop.stale[0])
+        state = {"lowest": lowest, "best_epoch": self.best_epoch, "stale": stale}
+        return {**state, "kept": self._kept}
 
     def load(self, state: dict[str, Any]) -> None:
-        self._lowest, self.best_epoch = state["lowest"], state["best_epoch"]
+        self.best_epoch = state["best_epoch"]
+        self._stop.load([state["lowest"], state.get("stale", 0)])
         self._kept = state["kept"]
 
 

@@ -17,6 +17,7 @@ from groundstate.compute.foreign.torch import HOOKS, hooked_everywhere
 from groundstate.compute.population.dense import Head, Layer, read_layers
 from groundstate.energy.base import Energy
 from groundstate.energy.basic.net_class import NetClassEnergy
+from groundstate.energy.basic.squared import SquaredEnergy
 from groundstate.energy.networks.location import LocationHead
 from groundstate.energy.networks.network import NetworkClassEnergy, NetworkEnergy
 from groundstate.learn.base import Batch, Rule, Terms
@@ -54,7 +55,11 @@ def written_head(energy: Energy, rule: Rule, data: Batch) -> Head | None:
         if not (likelihood and known):
             return None
         return "logistic" if getattr(energy, "single", False) else "softmax"
-    if type(energy) is not NetworkEnergy or not (y.dtype == x.dtype and y.ndim == 2):
+    if not (y.dtype == x.dtype and y.ndim == 2):
+        return None
+    if type(energy) is SquaredEnergy:
+        return "squared" if type(rule) is Naive and energy.net is not None else None
+    if type(energy) is not NetworkEnergy:
         return None
     head = energy.head
     if type(head) is LocationHead and head.name == "squared_error" and type(rule) is Naive:

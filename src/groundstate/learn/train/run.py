@@ -1,10 +1,9 @@
-r"""One run of the stochastic solver: the loop, a step of it, and what is read from it."""
+r"""The run of a single fit: its steps, and what is read from them."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +14,16 @@ from groundstate.compute.dropout import keyed_dropout
 from groundstate.compute.foreign.torch import foreach_lerp_
 from groundstate.compute.random import GOLDEN, seeded
 from groundstate.compute.thread_policy import for_steps
-from groundstate.learn.base import Batch, History, Problem
-from groundstate.learn.callbacks import Monitor, Run
+from groundstate.learn.base import Batch, Problem
+from groundstate.learn.callbacks import Callback, Monitor
+from groundstate.learn.stops import Patience
 from groundstate.learn.train import guard as guard
 from groundstate.learn.train import state as states
 from groundstate.learn.train.capture import CapturedStep, captured_step
 from groundstate.learn.train.checkpoint import Checkpoint
 from groundstate.learn.train.compile import Compiled
 from groundstate.learn.train.dense import WrittenStep, written_step
+from groundstate.learn.train.engine import Engine
 from groundstate.learn.train.feed import Feed, grouped
 from groundstate.learn.train.fsdp import FullyShared, unfuse
 from groundstate.learn.train.norms import synchronised
@@ -37,14 +38,13 @@ if TYPE_CHECKING:
     from groundstate.learn.train.stochastic import Stochastic
 
 
-class Training:
-    """One run of ``Stochastic``: what changes while it goes on."""
+class Training(Engine):
+    """The run of one member: gradients in place, by whatever takes the step."""
 
     decays = True  # L2 may become the optimiser's weight decay
 
     def __init__(self, settings: Stochastic, problem: Problem) -> None:
-        self.settings = settings
-        self.problem = problem
+        super().__init__(settings, problem)
         self.energy, self.rule = problem.energy, problem.rule
         self.device = self.energy.placement()[0]
         if problem.is_resident:
@@ -54,7 +54,7 @@ class Training:
             problem, settings.batch_size, replacement=settings.replacement,
             drop_last=settings.drop_last,
         )  # fmt: skip
-        self.steps = -(-self.feed.steps // settings.accumulate)  # of an epoch, 0 when unknown
+        self.per_epoch = -(-self.feed.steps // settings.accumulate)  # 0 when unknown
         self.shards = Shards()
         self.spread: FullyShared | None = None
         if settings.shard == "fsdp" and self.shards.world > 1:
@@ -67,11 +67,11 @@ class Training:
         self.plain = self.precision.half is None and not self.compiled.active
         self.mask = problem.key.fold("mask", self.shards.rank).low
         self.lent = states.global_generators(self.device)
-        self.history = History(solver="Stochastic")
         self.losses: list[Tensor] = []  # of the current epoch and not read yet, on the device
         self.values: list[float] = []  # of the current epoch, read
         self.weights: list[float] = []
-        self.best, self.stale, self.first = math.inf, 0, math.nan
+        self.first = math.nan
+        self.stop = Patience(tol=settings.tol, patience=settings.patience, relative=True)
         self.mean: list[Tensor] = []
         self.averaged = 0
         self.program: WrittenStep | CapturedStep | None = None
@@ -101,102 +101,77 @@ class Training:
         self.plateau = watcher(settings.schedule)
         self.factor: Factor | None = None
         if settings.schedule is not None and self.plateau is None:
-            self.factor = resolve(settings.schedule, max(1, self.steps) * settings.max_epochs)
+            self.factor = resolve(settings.schedule, max(1, self.per_epoch) * settings.max_epochs)
         self.applied = 1.0
 
     # --- the loop ------------------------------------------------------------------------
 
-    def run(self) -> History:
-        settings, history = self.settings, self.history
-        kept = states.RunState(self)
-        run = Run(self.problem, history, settings.max_epochs, state=kept.state, restore=kept.load)
-        self.progress, run.lr = run, settings.lr
-        watching = [*self.problem.callbacks, *([self.plateau] if self.plateau else [])]
-        watching.sort(key=lambda c: isinstance(c, Checkpoint))  # it keeps what the others did
-        was_training = self.energy.training
+    def begin(self, stack: ExitStack) -> None:
+        settings = self.settings
+        self.was_training = self.energy.training
         self.energy.train()
         self.rule.train()
-        with ExitStack() as stack:
-            n = stack.enter_context(for_steps(self._macs(), self.device))
-            history.about = states.about(self, n)
-            stack.enter_context(self.precision.products())
-            stack.enter_context(synchronised(self.energy, settings.sync_norm))
-            stack.enter_context(states.deterministic(settings.deterministic))
-            key = self.problem.key.fold("mask")
-            stack.enter_context(seeded(key))
-            # one network drops the same units alone and in a population; shards drop their own
-            own = key if self.shards.world == 1 else key.fold(self.shards.rank)
-            stack.enter_context(keyed_dropout(self.energy, own, strict=False))
-            self.program = written_step(self) or captured_step(self)
-            monitor = stack.enter_context(Monitor(watching, run))
-            if self.spread is not None:
-                stack.callback(self.spread.wake)
-            while run.epoch < settings.max_epochs and not history.stop:
-                if self._epoch(monitor):
-                    break
+        n = stack.enter_context(for_steps(self._macs(), self.device))
+        self.history.about = states.about(self, n)
+        stack.enter_context(self.precision.products())
+        stack.enter_context(synchronised(self.energy, settings.sync_norm))
+        stack.enter_context(states.deterministic(settings.deterministic))
+        key = self.problem.key.fold("mask")
+        stack.enter_context(seeded(key))
+        # one network drops the same units alone and in a population; shards drop their own
+        own = key if self.shards.world == 1 else key.fold(self.shards.rank)
+        stack.enter_context(keyed_dropout(self.energy, own, strict=False))
+        self.program = written_step(self) or captured_step(self)
+        if self.spread is not None:
+            stack.callback(self.spread.wake)
+
+    def watching(self) -> list[Callback]:
+        return [*self.problem.callbacks, *([self.plateau] if self.plateau else [])]
+
+    def finish(self) -> None:
         if self.averaged:
             for p, mean in zip(self.theta, self.mean, strict=True):
                 p.detach().copy_(mean)
             self.gather()
-        self.problem.energy.train(was_training)
-        history.about["skipped"] = self.precision.skipped
-        history.stop = history.stop or "max_epochs"
-        return history
+        self.problem.energy.train(self.was_training)
+        self.history.about["skipped"] = self.precision.skipped
 
     def _macs(self) -> float:
         """Multiply-adds of a forward pass, roughly: every weight meets every row once."""
         rows = self.settings.batch_size or (self.problem.rows if self.problem.is_resident else 256)
         return float(rows) * sum(p.numel() for p in self.joint if p.ndim > 1)
 
-    def _epoch(self, monitor: Monitor) -> bool:
-        run, settings, history = self.progress, self.settings, self.history
-        start = time.perf_counter()
-        terms: Any = None
-        began, many = run.step, settings.accumulate
+    def steps(self, monitor: Monitor) -> Iterator[None]:
+        run, many = self.progress, self.settings.accumulate
+        self.terms: Any = None
         self.written = self.program if self.program and self.program.plain() else None
-        key = self.problem.key.fold("epoch", run.epoch)
         # who looks at θ after every step sees it whole; a checkpoint gathers when it writes
         looking = any(not isinstance(c, Checkpoint) for c in monitor.steppers)
         if self.spread is not None and not looking:
             self.spread.sleep()
+        key = self.problem.key.fold("epoch", run.epoch)
         with self.feed.epoch(key, skip=run.step * many) as batches:
             for group in grouped(batches, many):
                 if run.total_steps == 0:
                     guard.check_outputs(self.energy, self.rule.events(group[0][0]))
-                terms = self._step(*group[0]) if many == 1 else self._accumulated(group)
-                run.step += 1
-                run.total_steps += 1
+                self.terms = self._step(*group[0]) if many == 1 else self._accumulated(group)
+                self.advance()
                 if monitor.steppers:
                     run.loss, (run.batch, run.weight, _) = self.losses[-1], group[-1]
                     if looking:
                         self.gather()
-                if run.total_steps % settings.log_every == 0:
+                if run.total_steps % self.settings.log_every == 0:
                     self.read()
-                if monitor.steppers and self.shards.agree(monitor.step(), self.device):
-                    history.stop = "callback"
-                    break
-        steps = max(1, run.step - began)
-        if run.step == 0:
-            raise ValueError("the stream of batches gave no rows in this epoch; can it be re-read?")
-        objective = self._close_epoch(terms, (time.perf_counter() - start) / steps)
-        # an epoch cut short is not an epoch: a checkpoint must not take it for a finished one
-        if history.stop:
-            return True
-        settled = self._settled(objective)
-        return self.shards.agree(monitor.epoch(objective) or settled, self.device)
+                yield
 
-    def _settled(self, objective: float) -> bool:
-        """Whether the plateau is reached; decided before a checkpoint is written."""
-        settings = self.settings
-        if settings.tol is None or not self.rule.is_objective:
-            return False
-        enough = settings.tol * max(1.0, abs(objective))
-        self.stale = 0 if objective < self.best - enough else self.stale + 1
-        self.best = min(self.best, objective)
-        if self.stale < settings.patience:
+    def agree(self, stop: bool) -> bool:
+        return self.shards.agree(stop, self.device)
+
+    def settled(self, objective: float) -> bool:
+        if not self.rule.is_objective or not self.stop(objective)[0]:
             return False
         self.history.converged = True
-        self.history.stop = f"objective changed by less than tol={settings.tol}"
+        self.history.stop = f"objective changed by less than tol={self.settings.tol}"
         return True
 
     # --- one step ------------------------------------------------------------------------
@@ -331,7 +306,7 @@ class Training:
         self.applied = run.factor
         scale = run.factor
         if self.factor is not None:
-            done = run.epoch * self.steps + run.step if self.steps else run.epoch
+            done = run.epoch * self.per_epoch + run.step if self.per_epoch else run.epoch
             scale *= self.factor(done)
         for group, base in zip(self.optimizer.param_groups, self.bases, strict=True):
             group["lr"] = base * scale
@@ -374,7 +349,7 @@ class Training:
         found = (c.newest for c in self.problem.callbacks if isinstance(c, Checkpoint))
         return next((path for path in found if path is not None), None)
 
-    def _close_epoch(self, terms: Any, seconds: float) -> float:
+    def close(self, seconds: float) -> float:
         """Read the epoch's numbers, on all processes the same."""
         history, run = self.history, self.progress
         self.read()
@@ -385,14 +360,20 @@ class Training:
         history.objective += losses
         history.seconds.append(seconds)
         run.examples += math.fsum(weights)
-        if terms is not None:
-            states.record(self, terms)
+        if self.terms is not None:
+            states.record(self, self.terms)
         kept = [(v, w) for v, w in zip(losses, weights, strict=True) if math.isfinite(v)]
         objective = math.fsum(v * w for v, w in kept) / math.fsum(w for _, w in kept)
         if self.rule.is_objective:
             self.first = objective if math.isnan(self.first) else self.first
             guard.check_progress(self.first, objective, run.epoch, self.settings.lr, self.saved)
         return objective
+
+    def state(self) -> dict[str, Any]:
+        return states.pack(self)
+
+    def load(self, state: dict[str, Any]) -> None:
+        states.unpack(self, state)
 
 
 __all__ = ["Training"]

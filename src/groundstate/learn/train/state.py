@@ -27,79 +27,72 @@ KEYS = (
 )  # fmt: skip
 
 
-class RunState:
-    """Everything a run of the trainer needs to go on to the same bits."""
+def pack(t: Training) -> dict[str, Any]:
+    """The state after a finished step; refuses one that is not finite."""
+    run, history = t.progress, t.history
+    t.read()
+    t.gather()
+    whole = t.problem.energy
+    bad = guard.bad_parameters([*whole.named_parameters(), *t.rule.named_parameters()])
+    if bad:
+        raise guard.theta_not_finite(bad, run.step, run.epoch, t.saved)
+    return {
+        "version": VERSION,
+        "energy": whole.state_dict(),
+        "rule": t.rule.state_dict(),
+        "optimizer": pack_optimizer(t.optimizer),
+        "players": {name: pack_optimizer(o) for name, o in t.turns.optimizers.items()},
+        "precision": t.precision.state(),
+        "generator": t.generator.get_state(),
+        "masks": {name: layer.count.clone() for name, layer in keyed_layers(t.energy)},
+        "random": pack_random(),
+        "place": [run.epoch, run.step, run.total_steps],
+        "objective": [run.objective, run.examples, t.first],
+        "rates": [run.factor, t.applied, run.lr],
+        "values": list(t.values),
+        "weights": list(t.weights),
+        "plateau": [float(t.stop.best[0]), int(t.stop.stale[0])],
+        "mean": [full(m) for m in t.mean],
+        "averaged": t.averaged,
+        "history": [history.objective, history.positive, history.contrast, history.seconds],
+        "extra": history.extra,
+        "stop": [history.stop, history.converged],
+        "callbacks": run.callback_states(),
+    }
 
-    def __init__(self, training: Training) -> None:
-        self.of = training
 
-    def state(self) -> dict[str, Any]:
-        """The state after a finished step; refuses one that is not finite."""
-        t, run, history = self.of, self.of.progress, self.of.history
-        t.read()
-        t.gather()
-        whole = t.problem.energy
-        bad = guard.bad_parameters([*whole.named_parameters(), *t.rule.named_parameters()])
-        if bad:
-            raise guard.theta_not_finite(bad, run.step, run.epoch, t.saved)
-        return {
-            "version": VERSION,
-            "energy": whole.state_dict(),
-            "rule": t.rule.state_dict(),
-            "optimizer": pack_optimizer(t.optimizer),
-            "players": {name: pack_optimizer(o) for name, o in t.turns.optimizers.items()},
-            "precision": t.precision.state(),
-            "generator": t.generator.get_state(),
-            "masks": {name: layer.count.clone() for name, layer in keyed_layers(t.energy)},
-            "random": pack_random(),
-            "place": [run.epoch, run.step, run.total_steps],
-            "objective": [run.objective, run.examples, t.first],
-            "rates": [run.factor, t.applied, run.lr],
-            "values": list(t.values),
-            "weights": list(t.weights),
-            "plateau": [t.best, t.stale],
-            "mean": [full(m) for m in t.mean],
-            "averaged": t.averaged,
-            "history": [history.objective, history.positive, history.contrast, history.seconds],
-            "extra": history.extra,
-            "stop": [history.stop, history.converged],
-            "callbacks": run.callback_states(),
-        }
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        t, run, history = self.of, self.of.progress, self.of.history
-        check_keys(state, KEYS)
-        load_module(t.problem.energy, state["energy"], "energy")
-        if t.spread is not None:
-            t.spread.scatter()
-        t.rule.load_state_dict(state["rule"])
-        unpack_optimizer(t.optimizer, state["optimizer"])
-        t.update.forget()
-        for name, optimizer in t.turns.optimizers.items():
-            unpack_optimizer(optimizer, state["players"][name])
-        t.precision.load(state["precision"])
-        t.generator.set_state(state["generator"].cpu())
-        for name, layer in keyed_layers(t.energy):
-            layer.count.copy_(state["masks"].get(name, layer.count))
-        unpack_random(state["random"])
-        run.epoch, run.step, run.total_steps = state["place"]
-        run.objective, run.examples, t.first = state["objective"]
-        run.factor, t.applied, run.lr = state["rates"]
-        t.losses, t.values = [], [float(v) for v in state["values"]]
-        t.weights = [float(w) for w in state["weights"]]
-        t.best, t.stale = state["plateau"]
-        t.mean = [
-            part_like(m.to(t.device), p) for m, p in zip(state["mean"], t.theta, strict=False)
-        ]
-        t.averaged = state["averaged"]
-        history.objective, history.positive, history.contrast, history.seconds = map(
-            list, state["history"]
-        )
-        history.extra = {k: list(v) for k, v in state["extra"].items()}
-        history.stop, history.converged = state["stop"]
-        history.n_iter = run.epoch
-        run.load_callbacks(state["callbacks"])
+def unpack(t: Training, state: dict[str, Any]) -> None:
+    """Go on from a state."""
+    run, history = t.progress, t.history
+    check_keys(state, KEYS)
+    load_module(t.problem.energy, state["energy"], "energy")
+    if t.spread is not None:
+        t.spread.scatter()
+    t.rule.load_state_dict(state["rule"])
+    unpack_optimizer(t.optimizer, state["optimizer"])
+    t.update.forget()
+    for name, optimizer in t.turns.optimizers.items():
+        unpack_optimizer(optimizer, state["players"][name])
+    t.precision.load(state["precision"])
+    t.generator.set_state(state["generator"].cpu())
+    for name, layer in keyed_layers(t.energy):
+        layer.count.copy_(state["masks"].get(name, layer.count))
+    unpack_random(state["random"])
+    run.epoch, run.step, run.total_steps = state["place"]
+    run.objective, run.examples, t.first = state["objective"]
+    run.factor, t.applied, run.lr = state["rates"]
+    t.losses, t.values = [], [float(v) for v in state["values"]]
+    t.weights = [float(w) for w in state["weights"]]
+    t.stop.load(state["plateau"])
+    t.mean = [part_like(m.to(t.device), p) for m, p in zip(state["mean"], t.theta, strict=False)]
+    t.averaged = state["averaged"]
+    history.objective, history.positive, history.contrast, history.seconds = map(
+        list, state["history"]
+    )
+    history.extra = {k: list(v) for k, v in state["extra"].items()}
+    history.stop, history.converged = state["stop"]
+    history.n_iter = run.epoch
+    run.load_callbacks(state["callbacks"])
 
 
 def about(training: Training, threads: int) -> dict[str, Any]:
@@ -260,7 +253,6 @@ def load_module(module: torch.nn.Module, state: dict[str, Any], what: str) -> No
 __all__ = [
     "KEYS",
     "VERSION",
-    "RunState",
     "about",
     "check_keys",
     "deterministic",
@@ -268,8 +260,10 @@ __all__ = [
     "keyed_layers",
     "record",
     "load_module",
+    "pack",
     "pack_optimizer",
     "pack_random",
+    "unpack",
     "unpack_optimizer",
     "unpack_random",
 ]

@@ -22,7 +22,7 @@ from groundstate.learn.base import History
 from groundstate.learn.solvers.networks.descent import Descent
 from groundstate.learn.solvers.networks.estimator import NetworkTraining, held_out_parts
 from groundstate.learn.train.population.learn import fit_population
-from groundstate.learn.train.population.stop import Judge, Judged, Plateaus, Rests
+from groundstate.learn.train.population.stop import Judge, Stop
 from groundstate.learn.train.stochastic import Stochastic
 from groundstate.models.arrays import tensor
 from groundstate.models.base import Plan
@@ -170,13 +170,10 @@ def learn_members(members: Sequence[Member], data: Mapping[str, Tensor]) -> None
     elif not any(settings["momentum"]):
         name, settings = "sgd", {}
 
-    def rest(chosen: list[int]) -> Plateaus:
+    def stop(chosen: list[int]) -> Stop:
         judges = [judge for i in chosen if (judge := members[i].judge) is not None]
-        rests = Rests(len(chosen), training.tol, training.patience)
-        if judges:
-            rests = Judged(training.tol, training.patience, judges)
-        rests.targets = training.targets
-        return rests
+        patience = training.waiting(len(chosen))
+        return Stop(patience, judges=judges, targets=training.targets)
 
     solvers = [m.training.solver for m in members]
     weighted = any(m.learns is not None for m in members)
@@ -196,7 +193,7 @@ def learn_members(members: Sequence[Member], data: Mapping[str, Tensor]) -> None
         settings=settings,
         sample_weight=torch.stack(rows) if weighted else None,
         random_state=[m.key for m in members],
-        rest=rest,
+        stop=stop,
     )
     for member, history in zip(members, histories, strict=True):
         _finish(member, history, data)

@@ -26,6 +26,7 @@ from groundstate.learn import (
     learn_population,
 )
 from groundstate.learn.train.learn import learn
+from groundstate.learn.train.population.programs import Written
 from groundstate.learn.train.population.run import PopulationRun
 from groundstate.learn.train.schedules import Cosine
 
@@ -299,7 +300,7 @@ def test_the_written_program_is_found_where_it_is_right(monkeypatch: pytest.Monk
     run = PopulationRun.run
 
     def spy(self: PopulationRun, *args: Any) -> Any:
-        found.append(self.dense is not None)
+        found.append(isinstance(self.program, Written))
         return run(self, *args)
 
     monkeypatch.setattr(PopulationRun, "run", spy)

@@ -2,8 +2,7 @@ r"""Persistent contrastive divergence of two layers of bits, by statistics inste
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,18 +127,19 @@ class _Statistics(_Training):
     def _is_small(self, rows: int, chains: int) -> bool:
         return self.compiles and self.energy.W.numel() * max(rows, chains) <= SMALL
 
-    def _epoch(self, monitor: Monitor) -> bool:
-        """As the loop of the trainer; where nobody looks at single steps, all in few calls."""
+    def steps(self, monitor: Monitor) -> Iterator[None]:
+        """As the trainer's; where nobody looks at single steps, all in few calls."""
         run, settings, chains = self.progress, self.settings, self._started()
         plain = self.factor is None and settings.average is None and settings.accumulate == 1
-        if not (plain and self._is_small(1, len(chains["x"]))) or monitor.steppers:
-            return super()._epoch(monitor)
-        if self.feed.line is None:
-            return super()._epoch(monitor)
-        start, key = time.perf_counter(), self.problem.key.fold("epoch", run.epoch)
+        small = plain and self._is_small(1, len(chains["x"])) and not monitor.steppers
+        if not small or self.feed.line is None:
+            yield from super().steps(monitor)
+            return
+        key = self.problem.key.fold("epoch", run.epoch)
         batches = self.feed._batches(key).from_batch(run.step)
         if not self._is_small(max(batches.sizes, default=SMALL + 1), len(chains["x"])):
-            return super()._epoch(monitor)
+            yield from super().steps(monitor)
+            return
         if run.factor != self.applied:
             self._set_rate()
         data, totals, at = self.problem.resident["x"], batches.totals(), 0
@@ -152,12 +152,9 @@ class _Statistics(_Training):
             self.losses += self._compiled_steps(x, weight, sizes, totals[t : t + block]).unbind()
             at = part.stop
         self.weights += totals
-        run.step += len(batches)
-        run.total_steps += len(batches)
-        terms = self._terms(x[-sizes[-1] :], chains["x"])
-        objective = self._close_epoch(terms, (time.perf_counter() - start) / len(batches))
-        settled = self._settled(objective)
-        return monitor.epoch(objective) or settled
+        self.terms = self._terms(x[-sizes[-1] :], chains["x"])
+        self.advance(len(batches))
+        yield
 
     def _compiled_steps(
         self, x: Tensor, weight: Tensor | None, sizes: list[int], totals: list[float]

@@ -27,6 +27,7 @@ from groundstate.learn.penalties.norms import penalised
 from groundstate.learn.solvers.lbfgs import LBFGS
 from groundstate.learn.solvers.networks.descent import Descent
 from groundstate.learn.solvers.networks.mixture_density import merged
+from groundstate.learn.stops import Patience
 from groundstate.learn.train.stochastic import Stochastic
 from groundstate.registry import solvers
 
@@ -73,7 +74,7 @@ class Rest(Callback):
         self.rows, self.seen = rows, seen
 
     def on_begin(self, run: Run) -> None:
-        self.best, self.stale = math.inf, 0
+        self.stop = Patience(tol=self.tol, patience=self.patience + 1, inclusive=True)
         self.first = 0.0 if self.descent is None else self.descent.rate
         self.kept: dict[str, Tensor] | None = None
 
@@ -88,15 +89,13 @@ class Rest(Callback):
         value = loss if self.score is None else -self._score(run)
         if self.score is not None:
             extra.setdefault("validation", []).append(-value)
-        self.stale = self.stale + 1 if not value <= self.best - self.tol else 0
-        if value < self.best:
-            self.best = value
-            if self.score is not None:
-                self.kept = {k: v.clone() for k, v in run.energy.state_dict().items()}
+        done = bool(self.stop(value)[0])
+        if self.score is not None and self.stop.better[0]:
+            self.kept = {k: v.clone() for k, v in run.energy.state_dict().items()}
         self.seen += self.rows
         if self.rates == "invscaling" and self.descent is not None:
             self.descent.move(self.first / (self.seen + 1) ** self.power)
-        return self.stale > self.patience and self._stops(run)
+        return done and self._stops(run)
 
     def _score(self, run: Run) -> float:
         assert self.score is not None and self.held_out is not None
@@ -112,7 +111,7 @@ class Rest(Callback):
         if self.rates == "adaptive" and rate is not None and rate > 1e-6:
             assert self.descent is not None
             self.descent.move(rate / 5)
-            self.stale = 0
+            self.stop.stale[:] = 0
             return False
         what = "objective" if self.score is None else "score of the held-out rows"
         run.history.stop = f"the {what} did not improve by tol={self.tol} in {self.patience} epochs"
@@ -126,10 +125,12 @@ class Rest(Callback):
     def state(self) -> dict[str, Any]:
         rate = None if self.descent is None else self.descent.rate
         kept = None if self.kept is None else dict(self.kept)
-        return {"rest": [self.best, self.stale, self.first, self.seen, rate], "kept": kept}
+        best, stale = float(self.stop.best[0]), int(self.stop.stale[0])
+        return {"rest": [best, stale, self.first, self.seen, rate], "kept": kept}
 
     def load(self, state: dict[str, Any]) -> None:
-        self.best, self.stale, self.first, self.seen, rate = state["rest"]
+        best, stale, self.first, self.seen, rate = state["rest"]
+        self.stop.load([best, stale])
         if self.descent is not None:
             self.descent.rate = rate
         self.kept = state["kept"]
@@ -234,6 +235,10 @@ class NetworkTraining:
             if not isinstance(self.solver, Stochastic) or not self.shuffle:
                 return "a stream of rows is learned from in mini-batches that are shuffled"
         return self.solver.reason_against(problem)
+
+    def waiting(self, size: int = 1) -> Patience:
+        """The count of epochs without an improvement, for so many members."""
+        return Patience(size, tol=self.tol, patience=self.patience + 1, inclusive=True)
 
     def run(self, problem: Problem) -> History:
         if not problem.is_resident:

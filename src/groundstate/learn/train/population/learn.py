@@ -21,8 +21,10 @@ from groundstate.compute.recorded import no_collection
 from groundstate.energy.base import Energy
 from groundstate.errors import DataError, ShapeError, Unsupported
 from groundstate.learn.base import History, Rule
-from groundstate.learn.train.population.run import Each, PopulationRun, files_of
-from groundstate.learn.train.population.stop import Plateaus
+from groundstate.learn.stops import Patience
+from groundstate.learn.train.guard import check_labels
+from groundstate.learn.train.population.run import Each, PopulationRun
+from groundstate.learn.train.population.stop import Stop
 from groundstate.learn.train.population.widths import joined, narrowed, widened
 from groundstate.learn.train.stochastic import Stochastic
 
@@ -55,7 +57,7 @@ def fit_population(
     max_members: int | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int | None = None,
-    rest: Callable[[list[int]], Plateaus] | None = None,
+    stop: Callable[[list[int]], Stop] | None = None,
 ) -> list[History]:
     r"""Learn P energies at once, in place; the same as P calls of ``fit`` with ``Stochastic``.
 
@@ -90,7 +92,7 @@ def fit_population(
     max_members : members trained at a time; None takes what fits in half of the free memory
     checkpoint : folder; a run that finds its checkpoints there goes on to the same bits
     checkpoint_every : steps between checkpoints; they are also written after every epoch
-    rest : makes what decides when members rest, of their numbers; None goes by ``tol`` and
+    stop : makes what decides when members are done, of their numbers; None goes by ``tol`` and
         ``patience`` of the solver
 
     Returns
@@ -132,19 +134,27 @@ def fit_population(
     )
     histories: list[History] = [History()] * size
     for g, members in enumerate(_groups(energies, solver, max_members, place, rows)):
-        held = None if validation_weight is None else validation_weight[members]
         own = [energies[i] for i in members]
         wide = widened(own)
+        if stop is not None:
+            watched = stop(members)
+        elif validation_weight is not None:
+            watched = Stop(
+                Patience(len(members), patience=patience), held=validation_weight[members]
+            )
+        else:
+            watched = Stop(
+                Patience(len(members), tol=solver.tol, patience=solver.patience, relative=True)
+            )
         with no_collection():
             run = PopulationRun(
-                wide, data, rule, solver, each.part(members),
-                [weights[i] for i in members], held, patience, place,
-                place.type == "cuda" if capture == "auto" else bool(capture), backend,
-                None if rest is None else rest(members),
+                wide, data, rule, solver, each.part(members), [weights[i] for i in members], watched,
+                place, place.type == "cuda" if capture == "auto" else bool(capture), backend,
+                None if checkpoint is None else Path(checkpoint) / f"group-{g}", checkpoint_every,
             )  # fmt: skip
-        found = run.run(files_of(checkpoint, g), checkpoint_every)
+        run.run()
         narrowed(wide, own)
-        for i, history in zip(members, found, strict=True):
+        for i, history in zip(members, run.histories, strict=True):
             histories[i] = history
     return histories
 
@@ -163,6 +173,7 @@ def _check(
     if backend not in BACKENDS:
         raise Unsupported(f"backend {backend!r} is not known; use 'auto' or 'reference'")
     rule.require(energies[0], data)
+    check_labels(energies[0], rule.events(data))
     if not rule.is_exact(energies[0], data):
         raise Unsupported(
             f"{type(rule).__name__} is not exact on {type(energies[0]).__name__}: a population "

@@ -1,11 +1,11 @@
-"""Steps of a population on a CPU where a compiled call does many: member after member."""
+"""Steps of plain networks on a CPU where a compiled call does many: member after member."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -14,19 +14,31 @@ from torch import Tensor
 
 from groundstate.compute.population.dense import Dense
 from groundstate.compute.population.optimizers import StackedOptimizer
-from groundstate.compute.population.update import BlockUpdate
+from groundstate.compute.population.update import Columns
 from groundstate.compute.thread_policy import lone_products
+from groundstate.errors import NotApplicable
 from groundstate.learn.train.population.feed import Fed
-from groundstate.learn.train.population.parts import Parts
 
 _SHARE = 2**20  # multiply-adds of a thread's block below which sharing costs more than it saves
 _BLOCK = 2**22  # entries of a block's index
 
 
-class Steps(Parts):
-    """`Parts` with plain float32 layers: no call between two products, no thread between two steps.
+class Steps:
+    r"""The steps of all members: no call between two products, no thread between two steps.
 
-    Parameters are those of `Parts`; ``layers`` is from ``dense_steps.table``.
+    Members never meet between two looks at their losses, so each takes all steps of a block while its
+    parameters stay in the cache of one core.
+
+    Raises ``NotApplicable`` where layers are not plain, not float32 or not on a CPU.
+
+    Parameters
+    ----------
+    dense, optimizer : the program and the optimiser of the whole population
+    ridge, lasso : array, (P,), or None; strengths of the penalties
+    names : tensors that are penalised
+    data : tensors x and y of all rows
+    batch : rows of a step
+    targets : losses are recorded as the mean over so many, penalties apart
     """
 
     def __init__(
@@ -38,16 +50,17 @@ class Steps(Parts):
         names: Collection[str],
         data: dict[str, Tensor],
         batch: int,
-        layers: Any,
+        targets: int = 1,
     ) -> None:
-        from groundstate.compute.population.dense_steps_numba import CODES
-
-        self.data, self.optimizer, self.dense = data, optimizer, dense
         population = dense.population
-        self.size, self.layers, self.head = len(population), layers, CODES[dense.head]
-        self.update = BlockUpdate(population, optimizer, ridge, lasso, names)
-        self.blocks_of_theta = self.update.blocks.copy()
-        self.blocks_of_theta[:, 0] = self.blocks_of_theta[:, 1]  # gradients lie as θ does
+        if population.flat.dtype != torch.float32 or population.flat.device.type != "cpu":
+            raise NotApplicable("compiled steps are for float32 on a CPU")
+        from groundstate.compute.population.dense_steps_numba import CODES, table
+
+        self.layers = table(dense.layers, population.places)
+        self.data, self.optimizer, self.dense, self.targets = data, optimizer, dense, targets
+        self.size, self.head = len(population), CODES[dense.head]
+        self.update = Columns(population, optimizer, ridge, lasso, names)
         self.pulled = ridge is not None or lasso is not None
         x, y = data["x"].contiguous().numpy(), data["y"].contiguous()
         labels, values = y.new_empty(0, dtype=torch.int64), torch.empty(0, 1)
@@ -71,11 +84,36 @@ class Steps(Parts):
             finally:
                 self.map = map
 
+    def blocks(
+        self, feed: Iterator[Fed], done: int, every: int | None, rates: Tensor | None
+    ) -> Iterator[tuple[list[Fed], Tensor]]:
+        """The steps that the feed gives, in blocks that end where a checkpoint is due, and losses.
+
+        Parameters
+        ----------
+        feed : rest of an epoch
+        done : steps of the run before it
+        every : steps between checkpoints, or None
+        rates : step sizes of the rest of the epoch, ``(K, P, 1)``, or None
+        """
+        at = 0
+        while True:
+            room = self.steps if every is None else min(self.steps, every - (done + at) % every)
+            fed = list(islice(feed, room))
+            if not fed:
+                return
+            paces = None if rates is None else rates[at : at + len(fed)]
+            losses = self._losses(fed, paces)
+            if paces is not None:
+                self.optimizer.pace(paces[-1])
+            at += len(fed)
+            yield fed, losses
+
     def _losses(self, fed: list[Fed], paces: Tensor | None) -> Tensor:
         from groundstate.compute.population.dense_steps_numba import run_steps
 
         x, labels, values = self.rows
-        size, update, dense = self.size, self.update, self.dense
+        size, update = self.size, self.update
         sizes = [len(x) if rows is None else rows.shape[-1] for rows, _, _ in fed]
         index = np.arange(len(x))[None] if fed[0][0] is None else _joined([f[0] for f in fed])
         none = fed[0][1] is None
@@ -89,8 +127,8 @@ class Steps(Parts):
         def share(members: tuple[int, int]) -> None:
             run_steps(
                 *members, update.theta, update.mean, update.square, self.layers, x, labels, values,
-                index, weights, ends, self.head, dense.scale, dense.offset, update.rule,
-                self.blocks_of_theta, columns, awake, update.nesterov, losses, pulls,
+                index, weights, ends, self.head, update.rule,
+                update.blocks, columns, awake, update.nesterov, losses, pulls,
             )  # fmt: skip
 
         many = max(1, min(self.most, int(self.macs * ends[-1] / _SHARE)))
@@ -109,24 +147,4 @@ def _joined(parts: list[Tensor | None]) -> Any:
     return (own[None] if own.ndim == 1 else own).contiguous().numpy()
 
 
-def parts_of(
-    dense: Dense,
-    optimizer: StackedOptimizer,
-    ridge: Any,
-    lasso: Any,
-    names: Collection[str],
-    data: dict[str, Tensor],
-    batch: int,
-) -> Parts:
-    """What does the steps of this population."""
-    given = dense, optimizer, ridge, lasso, names, data, batch
-    if dense.population.flat.dtype == torch.float32 and optimizer.flat.device.type == "cpu":
-        from groundstate.compute.population.dense_steps_numba import table
-
-        layers = table(dense.layers, dense.population.places)
-        if layers is not None:
-            return Steps(*given, layers)
-    return Parts(*given)
-
-
-__all__ = ["Steps", "parts_of"]
+__all__ = ["Steps"]

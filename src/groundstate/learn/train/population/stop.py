@@ -6,71 +6,59 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.compute.population.stack import Population
 from groundstate.energy.base import Energy
 from groundstate.errors import ShapeError
+from groundstate.learn.stops import Patience
 
 Judge = Callable[[Energy], float]
 
 
-class Plateaus:
-    """A member is done when its objective has not improved by ``tol * max(1, |value|)`` for a while."""
+class Stop:
+    """What decides that members are done: the objective, held-out rows or judges.
 
-    targets = 1  # K > 1: what is recorded and watched is the mean over K targets plus the penalty
-
-    def __init__(self, size: int, tol: float | None, patience: int) -> None:
-        self.tol, self.patience = tol, patience
-        self.best = torch.full((size,), math.inf, dtype=torch.float64)
-        self.stale = torch.zeros(size, dtype=torch.int64)
-
-    def __call__(self, objective: Tensor) -> Tensor:
-        if self.tol is None:
-            return torch.zeros(len(objective), dtype=torch.bool)
-        enough = self.tol * objective.abs().clamp_min(1.0)
-        self.stale = torch.where(objective < self.best - enough, 0, self.stale + 1)
-        self.best = torch.fmin(self.best, objective)
-        return self.stale >= self.patience
-
-    def state(self) -> list[Any]:
-        return [self.best, self.stale]
-
-    def load(self, state: list[Any], population: Population | None = None) -> None:
-        self.best, self.stale = (t.cpu() for t in state)
-
-
-class Rests(Plateaus):
-    """Done after more than ``patience`` epochs in a row that do not lower the best by ``tol``."""
-
-    def __init__(self, size: int, tol: float, patience: float) -> None:
-        super().__init__(size, tol, 0)
-        self.allowed = patience
-
-    def __call__(self, objective: Tensor) -> Tensor:
-        assert self.tol is not None
-        self.stale = torch.where(objective <= self.best - self.tol, 0, self.stale + 1)
-        self.best = torch.fmin(self.best, objective)
-        return self.stale > self.allowed
-
-
-class Judged(Rests):
-    """`Rests` of a score of held-out rows, high is good; the best parameters of a member come back.
+    With held-out rows or judges, members get the parameters of their best epoch back.
 
     Parameters
     ----------
-    tol, patience : as in ``Rests``
-    judges : P scores of a member's energy
+    patience : counts the epochs of each member
+    held : (P, N) weights of held-out rows; their loss is watched
+    judges : P scores of a member's energy, high is good
+    targets : K > 1 records and watches the mean over K targets plus the penalty
     """
 
-    def __init__(self, tol: float, patience: float, judges: Sequence[Judge]) -> None:
-        super().__init__(len(judges), tol, patience)
-        self.judges = judges
-        self.copies: Best | None = None
+    def __init__(
+        self,
+        patience: Patience,
+        *,
+        held: Tensor | None = None,
+        judges: Sequence[Judge] = (),
+        targets: int = 1,
+    ) -> None:
+        self.patience, self.held, self.judges, self.targets = patience, held, judges, targets
+        self.best: Best | None = None
+
+    def begin(self, population: Population) -> None:
+        """Before the first epoch."""
+        size = len(population)
+        if self.held is not None:
+            held = self.held
+            if held.ndim != 2 or len(held) != size or not bool((held.sum(1) > 0).all()):
+                raise ShapeError(
+                    f"validation_weight must be ({size}, rows) with some weight in every row, got "
+                    f"{tuple(held.shape)}"
+                )
+            self.held = held.to(population.flat)
+        if self.held is not None or self.judges:
+            self.best = Best(population)
 
     def scores(self, energies: Sequence[Energy], running: Tensor) -> Tensor:
-        """The scores of the running members; minus infinity where it is not a number.  # (P,)"""
+        """What the judges say of running members; minus infinity where it is not a number.  # (P,)"""
         found = torch.full((len(self.judges),), -math.inf, dtype=torch.float64)
         for i in running.nonzero()[:, 0].tolist():
             energies[i].eval()
@@ -79,21 +67,20 @@ class Judged(Rests):
             found[i] = value if math.isfinite(value) else -math.inf
         return found
 
-    def judge(self, scores: Tensor, population: Population) -> Tensor:
+    def __call__(self, values: Tensor, running: Tensor, population: Population) -> Tensor:
         """Keep what is better than ever; who is done.  # (P,)"""
-        if self.copies is None:
-            self.copies = Best(population)
-        self.copies.take(-scores < self.best, population)
-        return self(-scores)
+        done: NDArray[np.bool_] = self.patience(values, running.numpy())
+        if self.best is not None:
+            self.best.take(torch.from_numpy(self.patience.better), population)
+        return torch.from_numpy(done)
 
     def state(self) -> list[Any]:
-        return [*super().state(), None if self.copies is None else self.copies.state()]
+        return [*self.patience.state(), None if self.best is None else self.best.state()]
 
-    def load(self, state: list[Any], population: Population | None = None) -> None:
-        super().load(state[:2])
-        if state[2] is not None and population is not None:
-            self.copies = Best(population)
-            self.copies.load(state[2])
+    def load(self, state: list[Any]) -> None:
+        self.patience.load(state)
+        if self.best is not None and state[2] is not None:
+            self.best.load(state[2])
 
 
 class Best:
@@ -124,45 +111,4 @@ class Best:
         self.buffers = {n: b.to(self.kept.device) for n, b in state["buffers"].items()}
 
 
-class Validation:
-    """Early stopping on held-out rows; every member gets its best parameters and buffers back.
-
-    Parameters
-    ----------
-    weight : Tensor, (P, N)
-        Held-out rows of each member.
-    patience : epochs without a better value
-    population : whose parameters are kept
-    """
-
-    def __init__(self, weight: Tensor, patience: int, population: Population) -> None:
-        flat, size = population.flat, len(population)
-        if weight.ndim != 2 or len(weight) != size or not bool((weight.sum(1) > 0).all()):
-            raise ShapeError(
-                f"validation_weight must be ({size}, rows) with some weight in every row, got "
-                f"{tuple(weight.shape)}"
-            )
-        self.weight, self.patience = weight.to(flat), patience
-        self.best = torch.full((size,), math.inf, dtype=torch.float64)
-        self.age = torch.zeros(size, dtype=torch.int64)
-        self.population, self.copies = population, Best(population)
-
-    def __call__(self, values: Tensor, running: Tensor) -> Tensor:
-        better = (values < self.best) & running
-        self.best = torch.where(better, values, self.best)
-        self.age = torch.where(better, 0, self.age + 1)
-        self.copies.take(better, self.population)
-        return self.age >= self.patience
-
-    def give_back(self, population: Population) -> None:
-        self.copies.give_back(population)
-
-    def state(self) -> dict[str, Any]:
-        return {"best": self.best, "age": self.age, **self.copies.state()}
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.best, self.age = state["best"].cpu(), state["age"].cpu()
-        self.copies.load(state)
-
-
-__all__ = ["Best", "Judge", "Judged", "Plateaus", "Rests", "Validation"]
+__all__ = ["Best", "Judge", "Stop"]
