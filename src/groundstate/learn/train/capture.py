@@ -106,6 +106,7 @@ def captured_step(training: Training) -> CapturedStep | None:
         and settings.compile in (False, "reduce-overhead")
         and settings.accumulate == 1
         and problem.is_resident
+        and all(isinstance(v, Tensor) for v in problem.resident.values())
         and not training.feed.sharded
         and not training.turns
         and not training.omega.gradient

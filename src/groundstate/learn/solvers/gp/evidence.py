@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.compute.random import Key
+from groundstate.compute.rows.distinct import distinct_rows
 from groundstate.compute.thread_policy import for_factors
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.energy.kernels.gaussian_process.exact import FieldEnergy, ProcessEnergy
@@ -271,14 +272,12 @@ def merged(
     if weight is None and not ordered and any(map(_all_different, (x[:, 0], y[:, 0]))):
         return torch.arange(len(x), device=x.device), None
     w = np.ones(len(x)) if weight is None else weight.double().cpu().numpy()
-    held = np.flatnonzero(w > 0)
-    hashes = row_hash(x, y, None if alpha is None else alpha.contiguous())[held]
-    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
-    sums = np.bincount(group, weights=w[held])
-    plain = bool((sums == 1).all()) and len(held) == len(x)
+    hashes = row_hash(x, y, None if alpha is None else alpha.contiguous())
+    first, sums = distinct_rows(hashes, w)
+    plain = bool((sums == 1).all()) and len(first) == len(x)
     if plain and not ordered:
         return torch.arange(len(x), device=x.device), None
-    at = torch.from_numpy(held[first]).to(x.device)
+    at = torch.from_numpy(first).to(x.device)
     if plain:
         return at, None
     return at, torch.from_numpy(sums).to(x)

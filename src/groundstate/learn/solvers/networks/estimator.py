@@ -16,7 +16,8 @@ from torch import Tensor
 from groundstate.compute.foreign.torch import foreach_norm
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
-from groundstate.compute.rows import home, real_dtype, take
+from groundstate.compute.rows import count, home, real_dtype, take
+from groundstate.compute.rows.distinct import merged
 from groundstate.compute.thread_policy import for_steps
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.base import Energy
@@ -26,7 +27,6 @@ from groundstate.learn.callbacks import Callback, Run
 from groundstate.learn.penalties.norms import penalised
 from groundstate.learn.solvers.lbfgs import LBFGS
 from groundstate.learn.solvers.networks.descent import Descent
-from groundstate.learn.solvers.networks.mixture_density import merged
 from groundstate.learn.stops import Patience
 from groundstate.learn.train.stochastic import Stochastic
 from groundstate.registry import solvers
@@ -249,7 +249,7 @@ class NetworkTraining:
         watched: tuple[Batch, Tensor] | None = None
         if self.held_out > 0 and isinstance(self.solver, Stochastic) and alone:
             data, weight, watched = _cut(data, weight, self.held_out, problem.key, self.stratify)
-        total = float(len(next(iter(data.values()))) if weight is None else weight.sum())
+        total = float(count(next(iter(data.values()))) if weight is None else weight.sum())
         size = getattr(self.solver, "batch_size", None)
         if alone and (size is None or size >= total):
             data, summed = merged(data, weight)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
-from groundstate.compute.rows import hash_together, home, real_dtype, take
+from groundstate.compute.rows import take
+from groundstate.compute.rows.distinct import merged
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.basic import CentroidEnergy
 from groundstate.energy.networks.mixture_density import MixtureDensityEnergy
@@ -101,20 +101,6 @@ class MixtureDensityTraining:
 
 
 Rows = tuple[Batch, Tensor]
-
-
-def merged(data: Batch, weight: Tensor | None) -> Rows:
-    """Rows of different content in the order of their hash, with their summed weights ``(G,)``."""
-    device, dtype = home(data), real_dtype(data)
-    hashes = hash_together(data)
-    w = np.ones(len(hashes)) if weight is None else weight.detach().cpu().double().numpy()
-    order = np.argsort(hashes, kind="stable")
-    begins = np.flatnonzero(np.r_[True, hashes[order][1:] != hashes[order][:-1]])
-    total = np.add.reduceat(w[order], begins)
-    index = torch.from_numpy(order[begins][total > 0])
-    sums = torch.from_numpy(total[total > 0]).to(device, dtype)
-    merged_rows: dict[str, Any] = {name: take(v, index) for name, v in data.items()}
-    return merged_rows, sums
 
 
 def split(rows: Batch, weight: Tensor, share: float, key: Key) -> tuple[Rows, Rows | None]:

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
+from groundstate.compute.rows import check_same_length, hash_together, home
 from groundstate.compute.weight_line.batches import Batches, stack_batches
-from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.compute.weight_line.line import WeightLine
 
 Fed = tuple[Tensor | None, Tensor | None, Tensor | None]
@@ -42,9 +42,9 @@ class PopulationFeed:
         batch_size: int | None,
         dtype: torch.dtype,
     ) -> None:
-        self.device = next(iter(data.values())).device
+        self.device = home(data)
         self.dtype = dtype
-        self.n = next(iter(data.values())).shape[0]
+        self.n = check_same_length(data)
         rows = [None if w is None else w.detach().double().cpu().numpy() for w in weights]
         marks = [b"" if r is None else r.tobytes() for r in rows]
         line_of = {mark: i for i, mark in enumerate(dict.fromkeys(marks))}
@@ -65,7 +65,7 @@ class PopulationFeed:
             self.weight = self._whole(stacked, [line_of[mark] for mark in marks])
             return
         self.shared = len(self.pairs) == 1
-        hashes = row_hash(*(v.reshape(len(v), -1) for v in data.values()))
+        hashes = hash_together(data)
         self.lines = []
         for i in first.values():
             row = rows[i]

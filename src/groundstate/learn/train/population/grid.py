@@ -12,7 +12,7 @@ from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.compute.recorded import no_collection
-from groundstate.compute.weight_line.hashing import row_hash
+from groundstate.compute.rows import check_same_length, hash_together, take
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.base import Energy
 from groundstate.errors import DataError, ShapeError
@@ -89,7 +89,7 @@ def learn_population(
     >>> len(result), result.mean_by("width")[0]["width"]
     (12, 16)
     """
-    rows = next(iter(data.values())).shape[0] if data else 0
+    rows = check_same_length(data) if data else 0
     grid = _expand(members, seed)
     held = validation_weight
     if folds is not None:
@@ -165,8 +165,9 @@ def _clips(grid: list[dict[str, Any]]) -> list[float] | None:
 
 
 def _folds(data: Mapping[str, Tensor], weight: Tensor | None, k: int, seed: Any) -> Tensor:
-    hashes = row_hash(*(v.reshape(len(v), -1) for v in data.values()))
-    line = WeightLine(hashes, None if weight is None else weight.double().cpu().numpy())
+    line = WeightLine(
+        hash_together(data), None if weight is None else weight.double().cpu().numpy()
+    )
     y = data.get("y")
     labels = (
         y.cpu().numpy() if y is not None and not y.is_floating_point() and y.ndim == 1 else None
@@ -187,7 +188,7 @@ def _score(
     live = np.flatnonzero(held.cpu().numpy())
     place = energy.placement()[0]
     index = torch.from_numpy(live)
-    batch = {name: v[index.to(v.device)].to(place) for name, v in data.items()}
+    batch: dict[str, Any] = {name: take(v, index).to(place) for name, v in data.items()}
     with torch.set_grad_enabled(rule.needs_gradient):
         loss = rule(energy, batch).loss.detach().double()
     energy.train(training)

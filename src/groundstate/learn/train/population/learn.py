@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from groundstate.compute.random import Key
 from groundstate.compute.recorded import no_collection
+from groundstate.compute.rows import check_same_length, count, to_device
 from groundstate.energy.base import Energy
 from groundstate.errors import DataError, ShapeError, Unsupported
 from groundstate.learn.base import History, Rule
@@ -116,8 +117,8 @@ def fit_population(
     _check(energies, data, rule, solver, backend)
     size = len(energies)
     place = _place(device, energies[0], data)
-    data = {name: v.to(place) for name, v in data.items()}
-    rows = next(iter(data.values())).shape[0]
+    data = {name: _placed(v, place) for name, v in data.items()}
+    rows = check_same_length(data)
     weights = _weights(sample_weight, size, rows)
     if validation_weight is not None and validation_weight.shape != (size, rows):
         raise ShapeError(
@@ -168,7 +169,7 @@ def _check(
 ) -> None:
     if not energies:
         raise ShapeError("a population needs at least one energy")
-    if not data or next(iter(data.values())).shape[0] == 0:
+    if not data or count(next(iter(data.values()))) == 0:
         raise DataError("there are no rows to learn from")
     if backend not in BACKENDS:
         raise Unsupported(f"backend {backend!r} is not known; use 'auto' or 'reference'")
@@ -201,6 +202,10 @@ def _place(
         return torch.device(device)
     rows = next(iter(data.values())).device
     return energy.placement()[0] if rows.type == "cpu" else rows
+
+
+def _placed(rows: Any, place: torch.device) -> Any:
+    return rows if rows.device == place else to_device(rows, place)
 
 
 def _many(value: Any, size: int, name: str) -> list[float]:

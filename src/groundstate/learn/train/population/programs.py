@@ -1,7 +1,8 @@
 """Losses and gradients of all members at once, by the program that can take them.
 
 Plain multilayer networks have theirs written out; any other module is vectorised by ``torch.func``;
-what ``vmap`` cannot vectorise (recurrent layers) goes member by member into the same step.
+what ``vmap`` cannot vectorise (recurrent layers, rows in containers) goes member by member into the
+same step.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from groundstate.compute.population.dense import Dense
 from groundstate.compute.population.stack import Population
 from groundstate.errors import NotApplicable
 
-Rows = Mapping[str, Tensor]
+Rows = Mapping[str, Any]
 _PROBE = 4  # rows on which vmap is tried
 
 
@@ -115,8 +116,10 @@ def program_of(
     population: Population, data: Rows, written: Callable[[], Dense], backend: str
 ) -> Program:
     """The first program that can take these members."""
-    tried: list[Callable[[], Any]] = [lambda: Vectorised(population, data)]
-    if backend == "auto":
+    tried: list[Callable[[], Any]] = []
+    if all(isinstance(v, Tensor) for v in data.values()):
+        tried.append(lambda: Vectorised(population, data))
+    if backend == "auto" and tried:
         tried.insert(0, lambda: Written(written()))
     for make in tried:
         try:

@@ -19,6 +19,7 @@ from groundstate.compute.population.optimizers import Adam, StackedOptimizer, op
 from groundstate.compute.population.stack import Population
 from groundstate.compute.population.training import Step
 from groundstate.compute.random import seeded
+from groundstate.compute.rows import take
 from groundstate.compute.thread_policy import for_steps
 from groundstate.energy.base import Energy
 from groundstate.errors import NotApplicable, Unsupported
@@ -154,16 +155,18 @@ class PopulationRun(Engine):
                 view += column.view(-1, *[1] * (view.ndim - 1))
         return matrix
 
-    def _rows(self, rows: Tensor | None) -> dict[str, Tensor]:
-        data = self.data
+    def _rows(self, rows: Tensor | None) -> dict[str, Any]:
+        """The rows of an index (B,) for all members, or (P, B); containers come as P of them."""
         if rows is None:
-            return dict(data)
+            return dict(self.data)
         if rows.ndim == 1:
-            return {name: v.index_select(0, rows) for name, v in data.items()}
+            return {name: take(v, rows) for name, v in self.data.items()}
         flat = rows.reshape(-1)  # index_select is several times quicker than v[rows]
         return {
             name: v.index_select(0, flat).view(*rows.shape, *v.shape[1:])
-            for name, v in data.items()
+            if isinstance(v, Tensor)
+            else [take(v, own) for own in rows]
+            for name, v in self.data.items()
         }
 
     # --- the loop ------------------------------------------------------------------------

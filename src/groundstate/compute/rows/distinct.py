@@ -1,0 +1,53 @@
+"""Rows of equal content as one row that weighs as much as all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from groundstate.compute.rows.base import hash_together, home, real_dtype, take
+
+
+def distinct_rows(
+    hashes: NDArray[np.uint64], weight: NDArray[Any] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """One row of each content in the order of the hashes, and their summed weights, ``(G,)`` each.
+
+    Rows of weight zero are left out.
+
+    Examples
+    --------
+    >>> rows, weight = distinct_rows(np.array([7, 3, 7], dtype=np.uint64))
+    >>> rows.tolist(), weight.tolist()
+    ([1, 0], [1.0, 2.0])
+    """
+    w = np.ones(len(hashes)) if weight is None else np.asarray(weight, dtype=np.float64)
+    held = np.flatnonzero(w > 0)
+    order = held[np.argsort(hashes[held], kind="stable")]
+    ordered = hashes[order]
+    begins = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    return order[begins], np.add.reduceat(w[order], begins)
+
+
+def merged(values: Mapping[str, Any], weight: Tensor | None) -> tuple[dict[str, Any], Tensor]:
+    """Rows of different content in the order of their hash, with their summed weights ``(G,)``.
+
+    Examples
+    --------
+    >>> rows, weight = merged({"x": torch.tensor([[1.0], [2.0], [1.0]])}, None)
+    >>> sorted(zip(rows["x"][:, 0].tolist(), weight.tolist()))
+    [(1.0, 2.0), (2.0, 1.0)]
+    """
+    given = None if weight is None else weight.detach().cpu().double().numpy()
+    index, total = distinct_rows(hash_together(values), given)
+    at = torch.from_numpy(index)
+    sums = torch.from_numpy(total).to(home(values), real_dtype(values))
+    return {name: take(v, at) for name, v in values.items()}, sums
+
+
+__all__ = ["distinct_rows", "merged"]
