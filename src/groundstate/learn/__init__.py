@@ -86,9 +86,11 @@ from groundstate.learn.solvers.latent.kmeans.lloyd import Lloyd
 from groundstate.learn.solvers.latent.mixture import MixtureEM
 from groundstate.learn.solvers.latent.probabilistic_pca import EigenFactors
 from groundstate.learn.solvers.lbfgs import LBFGS
+from groundstate.learn.solvers.lbfgs_dense import NetworkRows as NetworkRows
 from groundstate.learn.solvers.linear.evidence import EvidenceUpdates
 from groundstate.learn.solvers.linear.least_squares import LeastSquares
 from groundstate.learn.solvers.linear.spline import SplineSmoothing
+from groundstate.learn.solvers.logistic.lbfgs import SoftmaxRows as SoftmaxRows
 from groundstate.learn.solvers.logistic.newton import Newton
 from groundstate.learn.solvers.logistic.sparse import ProximalNewton
 from groundstate.learn.solvers.networks.mixture_density import MixtureDensityTraining

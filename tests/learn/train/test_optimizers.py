@@ -11,8 +11,8 @@ import torch
 from groundstate.energy import NetClassEnergy
 from groundstate.errors import Unsupported
 from groundstate.learn import SoftMin, Stochastic, fit
+from groundstate.learn.train import reference_numpy as reference
 from groundstate.learn.train.optimizers import OPTIMIZERS, Update, metric, optimizer_of
-from groundstate.learn.train.reference_scalar import NAMES, descend
 
 # three steps on e = theta²/2 from theta = 1 at lr = 0.1
 TABLE = [
@@ -150,19 +150,31 @@ def test_unknown_name_lists_the_known() -> None:
         optimizer_of("adan")
 
 
-@pytest.mark.parametrize("name", NAMES)
+REFERENCE: dict[str, tuple[str, dict[str, object], dict[str, object]]] = {
+    "sgd": ("gd", {}, {}),
+    "momentum": ("momentum", {}, {}),
+    "nesterov": ("momentum", {"nesterov": True}, {}),
+    "adagrad": ("adagrad", {}, {}),
+    "rmsprop": ("rmsprop", {"alpha": 0.9}, {"alpha": 0.9}),
+    "adadelta": ("adadelta", {}, {}),
+    "adam": ("adam", {}, {}),
+    "adamw": ("adamw", {"weight_decay": 0.1}, {"weight_decay": 0.1}),
+}
+
+
+@pytest.mark.parametrize("name", REFERENCE)
 def test_fast_optimisers_follow_the_reference(name: str) -> None:
-    eps = {"adadelta": 1e-6, "adagrad": 1e-10}.get(name, 1e-8)
-    more: dict[str, object] = {"weight_decay": 0.1} if name == "adamw" else {}
-    more |= {"alpha": 0.9} if name == "rmsprop" else {}
-    slow = descend(name, lambda t: t, 1.0, 20, 0.1, eps=eps, decay=0.1)
-    assert path(OPTIMIZERS[name], steps=20, **more) == pytest.approx(slow, rel=1e-9)
+    rule, options, settings = REFERENCE[name]
+    slow = reference.run(rule, lambda t: t, 1.0, 20, lr=0.1, **options)[1:]
+    assert path(OPTIMIZERS[name], steps=20, **settings) == pytest.approx(slow.tolist(), rel=1e-9)
 
 
 def test_epsilon_inside_the_root_is_only_in_the_reference() -> None:
-    inside = descend("rmsprop", lambda t: t, 1.0, 1, 0.1, eps=0.01, eps_inside=True)
-    outside = descend("rmsprop", lambda t: t, 1.0, 1, 0.1, eps=0.01)
-    assert inside[0] == pytest.approx(1 - 0.1 / (0.1 + 0.01) ** 0.5)
-    assert outside[0] == pytest.approx(1 - 0.1 / (0.1**0.5 + 0.01))
-    with pytest.raises(Unsupported, match="optimiser 'adan' is not known"):
-        descend("adan", lambda t: t, 1.0, 1, 0.1)
+    inside, outside = (
+        reference.run("rmsprop", lambda t: t, 1.0, 1, lr=0.1, alpha=0.9, eps=0.01, inside=inside)[1]
+        for inside in (True, False)
+    )
+    assert inside == pytest.approx(1 - 0.1 / (0.1 + 0.01) ** 0.5)
+    assert outside == pytest.approx(1 - 0.1 / (0.1**0.5 + 0.01))
+    with pytest.raises(ValueError, match="got 'adan'"):
+        reference.run("adan", lambda t: t, 1.0, 1)

@@ -143,7 +143,7 @@ class Moments(Callback):
     """How much of the optimiser's moments this process holds."""
 
     def on_epoch(self, run: object) -> None:
-        training = run.state.__self__.of  # type: ignore[attr-defined]
+        training = run.state.__self__  # type: ignore[attr-defined]
         held = [local(s["exp_avg"]).numel() for s in training.optimizer.state.values()]
         self.share = sum(held) / sum(p.numel() for p in run.energy.parameters())  # type: ignore[attr-defined]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -18,11 +18,38 @@ from groundstate.compute.rows import elements
 from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.solvers.lbfgs_dense import NetworkRows
-from groundstate.learn.solvers.logistic.objective import SoftmaxObjective
 from groundstate.registry import solvers
 
 MAX_CELLS = 10_000_000
+
+
+class WrittenObjective(Protocol):
+    """An objective with its gradient written out, on θ as one vector of float64."""
+
+    def __init__(self, problem: Problem) -> None: ...
+
+    @staticmethod
+    def takes(problem: Problem) -> bool:
+        """Whether it is the objective of this problem."""
+
+    def start(self) -> NDArray[np.float64]:
+        """θ as it is."""
+
+    def scatter(self, flat: NDArray[np.float64]) -> None:
+        """Give θ to the energy."""
+
+    def value_and_gradient(self, flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """The objective and its gradient at θ."""
+
+
+_WRITTEN: list[type[WrittenObjective]] = []
+W = TypeVar("W", bound=type[WrittenObjective])
+
+
+def written_objective(kind: W) -> W:
+    """Register an objective that L-BFGS takes instead of automatic differentiation."""
+    _WRITTEN.append(kind)
+    return kind
 
 
 @solvers.register(formula=r"\theta \leftarrow \theta - B_k \nabla J", make=lambda energy: LBFGS())
@@ -77,11 +104,7 @@ class LBFGS:
         run = Run(problem, history, self.max_iter)
         parameters: list[Tensor] = [p for p in problem.energy.parameters() if p.requires_grad]
         seen = [time.perf_counter()]
-        fused: _Fused | NetworkRows | None = None
-        if SoftmaxObjective.takes(problem):
-            fused = _Fused(problem)
-        elif NetworkRows.takes(problem):
-            fused = NetworkRows(problem)
+        fused = next((kind(problem) for kind in _WRITTEN if kind.takes(problem)), None)
 
         def scatter(theta: NDArray[np.float64]) -> None:
             if fused is None:
@@ -141,28 +164,6 @@ class LBFGS:
                 stacklevel=3,
             )
         return history
-
-
-class _Fused:
-    """A linear soft-min: its objective and gradient in one pass, without a graph."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.rows = SoftmaxObjective(problem)
-
-    def start(self) -> NDArray[np.float64]:
-        flat: NDArray[np.float64] = torch.as_tensor(self.rows.start()).reshape(-1).cpu().numpy()
-        return flat
-
-    def _theta(self, flat: NDArray[np.float64]) -> Any:
-        theta = flat.reshape(self.rows.shape)
-        return theta if self.rows.on_host else torch.from_numpy(theta).to(self.rows.x.device)
-
-    def scatter(self, flat: NDArray[np.float64]) -> None:
-        self.rows.store(self._theta(flat))
-
-    def value_and_gradient(self, flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        value, gradient = self.rows.evaluate(self._theta(flat))
-        return value, torch.as_tensor(gradient).reshape(-1).cpu().numpy()
 
 
 def _gather(parameters: list[Tensor]) -> NDArray[np.float64]:

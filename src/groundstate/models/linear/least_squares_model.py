@@ -13,7 +13,7 @@ from groundstate.learn import L2, LeastSquares, Naive
 from groundstate.learn.base import History
 from groundstate.learn.solvers.linear.least_squares import OutputL2, from_sums
 from groundstate.learn.solvers.linear.least_squares_sums import RegressionSums
-from groundstate.learn.train.online_descent import averaged_descent
+from groundstate.learn.solvers.linear.online_descent import averaged_descent
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.linear.coefficients import output_part

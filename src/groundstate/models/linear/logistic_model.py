@@ -13,8 +13,8 @@ from groundstate.energy.basic import LinearEnergy
 from groundstate.learn import L1, L2, LBFGS, ElasticNet, Newton, SoftMin
 from groundstate.learn.base import Penalty
 from groundstate.learn.solvers.linear.least_squares_sums import is_sparse
+from groundstate.learn.solvers.linear.online_descent import averaged_descent
 from groundstate.learn.solvers.logistic.sparse import ProximalNewton
-from groundstate.learn.train.online_descent import averaged_descent
 from groundstate.models.base import Plan
 from groundstate.models.learned import Learned
 from groundstate.models.linear.coefficients import SparseCoefficients

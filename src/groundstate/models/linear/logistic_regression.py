@@ -17,7 +17,7 @@ from groundstate.compute.foreign.sklearn import (
 from groundstate.energy.basic import LinearEnergy
 from groundstate.learn import SoftMin
 from groundstate.learn.base import History
-from groundstate.learn.train.online_descent import BATCH, Stream, cut, rate_for
+from groundstate.learn.solvers.linear.online_descent import BATCH, Stream, cut, rate_for
 from groundstate.models import settings
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan
