@@ -39,6 +39,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "BernoulliRBM": {"random_state": 0},
     # with targets as they are the two searches for a kernel end at different likelihoods
     "GaussianProcessRegressor": {"normalize_y": True, "alpha": 0.1},
+    "RadiusNeighborsClassifier": {"radius": 5.0, "outlier_label": "most_frequent"},
+    "RadiusNeighborsRegressor": {"radius": 5.0},
     "VotingClassifier": {"estimators": [("one", GaussianNB()), ("other", LogisticRegression())]},
     "VotingRegressor": {"estimators": [("one", Ridge()), ("other", DecisionTreeRegressor())]},
 }

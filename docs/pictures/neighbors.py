@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from common import COLOURS, figure, regions
 from matplotlib.figure import Figure
@@ -13,6 +15,8 @@ from groundstate import (
     KNeighborsRegressor,
     NearestCentroid,
     NearestNeighbors,
+    RadiusNeighborsClassifier,
+    RadiusNeighborsRegressor,
 )
 
 X, y = make_moons(160, noise=0.25, random_state=0)
@@ -82,9 +86,40 @@ def nearest_neighbors() -> Figure:
     return fig
 
 
+def radius_neighbors_classifier() -> Figure:
+    """A small radius leaves most of the plane to the label of outliers."""
+    fig, axes = figure(2)
+    for ax, radius in zip(axes, (0.2, 0.8), strict=True):
+        model = RadiusNeighborsClassifier(radius, outlier_label=1).fit(X, y)
+        regions(ax, X, y, model.predict)
+        ax.add_patch(Circle(tuple(X[3]), radius, fill=False, color="black"))
+        ax.set_title(f"radius = {radius}, outlier_label = 1")
+    return fig
+
+
+def radius_neighbors_regressor() -> Figure:
+    """Means within a radius, and no answer where no row is near."""
+    rng = np.random.default_rng(0)
+    x = np.sort(np.concatenate([rng.uniform(0, 2.4, 25), rng.uniform(4, 6, 15)]))
+    target = np.sin(x) + rng.normal(0, 0.2, 40)
+    at = np.linspace(0, 6, 600)
+    fig, (ax,) = figure(1, width=5.5)
+    ax.scatter(x, target, s=14, color="black", zorder=3)
+    for colour, radius in zip(COLOURS, (0.2, 0.6), strict=False):
+        model = RadiusNeighborsRegressor(radius).fit(x[:, None], target)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the gap is what the picture is about
+            ax.plot(at, model.predict(at[:, None]), color=colour, label=f"radius = {radius}")
+    ax.set(xlabel="x", ylabel="y", title="mean of the rows within a radius")
+    ax.legend(frameon=False, fontsize=8)
+    return fig
+
+
 PICTURES = {
     "KNeighborsClassifier": k_neighbors_classifier,
     "KNeighborsRegressor": k_neighbors_regressor,
     "NearestCentroid": nearest_centroid,
     "NearestNeighbors": nearest_neighbors,
+    "RadiusNeighborsClassifier": radius_neighbors_classifier,
+    "RadiusNeighborsRegressor": radius_neighbors_regressor,
 }

@@ -115,6 +115,12 @@ if TYPE_CHECKING:
     )
     from groundstate.models.neighbors.nearest_centroid import NearestCentroid as NearestCentroid
     from groundstate.models.neighbors.nearest_neighbors import NearestNeighbors as NearestNeighbors
+    from groundstate.models.neighbors.radius_neighbors_classifier import (
+        RadiusNeighborsClassifier as RadiusNeighborsClassifier,
+    )
+    from groundstate.models.neighbors.radius_neighbors_regressor import (
+        RadiusNeighborsRegressor as RadiusNeighborsRegressor,
+    )
     from groundstate.models.networks.mixture_density_regressor import (
         MixtureDensityRegressor as MixtureDensityRegressor,
     )
@@ -209,6 +215,8 @@ _EXPORTS = {
     "ProbabilisticPCA": "groundstate.models.factors.probabilistic_pca",
     "PseudoLabelClassifier": "groundstate.models.networks.pseudo_label_classifier",
     "QuadraticDiscriminantAnalysis": "groundstate.models.discriminant.quadratic_discriminant_analysis",
+    "RadiusNeighborsClassifier": "groundstate.models.neighbors.radius_neighbors_classifier",
+    "RadiusNeighborsRegressor": "groundstate.models.neighbors.radius_neighbors_regressor",
     "RandomForestClassifier": "groundstate.models.ensembles.random_forest_classifier",
     "RandomForestRegressor": "groundstate.models.ensembles.random_forest_regressor",
     "Ridge": "groundstate.models.linear.ridge",

@@ -91,6 +91,8 @@ QUICK: dict[str, dict[str, Any]] = {
     "ProbabilisticPCA": {"n_components": 2},
     "PseudoLabelClassifier": {"T1": 10, "T2": 40, "max_iter": 60, "random_state": 0},
     "QuadraticDiscriminantAnalysis": {"reg_param": 0.1},
+    "RadiusNeighborsClassifier": {},
+    "RadiusNeighborsRegressor": {},
     "RandomForestClassifier": {"n_estimators": 8, "random_state": 0},
     "RandomForestRegressor": {"n_estimators": 8, "random_state": 0},
     "Ridge": {},
@@ -132,6 +134,7 @@ CLASSIFIERS = [
     "Perceptron",
     "PseudoLabelClassifier",
     "QuadraticDiscriminantAnalysis",
+    "RadiusNeighborsClassifier",
     "RandomForestClassifier",
     "SVC",
     "SeedEnsembleClassifier",
@@ -170,6 +173,7 @@ def test_every_registered_model_has_a_row() -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::groundstate.errors.NotConverged")
+@pytest.mark.filterwarnings("ignore:(One or more samples have no|No) neighbors")  # of weight zero
 def test_scikit_learn_contract(name: str) -> None:
     results = check_estimator(getattr(groundstate, name)(), on_skip=None, on_fail=None)
     failed = [

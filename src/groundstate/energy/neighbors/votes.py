@@ -64,6 +64,16 @@ class NeighborEnergy(Energy):
         vote = torch.where(total > 0, vote, count)  # nobody votes: all count the same
         return index, vote / vote.sum(1, keepdim=True)
 
+    def tally(self, x: Tensor, code: Tensor, k: int) -> Tensor:
+        """Shares of the rows by what they say, numbers below k of all rows ``(n,)``: ``(B, k)``."""
+        index, share = self.shares(x)
+        return share.new_zeros(len(x), k).scatter_add(1, code[index], share)
+
+    def average(self, x: Tensor, values: Tensor) -> Tensor:
+        """The mean of values of all rows ``(n, m)`` by their shares, ``(B, m)``."""
+        index, share = self.shares(x)
+        return (values.to(share.dtype)[index] * share[:, :, None]).sum(1)
+
 
 def _example_classes() -> NeighborClassEnergy:
     energy = NeighborClassEnergy(3, 2, 4, votes="distance")
@@ -120,8 +130,7 @@ class NeighborClassEnergy(NeighborEnergy):
     def energies(self, x: Tensor) -> Tensor:
         if not len(self.target):
             return x.new_full((len(x), self.k), math.log(self.k))
-        index, share = self.shares(x)
-        p = share.new_zeros(len(x), self.k).scatter_add(1, self.target[index], share)
+        p = self.tally(x, self.target, self.k)
         voted = p > 0
         return torch.where(voted, -torch.where(voted, p, 1.0).log(), math.inf).to(x.dtype)
 
@@ -184,9 +193,7 @@ class NeighborValueEnergy(NeighborEnergy):
         """The mean of the nearest, ``(B, m)``; zero before anything is remembered."""
         if not len(self.target):
             return x.new_zeros(len(x), self.m)
-        index, share = self.shares(x)
-        mean = (self.target.to(share.dtype)[index] * share[:, :, None]).sum(1)
-        return mean.to(x.dtype)
+        return self.average(x, self.target).to(x.dtype)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return 0.5 * (y - self.mean(x)).square().sum(-1)

@@ -78,12 +78,9 @@ class JointLabels(ProbabilisticClassifier):
         x, home = self._rows(X)
         energy: Any = self.energy_
         with torch.no_grad():
-            index, share = energy.shares(x)
-            joint = torch.from_numpy(self._joint).to(x.device)
-            said = joint[energy.target[index]]  # (B, m, labels)
+            labels = torch.from_numpy(self._joint).to(x.device)[energy.target]  # (n, labels)
             found = [
-                share.new_zeros(len(x), len(values)).scatter_add(1, said[..., j], share)
-                for j, values in enumerate(self.classes_)
+                energy.tally(x, labels[:, j], len(values)) for j, values in enumerate(self.classes_)
             ]
         return [p.to(x.dtype) for p in found], home
 
