@@ -38,7 +38,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from groundstate.bench.machine import commit, machine, today, versions
 from groundstate.data import load
-from groundstate.report import study
+from groundstate.study import assess_tuned
 
 FILES = {
     "diamonds": "price",
@@ -140,7 +140,7 @@ def ours(
         paths = [str(Path(folder) / name) for name in ("train.csv", "test.csv")]
         for frame, path in zip((train, test), paths, strict=True):
             frame.to_csv(path, index=False)
-        found = study(
+        found = assess_tuned(
             paths[0], target, test=paths[1], tune=trials, budget=seconds, seeds=0, bootstrap=0,
             n_jobs=jobs,
         )  # fmt: skip

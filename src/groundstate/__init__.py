@@ -10,7 +10,9 @@ and does not import torch; tools are imported from their room (``groundstate.inf
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -142,6 +144,7 @@ if TYPE_CHECKING:
     from groundstate.models.text.bag_of_tokens_classifier import (
         BagOfTokensClassifier as BagOfTokensClassifier,
     )
+    from groundstate.models.table import TablePredictor as TablePredictor
     from groundstate.models.trees.c45_classifier import C45Classifier as C45Classifier
     from groundstate.models.trees.decision_tree_classifier import (
         DecisionTreeClassifier as DecisionTreeClassifier,
@@ -155,6 +158,7 @@ if TYPE_CHECKING:
         LinearImageClassifier as LinearImageClassifier,
     )
     from groundstate.store import load as load
+    from groundstate.studies import study as study
 
 __version__ = "0.1.0.dev0"
 
@@ -231,11 +235,13 @@ _EXPORTS = {
     "VotingRegressor": "groundstate.models.ensembles.voting_regressor",
     "explain": "groundstate.models.explain",
     "fit_many": "groundstate.models.many",
+    "TablePredictor": "groundstate.models.table",
     "load": "groundstate.store",
     "metrics": "groundstate.evaluate",
     "optim": "groundstate.math",
     "stats": "groundstate.math",
     "TweedieRegressor": "groundstate.models.linear.tweedie_regressor",
+    "study": "groundstate.studies",
 }
 
 _ROOMS = (
@@ -259,6 +265,17 @@ _ROOMS = (
 )
 
 __all__ = ["__version__", *_EXPORTS, *_ROOMS]
+
+
+class _Package(ModuleType):
+    """``groundstate.study`` is the function, also once the room of that name was imported."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name == "study" and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -76,13 +76,13 @@ def test_only_the_chosen_model_and_the_dummy_saw_the_test_rows(fitted: Path) -> 
 
 def test_saved_model_gives_the_reported_test_score(fitted: Path, mixed: Path) -> None:
     from groundstate import data
-    from groundstate.report import study
+    from groundstate.study import assess_tuned
 
     told = json.loads((fitted / "report.json").read_text())
     model = groundstate.load(fitted / "model.gs")
     assert isinstance(model, TablePredictor)
     table = data.read(mixed, target="bought")
-    rest = table.take(study(table, models="dummy", test=0.25).judged)
+    rest = table.take(assess_tuned(table, models="dummy", test=0.25).judged)
     accuracy = float(np.mean(model.predict(rest) == rest.y))
     assert accuracy == pytest.approx(told["scores"]["accuracy"]["value"], rel=1e-9)
 

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from groundstate.evaluate.audit.ledger import Ledger
-from groundstate.report import folder, study, write
+from groundstate.report import folder, write
 from groundstate.store import RunDir
+from groundstate.study import assess_tuned
 
 QUICK = ("--test", "0.25", "--tune", "0", "--seeds", "0", "--bootstrap", "0")
 
@@ -73,7 +74,7 @@ def contents(root: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def found() -> Any:
-    return study("iris", models="GaussianNB", test=0.25, seeds=0, bootstrap=0)
+    return assess_tuned("iris", models="GaussianNB", test=0.25, seeds=0, bootstrap=0)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ FLOORS = (
     {"evaluate", "tune"},
     {"study"},
     {"experiments", "report"},
+    {"studies"},
     {"cli", "studio", "serve", "bench", "__main__"},
 )
 LEVEL = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}

@@ -11,6 +11,7 @@ import groundstate
 from groundstate import registry
 
 ROOT = Path(__file__).resolve().parents[2]
+WRAPPERS = {"TablePredictor"}  # around any estimator: no model of its own to list or to compare
 
 
 def hooks() -> ModuleType:
@@ -32,7 +33,7 @@ def test_every_model_is_exported_from_its_own_file() -> None:
 
 def test_every_exported_estimator_is_registered() -> None:
     estimators = {name for name, module in groundstate._EXPORTS.items() if name[0].isupper()}
-    assert estimators == set(registry.models.names())
+    assert estimators - WRAPPERS == set(registry.models.names())
 
 
 def test_every_model_has_a_page_in_the_site() -> None:

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from groundstate.report import page, report, study
+from groundstate.report import page, report
 from groundstate.report.cells import at
+from groundstate.study import assess_tuned
 from groundstate.study.numbers import show
 
 BROWSER = next(
@@ -44,7 +45,7 @@ if BROWSER is not None:
 
     @pytest.mark.slow
     def test_page_in_a_browser(tmp_path: Path) -> None:
-        found = study("iris", models="GaussianNB", test=0.3, tune=3, seeds=2, bootstrap=4)
+        found = assess_tuned("iris", models="GaussianNB", test=0.3, tune=3, seeds=2, bootstrap=4)
         told, drawn = report(found)
         path = tmp_path / "report.html"
         path.write_text(page(told, drawn))
@@ -67,7 +68,7 @@ if BROWSER is not None:
 
 
 def test_every_number_on_the_page_is_taken_from_the_facts() -> None:
-    told, drawn = report(study("iris", models="GaussianNB", test=0.3, seeds=2, bootstrap=4))
+    told, drawn = report(assess_tuned("iris", models="GaussianNB", test=0.3, seeds=2, bootstrap=4))
     text = page(told, drawn)
     for name in told["scores"]:
         assert (

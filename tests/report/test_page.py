@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from groundstate import data
-from groundstate.report import Picture, inline_svg, page, report, study
+from groundstate.report import Picture, inline_svg, page, report
 from groundstate.report.pictures import missing_map
+from groundstate.study import assess_tuned
 from groundstate.study.numbers import show
 from groundstate.study.verdict import three_sentences
 
@@ -19,7 +20,7 @@ from groundstate.study.verdict import three_sentences
 @pytest.fixture(scope="module", params=["iris", "holes"])
 def made(request: pytest.FixtureRequest) -> tuple[dict[str, Any], list[Picture], str]:
     if request.param == "iris":
-        found = study(
+        found = assess_tuned(
             "iris", models="LogisticRegression,LinearSVC", test=0.25, tune=3, seeds=2, bootstrap=4
         )
     else:
@@ -28,7 +29,7 @@ def made(request: pytest.FixtureRequest) -> tuple[dict[str, Any], list[Picture],
         y = 2 * x + rng.normal(size=150)
         x[::9] = np.nan
         words = np.where(y > 0, "<b>up & away</b>", "down")
-        found = study(
+        found = assess_tuned(
             {"x<script>": x, "word": words, "y": y}, "y", models="Ridge", repeats=2, seeds=2,
             bootstrap=4,
         )  # fmt: skip

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from groundstate.errors import DataError
-from groundstate.report import page, report, report_schema, study, survey, validate
+from groundstate.report import page, report, report_schema, validate
+from groundstate.study import assess_tuned, survey
 
 QUICK: Any = {"seeds": 2, "bootstrap": 3, "repeats": 1}
 
@@ -21,10 +22,16 @@ def _classes(k: int, n: int) -> dict[str, Any]:
 
 
 CASES: dict[str, Any] = {
-    "two classes": lambda: study(_classes(2, 120), "y", models="GaussianNB", tune=3, **QUICK),
-    "fifty classes": lambda: study(_classes(50, 300), "y", models="GaussianNB", test=0.3, **QUICK),
-    "no probabilities": lambda: study(_classes(2, 120), "y", models="LinearSVC", test=0.3, **QUICK),
-    "regression": lambda: study("diabetes", models="Ridge", test=0.3, **QUICK),
+    "two classes": lambda: assess_tuned(
+        _classes(2, 120), "y", models="GaussianNB", tune=3, **QUICK
+    ),
+    "fifty classes": lambda: assess_tuned(
+        _classes(50, 300), "y", models="GaussianNB", test=0.3, **QUICK
+    ),
+    "no probabilities": lambda: assess_tuned(
+        _classes(2, 120), "y", models="LinearSVC", test=0.3, **QUICK
+    ),
+    "regression": lambda: assess_tuned("diabetes", models="Ridge", test=0.3, **QUICK),
     "no target": lambda: survey("rings", models="GaussianMixture"),
 }
 
@@ -52,7 +59,7 @@ def test_report_validates_and_renders(case: str) -> None:
 
 def test_departures_are_named() -> None:
     told, _ = report(
-        study(_classes(2, 60), "y", models="GaussianNB", test=0.3, seeds=0, bootstrap=0)
+        assess_tuned(_classes(2, 60), "y", models="GaussianNB", test=0.3, seeds=0, bootstrap=0)
     )
     assert set(report_schema()["required"]) <= set(told)
     with pytest.raises(DataError, match=r"report\.scores\.accuracy lacks lo"):

@@ -10,15 +10,16 @@ import pytest
 
 from groundstate import data
 from groundstate.errors import DataError, Unsupported
-from groundstate.report import report_facts, study, write
+from groundstate.report import write
 from groundstate.store import RunDir
+from groundstate.study import assess_tuned, report_facts
 from groundstate.study.assess import Assessment as Study
 from groundstate.study.facts import confusion, energies, fingerprint
 
 
 @pytest.fixture(scope="module")
 def iris() -> Study:
-    return study(
+    return assess_tuned(
         "iris",
         models="LogisticRegression,LinearSVC",
         random_state=1,
@@ -30,7 +31,7 @@ def iris() -> Study:
 
 @pytest.fixture(scope="module")
 def diabetes() -> Study:
-    return study(
+    return assess_tuned(
         "diabetes", models="Ridge,LinearRegression", design="holdout", seeds=2, bootstrap=4
     )
 
@@ -39,7 +40,7 @@ def test_copies_of_a_row_stay_on_one_side() -> None:
     table = data.load("iris")
     twice = table.take(np.repeat(np.arange(table.n_rows), 2))
     for design in ("holdout", "nested"):
-        found = study(twice, models="dummy", design=design, repeats=1)
+        found = assess_tuned(twice, models="dummy", design=design, repeats=1)
         for train, test in found.design.sides:
             known = set(twice.features.take(train).frame.rows())
             assert not known & set(twice.features.take(test).frame.rows())
@@ -48,13 +49,17 @@ def test_copies_of_a_row_stay_on_one_side() -> None:
 def test_choice_uses_training_rows_only() -> None:
     """Other labels on the test rows leave the ranking and the chosen model as they are."""
     table = data.load("diabetes")
-    first = study(table, models="Ridge,KNeighborsRegressor", test=0.2, seeds=0, bootstrap=0, tune=3)
+    first = assess_tuned(
+        table, models="Ridge,KNeighborsRegressor", test=0.2, seeds=0, bootstrap=0, tune=3
+    )
     rest = first.judged
     y = table.y.astype(float).copy()
     y[rest] = y[rest][::-1] + 7
     other = data.read((table.features.frame, y), target="target")
     other = other.with_target("target")
-    again = study(other, models="Ridge,KNeighborsRegressor", test=0.2, seeds=0, bootstrap=0, tune=3)
+    again = assess_tuned(
+        other, models="Ridge,KNeighborsRegressor", test=0.2, seeds=0, bootstrap=0, tune=3
+    )
     assert again.design.split[1].tolist() == rest.tolist()
     assert again.chosen == first.chosen and again.developed.params == first.developed.params
     assert [e.cv_scores for e in again.board] == [e.cv_scores for e in first.board]
@@ -63,7 +68,7 @@ def test_choice_uses_training_rows_only() -> None:
 
 def test_test_rows_are_opened_once_and_every_look_is_logged(iris: Study) -> None:
     assert iris.ledger["log"] == ["report"] and iris.ledger["looks"] == 1
-    nested = study("iris", models="dummy", design="nested", folds=3, repeats=1)
+    nested = assess_tuned("iris", models="dummy", design="nested", folds=3, repeats=1)
     assert nested.ledger["log"] == ["outer fold 1", "outer fold 2", "outer fold 3"]
 
 
@@ -107,7 +112,7 @@ def test_facts_are_plain_json_and_the_same_again(diabetes: Study) -> None:
     told = report_facts(diabetes)
     text = json.dumps(told, allow_nan=False)
     again = report_facts(
-        study(
+        assess_tuned(
             "diabetes", models="Ridge,LinearRegression", design="holdout", seeds=2, bootstrap=4,
             n_jobs=2,
         )
@@ -121,7 +126,7 @@ def test_weights_name_the_informative_column() -> None:
     rng = np.random.default_rng(0)
     x, noise = rng.normal(size=200), rng.normal(size=200)
     rows = {"noise": noise, "signal": 100 * x, "y": 3 * x + 0.1 * noise}
-    found = study(rows, "y", models="Ridge", design="holdout", seeds=0, bootstrap=0)
+    found = assess_tuned(rows, "y", models="Ridge", design="holdout", seeds=0, bootstrap=0)
     told = report_facts(found)
     assert told["weights"][0]["column"] == "signal"
 
@@ -134,24 +139,24 @@ def test_fingerprint_follows_the_content() -> None:
 
 def test_stages_are_told_and_timed() -> None:
     said: list[str] = []
-    found = study("iris", models="dummy", repeats=1, progress=said.append)
+    found = assess_tuned("iris", models="dummy", repeats=1, progress=said.append)
     assert said == list(found.seconds)
     assert any("rows in turn, once" in stage for stage in said)
 
 
 def test_settings_are_checked_before_the_work() -> None:
     with pytest.raises(DataError, match="has no target to predict"):
-        study({"a": [1, 2, 3], "b": [1, 2, 4]})
+        assess_tuned({"a": [1, 2, 3], "b": [1, 2, 4]})
     with pytest.raises(Unsupported, match="name at least one model"):
-        study("iris", models=" , ")
+        assess_tuned("iris", models=" , ")
     with pytest.raises(DataError, match="between 0 and 1, got 0"):
-        study("iris", test=0)
+        assess_tuned("iris", test=0)
 
 
 def test_target_with_missing_values_sets_rows_aside() -> None:
     rng = np.random.default_rng(1)
     y = np.where(np.arange(80) % 8 == 0, np.nan, rng.normal(size=80))
-    found = study(
+    found = assess_tuned(
         {"x": rng.normal(size=80), "y": y}, "y", models="Ridge", repeats=1, seeds=0, bootstrap=0
     )
     assert found.table.n_rows == 70
@@ -191,7 +196,9 @@ def test_auto_is_one_model_of_each_kind_and_large_tables_get_fewer() -> None:
 
 
 def test_a_model_of_another_library_is_assessed_and_its_file_left_out(tmp_path: Path) -> None:
-    found = study("iris", models="sklearn.naive_bayes:GaussianNB", repeats=1, seeds=1, bootstrap=5)
+    found = assess_tuned(
+        "iris", models="sklearn.naive_bayes:GaussianNB", repeats=1, seeds=1, bootstrap=5
+    )
     with RunDir(tmp_path / "out") as run:
         told = write(found, run, "iris")
     assert told["chosen"] == "GaussianNB" and told["scores"]["accuracy"]["value"] > 0.9

@@ -14,8 +14,9 @@ import pytest
 from groundstate import GaussianMixture, data
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.table import TablePredictor
-from groundstate.report import Survey, compare_densities, survey, survey_facts, write
+from groundstate.report import write
 from groundstate.store import RunDir
+from groundstate.study import Survey, compare_densities, survey, survey_facts
 from groundstate.study.densities import density_models
 
 

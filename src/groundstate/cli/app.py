@@ -135,7 +135,7 @@ def _job(keep_model: bool) -> Callable[..., None]:
         from groundstate.cli.fit import fit as run
 
         run(
-            table, target, model, out, keep_model=keep_model, metric=metric, design=design,
+            table, target, out, keep_model=keep_model, model=model, metric=metric, design=design,
             test=test, groups=groups, time=time, weights=weights, positive=positive,
             cost_fp=cost_fp, cost_fn=cost_fn, tune=tune, params=params, seeds=seeds,
             bootstrap=bootstrap, folds=folds, repeats=repeats, level=level, budget=budget,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json as jsonlib
 from typing import Any
 
-from groundstate.cli.fit import seconds
 from groundstate.cli.screen import Screen
 from groundstate.data import read
-from groundstate.report import tune_table
 from groundstate.store import write_bytes
+from groundstate.study.job import seconds
 from groundstate.study.numbers import show
+from groundstate.study.tune_table import tune_table
 
 
 def tune(
@@ -32,7 +32,7 @@ def tune(
         progress(f"trying {trials} settings of {model}")
         found = tune_table(
             source, model=model, trials=trials, storage=storage,
-            seconds=None if budget is None else seconds(budget), **options,
+            seconds=seconds(budget), **options,
         )  # fmt: skip
     if out is not None:
         write_bytes(out, (jsonlib.dumps(found, indent=2) + "\n").encode())

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from groundstate.compute.display import Displayed
 from groundstate.errors import DataError
 from groundstate.evaluate.rows import Floats
 
 
 @dataclass(frozen=True)
-class Prediction:
+class Prediction(Displayed):
     """Answers for N rows.
 
     Attributes

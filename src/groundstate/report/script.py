@@ -11,48 +11,17 @@ _TEMPLATE = '''\
 import json
 import sys
 
-from groundstate import data
-from groundstate.report import fingerprint, report_facts, study
+import groundstate
 
 SETTINGS = {settings}
 
 
 def main(source):
-    # the table; if its content has changed, so will the numbers
-    table = data.read(source).with_target({target!r})
-
     # audit, split, compare, tune, refit, one look at the rows that judge
-    found = study(table, **SETTINGS)
-    if fingerprint(found.table) != {sha!r}:
+    found = groundstate.study(source, {target!r}, **SETTINGS)
+    if found.facts["data"]["hash"] != {sha!r}:
         print("the table is not the one this report was made from", file=sys.stderr)
-    told = report_facts(found)
-    return {{name: told[name] for name in ("chosen", "candidates", "scores", "verdict")}}
-
-
-if __name__ == "__main__":
-    source = sys.argv[1] if len(sys.argv) > 1 else {source!r}
-    print(json.dumps(main(source), indent=2))
-'''
-
-_SURVEY = '''\
-"""Gives the numbers of this report again: python reproduce.py [TABLE]."""
-
-import json
-import sys
-
-from groundstate import data
-from groundstate.report import fingerprint, survey, survey_facts
-
-
-def main(source):
-    table = data.read(source).features
-    if fingerprint(table) != {sha!r}:
-        print("the table is not the one this report was made from", file=sys.stderr)
-    found = survey(
-        table, models={models!r}, test={test!r}, seed={seed}, cv={cv}, device={device!r}
-    )
-    told = survey_facts(found)
-    return {{name: told[name] for name in ("chosen", "candidates", "scores", "verdict")}}
+    return {{name: found.facts[name] for name in ("chosen", "candidates", "scores", "verdict")}}
 
 
 if __name__ == "__main__":
@@ -70,28 +39,21 @@ def reproduce_script(told: dict[str, Any], settings: Any, source: str) -> str:
     settings : its `Settings`
     source : path or name of the table
     """
+    target, asked = told["data"]["target"], {"model": settings.spec}
     if told["task"] == "density":
-        names = dict.fromkeys(name.partition("(")[0] for name in settings.models)
-        return _SURVEY.format(
-            sha=told["data"]["hash"], models=",".join(names), source=source, test=settings.test,
-            seed=settings.seed, cv=settings.folds, device=settings.device,
-        )  # fmt: skip
-    asked: dict[str, Any] = {
-        "models": settings.spec,
-        "metric": settings.metric,
-        "random_state": settings.seed,
-        "tune": settings.tune,
-    }
-    spelled = {"weights": "sample_weight"}
+        target = "none"
+    else:
+        asked |= {"metric": settings.metric, "tune": settings.tune}
+    asked |= {"seed": settings.seed, "ledger": "none"}
     for name in ("design", "test", "folds", "repeats", "level", "seeds", "bootstrap", "budget",
                  "groups", "time", "weights", "positive", "cost_fp", "cost_fn", "device",
                  "params"):  # fmt: skip
         value = getattr(settings, name)
         if value != getattr(type(settings)(), name):
-            asked[spelled.get(name, name)] = value
+            asked[name] = value
     return _TEMPLATE.format(
-        settings=pformat(asked, sort_dicts=False), target=told["data"]["target"],
-        sha=told["data"]["hash"], source=source,
+        settings=pformat(asked, sort_dicts=False), target=target, sha=told["data"]["hash"],
+        source=source,
     )  # fmt: skip
 
 

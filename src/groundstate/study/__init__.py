@@ -5,7 +5,7 @@ from __future__ import annotations
 from groundstate.study.assess import Assessment, assess
 from groundstate.study.densities import compare_densities
 from groundstate.study.facts import fingerprint, report_facts
-from groundstate.study.job import study
+from groundstate.study.job import assess_tuned, run
 from groundstate.study.tune_table import tune_table
 from groundstate.study.tuning import Search
 from groundstate.study.unlabelled import Survey, survey, survey_facts
@@ -16,10 +16,11 @@ __all__ = [
     "Search",
     "Survey",
     "assess",
+    "assess_tuned",
     "compare_densities",
     "fingerprint",
     "report_facts",
-    "study",
+    "run",
     "survey",
     "survey_facts",
     "three_sentences",

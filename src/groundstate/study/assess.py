@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.compute.device import resolve_device, threads
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key
 from groundstate.data import Finding, Table
 from groundstate.evaluate.audit.leaks import LEAKS
@@ -42,7 +43,7 @@ from groundstate.study.variation import TUNING, Clock, diagnosed, learning, usua
 
 
 @dataclass(frozen=True)
-class Assessment:
+class Assessment(Displayed):
     """What :func:`assess` found.
 
     Attributes

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key
 from groundstate.errors import DataError, Unreliable
 from groundstate.evaluate.rows import Floats, n_rows, take
@@ -113,7 +114,7 @@ class HeldRows:
 
 
 @dataclass(frozen=True)
-class Design:
+class Design(Displayed):
     """Which rows develop a model and which rows judge it.
 
     Attributes

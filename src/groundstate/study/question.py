@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.data import Table, read
 from groundstate.data.messages import listing
 from groundstate.errors import DataError
@@ -55,7 +56,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Question:
+class Question(Displayed):
     """A table with everything that belongs to its rows.
 
     Attributes

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key
 from groundstate.evaluate.board.ranking import Ranked, rank
 from groundstate.evaluate.fitting import fit_clone
@@ -21,7 +22,7 @@ from groundstate.study.candidates import DUMMY
 
 
 @dataclass(frozen=True)
-class Tuned:
+class Tuned(Displayed):
     """What a search of settings found.
 
     Attributes
@@ -63,7 +64,7 @@ class Scorer:
 
 
 @dataclass(frozen=True)
-class Developed:
+class Developed(Displayed):
     """One model and how it was found.
 
     Attributes

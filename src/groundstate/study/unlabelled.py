@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.compute.device import resolve_device, threads
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key
 from groundstate.data import Finding, Table, audit, read
 from groundstate.errors import DataError
@@ -34,7 +35,7 @@ _OUTLIERS = 10
 
 
 @dataclass(frozen=True)
-class Survey:
+class Survey(Displayed):
     """What :func:`survey` found.
 
     Attributes
@@ -63,6 +64,12 @@ class Survey:
     energies: NDArray[np.float64]
     groups: NDArray[np.int64] | None
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
+
+    def __str__(self) -> str:
+        groups = "" if self.groups is None else f", {len(np.unique(self.groups))} groups"
+        return (
+            f"{self.chosen}: {METRIC} {self.scores[METRIC]} of {self.table.n_rows:,} rows{groups}"
+        )
 
 
 def survey(

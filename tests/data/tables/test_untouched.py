@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from groundstate.data import read
-from groundstate.report import report, study, validate
+from groundstate.report import report, validate
+from groundstate.study import assess_tuned
 
 RNG = np.random.default_rng(7)
 N = 90
@@ -97,7 +98,7 @@ TABLES: dict[str, str] = {
 def test_table_is_fitted_as_it_is(case: str, tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text(TABLES[case])
-    found = study(path, "last", models="LogisticRegression", test=0.3, folds=2, budget=0.01)
+    found = assess_tuned(path, "last", models="LogisticRegression", test=0.3, folds=2, budget=0.01)
     told, _ = report(found)
     validate(told)
     assert found.chosen == "LogisticRegression"
@@ -137,9 +138,11 @@ def test_many_rows_are_read_and_fitted_within_memory(tmp_path: Path) -> None:
     path = tmp_path / "large.csv"
     header = ",".join([*(f"c{j}" for j in range(29)), "y"])
     np.savetxt(path, np.c_[table, y], "%.4g", ",", header=header, comments="")
-    study(path, "y", models="LogisticRegression", budget=0.01)  # kernels compiled here are no data
+    assess_tuned(
+        path, "y", models="LogisticRegression", budget=0.01
+    )  # kernels compiled here are no data
     tracemalloc.start()
-    found = study(path, "y", models="LogisticRegression", budget=0.01)
+    found = assess_tuned(path, "y", models="LogisticRegression", budget=0.01)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert found.design.kind == "holdout" and found.design.validation is not None

@@ -11,6 +11,7 @@ import scipy.fft
 import scipy.spatial
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.errors import DataError, ShapeError
@@ -26,7 +27,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
-class Contamination:
+class Contamination(Displayed):
     """Which test rows stand in the training set.
 
     Attributes

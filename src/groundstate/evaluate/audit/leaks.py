@@ -12,6 +12,7 @@ import scipy.spatial
 import scipy.stats
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.data.messages import count, listing
@@ -27,7 +28,7 @@ _ROWS = 100_000  # rows that the shift and distance checks look at
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(Displayed):
     """Findings, most serious first.
 
     Attributes

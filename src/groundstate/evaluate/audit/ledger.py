@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.errors import DataError, StoreError
 from groundstate.evaluate.audit.repeated_looks import BLIND, Adjusted, adjust, adjust_share
@@ -34,7 +35,7 @@ PURPOSES = ("report", "select")
 
 
 @dataclass(frozen=True)
-class Look:
+class Look(Displayed):
     """One look at a test set.
 
     Attributes
@@ -70,7 +71,7 @@ class Look:
 
 
 @dataclass
-class Ledger:
+class Ledger(Displayed):
     r"""An append-only list of looks at test sets, one JSON object per line.
 
     Writers lock the file, and a line that a crash left unfinished is cut off by the next writer.

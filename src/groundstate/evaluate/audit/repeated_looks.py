@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from groundstate.compute.display import Displayed
 from groundstate.errors import DataError
 from groundstate.evaluate.theory.selection_optimism import expected_maximum, expected_winner
 from groundstate.math.stats.interval import Interval, checked_level, z_of
@@ -15,7 +16,7 @@ BLIND = "Looks made elsewhere, without this file, are not counted."
 
 
 @dataclass(frozen=True)
-class Adjusted:
+class Adjusted(Displayed):
     """A score after M looks at the same test rows.
 
     Attributes

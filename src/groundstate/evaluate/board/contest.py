@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key
 from groundstate.data import Table, read
 from groundstate.errors import DataError
@@ -35,7 +36,7 @@ LEDGER, PAGE = "board.ledger.jsonl", "board.html"
 
 
 @dataclass(frozen=True)
-class Contest:
+class Contest(Displayed):
     """What a folder of submissions holds.
 
     Attributes

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.stats
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.audit.ledger import Ledger, rows_id
@@ -41,7 +42,7 @@ _RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(Displayed):
     """One line of the board.
 
     Attributes
@@ -62,7 +63,7 @@ class Place:
 
 
 @dataclass
-class Leaderboard:
+class Leaderboard(Displayed):
     r"""Holds the labels of a test set and ranks predictions for it.
 
     The ladder starts at the best constant answer and moves to a submission whose paired gain

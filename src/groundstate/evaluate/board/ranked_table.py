@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from groundstate.compute.display import Displayed, Table
 from groundstate.errors import DataError
 
 
@@ -51,7 +52,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Standings:
+class Standings(Displayed):
     """Candidates by their score on validation rows, never by their score on test rows.
 
     Parameters
@@ -78,6 +79,21 @@ class Standings:
     metric: str
     greater_is_better: bool = True
     level: float = 0.95
+
+    def _facts(self) -> dict[str, object]:
+        return {"candidates": len(self.entries), "metric": self.metric, "level": self.level}
+
+    def _table(self) -> Table:
+        """Candidates, best first, with intervals of both scores."""
+        rows = [
+            (
+                e.name,
+                _between(e.score, e.low, e.high),
+                _between(e.test_score, e.test_low, e.test_high),
+            )
+            for e in self.entries
+        ]
+        return ("model", self.metric, "held-out rows"), rows
 
     def __post_init__(self) -> None:
         names = [entry.name for entry in self.entries]
@@ -152,6 +168,12 @@ class Standings:
             return cls.from_dict(json.loads(text))
         except json.JSONDecodeError as error:
             raise DataError(f"this is not a stored leaderboard: {error}") from error
+
+
+def _between(score: float | None, low: float | None, high: float | None) -> str:
+    if score is None or low is None or high is None:
+        return ""
+    return "failed" if math.isnan(score) else f"{score:.4g} ({low:.4g} to {high:.4g})"
 
 
 def _plain(value: Any) -> Any:

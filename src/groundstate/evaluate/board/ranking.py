@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.compute.device import threads
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError, NotApplicable
@@ -35,7 +36,7 @@ _FOR_DEVELOPERS = (DeprecationWarning, FutureWarning, PendingDeprecationWarning,
 
 
 @dataclass(frozen=True)
-class Ranked:
+class Ranked(Displayed):
     """What :func:`rank` found.
 
     Attributes

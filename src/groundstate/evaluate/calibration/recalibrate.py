@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
+from groundstate.compute.display import Displayed
 from groundstate.errors import DataError, ShapeError
 from groundstate.evaluate.rows import take
 
@@ -20,7 +21,7 @@ _NEWTON = 100
 
 
 @dataclass(frozen=True)
-class Temperature:
+class Temperature(Displayed):
     """One inverse temperature for all energies.
 
     Attributes

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.errors import DataError
 from groundstate.evaluate.calibration.recalibrate import chosen_rows
 from groundstate.evaluate.rows import take
@@ -16,7 +17,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ThresholdTable:
+class ThresholdTable(Displayed):
     """What every threshold would do, one row per distinct score, thresholds rising.
 
     Attributes
@@ -78,7 +79,7 @@ class ThresholdTable:
 
 
 @dataclass(frozen=True)
-class TunedThreshold:
+class TunedThreshold(Displayed):
     """A classifier with its own threshold.
 
     Attributes

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.fitting import fit_clone
@@ -29,7 +30,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Baseline:
+class Baseline(Displayed):
     """One competitor on the test rows.
 
     Attributes
@@ -48,7 +49,7 @@ class Baseline:
 
 
 @dataclass(frozen=True)
-class Baselines:
+class Baselines(Displayed):
     """A model beside simple ones, judged on the same rows.
 
     Attributes

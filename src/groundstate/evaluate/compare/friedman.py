@@ -10,6 +10,7 @@ import numpy as np
 import scipy.stats
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.errors import DataError
 from groundstate.evaluate.compare.many_models import loss_table
 from groundstate.math.stats.interval import checked_level
@@ -19,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Friedman:
+class Friedman(Displayed):
     r"""Models over many tables by their ranks.
 
     Attributes

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError, ShapeError
 from groundstate.evaluate.intervals.metric_intervals import Resampled
@@ -21,7 +22,7 @@ from groundstate.math.stats.result import TestResult
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Displayed):
     """Model A minus model B on the same rows.
 
     Attributes

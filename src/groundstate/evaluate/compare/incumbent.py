@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
+from groundstate.compute.display import Displayed
 from groundstate.errors import DataError
 from groundstate.math.stats.interval import Interval, checked_level, z_of
 from groundstate.math.stats.proportions import Method, proportion_interval
@@ -17,7 +18,7 @@ _MOST = 10**12  # rows beyond which nothing is settled
 
 
 @dataclass(frozen=True)
-class Versus:
+class Versus(Displayed):
     """A score against a known incumbent.
 
     Attributes

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.stats
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.math.stats.interval import Interval, checked_level
@@ -22,7 +23,7 @@ _MOST = 2**28
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Ranking(Displayed):
     """Models on the same rows, all statements at once at one level.
 
     Attributes

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.stats
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.math.stats.bootstrap import bootstrap
@@ -21,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class PairedComparison:
+class PairedComparison(Displayed):
     """Model A against model B on the same rows.
 
     Attributes

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.stats
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError
@@ -27,7 +28,7 @@ Generator = Callable[[np.random.Generator], tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
-class LearnerComparison:
+class LearnerComparison(Displayed):
     """Recipe A against recipe B over training sets.
 
     Attributes

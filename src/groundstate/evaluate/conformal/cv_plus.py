@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.conformal.scores import centre_scale, class_scores
@@ -27,7 +28,7 @@ _BLOCK = 2**22
 
 
 @dataclass(frozen=True)
-class ConformalCV:
+class ConformalCV(Displayed):
     """Fold models with the scores of the rows they left out.
 
     Attributes

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.conformal.scores import band, centre_scale, class_scores, quantile
@@ -29,7 +30,7 @@ REGRESSION, CLASSES = ("absolute", "normalised", "cqr"), ("lac", "aps")
 
 
 @dataclass(frozen=True)
-class Intervals:
+class Intervals(Displayed):
     """An interval for each row.
 
     Attributes
@@ -61,7 +62,7 @@ class Intervals:
 
 
 @dataclass(frozen=True)
-class Sets:
+class Sets(Displayed):
     """A set of classes for each row.
 
     Attributes
@@ -98,7 +99,7 @@ class Sets:
 
 
 @dataclass(frozen=True)
-class Conformal:
+class Conformal(Displayed):
     """A fitted model with calibrated sets or intervals.
 
     Attributes

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.curves.capacity_sweep import CapacitySweep, _norm
@@ -28,7 +29,7 @@ EXACT = 1e-8  # of the target variance: a training risk below it is zero
 
 
 @dataclass(frozen=True)
-class CapacityCurve:
+class CapacityCurve(Displayed):
     """Squared risk of models of growing capacity.
 
     Attributes

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.errors import DataError
 from groundstate.math.linalg.min_norm import interpolation_threshold, solution_norm
 from groundstate.models.many import fit_many, has_program
@@ -32,7 +33,7 @@ def mean_squared(y: Any, predicted: Any) -> float:
 
 
 @dataclass(frozen=True)
-class CapacitySweep:
+class CapacitySweep(Displayed):
     """Errors and norms of models by size and seed.
 
     Attributes

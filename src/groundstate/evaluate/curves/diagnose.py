@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.curves.remedies import Remedy, remedies
@@ -37,7 +38,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Displayed):
     """What is wrong with a fit, if anything.
 
     Attributes

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.curves.power_law import PowerLaw, power_law
@@ -31,7 +32,7 @@ _PROBE = 500  # fresh rows at which the spread of predictions is measured
 
 
 @dataclass(frozen=True)
-class LearningCurve:
+class LearningCurve(Displayed):
     r"""Risk on seen and on new rows against the number of training rows.
 
     Attributes

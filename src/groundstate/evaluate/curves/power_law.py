@@ -10,6 +10,7 @@ import numpy as np
 import scipy.stats
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.math.stats.interval import Interval
@@ -19,7 +20,7 @@ _POWERS = np.linspace(0.1, 2.0, 39)
 
 
 @dataclass(frozen=True)
-class PowerLaw:
+class PowerLaw(Displayed):
     r"""Risk after n rows, :math:`r(n) = a + b\,n^{-c}` with :math:`a, b \ge 0`.
 
     Attributes

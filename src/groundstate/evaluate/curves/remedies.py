@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from groundstate.compute.display import Displayed
+
 Change = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
-class Remedy:
+class Remedy(Displayed):
     """One thing to try.
 
     Attributes

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.curves.learning_curve import draw_band, shuffled_parts
@@ -22,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ValidationCurve:
+class ValidationCurve(Displayed):
     """Risk on seen and on new rows against one setting.
 
     Attributes

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.math.stats.delong import auc_interval
@@ -21,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class DensityAssessment:
+class DensityAssessment(Displayed):
     """How well a density or generator knows its law.
 
     Attributes

@@ -14,6 +14,7 @@ import scipy.stats
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from groundstate.compute.display import Displayed
 from groundstate.energy.basic import LinearEnergy, SquaredEnergy
 from groundstate.energy.linear.glm import GLMEnergy
 from groundstate.errors import DataError, Unsupported
@@ -32,7 +33,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class InferenceTable:
+class InferenceTable(Displayed):
     r"""Estimates with standard errors, tests of zero, and what the whole model is worth.
 
     Attributes

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import NotApplicable
 from groundstate.evaluate.fitting import fit_weighted
@@ -19,7 +20,7 @@ from groundstate.models.many import log_reason
 
 
 @dataclass(frozen=True)
-class Retrained:
+class Retrained(Displayed):
     r"""Samples of p(score | training rows, test rows), over seeds.
 
     Attributes

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.errors import DataError
 from groundstate.evaluate.metrics.base import bounds_of
 from groundstate.math.stats.bootstrap import bootstrap
@@ -23,7 +24,7 @@ _METHODS = ("auto", "t", "normal", "corrected", "eti", "bootstrap")
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class Scores(Displayed):
     r"""Values of one metric, and what differs between them.
 
     Printed as mean and interval, never as a bare number. The interval of the mean is Student's for
@@ -172,9 +173,6 @@ class Scores:
         found = self.interval()
         told = f"{self.metric} {self.mean:.4g} ({found.low:.4g} to {found.high:.4g})"
         return f"{told}, {self.values.size} values over {over}"
-
-    def __repr__(self) -> str:
-        return f"<Scores {self}>"
 
     def __format__(self, spec: str) -> str:
         return str(self)

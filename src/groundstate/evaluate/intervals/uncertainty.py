@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.foreign.torch import AnyDropout
 from groundstate.errors import DataError
 from groundstate.evaluate.fitting import gives_std
@@ -20,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Uncertainty:
+class Uncertainty(Displayed):
     """Uncertainty of each row.
 
     Attributes

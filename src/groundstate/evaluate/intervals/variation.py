@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError
@@ -43,7 +44,7 @@ def advice_of(parts: dict[str, float]) -> str:
 
 
 @dataclass(frozen=True)
-class VariationReport:
+class VariationReport(Displayed):
     r"""Standard deviations of the mean test loss, by source.
 
     .. math:: s_{bk} = \mu + A_b + B_k + (AB)_{bk}, \qquad

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.stats
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.errors import DataError, ShapeError
 from groundstate.math.stats.interval import Interval
 from groundstate.math.stats.proportions import effective_n, proportion_interval
@@ -18,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Coverage:
+class Coverage(Displayed):
     """How often intervals held the truth.
 
     Attributes
@@ -145,7 +146,7 @@ def crps_sample(y: Any, draws: Any) -> Floats:
 
 
 @dataclass(frozen=True)
-class PIT:
+class PIT(Displayed):
     """Where the truth lies in the predicted laws: uniform when the model knows its spread.
 
     Attributes

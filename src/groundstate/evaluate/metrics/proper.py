@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.errors import DataError, ShapeError
 from groundstate.evaluate.rows import weights_of
 from groundstate.math.stats.interval import z_of
@@ -30,7 +31,7 @@ class BrierParts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reliability:
+class Reliability(Displayed):
     """How often it happened when the model said p.
 
     Attributes

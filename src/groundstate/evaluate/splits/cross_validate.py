@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError, NotApplicable
 from groundstate.evaluate.intervals.scores import Scores
@@ -24,7 +25,7 @@ Aggregate = Literal["row", "fold", "fold_sum"]
 
 
 @dataclass(frozen=True)
-class CrossValidation:
+class CrossValidation(Displayed):
     r"""What cross-validation found.
 
     Attributes

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError
@@ -20,7 +21,7 @@ from groundstate.evaluate.rows import Floats, classes_of, columns, n_rows, weigh
 
 
 @dataclass(frozen=True)
-class Split:
+class Split(Displayed):
     """Weights of the rows on the two sides; a row is on one side only.
 
     Attributes

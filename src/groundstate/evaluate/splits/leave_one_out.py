@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.errors import DataError, NotApplicable, Unreliable
 from groundstate.evaluate.intervals.scores import Scores
 from groundstate.models.traits import traits_of
@@ -24,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class LeaveOneOut:
+class LeaveOneOut(Displayed):
     r"""What leaving each row out once found.
 
     Attributes

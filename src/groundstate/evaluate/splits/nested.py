@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.intervals.scores import Scores
@@ -18,7 +19,7 @@ from groundstate.evaluate.splits.folds import fold_pairs
 
 
 @dataclass(frozen=True)
-class NestedCV:
+class NestedCV(Displayed):
     """What nested cross-validation found.
 
     Attributes

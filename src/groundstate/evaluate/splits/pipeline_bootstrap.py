@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError, NotApplicable
@@ -30,7 +31,7 @@ Estimate = Literal["oob", "632", "632+", "resplit"]
 
 
 @dataclass(frozen=True)
-class PipelineBootstrap:
+class PipelineBootstrap(Displayed):
     """Losses of a recipe over resampled training sets.
 
     Attributes

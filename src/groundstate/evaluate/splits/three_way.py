@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.compute.weight_line.line import WeightLine
@@ -22,7 +23,7 @@ _RARE = 3  # classes with fewer rows cannot be kept in proportion
 
 
 @dataclass(frozen=True)
-class SplitRows:
+class SplitRows(Displayed):
     """Positions of the training, validation and test rows: disjoint, and all of the table.
 
     Attributes

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError
@@ -37,7 +38,7 @@ _EVAL = 500  # points at which a recipe is judged when x is drawn anew for every
 
 
 @dataclass(frozen=True)
-class BiasVariance:
+class BiasVariance(Displayed):
     """Parts of the expected loss, point by point and on average.
 
     Attributes
@@ -134,7 +135,7 @@ def bias_variance(
 
     Examples
     --------
-    >>> from sklearn.linear_model import LinearRegression
+    >>> from groundstate import LinearRegression
     >>> x = np.linspace(-1, 1, 20)[:, None]
     >>> found = bias_variance(LinearRegression(), (x, lambda x: np.sin(3 * x[:, 0]), 0.3))
     >>> {name: round(value, 6) for name, value in found.means().items() if name != "total"}

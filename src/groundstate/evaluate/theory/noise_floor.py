@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.errors import DataError
 from groundstate.evaluate.rows import columns, n_rows
@@ -20,7 +21,7 @@ _REPEATED = 10  # rows beyond the first of their kind that make repeats worth mo
 
 
 @dataclass(frozen=True)
-class Floor:
+class Floor(Displayed):
     """The least risk any model can have, as far as the table tells.
 
     Attributes

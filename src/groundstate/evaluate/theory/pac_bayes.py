@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.math.info.divergences import kl_bernoulli_inv
@@ -21,7 +22,7 @@ GRID = tuple(float(2.0**k) for k in range(-8, 3))
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(Displayed):
     r"""A bound of the Gibbs risk and what it is made of.
 
     Attributes

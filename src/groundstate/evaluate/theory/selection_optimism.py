@@ -15,6 +15,7 @@ import scipy.integrate
 import scipy.stats
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 
@@ -70,7 +71,7 @@ def optimism_guide(error: float, n: float, k: int) -> float:
 
 
 @dataclass(frozen=True)
-class SelectionOptimism:
+class SelectionOptimism(Displayed):
     """The winner of a selection, and what remains of it on rows that did not choose it.
 
     Attributes

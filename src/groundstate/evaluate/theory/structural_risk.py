@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.fitting import fit_clone
@@ -16,7 +17,7 @@ from groundstate.math.stats.bounds_vc import vc
 
 
 @dataclass(frozen=True)
-class Capacity:
+class Capacity(Displayed):
     """One of the nested models: its dimension, training error, width and their sum."""
 
     name: str
@@ -27,7 +28,7 @@ class Capacity:
 
 
 @dataclass(frozen=True)
-class StructuralRisk:
+class StructuralRisk(Displayed):
     """What :func:`srm` found: the chosen name, its fitted model and a row for each model."""
 
     chosen: str

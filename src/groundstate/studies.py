@@ -1,0 +1,148 @@
+"""``groundstate.study``: the main job in one call, and the object that holds what it found.
+
+It stands above `report`, so that a finished study can draw itself; `groundstate fit` and `assess`
+use it too.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from groundstate.compute.display import Displayed, html_table, text_table
+from groundstate.evaluate import Interval, Standings
+from groundstate.models.table import TablePredictor
+from groundstate.report.folder import write
+from groundstate.store import RunDir
+from groundstate.study.assess import Assessment
+from groundstate.study.facts import report_facts
+from groundstate.study.job import run
+from groundstate.study.unlabelled import Survey, survey_facts
+
+_SHOWN = 5  # places of the leaderboard that are printed
+
+
+@dataclass(frozen=True, eq=False)
+class Study(Displayed):
+    """What :func:`study` found.
+
+    Attributes
+    ----------
+    found : Assessment or Survey
+        Everything, row by row: predictions, folds, calibration, curves.
+    source : str
+        Path or name of the table, for ``reproduce.py``.
+    """
+
+    found: Assessment | Survey
+    source: str
+
+    @property
+    def scores(self) -> dict[str, Interval]:
+        """Scores of the chosen model on rows it never saw, by metric, with intervals."""
+        return self.found.scores
+
+    @property
+    def model(self) -> TablePredictor:
+        """The chosen model, fitted: it predicts from tables like the one it learned from."""
+        model: TablePredictor = self.found.model
+        return model
+
+    @property
+    def chosen(self) -> str:
+        """Name of the chosen candidate."""
+        return self.found.chosen
+
+    @property
+    def leaderboard(self) -> Standings:
+        """Candidates by validation score; the chosen one and the dummy with their test score."""
+        return self.found.board
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What ``report.json`` holds, but for the data of its pictures."""
+        found = self.found
+        return survey_facts(found) if isinstance(found, Survey) else report_facts(found)
+
+    @property
+    def verdict(self) -> str:
+        """How good, compared with what, and what to mind: one sentence each."""
+        return "\n".join(self.facts["verdict"])
+
+    @property
+    def better_than_dummy(self) -> bool:
+        """Whether the model is shown to be better than a constant answer."""
+        return isinstance(self.found, Survey) or self.found.better_than_dummy
+
+    def report(self, path: str | Path = "groundstate-out", *, keep_model: bool = True) -> Path:
+        """Write model.gs, report.html, report.json and reproduce.py into a folder.
+
+        Returns
+        -------
+        Path of the page
+        """
+        with RunDir(path) as folder:
+            self.write(folder, keep_model=keep_model)
+        return Path(path) / "report.html"
+
+    def write(self, folder: RunDir, *, keep_model: bool = True) -> dict[str, Any]:
+        """The same into a folder that is open already; returns what ``report.json`` holds."""
+        return write(self.found, folder, self.source, keep_model=keep_model)
+
+    def _title(self) -> str:
+        table = self.found.table
+        what = "no target" if isinstance(self.found, Survey) else f"target {table.target!r}"
+        return f"Study of {table.name}: {table.n_rows:,} rows, {table.n_columns} columns, {what}"
+
+    def __str__(self) -> str:
+        columns, rows = self.leaderboard._table()
+        return "\n".join([self._title(), *text_table(columns, list(rows)[:_SHOWN]), self.verdict])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        columns, rows = self.leaderboard._table()
+        sentences = "<br>".join(escape(line) for line in self.verdict.split("\n"))
+        board = html_table(columns, list(rows)[:_SHOWN])
+        return f"<p><b>{escape(self._title())}</b></p>{board}<p>{sentences}</p>"
+
+
+def study(table: Any, target: str | int | None = None, **options: Any) -> Study:
+    """Which model predicts the target best, how good it is on rows it never saw, how sure that is.
+
+    The Python form of ``groundstate fit``, with its options: the table is audited, rows are set
+    aside (or each judged in turn when there are few), candidates are compared and the best is
+    tuned, refitted and looked at once on the held-out rows. Without a target it says which density
+    describes the rows.
+
+    Parameters
+    ----------
+    table
+        A path, a built-in name, a frame, a `Table`, or anything else that `data.read` takes.
+    target
+        Column to predict: its name or position; ``"none"`` for none.
+    **options
+        Of the command, with underscores: ``model``, ``metric``, ``design``, ``test``, ``groups``,
+        ``time``, ``weights``, ``positive``, ``cost_fp``, ``cost_fn``, ``tune``, ``params``,
+        ``seeds``, ``bootstrap``, ``folds``, ``repeats``, ``level``, ``budget``, ``ledger``,
+        ``workers``, ``seed``, ``device``; see ``groundstate fit --help``.
+
+    Examples
+    --------
+    >>> import groundstate
+    >>> found = groundstate.study("iris", model="LogisticRegression", tune=0, repeats=1,
+    ...                           seeds=0, bootstrap=0)
+    >>> found.chosen, found.leaderboard.metric, found.scores["accuracy"].low > 0.85
+    ('LogisticRegression', 'accuracy', True)
+    >>> found.model.predict("iris")[:2].tolist()
+    ['setosa', 'setosa']
+    """
+    found = run(table, target, **options)
+    named = os.fspath(table) if isinstance(table, (str, os.PathLike)) else found.table.name
+    return Study(found, str(named))
+
+
+__all__ = ["Study", "study"]
