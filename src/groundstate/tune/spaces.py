@@ -31,7 +31,8 @@ def default_space(estimator: Any) -> Space:
     """The settings of an estimator that are worth searching, with their ranges.
 
     A model declares them (``traits.space``). Any other estimator gets the common parameters that it
-    has with a number as their value. The last step of a pipeline gets its space under its name.
+    has with a positive number as their value; 0 switches a setting off, and often its solver needs
+    that. The last step of a pipeline gets its space under its name.
 
     Examples
     --------
@@ -61,7 +62,9 @@ def default_space(estimator: Any) -> Space:
         {
             key: value
             for key, value in COMMON.items()
-            if isinstance(own.get(key), (int, float)) and not isinstance(own[key], bool)
+            if isinstance(own.get(key), (int, float))
+            and not isinstance(own[key], bool)
+            and own[key] > 0
         }
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from groundstate.compute.display import Displayed
+from groundstate.models.table import TablePredictor
 
 Change = Callable[[Any], Any]
 
@@ -140,18 +141,21 @@ def _other_models(estimator: Any, overfit: bool, underfit: bool) -> Iterator[Rem
 
     steps = getattr(estimator, "steps", None)
     name, last = steps[-1] if steps else ("", estimator)
-    if not is_regressor(last) or set(last.get_params(deep=True)) & (set(OVERFIT) | set(UNDERFIT)):
+    if isinstance(estimator, TablePredictor):
+        name, last = "estimator", estimator.estimator
+    settings = {setting.rsplit("__", 1)[-1] for setting in last.get_params(deep=True)}
+    if not is_regressor(last) or settings & (set(OVERFIT) | set(UNDERFIT)):
         return
     from groundstate.models.linear.ridge import Ridge
 
     if overfit:
-        if steps:
+        if name:
             changed = clone(estimator).set_params(**{name: Ridge()})
             command = f"diagnose(estimator.set_params({name}=Ridge()), X, y)"
         else:
             changed, command = Ridge(), "diagnose(Ridge(), X, y)"
         yield Remedy("regularise", command, changed)
-    if underfit and not steps:
+    if underfit and not name:
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import PolynomialFeatures
 
