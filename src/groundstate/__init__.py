@@ -141,10 +141,10 @@ if TYPE_CHECKING:
     )
     from groundstate.models.svm.linear_svc import LinearSVC as LinearSVC
     from groundstate.models.svm.svc import SVC as SVC
+    from groundstate.models.table import TablePredictor as TablePredictor
     from groundstate.models.text.bag_of_tokens_classifier import (
         BagOfTokensClassifier as BagOfTokensClassifier,
     )
-    from groundstate.models.table import TablePredictor as TablePredictor
     from groundstate.models.trees.c45_classifier import C45Classifier as C45Classifier
     from groundstate.models.trees.decision_tree_classifier import (
         DecisionTreeClassifier as DecisionTreeClassifier,
