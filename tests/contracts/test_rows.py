@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 
 import groundstate
+from groundstate import evaluate
 from groundstate.compute.rows import Graphs, Ragged, Texts
 from groundstate.errors import DataError, ShapeError
 from groundstate.evaluate import cross_validate
@@ -172,6 +173,26 @@ def test_cross_validation(name: str) -> None:
     assert scores.shape == (3,) and np.isfinite(scores).all()
     found = cross_validate(clone(case.model), X, y, cv=3)
     assert np.isfinite(found.mean)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n != "stream"])
+def test_many_fits_are_single_fits(name: str) -> None:
+    case = CASES[name]
+    X, y = case.rows(), labels()
+    weights = np.stack([np.ones(N), np.arange(N) % 3 != 0, 1.0 + (np.arange(N) % 2)])
+    together = groundstate.fit_many(case.model, X, y, weights)
+    assert all(equal(one, case.fit(X, y, w)) for one, w in zip(together, weights, strict=True))
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n != "stream"])
+def test_rows_are_split_on_the_weight_line(name: str) -> None:
+    X, y = CASES[name].rows(), labels()
+    order = np.random.default_rng(1).permutation(N)
+    for cut in (evaluate.train_test, lambda X, y: evaluate.folds(X, y, k=4)[0]):
+        one, two = cut(X, y).test_rows, cut(X[order], y[order]).test_rows
+        assert sorted(one) == sorted(order[two]) and 0 < len(one) < N
+    parts = evaluate.split(X, y)
+    assert sorted(np.concatenate([parts.train, parts.val, parts.test])) == list(range(N))
 
 
 def test_saved_loaded_and_continued(case: Case, tmp_path: Path) -> None:

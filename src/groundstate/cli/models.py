@@ -22,17 +22,24 @@ def models(name: str | None, json: bool) -> None:
     rows = sorted(registered, key=lambda row: (row.task, row.family, row.name))
     screen.data(
         [
-            {"name": r.name, "task": r.task, "family": r.family, "role": r.role, "words": r.summary}
+            {
+                "name": r.name,
+                "task": r.task,
+                "family": r.family,
+                "role": r.role,
+                "rows": r.rows,
+                "words": r.summary,
+            }
             for r in rows
         ]
     )
     from rich.table import Table
 
     grid = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("model", "task", "family", "in one line"):
+    for column in ("model", "task", "rows", "family", "in one line"):
         grid.add_column(column)
     for row in rows:
-        grid.add_row(row.name, row.task, row.family, row.summary)
+        grid.add_row(row.name, row.task, row.rows, row.family, row.summary)
     screen.show(grid, "\ngroundstate models NAME explains one")
 
 

@@ -10,6 +10,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.basic.net_class import NetClassEnergy
 from groundstate.energy.spaces import RaggedOf, Real
 from groundstate.errors import ShapeError
+from groundstate.models.learned import Learned
 from groundstate.models.row_classifier import RowClassifier
 from groundstate.nn.blocks.bags import MeanPool
 from groundstate.registry import models
@@ -66,19 +67,14 @@ class MeanPoolSequenceClassifier(RowClassifier):
     """
 
     rows: ClassVar[str] = "sequence"
+    coef_ = Learned(lambda m: m.energy_.net.linear.weight)
+    intercept_ = Learned(lambda m: m.energy_.net.linear.bias)
 
     def _energy(self, X: Any, k: int, generator: torch.Generator) -> Energy:
         if len(X.item_shape) != 1:
             raise ShapeError(f"items must have shape (d,), got {X.item_shape}")
         d = X.item_shape[0]
         return NetClassEnergy(RaggedOf(Real(d)), k, MeanPool(d, k))
-
-    def _learned(self, energy: Energy) -> dict[str, Any]:
-        layer: Any = energy.net.linear  # type: ignore[union-attr]
-        return {
-            "coef_": layer.weight.detach().cpu().numpy(),
-            "intercept_": layer.bias.detach().cpu().numpy(),
-        }
 
 
 __all__ = ["MeanPoolSequenceClassifier"]

@@ -13,6 +13,7 @@ from groundstate.data.text.tokenizer import Tokenizer
 from groundstate.energy.base import Energy
 from groundstate.energy.basic.net_class import NetClassEnergy
 from groundstate.energy.spaces import TokenSequence
+from groundstate.models.learned import Learned
 from groundstate.models.row_classifier import PARAMETERS, RowClassifier
 from groundstate.nn.blocks.bags import BagOfTokens
 from groundstate.registry import models
@@ -78,6 +79,8 @@ class BagOfTokensClassifier(RowClassifier):
     """
 
     rows: ClassVar[str] = "text"
+    coef_ = Learned(lambda m: m.energy_.net.weight.T)
+    intercept_ = Learned(lambda m: m.energy_.net.bias)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "level": [StrOptions({"word", "character"})],
         "lowercase": ["boolean"],
@@ -138,13 +141,6 @@ class BagOfTokensClassifier(RowClassifier):
     def _energy(self, X: Any, k: int, generator: torch.Generator) -> Energy:
         size = self.tokenizer_.size
         return NetClassEnergy(TokenSequence(size), k, BagOfTokens(size, k))
-
-    def _learned(self, energy: Energy) -> dict[str, Any]:
-        bag: Any = energy.net
-        return {
-            "coef_": bag.weight.detach().T.cpu().numpy(),
-            "intercept_": bag.bias.detach().cpu().numpy(),
-        }
 
 
 __all__ = ["BagOfTokensClassifier"]

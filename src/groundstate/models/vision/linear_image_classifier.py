@@ -10,6 +10,7 @@ from torch import nn
 from groundstate.compute.rows import part, to_device
 from groundstate.energy.base import Energy
 from groundstate.energy.basic.net_class import NetClassEnergy
+from groundstate.models.learned import Learned
 from groundstate.models.row_classifier import RowClassifier
 from groundstate.registry import models
 
@@ -66,6 +67,8 @@ class LinearImageClassifier(RowClassifier):
     """
 
     rows: ClassVar[str] = "image"
+    coef_ = Learned(lambda m: m.energy_.net[1].weight.view(-1, *m.energy_.spaces["x"].shape))
+    intercept_ = Learned(lambda m: m.energy_.net[1].bias)
 
     def _energy(self, X: Any, k: int, generator: torch.Generator) -> Energy:
         first = to_device(part(X, 0, 1), torch.device("cpu"))  # of files, one is read
@@ -74,14 +77,6 @@ class LinearImageClassifier(RowClassifier):
         for p in layer.parameters():  # the problem is convex: any start will do
             nn.init.zeros_(p)
         return NetClassEnergy(shape, k, nn.Sequential(nn.Flatten(), layer))
-
-    def _learned(self, energy: Energy) -> dict[str, Any]:
-        layer: Any = energy.net[1]  # type: ignore[index]
-        shape = (-1, *energy.spaces["x"].shape)
-        return {
-            "coef_": layer.weight.detach().cpu().numpy().reshape(shape),
-            "intercept_": layer.bias.detach().cpu().numpy(),
-        }
 
 
 __all__ = ["LinearImageClassifier"]
