@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
+import groundstate
 from groundstate.registry import models
 
 CHEAP: dict[str, Any] = {"random_state": 0, "n_estimators": 10, "max_iter": 100, "n_iter": 3}
@@ -113,6 +114,10 @@ def main() -> None:
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--out")
     args = parser.parse_args()
+    for name in groundstate._EXPORTS:  # a bare machine may lack polars, which tables alone need
+        if name[0].isupper() and name != "TablePredictor":
+            getattr(groundstate, name)
+    models._discovered = True
     lines = []
     for name in args.only or models.names():
         try:

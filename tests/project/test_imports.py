@@ -81,3 +81,19 @@ def test_version_is_the_installed_one() -> None:
     from importlib.metadata import version
 
     assert groundstate.__version__ == version("groundstate")
+
+
+def test_estimators_of_arrays_do_without_polars() -> None:
+    """A machine for training may have no reader of tables."""
+    code = """
+import sys
+sys.modules["polars"] = None
+import groundstate, numpy as np
+for name in groundstate._EXPORTS:
+    if name[0].isupper() and name != "TablePredictor":
+        getattr(groundstate, name)
+X, y = np.eye(4), [0, 1, 0, 1]
+print(groundstate.LogisticRegression().fit(X, y).predict(X).tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[0, 1, 0, 1]"

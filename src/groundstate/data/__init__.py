@@ -5,33 +5,40 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from groundstate.data.builtin.load import available, load
-from groundstate.data.builtin.mnist1d import mnist1d
-from groundstate.data.preparation.preparation import Preparation
-from groundstate.data.streams.stream import stream
-from groundstate.data.tables.findings import Finding, audit
-from groundstate.data.tables.kinds import MISSING
-from groundstate.data.tables.reader import read
-from groundstate.data.tables.schema import Column, Kind, Schema, Task
-from groundstate.data.tables.sparse import SparseTable
-from groundstate.data.tables.table import Table
-
 if TYPE_CHECKING:
+    from groundstate.data.builtin.load import available, load
+    from groundstate.data.builtin.mnist1d import mnist1d
     from groundstate.data.images.read import ImageReader, labelled_images
+    from groundstate.data.preparation.preparation import Preparation
     from groundstate.data.rows import KINDS, Taken, rows_of
     from groundstate.data.streams.datasets import Rereadable
+    from groundstate.data.streams.stream import stream
+    from groundstate.data.tables.findings import Finding, audit
+    from groundstate.data.tables.kinds import MISSING
+    from groundstate.data.tables.reader import read
+    from groundstate.data.tables.schema import Column, Kind, Schema, Task
+    from groundstate.data.tables.sparse import SparseTable
+    from groundstate.data.tables.table import Table
     from groundstate.data.text.tokenizer import Tokenizer
 
-# rows that are no tables need torch, which reading a table does not
-_LATER = {
-    "KINDS": "rows",
-    "ImageReader": "images.read",
-    "Rereadable": "streams.datasets",
-    "Taken": "rows",
-    "Tokenizer": "text.tokenizer",
-    "labelled_images": "images.read",
-    "rows_of": "rows",
+# Loaded when asked for: tables need polars, rows of other kinds torch, and neither needs the other.
+_HOMES = {
+    "builtin.load": ("available", "load"),
+    "builtin.mnist1d": ("mnist1d",),
+    "images.read": ("ImageReader", "labelled_images"),
+    "preparation.preparation": ("Preparation",),
+    "rows": ("KINDS", "Taken", "rows_of"),
+    "streams.datasets": ("Rereadable",),
+    "streams.stream": ("stream",),
+    "tables.findings": ("Finding", "audit"),
+    "tables.kinds": ("MISSING",),
+    "tables.reader": ("read",),
+    "tables.schema": ("Column", "Kind", "Schema", "Task"),
+    "tables.sparse": ("SparseTable",),
+    "tables.table": ("Table",),
+    "text.tokenizer": ("Tokenizer",),
 }
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "KINDS",
@@ -60,8 +67,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     globals()[name] = value  # later reads do not come through here
     return value

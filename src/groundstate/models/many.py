@@ -12,8 +12,6 @@ from sklearn.base import clone, is_classifier
 
 from groundstate.errors import NotApplicable, ShapeError
 from groundstate.models.members import F64, Settings, distinct
-from groundstate.models.prepared import fit_prepared
-from groundstate.models.table import TablePredictor
 from groundstate.models.traits import last_step, traits_of
 from groundstate.models.weighted import fit_weighted, n_rows, take
 
@@ -82,7 +80,11 @@ def fit_together(
     weights : ``(P, N)`` or None
     settings : P mappings
     """
-    program = fit_prepared if _learner(estimator) is not estimator else traits_of(estimator).program
+    program = traits_of(estimator).program
+    if _learner(estimator) is not estimator:
+        from groundstate.models.prepared import fit_prepared  # tables: not for bare arrays
+
+        program = fit_prepared
     if program is None or not has_program(estimator):
         raise NotApplicable(f"{type(_learner(estimator)).__name__} declares no program")
     if weights is not None and y is not None and is_classifier(estimator):
@@ -97,7 +99,7 @@ def has_program(estimator: Any) -> bool:
 
 def _learner(estimator: Any) -> Any:
     last = last_step(estimator)
-    return last.estimator if isinstance(last, TablePredictor) else last
+    return last.estimator if traits_of(last).prepares else last
 
 
 def log_reason(estimator: Any, reason: NotApplicable) -> None:

@@ -20,7 +20,7 @@ from groundstate.energy.spaces import Real
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.restored import kept, opened, restored
 from groundstate.models.scaled_target import TargetScale
-from groundstate.models.traits import asks_scaled_target, asks_single_columns
+from groundstate.models.traits import Traits, asks_scaled_target, asks_single_columns
 
 
 def _has(name: str) -> Callable[[Any], bool]:
@@ -84,6 +84,8 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
     >>> model.predict({"colour": ["green", "blue"], "size": [1.5, 3.0]}).tolist()
     ['no', 'yes']
     """
+
+    traits = Traits(prepares=True)
 
     _store_skip: ClassVar[tuple[str, ...]] = ()
     estimator_: Any

@@ -32,6 +32,7 @@ class Traits:
     steps : the parameter that counts the steps of ``warm_start``; None: by common names
     counts_all_steps : with ``warm_start`` it counts all steps, not those from here on
     summed : ``estimators_`` are terms of a sum, no members with answers of their own
+    prepares : its ``estimator`` learns behind a preparation of the columns that it fits itself
     program : ``(estimator, X, y, weights, settings)`` to fitted clones, many as one; it raises
         ``NotApplicable`` for what it cannot take
 
@@ -55,12 +56,13 @@ class Traits:
     steps: str | None = _OPEN
     counts_all_steps: bool | None = _OPEN
     summed: bool | None = _OPEN
+    prepares: bool = _OPEN
     program: Callable[..., list[Any]] | None = _OPEN
 
 
 FOREIGN = Traits(  # of classes that declare nothing, such as another library's
     space=None, single_columns=None, scaled_target=False, linear_in_y=False, leverage=None,
-    strength=None, steps=None, counts_all_steps=None, summed=None, program=None,
+    strength=None, steps=None, counts_all_steps=None, summed=None, prepares=False, program=None,
 )  # fmt: skip
 
 

@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.compute.foreign.sklearn import safe_indexing
-from groundstate.data import Table
 from groundstate.errors import DataError
-from groundstate.models.table import TablePredictor
-from groundstate.models.traits import last_step
+from groundstate.models.traits import last_step, traits_of
 
 Floats = NDArray[np.float64]
 
@@ -24,9 +22,11 @@ def n_rows(X: Any) -> int:
 
 def take(X: Any, rows: NDArray[np.intp]) -> Any:
     """The chosen rows, in the same form; an estimator sees what it would see in production."""
-    if isinstance(X, Table):
-        return X.take(rows)
-    return safe_indexing(X, rows)
+    if isinstance(X, np.ndarray):
+        return X[rows]
+    from groundstate.data import Table  # loads polars, which bare arrays do without
+
+    return X.take(rows) if isinstance(X, Table) else safe_indexing(X, rows)
 
 
 def fit_weighted(model: Any, X: Any, y: Any, weight: Floats | None) -> Any:
@@ -73,7 +73,7 @@ def weight_arguments(model: Any, weight: Floats) -> dict[str, Floats]:
 
 def _taker(model: Any) -> Any:
     """Who has to take the weights: the last step, or what learns behind a preparation."""
-    return model.estimator if isinstance(model, TablePredictor) else last_step(model)
+    return model.estimator if traits_of(model).prepares else last_step(model)
 
 
 __all__ = ["fit_weighted", "n_rows", "take", "weight_arguments"]
