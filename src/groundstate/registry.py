@@ -42,6 +42,10 @@ class ModelRow(Row):
     auto: bool = (
         True  # whether `fit` considers it unasked: needs no settings, and no twin is better
     )
+    shortlist: int | None = (
+        None  # place among the few that `fit` tries by default, one of each kind
+    )
+    shortlist_rows: int | None = None  # larger tables leave it out of these
 
     @property
     def rows(self) -> str:

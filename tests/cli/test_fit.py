@@ -45,7 +45,7 @@ def test_folder_holds_model_report_numbers_and_script(fitted: Path) -> None:
 
 def test_all_candidates_are_those_of_the_registry_and_a_dummy() -> None:
     from groundstate.registry import models
-    from groundstate.study.candidates import AUTO, chosen_models, takes_any_number
+    from groundstate.study.candidates import chosen_models, shortlist, takes_any_number
 
     for task, role in (("classification", "classifier"), ("regression", "regressor")):
         fitting = [row for row in models if row.role == role and row.rows == "table"]
@@ -53,7 +53,7 @@ def test_all_candidates_are_those_of_the_registry_and_a_dummy() -> None:
         assert list(found)[-1] == "dummy"
         unasked = {row.name for row in fitting if row.auto and takes_any_number(row.obj)}
         assert set(found) == unasked | {"dummy"}
-        assert list(chosen_models("auto", task)) == [*AUTO[task], "dummy"]
+        assert list(chosen_models("auto", task)) == [*shortlist(task), "dummy"]
 
 
 def test_auto_compares_one_of_each_kind(call: Any, tmp_path: Path) -> None:

@@ -12,27 +12,19 @@ from groundstate.registry import models as registered
 
 DUMMY = "dummy"
 ROLES = {"classification": "classifier", "regression": "regressor"}
-_SMALL, _MIDDLE = 20_000, 200_000
 
-# one of each kind, with the most rows it is tried on unasked: linear, boosted trees, a forest,
-# neighbours, a small network; all classifiers give probabilities, which calibration, sets of classes
-# and costs need, so the kernel machine is for those who ask for it
-AUTO: dict[str, dict[str, int | None]] = {
-    "classification": {
-        "LogisticRegression": None,
-        "HistGradientBoostingClassifier": None,
-        "RandomForestClassifier": _SMALL,
-        "KNeighborsClassifier": _SMALL,
-        "MLPClassifier": _MIDDLE,
-    },
-    "regression": {
-        "Ridge": None,
-        "HistGradientBoostingRegressor": None,
-        "RandomForestRegressor": _SMALL,
-        "KNeighborsRegressor": _SMALL,
-        "MLPRegressor": _MIDDLE,
-    },
-}
+
+def shortlist(task: str, n_rows: int = 0) -> list[str]:
+    """What `fit` tries by default: one model of each kind, as they are registered.
+
+    All its classifiers give probabilities, which calibration, sets of classes and costs need.
+
+    >>> shortlist("regression", n_rows=50_000)
+    ['Ridge', 'HistGradientBoostingRegressor', 'MLPRegressor']
+    """
+    rows = [row for row in registered if row.role == ROLES[task] and row.shortlist is not None]
+    rows.sort(key=lambda row: (row.shortlist, row.name))
+    return [row.name for row in rows if n_rows <= (row.shortlist_rows or n_rows)]
 
 
 def chosen_models(
@@ -63,11 +55,7 @@ def chosen_models(
     if not wanted:
         raise Unsupported(f"name at least one model, or auto; there are {', '.join(fitting)}")
     if wanted == ["auto"]:
-        wanted = [
-            name
-            for name, most in AUTO[task].items()
-            if name in fitting and n_rows <= (most or n_rows)
-        ]
+        wanted = [name for name in shortlist(task, n_rows) if name in fitting]
     elif wanted == ["all"]:
         wanted = [
             row.name
@@ -212,7 +200,6 @@ def check_params(models: Mapping[str, Any], params: dict[str, Any] | None) -> No
 
 
 __all__ = [
-    "AUTO",
     "DUMMY",
     "ROLES",
     "baselines",
@@ -223,6 +210,7 @@ __all__ = [
     "inner_of",
     "placed",
     "prepared",
+    "shortlist",
     "takes_any_number",
     "with_params",
 ]

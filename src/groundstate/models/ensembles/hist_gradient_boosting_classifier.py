@@ -20,7 +20,7 @@ from groundstate.models.trees.inputs import class_factors
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="classification", role="classifier")
+@models.register(family="ensembles", task="classification", role="classifier", shortlist=2)
 class HistGradientBoostingClassifier(HistogramBooster, ProbabilisticClassifier):
     r"""A sum of small trees per class, grown on histograms of gradients.
 

@@ -19,7 +19,7 @@ from groundstate.models.roles import EnergyRegressor
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="regression", role="regressor")
+@models.register(family="ensembles", task="regression", role="regressor", shortlist=2)
 class HistGradientBoostingRegressor(HistogramBooster, EnergyRegressor):
     r"""A sum of small trees, grown on histograms of gradients.
 

@@ -11,7 +11,9 @@ from groundstate.models.trees.grown import VALUE_CRITERIA
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="regression", role="regressor")
+@models.register(
+    family="ensembles", task="regression", role="regressor", shortlist=3, shortlist_rows=20_000
+)
 class RandomForestRegressor(ForestRegressor):
     r"""The average of many decision trees.
 

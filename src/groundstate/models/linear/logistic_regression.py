@@ -33,7 +33,7 @@ from groundstate.models.validation import validate_data
 from groundstate.registry import models
 
 
-@models.register(family="linear", task="classification", role="classifier")
+@models.register(family="linear", task="classification", role="classifier", shortlist=1)
 class LogisticRegression(LinearSoftminClassifier):
     r"""Linear class energies, learned by cross-entropy.
 

@@ -18,7 +18,7 @@ from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
-@models.register(family="linear", task="regression", role="regressor")
+@models.register(family="linear", task="regression", role="regressor", shortlist=1)
 class Ridge(ColumnTargets, LeastSquaresRegressor):
     r"""Squared distance to a linear prediction with a Gaussian prior on the weights.
 

@@ -15,7 +15,9 @@ from groundstate.models.neighbors.search import NeighborSearch
 from groundstate.registry import models
 
 
-@models.register(family="neighbors", task="classification", role="classifier")
+@models.register(
+    family="neighbors", task="classification", role="classifier", shortlist=4, shortlist_rows=20_000
+)
 class KNeighborsClassifier(NeighborSearch, JointLabels):
     r"""The nearest remembered rows vote on the class.
 

@@ -15,7 +15,9 @@ from groundstate.models.roles import EnergyRegressor
 from groundstate.registry import models
 
 
-@models.register(family="neighbors", task="regression", role="regressor")
+@models.register(
+    family="neighbors", task="regression", role="regressor", shortlist=4, shortlist_rows=20_000
+)
 class KNeighborsRegressor(NeighborSearch, EnergyRegressor):
     r"""Squared distance to the mean of the nearest remembered rows.
 

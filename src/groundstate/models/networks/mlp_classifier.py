@@ -10,7 +10,13 @@ from groundstate.registry import models
 
 
 @models.register(
-    family="networks", task="classification", role="classifier", max_rows=200_000, auto=False
+    family="networks",
+    task="classification",
+    role="classifier",
+    max_rows=200_000,
+    auto=False,
+    shortlist=5,
+    shortlist_rows=200_000,
 )
 class MLPClassifier(MLPModel, NetworkClassifier):
     r"""Labels by a multilayer perceptron.

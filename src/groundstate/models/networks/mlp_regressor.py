@@ -10,7 +10,13 @@ from groundstate.registry import models
 
 
 @models.register(
-    family="networks", task="regression", role="regressor", max_rows=200_000, auto=False
+    family="networks",
+    task="regression",
+    role="regressor",
+    max_rows=200_000,
+    auto=False,
+    shortlist=5,
+    shortlist_rows=200_000,
 )
 class MLPRegressor(MLPModel, NetworkRegressor):
     r"""Values by a multilayer perceptron, under a loss or a distribution of your choice.
