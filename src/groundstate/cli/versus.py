@@ -16,6 +16,7 @@ from groundstate.evaluate import metric as metric_named
 from groundstate.evaluate.board.prediction_files import is_predictions, read_predictions, truth_of
 from groundstate.evaluate.compare.paired import compare as compare_losses
 from groundstate.evaluate.predictions import Prediction
+from groundstate.models.table import TablePredictor
 from groundstate.study.held_out import losses
 from groundstate.study.numbers import plain
 
@@ -80,7 +81,7 @@ def _answers(
     model = load_model(path, device)
     if not hasattr(model, "predict"):
         raise DataError(f"{path!r} holds a model that does not predict")
-    rows = source if type(model).__name__ == "TablePredictor" else rows_for(model, table)
+    rows = source if isinstance(model, TablePredictor) else rows_for(model, table)
     return Prediction.of(model, rows, classes)
 
 

@@ -14,6 +14,7 @@ from groundstate.learn.base import History
 from groundstate.learn.solvers.lasso.design import Design
 from groundstate.learn.solvers.lasso.moments import Moments, designs_of, middle, use_gram
 from groundstate.learn.solvers.lasso.path import Path, solve_path
+from groundstate.learn.solvers.lasso.polish import polished
 from groundstate.models.linear.sparse_linear import MAX_ITER
 from groundstate.models.members import Members, Together
 
@@ -83,10 +84,14 @@ def _alone(found: Members, row: Any, intercept: bool, penalties: int, gram: bool
 def _path(design: Design, model: Any, found: Members, members: list[int]) -> Path:
     ratio = _ratio(model)
     alphas = [float(found.models[at].alpha) for at in members]
-    return solve_path(
-        design, [(a * design.W * ratio, a * design.W * (1 - ratio)) for a in alphas],
-        tol=model.tol, max_iter=model.max_iter or MAX_ITER, positive=model.positive,
+    penalties = [(a * design.W * ratio, a * design.W * (1 - ratio)) for a in alphas]
+    path = solve_path(
+        design, penalties, tol=model.tol, max_iter=model.max_iter or MAX_ITER,
+        positive=model.positive,
     )  # fmt: skip
+    for k, penalty in enumerate(penalties):  # as a single fit ends
+        path.coefs[:, k] = polished(design, path.coefs[:, k].copy(), *penalty, model.positive)
+    return path
 
 
 def _member(found: Members, at: int, k: int, designs: list[Design], paths: list[Path]) -> Any:

@@ -21,6 +21,7 @@ from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.lasso.moments import designs_of
 from groundstate.learn.solvers.lasso.path import solve_path
+from groundstate.learn.solvers.lasso.polish import polished
 from groundstate.registry import solvers
 
 
@@ -110,7 +111,8 @@ class CoordinateDescent:
                     history.objective += [(base + v) / design.W for v in found.rounds[0]]
                     history.seconds += [time.perf_counter() - start] * len(found.rounds[0])
                     history.n_iter = len(history.objective)
-                _write(energy, output, found.coefs[:, 0], design)
+                best = polished(design, found.coefs[:, 0], *strengths[0], self.positive)
+                _write(energy, output, best, design)
                 gaps.append(float(found.gaps[0]) / design.W)
                 epochs.append(float(found.epochs[0]))
                 history.extra.setdefault("done", []).append(float(found.objectives[0]))
