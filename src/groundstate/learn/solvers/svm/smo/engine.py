@@ -17,6 +17,7 @@ from torch import Tensor
 
 from groundstate.learn.solvers.svm.smo.device import device_rounds
 from groundstate.learn.solvers.svm.smo.loops_numba import solve_pairs
+from groundstate.learn.solvers.svm.smo.polish import polished
 from groundstate.learn.solvers.svm.smo.rows import KernelRows, RowCache, gram
 from groundstate.math.kernels import Kernel
 
@@ -96,6 +97,11 @@ def smo(
         if watch is not None:
             watch(violation)
         solved = violation <= tol
+        if solved:
+            beta, F = polished(K, p, lo, hi, beta, F)
+            rising, falling = F[beta < hi], F[beta > lo]
+            if len(rising) and len(falling):
+                violation = min(violation, max(0.0, float(rising.max() - falling.min())))
         return Solution(beta, F, intercept(beta, lo, hi, F), violation, steps, 1, solved)
     values = KernelRows(kernel, x, single=tol >= 1e-5)
     if x.device.type != "cpu":
