@@ -269,7 +269,7 @@ def test_warnings_become_notes(call: Any, tmp_path: Path, monkeypatch: pytest.Mo
         return real(*args, **kwargs)
 
     monkeypatch.setattr(job, "assess", noisy)
-    monkeypatch.setattr(boundary, "_said", set())
+    monkeypatch.setattr(boundary, "_shown", set())
     done = call("fit", "iris", "-o", tmp_path / "out", "-m", "LinearSVC", *QUICK)
     assert done.code == 0 and done.error == "note: stopped at 5 steps before the tolerance\n"
 

@@ -228,7 +228,8 @@ def board(
     ] = None,
     metric: Metric = None,
     mechanism: Annotated[
-        str, typer.Option("--mechanism", help="What submissions are told: full, ladder or split.")
+        str,
+        typer.Option("--mechanism", help="What is reported to submissions: full, ladder or split."),
     ] = "full",
     reveal: Annotated[
         bool, typer.Option("--reveal", help="Show all scores on the page, at the end.")
@@ -295,7 +296,9 @@ def infer(
     free: Annotated[str, typer.Option("--free", help="Variable asked for: x, y, z or the target.")],
     mode: Annotated[str, typer.Option("--mode", help="min, marginal or sample.")] = "min",
     n: Annotated[int, typer.Option("-n", min=1, help="Draws per row, for sample.")] = 1,
-    temperature: Annotated[float, typer.Option("--temperature", "-T", help="Of the law.")] = 1.0,
+    temperature: Annotated[
+        float, typer.Option("--temperature", "-T", help="Of the distribution.")
+    ] = 1.0,
     out: Out = "-",
     seed: Seed = 0,
     device: Device = None,
@@ -318,7 +321,7 @@ def sample(
     json: Json = False,
     no_progress: Quiet = False,
 ) -> None:
-    """Draw new rows from a saved model that has a law of its rows."""
+    """Draw new rows from a saved model that has a distribution of its rows."""
     from groundstate.cli.answer import sample as run
 
     run(model, n, out, seed, device, json, no_progress)

@@ -128,13 +128,13 @@ def _contest(screen: Screen, found: Contest) -> None:
         if places is None:
             continue
         grid = Table(box=None, pad_edge=False, header_style="bold", title=title or None)
-        for column in ("rank", "name", "told", name, "interval", "group"):
+        for column in ("rank", "name", "reported", name, "interval", "group"):
             grid.add_column(column)
         for p in places:
             low, high = p.ranks
-            told = answers[p.name] if places is found.places else None
+            reported = answers[p.name] if places is found.places else None
             grid.add_row(
-                f"{low}" if low == high else f"{low}-{high}", p.name, show(told, name),
+                f"{low}" if low == high else f"{low}-{high}", p.name, show(reported, name),
                 show(p.score.estimate, name), show_range(p.score.low, p.score.high, name),
                 str(p.group),
             )  # fmt: skip
@@ -149,12 +149,12 @@ def _contest(screen: Screen, found: Contest) -> None:
 
 
 def _place(place: Any, answer: float | None = None) -> dict[str, Any]:
-    told = {} if answer is None else {"answer": answer}
+    extra = {} if answer is None else {"answer": answer}
     return {
         "name": place.name,
         "ranks": list(place.ranks),
         "group": place.group,
-        **told,
+        **extra,
         "value": place.score.estimate,
         "lo": place.score.low,
         "hi": place.score.high,
@@ -163,19 +163,19 @@ def _place(place: Any, answer: float | None = None) -> dict[str, Any]:
 
 def _entry(path: Path) -> dict[str, Any] | None:
     try:
-        told = jsonlib.loads(path.read_text())
-        metric = told["design"]["metric"]
-        score = told["scores"][metric]
+        facts = jsonlib.loads(path.read_text())
+        metric = facts["design"]["metric"]
+        score = facts["scores"][metric]
         return {
-            "table": told["data"]["name"],
-            "hash": told["data"]["hash"],
-            "target": told["data"]["target"] or "",
-            "model": told["chosen"],
+            "table": facts["data"]["name"],
+            "hash": facts["data"]["hash"],
+            "target": facts["data"]["target"] or "",
+            "model": facts["chosen"],
             "metric": metric,
             "value": score["value"],
             "lo": score["lo"],
             "hi": score["hi"],
-            "design": told["design"]["kind"],
+            "design": facts["design"]["kind"],
             "run": str(path.parent),
         }
     except (OSError, ValueError, KeyError, TypeError):  # not one of ours

@@ -89,14 +89,14 @@ def _sentence(message: str) -> str:
     return " ".join(message.split()).rstrip(".")
 
 
-_said: set[str] = set()
+_shown: set[str] = set()
 
 
 def _note(message: Any, category: Any, *rest: Any, **more: Any) -> None:
     """A warning as one line, once."""
     text = _sentence(str(message))
-    if text not in _said:
-        _said.add(text)
+    if text not in _shown:
+        _shown.add(text)
         sys.stderr.write(f"note: {text}\n")
 
 

@@ -83,8 +83,8 @@ def summary(facts: dict[str, Any]) -> list[Any]:
         )
     table = facts["data"]
     head = f"{table['name']}: {table['rows']:,} rows, {table['columns']} columns"
-    said = {f["sentence"] for f in table["findings"]}
-    read_as = [note for note in table["notes"] if note not in said]
+    sentences = {f["sentence"] for f in table["findings"]}
+    read_as = [note for note in table["notes"] if note not in sentences]
     findings = [f"- read: {note}" for note in read_as[:_READ]]
     if len(read_as) > _READ:
         findings.append(f"- read: {len(read_as) - _READ} more such notes in the report")

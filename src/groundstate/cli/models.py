@@ -15,9 +15,9 @@ def models(name: str | None, json: bool) -> None:
     screen = Screen(json)
     if name is not None:
         is_file = name not in registered and Path(name).is_file()
-        told = explain(load_model(name, None) if is_file else name)
-        screen.data(told.to_dict())
-        screen.show(str(told))
+        explanation = explain(load_model(name, None) if is_file else name)
+        screen.data(explanation.to_dict())
+        screen.show(str(explanation))
         return
     rows = sorted(registered, key=lambda row: (row.task, row.family, row.name))
     screen.data(

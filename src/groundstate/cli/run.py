@@ -45,7 +45,7 @@ def run(
         _one(*results[0], screen)
     else:
         _table(results, screen)
-    if not all(told["verdict"] for _, told in results):
+    if not all(outcome["verdict"] for _, outcome in results):
         raise typer.Exit(1)
 
 
@@ -71,19 +71,19 @@ def _run(
             raise
         # one broken experiment must not take the table of the others with it
         seconds = time.perf_counter() - start
-        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         return {
-            "verdict": False, "claims": [], "error": said, "wall_seconds": seconds, "quick": quick,
+            "verdict": False, "claims": [], "error": reason, "wall_seconds": seconds, "quick": quick,
         }  # fmt: skip
-    told: dict[str, Any] = {**result.to_dict(), "quick": quick}
-    told["wall_seconds"] = time.perf_counter() - start
+    outcome: dict[str, Any] = {**result.to_dict(), "quick": quick}
+    outcome["wall_seconds"] = time.perf_counter() - start
     if pictures is not None:
         folder = Path(pictures)
         folder.mkdir(parents=True, exist_ok=True)
         with atomic_file(folder / f"{row.name}.svg") as stream:
             result.picture(stream, format="svg")
-        told["picture"] = str(folder / f"{row.name}.svg")
-    return told
+        outcome["picture"] = str(folder / f"{row.name}.svg")
+    return outcome
 
 
 def _list(rows: list[ExperimentRow], screen: Screen) -> None:
@@ -98,40 +98,43 @@ def _list(rows: list[ExperimentRow], screen: Screen) -> None:
     screen.show(grid, "\ngroundstate run ID runs one, groundstate run --all runs every one")
 
 
-def _one(row: ExperimentRow, told: dict[str, Any], screen: Screen) -> None:
-    screen.data({"id": row.name, "title": row.title, **told})
+def _one(row: ExperimentRow, outcome: dict[str, Any], screen: Screen) -> None:
+    screen.data({"id": row.name, "title": row.title, **outcome})
     lines = [f"{row.name}: {row.title}", ""]
-    for claim in told["claims"]:
+    for claim in outcome["claims"]:
         mark = "holds" if claim["holds"] else "FAILS"
         lines.append(f"{mark}  {claim['text']}: {_value(claim['value'])} ({claim['expected']})")
-    lines += ["", f"verdict: {_word(told['verdict'])} ({told['wall_seconds']:.1f} s{_how(told)})"]
-    lines += [f"picture: {told['picture']}"] if "picture" in told else []
+    lines += [
+        "",
+        f"verdict: {_word(outcome['verdict'])} ({outcome['wall_seconds']:.1f} s{_how(outcome)})",
+    ]
+    lines += [f"picture: {outcome['picture']}"] if "picture" in outcome else []
     screen.show("\n".join(lines))
 
 
 def _table(results: list[tuple[ExperimentRow, dict[str, Any]]], screen: Screen) -> None:
     from rich.table import Table
 
-    screen.data([{"id": row.name, "title": row.title, **told} for row, told in results])
+    screen.data([{"id": row.name, "title": row.title, **outcome} for row, outcome in results])
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("verdict", "id", "claims", "seconds", "title"):
         grid.add_column(column, justify="right" if column in ("claims", "seconds") else "left")
-    for row, told in results:
-        held = sum(claim["holds"] for claim in told["claims"])
+    for row, outcome in results:
+        held = sum(claim["holds"] for claim in outcome["claims"])
         grid.add_row(
-            _word(told["verdict"]),
+            _word(outcome["verdict"]),
             row.name,
-            f"{held}/{len(told['claims'])}",
-            f"{told['wall_seconds']:.1f}",
-            told.get("error", row.title),
+            f"{held}/{len(outcome['claims'])}",
+            f"{outcome['wall_seconds']:.1f}",
+            outcome.get("error", row.title),
         )
-    good = sum(told["verdict"] for _, told in results)
+    good = sum(outcome["verdict"] for _, outcome in results)
     how = _how(results[0][1])
     screen.show(grid, f"\n{good} of {len(results)} experiments hold{how}")
 
 
-def _how(told: dict[str, Any]) -> str:
-    return ", with less data and fewer repetitions (--quick)" if told["quick"] else ""
+def _how(outcome: dict[str, Any]) -> str:
+    return ", with less data and fewer repetitions (--quick)" if outcome["quick"] else ""
 
 
 def _word(verdict: bool) -> str:

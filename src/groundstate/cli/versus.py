@@ -41,22 +41,23 @@ def compare(
         raise DataError(f"{measure.name} is a metric for {measure.task}, the task is {task}")
     truth, classes = truth_of(source)
     answers = {path: _answers(path, table, source, classes, device) for path in (a, b)}
-    for path, said in answers.items():
-        if not measure.available(said):
+    for path, predicted in answers.items():
+        if not measure.available(predicted):
             raise DataError(
                 f"{measure.name} needs each class's {measure.needs} and {path!r} gives none; "
                 "files have columns p(label), as predict --proba writes them"
             )
-    wrong = [losses(measure, truth, said) for said in answers.values()]
+    wrong = [losses(measure, truth, predicted) for predicted in answers.values()]
     cluster = None if groups is None else source.values(groups)
     if len(answers) < 2:
         raise DataError("compare takes two different models or files of predictions")
     found = compare_losses(*wrong, groups=cluster, level=level, random_state=seed)
     scores = {
-        path: measure.score(truth, said, np.ones(len(truth))) for path, said in answers.items()
+        path: measure.score(truth, predicted, np.ones(len(truth)))
+        for path, predicted in answers.items()
     }
-    told = {"metric": measure.name, "scores": scores, "a": a, "b": b, "loss": found.to_dict()}
-    screen.data(plain(told))
+    facts = {"metric": measure.name, "scores": scores, "a": a, "b": b, "loss": found.to_dict()}
+    screen.data(plain(facts))
     names = {"A": Path(a).name, "B": Path(b).name, "cannot tell": "neither"}
     lines = [f"{Path(path).name}: {measure.name} {score:.4g}" for path, score in scores.items()]
     verdict = found.verdict

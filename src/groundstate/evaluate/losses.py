@@ -43,12 +43,12 @@ def row_losses(model: Any, X: Any, y: Any, loss: Loss) -> Floats:
         # a class that the training rows did not have was given no chance
         chance = np.where(classes[at] == truth, p[np.arange(len(truth)), at], 0.0)
         return -np.log(np.clip(chance, np.finfo(np.float64).eps, 1.0))
-    said = np.asarray(model.predict(X))
+    predicted = np.asarray(model.predict(X))
     if callable(loss):
-        return np.asarray(loss(truth, said), np.float64)
+        return np.asarray(loss(truth, predicted), np.float64)
     if loss == "zero_one":
-        return (said.reshape(truth.shape) != truth).astype(np.float64)
-    gap = truth.astype(np.float64) - said.reshape(truth.shape)
+        return (predicted.reshape(truth.shape) != truth).astype(np.float64)
+    gap = truth.astype(np.float64) - predicted.reshape(truth.shape)
     return np.abs(gap) if loss == "absolute" else np.square(gap)
 
 
@@ -87,9 +87,9 @@ def line_weights(weight: Floats | None) -> Floats | None:
     return np.asarray(weight * (len(weight) / weight.sum()))
 
 
-def no_information(y: Any, said: Any, loss: Loss) -> float:
+def no_information(y: Any, predicted: Any, loss: Loss) -> float:
     """Mean loss when predictions have nothing to do with the targets: over all pairs of them."""
-    truth, answer = np.asarray(y), np.asarray(said)
+    truth, answer = np.asarray(y), np.asarray(predicted)
     if loss == "zero_one":
         labels = np.unique(np.concatenate([truth, answer]))
         p = np.array([(truth == label).mean() for label in labels])

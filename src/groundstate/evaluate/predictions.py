@@ -78,14 +78,14 @@ class Prediction(Displayed):
         """
         if isinstance(pred, Prediction):
             return np.asarray(y), pred
-        truth, said = np.asarray(y), np.asarray(pred)
-        if truth.shape != said.shape or truth.ndim != 1:
+        truth, predicted = np.asarray(y), np.asarray(pred)
+        if truth.shape != predicted.shape or truth.ndim != 1:
             raise DataError(
-                f"y and pred need one value per row each, got {truth.shape} and {said.shape}"
+                f"y and pred need one value per row each, got {truth.shape} and {predicted.shape}"
             )
         if task != "classification":
-            return truth.astype(np.float64), cls(said.astype(np.float64))
-        classes = _labels(truth, said)
+            return truth.astype(np.float64), cls(predicted.astype(np.float64))
+        classes = _labels(truth, predicted)
         table = None
         if proba is not None:
             table = np.asarray(proba, np.float64)
@@ -96,8 +96,8 @@ class Prediction(Displayed):
                     f"{classes.tolist()[:5]}; give one per sorted label"
                 )
         if np.array_equal(classes, np.arange(len(classes))):
-            return truth.astype(np.intp), cls(said.astype(np.intp), table, table, classes)
-        codes = np.searchsorted(classes, truth), np.searchsorted(classes, said)
+            return truth.astype(np.intp), cls(predicted.astype(np.intp), table, table, classes)
+        codes = np.searchsorted(classes, truth), np.searchsorted(classes, predicted)
         return codes[0], cls(codes[1], table, table, classes)
 
     def take(self, rows: NDArray[np.intp]) -> Prediction:
@@ -120,8 +120,10 @@ class Prediction(Displayed):
         scaled = all(part.probability is not None for _, part in parts)
 
         def blank(name: str) -> Floats | None:
-            said = [getattr(part, name) for _, part in parts]
-            return None if any(s is None for s in said) else np.zeros((n, said[0].shape[1]))
+            predicted = [getattr(part, name) for _, part in parts]
+            return (
+                None if any(s is None for s in predicted) else np.zeros((n, predicted[0].shape[1]))
+            )
 
         values = np.zeros(n, first.values.dtype)
         whole = cls(values, blank("probability"), blank("ranking"), first.classes)
@@ -129,20 +131,22 @@ class Prediction(Displayed):
             for name in ("values", "probability", "ranking"):
                 target = getattr(whole, name)
                 if target is not None:
-                    said = getattr(part, name)
+                    predicted = getattr(part, name)
                     ranked = name == "ranking" and not scaled
-                    target[rows] = rankdata(said, axis=0) / (len(said) + 1) if ranked else said
+                    target[rows] = (
+                        rankdata(predicted, axis=0) / (len(predicted) + 1) if ranked else predicted
+                    )
         return whole
 
 
-def _labels(*said: NDArray[Any]) -> NDArray[Any]:
+def _labels(*predicted: NDArray[Any]) -> NDArray[Any]:
     """The sorted distinct labels; small whole numbers are counted, not sorted."""
-    if all(labels.dtype.kind in "iu" and len(labels) for labels in said):
-        low, high = min(int(v.min()) for v in said), max(int(v.max()) for v in said)
+    if all(labels.dtype.kind in "iu" and len(labels) for labels in predicted):
+        low, high = min(int(v.min()) for v in predicted), max(int(v.max()) for v in predicted)
         if low >= 0 and high < 4096:
-            seen = sum(np.bincount(labels, minlength=high + 1) for labels in said)
+            seen = sum(np.bincount(labels, minlength=high + 1) for labels in predicted)
             return np.flatnonzero(seen)
-    return np.unique(np.concatenate(said))
+    return np.unique(np.concatenate(predicted))
 
 
 def _spread(own: NDArray[Any], place: NDArray[np.intp], k: int, absent: float) -> Floats:

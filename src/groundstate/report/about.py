@@ -38,18 +38,18 @@ _GLOSSARY = (
 )
 
 
-def outliers(told: dict[str, Any]) -> str:
+def outliers(facts: dict[str, Any]) -> str:
     """Rows of the highest energy."""
-    rows = told.get("outliers", [])
+    rows = facts.get("outliers", [])
     if not rows:
         return ""
-    cells = [(f"{r['row']:,}", at(told, f"outliers.{i}.energy")) for i, r in enumerate(rows)]
+    cells = [(f"{r['row']:,}", at(facts, f"outliers.{i}.energy")) for i, r in enumerate(rows)]
     return table_of(("row", "energy"), cells, (0, 1))
 
 
-def audit(told: dict[str, Any]) -> str:
-    """What the audit of the table said."""
-    findings = told["data"]["findings"]
+def audit(facts: dict[str, Any]) -> str:
+    """What the audit of the table found."""
+    findings = facts["data"]["findings"]
     if not findings:
         return "<p>Nothing: no missing values, copies, constants, leaks or other traps.</p>"
     items = [
@@ -60,9 +60,9 @@ def audit(told: dict[str, Any]) -> str:
     return "<ul>" + "\n".join(items) + "</ul>"
 
 
-def model(told: dict[str, Any]) -> str:
+def model(facts: dict[str, Any]) -> str:
     """The chosen model, its settings and what it is made of."""
-    model_of = told["model"]
+    model_of = facts["model"]
     parts = model_of.get("explanation")
     words = f": {parts['summary'][:1].lower()}{parts['summary'][1:]}" if parts else ""
     lines = [f"<p><b>{escape(model_of['name'])}</b>{escape(words)}.</p>"]
@@ -95,9 +95,9 @@ def model(told: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def columns(told: dict[str, Any]) -> str:
+def columns(facts: dict[str, Any]) -> str:
     """Every column with its kind."""
-    table = told["data"]
+    table = facts["data"]
     rows = [
         (c["name"], c["kind"], f"{c['distinct']:,}", f"{c['missing']:,}", c["role"])
         for c in table["types"]
@@ -111,25 +111,25 @@ def columns(told: dict[str, Any]) -> str:
     return shown + more + (f"<ul>{notes}</ul>" if notes else "")
 
 
-def skipped(told: dict[str, Any]) -> str:
+def skipped(facts: dict[str, Any]) -> str:
     """Parts that were left out."""
-    items = "".join(f"<li>{escape(part)}</li>" for part in told["skipped"])
+    items = "".join(f"<li>{escape(part)}</li>" for part in facts["skipped"])
     return f"<ul>{items}</ul>" if items else ""
 
 
-def glossary(told: dict[str, Any]) -> str:
+def glossary(facts: dict[str, Any]) -> str:
     """Words used on the page."""
     rows = "".join(f"<dt>{escape(word)}</dt><dd>{escape(text)}</dd>" for word, text in _GLOSSARY)
     return f"<dl>{rows}</dl>"
 
 
-def again(told: dict[str, Any]) -> str:
+def again(facts: dict[str, Any]) -> str:
     """How to get the same numbers."""
-    versions = ", ".join(f"{name} {v}" for name, v in told["reproduce"]["versions"].items())
+    versions = ", ".join(f"{name} {v}" for name, v in facts["reproduce"]["versions"].items())
     return (
-        f"<pre>python reproduce.py\n{escape(told['reproduce']['command'])}</pre>\n"
+        f"<pre>python reproduce.py\n{escape(facts['reproduce']['command'])}</pre>\n"
         f'<p class="words">Made with {escape(versions)}. SHA-256 of the table: '
-        f"<code>{escape(told['data']['hash'][:16])}…</code></p>"
+        f"<code>{escape(facts['data']['hash'][:16])}…</code></p>"
     )
 
 

@@ -27,13 +27,13 @@ class Keyed:
     text: str
 
 
-def at(told: dict[str, Any], key: str, name: str = "") -> Keyed:
+def at(facts: dict[str, Any], key: str, name: str = "") -> Keyed:
     """The number at a place, shown for reading; ``name`` is its metric.
 
     >>> at({"scores": {"accuracy": {"value": 0.9}}}, "scores.accuracy.value", "accuracy").text
     '90.0%'
     """
-    value: Any = told
+    value: Any = facts
     for part in key.split("."):
         value = value[int(part)] if isinstance(value, list) else value[part]
     return Keyed(key, show(value, name))
@@ -76,10 +76,10 @@ def table_of(
         out = []
         for i, cell in enumerate(row):
             kind = ' class="n"' if i in numbers else ""
-            told = f' data-label="{escape(header[i])}"' if tag == "td" else ""
+            facts = f' data-label="{escape(header[i])}"' if tag == "td" else ""
             shown = html_of(cell)
             if shown or not stacked or tag == "th":
-                out.append(f"<{tag}{kind}{told}>{shown}</{tag}>")
+                out.append(f"<{tag}{kind}{facts}>{shown}</{tag}>")
             else:
                 out.append(f'<{tag} class="none"></{tag}>')
         return "".join(out)
@@ -97,8 +97,8 @@ def words_of(text: str) -> str:
     return f'<p class="words">{escape(text)}</p>'
 
 
-def between(told: dict[str, Any], key: str, name: str, low: str = "lo", high: str = "hi") -> Any:
-    return Range((at(told, f"{key}.{low}", name), " to ", at(told, f"{key}.{high}", name)))
+def between(facts: dict[str, Any], key: str, name: str, low: str = "lo", high: str = "hi") -> Any:
+    return Range((at(facts, f"{key}.{low}", name), " to ", at(facts, f"{key}.{high}", name)))
 
 
 __all__ = ["Keyed", "Marked", "Range", "at", "between", "html_of", "table_of", "words_of"]

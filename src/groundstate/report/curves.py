@@ -40,7 +40,7 @@ def plot_band(
     Parameters
     ----------
     x : one feature, ``(n,)``
-    mean, std : of the law at x, ``(n,)``
+    mean, std : of the distribution at x, ``(n,)``
     y : outcomes ``(n,)``
     width : half width of the band in standard deviations
 

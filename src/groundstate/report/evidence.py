@@ -21,12 +21,12 @@ _CURVES = 6  # ROC curves of more classes cannot be told apart
 _FEW = 2000
 
 
-def of_probabilities(found: Assessment, told: dict[str, Any]) -> list[Picture]:
+def of_probabilities(found: Assessment, facts: dict[str, Any]) -> list[Picture]:
     """ROC, precision and recall, and reliability, where there are probabilities or scores."""
-    said, classes = found.prediction, found.classes
-    if said.ranking is None or classes is None:
+    predicted, classes = found.prediction, found.classes
+    if predicted.ranking is None or classes is None:
         return []
-    wanted = told["design"]["positive"]
+    wanted = facts["design"]["positive"]
     if len(classes) == 2:
         shown = [[str(c) for c in classes].index(wanted) if wanted is not None else 1]
     else:
@@ -34,7 +34,7 @@ def of_probabilities(found: Assessment, told: dict[str, Any]) -> list[Picture]:
         shown = sorted(common[:_CURVES].tolist())
     drawn = []
     curves = [
-        (str(classes[k]), found.truth == k, said.ranking[:, k])
+        (str(classes[k]), found.truth == k, predicted.ranking[:, k])
         for k in shown
         if 0 < (found.truth == k).sum() < len(found.truth)
     ]
@@ -43,24 +43,24 @@ def of_probabilities(found: Assessment, told: dict[str, Any]) -> list[Picture]:
     return drawn
 
 
-def of_facts(told: dict[str, Any]) -> list[Picture]:
+def of_facts(facts: dict[str, Any]) -> list[Picture]:
     """Calibration, coverage, spread, learning curve and tuning, as far as there are any."""
     drawn: list[Picture] = []
-    sure = told["calibration"] or {}
+    sure = facts["calibration"] or {}
     if "bins" in sure:
         drawn.append(reliability(sure))
     if sure.get("coverage"):
         drawn.append(coverage(sure["coverage"]))
-    moved = told["variation"]
+    moved = facts["variation"]
     if moved is not None:
         if "oob" in moved or len(moved.get("seeds", {}).get("values", ())) > 1:
             drawn.append(histograms(moved))
         if moved["train"] is not None:
             drawn.append(sources(moved))
-    if told["curve"] is not None:
-        drawn.append(learning_curve(told["curve"]))
-    if told["tuning"] is not None and len(told["tuning"]["trials"]) > 1:
-        drawn.append(tuning(told["tuning"]))
+    if facts["curve"] is not None:
+        drawn.append(learning_curve(facts["curve"]))
+    if facts["tuning"] is not None and len(facts["tuning"]["trials"]) > 1:
+        drawn.append(tuning(facts["tuning"]))
     return drawn
 
 
@@ -142,7 +142,7 @@ def reliability(sure: dict[str, Any]) -> Picture:
             axes.plot([x, x], [low, high], color=ACCENT, linewidth=1.4)
         axes.plot(bins["predicted"], bins["observed"], "o", color=ACCENT, markersize=6)
         axes.set_xlabel("probability the model gave")
-        axes.set_ylabel("share that happened")
+        axes.set_ylabel("observed fraction")
         axes.set_aspect("equal")
 
     caption = (
@@ -153,10 +153,10 @@ def reliability(sure: dict[str, Any]) -> Picture:
                    inline_svg("reliability", (5.6, 4.4), draw), bins)  # fmt: skip
 
 
-def residuals(truth: NDArray[Any], said: NDArray[Any]) -> Picture:
+def residuals(truth: NDArray[Any], predicted: NDArray[Any]) -> Picture:
     """Errors against predictions."""
     step = -(-len(truth) // _FEW)
-    at, error = said[::step], (truth.astype(np.float64) - said)[::step]
+    at, error = predicted[::step], (truth.astype(np.float64) - predicted)[::step]
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
@@ -174,27 +174,27 @@ def residuals(truth: NDArray[Any], said: NDArray[Any]) -> Picture:
                    {"predicted": at, "residual": error})  # fmt: skip
 
 
-def coverage(told: dict[str, Any]) -> Picture:
+def coverage(facts: dict[str, Any]) -> Picture:
     """Promised and measured coverage of sets or intervals for single rows."""
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        axes.axvline(told["wanted"], color=SECOND, linewidth=1.4, label="promised")
-        axes.plot([told["lo"], told["hi"]], [0, 0], color=ACCENT, solid_capstyle="round")
-        axes.plot(told["covered"], 0, "o", color=ACCENT, markersize=8, label="measured")
+        axes.axvline(facts["wanted"], color=SECOND, linewidth=1.4, label="promised")
+        axes.plot([facts["lo"], facts["hi"]], [0, 0], color=ACCENT, solid_capstyle="round")
+        axes.plot(facts["covered"], 0, "o", color=ACCENT, markersize=8, label="measured")
         axes.set_yticks([])
-        axes.set_xlim(min(0.6, told["lo"] - 0.05), 1.01)
+        axes.set_xlim(min(0.6, facts["lo"] - 0.05), 1.01)
         axes.set_xlabel("share of rows whose truth was inside")
         axes.spines["left"].set_visible(False)
         axes.legend(loc="upper left", ncols=2)
 
-    what = "a set of classes" if told["kind"] == "set" else "an interval"
+    what = "a set of classes" if facts["kind"] == "set" else "an interval"
     caption = (
-        f"For every row the model can give {what} that holds the truth in {told['wanted']:.0%} of "
+        f"For every row the model can give {what} that holds the truth in {facts['wanted']:.0%} of "
         "cases (conformal prediction); measured on rows it had not seen."
     )
     return Picture("coverage", "Sets and intervals for single rows", caption,
-                   inline_svg("coverage", (7.5, 1.7), draw), told)  # fmt: skip
+                   inline_svg("coverage", (7.5, 1.7), draw), facts)  # fmt: skip
 
 
 def histograms(moved: dict[str, Any]) -> Picture:
@@ -285,9 +285,9 @@ def _or(value: float | None, band: dict[str, Any]) -> float:
     return float(band["estimate"] if value is None else value)
 
 
-def tuning(told: dict[str, Any]) -> Picture:
+def tuning(facts: dict[str, Any]) -> Picture:
     """Score of every trial and the best so far."""
-    score = np.array([np.nan if t["score"] is None else t["score"] for t in told["trials"]])
+    score = np.array([np.nan if t["score"] is None else t["score"] for t in facts["trials"]])
     best = np.fmax.accumulate(score)
     at = np.arange(1, len(score) + 1)
 

@@ -26,15 +26,15 @@ from groundstate.study.unlabelled import Survey, survey_facts
 def report(found: Assessment | Survey) -> tuple[dict[str, Any], list[Picture]]:
     """The facts, the data of every picture among them, and the pictures."""
     if isinstance(found, Survey):
-        told, drawn = survey_facts(found), draw_survey(found)
+        facts, drawn = survey_facts(found), draw_survey(found)
     else:
-        told = report_facts(found)
-        drawn = draw_all(found, told)
+        facts = report_facts(found)
+        drawn = draw_all(found, facts)
     shown = {
         picture.name: {"title": picture.title, "caption": picture.caption, "data": picture.data}
         for picture in drawn
     }
-    return {**told, "pictures": plain(shown)}, drawn
+    return {**facts, "pictures": plain(shown)}, drawn
 
 
 def write(
@@ -49,13 +49,13 @@ def write(
     source : path or built-in name of the table, for ``reproduce.py``
     keep_model : also write the fitted model
     """
-    told, drawn = report(found)
-    metric = told["design"]["metric"]
-    score = told["scores"][metric]
+    facts, drawn = report(found)
+    metric = facts["design"]["metric"]
+    score = facts["scores"][metric]
     if keep_model:
         meta = {
-            "target": told["data"]["target"],
-            "table": told["data"]["hash"],
+            "target": facts["data"]["target"],
+            "table": facts["data"]["hash"],
             "metric": metric,
             "test": [score["value"], score["lo"], score["hi"]],
         }
@@ -63,16 +63,16 @@ def write(
             run.save("model.gs", timeless(found.model), meta=meta)
         except NotStorableError:
             name = type(inner_of(found.model)).__name__
-            told["skipped"].append(
+            facts["skipped"].append(
                 f"model.gs: {name} is another library's model, which files of this one do not "
                 "hold; reproduce.py fits it again"
             )
-    run.write_json("report.json", told)
-    run.write_text("report.html", page(told, drawn))
-    run.write_text("reproduce.py", reproduce_script(told, found.settings, located(source)))
+    run.write_json("report.json", facts)
+    run.write_text("report.html", page(facts, drawn))
+    run.write_text("reproduce.py", reproduce_script(facts, found.settings, located(source)))
     fits = {entry.name: entry.fit_seconds for entry in found.board if entry.fit_seconds}
     run.write_json("timing.json", {"stages": found.seconds, "one_fit": fits})
-    return told
+    return facts
 
 
 def timeless(model: Any) -> Any:

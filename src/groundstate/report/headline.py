@@ -10,36 +10,36 @@ from groundstate.study.candidates import DUMMY
 from groundstate.study.numbers import label, title
 
 
-def cards(told: dict[str, Any]) -> str:
+def cards(facts: dict[str, Any]) -> str:
     """Cards with the main numbers: the score, what it is compared with, what judged it."""
-    metric, level = told["design"]["metric"], told["design"]["level"]
+    metric, level = facts["design"]["metric"], facts["design"]["level"]
     key = f"scores.{metric}"
-    base = told.get("baselines", {})
+    base = facts.get("baselines", {})
     known = metric in base.get(DUMMY, {})
     mark = (Marked("", "span", "key"), "constant answer") if known else ()
     shown = [
         _card(
-            f"{label(metric)}: {title(metric)}", at(told, f"{key}.value", metric),
-            (f"{level:.0%} interval ", between(told, key, metric), *mark), _scale(told, metric),
+            f"{label(metric)}: {title(metric)}", at(facts, f"{key}.value", metric),
+            (f"{level:.0%} interval ", between(facts, key, metric), *mark), _scale(facts, metric),
             "main",
         )
     ]  # fmt: skip
     if known:
         shown.append(
-            _card("Constant answer, without a model", at(told, f"baselines.{DUMMY}.{metric}.value",
+            _card("Constant answer, without a model", at(facts, f"baselines.{DUMMY}.{metric}.value",
                   metric), ("what any model has to beat",))
         )  # fmt: skip
     if "skill" in base and base["skill"]["value"] is not None:
         shown.append(
             _card("Skill: share of the constant answer’s loss saved",
-                  at(told, "baselines.skill.value", "accuracy"),
-                  (between(told, "baselines.skill", "accuracy"),))
+                  at(facts, "baselines.skill.value", "accuracy"),
+                  (between(facts, "baselines.skill", "accuracy"),))
         )  # fmt: skip
-    if told.get("groups"):
-        sizes = " + ".join(f"{n:,}" for n in told["groups"][:6])
-        shown.append(_card("Groups found", str(len(told["groups"])), (f"{sizes} rows",)))
-    judged = told["design"]["judged"]
-    how = "each held back in turn" if told["design"]["kind"] == "nested" else "never seen before"
+    if facts.get("groups"):
+        sizes = " + ".join(f"{n:,}" for n in facts["groups"][:6])
+        shown.append(_card("Groups found", str(len(facts["groups"])), (f"{sizes} rows",)))
+    judged = facts["design"]["judged"]
+    how = "each held back in turn" if facts["design"]["kind"] == "nested" else "never seen before"
     shown.append(_card("Rows that judged", f"{judged:,}", (how,)))
     return '<div class="cards">' + "\n".join(shown) + "</div>"
 
@@ -51,10 +51,10 @@ def _card(name: str, value: Any, below: tuple[Any, ...], more: str = "", kind: s
     )
 
 
-def _scale(told: dict[str, Any], metric: str) -> str:
+def _scale(facts: dict[str, Any], metric: str) -> str:
     """The score, its interval and the constant answer on one line."""
-    score = told["scores"][metric]
-    base = told.get("baselines", {}).get(DUMMY, {}).get(metric, {}).get("value")
+    score = facts["scores"][metric]
+    base = facts.get("baselines", {}).get(DUMMY, {}).get(metric, {}).get("value")
     points = [p for p in (score["lo"], score["value"], score["hi"], base) if p is not None]
     if score["lo"] is None or score["hi"] is None or len(points) < 3:
         return ""

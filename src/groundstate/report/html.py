@@ -12,16 +12,16 @@ from groundstate.report.style import CSS
 from groundstate.report.svg import Picture
 
 
-def page(told: dict[str, Any], pictures: Sequence[Picture]) -> str:
+def page(facts: dict[str, Any], pictures: Sequence[Picture]) -> str:
     """The page for the facts of an assessment (or of a survey) and its pictures."""
-    table = told["data"]
+    table = facts["data"]
     heading = f"Predicting {table['target']}" if table["target"] else "What the table looks like"
-    about = [table["name"], table["description"] or told["task"], f"{table['rows']:,} rows",
+    about = [table["name"], table["description"] or facts["task"], f"{table['rows']:,} rows",
              f"{table['columns']} columns"]  # fmt: skip
     figures = {picture.name: _figure(picture) for picture in pictures}
     chapters: dict[str, list[str]] = {}
     for section in SECTIONS:
-        content = section.write(told)
+        content = section.write(facts)
         drawn = [figures.pop(name) for name in section.pictures if name in figures]
         if content or drawn:
             part = _section(section.heading, content, section.words, drawn)
@@ -31,9 +31,9 @@ def page(told: dict[str, Any], pictures: Sequence[Picture]) -> str:
         f"<header>\n<h1>{escape(heading)}</h1>",
         f'<p class="sub">{escape(" · ".join(about))}</p>',
         '<div class="verdict">'
-        + "".join(f"<p>{escape(s)}</p>" for s in told["verdict"])
+        + "".join(f"<p>{escape(s)}</p>" for s in facts["verdict"])
         + "</div>",
-        cards(told),
+        cards(facts),
         f'<nav aria-label="Chapters">{links}</nav>\n</header>',
         *(_chapter(name, parts) for name, parts in chapters.items()),
     ]
@@ -57,8 +57,8 @@ def _chapter(name: str, parts: list[str]) -> str:
 
 def _section(heading: str, content: str, words: str, drawn: list[str]) -> str:
     """Text under a heading, then pictures; pictures alone need no heading but their own."""
-    said = f'\n<p class="words">{escape(words)}</p>' if words else ""
-    text = f"<h3>{escape(heading)}</h3>\n{content}{said}\n" if content else ""
+    note = f'\n<p class="words">{escape(words)}</p>' if words else ""
+    text = f"<h3>{escape(heading)}</h3>\n{content}{note}\n" if content else ""
     shown = '<div class="figures">' + "\n".join(drawn) + "</div>" if drawn else ""
     return f'<div class="part">\n{text}{shown}\n</div>'
 

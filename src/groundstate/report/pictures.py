@@ -28,23 +28,23 @@ _MAX_CLASSES = 25
 _MAX_POINTS = 2000
 
 
-def draw_all(found: Assessment, told: dict[str, Any]) -> list[Picture]:
+def draw_all(found: Assessment, facts: dict[str, Any]) -> list[Picture]:
     """Every picture that this assessment allows, in reading order."""
     drawn = [forest(found.board)]
     if found.classes is None:
         drawn += [predicted(found), evidence.residuals(found.truth, found.prediction.values)]
     else:
         drawn.append(confusions(found))
-        drawn += evidence.of_probabilities(found, told)
-    drawn += evidence.of_facts(told)
+        drawn += evidence.of_probabilities(found, facts)
+    drawn += evidence.of_facts(facts)
     gap = energies(found)
     if gap is not None and np.isfinite(gap).sum() > 1:
         drawn.append(energy_picture(gap[np.isfinite(gap)], found.task))
     history = getattr(inner_of(found.model), "history_", None)
     if history is not None and len(history.objective) > 2:
         drawn.append(learning(history.objective, history.solver))
-    if told["weights"]:
-        drawn.append(weight_picture(told["weights"]))
+    if facts["weights"]:
+        drawn.append(weight_picture(facts["weights"]))
     holes = missing_map(found.table)
     return [*drawn, holes] if holes is not None else drawn
 
@@ -184,23 +184,23 @@ def confusions(found: Assessment) -> Picture:
 def _margins(axes: Axes, counts: NDArray[np.int64]) -> None:
     """Recall right of the table and precision below it."""
     k = len(counts)
-    hit, true, said = np.diag(counts), counts.sum(1), counts.sum(0)
+    hit, true, predicted = np.diag(counts), counts.sum(1), counts.sum(0)
     look: Any = {"ha": "center", "va": "center", "color": MUTED, "fontsize": 9}
     for i in range(k):
         axes.text(k, i, f"{hit[i] / true[i]:.0%}" if true[i] else "–", **look)
-        axes.text(i, k, f"{hit[i] / said[i]:.0%}" if said[i] else "–", **look)
+        axes.text(i, k, f"{hit[i] / predicted[i]:.0%}" if predicted[i] else "–", **look)
 
 
 def predicted(found: Assessment) -> Picture:
     """Predicted against true values on the test rows."""
     step = -(-len(found.truth) // _MAX_POINTS)
-    y, said = found.truth[::step], found.prediction.values[::step]
+    y, predicted = found.truth[::step], found.prediction.values[::step]
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        low, high = float(min(y.min(), said.min())), float(max(y.max(), said.max()))
+        low, high = float(min(y.min(), predicted.min())), float(max(y.max(), predicted.max()))
         axes.plot([low, high], [low, high], color=LINE, linewidth=1.2)
-        axes.plot(y, said, "o", color=ACCENT, alpha=0.5, markersize=4, markeredgewidth=0)
+        axes.plot(y, predicted, "o", color=ACCENT, alpha=0.5, markersize=4, markeredgewidth=0)
         axes.set_xlabel(f"true {found.table.target}")
         axes.set_ylabel("predicted")
         axes.grid(alpha=0.6)
@@ -211,7 +211,7 @@ def predicted(found: Assessment) -> Picture:
         "Predicted and true",
         caption,
         inline_svg("predicted", (6.5, 4.2), draw),
-        {"true": y, "predicted": said},
+        {"true": y, "predicted": predicted},
     )
 
 

@@ -28,7 +28,7 @@ def report_schema() -> dict[str, Any]:
     return found
 
 
-def validate(told: Any) -> None:
+def validate(facts: Any) -> None:
     """Raise a `DataError` that names the place where a report departs from the schema.
 
     >>> validate({"verdict": []})
@@ -36,7 +36,7 @@ def validate(told: Any) -> None:
     ...
     groundstate.errors.DataError: report lacks groundstate_report
     """
-    _check(told, report_schema(), "report")
+    _check(facts, report_schema(), "report")
 
 
 def _check(value: Any, rule: dict[str, Any], where: str) -> None:

@@ -30,17 +30,17 @@ if __name__ == "__main__":
 '''
 
 
-def reproduce_script(told: dict[str, Any], settings: Any, source: str) -> str:
+def reproduce_script(facts: dict[str, Any], settings: Any, source: str) -> str:
     """The text of ``reproduce.py``.
 
     Parameters
     ----------
-    told : the facts of an assessment or survey
+    facts : the facts of an assessment or survey
     settings : its `Settings`
     source : path or name of the table
     """
-    target, asked = told["data"]["target"], {"model": settings.spec}
-    if told["task"] == "density":
+    target, asked = facts["data"]["target"], {"model": settings.spec}
+    if facts["task"] == "density":
         target = "none"
     else:
         asked |= {"metric": settings.metric, "tune": settings.tune}
@@ -52,7 +52,7 @@ def reproduce_script(told: dict[str, Any], settings: Any, source: str) -> str:
         if value != getattr(type(settings)(), name):
             asked[name] = value
     return _TEMPLATE.format(
-        settings=pformat(asked, sort_dicts=False), target=target, sha=told["data"]["hash"],
+        settings=pformat(asked, sort_dicts=False), target=target, sha=facts["data"]["hash"],
         source=source,
     )  # fmt: skip
 

@@ -36,64 +36,64 @@ class Section:
     words: str = ""
 
 
-def _nothing(told: dict[str, Any]) -> str:
+def _nothing(facts: dict[str, Any]) -> str:
     return ""
 
 
-def _board(told: dict[str, Any]) -> str:
-    board = told["candidates"]
+def _board(facts: dict[str, Any]) -> str:
+    board = facts["candidates"]
     metric, rows = board["metric"], []
-    seen, said = (any(e[name] for e in board["entries"]) for name in ("test_score", "notes"))
+    seen, noted = (any(e[name] for e in board["entries"]) for name in ("test_score", "notes"))
     for i, entry in enumerate(board["entries"]):
         key = f"candidates.entries.{i}"
-        best = entry["name"] == told["chosen"]
+        best = entry["name"] == facts["chosen"]
         mark = " chosen" if best else " ≈ as good" if entry["tied_with_best"] else ""
         row: list[Any] = [
             (entry["name"], Marked(mark, "span", "mark") if mark else ""),
-            at(told, f"{key}.score", metric),
-            between(told, key, metric, "low", "high"),
+            at(facts, f"{key}.score", metric),
+            between(facts, key, metric, "low", "high"),
         ]
         if seen:
             here: Any = ""
             if entry["test_score"] is not None:
-                here = (at(told, f"{key}.test_score", metric), " (",
-                        between(told, key, metric, "test_low", "test_high"), ")")  # fmt: skip
+                here = (at(facts, f"{key}.test_score", metric), " (",
+                        between(facts, key, metric, "test_low", "test_high"), ")")  # fmt: skip
             row.append(here)
-        rows.append(row + (["; ".join(entry["notes"])] if said else []))
+        rows.append(row + (["; ".join(entry["notes"])] if noted else []))
     header = ["model", f"{label(metric)}, validated", f"{board['level']:.0%} interval"]
-    header += (["judged rows"] if seen else []) + (["notes"] if said else [])
+    header += (["judged rows"] if seen else []) + (["notes"] if noted else [])
     better = "higher" if board["greater_is_better"] else "lower"
     base = (
         f" {DUMMY} is what to beat: it ignores the columns."
-        if DUMMY in told["design"]["models"]
+        if DUMMY in facts["design"]["models"]
         else ""
     )
     words = (
         f"{label(metric)} is the {title(metric)}; {better} is better. Candidates with their usual "
-        f"settings were compared on {told['design']['candidates_compared_on']} of "
-        f"{told['design']['development']:,} rows, seed {told['design']['seed']}.{base}"
+        f"settings were compared on {facts['design']['candidates_compared_on']} of "
+        f"{facts['design']['development']:,} rows, seed {facts['design']['seed']}.{base}"
     )
-    first = [entry["name"] for entry in board["entries"]].index(told["chosen"])
+    first = [entry["name"] for entry in board["entries"]].index(facts["chosen"])
     return table_of(header, rows, (1,), first) + "\n" + words_of(words)
 
 
-def _scores(told: dict[str, Any]) -> str:
-    base = told.get("baselines", {}).get(DUMMY, {})
+def _scores(facts: dict[str, Any]) -> str:
+    base = facts.get("baselines", {}).get(DUMMY, {})
     rows = []
-    for name in told["scores"]:
+    for name in facts["scores"]:
         key = f"scores.{name}"
         row: list[Any] = [
-            (Marked(label(name)), Marked(_meaning(told, name), "span", "meaning")),
-            at(told, f"{key}.value", name),
-            between(told, key, name),
+            (Marked(label(name)), Marked(_meaning(facts, name), "span", "meaning")),
+            at(facts, f"{key}.value", name),
+            between(facts, key, name),
         ]
         if base:
-            row.append(at(told, f"baselines.{DUMMY}.{name}.value", name) if name in base else "")
+            row.append(at(facts, f"baselines.{DUMMY}.{name}.value", name) if name in base else "")
         rows.append(row)
-    header = ["measure", told["chosen"], f"{told['design']['level']:.0%} interval"]
+    header = ["measure", facts["chosen"], f"{facts['design']['level']:.0%} interval"]
     header += ["constant answer"] if base else []
-    words = words_of(_how_judged(told))
-    if "jackknife" in told["scores"].get("r2", {}).get("method", ""):
+    words = words_of(_how_judged(facts))
+    if "jackknife" in facts["scores"].get("r2", {}).get("method", ""):
         words += words_of(
             "R² divides by the spread of the rows that judge, which makes it a little low on few "
             "rows; the value here is freed from that (jackknife), so it differs in the third digit "
@@ -102,15 +102,15 @@ def _scores(told: dict[str, Any]) -> str:
     return table_of(header, rows, (1, 3)) + "\n" + words
 
 
-def _meaning(told: dict[str, Any], name: str) -> str:
+def _meaning(facts: dict[str, Any], name: str) -> str:
     """What a metric is, with the class it is about."""
-    classes = told.get("classes", [])
-    about = told["design"].get("positive") or (classes[1] if len(classes) == 2 else "")
+    classes = facts.get("classes", [])
+    about = facts["design"].get("positive") or (classes[1] if len(classes) == 2 else "")
     return title(name).replace("the second class", f"class {about}" if about else "one class")
 
 
-def _mistakes(told: dict[str, Any]) -> str:
-    drawn = told.get("pictures", {}).get("confusion")
+def _mistakes(facts: dict[str, Any]) -> str:
+    drawn = facts.get("pictures", {}).get("confusion")
     if drawn is None or len(drawn["data"]["classes"]) < 3:
         return ""
     counts, classes = drawn["data"]["counts"], drawn["data"]["classes"]
@@ -124,10 +124,10 @@ def _mistakes(told: dict[str, Any]) -> str:
     return table_of(header, rows, (2,)) if rows else ""
 
 
-def _how_judged(told: dict[str, Any]) -> str:
-    design, ledger = told["design"], told["ledger"]
+def _how_judged(facts: dict[str, Any]) -> str:
+    design, ledger = facts["design"], facts["ledger"]
     if design["kind"] == "nested":
-        folds = told.get("chosen_in_folds", {})
+        folds = facts.get("chosen_in_folds", {})
         picked = ", ".join(f"{name} {count}×" for name, count in folds.items())
         return (
             f"Every one of the {design['judged']:,} rows was predicted once by a recipe that had "
@@ -141,63 +141,65 @@ def _how_judged(told: dict[str, Any]) -> str:
     )
 
 
-def _baselines(told: dict[str, Any]) -> str:
-    if "baselines" not in told:
+def _baselines(facts: dict[str, Any]) -> str:
+    if "baselines" not in facts:
         return ""
-    metric, rows = told["design"]["metric"], []
+    metric, rows = facts["design"]["metric"], []
     for name, words in _BASELINES.items():
-        if metric in told["baselines"].get(name, {}):
+        if metric in facts["baselines"].get(name, {}):
             key = f"baselines.{name}.{metric}"
-            rows.append((name, at(told, f"{key}.value", metric), between(told, key, metric), words))
+            rows.append(
+                (name, at(facts, f"{key}.value", metric), between(facts, key, metric), words)
+            )
     table = table_of(("baseline", label(metric), "interval", "what it is"), rows, (1,))
-    skill = html_of(("Skill ", at(told, "baselines.skill.value"), " (",
-                   between(told, "baselines.skill", ""), "), the share of the constant answer’s "
+    skill = html_of(("Skill ", at(facts, "baselines.skill.value"), " (",
+                   between(facts, "baselines.skill", ""), "), the share of the constant answer’s "
                    "loss that the model saves"))  # fmt: skip
     good = (
-        "better than" if told["baselines"]["better_than_dummy"] else "not shown to be better than"
+        "better than" if facts["baselines"]["better_than_dummy"] else "not shown to be better than"
     )
     return f"{table}\n<p>{skill}: the model is {good} a constant answer.</p>"
 
 
-def _comparison(told: dict[str, Any]) -> str:
-    found = told["comparison"]
+def _comparison(facts: dict[str, Any]) -> str:
+    found = facts["comparison"]
     if not found["test"]:
         return ""
     rows = []
     for i, row in enumerate(found["test"]):
         key = f"comparison.test.{i}"
-        rows.append((f"{told['chosen']} − {row['against']}", at(told, f"{key}.difference"),
-                     between(told, key, ""), at(told, f"{key}.p_holm", "p"),
+        rows.append((f"{facts['chosen']} − {row['against']}", at(facts, f"{key}.difference"),
+                     between(facts, key, ""), at(facts, f"{key}.p_holm", "p"),
                      _TESTS.get(row["method"], row["method"])))  # fmt: skip
     header = ("on the judged rows", label(found["metric"]), "interval", "p, corrected", "test")
     return table_of(header, rows, (1, 3))
 
 
-def _calibration(told: dict[str, Any]) -> str:
-    sure = told.get("calibration") or {}
+def _calibration(facts: dict[str, Any]) -> str:
+    sure = facts.get("calibration") or {}
     lines = []
-    for words in told["skipped"]:
+    for words in facts["skipped"]:
         if words.startswith("calibration: "):
             plain = words.removeprefix("calibration: ")
             lines.append(html_of((f"{plain[0].upper()}{plain[1:]}.",)))
     if "ece" in sure:
-        lines.append(html_of(("On average the probabilities are ", at(told, "calibration.ece", "accuracy"),
+        lines.append(html_of(("On average the probabilities are ", at(facts, "calibration.ece", "accuracy"),
                             " away from what happens (expected calibration error, ",
                             f"{sure['about']}).")))  # fmt: skip
     cover = sure.get("coverage")
     if cover:
         what = "sets of classes" if cover["kind"] == "set" else "intervals"
         unit = " classes" if cover["kind"] == "set" else ""
-        size: Any = ("; mean size ", at(told, "calibration.coverage.mean_size"), unit)
+        size: Any = ("; mean size ", at(facts, "calibration.coverage.mean_size"), unit)
         lines.append(html_of((f"Conformal {what} made to hold the truth in {cover['wanted']:.0%} of rows "
-                            "held it in ", at(told, "calibration.coverage.covered", "accuracy"), " (",
-                            between(told, "calibration.coverage", "accuracy"), ")",
+                            "held it in ", at(facts, "calibration.coverage.covered", "accuracy"), " (",
+                            between(facts, "calibration.coverage", "accuracy"), ")",
                             *(size if cover["mean_size"] is not None else ()), ".")))  # fmt: skip
     return "".join(f"<p>{line}</p>" for line in lines)
 
 
-def _decision(told: dict[str, Any]) -> str:
-    if not told.get("decision"):
+def _decision(facts: dict[str, Any]) -> str:
+    if not facts.get("decision"):
         return ""
     named = {
         "mean_cost": "at the best threshold",
@@ -205,42 +207,42 @@ def _decision(told: dict[str, Any]) -> str:
         "always_yes": "always yes",
         "always_no": "always no",
     }
-    rows = [(words, at(told, f"decision.{name}")) for name, words in named.items()]
-    head = html_of(("Say ", told["decision"]["positive"], " from a probability of ",
-                  at(told, "decision.threshold"), " on."))  # fmt: skip
+    rows = [(words, at(facts, f"decision.{name}")) for name, words in named.items()]
+    head = html_of(("Say ", facts["decision"]["positive"], " from a probability of ",
+                  at(facts, "decision.threshold"), " on."))  # fmt: skip
     return f"<p>{head}</p>" + table_of(("rule", "mean cost of a row"), rows, (1,))
 
 
-def _variation(told: dict[str, Any]) -> str:
-    moved = told.get("variation")
+def _variation(facts: dict[str, Any]) -> str:
+    moved = facts.get("variation")
     if not moved:
         return ""
     named = {"test": "which rows judge", "seed": "the seed", "train": "which rows it learned from"}
-    rows = [(words, at(told, f"variation.{name}")) for name, words in named.items()]
+    rows = [(words, at(facts, f"variation.{name}")) for name, words in named.items()]
     return table_of(("depends on", f"standard deviation of the {moved['loss']}"), rows, (1,))
 
 
-def _curve(told: dict[str, Any]) -> str:
-    curve = told.get("curve")
+def _curve(facts: dict[str, Any]) -> str:
+    curve = facts.get("curve")
     if not curve or curve["forecast"] is None:
         return ""
     rows = []
     for i, point in enumerate(curve["forecast"]["points"]):
         key = f"curve.forecast.points.{i}"
-        rows.append((f"{point['n']:,}", at(told, f"{key}.estimate"),
-                     between(told, key, "", "low", "high")))  # fmt: skip
+        rows.append((f"{point['n']:,}", at(facts, f"{key}.estimate"),
+                     between(facts, key, "", "low", "high")))  # fmt: skip
     head = ("training rows", f"{label(curve['metric'])}, forecast", "interval")
     return table_of(head, rows, (1,))
 
 
-def _diagnosis(told: dict[str, Any]) -> str:
-    found = told.get("diagnosis")
+def _diagnosis(facts: dict[str, Any]) -> str:
+    found = facts.get("diagnosis")
     if not found:
         return ""
     named = {"train": "rows it learned from", "test": "new rows", "gap": "gap"}
     rows = [
-        (words, at(told, f"diagnosis.{name}.estimate"),
-         between(told, f"diagnosis.{name}", "", "low", "high"))
+        (words, at(facts, f"diagnosis.{name}.estimate"),
+         between(facts, f"diagnosis.{name}", "", "low", "high"))
         for name, words in named.items()
     ]  # fmt: skip
     helped = {True: "helped", False: "did not help", None: "not tried"}
@@ -253,8 +255,8 @@ def _diagnosis(told: dict[str, Any]) -> str:
     return what + (f"<p>What could be tried:</p><ul>{remedies}</ul>" if remedies else "")
 
 
-def _tuning(told: dict[str, Any]) -> str:
-    found = told.get("tuning")
+def _tuning(facts: dict[str, Any]) -> str:
+    found = facts.get("tuning")
     if not found:
         return ""
     rows = []
@@ -284,22 +286,22 @@ def _searched(words: str) -> str:
     return f"{low} to {high}" + (", evenly in powers of ten" if ends[3] == "True" else "")
 
 
-def _bound(told: dict[str, Any]) -> str:
-    found = told.get("bound")
+def _bound(facts: dict[str, Any]) -> str:
+    found = facts.get("bound")
     return f"<p>{escape(found['words'][:1].upper() + found['words'][1:])}.</p>" if found else ""
 
 
-def _ledger(told: dict[str, Any]) -> str:
-    found = told["ledger"]
+def _ledger(facts: dict[str, Any]) -> str:
+    found = facts["ledger"]
     wide = found.get("simultaneous")
     if not wide or found["clean"]:
         return ""
     metric = wide["metric"]
     return "<p>" + html_of((f"These rows have been looked at by {found['looks']} models; for all of them "
                           f"at once the interval of {label(metric)} is ",
-                          between(told, "ledger.simultaneous", metric),
+                          between(facts, "ledger.simultaneous", metric),
                           ", and the best of them gains about ",
-                          at(told, "ledger.simultaneous.optimism"), " by luck.")) + "</p>"  # fmt: skip
+                          at(facts, "ledger.simultaneous.optimism"), " by luck.")) + "</p>"  # fmt: skip
 
 
 _GOOD, _SURE, _WHY = "How good it is", "How sure that is", "Why not better"

@@ -21,8 +21,7 @@ from groundstate.evaluate.board.ranked_table import Standings
 from groundstate.evaluate.compare.baseline import skill_interval
 from groundstate.evaluate.predictions import Prediction
 from groundstate.math.stats.interval import Interval
-from groundstate.study import confidence as sure
-from groundstate.study import held_out as verdicts
+from groundstate.study import confidence, held_out
 from groundstate.study.audit import audit_after, audit_before, ordered
 from groundstate.study.candidates import DUMMY, candidates_of, check_params, with_params
 from groundstate.study.design import (
@@ -50,7 +49,7 @@ class Assessment(Displayed):
     ----------
     table, settings : what was assessed, and how
     findings : tuple of Finding
-        What the audit said, most serious first.
+        What the audit predicted, most serious first.
     design : Design
     developed : Developed
         The chosen model and the comparison of candidates, from all rows but the held ones.
@@ -287,8 +286,8 @@ def _assess(
             held = HeldRows(X, y, rest)
             bases = side.bases(train)
             rows, _ = held.look("report")
-            said = {**bases, developed.chosen: developed.model}
-            answers = {n: Prediction.of(m, rows, question.classes) for n, m in said.items()}
+            predicted = {**bases, developed.chosen: developed.model}
+            answers = {n: Prediction.of(m, rows, question.classes) for n, m in predicted.items()}
             judged, looks, repeats = rest, held.looks, [answers]
             names = Counter([developed.chosen])
         findings = ordered([*findings, *audit_after(question, design, key.fold("audit"))])
@@ -305,15 +304,15 @@ def _assess(
         answers = {k: v for k, v in repeats[0].items() if k != RECIPE}
     with watch("intervals, baselines and comparison"):
         tables = [
-            {who: verdicts.all_intervals(truth, part[who], **share) for who in answers}
+            {who: held_out.all_intervals(truth, part[who], **share) for who in answers}
             for part in repeats
         ]
         merged = {
-            who: {m: verdicts.mean_interval([t[who][m] for t in tables]) for m in tables[0][who]}
+            who: {m: held_out.mean_interval([t[who][m] for t in tables]) for m in tables[0][who]}
             for who in answers
         }
         loss = {  # of each row, its mean over repeats
-            who: np.mean([verdicts.losses(measure, truth, part[who]) for part in repeats], axis=0)
+            who: np.mean([held_out.losses(measure, truth, part[who]) for part in repeats], axis=0)
             for who in answers
         }
         saved = skill_interval(
@@ -323,16 +322,18 @@ def _assess(
             developed, measure, question, merged, truth, answers, weight, key
         )
     with watch("calibration and coverage"):
-        calibration = sure.calibration(question, developed, design, truth, answers[name], judged)
-        decision = sure.decision(question, truth, answers[name], weight)
-        unsure = sure.no_probabilities(answers[name], developed)
+        calibration = confidence.calibration(
+            question, developed, design, truth, answers[name], judged
+        )
+        decision = confidence.decision(question, truth, answers[name], weight)
+        unsure = confidence.no_probabilities(answers[name], developed)
         skipped += [] if unsure is None else [unsure]
     weights = None if (question.weight == 1).all() else question.weight
     seeds, resamples = usual_numbers(question.n, settings.seeds, settings.bootstrap)
     with watch("refits with other seeds and other training rows"), warnings.catch_warnings():
         moved = None
         if name != DUMMY:
-            warnings.simplefilter("ignore")  # small parts lack classes; the audit told
+            warnings.simplefilter("ignore")  # small parts lack classes; the audit reported them
             moved = variation(
                 developed.recipe, X, y, design.split, loss[name],
                 None if weights is None else weight, seeds=seeds, resamples=resamples,
@@ -370,7 +371,7 @@ def _assess(
         variation=moved,
         curve=curve,
         diagnosis=diagnosis,
-        bound=verdicts.bound(
+        bound=held_out.bound(
             truth, answers[name], settings.level, seen["looks"], independent=not nested
         ),
         decision=decision,

@@ -39,7 +39,7 @@ def audit_after(question: Question, design: Design, key: Key) -> tuple[Finding, 
 
     Called after the one look, since it reads the rows that judge. Folds are drawn at random, so
     that only rows and groups on both sides can be wrong with them; rows that were given or are the
-    latest may also come from another law.
+    latest may also come from another distribution.
     """
     if design.kind == "nested":
         return tuple(_folds(question, design))
@@ -48,7 +48,7 @@ def audit_after(question: Question, design: Design, key: Key) -> tuple[Finding, 
     usable = _usable(question).frame
     frame = usable if given else question.features.frame  # new rows have new identifiers
     return tuple(
-        between(frame, question.y, train, test, question.groups, question.time, key, law=usable)
+        between(frame, question.y, train, test, question.groups, question.time, key, usable=usable)
     )
 
 

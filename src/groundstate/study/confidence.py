@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.rows import Floats
-from groundstate.study import held_out as verdicts
+from groundstate.study import held_out
 from groundstate.study.design import Design
 from groundstate.study.question import Question
 from groundstate.study.selection import Developed
@@ -20,14 +20,14 @@ def calibration(
     developed: Developed,
     design: Design,
     truth: NDArray[Any],
-    said: Prediction,
+    predicted: Prediction,
     judged: NDArray[np.intp],
 ) -> dict[str, Any] | None:
     """Whether probabilities happen as often as they say, and sets hold the truth as promised."""
     found: dict[str, Any] = {}
-    if said.classes is not None and said.probability is not None:
-        found = verdicts.calibration(truth, said, question.positive)
-    own = verdicts.scores_of(truth, said)
+    if predicted.classes is not None and predicted.probability is not None:
+        found = held_out.calibration(truth, predicted, question.positive)
+    own = held_out.scores_of(truth, predicted)
     if own is None:
         return None
     level = question.settings.level
@@ -43,16 +43,16 @@ def calibration(
             return found or None
         tested = np.flatnonzero(np.sum([part.test for part in developed.ranking.folds], axis=0))
         known = question.codes(question.y[train[tested]])
-        scores = verdicts.scores_of(known, _spread(spare.take(tested), question.classes))
+        scores = held_out.scores_of(known, _spread(spare.take(tested), question.classes))
         assert scores is not None
         folds = [(scores, np.arange(len(judged)))]
-    found["coverage"] = verdicts.coverage(truth, said, folds, level)
+    found["coverage"] = held_out.coverage(truth, predicted, folds, level)
     return found
 
 
-def no_probabilities(said: Prediction, developed: Developed) -> str | None:
+def no_probabilities(predicted: Prediction, developed: Developed) -> str | None:
     """Why there is no calibration, and what to do; None where there are probabilities."""
-    if said.classes is None or said.probability is not None:
+    if predicted.classes is None or predicted.probability is not None:
         return None
     name = developed.chosen
     who = f"{name} names and ranks classes but gives no probabilities"
@@ -66,27 +66,31 @@ def no_probabilities(said: Prediction, developed: Developed) -> str | None:
     )
 
 
-def _spread(said: Prediction, classes: NDArray[Any] | None) -> Prediction:
+def _spread(predicted: Prediction, classes: NDArray[Any] | None) -> Prediction:
     """Answers about fewer classes as answers about all."""
-    if classes is None or said.classes is None or len(said.classes) == len(classes):
-        return said
-    place = np.searchsorted(classes, said.classes)
-    wide = np.zeros((len(said), len(classes)))
-    assert said.probability is not None
-    wide[:, place] = said.probability
-    return Prediction(place[said.values], wide, wide, classes)
+    if classes is None or predicted.classes is None or len(predicted.classes) == len(classes):
+        return predicted
+    place = np.searchsorted(classes, predicted.classes)
+    wide = np.zeros((len(predicted), len(classes)))
+    assert predicted.probability is not None
+    wide[:, place] = predicted.probability
+    return Prediction(place[predicted.values], wide, wide, classes)
 
 
 def decision(
-    question: Question, truth: NDArray[Any], said: Prediction, weight: Floats
+    question: Question, truth: NDArray[Any], predicted: Prediction, weight: Floats
 ) -> dict[str, Any] | None:
     """What mistakes cost, where costs were given and there are probabilities."""
     settings, at = question.settings, question.positive
-    if at is None or said.probability is None or not (settings.cost_fp or settings.cost_fn):
+    if at is None or predicted.probability is None or not (settings.cost_fp or settings.cost_fn):
         return None
     actual = (truth == at).astype(np.intp)
-    found = verdicts.costs(
-        actual, said.probability[:, at], weight, settings.cost_fp or 1.0, settings.cost_fn or 1.0
+    found = held_out.costs(
+        actual,
+        predicted.probability[:, at],
+        weight,
+        settings.cost_fp or 1.0,
+        settings.cost_fn or 1.0,
     )
     assert question.classes is not None
     return {"positive": str(question.classes[at]), **found}

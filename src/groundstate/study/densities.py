@@ -106,7 +106,7 @@ def compare_densities(
         for name, i in jobs
     )
     by = dict(zip(jobs, found, strict=True))
-    said: dict[str, Prediction] = {}
+    predicted: dict[str, Prediction] = {}
     entries = []
     for name in candidates:
         mine = [by[name, i] for i in range(len(parts))]
@@ -117,15 +117,15 @@ def compare_densities(
         values = np.zeros(train.n_rows)
         for part, judged in zip(parts, mine, strict=True):
             values[part.test_rows] = judged
-        said[name] = Prediction(values)
-        seen = interval(METRICS[METRIC], values, said[name], level=level, key=key)
+        predicted[name] = Prediction(values)
+        seen = interval(METRICS[METRIC], values, predicted[name], level=level, key=key)
         each = tuple(-float(judged.mean()) for judged in mine)
         entries.append(Entry(name, seen.estimate, seen.low, seen.high, each))
-    if not said:
+    if not predicted:
         raise DataError(f"no candidate could be fitted; {entries[0].notes[0]}")
     board = Standings(tuple(entries), METRIC, False, level)
     zeros = np.zeros(train.n_rows)
-    for name in tied_with_best(METRICS[METRIC], zeros, said, key=Key.of(key).fold("tied")):
+    for name in tied_with_best(METRICS[METRIC], zeros, predicted, key=Key.of(key).fold("tied")):
         board = board.with_entry(name, tied_with_best=True)
     return board
 

@@ -32,7 +32,7 @@ def report_facts(found: Assessment) -> dict[str, Any]:
     No times, dates, paths or machine: the same seed gives the same bytes.
     """
     n = len(found.truth)
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "groundstate_report": FORMAT,
         "task": found.task,
         "data": {**table_facts(found.table), "findings": [f.to_dict() for f in found.findings]},
@@ -61,17 +61,17 @@ def report_facts(found: Assessment) -> dict[str, Any]:
         "skipped": list(found.skipped),
     }
     if found.classes is not None:
-        told["classes"] = [str(label) for label in found.classes]
-    told["energy"] = energy_facts(found)
-    told["weights"] = weights(found.model)
-    told["model"] = model_facts(found.model)
-    told["reproduce"] = {
+        facts["classes"] = [str(label) for label in found.classes]
+    facts["energy"] = energy_facts(found)
+    facts["weights"] = weights(found.model)
+    facts["model"] = model_facts(found.model)
+    facts["reproduce"] = {
         "command": command(found.table, found.settings),
         "seed": found.settings.seed,
         "versions": {name: version(name) for name in LIBRARIES},
     }
-    told = plain(told)
-    return {"verdict": three_sentences(told), **told}
+    facts = plain(facts)
+    return {"verdict": three_sentences(facts), **facts}
 
 
 def settings_facts(settings: Settings) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def weights(model: Any) -> list[dict[str, Any]]:
 def model_facts(model: Any) -> dict[str, Any]:
     """The chosen estimator, its parameters and, where it has an energy, what it is made of."""
     estimator = inner_of(model)
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "name": type(estimator).__name__,
         "parameters": {
             name: value if isinstance(value, str | int | float | None) else repr(value)
@@ -222,7 +222,7 @@ def model_facts(model: Any) -> dict[str, Any]:
         },
     }
     if isinstance(model, TablePredictor):
-        told |= {
+        facts |= {
             "columns_in": model.n_features_in_,
             "numbers_in": len(model.preparation_.feature_names_out()),
             "preparation": [*model.preparation_.notes_, *_target_note(model)],
@@ -230,8 +230,8 @@ def model_facts(model: Any) -> dict[str, Any]:
         if hasattr(estimator, "energy"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # it asks the model about example rows
-                told["explanation"] = explain(model).to_dict()
-    return told
+                facts["explanation"] = explain(model).to_dict()
+    return facts
 
 
 def _target_note(model: TablePredictor) -> list[str]:

@@ -44,26 +44,28 @@ def all_intervals(
     rows = [row for row in METRICS.values() if row.task == task and row.available(prediction)]
     found = {row.name: _one(row, truth, prediction, weight, level, key, groups) for row in rows}
     if positive is not None:
-        y, said = (truth, prediction) if positive == 1 else _swapped(truth, prediction)
+        y, predicted = (truth, prediction) if positive == 1 else _swapped(truth, prediction)
         for name in _OF_ONE_CLASS:
-            found[name] = _one(metric(name), y, said, weight, level, key, groups)
+            found[name] = _one(metric(name), y, predicted, weight, level, key, groups)
     return found
 
 
 def _one(
     row: Metric,
     truth: NDArray[Any],
-    said: Prediction,
+    predicted: Prediction,
     weight: Floats,
     level: float,
     key: Key,
     groups: Any,
 ) -> Interval:
-    return interval(row, truth, said, sample_weight=weight, level=level, key=key, groups=groups)
+    return interval(
+        row, truth, predicted, sample_weight=weight, level=level, key=key, groups=groups
+    )
 
 
-def _swapped(truth: NDArray[Any], said: Prediction) -> tuple[NDArray[Any], Prediction]:
-    return 1 - truth, Prediction(1 - said.values, classes=said.classes)
+def _swapped(truth: NDArray[Any], predicted: Prediction) -> tuple[NDArray[Any], Prediction]:
+    return 1 - truth, Prediction(1 - predicted.values, classes=predicted.classes)
 
 
 def mean_interval(parts: list[Interval]) -> Interval:
@@ -78,13 +80,13 @@ def mean_interval(parts: list[Interval]) -> Interval:
     return Interval(middle, low, high, parts[0].level, method)
 
 
-def losses(measure: Metric, truth: NDArray[Any], said: Prediction) -> Floats:
+def losses(measure: Metric, truth: NDArray[Any], predicted: Prediction) -> Floats:
     """Loss of each row: 0-1 or squared, or the metric's own where it is a mean that falls."""
     if measure.is_mean and not measure.greater_is_better:
-        return np.asarray(measure.per_row(truth, said), np.float64)
-    if said.classes is not None:
-        return np.asarray(truth != said.values, np.float64)
-    return np.square(truth.astype(np.float64) - said.values)
+        return np.asarray(measure.per_row(truth, predicted), np.float64)
+    if predicted.classes is not None:
+        return np.asarray(truth != predicted.values, np.float64)
+    return np.square(truth.astype(np.float64) - predicted.values)
 
 
 def compared(
@@ -99,15 +101,15 @@ def compared(
 ) -> list[dict[str, Any]]:
     """The first model minus each other one on the same rows, with Holm-corrected p-values."""
     rows: list[dict[str, Any]] = []
-    for name, said in answers.items():
+    for name, predicted in answers.items():
         if name == first:
             continue
         if measure.is_share:
-            hits = measure.per_row(truth, answers[first]), measure.per_row(truth, said)
+            hits = measure.per_row(truth, answers[first]), measure.per_row(truth, predicted)
             found = mcnemar(*hits, sample_weight=weight, level=level)
         else:
             found = paired_bootstrap(
-                measure, truth, answers[first], said, sample_weight=weight, level=level,
+                measure, truth, answers[first], predicted, sample_weight=weight, level=level,
                 key=key.fold("compare", name),
             )  # fmt: skip
         rows.append(
@@ -125,16 +127,16 @@ def compared(
     return rows
 
 
-def calibration(truth: NDArray[Any], said: Prediction, positive: int | None) -> dict[str, Any]:
+def calibration(truth: NDArray[Any], predicted: Prediction, positive: int | None) -> dict[str, Any]:
     """Whether probabilities happen as often as they say."""
-    assert said.probability is not None
-    if said.probability.shape[1] == 2:
+    assert predicted.probability is not None
+    if predicted.probability.shape[1] == 2:
         at = 1 if positive is None else positive
-        y, p = (truth == at).astype(np.float64), said.probability[:, at]
-        about = str(said.classes[at]) if said.classes is not None else "1"
+        y, p = (truth == at).astype(np.float64), predicted.probability[:, at]
+        about = str(predicted.classes[at]) if predicted.classes is not None else "1"
     else:
-        y = (truth == said.probability.argmax(1)).astype(np.float64)
-        p, about = said.probability.max(1), "the most probable class"
+        y = (truth == predicted.probability.argmax(1)).astype(np.float64)
+        p, about = predicted.probability.max(1), "the most probable class"
     curve = reliability(y, p, 10, "quantile")
     return {
         "about": about,
@@ -151,19 +153,19 @@ def calibration(truth: NDArray[Any], said: Prediction, positive: int | None) -> 
     }
 
 
-def scores_of(truth: NDArray[Any], said: Prediction) -> Floats | None:
+def scores_of(truth: NDArray[Any], predicted: Prediction) -> Floats | None:
     """How badly each row conforms with its answer; None for classes without probabilities."""
-    if said.classes is None:
-        return np.abs(truth.astype(np.float64) - said.values)
-    if said.probability is None:
+    if predicted.classes is None:
+        return np.abs(truth.astype(np.float64) - predicted.values)
+    if predicted.probability is None:
         return None
-    table = class_scores(said.probability, "lac")
+    table = class_scores(predicted.probability, "lac")
     return np.asarray(table[np.arange(len(truth)), truth.astype(np.intp)])
 
 
 def coverage(
     truth: NDArray[Any],
-    said: Prediction,
+    predicted: Prediction,
     folds: list[tuple[Floats, NDArray[np.intp]]],
     level: float,
 ) -> dict[str, Any]:
@@ -176,8 +178,8 @@ def coverage(
     hit, size = np.zeros(len(truth), bool), np.zeros(len(truth))
     for scores, rows in folds:
         limit = quantile(scores, SETS)
-        part = said.take(rows)
-        if said.classes is None:
+        part = predicted.take(rows)
+        if predicted.classes is None:
             hit[rows] = np.abs(truth[rows] - part.values) <= limit
             size[rows] = 2 * limit
         else:
@@ -187,7 +189,7 @@ def coverage(
             hit[rows] = member[np.arange(len(rows)), truth[rows].astype(np.intp)]
             size[rows] = member.sum(1)
     found = wilson(float(hit.sum()), float(len(hit)), level)
-    kind = "interval" if said.classes is None else "set"
+    kind = "interval" if predicted.classes is None else "set"
     return {
         "kind": kind,
         "wanted": SETS,
@@ -209,9 +211,9 @@ def costs(
     cut = cost_fp / (cost_fp + cost_fn)
     total = float(weight.sum())
 
-    def mean(said: NDArray[np.bool_]) -> float:
-        false = said & (truth == 0)
-        missed = ~said & (truth == 1)
+    def mean(predicted: NDArray[np.bool_]) -> float:
+        false = predicted & (truth == 0)
+        missed = ~predicted & (truth == 1)
         return float(cost_fp * weight[false].sum() + cost_fn * weight[missed].sum()) / total
 
     return {
@@ -226,17 +228,21 @@ def costs(
 
 
 def bound(
-    truth: NDArray[Any], said: Prediction, level: float, looks: int = 1, independent: bool = True
+    truth: NDArray[Any],
+    predicted: Prediction,
+    level: float,
+    looks: int = 1,
+    independent: bool = True,
 ) -> dict[str, Any]:
     """The largest share of mistakes to expect on rows to come, with a guarantee, where there is one."""
     delta = 1 - level
-    if said.classes is None:
+    if predicted.classes is None:
         return {"value": None, "words": "squared errors have no upper limit, so no bound holds "
                 "without assumptions"}  # fmt: skip
     if not independent:
         return {"value": None, "words": "every row was judged by another fit, so no bound holds "
                 "for the one model that is kept"}  # fmt: skip
-    wrong, n = int((truth != said.values).sum()), len(truth)
+    wrong, n = int((truth != predicted.values).sum()), len(truth)
     value = risk_upper(wrong, n, delta, looks)
     return {
         "value": value,

@@ -13,7 +13,7 @@ from groundstate.evaluate.board.ranked_table import Standings
 from groundstate.evaluate.metrics import Metric
 from groundstate.evaluate.predictions import Prediction
 from groundstate.math.stats.interval import Interval
-from groundstate.study import held_out as verdicts
+from groundstate.study import held_out
 from groundstate.study.candidates import DUMMY
 from groundstate.study.question import Question
 from groundstate.study.selection import Developed
@@ -29,7 +29,7 @@ def standing(
     weight: NDArray[np.float64],
     key: Key,
 ) -> tuple[Standings, dict[str, Any]]:
-    """The board with what the judged rows said, and the chosen model against the others."""
+    """The board with scores on the judged rows, and the chosen model against the others."""
     board, name = developed.ranking.board, developed.chosen
     for who in (DUMMY, name):
         seen = merged[who][measure.name]
@@ -37,7 +37,7 @@ def standing(
             who, test_score=seen.estimate, test_low=seen.low, test_high=seen.high
         )
     level = question.settings.level
-    on_test = verdicts.compared(
+    on_test = held_out.compared(
         measure, truth, name, answers, weight=weight, level=level, key=key.fold("on test")
     )
     return board, {

@@ -124,8 +124,10 @@ class Side:
             again, fold = divmod(i, per_repeat)
             words = f"outer fold {fold + 1}" + (f", repeat {again + 1}" if again else "")
             rows, _ = held.look(words)
-            said = {n: Prediction.of(m, rows, self.question.classes) for n, m in models.items()}
-        return Outer(made.chosen, said, held.looks)
+            predicted = {
+                n: Prediction.of(m, rows, self.question.classes) for n, m in models.items()
+            }
+        return Outer(made.chosen, predicted, held.looks)
 
 
 def judged_in_turn(

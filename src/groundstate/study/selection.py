@@ -54,12 +54,12 @@ class Scorer:
 
     def __call__(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         measure = metric(self.name)
-        said = Prediction.of(model, X, self.classes)
+        predicted = Prediction.of(model, X, self.classes)
         truth = np.asarray(y)
         if self.classes is not None:
             truth = np.searchsorted(self.classes, truth)
         weight = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight)
-        value = float(measure.score(truth, said, weight))
+        value = float(measure.score(truth, predicted, weight))
         return value if measure.greater_is_better else -value
 
 

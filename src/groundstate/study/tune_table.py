@@ -83,7 +83,7 @@ def tune_table(
         )
     if isinstance(result, str):
         raise Unsupported(f"{name} cannot be tuned: {result}")
-    told: dict[str, Any] = plain(
+    facts: dict[str, Any] = plain(
         {
             "model": name,
             "metric": question.measure.name,
@@ -97,8 +97,8 @@ def tune_table(
         }
     )
     # settings are given back as they were tried: rounded they would be other settings
-    told["params"] = {k.removeprefix("estimator__"): v for k, v in result.params.items()}
-    return told
+    facts["params"] = {k.removeprefix("estimator__"): v for k, v in result.params.items()}
+    return facts
 
 
 __all__ = ["tune_table"]

@@ -149,7 +149,7 @@ def survey_facts(found: Survey) -> dict[str, Any]:
     odd = np.argsort(-found.energies, kind="stable")[:_OUTLIERS]
     groups = [] if found.groups is None else np.bincount(found.groups).tolist()
     n = len(found.split.test_rows)
-    told = plain(
+    facts = plain(
         {
             "groundstate_report": FORMAT,
             "task": "density",
@@ -186,19 +186,19 @@ def survey_facts(found: Survey) -> dict[str, Any]:
             },
         }
     )
-    return {"verdict": _verdict(told), **told}
+    return {"verdict": _verdict(facts), **facts}
 
 
-def _verdict(told: dict[str, Any]) -> list[str]:
-    score = told["scores"][METRIC]
+def _verdict(facts: dict[str, Any]) -> list[str]:
+    score = facts["scores"][METRIC]
     between = show_range(score["lo"], score["hi"])
     first = (
-        f"{told['chosen']} describes the rows best: {show(score['value'])} nats per row on "
+        f"{facts['chosen']} describes the rows best: {show(score['value'])} nats per row on "
         f"{score['n']:,} rows it had never seen (95% interval {between}; lower is better)."
     )
-    others = [name for name in told["comparison"]["tied"] if name != told["chosen"]]
+    others = [name for name in facts["comparison"]["tied"] if name != facts["chosen"]]
     rivals = f"; {', '.join(others)} cannot be told apart from it" if others else ""
-    sizes = [n for n in told["groups"] if n]
+    sizes = [n for n in facts["groups"] if n]
     if len(sizes) > 1:
         listed = f"{', '.join(map(str, sizes[:-1]))} and {sizes[-1]} rows"
         second = f"It sees {len(sizes)} groups, of {listed}{rivals}."
@@ -206,10 +206,10 @@ def _verdict(told: dict[str, Any]) -> list[str]:
         second = f"It sees one group: nothing here suggests several{rivals}."
     else:
         second = f"It describes a row by a code of fewer numbers, not by groups{rivals}."
-    odd = told["outliers"][0]
+    odd = facts["outliers"][0]
     third = (
         f"The least typical row is number {odd['row']}, with an energy of {show(odd['energy'])} "
-        f"where the median is {show(told['energy']['median'])}."
+        f"where the median is {show(facts['energy']['median'])}."
     )
     return [first, second, third]
 

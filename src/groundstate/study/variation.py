@@ -93,7 +93,7 @@ def variation(
     test_losses : ``(n,)`` losses of the judged rows
     seeds, resamples : fits with other seeds, and fits to resampled training rows
     fit_seconds : time of one fit, for the share of the budget
-    skip : told about what was left out
+    skip : called with what was left out
     weight, test_weight : of all rows and of the judged ones; None when all are one
     """
     from sklearn.base import is_classifier
@@ -174,7 +174,7 @@ def learning(
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the audit has told about rare classes already
+            warnings.simplefilter("ignore")  # the audit has reported rare classes already
             found = learning_curve(
                 recipe, X, y, repeats=repeats, groups=groups, sample_weight=weight, level=level,
                 random_state=key,
@@ -208,7 +208,7 @@ def diagnosed(
     small = len(y) <= _ROWS_FOR_REMEDIES and clock.budget is None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the audit has told about rare classes already
+            warnings.simplefilter("ignore")  # the audit has reported rare classes already
             found = diagnose(
                 recipe, X, y, groups=groups, sample_weight=weight, level=level,
                 try_remedies=small, random_state=key,

@@ -10,15 +10,15 @@ from groundstate.study.numbers import is_share, label, show, show_range, title
 _SERIOUS = {"serious": 0, "warning": 1}
 
 
-def three_sentences(told: dict[str, Any]) -> list[str]:
+def three_sentences(facts: dict[str, Any]) -> list[str]:
     """The result of a study in three sentences, from its facts."""
-    return [_how_good(told), _compared(told), _mind(told)]
+    return [_how_good(facts), _compared(facts), _mind(facts)]
 
 
-def _how_good(told: dict[str, Any]) -> str:
-    name, target, design = told["chosen"], told["data"]["target"], told["design"]
+def _how_good(facts: dict[str, Any]) -> str:
+    name, target, design = facts["chosen"], facts["data"]["target"], facts["design"]
     metric, level = design["metric"], design["level"]
-    score = told["scores"][metric]
+    score = facts["scores"][metric]
     as_share = "accuracy" if metric == "r2" else metric
     between = f"{level:.0%} interval {show_range(score['lo'], score['hi'], as_share)}"
     rows = f"{score['n']:,} rows it had never seen"
@@ -38,17 +38,17 @@ def _how_good(told: dict[str, Any]) -> str:
     )
 
 
-def _compared(told: dict[str, Any]) -> str:
-    metric, name, tied = told["design"]["metric"], told["chosen"], told["comparison"]["tied"]
-    base = told["baselines"][DUMMY]
+def _compared(facts: dict[str, Any]) -> str:
+    metric, name, tied = facts["design"]["metric"], facts["chosen"], facts["comparison"]["tied"]
+    base = facts["baselines"][DUMMY]
     baseline = base[metric]["value"] if metric in base else None
-    guess = "the commonest class" if told["task"] == "classification" else "the mean"
+    guess = "the commonest class" if facts["task"] == "classification" else "the mean"
     amount = show(baseline, metric)
     if not is_share(metric):
         amount = f"{'an ' if metric == 'r2' else ''}{label(metric)} of {amount}"
     if name == DUMMY:
         return f"No model did better than always answering {guess}: the columns do not help here."
-    if not told["baselines"]["better_than_dummy"]:
+    if not facts["baselines"]["better_than_dummy"]:
         return (
             f"It cannot be told apart from always answering {guess} ({amount}), so do not rely "
             "on it."
@@ -58,12 +58,12 @@ def _compared(told: dict[str, Any]) -> str:
     if others:
         verb = "performs" if len(others) == 1 else "perform"
         return f"{against}; {_and(others)} {verb} as well as far as these rows can tell."
-    rivals = len(told["design"]["models"]) > 2
+    rivals = len(facts["design"]["models"]) > 2
     return f"{against}{'; every other candidate is measurably worse' if rivals else ''}."
 
 
-def _mind(told: dict[str, Any]) -> str:
-    found = [f for f in told["data"]["findings"] if f["severity"] in _SERIOUS]
+def _mind(facts: dict[str, Any]) -> str:
+    found = [f for f in facts["data"]["findings"] if f["severity"] in _SERIOUS]
     if not found:
         return "The audit of the table found nothing to worry about."
     worst = min(found, key=lambda finding: _SERIOUS[finding["severity"]])

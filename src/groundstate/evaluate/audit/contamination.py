@@ -59,13 +59,13 @@ class Contamination(Displayed):
         return float(self.near.mean())
 
     def __str__(self) -> str:
-        told = (
+        text = (
             f"{int(self.exact.sum())} of {len(self.exact)} test rows are copies of training rows, "
             f"{int(self.near.sum())} are near copies or copies"
         )
         if self.difference is not None:
-            told += f"; loss {self.score}, without them {self.clean}, difference {self.difference}"
-        return told
+            text += f"; loss {self.score}, without them {self.clean}, difference {self.difference}"
+        return text
 
 
 def contamination(

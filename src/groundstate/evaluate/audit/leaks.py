@@ -228,13 +228,13 @@ def between(
     groups: Any,
     time: Any,
     key: Key,
-    law: pl.DataFrame | None = None,
+    usable: pl.DataFrame | None = None,
 ) -> Iterator[Finding]:
     """What is wrong between two sides: shared rows or groups, order in time, absent classes, shift.
 
     Parameters
     ----------
-    law : columns that should come from one law on both sides; all of the frame by default
+    usable : columns that should come from one distribution on both sides; all of the frame by default
     """
     hashes = row_hash(*columns(frame))
     both = np.isin(hashes[test], hashes[train])
@@ -271,7 +271,7 @@ def between(
                     f"no {name} row has the target {listing([str(a) for a in absent], limit=5)}",
                     float(len(absent)),
                 )  # fmt: skip
-    table = _numeric(frame if law is None else law)
+    table = _numeric(frame if usable is None else usable)
     if table and len(train) >= 20 and len(test) >= 20:
         yield from _outside(table, train, test)
         yield from _shift(table, train, test, key)
@@ -340,7 +340,7 @@ def _shift(
         yield Finding(
             "shift", "warning",
             f"a classifier tells training from test rows (AUC {area.estimate:.2f}): they do not "
-            "come from one law", area.estimate,
+            "come from one distribution", area.estimate,
         )  # fmt: skip
 
 

@@ -252,7 +252,7 @@ def settings_id(settings: Any) -> str:
     >>> settings_id({"a": 1, "b": 2}) == settings_id({"b": 2, "a": 1})
     True
     """
-    return _digest(json.dumps(settings, sort_keys=True, default=_told))
+    return _digest(json.dumps(settings, sort_keys=True, default=_storable))
 
 
 def _known(test: Any) -> tuple[str, int]:
@@ -277,7 +277,7 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _told(value: Any) -> Any:
+def _storable(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, np.generic):

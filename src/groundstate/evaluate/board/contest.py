@@ -104,26 +104,28 @@ def judge_folder(
     if measure.task != task:
         raise DataError(f"{measure.name} is a metric for {measure.task}, the task is {task}")
     ledger = Ledger(root / LEDGER)
-    said, refused = _submissions(root / "submissions", source, classes, measure)
+    predicted, refused = _submissions(root / "submissions", source, classes, measure)
     test = Leaderboard(truth, measure.name).test_id
     old = {(look.model, look.settings): i for i, look in enumerate(ledger.looks(test))}
-    marks = {name: settings_id(_content(p)) for name, (p, _) in said.items()}
-    new = [name for name in said if (name, marks[name]) not in old]
+    marks = {name: settings_id(_content(p)) for name, (p, _) in predicted.items()}
+    new = [name for name in predicted if (name, marks[name]) not in old]
     looks = len(old) + len(new)
     board = Leaderboard(
         truth, measure.name, mechanism, level=level, random_state=seed, looked=looks
     )
     # the ladder climbs in the order in which submissions came
-    for name in sorted(said, key=lambda n: (old.get((n, marks[n]), len(old)), said[n][1], n)):
-        prediction = said[name][0]
+    for name in sorted(
+        predicted, key=lambda n: (old.get((n, marks[n]), len(old)), predicted[n][1], n)
+    ):
+        prediction = predicted[name][0]
         answer = board.submit(name, prediction)
         if name in new:
-            told: Any = answer
+            logged: Any = answer
             if mechanism == "full":
                 key = Key.of(seed).fold("look", name)
-                told = interval(measure, truth, prediction, level=level, key=key)
+                logged = interval(measure, truth, prediction, level=level, key=key)
             ledger.record(
-                None, test, name, scores={measure.name: told}, settings=_content(prediction),
+                None, test, name, scores={measure.name: logged}, settings=_content(prediction),
                 purpose="select",
             )  # fmt: skip
     last = _final(root, board, source, classes, measure, ledger, final)
@@ -156,22 +158,22 @@ def _submissions(
     files = sorted(p for p in folder.glob("*") if p.suffix.lower() in SUFFIXES)
     if not files:
         raise DataError(f"there is no file of predictions such as {str(folder / 'name.csv')!r}")
-    said: dict[str, tuple[Prediction, int]] = {}
+    predicted: dict[str, tuple[Prediction, int]] = {}
     refused: dict[str, str] = {}
     for path in files:
         try:
             found = read_predictions(path, source.n_rows, str(source.target), classes)
             if not measure.available(found):
                 raise DataError(f"{measure.name} needs columns p(label) with probabilities")
-            if path.stem in said:
+            if path.stem in predicted:
                 raise DataError(f"there is another file of the name {path.stem!r}")
-            said[path.stem] = found, path.stat().st_mtime_ns
+            predicted[path.stem] = found, path.stat().st_mtime_ns
         except DataError as error:
             refused[path.name] = str(error)
-    if not said:
+    if not predicted:
         first = next(iter(refused.values()))
         raise DataError(f"no submission of {str(folder)!r} could be judged; {first}")
-    return said, refused
+    return predicted, refused
 
 
 def _final(
@@ -199,33 +201,33 @@ def _final(
     seen = {(look.model, look.settings) for look in ledger.looks(test)}
     if not seen and not now:
         return None
-    said = {
+    predicted = {
         path.stem: read_predictions(path, fresh.n_rows, str(source.target), classes)
         for path in sorted((root / "fresh").glob("*"))
         if path.suffix.lower() in SUFFIXES
     }
-    if not said:
+    if not predicted:
         raise DataError(f"there is no file of predictions in {str(root / 'fresh')!r}")
-    marks = {(name, settings_id(_content(p))) for name, p in said.items()}
+    marks = {(name, settings_id(_content(p))) for name, p in predicted.items()}
     if seen and marks - seen:
         name = sorted(marks - seen)[0][0]
         raise DataError(
             f"the fresh labels were used already, without this {name!r}; a second look is not fresh"
         )
-    board.final(truth, said)
+    board.final(truth, predicted)
     places = board.final_places()
     for place in places if not seen else ():
         ledger.record(
             None, test, place.name, scores={measure.name: place.score},
-            settings=_content(said[place.name]), purpose="report",
+            settings=_content(predicted[place.name]), purpose="report",
         )  # fmt: skip
     return places
 
 
-def _content(said: Prediction) -> dict[str, Any]:
+def _content(predicted: Prediction) -> dict[str, Any]:
     """What makes a submission the same one."""
-    shares = None if said.probability is None else said.probability.tolist()
-    return {"values": said.values.tolist(), "shares": shares}
+    shares = None if predicted.probability is None else predicted.probability.tolist()
+    return {"values": predicted.values.tolist(), "shares": shares}
 
 
 __all__ = ["Contest", "find_labels", "judge_folder"]

@@ -21,8 +21,8 @@ from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.audit.ledger import Ledger, rows_id
 from groundstate.evaluate.board.page import (
+    REPORTED,
     REVEALED,
-    TOLD,
     answers_table,
     page,
     paragraph,
@@ -113,7 +113,7 @@ class Leaderboard(Displayed):
         self._y: NDArray[Any] = np.asarray(self.y_test)
         if self._y.ndim != 1 or len(self._y) < 10:
             raise DataError(f"a board needs ten labels or more, got shape {self._y.shape}")
-        self._said: dict[str, Prediction] = {}
+        self._predicted: dict[str, Prediction] = {}
         self._shown: dict[str, float] = {}
         self._truth: NDArray[Any] | None = None
         self._final: Ranking | None = None
@@ -132,7 +132,7 @@ class Leaderboard(Displayed):
     @property
     def n_submissions(self) -> int:
         """How many predictions were judged so far."""
-        return len(self._said)
+        return len(self._predicted)
 
     def submit(self, name: str, predictions: Any, proba: Any = None) -> float:
         """Judge predictions for the test rows, in their order, and give the answer of the board.
@@ -142,13 +142,13 @@ class Leaderboard(Displayed):
         predictions : (n,) labels or values
         proba : (n, K) or (n,), where the metric reads probabilities
         """
-        if name in self._said:
+        if name in self._predicted:
             raise DataError(f"{name!r} was submitted already; give every submission its own name")
-        truth, said = Prediction.read(self._y, predictions, proba, self._metric.task)
+        truth, predicted = Prediction.read(self._y, predictions, proba, self._metric.task)
         self._truth = truth if self._truth is None else self._truth
-        self._said[name] = said
-        score = self._score(said, self._public)
-        shown = score if self.mechanism != "ladder" else self._climb(truth, said, score)
+        self._predicted[name] = predicted
+        score = self._score(predicted, self._public)
+        shown = score if self.mechanism != "ladder" else self._climb(truth, predicted, score)
         self._shown[name] = shown
         if self.ledger is not None:
             self.ledger.record(None, self._id, name, scores={self.metric: shown}, purpose="select")
@@ -161,7 +161,7 @@ class Leaderboard(Displayed):
 
     @property
     def answers(self) -> dict[str, float]:
-        """What every submission was told, in the order of submission."""
+        """What was reported to every submission, in the order of submission."""
         return dict(self._shown)
 
     @property
@@ -174,14 +174,14 @@ class Leaderboard(Displayed):
 
     def ranking(self) -> Ranking:
         """All submissions ranked at once, by rows that gave no answers where there are any."""
-        return self._ranking(self._said, self._private)
+        return self._ranking(self._predicted, self._private)
 
     def places(self) -> list[Place]:
         """The board: ranked, with intervals that hold for all submissions at once, ties grouped."""
-        said = {name: p.take(self._private) for name, p in self._said.items()}
-        assert self._truth is not None or not said
+        predicted = {name: p.take(self._private) for name, p in self._predicted.items()}
+        assert self._truth is not None or not predicted
         truth = None if self._truth is None else self._truth[self._private]
-        return self._places(self.ranking(), said, truth, self._looks)
+        return self._places(self.ranking(), predicted, truth, self._looks)
 
     def final_places(self) -> list[Place]:
         """As :meth:`places`, on the fresh labels."""
@@ -193,17 +193,17 @@ class Leaderboard(Displayed):
         """Rank once more on labels nobody has seen; this works one time."""
         if self._final is not None:
             raise DataError("the fresh labels were used already; a second look is not fresh")
-        unknown = sorted(set(predictions) - set(self._said))
+        unknown = sorted(set(predictions) - set(self._predicted))
         if unknown:
             raise DataError(f"{unknown[0]!r} is not on the board; submit it first")
         fresh = {
-            name: Prediction.read(y_fresh, said, None, self._metric.task)
-            for name, said in predictions.items()
+            name: Prediction.read(y_fresh, predicted, None, self._metric.task)
+            for name, predicted in predictions.items()
         }
         truth = next(iter(fresh.values()))[0]
-        said = {name: p for name, (_, p) in fresh.items()}
-        self._final = self._ranking(said, np.arange(len(truth)), truth)
-        self._fresh = truth, said
+        predicted = {name: p for name, (_, p) in fresh.items()}
+        self._final = self._ranking(predicted, np.arange(len(truth)), truth)
+        self._fresh = truth, predicted
         return self._final
 
     def to_html(self, reveal: bool | None = None) -> str:
@@ -211,18 +211,18 @@ class Leaderboard(Displayed):
 
         Parameters
         ----------
-        reveal : show scores with intervals and not only what submissions were told; by default
+        reveal : show scores with intervals and not only what was reported to submissions; by default
             with ``mechanism="full"`` alone, since otherwise the page would give away what the
             mechanism keeps
         """
         open_ = self.mechanism == "full" if reveal is None else reveal
         if open_:
-            rows, told, n = ranked_table(self.places()), REVEALED, len(self._private)
+            rows, note, n = ranked_table(self.places()), REVEALED, len(self._private)
         else:
             rows = answers_table(self._shown, self._metric.greater_is_better)
-            told, n = TOLD, len(self._public)
+            note, n = REPORTED, len(self._public)
         head = f"{self.n_submissions} submissions by {self._metric.title} on {n} rows."
-        parts = [paragraph(f"{head} {told[self.mechanism]}"), rows]
+        parts = [paragraph(f"{head} {note[self.mechanism]}"), rows]
         if open_:
             parts.append(paragraph(_GROUPS))
         if self._final is not None:
@@ -236,10 +236,10 @@ class Leaderboard(Displayed):
     @property
     def _looks(self) -> int:
         """Submissions judged, those that are gone included."""
-        return max(len(self._said), self.looked)
+        return max(len(self._predicted), self.looked)
 
     def _places(
-        self, found: Ranking, said: Mapping[str, Prediction], truth: Any, looks: int
+        self, found: Ranking, predicted: Mapping[str, Prediction], truth: Any, looks: int
     ) -> list[Place]:
         group, head, out = 0, 0, []
         level = 1 - (1 - self.level) / max(1, looks)
@@ -247,25 +247,29 @@ class Leaderboard(Displayed):
             if i and found.separated[i, head]:
                 group, head = group + 1, i
             score = score_interval(
-                self._metric, truth, said[name], level=level, key=self._key.fold("interval", name)
+                self._metric,
+                truth,
+                predicted[name],
+                level=level,
+                key=self._key.fold("interval", name),
             )
             out.append(Place(name, score, found.ranks[i], group + 1))
         return out
 
-    def _score(self, said: Prediction, rows: Rows) -> float:
+    def _score(self, predicted: Prediction, rows: Rows) -> float:
         assert self._truth is not None
-        return self._metric.score(self._truth[rows], said.take(rows))
+        return self._metric.score(self._truth[rows], predicted.take(rows))
 
-    def _climb(self, truth: NDArray[Any], said: Prediction, score: float) -> float:
+    def _climb(self, truth: NDArray[Any], predicted: Prediction, score: float) -> float:
         """The ladder's answer: the best score so far, rounded to 1/n."""
         n = len(truth)
         if self._best is None:
-            start = _constant(truth, said)
+            start = _constant(truth, predicted)
             self._best = start, self._metric.score(truth, start)
         sign = 1.0 if self._metric.greater_is_better else -1.0
         gain = sign * (score - self._best[1])
-        if gain > 0 and gain > self._reach() * self._error(truth, said, self._best[0]):
-            self._best = said, round(score * n) / n if self._metric.is_mean else score
+        if gain > 0 and gain > self._reach() * self._error(truth, predicted, self._best[0]):
+            self._best = predicted, round(score * n) / n if self._metric.is_mean else score
         return self._best[1]
 
     def _reach(self) -> float:
@@ -282,13 +286,13 @@ class Leaderboard(Displayed):
         return float(np.nanstd(found.draws[:, 0] - found.draws[:, 1], ddof=1))
 
     def _ranking(
-        self, said: Mapping[str, Prediction], rows: Rows, truth: NDArray[Any] | None = None
+        self, predicted: Mapping[str, Prediction], rows: Rows, truth: NDArray[Any] | None = None
     ) -> Ranking:
-        if not said:
+        if not predicted:
             raise DataError("nobody has submitted anything yet")
         y = self._truth if truth is None else truth
         assert y is not None
-        parts = [p.take(rows) for p in said.values()]
+        parts = [p.take(rows) for p in predicted.values()]
         found = Resampled(
             self._metric, y[rows], parts, np.ones(len(rows)), _RESAMPLES, self._key.fold("rank")
         )
@@ -296,7 +300,7 @@ class Leaderboard(Displayed):
         draws, loss = sign * found.draws, sign * found.estimates
         draws = draws[~np.isnan(draws).any(1)]
         cov = np.atleast_2d(np.cov(draws.T)) if len(draws) > 1 else np.zeros((len(loss),) * 2)
-        return rank_draws(tuple(said), loss, draws, cov, self.level, float(len(rows)))
+        return rank_draws(tuple(predicted), loss, draws, cov, self.level, float(len(rows)))
 
 
 def _constant(truth: NDArray[Any], like: Prediction) -> Prediction:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from groundstate.evaluate.board.leaderboard import Place
 
-FULL = "Every submission was told its score on all rows, so the first place is too good."
-TOLD = {
+FULL = "Every submission was given its score on all rows, so the first place is too good."
+REPORTED = {
     "full": FULL,
     "ladder": "An answer is the best score so far; it moves only for a gain beyond chance.",
     "split": "Answers come from public rows; private ones decide in the end.",
@@ -40,7 +40,7 @@ def ranked_table(places: Sequence[Place]) -> str:
 
 
 def answers_table(shown: Mapping[str, float], greater_is_better: bool) -> str:
-    """What submissions were told, the best first, equal answers with one rank."""
+    """What was reported to submissions, the best first, equal answers with one rank."""
     sign = -1.0 if greater_is_better else 1.0
     order = sorted(shown, key=lambda name: (sign * shown[name], name))
     values = [shown[name] for name in order]
@@ -82,4 +82,4 @@ th, td {{ text-align: left; padding: .35rem .6rem; border-bottom: 1px solid #888
 </html>
 """
 
-__all__ = ["REVEALED", "TOLD", "answers_table", "page", "paragraph", "ranked_table"]
+__all__ = ["REVEALED", "REPORTED", "answers_table", "page", "paragraph", "ranked_table"]

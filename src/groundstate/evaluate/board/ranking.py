@@ -148,7 +148,7 @@ def rank(
     tied = tied_with_best(
         measure,
         target[judged],
-        {name: said.take(judged) for name, said in predictions.items()},
+        {name: predicted.take(judged) for name, predicted in predictions.items()},
         alpha=alpha,
         sample_weight=weight[judged],
         key=key.fold("tied"),
@@ -209,11 +209,11 @@ def _all_folds(
         try:
             models = fit_rows(estimator, X, y, rows, seeds, weight)
             seconds = (time.perf_counter() - start) / len(parts)
-            said = [
+            predicted = [
                 Prediction.of(model, take(X, part.test_rows), classes)
                 for model, part in zip(models, parts, strict=True)
             ]
-            return [_Fold(one, seconds, _notes(caught)) for one in said]
+            return [_Fold(one, seconds, _notes(caught)) for one in predicted]
         except NotApplicable as reason:
             log_reason(estimator, reason)
         except Exception as error:  # any estimator may fail in any way; the others go on

@@ -95,8 +95,8 @@ class TunedThreshold(Displayed):
     bayes: float | None = None
 
     def __str__(self) -> str:
-        told = f"threshold {self.threshold:.4g}"
-        return told if self.bayes is None else f"{told}, by costs alone {self.bayes:.4g}"
+        text = f"threshold {self.threshold:.4g}"
+        return text if self.bayes is None else f"{text}, by costs alone {self.bayes:.4g}"
 
 
 def threshold_table(y: Any, p: Any) -> ThresholdTable:
@@ -189,8 +189,8 @@ def tune_threshold(
         bayes, table = bayes_threshold(cost), np.asarray(cost, np.float64)
         classes = np.unique(labels)
 
-        def spent(truth: Any, said: Any) -> float:
-            a, b = np.searchsorted(classes, truth), np.searchsorted(classes, said)
+        def spent(truth: Any, predicted: Any) -> float:
+            a, b = np.searchsorted(classes, truth), np.searchsorted(classes, predicted)
             return float(table[a, b].mean())
 
         objective = make_scorer(spent, greater_is_better=False)

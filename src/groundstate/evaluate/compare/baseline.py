@@ -87,9 +87,9 @@ class Baselines(Displayed):
         return 0 if self.beats_dummy else 3
 
     def __str__(self) -> str:
-        told = [f"{e.name}: {self.metric} {e.loss}, skill {e.skill}" for e in self.entries]
+        lines = [f"{e.name}: {self.metric} {e.loss}, skill {e.skill}" for e in self.entries]
         end = "better than" if self.beats_dummy else "not shown to be better than"
-        return "\n".join([*told, f"the model is {end} a constant answer"])
+        return "\n".join([*lines, f"the model is {end} a constant answer"])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""

@@ -53,9 +53,9 @@ class Friedman(Displayed):
 
     def __str__(self) -> str:
         order = np.argsort(self.mean_ranks, kind="stable")
-        told = ", ".join(f"{self.names[i]} {self.mean_ranks[i]:.2f}" for i in order)
+        text = ", ".join(f"{self.names[i]} {self.mean_ranks[i]:.2f}" for i in order)
         return (
-            f"mean ranks over {len(self.ranks)} tables: {told}; Friedman p {self.p:.3g}, "
+            f"mean ranks over {len(self.ranks)} tables: {text}; Friedman p {self.p:.3g}, "
             f"critical difference {self.critical_difference:.3g}"
         )
 

@@ -66,7 +66,7 @@ def mcnemar(
     a, b = _pair(np.asarray(hit_a, bool), np.asarray(hit_b, bool))
     weight = weights_of(sample_weight, len(a))
     only_a, only_b = round(float(weight[a & ~b].sum())), round(float(weight[b & ~a].sum()))
-    return _told(mcnemar_counts(only_a, only_b, float(weight.sum()), level))
+    return _comparison(mcnemar_counts(only_a, only_b, float(weight.sum()), level))
 
 
 def paired_bootstrap(
@@ -131,7 +131,7 @@ def corrected_t(differences: Any, n_train: float, n_test: float, level: float = 
     found = compare_models(
         d, np.zeros(len(d)), "corrected_t", n_train=n_train, n_test=n_test, level=level
     )
-    return _told(found)
+    return _comparison(found)
 
 
 def holm(p: Any) -> Floats:
@@ -228,7 +228,7 @@ def indistinguishable(
     )
 
 
-def _told(found: TestResult) -> Comparison:
+def _comparison(found: TestResult) -> Comparison:
     assert found.estimate is not None and found.interval is not None
     return Comparison(found.estimate, *found.interval, found.pvalue, found.method)
 

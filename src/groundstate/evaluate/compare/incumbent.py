@@ -48,12 +48,12 @@ class Versus(Displayed):
             "worse": "worse than",
             "cannot tell": "cannot be told apart from",
         }
-        told = f"{self.score}: {words[self.verdict]} {self.incumbent:g}"
+        text = f"{self.score}: {words[self.verdict]} {self.incumbent:g}"
         if self.p is not None:
-            told += f" (p {self.p:.3g}, one-sided {self.p_greater:.3g})"
+            text += f" (p {self.p:.3g}, one-sided {self.p_greater:.3g})"
         if self.verdict == "cannot tell" and self.n_needed is not None:
-            told += f"; {self.n_needed:,.0f} test rows would settle it"
-        return told
+            text += f"; {self.n_needed:,.0f} test rows would settle it"
+        return text
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""

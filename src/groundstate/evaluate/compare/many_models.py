@@ -105,7 +105,7 @@ def rank_draws(
 
     Parameters
     ----------
-    n : rows behind the losses; few of them widen the intervals as in Student's law
+    n : rows behind the losses; few of them widen the intervals as in Student's distribution
     """
     k = len(names)
     first, second = np.triu_indices(k, 1)
@@ -149,7 +149,7 @@ def _critical(
         block = draws[start : start + step]
         largest[start : start + step] = (np.abs(block[:, first] - block[:, second]) / error).max(1)
     found = float(np.quantile(largest, level))
-    # resampled means are normal where Student's law has heavier tails for few rows
+    # resampled means are normal where Student's distribution has heavier tails for few rows
     tail = scipy.stats.norm.sf(found)
     return float(max(found * math.sqrt(total / (total - 1)), scipy.stats.t.isf(tail, total - 1)))
 

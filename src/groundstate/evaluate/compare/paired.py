@@ -32,7 +32,7 @@ class PairedComparison(Displayed):
     p : float
         Chance of a difference this large if the two were equally good, both directions.
     better : float
-        Chance that A is the better one, from resampled rows (from DeLong's normal law for areas).
+        Chance that A is the better one, from resampled rows (from DeLong's normal distribution for areas).
     per_1000 : float
         Difference in 1,000 rows: for 0-1 losses, errors that A makes more than B.
     power : float

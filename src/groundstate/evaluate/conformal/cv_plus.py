@@ -1,7 +1,7 @@
 r"""CV+ and jackknife+: conformal prediction without setting rows aside.
 
 Every row is scored by the model of the fold that left it out; a new row is answered by all fold
-models. Coverage is at least :math:`1-2\alpha` for any law, and close to :math:`1-\alpha` for models
+models. Coverage is at least :math:`1-2\alpha` for any distribution, and close to :math:`1-\alpha` for models
 that a few rows do not move (Barber, Candès, Ramdas and Tibshirani).
 """
 

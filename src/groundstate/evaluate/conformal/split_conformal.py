@@ -5,7 +5,7 @@ With scores :math:`s_1,\dots,s_n` of calibration rows that the model has not see
 .. math:: C(x) = \{y : s(x, y) \le q\}, \qquad q = s_{(\lceil(n+1)(1-\alpha)\rceil)}
 
 holds the outcome of a new row with probability at least :math:`1-\alpha`, for any model and any
-law, as long as rows are exchangeable.
+distribution, as long as rows are exchangeable.
 """
 
 from __future__ import annotations

@@ -63,12 +63,12 @@ class CapacityCurve(Displayed):
 
     def __str__(self) -> str:
         best = int(self.capacities[self.test.mean(1).argmin()])
-        told = f"least test risk {self.test.mean(1).min():.4g} at capacity {best}"
+        text = f"least test risk {self.test.mean(1).min():.4g} at capacity {best}"
         if self.threshold is not None:
-            told += f"; {self.n} rows are fitted exactly from capacity {self.threshold} on"
+            text += f"; {self.n} rows are fitted exactly from capacity {self.threshold} on"
         if self.second_descent is not None:
-            told += f"; risk peaks at {self.peak} and falls again until {self.second_descent}"
-        return told
+            text += f"; risk peaks at {self.peak} and falls again until {self.second_descent}"
+        return text
 
     def plot(self) -> Figure:
         """Risks and norms against capacity; the dotted line marks the number of rows."""
@@ -135,19 +135,19 @@ def capacity_curve(
     held = take(X, test)
     shape = (len(order), repeats)
     train_risk, test_risk, norm = (np.empty(shape) for _ in range(3))
-    said = np.empty((len(order), repeats, len(test)))
+    predicted = np.empty((len(order), repeats, len(test)))
     counted = np.empty(len(order), np.int64)
     for i, capacity in enumerate(order):
         models = refits(make_estimator(capacity), X, target, rows, keys, n_jobs=n_jobs)
         for r, model in enumerate(models):
             seen = np.asarray(model.predict(take(X, rows[r])), np.float64).reshape(-1)
-            said[i, r] = np.asarray(model.predict(held), np.float64).reshape(-1)
+            predicted[i, r] = np.asarray(model.predict(held), np.float64).reshape(-1)
             train_risk[i, r] = np.square(seen - target[rows[r]]).mean()
             norm[i, r] = _norm(_last(model))
         counted[i] = parameter_count(models[0])
-    test_risk = np.square(said - target[test]).mean(2)
-    middle = said.mean(1)
-    variance = np.square(said - middle[:, None]).mean((1, 2))
+    test_risk = np.square(predicted - target[test]).mean(2)
+    middle = predicted.mean(1)
+    variance = np.square(predicted - middle[:, None]).mean((1, 2))
     both = np.square(middle - target[test]).mean(1)
     bias = None
     if truth is not None:

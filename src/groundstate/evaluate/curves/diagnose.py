@@ -68,13 +68,13 @@ class Diagnosis(Displayed):
     losses: tuple[Floats, Floats] = field(repr=False)
 
     def __str__(self) -> str:
-        told = [
+        lines = [
             f"{self.verdict}: {_WORDS[self.verdict]}",
             f"{self.metric} {self.train} on seen and {self.test} on new rows, gap {self.gap}",
         ]
         if self.floor is not None:
-            told.append(f"noise {self.floor}")
-        return "\n".join([*told, *(f"- {remedy}" for remedy in self.remedies)])
+            lines.append(f"noise {self.floor}")
+        return "\n".join([*lines, *(f"- {remedy}" for remedy in self.remedies)])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""

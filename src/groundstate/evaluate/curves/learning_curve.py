@@ -106,9 +106,9 @@ class LearningCurve(Displayed):
         """Plain JSON values: sizes, bands, and the forecast at 2n and 4n."""
         ahead = None
         if self.forecast is not None:
-            law, last = self.forecast, int(self.n[-1])
-            points = [{"n": k * last, **law.at(k * last).to_dict()} for k in (2, 4)]
-            ahead = {"a": law.a, "b": law.b, "c": law.c, "points": points}
+            forecast, last = self.forecast, int(self.n[-1])
+            points = [{"n": k * last, **forecast.at(k * last).to_dict()} for k in (2, 4)]
+            ahead = {"a": forecast.a, "b": forecast.b, "c": forecast.c, "points": points}
         bands = {k: [b.to_dict() for b in v] for k, v in self.bands().items()}
         spread = [None if math.isnan(v) else v for v in self.variance.tolist()]
         return {"metric": self.metric, "n": self.n.tolist(), **bands, "variance": spread,
@@ -116,10 +116,10 @@ class LearningCurve(Displayed):
 
     def __str__(self) -> str:
         last = int(self.n[-1])
-        told = f"{self.metric} {self.bands()['test'][-1]} at {last} rows"
+        text = f"{self.metric} {self.bands()['test'][-1]} at {last} rows"
         if self.forecast is None:
-            return told
-        return f"{told}, forecast {self.at(2 * last)} at {2 * last} and {self.at(4 * last)} at {4 * last}"
+            return text
+        return f"{text}, forecast {self.at(2 * last)} at {2 * last} and {self.at(4 * last)} at {4 * last}"
 
     def draw(self, ax: Any) -> None:
         """Both curves with their bands and the forecast on matplotlib axes."""
@@ -210,24 +210,26 @@ def learning_curve(
     keys = [key.fold("fit", r) for _, r in jobs]
     models = refits(estimator, X, target, rows, keys, weight=weight, n_jobs=n_jobs)
     train, test = (np.empty((len(order), repeats)) for _ in range(2))
-    said: dict[int, list[tuple[NDArray[np.intp], Any]]] = {}
+    predicted: dict[int, list[tuple[NDArray[np.intp], Any]]] = {}
     for (i, r), model, own in zip(jobs, models, rows, strict=True):
         held = take(X, tests[r])
         seen, new = (None, None) if weight is None else (weight[own], weight[tests[r]])
         train[i, r] = mean_loss(row_losses(model, take(X, own), target[own], kind), seen)
         test[i, r] = mean_loss(row_losses(model, held, target[tests[r]], kind), new)
         asked = held if probes is tests else take(X, probes[r])
-        said.setdefault(i, []).append((probes[r], np.asarray(model.predict(asked))))
+        predicted.setdefault(i, []).append((probes[r], np.asarray(model.predict(asked))))
     # training sets of n of the N rows differ by 1 − n/N of what fresh ones do
     scale = 1 - order / n_rows(X) if generator is None else np.ones(len(order))
-    spread = np.array([_variance(said[i], kind == "zero_one") for i in range(len(order))]) / scale
+    spread = (
+        np.array([_variance(predicted[i], kind == "zero_one") for i in range(len(order))]) / scale
+    )
     name = kind if isinstance(kind, str) else "loss"
-    law = None
+    forecast = None
     if len(order) >= 3:
         # repeats of one table share rows: their mean is less sure than independent ones
         widen = 1.0 if pool is None else math.sqrt(1 + repeats * n_test / pool)
-        law = power_law(order, test, level=level, widen=widen, random_state=key)
-    return LearningCurve(order, train, test, spread, law, name, n_test, level, pool)
+        forecast = power_law(order, test, level=level, widen=widen, random_state=key)
+    return LearningCurve(order, train, test, spread, forecast, name, n_test, level, pool)
 
 
 def _sizes(sizes: Sequence[float] | None, pool: int) -> NDArray[np.int64]:
@@ -270,10 +272,10 @@ def _all_classes_first(rows: NDArray[np.intp], y: NDArray[Any]) -> NDArray[np.in
     return np.concatenate([rows[first], np.delete(rows, first)])
 
 
-def _variance(said: list[tuple[NDArray[np.intp], Any]], classes: bool) -> float:
+def _variance(predicted: list[tuple[NDArray[np.intp], Any]], classes: bool) -> float:
     """Mean over rows of the variance of the answers to them, over fits that did not see them."""
-    rows = np.concatenate([r for r, _ in said])
-    answers = np.concatenate([np.asarray(a) for _, a in said])
+    rows = np.concatenate([r for r, _ in predicted])
+    answers = np.concatenate([np.asarray(a) for _, a in predicted])
     if classes:
         answers = np.eye(len(labels := np.unique(answers)))[np.searchsorted(labels, answers)]
     elif answers.dtype.kind not in "fiub":

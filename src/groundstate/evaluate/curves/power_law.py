@@ -1,4 +1,4 @@
-r"""The law of diminishing returns: :math:`a + b\,n^{-c}` through a learning curve."""
+r"""Diminishing returns: :math:`a + b\,n^{-c}` through a learning curve."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PowerLaw(Displayed):
     level : float
         Of the intervals of :meth:`at`.
     draws : (B, 3)
-        The law fitted to resampled repeats, for the intervals.
+        The curve fitted to resampled repeats, for the intervals.
     """
 
     a: float
@@ -112,7 +112,7 @@ def power_law(
         generator = Key.of(random_state).fold("forecast").numpy()
         pick = generator.multinomial(repeats, np.full(repeats, 1 / repeats), n_resamples)
         means = pick @ table.T / repeats  # (B, S)
-        # few repeats: their resampled mean varies too little, and its law has Student's tails
+        # few repeats: their resampled mean varies too little, and its distribution has Student's tails
         tail = (1 + level) / 2
         student = scipy.stats.t.ppf(tail, repeats - 1) / scipy.stats.norm.ppf(tail)
         widen *= float(student) * math.sqrt(repeats / (repeats - 1))
@@ -148,7 +148,7 @@ def _on(powers: Floats, n: Floats, risks: Floats, w: Floats) -> tuple[Floats, Fl
         slope = ((risks - mean[:, None]) @ (w * (u - middle))) / scale
         b = np.maximum(slope, 0.0)
         a = mean - b * middle
-        through = (risks @ (w * u)) / float(w @ (u * u))  # the best law with a = 0
+        through = (risks @ (w * u)) / float(w @ (u * u))  # the best curve with a = 0
         b = np.where(a < 0, np.maximum(through, 0.0), b)
         a = np.maximum(a, 0.0)
         left = np.square(risks - a[:, None] - b[:, None] * u) @ w

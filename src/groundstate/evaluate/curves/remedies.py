@@ -36,8 +36,8 @@ class Remedy(Displayed):
     fell: bool | None = None
 
     def __str__(self) -> str:
-        told = {None: "not tried", True: "helped", False: "did not help"}[self.fell]
-        return f"{self.name} ({told}): {self.command}"
+        result = {None: "not tried", True: "helped", False: "did not help"}[self.fell]
+        return f"{self.name} ({result}): {self.command}"
 
 
 def _number(value: Any) -> bool:

@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class DensityAssessment(Displayed):
-    """How well a density or generator knows its law.
+    """How well a density or generator knows its distribution.
 
     Attributes
     ----------

@@ -171,10 +171,10 @@ def inference(
 
 
 def _refuse_penalties(model: Any) -> None:
-    told = model.get_params(deep=False)
-    strength = told.get("alpha", getattr(model, "alpha_", 0.0))
-    penalised = np.ndim(strength) or float(strength) > 0 or np.isfinite(told.get("C", np.inf))
-    if penalised or told.get("positive") or told.get("class_weight") is not None:
+    params = model.get_params(deep=False)
+    strength = params.get("alpha", getattr(model, "alpha_", 0.0))
+    penalised = np.ndim(strength) or float(strength) > 0 or np.isfinite(params.get("C", np.inf))
+    if penalised or params.get("positive") or params.get("class_weight") is not None:
         raise DataError(
             f"standard errors hold for maximum likelihood, and this {type(model).__name__} was "
             "fitted with a penalty, bounds or class weights; fit it with alpha=0 (C=numpy.inf)"

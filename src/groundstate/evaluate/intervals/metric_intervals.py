@@ -134,7 +134,7 @@ def bootstrap_metric(
     stratify: Any = None,
     random_state: Key | RandomState = 0,
 ) -> Interval:
-    """Interval of a metric of :data:`METRICS` from labels or values and what a model said of them.
+    """Interval of a metric of :data:`METRICS` from labels or values and a model's predictions of them.
 
     Count metrics draw the cells of the confusion table, means draw weights of cells, and the ROC
     area is computed on one sort; no resample touches the rows again.
@@ -255,11 +255,11 @@ class Resampled:
         if metric.is_count and self.groups is None and strata is None:
             y, predictions, weight = _crossed(y, predictions, weight)
         # what a row says: its moments under every model, or, for ranks, its label and scores
-        said: list[Any] = [metric.moments(y, p) for p in predictions]
+        predicted: list[Any] = [metric.moments(y, p) for p in predictions]
         if metric.is_rank and (self.groups is not None or strata is not None):
-            self.cells, self.weight, first = said[0], weight, np.arange(len(weight))
+            self.cells, self.weight, first = predicted[0], weight, np.arange(len(weight))
         else:
-            table = np.concatenate([y[:, None], *said] if metric.is_rank else said, 1)
+            table = np.concatenate([y[:, None], *predicted] if metric.is_rank else predicted, 1)
             if self.groups is not None:
                 self.cells, self.weight = _summed(table, weight, self.groups)
                 first = np.zeros(0, np.intp)
@@ -357,19 +357,19 @@ def _crossed(
     y: NDArray[Any], predictions: list[Prediction], weight: Floats
 ) -> tuple[NDArray[Any], list[Prediction], Floats]:
     """The cells of the confusion table as rows, where labels are few and weights whole."""
-    said = [y, *(p.values for p in predictions)]
-    if any(labels.dtype.kind not in "iub" for labels in said):
+    predicted = [y, *(p.values for p in predictions)]
+    if any(labels.dtype.kind not in "iub" for labels in predicted):
         return y, predictions, weight
-    k = 1 + max(int(labels.max()) for labels in said)
-    if k ** len(said) > _CROSSED or (weight != np.round(weight)).any():
+    k = 1 + max(int(labels.max()) for labels in predicted)
+    if k ** len(predicted) > _CROSSED or (weight != np.round(weight)).any():
         return y, predictions, weight
     code = np.zeros(len(y), np.int64)
-    for labels in said:
+    for labels in predicted:
         code *= k
         code += labels
-    table = np.bincount(code, None if (weight == 1).all() else weight, k ** len(said))
+    table = np.bincount(code, None if (weight == 1).all() else weight, k ** len(predicted))
     cells = np.flatnonzero(table)
-    each = [cells // k ** (len(said) - 1 - i) % k for i in range(len(said))]
+    each = [cells // k ** (len(predicted) - 1 - i) % k for i in range(len(predicted))]
     shown = [Prediction(v, classes=p.classes) for v, p in zip(each[1:], predictions)]
     return each[0], shown, table[cells].astype(np.float64)
 

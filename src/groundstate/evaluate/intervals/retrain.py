@@ -99,10 +99,10 @@ def retrain(
     fits, judges = (None, None) if weight is None else (weight[train], weight[test])
     rows = take(X, train), target[train], take(X, test), target[test], fits
     if not names:
-        losses, said = _one(estimator, names, None, rows, kind)
+        losses, predicted = _one(estimator, names, None, rows, kind)
         value = float(mean_loss(losses, judges))
         scores = Scores([value], ("seed",), name, greater_is_better=False)
-        return Retrained(scores, 0.0, 0.0, 1, True, None, said[None])
+        return Retrained(scores, 0.0, 0.0, 1, True, None, predicted[None])
     keys = [*(key.fold("seed", i) for i in range(seeds)), *[key.fold("seed", 0)] * repeat_same_seed]
     # what hardware alone does is seen in fits one after the other, all by the same program
     models = None
@@ -118,18 +118,18 @@ def retrain(
         jobs = (delayed(_one)(estimator, names, k, rows, kind) for k in keys)
         found = list(Parallel(n_jobs=n_jobs)(jobs))
     else:
-        found = [_said(model, rows, kind) for model in models]
+        found = [_predicted(model, rows, kind) for model in models]
     losses = np.stack([f[0] for f in found])  # (fits, n_test)
-    said = np.stack([f[1] for f in found[:seeds]])
+    predicted = np.stack([f[1] for f in found[:seeds]])
     means = mean_loss(losses, judges)
     scores = Scores(means[:seeds], ("seed",), name, greater_is_better=False)
     usual = float(error_of_mean(losses[:seeds], judges).mean())
     hardware = None
     if repeat_same_seed:
         hardware = float(np.std(np.r_[means[0], means[seeds:]], ddof=1))
-    apart = _disagreement(said)
+    apart = _disagreement(predicted)
     relative = scores.std / usual if usual > 0 else 0.0
-    return Retrained(scores, apart, relative, len(keys), False, hardware, said)
+    return Retrained(scores, apart, relative, len(keys), False, hardware, predicted)
 
 
 def random_names(estimator: Any) -> list[str]:
@@ -166,29 +166,29 @@ def sides(split: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 def _one(estimator: Any, names: list[str], key: Key | None, rows: Any, loss: Loss) -> Any:
     X, y, _, _, weight = rows
-    return _said(fit_weighted(with_seed(estimator, names, key), X, y, weight), rows, loss)
+    return _predicted(fit_weighted(with_seed(estimator, names, key), X, y, weight), rows, loss)
 
 
-def _said(model: Any, rows: Any, loss: Loss) -> Any:
+def _predicted(model: Any, rows: Any, loss: Loss) -> Any:
     """Losses and answers on the test rows."""
     _, _, X_test, y_test, _ = rows
     return row_losses(model, X_test, y_test, loss), np.asarray(model.predict(X_test))
 
 
-def _disagreement(said: NDArray[Any]) -> float:
+def _disagreement(predicted: NDArray[Any]) -> float:
     """Mean over pairs of fits of the share of rows (or the distance) they differ by."""
-    m = len(said)
+    m = len(predicted)
     if m < 2:
         return 0.0
-    if said.dtype.kind == "f" and (said != np.round(said)).any():
-        ranked = np.sort(said, axis=0)  # Σ_{i<j} |x_i - x_j| from sorted values
+    if predicted.dtype.kind == "f" and (predicted != np.round(predicted)).any():
+        ranked = np.sort(predicted, axis=0)  # Σ_{i<j} |x_i - x_j| from sorted values
         factor = 2 * np.arange(m) - m + 1
         return float((factor @ ranked.reshape(m, -1)).mean() * 2 / (m * (m - 1)))
     same = 0.0
-    for column in said.reshape(m, -1).T:
+    for column in predicted.reshape(m, -1).T:
         counts = np.unique(column, return_counts=True)[1]
         same += float((counts * (counts - 1)).sum()) / (m * (m - 1))
-    return 1 - same / said.reshape(m, -1).shape[1]
+    return 1 - same / predicted.reshape(m, -1).shape[1]
 
 
 __all__ = ["Retrained", "random_names", "retrain", "seeds_of", "sides", "with_seed"]

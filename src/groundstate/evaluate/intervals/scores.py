@@ -171,8 +171,8 @@ class Scores(Displayed):
         if self.values.size < 2:
             return f"{self.metric} {self.mean:.4g} (one value over {over}, no interval)"
         found = self.interval()
-        told = f"{self.metric} {self.mean:.4g} ({found.low:.4g} to {found.high:.4g})"
-        return f"{told}, {self.values.size} values over {over}"
+        text = f"{self.metric} {self.mean:.4g} ({found.low:.4g} to {found.high:.4g})"
+        return f"{text}, {self.values.size} values over {over}"
 
     def __format__(self, spec: str) -> str:
         return str(self)

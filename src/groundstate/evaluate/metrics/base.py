@@ -75,7 +75,7 @@ class Metric:
         return metric, (self.name,)
 
     def available(self, prediction: Prediction) -> bool:
-        """Whether the model said what this metric needs."""
+        """Whether the model predicted what this metric needs."""
         return getattr(prediction, self.needs) is not None
 
     def score(self, y: Any, prediction: Prediction, weight: Floats | None = None) -> float:
@@ -111,8 +111,8 @@ def _hits(y: NDArray[Any], p: Prediction) -> Floats:
 def _counts(y: NDArray[Any], p: Prediction) -> Floats:
     """For each class: hit, true, predicted.  # (N, 3K)"""
     k = len(p.classes) if p.classes is not None else int(max(y.max(), p.values.max())) + 1
-    true, said = np.eye(k)[y], np.eye(k)[p.values]
-    return np.concatenate([true * said, true, said], 1)
+    true, predicted = np.eye(k)[y], np.eye(k)[p.values]
+    return np.concatenate([true * predicted, true, predicted], 1)
 
 
 def _table_means(y: NDArray[Any], p: Prediction, weight: Floats | None) -> Floats:
@@ -124,9 +124,9 @@ def _table_means(y: NDArray[Any], p: Prediction, weight: Floats | None) -> Float
     return np.concatenate([np.diag(table), table.sum(1), table.sum(0)]) / table.sum()
 
 
-def _r2(y: NDArray[Any], said: NDArray[Any], weight: Floats | None) -> float:
+def _r2(y: NDArray[Any], predicted: NDArray[Any], weight: Floats | None) -> float:
     truth = np.asarray(y, np.float64)
-    gap = truth - said
+    gap = truth - predicted
     spread = truth - np.average(truth, weights=weight)
     a, b = (gap, spread) if weight is None else (weight * gap, weight * spread)
     return float(_explained(np.array([a @ gap, 0.0, b @ spread])))
@@ -140,10 +140,10 @@ def _balanced(means: Floats) -> Floats:
 
 def _f1(means: Floats) -> Floats:
     """Mean over the classes that occur, as labels or as predictions."""
-    hit, true, said = np.split(means, 3, -1)
-    present = true + said > 0
+    hit, true, predicted = np.split(means, 3, -1)
+    present = true + predicted > 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.nanmean(np.where(present, 2 * hit / (true + said), np.nan), -1)
+        return np.nanmean(np.where(present, 2 * hit / (true + predicted), np.nan), -1)
 
 
 def _surprise(y: NDArray[Any], p: Prediction) -> Floats:
@@ -218,13 +218,13 @@ def _ratio(above: Floats, below: Floats) -> Floats:
 
 
 def _f1_of(means: Floats) -> Floats:
-    hit, true, said = _two(means)
-    return _ratio(2 * hit, true + said)
+    hit, true, predicted = _two(means)
+    return _ratio(2 * hit, true + predicted)
 
 
-def _said(means: Floats) -> tuple[Floats, Floats]:
-    hit, _, said = _two(means)
-    return hit, said
+def _predicted(means: Floats) -> tuple[Floats, Floats]:
+    hit, _, predicted = _two(means)
+    return hit, predicted
 
 
 def _true(means: Floats) -> tuple[Floats, Floats]:
@@ -236,8 +236,8 @@ def _true(means: Floats) -> tuple[Floats, Floats]:
 _MORE = (
     Metric("f1", "balance of precision and recall of the second class", "classification", True,
            "values", _counts, _f1_of, is_count=True, bounds=UNIT),
-    Metric("precision", "share right among rows said to be of the second class", "classification",
-           True, "values", _counts, lambda means: _ratio(*_said(means)), is_count=True, share=_said,
+    Metric("precision", "share right among rows predicted to be of the second class", "classification",
+           True, "values", _counts, lambda means: _ratio(*_predicted(means)), is_count=True, share=_predicted,
            bounds=UNIT),
     Metric("recall", "share found of the rows of the second class", "classification", True,
            "values", _counts, lambda means: _ratio(*_true(means)), is_count=True, share=_true,

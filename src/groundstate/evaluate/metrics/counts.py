@@ -77,11 +77,11 @@ class ConfusionAccumulator:
             code = y.reshape(-1).long() * k + pred.reshape(-1).long()
             new = torch.bincount(code, weights=sample_weight, minlength=k * k).double()
         else:
-            actual, said = np.asarray(y).reshape(-1), np.asarray(pred).reshape(-1)
-            for labels in (actual, said):
+            actual, predicted = np.asarray(y).reshape(-1), np.asarray(pred).reshape(-1)
+            for labels in (actual, predicted):
                 if len(labels) and not 0 <= labels.min() <= labels.max() < k:
                     raise DataError(f"labels must be 0 to {k - 1}, got {int(labels.max())}")
-            code = actual.astype(np.int64) * k + said
+            code = actual.astype(np.int64) * k + predicted
             new = np.bincount(code, sample_weight, minlength=k * k).astype(np.float64)
         if len(new) != k * k:
             raise DataError(f"labels must be 0 to {k - 1}; some were larger")

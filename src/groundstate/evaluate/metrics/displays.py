@@ -85,12 +85,12 @@ def draw_confusion(ax: Any, table: Any, classes: Any = None) -> None:
 
 
 def draw_reliability(ax: Any, y: Any, p: Any, n_bins: int = 10) -> None:
-    """Share that happened against the probability said, with Wilson bars."""
+    """Share that happened against the probability predicted, with Wilson bars."""
     curve = reliability(y, p, n_bins)
     bars = [curve.observed - curve.low, curve.high - curve.observed]
     ax.errorbar(curve.predicted, curve.observed, bars, fmt="o-", color=_BLUE, capsize=2)
     ax.plot([0, 1], [0, 1], color=_GREY, linewidth=0.8)
-    ax.set(xlabel="probability said", ylabel="share that happened")
+    ax.set(xlabel="predicted probability", ylabel="observed fraction")
 
 
 def _share(value: float) -> str:

@@ -37,8 +37,8 @@ def iou(
     >>> iou([[1, 1, 0, 0]], [[1, 0, 0, 0]]).round(6).tolist()
     [0.666667, 0.5]
     """
-    hit, true, said = _counts(y, pred, n_classes, pool, ignore_index)
-    return _over(hit, true + said - hit).mean(0)
+    hit, true, predicted = _counts(y, pred, n_classes, pool, ignore_index)
+    return _over(hit, true + predicted - hit).mean(0)
 
 
 def dice(
@@ -54,8 +54,8 @@ def dice(
     >>> dice([[1, 1, 0, 0]], [[1, 0, 0, 0]]).round(6).tolist()
     [0.8, 0.666667]
     """
-    hit, true, said = _counts(y, pred, n_classes, pool, ignore_index)
-    return _over(2 * hit, true + said).mean(0)
+    hit, true, predicted = _counts(y, pred, n_classes, pool, ignore_index)
+    return _over(2 * hit, true + predicted).mean(0)
 
 
 def mean_iou(
@@ -128,20 +128,23 @@ def _counts(
     y: Any, pred: Any, n_classes: int | None, pool: str, ignore_index: int | None
 ) -> tuple[Floats, Floats, Floats]:
     """Hits, true and predicted pixels of each class in each image.  # (N, K)"""
-    actual, said = np.asarray(y), np.asarray(pred)
-    if actual.shape != said.shape or actual.ndim < 1:
-        raise ShapeError(f"masks need one shape, got {actual.shape} and {said.shape}")
+    actual, predicted = np.asarray(y), np.asarray(pred)
+    if actual.shape != predicted.shape or actual.ndim < 1:
+        raise ShapeError(f"masks need one shape, got {actual.shape} and {predicted.shape}")
     if pool not in ("image", "pooled"):
         raise ValueError(f"pool must be 'image' or 'pooled', got {pool!r}")
     n = len(actual) if pool == "image" and actual.ndim > 1 else 1
-    actual, said = actual.reshape(n, -1).astype(np.int64), said.reshape(n, -1).astype(np.int64)
+    actual, predicted = (
+        actual.reshape(n, -1).astype(np.int64),
+        predicted.reshape(n, -1).astype(np.int64),
+    )
     keep = np.ones(actual.shape, bool) if ignore_index is None else actual != ignore_index
-    k = n_classes or 1 + int(max(actual[keep].max(initial=0), said[keep].max(initial=0)))
-    bad = keep & ((actual < 0) | (actual >= k) | (said < 0) | (said >= k))
+    k = n_classes or 1 + int(max(actual[keep].max(initial=0), predicted[keep].max(initial=0)))
+    bad = keep & ((actual < 0) | (actual >= k) | (predicted < 0) | (predicted >= k))
     if bad.any():
         raise DataError(f"labels must be 0 to {k - 1}; pass n_classes or ignore_index")
     image = np.broadcast_to(np.arange(n)[:, None] * k, actual.shape)[keep]
-    t, p = actual[keep], said[keep]
+    t, p = actual[keep], predicted[keep]
 
     def count(labels: NDArray[np.int64], where: Any) -> Floats:
         found = np.bincount((image + labels)[where], minlength=n * k)

@@ -1,4 +1,4 @@
-r"""Predictive laws judged: coverage of intervals, PIT, interval score, CRPS."""
+r"""Predictive distributions judged: coverage of intervals, PIT, interval score, CRPS."""
 
 from __future__ import annotations
 
@@ -119,8 +119,10 @@ def crps_gaussian(y: Any, mean: Any, std: Any) -> Floats:
     if (s <= 0).any():
         raise DataError("std must be positive")
     z = (truth - m) / s
-    law = scipy.stats.norm
-    return np.asarray(s * (z * (2 * law.cdf(z) - 1) + 2 * law.pdf(z) - 1 / math.sqrt(math.pi)))
+    normal = scipy.stats.norm
+    return np.asarray(
+        s * (z * (2 * normal.cdf(z) - 1) + 2 * normal.pdf(z) - 1 / math.sqrt(math.pi))
+    )
 
 
 def crps_sample(y: Any, draws: Any) -> Floats:
@@ -147,7 +149,7 @@ def crps_sample(y: Any, draws: Any) -> Floats:
 
 @dataclass(frozen=True)
 class PIT(Displayed):
-    """Where the truth lies in the predicted laws: uniform when the model knows its spread.
+    """Where the truth lies in the predicted distributions: uniform when the model knows its spread.
 
     Attributes
     ----------
@@ -155,7 +157,7 @@ class PIT(Displayed):
         :math:`F_i(y_i)`; None for a model without uncertainty.
     histogram : (10,) counts
     ks, pvalue : Kolmogorov-Smirnov distance from uniform, and its p
-    kind : where the law came from, or ``"no uncertainty"``
+    kind : where the distribution came from, or ``"no uncertainty"``
     """
 
     values: Floats | None
@@ -168,7 +170,7 @@ class PIT(Displayed):
 def pit(model: Any, X: Any, y: Any) -> PIT:
     """Probability integral transform of a fitted regressor on rows.
 
-    The law is the model's ``predict_dist`` (something with ``cdf``), else a Gaussian from
+    The distribution is the model's ``predict_dist`` (something with ``cdf``), else a Gaussian from
     ``predict(return_std=True)``, else its quantiles (``predict_quantiles`` with ``quantiles``).
     A model that predicts points alone is labelled "no uncertainty".
 
@@ -193,20 +195,20 @@ def pit(model: Any, X: Any, y: Any) -> PIT:
 
 
 def law_of(model: Any, X: Any) -> tuple[str, Any] | None:
-    """The kind of a model's predictive law and its distribution function, None for points."""
+    """The kind of a model's predictive distribution and its cumulative function, None for points."""
     from groundstate.evaluate.fitting import gives_std
 
     if hasattr(model, "predict_dist"):
-        law = model.predict_dist(X)
+        found = model.predict_dist(X)
 
         def cdf(y: Floats) -> Any:
             import torch
 
-            if type(law).__module__.startswith(("torch", "groundstate")):
-                return law.cdf(torch.as_tensor(y)).numpy()
-            return law.cdf(y)
+            if type(found).__module__.startswith(("torch", "groundstate")):
+                return found.cdf(torch.as_tensor(y)).numpy()
+            return found.cdf(y)
 
-        return "law", cdf
+        return "distribution", cdf
     if gives_std(model):
         mean, std = model.predict(X, return_std=True)
         mean, std = np.asarray(mean, np.float64), np.asarray(std, np.float64)

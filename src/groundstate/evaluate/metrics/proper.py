@@ -32,7 +32,7 @@ class BrierParts(NamedTuple):
 
 @dataclass(frozen=True)
 class Reliability(Displayed):
-    """How often it happened when the model said p.
+    """How often it happened when the model forecast p.
 
     Attributes
     ----------
@@ -66,16 +66,16 @@ def brier_parts(y: Any, p: Any, bins: Any = None, *, sample_weight: Any = None) 
     >>> [round(part, 6) for part in parts], round(parts.total, 6)
     ([0.05, 0.04, 0.24], 0.25)
     """
-    truth, said = _pair(y, p)
+    truth, forecast = _pair(y, p)
     w = weights_of(sample_weight, len(truth))
     if bins is None:
-        place = np.unique(said, return_inverse=True)[1].reshape(-1)
+        place = np.unique(forecast, return_inverse=True)[1].reshape(-1)
     else:
         edges = np.linspace(0, 1, bins + 1) if np.ndim(bins) == 0 else np.asarray(bins, np.float64)
-        place = np.clip(np.searchsorted(edges, said, side="right") - 1, 0, len(edges) - 2)
+        place = np.clip(np.searchsorted(edges, forecast, side="right") - 1, 0, len(edges) - 2)
     count = np.bincount(place, w)
     some = count > 0
-    mean_p = np.bincount(place, w * said)[some] / count[some]
+    mean_p = np.bincount(place, w * forecast)[some] / count[some]
     mean_y = np.bincount(place, w * truth)[some] / count[some]
     share, base = count[some] / w.sum(), float(w @ truth / w.sum())
     return BrierParts(
@@ -107,13 +107,13 @@ def reliability(
     >>> curve.predicted.round(6).tolist(), curve.observed.tolist()
     ([0.1, 0.9], [0.0, 1.0])
     """
-    truth, said = _pair(y, p)
+    truth, forecast = _pair(y, p)
     w = weights_of(sample_weight, len(truth))
-    place = _bins(said, n_bins, strategy, w)
+    place = _bins(forecast, n_bins, strategy, w)
     count = np.bincount(place, w)
     some = count > 0
     n: Floats = np.asarray(count[some], np.float64)
-    share, predicted = (np.bincount(place, w * v)[some] / n for v in (truth, said))
+    share, predicted = (np.bincount(place, w * v)[some] / n for v in (truth, forecast))
     z = z_of(level)
     centre, shrink = share + z * z / (2 * n), 1 + z * z / n
     half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
@@ -159,14 +159,14 @@ def ece(
         else:
             y = np.asarray(y) == table.argmax(1)
             table = table.max(1)
-    truth, said = _pair(y, table)
+    truth, forecast = _pair(y, table)
     w = weights_of(sample_weight, len(truth))
-    place = _bins(said, n_bins, strategy, w)
+    place = _bins(forecast, n_bins, strategy, w)
     count = np.bincount(place, w)
     some = count > 0
     count = count[some]
     rate = np.bincount(place, w * truth)[some] / count
-    gap = np.abs(rate - np.bincount(place, w * said)[some] / count)
+    gap = np.abs(rate - np.bincount(place, w * forecast)[some] / count)
     share = count / w.sum()
     if norm == "l1":
         return float(share @ gap)
@@ -205,14 +205,16 @@ def _quantiles(p: Floats, at: Floats, w: Floats) -> Floats:
 
 
 def _pair(y: Any, p: Any) -> tuple[Floats, Floats]:
-    truth, said = np.asarray(y, np.float64), np.asarray(p, np.float64)
-    if truth.shape != said.shape or truth.ndim != 1 or not len(truth):
-        raise ShapeError(f"one probability per label is needed, got {said.shape}, {truth.shape}")
+    truth, forecast = np.asarray(y, np.float64), np.asarray(p, np.float64)
+    if truth.shape != forecast.shape or truth.ndim != 1 or not len(truth):
+        raise ShapeError(
+            f"one probability per label is needed, got {forecast.shape}, {truth.shape}"
+        )
     if not np.isin(truth, (0.0, 1.0)).all():
         raise DataError("labels must be 0 and 1; compare y with the positive label first")
-    if not ((said >= 0) & (said <= 1)).all():
+    if not ((forecast >= 0) & (forecast <= 1)).all():
         raise DataError("probabilities must be between 0 and 1")
-    return truth, said
+    return truth, forecast
 
 
 __all__ = ["BrierParts", "Reliability", "brier_parts", "ece", "reliability"]

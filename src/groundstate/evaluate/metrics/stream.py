@@ -85,10 +85,10 @@ class RegressionAccumulator:
 
     def update(self, y: Any, pred: Any, sample_weight: Any = None) -> None:
         """Add a batch of values and predictions."""
-        truth, said = np.asarray(y, np.float64), np.asarray(pred, np.float64)
+        truth, predicted = np.asarray(y, np.float64), np.asarray(pred, np.float64)
         self.target.update(truth, sample_weight)
-        self.square.update(np.square(truth - said), sample_weight)
-        self.absolute.update(np.abs(truth - said), sample_weight)
+        self.square.update(np.square(truth - predicted), sample_weight)
+        self.absolute.update(np.abs(truth - predicted), sample_weight)
 
     def __add__(self, other: RegressionAccumulator) -> RegressionAccumulator:
         return RegressionAccumulator(

@@ -116,7 +116,7 @@ def empirical_risk(loss_rows: Any, sample_weight: Any = None) -> float:
 
 
 class MetricReport(Mapping[str, float]):
-    """Every metric of a task by name; printed with intervals, undefined ones said so.
+    """Every metric of a task by name; printed with intervals, undefined ones marked as such.
 
     Attributes
     ----------
@@ -153,12 +153,12 @@ class MetricReport(Mapping[str, float]):
         for name, value in self._values.items():
             found = None if math.isnan(value) else self.interval(name)
             if math.isnan(value):
-                told = "undefined"
+                text = "undefined"
             elif found is None or math.isnan(found.low):
-                told = f"{value:.4g} (no interval)"
+                text = f"{value:.4g} (no interval)"
             else:
-                told = f"{value:.4g} ({found.low:.4g} to {found.high:.4g})"
-            lines.append(f"{name:<18} {told}")
+                text = f"{value:.4g} ({found.low:.4g} to {found.high:.4g})"
+            lines.append(f"{name:<18} {text}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -205,28 +205,28 @@ def report(
             pred = _labels(truth, truth, table, classes)[table.argmin(1)]
     if pred is None:
         raise DataError("a report needs predictions; pass pred, or energy for energy models")
-    said = np.asarray(pred)
-    if said.shape != truth.shape:
-        raise ShapeError(f"y and pred need one shape, got {truth.shape} and {said.shape}")
+    predicted = np.asarray(pred)
+    if predicted.shape != truth.shape:
+        raise ShapeError(f"y and pred need one shape, got {truth.shape} and {predicted.shape}")
     if (
         task in ("binary", "multiclass")
-        and said.dtype.kind == "f"
+        and predicted.dtype.kind == "f"
         and truth.dtype.kind in "iub"
-        and (said != np.round(said)).any()
+        and (predicted != np.round(predicted)).any()
     ):  # counts predicted by a regressor
         task = "regression"
     if task in ("binary", "multiclass"):
-        labels = _labels(truth, said, proba, classes)
+        labels = _labels(truth, predicted, proba, classes)
         if len(labels) > 2:
             task = "multiclass"
-        with warnings.catch_warnings():  # what a missing class leaves undefined is said so
+        with warnings.catch_warnings():  # what a missing class leaves undefined is predicted so
             warnings.simplefilter("ignore", UserWarning)
-            values = _CLASSES[task](truth, said, proba, sample_weight, labels)
+            values = _CLASSES[task](truth, predicted, proba, sample_weight, labels)
     else:
-        labels, values = None, _VALUES[task](truth, said, proba, sample_weight)
+        labels, values = None, _VALUES[task](truth, predicted, proba, sample_weight)
 
     def interval(name: str, level: float) -> Any:
-        return _interval(name, task, truth, said, proba, sample_weight, level, labels)
+        return _interval(name, task, truth, predicted, proba, sample_weight, level, labels)
 
     return MetricReport(task, values, interval)
 
@@ -362,14 +362,14 @@ def _interval(
     if name == "roc_auc" and w is None:
         return auc_interval(y, _second(proba), level)
     if task == "regression":
-        truth, said = y.astype(np.float64), Prediction(np.asarray(pred, np.float64))
+        truth, predicted = y.astype(np.float64), Prediction(np.asarray(pred, np.float64))
     else:
         truth, table = np.searchsorted(labels, y), None
         if proba is not None:
             table = np.asarray(proba, np.float64)
             table = np.stack([1 - table, table], 1) if table.ndim == 1 else table
-        said = Prediction(np.searchsorted(labels, pred), table, table, np.asarray(labels))
-    return interval(_KNOWN[name], truth, said, sample_weight=w, level=level)
+        predicted = Prediction(np.searchsorted(labels, pred), table, table, np.asarray(labels))
+    return interval(_KNOWN[name], truth, predicted, sample_weight=w, level=level)
 
 
 __all__ = [

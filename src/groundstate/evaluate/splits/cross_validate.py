@@ -36,7 +36,7 @@ class CrossValidation(Displayed):
     mean : float
         Mean over folds, each weighing as many rows as it has (``aggregate="row"``).
     predictions : (N,) or None
-        What the fold that had not seen a row said about it; of the first repeat. None when some
+        What the fold that had not seen a row predicted about it; of the first repeat. None when some
         row is never tested (time series).
     folds : list of (train rows, test rows)
     fit_seconds, score_seconds : (J,)
@@ -128,14 +128,14 @@ def cross_validate(
     else:
         mean = float((values * sizes if aggregate == "fold_sum" else values).mean())
     first = len(folds) // repeats
-    said = _predictions(found["estimator"][:first], folds[:first], X)
+    predicted = _predictions(found["estimator"][:first], folds[:first], X)
     name = score_name(estimator, scoring)
     scores = Scores(values, ("fold",), name, train, float(sizes.mean()))
     effect = None
-    if groups is not None and said is not None and y is not None:
-        effect = _effect(estimator, np.asarray(y), said, groups)
+    if groups is not None and predicted is not None and y is not None:
+        effect = _effect(estimator, np.asarray(y), predicted, groups)
     return CrossValidation(
-        scores, mean, said, folds, np.asarray(found["fit_time"]), np.asarray(found["score_time"]),
+        scores, mean, predicted, folds, np.asarray(found["fit_time"]), np.asarray(found["score_time"]),
         effect,
     )  # fmt: skip
 
@@ -281,22 +281,22 @@ def _predictions(models: list[Any], folds: Any, X: Any) -> NDArray[Any] | None:
     pairs = get_tags(models[0]).input_tags.pairwise  # columns are the training rows
     for model, (train, test) in zip(models, folds):
         asked = take(X, test)
-        said = np.asarray(model.predict(asked[:, train] if pairs else asked))
+        predicted = np.asarray(model.predict(asked[:, train] if pairs else asked))
         if out is None:
-            out = np.empty((n, *said.shape[1:]), said.dtype)
-        elif said.dtype.kind == "U" and said.dtype.itemsize > out.dtype.itemsize:
-            out = out.astype(said.dtype)
-        out[test] = said
+            out = np.empty((n, *predicted.shape[1:]), predicted.dtype)
+        elif predicted.dtype.kind == "U" and predicted.dtype.itemsize > out.dtype.itemsize:
+            out = out.astype(predicted.dtype)
+        out[test] = predicted
     return out
 
 
-def _effect(estimator: Any, y: NDArray[Any], said: NDArray[Any], groups: Any) -> float | None:
+def _effect(estimator: Any, y: NDArray[Any], predicted: NDArray[Any], groups: Any) -> float | None:
     from sklearn.base import is_classifier
 
     if is_classifier(estimator):
-        loss = (y != said).astype(np.float64)
+        loss = (y != predicted).astype(np.float64)
     else:
-        loss = np.square(y.astype(np.float64) - said)
+        loss = np.square(y.astype(np.float64) - predicted)
     if loss.ndim != 1 or not np.ptp(loss) > 0:
         return None
     try:

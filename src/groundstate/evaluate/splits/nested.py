@@ -68,7 +68,7 @@ def nested_cv(
     Parameters
     ----------
     estimator : unfitted; preparation and feature selection belong inside, as a pipeline
-    space : settings by name, lists or scipy laws: a grid of at most ``n_trials`` points is searched
+    space : settings by name, lists or scipy distributions: a grid of at most ``n_trials`` points is searched
         whole, anything else at random; a list of such spaces is fine too
     outer : folds or a splitter
     inner : folds of the tuning

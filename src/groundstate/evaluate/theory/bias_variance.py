@@ -75,13 +75,13 @@ class BiasVariance(Displayed):
         return {name: float(v.mean()) for name, v in parts.items() if v is not None}
 
     def __str__(self) -> str:
-        told = [
+        parts = [
             f"{name} {value:.4g} ± {self.errors[name]:.1g}" if name in self.errors
             else f"{name} {value:.4g}"
             for name, value in self.means().items()
             if name != "bias_and_noise" or self.bias is None
         ]  # fmt: skip
-        return f"{self.loss} loss: {', '.join(told)}"
+        return f"{self.loss} loss: {', '.join(parts)}"
 
     def draw(self, ax: Any) -> None:
         """The parts against the first column of x on matplotlib axes."""
@@ -168,10 +168,10 @@ def bias_variance(
         points = make_x if fixed else make_x(key.fold("eval").numpy())[:_EVAL]
     if loss in ("zero_one", "log"):
         p = _two(generator[1](points))
-        said = _fits(
+        predicted = _fits(
             estimator, make_x, generator[1], None, points, n_datasets, str(loss), key, p.shape[1]
         )
-        return _labels(points, p, said, str(loss), form)
+        return _labels(points, p, predicted, str(loss), form)
     _, f, sigma = generator
     truth = np.asarray(f(points), np.float64)
     noise = np.broadcast_to(_sigma(sigma, points) ** 2, truth.shape).copy()
@@ -189,17 +189,19 @@ def bias_variance(
         )
     if method == "exact":
         raise DataError("the exact way needs a fixed design x and a fit that is linear in y")
-    said = _fits(estimator, make_x, f, sigma, points, n_datasets, "squared", key, 0)
+    predicted = _fits(estimator, make_x, f, sigma, points, n_datasets, "squared", key, 0)
     if callable(loss):
         assert dual_mean is not None
         divergence, middle = loss, dual_mean
 
-        def bregman(said: Floats) -> Parts:
-            return bregman_parts(truth, said, divergence, middle)
+        def bregman(predicted: Floats) -> Parts:
+            return bregman_parts(truth, predicted, divergence, middle)
 
-        found = _result(points, bregman, said, "bregman")
+        found = _result(points, bregman, predicted, "bregman")
         return replace(found, noise=None)
-    return _result(points, lambda said: squared_parts(said, truth, noise), said, "squared")
+    return _result(
+        points, lambda predicted: squared_parts(predicted, truth, noise), predicted, "squared"
+    )
 
 
 def _fits(
@@ -241,31 +243,35 @@ def _answers(model: Any, points: Any, loss: str, k: int) -> Floats:
     return wide
 
 
-def _labels(points: Any, p: Floats, said: Floats, loss: str, form: str) -> BiasVariance:
+def _labels(points: Any, p: Floats, predicted: Floats, loss: str, form: str) -> BiasVariance:
     if loss == "log":
-        return _result(points, lambda said: log_parts(p, said), said, "log")
-    found = _result(points, lambda said: zero_one_parts(p, said.mean(0)), said, "zero_one")
+        return _result(points, lambda predicted: log_parts(p, predicted), predicted, "log")
+    found = _result(
+        points, lambda predicted: zero_one_parts(p, predicted.mean(0)), predicted, "zero_one"
+    )
     if form != "domingos":
         return found
-    return replace(found, domingos=domingos_parts(p, said.mean(0)))
+    return replace(found, domingos=domingos_parts(p, predicted.mean(0)))
 
 
-def _result(points: Any, split: Callable[[Floats], Parts], said: Floats, loss: str) -> BiasVariance:
-    parts = split(said)
+def _result(
+    points: Any, split: Callable[[Floats], Parts], predicted: Floats, loss: str
+) -> BiasVariance:
+    parts = split(predicted)
     return BiasVariance(
         points, parts.bias, parts.variance, parts.noise, parts.bias + parts.noise, parts.total,
-        said, _errors(split, said), loss,
+        predicted, _errors(split, predicted), loss,
     )  # fmt: skip
 
 
-def _errors(split: Callable[[Floats], Parts], said: Floats) -> dict[str, float]:
+def _errors(split: Callable[[Floats], Parts], predicted: Floats) -> dict[str, float]:
     """Monte Carlo errors of the averages: the jackknife over up to 20 groups of fits."""
-    d = len(said)
+    d = len(predicted)
     groups = min(d, 20)
     if d < 3:
         return {}
     place = np.arange(d) % groups
-    left = [split(said[place != g]) for g in range(groups)]
+    left = [split(predicted[place != g]) for g in range(groups)]
     out = {}
     for name in ("bias", "variance", "total"):
         values = np.array([float(getattr(parts, name).mean()) for parts in left])
@@ -290,16 +296,16 @@ def _table(
     hits = [line.bootstrap(key.fold("resample", i)) for i in range(n)]
     rows = [np.repeat(np.arange(len(h)), h) for h in hits]
     models = refits(estimator, X, y, rows, [key.fold("fit", i) for i in range(n)], n_jobs=n_jobs)
-    said = np.full((n, len(y), *([k] if k else [])), np.nan)
+    predicted = np.full((n, len(y), *([k] if k else [])), np.nan)
     for i, model in enumerate(models):
         out = np.flatnonzero(hits[i] == 0)
         if len(out):
-            said[i, out] = _answers(model, take(X, out), loss, k)
-    times = (~np.isnan(said.reshape(n, len(y), -1)[..., 0])).sum(0)
+            predicted[i, out] = _answers(model, take(X, out), loss, k)
+    times = (~np.isnan(predicted.reshape(n, len(y), -1)[..., 0])).sum(0)
     at = np.flatnonzero(times > 1)
     if not len(at):
         raise DataError("no row was left out twice; ask for more training sets")
-    kept = said[:, at]
+    kept = predicted[:, at]
     if loss == "squared":
         mean = np.nanmean(kept, 0)
         variance, both = np.nanmean(np.square(kept - mean), 0), np.square(y[at] - mean)
@@ -316,7 +322,7 @@ def _table(
     own_noise = None if noise is None else np.broadcast_to(noise, len(y))[at].astype(np.float64)
     bias = None if own_noise is None else both - own_noise
     return BiasVariance(
-        take(X, at), bias, variance, own_noise, both, both + variance, said, {}, str(loss)
+        take(X, at), bias, variance, own_noise, both, both + variance, predicted, {}, str(loss)
     )
 
 

@@ -193,10 +193,10 @@ def _drawn(
         m = min(64, draws - done)
         W = theta + np.asarray(s, float) * rng.standard_normal((m, *theta.shape))
         if theta.ndim == 1:
-            said = (A @ W.T > 0).astype(np.intp)  # (n, m)
+            predicted = (A @ W.T > 0).astype(np.intp)  # (n, m)
         else:
-            said = np.einsum("nd,mkd->nmk", A, W).argmax(-1)
-        wrong += float((said != labels[:, None]).mean(0).sum())
+            predicted = np.einsum("nd,mkd->nmk", A, W).argmax(-1)
+        wrong += float((predicted != labels[:, None]).mean(0).sum())
         done += m
     return wrong / draws
 

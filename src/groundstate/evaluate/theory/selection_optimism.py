@@ -54,10 +54,10 @@ def expected_maximum(k: int) -> float:
     """
     if k < 2:
         return 0.0
-    law = scipy.stats.norm
+    normal = scipy.stats.norm
     return float(
-        scipy.integrate.quad(lambda x: 1 - law.cdf(x) ** k, 0, 12)[0]
-        - scipy.integrate.quad(lambda x: law.cdf(x) ** k, -12, 0)[0]
+        scipy.integrate.quad(lambda x: 1 - normal.cdf(x) ** k, 0, 12)[0]
+        - scipy.integrate.quad(lambda x: normal.cdf(x) ** k, -12, 0)[0]
     )
 
 
