@@ -92,7 +92,7 @@ def summary(facts: dict[str, Any]) -> list[Any]:
     notes = [
         f"- {entry['name']}: {note}" for entry in board["entries"] for note in entry["notes"][:1]
     ]
-    legend = "* chosen   ≈ cannot be facts apart from it"
+    legend = "* chosen   ≈ cannot be told apart from it"
     skipped = [f"left out: {'; '.join(facts['skipped'])}"] if facts["skipped"] else []
     return [head, *findings, "", grid, legend, *notes, *skipped, "", *facts["verdict"]]
 
