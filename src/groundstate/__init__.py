@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from groundstate.models.linear.gamma_regressor import GammaRegressor as GammaRegressor
     from groundstate.models.linear.gaussian_regressor import GaussianRegressor as GaussianRegressor
     from groundstate.models.linear.glm import GLM as GLM
+    from groundstate.models.linear.huber_regressor import HuberRegressor as HuberRegressor
     from groundstate.models.linear.lasso import Lasso as Lasso
     from groundstate.models.linear.lasso_cv import LassoCV as LassoCV
     from groundstate.models.linear.linear_regression import LinearRegression as LinearRegression
@@ -101,8 +102,11 @@ if TYPE_CHECKING:
     )
     from groundstate.models.linear.perceptron import Perceptron as Perceptron
     from groundstate.models.linear.poisson_regressor import PoissonRegressor as PoissonRegressor
+    from groundstate.models.linear.quantile_regressor import QuantileRegressor as QuantileRegressor
     from groundstate.models.linear.ridge import Ridge as Ridge
     from groundstate.models.linear.ridge_cv import RidgeCV as RidgeCV
+    from groundstate.models.linear.sgd_classifier import SGDClassifier as SGDClassifier
+    from groundstate.models.linear.sgd_regressor import SGDRegressor as SGDRegressor
     from groundstate.models.linear.smoothing_spline_regressor import (
         SmoothingSplineRegressor as SmoothingSplineRegressor,
     )
@@ -140,8 +144,10 @@ if TYPE_CHECKING:
         MeanPoolSequenceClassifier as MeanPoolSequenceClassifier,
     )
     from groundstate.models.svm.linear_svc import LinearSVC as LinearSVC
+    from groundstate.models.svm.linear_svr import LinearSVR as LinearSVR
     from groundstate.models.svm.svc import SVC as SVC
     from groundstate.models.table import TablePredictor as TablePredictor
+    from groundstate.models.svm.svr import SVR as SVR
     from groundstate.models.text.bag_of_tokens_classifier import (
         BagOfTokensClassifier as BagOfTokensClassifier,
     )
@@ -163,11 +169,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _EXPORTS = {
-    "MessageSumGraphClassifier": "groundstate.models.graphs.message_sum_graph_classifier",
-    "MeanPoolSequenceClassifier": "groundstate.models.sequences.mean_pool_sequence_classifier",
-    "LinearImageClassifier": "groundstate.models.vision.linear_image_classifier",
-    "BagOfTokensClassifier": "groundstate.models.text.bag_of_tokens_classifier",
     "AdaBoostClassifier": "groundstate.models.ensembles.ada_boost_classifier",
+    "BagOfTokensClassifier": "groundstate.models.text.bag_of_tokens_classifier",
     "BaggingClassifier": "groundstate.models.ensembles.bagging_classifier",
     "BaggingRegressor": "groundstate.models.ensembles.bagging_regressor",
     "BayesianRidge": "groundstate.models.linear.bayesian_ridge",
@@ -192,6 +195,7 @@ _EXPORTS = {
     "GradientBoostingRegressor": "groundstate.models.ensembles.gradient_boosting_regressor",
     "HistGradientBoostingClassifier": "groundstate.models.ensembles.hist_gradient_boosting_classifier",
     "HistGradientBoostingRegressor": "groundstate.models.ensembles.hist_gradient_boosting_regressor",
+    "HuberRegressor": "groundstate.models.linear.huber_regressor",
     "ID3Classifier": "groundstate.models.trees.id3_classifier",
     "KMeans": "groundstate.models.clusters.kmeans",
     "KNeighborsClassifier": "groundstate.models.neighbors.k_neighbors_classifier",
@@ -202,12 +206,16 @@ _EXPORTS = {
     "Lasso": "groundstate.models.linear.lasso",
     "LassoCV": "groundstate.models.linear.lasso_cv",
     "LinearDiscriminantAnalysis": "groundstate.models.discriminant.linear_discriminant_analysis",
+    "LinearImageClassifier": "groundstate.models.vision.linear_image_classifier",
     "LinearRegression": "groundstate.models.linear.linear_regression",
     "LinearSVC": "groundstate.models.svm.linear_svc",
+    "LinearSVR": "groundstate.models.svm.linear_svr",
     "LogisticRegression": "groundstate.models.linear.logistic_regression",
     "LogisticRegressionCV": "groundstate.models.linear.logistic_regression_cv",
     "MLPClassifier": "groundstate.models.networks.mlp_classifier",
     "MLPRegressor": "groundstate.models.networks.mlp_regressor",
+    "MeanPoolSequenceClassifier": "groundstate.models.sequences.mean_pool_sequence_classifier",
+    "MessageSumGraphClassifier": "groundstate.models.graphs.message_sum_graph_classifier",
     "MixtureDensityRegressor": "groundstate.models.networks.mixture_density_regressor",
     "MultinomialNB": "groundstate.models.bayes.multinomial_nb",
     "NearestCentroid": "groundstate.models.neighbors.nearest_centroid",
@@ -219,28 +227,32 @@ _EXPORTS = {
     "ProbabilisticPCA": "groundstate.models.factors.probabilistic_pca",
     "PseudoLabelClassifier": "groundstate.models.networks.pseudo_label_classifier",
     "QuadraticDiscriminantAnalysis": "groundstate.models.discriminant.quadratic_discriminant_analysis",
+    "QuantileRegressor": "groundstate.models.linear.quantile_regressor",
     "RadiusNeighborsClassifier": "groundstate.models.neighbors.radius_neighbors_classifier",
     "RadiusNeighborsRegressor": "groundstate.models.neighbors.radius_neighbors_regressor",
     "RandomForestClassifier": "groundstate.models.ensembles.random_forest_classifier",
     "RandomForestRegressor": "groundstate.models.ensembles.random_forest_regressor",
     "Ridge": "groundstate.models.linear.ridge",
     "RidgeCV": "groundstate.models.linear.ridge_cv",
+    "SGDClassifier": "groundstate.models.linear.sgd_classifier",
+    "SGDRegressor": "groundstate.models.linear.sgd_regressor",
     "SVC": "groundstate.models.svm.svc",
+    "SVR": "groundstate.models.svm.svr",
     "SeedEnsembleClassifier": "groundstate.models.ensembles.seed_ensemble_classifier",
     "SeedEnsembleRegressor": "groundstate.models.ensembles.seed_ensemble_regressor",
     "SmoothingSplineRegressor": "groundstate.models.linear.smoothing_spline_regressor",
     "SnapshotEnsembleClassifier": "groundstate.models.ensembles.snapshot_ensemble_classifier",
     "SnapshotEnsembleRegressor": "groundstate.models.ensembles.snapshot_ensemble_regressor",
+    "TablePredictor": "groundstate.models.table",
+    "TweedieRegressor": "groundstate.models.linear.tweedie_regressor",
     "VotingClassifier": "groundstate.models.ensembles.voting_classifier",
     "VotingRegressor": "groundstate.models.ensembles.voting_regressor",
     "explain": "groundstate.models.explain",
     "fit_many": "groundstate.models.many",
-    "TablePredictor": "groundstate.models.table",
     "load": "groundstate.store",
     "metrics": "groundstate.evaluate",
     "optim": "groundstate.math",
     "stats": "groundstate.math",
-    "TweedieRegressor": "groundstate.models.linear.tweedie_regressor",
     "study": "groundstate.studies",
 }
 

@@ -18,9 +18,11 @@ from groundstate.energy import (
     Energy,
     FieldEnergy,
     GaussianMixtureEnergy,
+    KernelLossEnergy,
     KernelMachineEnergy,
     LinearEnergy,
     LinearGaussianEnergy,
+    LinearLossEnergy,
     MixtureDensityEnergy,
     NetClassEnergy,
     ProbabilisticPCAEnergy,
@@ -53,6 +55,7 @@ from groundstate.learn import (
     Naive,
     OneVsOne,
     OneVsRest,
+    OneVsRestLoss,
     Perceptron,
     PersistentCD,
     Rule,
@@ -62,6 +65,7 @@ from groundstate.learn import (
 from groundstate.learn.base import Penalty, Problem
 from groundstate.learn.solvers.gp.kernel_ridge import RidgeNorm
 from groundstate.math.kernels import RBF, White
+from groundstate.math.losses import EpsilonInsensitive, Huber, LogLoss, Quantile
 from groundstate.nn.blocks.natural_splines import NaturalSplines
 from groundstate.registry import solvers
 
@@ -110,6 +114,24 @@ PROBLEMS: dict[str, tuple[Energy, Rule, Mapping[str, Tensor], Penalty | None]] =
     "least squares": (SquaredEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, None),
     "lasso": (SquaredEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, L1(1.0)),
     "ridge": (SquaredEnergy(3, 2), Naive(), {"x": X, "y": X[:, :2] * 2 + 1}, L2(1.0)),
+    "huber line": (
+        LinearLossEnergy(3, Huber(0.5)), Naive(), {"x": X, "y": X[:, :1] * 2 + 1}, L2(1.0),
+    ),
+    "quantile line": (
+        LinearLossEnergy(3, Quantile(0.3)), Naive(), {"x": X, "y": X[:, :1] * 2 + X[:, 1:2] ** 3},
+        L1(1.0),
+    ),
+    "tube": (
+        LinearLossEnergy(3, EpsilonInsensitive(0.2)), Naive(),
+        {"x": X, "y": X[:, :1] * 2 + X[:, 1:2] ** 3}, L2(1.0, intercept=True),
+    ),
+    "kernel tube": (
+        KernelLossEnergy(3, RBF(1.0), EpsilonInsensitive(0.2)), Naive(),
+        {"x": X, "y": X[:, :1].sin()}, FunctionNorm(1.0),
+    ),
+    "each against the rest": (
+        LinearEnergy(3, 3), OneVsRestLoss(LogLoss()), {"x": X, "y": Y}, L2(1.0),
+    ),
     "mixture": (CentroidEnergy(2, 3), NLL(over="x"), {"x": X}, None),
     "kernel machine": (
         KernelMachineEnergy(3, 3, RBF(1.0)), OneVsOne(), {"x": X, "y": Y}, FunctionNorm(1.0),

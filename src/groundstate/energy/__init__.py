@@ -30,6 +30,7 @@ from groundstate.energy.compose.operators import (
 )
 from groundstate.energy.exact import exact_free_energy, exact_minimum, marginal_way, minimum_way
 from groundstate.energy.kernels.gaussian_process.exact import FieldEnergy, ProcessEnergy
+from groundstate.energy.kernels.loss import KernelLossEnergy
 from groundstate.energy.kernels.machine import KernelMachineEnergy
 from groundstate.energy.kernels.smoother import SmootherClassEnergy, SmootherEnergy
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
@@ -37,6 +38,7 @@ from groundstate.energy.latent.probabilistic_pca import ProbabilisticPCAEnergy
 from groundstate.energy.linear.bayesian import BayesianLinearEnergy
 from groundstate.energy.linear.glm import GLMEnergy
 from groundstate.energy.linear.learned_noise import GaussianNoiseEnergy
+from groundstate.energy.linear.loss import LinearLossEnergy
 from groundstate.energy.networks.head import DistributionHead
 from groundstate.energy.networks.mixture_density import MixtureDensityEnergy
 from groundstate.energy.networks.targets import StackedEnergies, TargetEnergy
@@ -85,10 +87,12 @@ __all__ = [
     "GaussianMixtureEnergy",
     "GaussianNoiseEnergy",
     "Given",
+    "KernelLossEnergy",
     "KernelMachineEnergy",
     "LatentClassEnergy",
     "LinearEnergy",
     "LinearGaussianEnergy",
+    "LinearLossEnergy",
     "LinearNormal",
     "Marginal",
     "Minimal",

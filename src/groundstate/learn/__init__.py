@@ -75,6 +75,7 @@ from groundstate.learn.rules.augmented import Augmented
 from groundstate.learn.rules.balancing import Balance, balance
 from groundstate.learn.rules.loss_terms import LossTerms
 from groundstate.learn.rules.nested import Nested, adapt
+from groundstate.learn.rules.one_vs_rest import OneVsRestLoss
 from groundstate.learn.solvers.closed import Closed
 from groundstate.learn.solvers.em.em import EM
 from groundstate.learn.solvers.glm.irls import IRLS
@@ -89,11 +90,14 @@ from groundstate.learn.solvers.lbfgs import LBFGS
 from groundstate.learn.solvers.lbfgs_dense import NetworkRows as NetworkRows
 from groundstate.learn.solvers.linear.evidence import EvidenceUpdates
 from groundstate.learn.solvers.linear.least_squares import LeastSquares
+from groundstate.learn.solvers.linear.quantile import QuantileProgram
+from groundstate.learn.solvers.linear.residuals import ResidualNewton
 from groundstate.learn.solvers.linear.spline import SplineSmoothing
 from groundstate.learn.solvers.logistic.lbfgs import SoftmaxRows as SoftmaxRows
 from groundstate.learn.solvers.logistic.newton import Newton
 from groundstate.learn.solvers.logistic.sparse import ProximalNewton
 from groundstate.learn.solvers.networks.mixture_density import MixtureDensityTraining
+from groundstate.learn.solvers.online_numba import OnlineDescent
 from groundstate.learn.solvers.perceptron_numba import OnlinePerceptron
 from groundstate.learn.solvers.proximal import Proximal
 from groundstate.learn.solvers.smoother import Smoothing
@@ -103,6 +107,9 @@ from groundstate.learn.solvers.svm.hinge.l1_numba import SquaredHingeL1
 from groundstate.learn.solvers.svm.hinge.newton import SquaredHingeNewton
 from groundstate.learn.solvers.svm.smo.engine import smo
 from groundstate.learn.solvers.svm.smo.solver import SMO
+from groundstate.learn.solvers.svm.smo.tube import TubeSMO
+from groundstate.learn.solvers.svm.tube_interior import TubeInterior
+from groundstate.learn.solvers.svm.tube_numba import TubeDual
 from groundstate.learn.solvers.target_prop import AlternatingTargets
 from groundstate.learn.train import schedules
 from groundstate.learn.train.checkpoint import Checkpoint
@@ -227,6 +234,13 @@ __all__ = [
     "SMO",
     "smo",
     "Smoothing",
+    "QuantileProgram",
+    "ResidualNewton",
+    "OnlineDescent",
+    "TubeSMO",
+    "TubeInterior",
+    "TubeDual",
+    "OneVsRestLoss",
     "Proximal",
     "ProximalNewton",
     "is_separable",

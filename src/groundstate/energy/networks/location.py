@@ -12,7 +12,7 @@ from torch import Tensor
 from torch import distributions as D
 from torch.distributions import Distribution
 
-from groundstate.math.losses import PointLoss, loss_of
+from groundstate.math.losses import ResidualLoss, loss_of
 from groundstate.nn.heads.base import Head
 
 LOCATIONS = ("squared_error", "absolute_error", "huber", "quantile")
@@ -64,10 +64,12 @@ class LocationHead(Head):
         return {"name": self.name, "m": self.m, "delta": self.delta, "q": self.q}
 
     @property
-    def point_loss(self) -> PointLoss:
+    def point_loss(self) -> ResidualLoss:
         """ρ, of the one table of losses."""
         options = {"huber": {"delta": self.delta}, "quantile": {"q": self.q}}
-        return loss_of(self.name, **options.get(self.name, {}))
+        loss = loss_of(self.name, **options.get(self.name, {}))
+        assert isinstance(loss, ResidualLoss)
+        return loss
 
     def forward(self, raw: Tensor, y: Tensor) -> Tensor:
         return self.point_loss.value(raw, y).sum(-1)
@@ -96,17 +98,7 @@ class LocationHead(Head):
 
     def log_constant(self, T: float = 1.0) -> float:
         r""":math:`\log\int e^{-\ell/T}dy`, which is free of θ."""
-        if self.name == "squared_error":
-            one = 0.5 * math.log(2 * math.pi * T)
-        elif self.name == "absolute_error":
-            one = math.log(2 * T)
-        elif self.name == "quantile":
-            one = math.log(T / (self.q * (1 - self.q)))
-        else:
-            d = self.delta
-            middle = math.sqrt(2 * math.pi * T) * math.erf(d / math.sqrt(2 * T))
-            one = math.log(middle + 2 * T / d * math.exp(-(d**2) / (2 * T)))
-        return self.m * one
+        return self.m * self.point_loss.noise(T).log_constant
 
 
 __all__ = ["LOCATIONS", "LocationHead"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from groundstate.energy.base import Energy
+from groundstate.energy.kernels.loss import KernelLossEnergy
 from groundstate.energy.kernels.machine import KernelMachineEnergy
 from groundstate.errors import Unsupported
 from groundstate.learn.base import Penalty
@@ -35,7 +36,7 @@ class FunctionNorm(Penalty):
         self.strength = float(strength)
 
     def value(self, energy: Energy) -> Tensor:
-        if not isinstance(energy, KernelMachineEnergy):
+        if not isinstance(energy, KernelMachineEnergy | KernelLossEnergy):
             raise Unsupported(
                 f"FunctionNorm is for kernel machines, got {type(energy).__name__}; use L2"
             )

@@ -8,6 +8,7 @@ from torch import Tensor
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch, Rule, Terms
 from groundstate.learn.rules.common import pick
+from groundstate.math.losses import LogLoss, PointLoss, ResidualLoss
 from groundstate.registry import rules
 
 
@@ -78,3 +79,50 @@ class OneVsRest(Rule):
             return positive, positive - loss
 
         return Terms(loss, parts)
+
+
+@rules.register(
+    formula=r"L = \sum_k \ell(-e_k, 1[k = y])", make=lambda energy: OneVsRestLoss(LogLoss())
+)
+class OneVsRestLoss(Rule):
+    r""":math:`\sum_k \ell(-e_k, 1[k = y])` with a loss of the table. Lowers e on the target, raises e
+    on each other class, as far as the loss of the score :math:`-e_k` asks for.
+
+    With two classes one score is learned, :math:`\ell(e_0 - e_1, y)`. Losses of a residual see the
+    targets ±1.
+
+    Parameters
+    ----------
+    loss : of ``groundstate.math.losses``, for two classes or of a residual
+
+    Examples
+    --------
+    >>> from groundstate.math.losses import Hinge
+    >>> OneVsRestLoss(Hinge()).rows(torch.tensor([[-2.0, 0.5, 3.0]]), torch.tensor([0]))
+    tensor([0.5000])
+    """
+
+    def __init__(self, loss: PointLoss) -> None:
+        super().__init__()
+        self.loss, self.over, self.smooth = loss, "y", loss.smooth
+
+    def extra_repr(self) -> str:
+        return repr(self.loss)
+
+    def rows(self, e: Tensor, y: Tensor) -> Tensor:
+        """The loss of each row of a table of energies ``(B, K)``, ``(B,)``."""
+        two = e.shape[1] == 2
+        score = (e[:, :1] - e[:, 1:]) if two else -e
+        own = (y[:, None] == torch.arange(1 if two else 0, e.shape[1], device=y.device)).to(e.dtype)
+        target = 2 * own - 1 if isinstance(self.loss, ResidualLoss) else own
+        return self.loss.value(score, target).sum(1)
+
+    reason_against = OneVsRest.reason_against
+
+    def forward(
+        self, energy: Energy, batch: Batch, *, generator: torch.Generator | None = None
+    ) -> Terms:
+        y = batch["y"]
+        e = energy.table("y", **{name: v for name, v in batch.items() if name != "y"})
+        loss = self.rows(e, y)
+        return Terms(loss, lambda: (pick(e, y), pick(e, y) - loss))

@@ -42,6 +42,7 @@ from groundstate.math.losses.values import (
     EpsilonInsensitive,
     Huber,
     Quantile,
+    ResidualLoss,
     SquaredEpsilonInsensitive,
     SquaredError,
 )
@@ -92,6 +93,7 @@ __all__ = [
     "ModifiedHuber",
     "PointLoss",
     "Quantile",
+    "ResidualLoss",
     "SquaredEpsilonInsensitive",
     "SquaredError",
     "SquaredHinge",

@@ -96,7 +96,7 @@ class Hinge(PointLoss):
 
     def gradient(self, eta: Tensor, y: Tensor) -> Tensor:
         s = 2 * y - 1
-        return -s * (s * eta < self.margin).to(eta.dtype)
+        return -s * (s * eta <= self.margin).to(eta.dtype)  # a perceptron at zero moves
 
     def curvature(self, eta: Tensor, y: Tensor) -> Tensor:
         return torch.zeros_like(eta)

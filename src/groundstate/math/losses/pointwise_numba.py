@@ -113,7 +113,7 @@ def _shape(code: int, parameter: float, eta: float, y: float) -> tuple[float, fl
     s = 2.0 * y - 1.0
     z = s * eta
     if code == 15:
-        return max(parameter - z, 0.0), -s if z < parameter else 0.0, 0.0
+        return max(parameter - z, 0.0), -s if z <= parameter else 0.0, 0.0
     if code == 18:
         value = math.exp(-z)
         return value, -s * value, value

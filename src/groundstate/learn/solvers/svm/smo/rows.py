@@ -35,7 +35,9 @@ def canonical_rows(x: Any, y: Tensor | None, weight: Tensor | None) -> tuple[I64
     w = np.ones(x.shape[0]) if weight is None else weight.detach().cpu().double().numpy()
     if isinstance(x, Tensor) and x.device.type == "cpu":
         rows = np.ascontiguousarray(x.detach().numpy(), dtype=np.float64)
-        labels = np.zeros(len(rows), np.int64) if y is None else y.numpy()
+        labels = np.zeros(len(rows), np.int64) if y is None else y.detach().numpy().reshape(-1)
+        if labels.dtype.kind == "f":  # one zero, whatever its sign
+            labels = (labels.astype(np.float64) + 0.0).view(np.int64)
         found: tuple[I64, F64] = grouped(rows, rows.view(np.uint64), labels, w)
         return found
     held = np.flatnonzero(w > 0)

@@ -1,0 +1,335 @@
+r"""Stochastic descent on a linear score, one row at a time, for any loss of the table."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from groundstate.compute.weight_line.line import WeightLine
+from groundstate.energy.basic import LinearEnergy
+from groundstate.energy.linear.loss import LinearLossEnergy
+from groundstate.errors import NotConverged
+from groundstate.learn.base import History, Problem
+from groundstate.learn.callbacks import Monitor, Run
+from groundstate.learn.fit import solver_for
+from groundstate.learn.rules.naive import Naive
+from groundstate.learn.rules.one_vs_rest import OneVsRestLoss
+from groundstate.learn.solvers.perceptron_numba import _decay as decay_of
+from groundstate.learn.solvers.svm.hinge.rows_numba import (
+    F64,
+    add_row,
+    dot_row,
+    jit,
+    matrix_of,
+    rows_of,
+    shuffle,
+    store,
+    stream,
+    write,
+)
+from groundstate.learn.solvers.svm.smo.rows import canonical_rows
+from groundstate.math.losses import PointLoss, ResidualLoss
+from groundstate.math.losses.pointwise_numba import point
+from groundstate.registry import solvers
+
+RATES = {"constant": 0, "adaptive": 0, "optimal": 1, "invscaling": 2, "pa1": 3, "pa2": 4}
+BIG = 1e12  # largest slope of a loss that a step follows
+
+
+@dataclass
+class State:
+    """What goes on from one run to the next: steps seen, sums of the mean, the paid L1 penalty."""
+
+    t: float = 1.0
+    theta: list[F64] = field(default_factory=list)
+    sums: list[F64] = field(default_factory=list)
+    paid: list[F64] = field(default_factory=list)
+    owed: list[float] = field(default_factory=list)
+
+
+@solvers.register(
+    formula=r"\theta \leftarrow \theta - \eta_t(w\,\ell'\,\tilde x + \alpha\theta)",
+    make=lambda energy: OnlineDescent(),
+)
+@solver_for(LinearLossEnergy, Naive)
+@solver_for(LinearEnergy, OneVsRestLoss)
+@dataclass(frozen=True)
+class OnlineDescent:
+    r"""Visit the rows in a fresh order each epoch; every visit moves
+    :math:`\theta \leftarrow (1 - \eta_t\alpha)\theta - \eta_t w\,\ell'(\theta\tilde x, y)\,\tilde x`.
+
+    Batches are single rows of the weight line: equal rows are one, so that a weight of 2 is the row
+    twice. L1 acts by what each weight still owes of the penalty (Tsuruoka's truncation).
+
+    Parameters
+    ----------
+    rate : "optimal" :math:`\eta = 1/\alpha(t_0 + t)` with Bottou's t₀, "invscaling"
+        :math:`\eta_0/t^p`, "constant", "adaptive" (divided by 5 where the loss stalls), "pa1" or
+        "pa2" (passive-aggressive)
+    eta0, power : η₀ and p
+    max_iter : epochs at most
+    tol : stop when the mean loss of an epoch has not fallen by ``tol`` below the best ...
+    patience : ... for this many epochs; None goes on to the end
+    shuffle : a fresh order each epoch
+    average : end at the mean of θ, over all visits or from this many on
+    validation : share of the weight line that is held out and whose score is watched instead
+    state : of an earlier run that this one goes on from
+    quiet : whether stopping at ``max_iter`` is what was asked for
+    """
+
+    rate: str = "invscaling"
+    eta0: float = 0.01
+    power: float = 0.25
+    max_iter: int = 1000
+    tol: float | None = 1e-3
+    patience: int = 5
+    shuffle: bool = True
+    average: bool | int = False
+    validation: float = 0.0
+    state: State | None = None
+    quiet: bool = False
+
+    def reason_against(self, problem: Problem) -> str | None:
+        energy, rule = problem.energy, problem.rule
+        if isinstance(energy, LinearEnergy):
+            if not isinstance(rule, OneVsRestLoss):
+                return "classes are learned by OneVsRestLoss"
+        elif not isinstance(energy, LinearLossEnergy):
+            return "it is for linear scores"
+        if not problem.is_resident or set(problem.names) != {"x", "y"}:
+            return "it needs resident x and y"
+        if decay_of(problem) is None:
+            return "its penalties are L1, L2 and ElasticNet on the weights"
+        if problem.resident["x"].device.type != "cpu":
+            return "it visits one row at a time, which is for the CPU"
+        return None
+
+    @torch.no_grad()
+    def run(self, problem: Problem) -> History:
+        history = History(solver="OnlineDescent")
+        run = Run(problem, history, self.max_iter)
+        visits = _Visits(problem, self)
+        best, stale, eta = math.inf, 0, self.eta0
+        with Monitor(problem.callbacks, run) as monitor:
+            while run.epoch < self.max_iter:
+                start = time.perf_counter()
+                loss = visits.epoch(eta)
+                if problem.callbacks:
+                    visits.store()
+                history.objective.append(loss)
+                history.seconds.append(time.perf_counter() - start)
+                if monitor.epoch(loss):
+                    break
+                if not math.isfinite(loss):
+                    raise FloatingPointError(
+                        "the weights overflowed in stochastic descent; scale the inputs, e.g. with "
+                        "StandardScaler, or lower eta0"
+                    )
+                watched = visits.error() if self.validation else loss
+                stale = 0 if self.tol is None or watched < best - self.tol else stale + 1
+                best = min(best, watched)
+                if stale >= self.patience:
+                    if self.rate != "adaptive" or eta <= 1e-6:
+                        history.converged, history.stop = True, f"tol={self.tol}"
+                        break
+                    eta, stale = eta / 5, 0
+            visits.store()
+        history.extra["t"] = [visits.state.t]
+        history.stop = history.stop or "max_iter"
+        if history.stop == "max_iter" and self.tol is not None and not self.quiet:
+            warnings.warn(
+                f"stochastic descent used all {self.max_iter} epochs before the loss settled to "
+                f"tol={self.tol}; raise max_iter or scale the inputs",
+                NotConverged,
+                stacklevel=3,
+            )
+        return history
+
+
+class _Visits:
+    """Rows on their line, one score for each separate problem, and their running means."""
+
+    def __init__(self, problem: Problem, how: OnlineDescent) -> None:
+        energy = self.energy = problem.energy
+        assert isinstance(energy, LinearEnergy | LinearLossEnergy)
+        x, y = problem.resident["x"].detach(), problem.resident["y"].detach()
+        self.rows, self.how, self.intercept = rows_of(x), how, energy.b is not None
+        classes = isinstance(energy, LinearEnergy)
+        rule = problem.rule
+        own_loss: Any = rule.loss if isinstance(rule, OneVsRestLoss) else energy.loss
+        self.loss: PointLoss = own_loss
+        self.y: NDArray[Any] = y.numpy() if classes else y.double().numpy()[:, 0]
+        weights, self.held = problem.sample_weight, None
+        if how.validation:
+            line = WeightLine.of(matrix_of(x), self.y, weights=weights)
+            labels = self.y if classes else None
+            kept, self.held = line.cut(
+                problem.key.fold("validation"), how.validation, stratify=labels
+            )
+            weights = torch.from_numpy(kept)
+        self.index, self.weight = canonical_rows(matrix_of(x), y, weights)
+        self.total = float(self.weight.sum())
+        self.place = np.arange(len(self.index))
+        self.random = stream(problem.key.fold("visits"))
+        self.targets = [self.y]
+        if classes:
+            k = energy.W.shape[0]
+            own = [(self.y == c).astype(np.float64) for c in ([1] if k == 2 else range(k))]
+            self.targets = [2 * t - 1 for t in own] if isinstance(self.loss, ResidualLoss) else own
+        l2, l1 = decay_of(problem) or (0.0, 0.0)
+        if classes and energy.W.shape[0] == 2:
+            l2 *= 0.5  # W₀ = −W₁: both squares are half that of the difference
+        self.alpha = np.array([l2, l1]) / problem.total_weight
+        self.first = self._first() if how.rate == "optimal" else 0.0
+        self.state = State() if how.state is None else how.state
+        if not self.state.theta:
+            W = energy.W.detach().double().numpy()
+            b = np.zeros(len(W)) if energy.b is None else energy.b.detach().double().numpy()
+            line_ = np.column_stack([W, b])
+            line_ = line_[1:] - line_[:1] if classes and len(W) == 2 else line_
+            self.state.theta = [row.copy() for row in line_]
+            self.state.sums = [np.zeros_like(row) for row in line_]
+            self.state.paid = [np.zeros_like(row) for row in line_]
+            self.state.owed = [0.0 for _ in line_]
+
+    def _first(self) -> float:
+        """Bottou's t₀: the first step is as long as a typical weight."""
+        alpha = float(self.alpha.sum()) or 1e-4
+        typical = math.sqrt(1 / math.sqrt(alpha))
+        y = 1.0
+        eta = torch.tensor([-typical], dtype=torch.float64)
+        slope = abs(float(self.loss.gradient(eta, torch.full_like(eta, y))))
+        return 1 / (alpha * typical / max(1.0, slope))
+
+    def epoch(self, eta: float) -> float:
+        """Visit every row once; the mean loss before each step."""
+        how, state = self.how, self.state
+        if how.shuffle:
+            shuffle(self.place, len(self.place), self.random)
+        assert self.loss.compiled is not None
+        after = float(how.average) if how.average is not True else 1.0
+        total, t = 0.0, state.t
+        slow = 0.01 if self.rows.is_sparse else 1.0  # intercepts of sparse rows move every time
+        for k, theta in enumerate(state.theta):
+            summed, t, state.owed[k] = online_epoch(
+                self.rows, self.targets[k], self.index, self.weight, self.place, theta,
+                state.sums[k], state.paid[k], state.owed[k], state.t, *self.loss.compiled,
+                RATES[how.rate], eta, how.power, self.first, self.alpha[0], self.alpha[1],
+                self.intercept, slow, after if how.average else 0.0,
+            )  # fmt: skip
+            total += summed
+        state.t = t
+        return total / self.total
+
+    def mean(self) -> list[F64]:
+        after = 1.0 if self.how.average is True else float(self.how.average)
+        seen = self.state.t - after
+        if not self.how.average or seen <= 0:
+            return self.state.theta
+        return [s / seen for s in self.state.sums]
+
+    def store(self) -> None:
+        thetas = self.mean()
+        if isinstance(self.energy, LinearEnergy):
+            store(self.energy, thetas)
+            return
+        assert isinstance(self.energy, LinearLossEnergy)
+        write(self.energy.W, thetas[0][None, :-1])
+        if self.energy.b is not None:
+            write(self.energy.b, thetas[0][-1:])
+
+    def error(self) -> float:
+        """Of the held-out rows: the share that is wrong, or the share of variance not explained."""
+        assert self.held is not None
+        total = max(float(self.held.sum()), 1e-300)
+        scores = np.stack([line_scores(self.rows, theta, len(self.y)) for theta in self.mean()])
+        if isinstance(self.energy, LinearEnergy):
+            guess = scores[0] > 0 if len(scores) == 1 else scores.argmax(0)
+            return float(self.held @ (guess != self.y)) / total
+        spread = self.held @ (self.y - self.held @ self.y / total) ** 2
+        return float(self.held @ (self.y - scores[0]) ** 2) / max(float(spread), 1e-300)
+
+
+@jit
+def line_scores(rows: Any, theta: Any, n: int) -> Any:
+    """Scores of all rows, ``(n,)``."""
+    out = np.empty(n)
+    for i in range(n):
+        out[i] = dot_row(rows, i, theta) + theta[-1]
+    return out
+
+
+@jit
+def online_epoch(
+    rows: Any, y: Any, index: Any, w: Any, place: Any, theta: Any, sums: Any, paid: Any,
+    owed: float, t: float, code: int, parameter: float, link: int, k: float, rate: int,
+    eta0: float, power: float, first: float, l2: float, l1: float, intercept: bool, slow: float,
+    average: float,
+) -> tuple[float, float, float]:  # fmt: skip
+    """One pass; the summed loss, the clock, and the L1 penalty that every weight owes by now."""
+    d = len(theta) - 1
+    total, scale, eta = 0.0, 1.0, eta0
+    for position in range(len(place)):
+        i, weight = index[place[position]], w[place[position]]
+        score = scale * dot_row(rows, i, theta) + theta[d]
+        loss, slope, _ = point(code, parameter, link, k, score, y[i])
+        total += weight * loss
+        if rate == 1:
+            eta = 1.0 / ((l2 + l1 if l2 + l1 > 0.0 else 1e-4) * (first + t - 1.0))
+        elif rate == 2:
+            eta = eta0 / t**power
+        step = -eta * min(max(slope, -BIG), BIG) * weight
+        if rate >= 3:
+            square = 0.0
+            if len(rows.starts) > 0:
+                for at in range(rows.starts[i], rows.starts[i + 1]):
+                    square += rows.data[at] ** 2
+            else:
+                for j in range(d):
+                    square += rows.x[i, j] ** 2
+            side = 1.0 if slope < 0.0 else -1.0 if slope > 0.0 else 0.0
+            if rate == 3:
+                step = side * min(eta0, loss / square) * weight if square > 0.0 else 0.0
+            else:
+                step = side * loss / (square + 0.5 / eta0) * weight
+        elif l2 > 0.0:
+            keep = max(0.0, 1.0 - eta * l2)
+            scale *= keep if weight == 1.0 else keep**weight
+        if scale < 1e-9:
+            for j in range(d):
+                theta[j] *= scale
+            scale = 1.0
+        if step != 0.0:
+            add_row(rows, i, step / scale, theta)
+            if intercept:
+                theta[d] += slow * step
+        if l1 > 0.0 and rate < 3:
+            owed += eta * l1 * weight
+            for j in range(d):
+                before = scale * theta[j]
+                if before > 0.0:
+                    after = max(0.0, before - (owed + paid[j]))
+                elif before < 0.0:
+                    after = min(0.0, before + (owed - paid[j]))
+                else:
+                    continue
+                paid[j] += after - before
+                theta[j] = after / scale
+        if average > 0.0 and t >= average:
+            for j in range(d):
+                sums[j] += weight * scale * theta[j]
+            sums[d] += weight * theta[d]
+        t += weight
+    for j in range(d):
+        theta[j] *= scale
+    return total, t, owed
+
+
+__all__ = ["OnlineDescent", "State"]
