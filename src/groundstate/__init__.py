@@ -146,8 +146,8 @@ if TYPE_CHECKING:
     from groundstate.models.svm.linear_svc import LinearSVC as LinearSVC
     from groundstate.models.svm.linear_svr import LinearSVR as LinearSVR
     from groundstate.models.svm.svc import SVC as SVC
-    from groundstate.models.table import TablePredictor as TablePredictor
     from groundstate.models.svm.svr import SVR as SVR
+    from groundstate.models.table import TablePredictor as TablePredictor
     from groundstate.models.text.bag_of_tokens_classifier import (
         BagOfTokensClassifier as BagOfTokensClassifier,
     )
