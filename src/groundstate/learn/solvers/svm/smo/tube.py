@@ -83,7 +83,6 @@ class TubeSMO:
             )  # fmt: skip
             beta = found.beta[:n] + found.beta[n:]
             kept = np.flatnonzero(beta)
-            kept = kept[np.argsort(index[kept])]
             places = torch.from_numpy(index[kept])
             centers = (
                 places[:, None].to(x.dtype)
