@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from groundstate.compute.rows import Rows, count, describe, elements, take, tensors
+from groundstate.compute.rows import Rows, common_count, describe, elements, take, tensors
 from groundstate.energy.abilities import MARK, Offer
 from groundstate.energy.spaces import Finite, Space
 from groundstate.errors import ShapeError, Unsupported
@@ -90,13 +90,12 @@ class Energy(nn.Module):
         cls._declared = declared
 
     def __call__(self, **values: Any) -> Tensor:
-        sizes = {count(value) for value in values.values()}
-        if len(sizes) > 1 or -1 in sizes:
+        rows = common_count(values.values())
+        if rows == -1:
             raise ShapeError(
                 f"every argument of {type(self).__name__} needs the same leading batch size, got "
                 + shapes_of(values)
             )
-        rows = sizes.pop() if sizes else -1
         e: Tensor = super().__call__(**values)
         if e.ndim != 1 or (rows >= 0 and e.shape[0] != rows):
             raise ShapeError(
@@ -299,10 +298,10 @@ def _convert(module: nn.Module, dtype: torch.dtype) -> None:
 
 def batch_size(values: Mapping[str, Rows]) -> int:
     """Shared leading size of the values, 1 when there are none."""
-    sizes = {count(v) for v in values.values()}
-    if len(sizes) > 1 or -1 in sizes:
+    rows = common_count(values.values())
+    if rows == -1:
         raise ShapeError(f"arguments need the same leading batch size, got {shapes_of(values)}")
-    return sizes.pop() if sizes else 1
+    return 1 if rows == -2 else rows
 
 
 def shapes_of(values: Mapping[str, Rows]) -> str:

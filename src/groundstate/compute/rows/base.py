@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Self, cast
 
@@ -124,6 +124,22 @@ def count(rows: Rows) -> int:
     """
     shape = rows.shape  # of a tensor much sooner read than its `len`
     return shape[0] if shape else -1
+
+
+def common_count(values: Iterable[Rows]) -> int:
+    """Number of rows that all values have; −1 where they differ or one has none, −2 for no values.
+
+    >>> common_count([torch.zeros(3, 2), torch.zeros(3)]), common_count([torch.zeros(3), torch.ones(2)])
+    (3, -1)
+    """
+    n = -2
+    for value in values:
+        shape = value.shape  # read once: small fits feel it
+        rows = shape[0] if shape else -1
+        if (rows != n and n != -2) or rows < 0:
+            return -1
+        n = rows
+    return n
 
 
 def take(rows: Rows, index: Tensor) -> Rows:
@@ -266,6 +282,7 @@ __all__ = [
     "Rows",
     "bad_row",
     "check_same_length",
+    "common_count",
     "count",
     "describe",
     "elements",
