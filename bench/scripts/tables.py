@@ -144,7 +144,7 @@ def ours(
             paths[0], target, test=paths[1], tune=trials, budget=seconds, seeds=0, bootstrap=0,
             n_jobs=jobs,
         )  # fmt: skip
-    told = found.answers[found.chosen].values
+    told = found.predictions[found.chosen].values
     if found.classes is None:
         return told, found.chosen
     return np.asarray(found.classes)[told.astype(np.int64)], found.chosen

@@ -64,7 +64,7 @@ def summary(facts: dict[str, Any]) -> list[Any]:
     board = facts["candidates"]
     name = board["metric"]
     grid = Grid(box=None, pad_edge=False, header_style="bold")
-    for column in ("", "model", name, f"{board['level']:.0%} interval", "judged rows"):
+    for column in ("", "model", name, f"{board['level']:.0%} interval", "held-out rows"):
         grid.add_column(column, justify="right" if column == name else "left")
     for entry in board["entries"]:
         best = entry["name"] == facts["chosen"]

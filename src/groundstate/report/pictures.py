@@ -166,7 +166,7 @@ def confusions(found: Assessment) -> Picture:
     side = 2.2 + 0.42 * (k + 1) if few else 7.5
     caption = (
         "Each row is a true class, each column a prediction; the diagonal is right. "
-        + ("Numbers are judged rows. " if few else "Darker is a larger share of the class. ")
+        + ("Numbers are held-out rows. " if few else "Darker is a larger share of the class. ")
         + (
             "At the right the share of a class that is found (recall), below the share that is "
             "right among rows called it (precision)."

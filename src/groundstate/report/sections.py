@@ -61,7 +61,7 @@ def _board(facts: dict[str, Any]) -> str:
             row.append(here)
         rows.append(row + (["; ".join(entry["notes"])] if noted else []))
     header = ["model", f"{label(metric)}, validated", f"{board['level']:.0%} interval"]
-    header += (["judged rows"] if seen else []) + (["notes"] if noted else [])
+    header += (["held-out rows"] if seen else []) + (["notes"] if noted else [])
     better = "higher" if board["greater_is_better"] else "lower"
     base = (
         f" {DUMMY} is what to beat: it ignores the columns."
@@ -171,7 +171,7 @@ def _comparison(facts: dict[str, Any]) -> str:
         rows.append((f"{facts['chosen']} − {row['against']}", at(facts, f"{key}.difference"),
                      between(facts, key, ""), at(facts, f"{key}.p_holm", "p"),
                      _TESTS.get(row["method"], row["method"])))  # fmt: skip
-    header = ("on the judged rows", label(found["metric"]), "interval", "p, corrected", "test")
+    header = ("on held-out rows", label(found["metric"]), "interval", "p, corrected", "test")
     return table_of(header, rows, (1, 3))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from groundstate.compute.display import Displayed
 from groundstate.report.style import RC, VARIABLES
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Picture:
+class Picture(Displayed):
     """One picture of a report: a short name, a heading, what to see in it, and the drawing.
 
     ``data`` are the numbers behind it, by name; a ``wide`` picture has a line of the page to itself.

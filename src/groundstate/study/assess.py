@@ -55,9 +55,9 @@ class Assessment(Displayed):
         The chosen model and the comparison of candidates, from all rows but the held ones.
     board : Standings
         Candidates by validation score; the chosen one and the dummy with their test score.
-    truth : (n,) class numbers or values of the judged rows
+    truth : (n,) class numbers or values of the held-out rows
     judged : (n,) their positions in the table
-    answers : dict of Prediction
+    predictions : dict of Prediction
         Of the chosen recipe (under its name) and of the baselines.
     scores : dict of Interval
     baselines : dict of dict of Interval
@@ -65,7 +65,7 @@ class Assessment(Displayed):
         Share of the dummy's loss that is saved.
     comparison, calibration, variation, curve, diagnosis, bound, decision : dict or None
     ledger : dict
-        How often the judged rows were looked at, and every opening of held rows.
+        How often the held-out rows were looked at, and every opening of held rows.
     skipped : tuple of str
         Parts that were left out, and how to ask for them.
     seconds : dict
@@ -80,7 +80,7 @@ class Assessment(Displayed):
     board: Standings
     truth: NDArray[Any]
     judged: NDArray[np.intp]
-    answers: dict[str, Prediction]
+    predictions: dict[str, Prediction]
     classes: NDArray[Any] | None
     scores: dict[str, Interval]
     baselines: dict[str, dict[str, Interval]]
@@ -109,8 +109,8 @@ class Assessment(Displayed):
 
     @property
     def prediction(self) -> Prediction:
-        """Answers of the chosen recipe for the judged rows."""
-        return self.answers[self.chosen]
+        """Predictions of the chosen recipe for the held-out rows."""
+        return self.predictions[self.chosen]
 
     @property
     def task(self) -> str:
@@ -279,16 +279,16 @@ def _assess(
     with watch(f"looking at {held_words}, once"):
         if nested:
             repeats = collected(outer, design, question.n)
-            judged, answers = everything, repeats[0]
+            judged, predictions = everything, repeats[0]
             looks = tuple(look for part in outer for look in part.looks)
             names = Counter(part.chosen for part in outer)
         else:
             held = HeldRows(X, y, rest)
             bases = side.bases(train)
             rows, _ = held.look("report")
-            predicted = {**bases, developed.chosen: developed.model}
-            answers = {n: Prediction.of(m, rows, question.classes) for n, m in predicted.items()}
-            judged, looks, repeats = rest, held.looks, [answers]
+            models = {**bases, developed.chosen: developed.model}
+            predictions = {n: Prediction.of(m, rows, question.classes) for n, m in models.items()}
+            judged, looks, repeats = rest, held.looks, [predictions]
             names = Counter([developed.chosen])
         findings = ordered([*findings, *audit_after(question, design, key.fold("audit"))])
     truth = question.codes(y[judged])
@@ -299,34 +299,34 @@ def _assess(
         "positive": question.positive,
     }  # fmt: skip
     name = developed.chosen
-    if nested:  # the recipe may choose another model in each fold; its answers count as one
+    if nested:  # the recipe may choose another model in each fold; its predictions count as one
         repeats = [{**part, name: part[RECIPE]} for part in repeats]
-        answers = {k: v for k, v in repeats[0].items() if k != RECIPE}
+        predictions = {k: v for k, v in repeats[0].items() if k != RECIPE}
     with watch("intervals, baselines and comparison"):
         tables = [
-            {who: held_out.all_intervals(truth, part[who], **share) for who in answers}
+            {who: held_out.all_intervals(truth, part[who], **share) for who in predictions}
             for part in repeats
         ]
         merged = {
             who: {m: held_out.mean_interval([t[who][m] for t in tables]) for m in tables[0][who]}
-            for who in answers
+            for who in predictions
         }
         loss = {  # of each row, its mean over repeats
             who: np.mean([held_out.losses(measure, truth, part[who]) for part in repeats], axis=0)
-            for who in answers
+            for who in predictions
         }
         saved = skill_interval(
             loss[name], loss[DUMMY], settings.level, weight, random_state=key.fold("skill")
         )
         board, comparison = standing(
-            developed, measure, question, merged, truth, answers, weight, key
+            developed, measure, question, merged, truth, predictions, weight, key
         )
     with watch("calibration and coverage"):
         calibration = confidence.calibration(
-            question, developed, design, truth, answers[name], judged
+            question, developed, design, truth, predictions[name], judged
         )
-        decision = confidence.decision(question, truth, answers[name], weight)
-        unsure = confidence.no_probabilities(answers[name], developed)
+        decision = confidence.decision(question, truth, predictions[name], weight)
+        unsure = confidence.no_probabilities(predictions[name], developed)
         skipped += [] if unsure is None else [unsure]
     weights = None if (question.weight == 1).all() else question.weight
     seeds, resamples = usual_numbers(question.n, settings.seeds, settings.bootstrap)
@@ -361,10 +361,10 @@ def _assess(
         board=board,
         truth=truth,
         judged=judged,
-        answers=answers,
+        predictions=predictions,
         classes=question.classes,
         scores=merged[name],
-        baselines={who: merged[who] for who in answers if who != name or who == DUMMY},
+        baselines={who: merged[who] for who in predictions if who != name or who == DUMMY},
         skill=saved,
         comparison=comparison,
         calibration=calibration,
@@ -372,7 +372,7 @@ def _assess(
         curve=curve,
         diagnosis=diagnosis,
         bound=held_out.bound(
-            truth, answers[name], settings.level, seen["looks"], independent=not nested
+            truth, predictions[name], settings.level, seen["looks"], independent=not nested
         ),
         decision=decision,
         chosen_in_folds=dict(names),

@@ -1,4 +1,4 @@
-"""How sure single answers are: calibration, coverage, and decisions by cost."""
+"""How sure single predictions are: calibration, coverage, and decisions by cost."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def no_probabilities(predicted: Prediction, developed: Developed) -> str | None:
 
 
 def _spread(predicted: Prediction, classes: NDArray[Any] | None) -> Prediction:
-    """Answers about fewer classes as answers about all."""
+    """Predictions of fewer classes as predictions of all."""
     if classes is None or predicted.classes is None or len(predicted.classes) == len(classes):
         return predicted
     place = np.searchsorted(classes, predicted.classes)

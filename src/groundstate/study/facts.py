@@ -163,7 +163,7 @@ def confusion(found: Assessment) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def energy_facts(found: Assessment) -> dict[str, Any] | None:
-    """How far apart right and wrong answers are in energy, on the judged rows."""
+    """How far apart right and wrong answers are in energy, on the held-out rows."""
     values = energies(found)
     if values is None:
         return None

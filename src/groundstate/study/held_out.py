@@ -1,4 +1,4 @@
-"""What answers for held-out rows say: scores, skill, comparisons, calibration, coverage, costs."""
+"""What predictions for held-out rows say: scores, skill, comparisons, calibration, coverage, costs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def all_intervals(
     groups: Any = None,
     positive: int | None = None,
 ) -> dict[str, Interval]:
-    """Every metric of the task that the answers allow, with an interval.
+    """Every metric of the task that the predictions allow, with an interval.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def compared(
     measure: Metric,
     truth: NDArray[Any],
     first: str,
-    answers: Mapping[str, Prediction],
+    predictions: Mapping[str, Prediction],
     *,
     weight: Floats,
     level: float,
@@ -101,15 +101,15 @@ def compared(
 ) -> list[dict[str, Any]]:
     """The first model minus each other one on the same rows, with Holm-corrected p-values."""
     rows: list[dict[str, Any]] = []
-    for name, predicted in answers.items():
+    for name, predicted in predictions.items():
         if name == first:
             continue
         if measure.is_share:
-            hits = measure.per_row(truth, answers[first]), measure.per_row(truth, predicted)
+            hits = measure.per_row(truth, predictions[first]), measure.per_row(truth, predicted)
             found = mcnemar(*hits, sample_weight=weight, level=level)
         else:
             found = paired_bootstrap(
-                measure, truth, answers[first], predicted, sample_weight=weight, level=level,
+                measure, truth, predictions[first], predicted, sample_weight=weight, level=level,
                 key=key.fold("compare", name),
             )  # fmt: skip
         rows.append(

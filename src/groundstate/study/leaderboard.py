@@ -25,11 +25,11 @@ def standing(
     question: Question,
     merged: dict[str, dict[str, Interval]],
     truth: NDArray[Any],
-    answers: dict[str, Prediction],
+    predictions: dict[str, Prediction],
     weight: NDArray[np.float64],
     key: Key,
 ) -> tuple[Standings, dict[str, Any]]:
-    """The board with scores on the judged rows, and the chosen model against the others."""
+    """The board with scores on held-out rows, and the chosen model against the others."""
     board, name = developed.ranking.board, developed.chosen
     for who in (DUMMY, name):
         seen = merged[who][measure.name]
@@ -38,7 +38,7 @@ def standing(
         )
     level = question.settings.level
     on_test = held_out.compared(
-        measure, truth, name, answers, weight=weight, level=level, key=key.fold("on test")
+        measure, truth, name, predictions, weight=weight, level=level, key=key.fold("on test")
     )
     return board, {
         "metric": measure.name,

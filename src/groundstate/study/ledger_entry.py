@@ -1,4 +1,4 @@
-"""Writing a look at judged rows into a ledger, and what earlier looks make of the score."""
+"""Writing a look at held-out rows into a ledger, and what earlier looks make of the score."""
 
 from __future__ import annotations
 

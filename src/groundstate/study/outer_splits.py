@@ -1,4 +1,4 @@
-"""The recipe on one side of a split, its answers for the other."""
+"""The recipe on one side of a split, its predictions for the other."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ RECIPE = "recipe"
 
 @dataclass(frozen=True)
 class Outer:
-    """What one outer fold chose, its answers, and the looks it took."""
+    """What one outer fold chose, its predictions, and the looks it took."""
 
     chosen: str
-    answers: dict[str, Prediction]
+    predictions: dict[str, Prediction]
     looks: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Side:
-    """Develops on some rows and answers for others."""
+    """Develops on some rows and predicts others."""
 
     question: Question
     candidates: dict[str, Any]
@@ -163,9 +163,9 @@ def collected(outer: list[Outer], design: Design, n: int) -> list[dict[str, Pred
         found.append(
             {
                 name: Prediction.assemble(
-                    [(test, one.answers[name]) for one, (_, test) in zip(part, sides)], n
+                    [(test, one.predictions[name]) for one, (_, test) in zip(part, sides)], n
                 )
-                for name in part[0].answers
+                for name in part[0].predictions
             }
         )
     return found

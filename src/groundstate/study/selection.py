@@ -79,7 +79,7 @@ class Developed(Displayed):
         Why nothing was tuned, or that tuning did not help; empty when it did.
     model : the recipe, fitted to all rows; None when not asked for
     spare : Prediction or None
-        The recipe's answers for rows from fits that had not seen them.
+        The recipe's predictions for rows from fits that had not seen them.
     """
 
     ranking: Ranked
@@ -145,15 +145,15 @@ def develop(
                 recipe = clone(recipe).set_params(**params)
             else:
                 untuned = "no setting tried was better than the usual ones"
-    answers: Prediction | None = ranking.predictions[chosen]
+    predictions: Prediction | None = ranking.predictions[chosen]
     if spare and params:
         again = rank(
             {chosen: recipe}, X, y, task=task, metric=measure, cv=splits, key=key,
             sample_weight=weight, n_jobs=n_jobs, level=level, refit=False,
         )  # fmt: skip
-        answers = again.predictions[chosen]
+        predictions = again.predictions[chosen]
     model = fit_clone(recipe, X, y, weight[: n_rows(X)], key.fold("refit", chosen))
-    return Developed(ranking, chosen, recipe, params, tuned, untuned, model, answers)
+    return Developed(ranking, chosen, recipe, params, tuned, untuned, model, predictions)
 
 
 __all__ = ["Developed", "Scorer", "Tuned", "Tuner", "develop"]

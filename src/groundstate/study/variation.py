@@ -90,7 +90,7 @@ def variation(
     Parameters
     ----------
     split : rows to learn from and rows to judge by
-    test_losses : ``(n,)`` losses of the judged rows
+    test_losses : ``(n,)`` losses of the held-out rows
     seeds, resamples : fits with other seeds, and fits to resampled training rows
     fit_seconds : time of one fit, for the share of the budget
     skip : called with what was left out

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
+from groundstate.compute.display import Displayed
 from groundstate.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -42,7 +43,7 @@ def confusion(
 
 
 @dataclass
-class ConfusionAccumulator:
+class ConfusionAccumulator(Displayed):
     r"""A confusion table that grows by batches and adds up over shards.
 
     .. math:: C_{kj} = \sum_i w_i [y_i = k][\hat y_i = j]

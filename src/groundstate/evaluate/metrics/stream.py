@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.errors import DataError
 from groundstate.math.stats.interval import Interval, z_of
 
@@ -70,7 +71,7 @@ class MeanAccumulator:
 
 
 @dataclass
-class RegressionAccumulator:
+class RegressionAccumulator(Displayed):
     """MSE, RMSE, MAE and R² of values that come in batches.
 
     >>> acc = RegressionAccumulator()
@@ -118,7 +119,7 @@ class RegressionAccumulator:
 
 
 @dataclass
-class AUCAccumulator:
+class AUCAccumulator(Displayed):
     r"""The ROC area of scores in [0, 1] from two histograms of 2¹⁶ bins, mergeable by addition.
 
     Scores of one bin count as ties, so the error is at most half the share of pairs that share a

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from groundstate.compute.display import Displayed
 from groundstate.errors import DataError, ShapeError
 
 Task = Literal[
@@ -115,7 +116,7 @@ def empirical_risk(loss_rows: Any, sample_weight: Any = None) -> float:
     return float(np.average(rows, weights=sample_weight))
 
 
-class MetricReport(Mapping[str, float]):
+class MetricReport(Displayed, Mapping[str, float]):
     """Every metric of a task by name; printed with intervals, undefined ones marked as such.
 
     Attributes

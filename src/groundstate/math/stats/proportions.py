@@ -59,7 +59,7 @@ def proportion_interval(
                 stacklevel=2,
             )
         half = z * math.sqrt(p * (1 - p) / n)
-        return Interval(p, p - half, p + half, level, method)
+        return Interval(p, p - half, p + half, level, method).within((0.0, 1.0))
     else:
         a = (1 - level) / 2
         shift = 0.5 if method == "jeffreys" else 0.0
