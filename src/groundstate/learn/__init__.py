@@ -105,10 +105,10 @@ from groundstate.learn.solvers.svm.crammer_singer import CrammerSinger
 from groundstate.learn.solvers.svm.dual_coordinate import HingeDual
 from groundstate.learn.solvers.svm.hinge.l1_numba import SquaredHingeL1
 from groundstate.learn.solvers.svm.hinge.newton import SquaredHingeNewton
+from groundstate.learn.solvers.svm.interior_numba import TubeInterior
 from groundstate.learn.solvers.svm.smo.engine import smo
 from groundstate.learn.solvers.svm.smo.solver import SMO
 from groundstate.learn.solvers.svm.smo.tube import TubeSMO
-from groundstate.learn.solvers.svm.tube_interior import TubeInterior
 from groundstate.learn.solvers.svm.tube_numba import TubeDual
 from groundstate.learn.solvers.target_prop import AlternatingTargets
 from groundstate.learn.train import schedules

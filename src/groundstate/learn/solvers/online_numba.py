@@ -284,7 +284,10 @@ def online_epoch(
         if rate == 1:
             eta = 1.0 / ((l2 + l1 if l2 + l1 > 0.0 else 1e-4) * (first + t - 1.0))
         elif rate == 2:
-            eta = eta0 / t**power
+            if power == 0.25:  # roots are quicker than powers
+                eta = eta0 / math.sqrt(math.sqrt(t))
+            else:
+                eta = eta0 / (math.sqrt(t) if power == 0.5 else t**power)
         step = -eta * min(max(slope, -BIG), BIG) * weight
         if rate >= 3:
             square = 0.0

@@ -10,7 +10,7 @@ from torch import Tensor
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.learn import L2, Naive, SumPenalty
 from groundstate.learn.solvers.linear.residuals import ResidualNewton
-from groundstate.learn.solvers.svm.tube_interior import MAX_UNKNOWNS, TubeInterior
+from groundstate.learn.solvers.svm.interior_numba import MAX_UNKNOWNS, TubeInterior
 from groundstate.learn.solvers.svm.tube_numba import TubeDual
 from groundstate.math.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
 from groundstate.models import settings
@@ -51,7 +51,7 @@ class LinearSVR(LineRegressor):
         Order of the passes in the dual; it does not change the solution.
     max_iter : int, default=1000
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to predict; the line is found on the CPU.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 
@@ -71,6 +71,7 @@ class LinearSVR(LineRegressor):
     [21.0]
     """
 
+    _runs_on: Any = "answers"  # its solvers are compiled for the CPU
     traits = Traits(
         space={"C": settings.Real(1e-4, 1e4, log=True), "epsilon": settings.Real(0.0, 1.0)}
     )
@@ -127,7 +128,11 @@ class LinearSVR(LineRegressor):
                 "dual=False: use dual='auto' or loss='squared_epsilon_insensitive'"
             )
         inside = self.dual == "auto" and columns <= MAX_UNKNOWNS
-        return TubeInterior(self.max_iter) if inside else TubeDual(self.max_iter, self.tol)
+        return (
+            TubeInterior(self.max_iter, 1e-3 * self.tol)
+            if inside
+            else TubeDual(self.max_iter, self.tol)
+        )
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         squared = self.loss == "squared_epsilon_insensitive"

@@ -74,12 +74,18 @@ class TubeSMO:
                 matrix = torch.from_numpy(gram(energy.kernel, own))
             else:
                 matrix = None
-            rows = own.repeat(2, 1) if matrix is None else matrix.repeat(2, 2)
+            if matrix is None:
+                rows = own.repeat(2, 1)
+            else:
+                twice = np.empty((2, n, 2, n))
+                twice[...] = matrix.numpy()[None, :, None, :]
+                rows = torch.from_numpy(twice.reshape(2 * n, 2 * n))
+            targets = np.concatenate([y - eps, y + eps])
             box, zero = weight / penalty.strength, np.zeros(n)
             found = smo(
-                energy.kernel if matrix is None else None, rows, np.r_[y - eps, y + eps],
-                np.r_[zero, -box], np.r_[box, zero], tol=self.tol, max_steps=self.max_steps,
-                megabytes=self.megabytes, shrinking=self.shrinking,
+                energy.kernel if matrix is None else None, rows, targets,
+                np.concatenate([zero, -box]), np.concatenate([box, zero]), tol=self.tol,
+                max_steps=self.max_steps, megabytes=self.megabytes, shrinking=self.shrinking,
             )  # fmt: skip
             beta = found.beta[:n] + found.beta[n:]
             kept = np.flatnonzero(beta)
@@ -93,7 +99,7 @@ class TubeSMO:
                 centers, torch.from_numpy(beta[kept]), torch.tensor([found.intercept]), places
             )
             history.converged = found.converged
-            value = found.dual(np.r_[y - eps, y + eps])
+            value = found.dual(targets)
             history.extra["dual"] = [value]
             history.extra["kkt"] = [float(found.violation)]
             history.objective.append(value * penalty.strength / problem.total_weight)
