@@ -239,7 +239,7 @@ def interior_steps(
                     dxi[k, q] = two  # kept for below
                     dr[q] += (1.0 if k == 0 else -1.0) * c[k, q] / D[k, q]
             _back(rows, index, dr, bias, right)
-            move = np.linalg.solve(matrix, right + pull)
+            move[:] = np.linalg.solve(matrix, right + pull)
             _scores(rows, index, move, bias, dr)
             length = 1.0
             for q in range(n):
