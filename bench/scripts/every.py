@@ -41,6 +41,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "GaussianProcessRegressor": {"normalize_y": True, "alpha": 0.1},
     "RadiusNeighborsClassifier": {"radius": 5.0, "outlier_label": "most_frequent"},
     "RadiusNeighborsRegressor": {"radius": 5.0},
+    "StackingClassifier": {"estimators": [("one", GaussianNB()), ("other", LogisticRegression())]},
+    "StackingRegressor": {"estimators": [("one", Ridge()), ("other", DecisionTreeRegressor())]},
     "VotingClassifier": {"estimators": [("one", GaussianNB()), ("other", LogisticRegression())]},
     "VotingRegressor": {"estimators": [("one", Ridge()), ("other", DecisionTreeRegressor())]},
 }

@@ -29,6 +29,8 @@ from groundstate import (
     SeedEnsembleRegressor,
     SnapshotEnsembleClassifier,
     SnapshotEnsembleRegressor,
+    StackingClassifier,
+    StackingRegressor,
     VotingClassifier,
     VotingRegressor,
 )
@@ -88,6 +90,38 @@ def mixed_values() -> Figure:
         ("neighbours", KNeighborsRegressor(15)),
     ]
     return curves(VotingRegressor(parts), "a line, a tree, neighbours")
+
+
+def stacked() -> Figure:
+    """A member that learned the rows by heart: what an average and a stack make of it."""
+    parts: list[tuple[str, Any]] = [
+        ("bayes", GaussianNB()),
+        ("one neighbour", KNeighborsClassifier(1)),
+    ]
+    fig, axes = figure(4, width=11.0, height=3.0)
+    for ax, (name, model) in zip(axes, parts):
+        shares(ax, model, name)
+    shares(axes[2], VotingClassifier(parts, voting="soft"), "their average")
+    shares(axes[3], StackingClassifier(parts), "stacked")
+    return fig
+
+
+def stacked_values() -> Figure:
+    """Two members, and the weights that out-of-fold answers give them."""
+    x, target = wave()
+    parts: list[tuple[str, Any]] = [
+        ("line", Ridge()),
+        ("one neighbour", KNeighborsRegressor(1)),
+        ("15 neighbours", KNeighborsRegressor(15)),
+    ]
+    model = StackingRegressor(parts).fit(x[:, None], target)
+    fig, (left, right) = figure(2)
+    left.scatter(x, target, s=12, color="grey", edgecolor="white", linewidth=0.4)
+    left.plot(AT, model.predict(AT[:, None]), color=COLOURS[0], lw=1.8)
+    left.set_title("stacked")
+    right.bar([name for name, _ in parts], np.ravel(model.final_estimator_.coef_), color=COLOURS[1])
+    right.set_title("weight of each member")
+    return fig
 
 
 def seeds() -> Figure:
@@ -159,6 +193,8 @@ PICTURES = {
     "SeedEnsembleRegressor": seed_values,
     "SnapshotEnsembleClassifier": snapshots,
     "SnapshotEnsembleRegressor": snapshot_values,
+    "StackingClassifier": stacked,
+    "StackingRegressor": stacked_values,
     "VotingClassifier": mixed,
     "VotingRegressor": mixed_values,
 }

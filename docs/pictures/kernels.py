@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from common import COLOURS, figure, grid, landscape, regions, scatter
+from common import COLOURS, bands, figure, grid, landscape, regions, scatter
 from matplotlib.figure import Figure
 from sklearn.datasets import make_moons
 
 from groundstate import (
     SVC,
+    GaussianProcessClassifier,
     GaussianProcessRegressor,
     KernelClassifier,
     KernelRegressor,
     KernelRidge,
 )
-from groundstate.math.kernels import RBF, White
+from groundstate.math.kernels import RBF, Constant, White
 
 X, y = make_moons(160, noise=0.2, random_state=0)
 
@@ -53,6 +54,22 @@ def gaussian_process_regressor() -> Figure:
     right.plot(at, mean, color=COLOURS[0])
     right.scatter(x, target, s=18, color=COLOURS[1], zorder=3)
     right.set(title="posterior: mean ± 2 std", xlabel="x")
+    return fig
+
+
+def gaussian_process_classifier() -> Figure:
+    """Probabilities that return to one half, and how uncertain the latent function is."""
+    rows, label = X[::3], y[::3]
+    model = GaussianProcessClassifier(Constant() * RBF()).fit(rows, label)
+    fig, (left, right) = figure(2)
+    a, b, points = grid(rows, margin=2.0)
+    bands(left, a, b, model.predict_proba(points)[:, 1].reshape(a.shape))
+    scatter(left, rows, label)
+    left.set_title("probability of class 1")
+    std = model.latent_mean_and_variance(points)[1].reshape(a.shape) ** 0.5
+    right.contourf(a, b, std, levels=14, cmap="viridis")
+    scatter(right, rows, label)
+    right.set_title("standard deviation of the latent function")
     return fig
 
 
@@ -104,6 +121,7 @@ def kernel_classifier() -> Figure:
 
 
 PICTURES = {
+    "GaussianProcessClassifier": gaussian_process_classifier,
     "GaussianProcessRegressor": gaussian_process_regressor,
     "KernelClassifier": kernel_classifier,
     "KernelRegressor": kernel_regressor,

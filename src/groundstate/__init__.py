@@ -74,6 +74,12 @@ if TYPE_CHECKING:
     from groundstate.models.ensembles.snapshot_ensemble_regressor import (
         SnapshotEnsembleRegressor as SnapshotEnsembleRegressor,
     )
+    from groundstate.models.ensembles.stacking_classifier import (
+        StackingClassifier as StackingClassifier,
+    )
+    from groundstate.models.ensembles.stacking_regressor import (
+        StackingRegressor as StackingRegressor,
+    )
     from groundstate.models.ensembles.voting_classifier import VotingClassifier as VotingClassifier
     from groundstate.models.ensembles.voting_regressor import VotingRegressor as VotingRegressor
     from groundstate.models.explain import explain as explain
@@ -137,6 +143,9 @@ if TYPE_CHECKING:
     from groundstate.models.networks.pseudo_label_classifier import (
         PseudoLabelClassifier as PseudoLabelClassifier,
     )
+    from groundstate.models.processes.gaussian_process_classifier import (
+        GaussianProcessClassifier as GaussianProcessClassifier,
+    )
     from groundstate.models.processes.gaussian_process_regressor import (
         GaussianProcessRegressor as GaussianProcessRegressor,
     )
@@ -189,6 +198,7 @@ _EXPORTS = {
     "GammaRegressor": "groundstate.models.linear.gamma_regressor",
     "GaussianMixture": "groundstate.models.mixtures.gaussian_mixture",
     "GaussianNB": "groundstate.models.bayes.gaussian_nb",
+    "GaussianProcessClassifier": "groundstate.models.processes.gaussian_process_classifier",
     "GaussianProcessRegressor": "groundstate.models.processes.gaussian_process_regressor",
     "GaussianRegressor": "groundstate.models.linear.gaussian_regressor",
     "GradientBoostingClassifier": "groundstate.models.ensembles.gradient_boosting_classifier",
@@ -243,6 +253,8 @@ _EXPORTS = {
     "SmoothingSplineRegressor": "groundstate.models.linear.smoothing_spline_regressor",
     "SnapshotEnsembleClassifier": "groundstate.models.ensembles.snapshot_ensemble_classifier",
     "SnapshotEnsembleRegressor": "groundstate.models.ensembles.snapshot_ensemble_regressor",
+    "StackingClassifier": "groundstate.models.ensembles.stacking_classifier",
+    "StackingRegressor": "groundstate.models.ensembles.stacking_regressor",
     "TablePredictor": "groundstate.models.table",
     "TweedieRegressor": "groundstate.models.linear.tweedie_regressor",
     "VotingClassifier": "groundstate.models.ensembles.voting_classifier",

@@ -56,6 +56,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "GammaRegressor": {},
     "GaussianMixture": {"n_components": 3, "random_state": 0},
     "GaussianNB": {},
+    "GaussianProcessClassifier": {},
     "GaussianProcessRegressor": {},
     "GaussianRegressor": {},
     "GradientBoostingClassifier": {"n_estimators": 8},
@@ -109,6 +110,8 @@ QUICK: dict[str, dict[str, Any]] = {
     "SmoothingSplineRegressor": {},
     "SnapshotEnsembleClassifier": {"random_state": 0},
     "SnapshotEnsembleRegressor": {"random_state": 0},
+    "StackingClassifier": {},
+    "StackingRegressor": {},
     "TweedieRegressor": {},
     "VotingClassifier": {},
     "VotingRegressor": {},
@@ -124,6 +127,7 @@ CLASSIFIERS = [
     "DecisionTreeClassifier",
     "ExtraTreesClassifier",
     "GaussianNB",
+    "GaussianProcessClassifier",
     "GradientBoostingClassifier",
     "HistGradientBoostingClassifier",
     "ID3Classifier",
@@ -146,6 +150,7 @@ CLASSIFIERS = [
     "SVC",
     "SeedEnsembleClassifier",
     "SnapshotEnsembleClassifier",
+    "StackingClassifier",
     "VotingClassifier",
 ]
 
