@@ -12,6 +12,7 @@ from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.energy.kernels.gaussian_process.laplace import LaplaceClassEnergy, LaplaceEnergy
+from groundstate.errors import Unsupported
 from groundstate.learn import NLL
 from groundstate.learn.solvers.gp.evidence import Evidence
 from groundstate.learn.solvers.gp.laplace import Field, Laplace, tasks
@@ -227,8 +228,9 @@ class GaussianProcessClassifier(NestedKernel, ProbabilisticClassifier):
                 f"shape {len(at)}."
             )
         if eval_gradient and len(each) > 1:
-            raise NotImplementedError(
-                "Gradient of log-marginal-likelihood not implemented for multi-class GPC."
+            raise Unsupported(
+                "the gradient of the log marginal likelihood is that of two classes; with more, ask "
+                "without eval_gradient"
             )
         parts: list[NDArray[np.float64]] = [at] * len(each)
         if len(at) > size:
