@@ -12,10 +12,12 @@ from sklearn.linear_model import LinearRegression as Peer
 from sklearn.neighbors import KNeighborsClassifier as Weightless
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 import groundstate as gs
 from groundstate.data import read
 from groundstate.errors import DataError, NotApplicable, ShapeError
+from groundstate.evaluate.board import ranking
 from groundstate.evaluate.board.ranking import rank
 from groundstate.models import many
 from groundstate.models.many import fit_together, has_program
@@ -30,6 +32,7 @@ FOLDS = np.ones((3, 90))
 for f in range(3):
     FOLDS[f, f::3] = 0
 
+TASKS = {"classification": labels, "regression": y}
 PROGRAMS: dict[str, tuple[Any, str]] = {
     "ridge": (gs.Ridge(), "alpha"),
     "lasso": (gs.Lasso(), "alpha"),
@@ -174,3 +177,35 @@ def test_a_program_that_takes_no_such_case_says_why() -> None:
         fit_together(gs.Ridge(), X, y, None, [{"alpha": -1.0}, {}])
     with pytest.raises(ValueError, match="alpha"):
         gs.fit_many(gs.Ridge(), X, y, settings=[{"alpha": -1.0}, {}])
+
+
+def ranked(task: Any, n_jobs: int) -> Any:
+    table = read({f"c{j}": X[:, j] for j in range(4)})
+    kind = "classifier" if task == "classification" else "regressor"
+    models = {
+        name: TablePredictor(model)
+        for name, (model, _) in PROGRAMS.items()
+        if get_tags(model).estimator_type == kind
+    }
+    return rank(models, table, TASKS[task], task=task, cv=3, n_jobs=n_jobs, refit=False)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_folds_of_every_family_are_one_program_on_the_main_road(
+    task: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def alone(*given: Any) -> Any:
+        raise AssertionError("fitted one by one")
+
+    monkeypatch.setattr(ranking, "_fold", alone)
+    assert np.isfinite([entry.score for entry in ranked(task, 1).board.entries]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+def test_programs_give_the_same_for_any_number_of_workers(task: str) -> None:
+    one, two = ranked(task, 1), ranked(task, 2)
+    for name, said in one.predictions.items():
+        assert np.array_equal(said.values, two.predictions[name].values), name
+        if said.ranking is not None:
+            assert np.array_equal(said.ranking, two.predictions[name].ranking), name

@@ -1,0 +1,58 @@
+"""Points near an optimum become the optimum: lasso's active columns, free coefficients of a machine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from groundstate.learn.solvers.lasso import polish as lasso
+from groundstate.learn.solvers.lasso.design import GramDesign
+from groundstate.learn.solvers.svm.smo import polish as machine
+
+rng = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("mu", [0.0, 3.0])
+def test_active_columns_are_found(mu: float, positive: bool) -> None:
+    X = rng.normal(size=(60, 12))
+    y = X[:, :4] @ np.array([2.0, -1.5, 1.0, 0.3]) + rng.normal(size=60)
+    G, q, lam = X.T @ X, X.T @ y, 8.0
+    design = GramDesign(60.0, G, q, float(y @ y), np.zeros(12), 0.0)
+    near = np.where(np.abs(q) > 4 * lam, np.sign(q), 0.0)
+    near[-1] = 0.1  # not active at the optimum
+    near = np.maximum(near, 0.0) if positive else near
+    w = lasso.polished(design, near, lam, mu, positive)
+    g = q - G @ w - mu * w
+    at = w != 0
+    np.testing.assert_allclose(g[at], lam * np.sign(w[at]), rtol=1e-9)
+    assert ((g if positive else abs(g))[~at] <= lam * (1 + 1e-9)).all()
+    assert not positive or (w >= 0).all()
+
+
+def test_what_is_no_neighbour_of_the_optimum_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    design = GramDesign(2.0, np.ones((2, 2)), np.ones(2), 1.0, np.zeros(2), 0.0)
+    twins = np.array([0.4, 0.5])  # equal columns: no system has one solution
+    assert lasso.polished(design, twins, 0.1, 0.0, False) is twins
+    assert not lasso.polished(design, np.zeros(2), 5.0, 0.0, False).any()
+    monkeypatch.setattr(lasso, "MOST", 1)
+    assert lasso.polished(design, twins, 0.1, 1.0, False) is twins
+
+
+def test_free_coefficients_are_found() -> None:
+    x = rng.normal(size=(40, 2))
+    t = np.where(x[:, 0] + 0.5 * rng.normal(size=40) > 0, 1.0, -1.0)
+    K = np.exp(-((x[:, None] - x) ** 2).sum(-1))
+    lo, hi = np.where(t > 0, 0.0, -2.0), np.where(t > 0, 2.0, 0.0)
+    rough = minimize(
+        lambda b: 0.5 * b @ K @ b - t @ b, np.zeros(40), jac=lambda b: K @ b - t, method="SLSQP",
+        bounds=list(zip(lo, hi, strict=True)), constraints={"type": "eq", "fun": np.sum},
+        options={"maxiter": 500, "ftol": 1e-10},
+    ).x  # fmt: skip
+    near = np.where(rough - lo < 1e-3, lo, np.where(hi - rough < 1e-3, hi, rough))
+    beta, F = machine.polished(K, t, lo, hi, near, t - K @ near)
+    np.testing.assert_allclose(F, t - K @ beta, atol=1e-10)
+    assert abs(beta.sum()) < 1e-9 and (beta >= lo).all() and (beta <= hi).all()
+    assert F[beta < hi].max() - F[beta > lo].min() < 1e-8
+    assert 0.5 * beta @ K @ beta - t @ beta <= 0.5 * rough @ K @ rough - t @ rough + 1e-6
