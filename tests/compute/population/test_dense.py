@@ -55,7 +55,7 @@ def test_losses_and_gradients(activation: Any, head: Any, compiled: bool) -> Non
     population = Population.build(lambda: net(activation, bias=activation is not nn.SiLU), KEYS)
     layers = read_layers(population.skeleton)
     assert layers is not None
-    program = Dense(population, layers, head)
+    program = Dense(population.params, population.buffers, layers, head)
     program.compiled = compiled
     grads = {name: torch.zeros_like(p) for name, p in population.params.items()}
     y = LABELS if head == "softmax" else VALUES
@@ -89,7 +89,8 @@ def test_two_hundred_steps_in_single_precision(kind: Any) -> None:
     members = population.unstack()
     optimizer = Adam(population.flat, lr=1e-3)
     grad = torch.zeros_like(population.flat)
-    program = Dense(population, read_layers(population.skeleton) or (), "softmax")
+    layers = read_layers(population.skeleton) or ()
+    program = Dense(population.params, population.buffers, layers, "softmax")
     solo = [torch.optim.Adam(m.parameters(), fused=True) for m in members]
     for t in range(200):
         rows = torch.arange(32 * t, 32 * t + 32) % 512
@@ -244,7 +245,7 @@ def test_dropout_in_the_written_passes_is_the_module_s() -> None:
         population = Population(modules)
         layers = read_layers(population.skeleton)
         assert layers is not None and [la.dropout for la in layers] == ["2.", "5.", None]
-        program = Dense(population, layers, "softmax")
+        program = Dense(population.params, population.buffers, layers, "softmax")
         grads = {name: torch.zeros_like(p) for name, p in population.params.items()}
         seen = set()
         for _ in range(2):  # a new mask at every pass

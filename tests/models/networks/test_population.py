@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from torch import nn
 
@@ -184,8 +185,6 @@ class Noisy(nn.Module):
         (Noisy(), {}),
         (nn.Linear(4, 3), {"precision": "bf16"}),
         (nn.Linear(4, 3), {"shuffle": False}),
-        (nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 3)), {"batch_size": 150}),
-        (nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.2), nn.Linear(8, 3)), {"batch_size": 150}),
     ],
 )
 def test_what_would_differ_from_a_single_fit_is_refused(
@@ -195,6 +194,33 @@ def test_what_would_differ_from_a_single_fit_is_refused(
     base = NeuralClassifier(module, **{"max_iter": 2, "batch_size": 50, **settings})
     with pytest.raises(NotApplicable, match="trained alone"):
         fit_together(base, X, y, None, [{"random_state": s} for s in (0, 1)])
+
+
+@pytest.mark.parametrize("folded", [False, True])
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 3)),
+        nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.2), nn.Linear(8, 3)),
+    ],
+    ids=["norms", "masks"],
+)
+def test_norms_and_masks_of_full_batches_see_the_rows_of_a_single_fit(
+    module: nn.Module, folded: bool
+) -> None:
+    X, y, _ = case("classes")
+    base = NeuralClassifier(module, max_iter=4, batch_size=len(X), n_iter_no_change=np.inf)
+    weights = np.ones((2, len(X)))
+    if folded:
+        weights[0, ::2] = weights[1, 1::2] = 0
+        weights[0, 1] = weights[1, 0] = 2
+    seeds = [{"random_state": s} for s in (0, 1)]
+    models = fit_together(base, X, y, weights if folded else None, seeds)
+    for model, own, weight in zip(models, seeds, weights, strict=True):
+        alone = clone(base).set_params(**own).fit(X, y, sample_weight=weight if folded else None)
+        state = alone.module_.state_dict()
+        for name, value in model.module_.state_dict().items():
+            torch.testing.assert_close(value, state[name], rtol=1e-6, atol=1e-8, msg=name)
 
 
 def test_a_member_that_diverges_is_left_to_its_own_fit() -> None:

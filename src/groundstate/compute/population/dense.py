@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.compute.dropout import KeyedDropout, keep
-from groundstate.compute.population.stack import Population, Tensors
+from groundstate.compute.population.stack import Tensors
 
 aten: Any = torch.ops.aten
 Head = Literal["softmax", "squared", "logistic"]
@@ -98,7 +98,8 @@ class Dense:
 
     Parameters
     ----------
-    population : Population
+    params : dict of Tensor, (P, ...); parameters, read and never copied
+    buffers : dict of Tensor, (P, ...); those of dropout
     layers : from `read_layers`; the last has no dropout
     head : "softmax", "squared" or "logistic"
         :math:`-\log\mathrm{softmax}(s)_y`, :math:`\tfrac12|s-y|^2`,
@@ -106,18 +107,15 @@ class Dense:
     """
 
     def __init__(
-        self,
-        population: Population,
-        layers: Sequence[Layer],
-        head: Head,
+        self, params: Tensors, buffers: Tensors, layers: Sequence[Layer], head: Head
     ) -> None:
-        self.population, self.layers, self.head = population, tuple(layers), head
-        self.compiled = population.flat.device.type == "cpu"
-        params = {name: tensor.detach() for name, tensor in population.params.items()}
-        self.weights = [params[layer.weight] for layer in self.layers]  # (P, out, in)
-        self.biases = [None if la.bias is None else params[la.bias] for la in self.layers]
+        self.buffers, self.layers, self.head = buffers, tuple(layers), head
+        self.weights = [params[layer.weight].detach() for layer in self.layers]  # (P, out, in)
+        self.biases = [None if la.bias is None else params[la.bias].detach() for la in self.layers]
+        self.size, self.compiled = len(self.weights[0]), self.weights[0].device.type == "cpu"
         self.turned = [w.transpose(1, 2) for w in self.weights]  # (P, in, out)
         self._work: dict[int, list[Tensor]] = {}
+        self._arrays = [None if b is None or not self.compiled else b.numpy() for b in self.biases]
         self._even: dict[int, Tensor] = {}  # shares of rows that all count the same
 
     @cached_property
@@ -139,7 +137,7 @@ class Dense:
         grads : where the gradients go, by name of the parameter, (P, ...) each
         """
         batch = x.shape[-2]
-        first = x.expand(self.population.size, *x.shape) if x.ndim == 2 else x  # (P, B, d)
+        first = x.expand(self.size, *x.shape) if x.ndim == 2 else x  # (P, B, d)
         kept, masks = self._forward(first, batch, training=True)
         delta, work = kept[-1], self._buffers(batch)
         losses = self._head(delta, y, weight)
@@ -166,9 +164,15 @@ class Dense:
     @torch.no_grad()
     def losses(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         """Losses alone, without dropout.  # (P,)"""
-        first = x.expand(len(self.population), *x.shape) if x.ndim == 2 else x
+        first = x.expand(self.size, *x.shape) if x.ndim == 2 else x
         kept, _ = self._forward(first, x.shape[-2], training=False)
         return self._head(kept[-1], y, weight)
+
+    @torch.no_grad()
+    def scores(self, x: Tensor) -> Tensor:
+        """The outputs without dropout, (P, K, B); good until the next call."""
+        first = x.expand(self.size, *x.shape) if x.ndim == 2 else x
+        return self._forward(first, x.shape[-2], training=False)[0][-1]
 
     def _forward(
         self, first: Tensor, batch: int, training: bool
@@ -180,7 +184,7 @@ class Dense:
         a, work = first.transpose(1, 2), self._buffers(batch)  # (P, d, B)
         for i, layer in enumerate(self.layers):
             z = torch.bmm(self.weights[i], a, out=work[i])
-            a = self._activate(z, self.biases[i], layer.activation)
+            a = self._activate(z, i, layer.activation)
             kept.append(z if layer.activation in KEEPS_INPUT else a)
             masks.append(None)
             if layer.dropout is not None and training:
@@ -203,7 +207,7 @@ class Dense:
         return held
 
     def _mask(self, prefix: str, a: Tensor) -> Tensor:
-        buffers = self.population.buffers
+        buffers = self.buffers
         stream, count, cut = (buffers[prefix + name] for name in ("stream", "count", "cut"))
         _, width, batch = a.shape
         if self.compiled:
@@ -221,13 +225,14 @@ class Dense:
     def _many(self, t: Tensor) -> bool:
         return t.numel() > _SMALL and torch.get_num_threads() > 1
 
-    def _activate(self, z: Tensor, bias: Tensor | None, kind: str | None) -> Tensor:
-        """The output of a layer; z gets the bias and is overwritten where that may be."""
+    def _activate(self, z: Tensor, i: int, kind: str | None) -> Tensor:
+        """The output of layer i; z gets the bias and is overwritten where that may be."""
+        bias = self.biases[i]
         if self.compiled and bias is not None:
             slow = kind == "tanh" and z.dtype == torch.float64  # torch's is quicker there
             passes = None if slow else self.kernels.FORWARD.get(kind or "linear")
             if passes is not None:
-                passes[self._many(z)](z.numpy(), bias.numpy())
+                passes[self._many(z)](z.numpy(), self._arrays[i])
                 return z
         if bias is not None:
             z.add_(bias.unsqueeze(2))
@@ -264,7 +269,7 @@ class Dense:
         y = y.reshape(-1, rows) if labels else y.to(s.dtype).reshape(-1, rows, s.shape[1])
         if not self.compiled:
             return _HEADS[self.head](s, y, share)
-        losses = s.new_empty(self.population.size)
+        losses = s.new_empty(self.size)
         run = self.kernels.HEADS[self.head][self._many(s)]
         run(s.numpy(), y.numpy(), share.numpy(), losses.numpy())
         return losses

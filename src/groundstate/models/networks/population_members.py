@@ -17,6 +17,7 @@ from torch import Tensor
 from groundstate.compute.device import resolve_device
 from groundstate.compute.dropout import keyed_dropout, plain_dropouts
 from groundstate.compute.random import Key, seeded
+from groundstate.energy.base import Energy
 from groundstate.errors import NotConverged, Unsupported
 from groundstate.learn.base import History
 from groundstate.learn.solvers.networks.descent import Descent
@@ -121,13 +122,14 @@ def _able(plan: Plan) -> bool:
     solver = training.solver
     if not isinstance(solver.optimizer, Descent) or solver.optimizer.scale:
         return False
-    if solver.batch_size is None:
-        # alone, equal rows are merged: masks and norms would see other rows
-        noisy = any(layer.p > 0 for *_, layer in plain_dropouts(plan.energy))
-        if noisy or any(True for _ in plan.energy.buffers()):
-            return False
     plain = solver.precision == "32" and not solver.compile and solver.schedule != "plateau"
     return plain and training.rates == "constant" and training.shuffle
+
+
+def _noisy(energy: Energy) -> bool:
+    """Whether it matters which rows stand beside which: masks and norms see places."""
+    drops = any(layer.p > 0 for *_, layer in plain_dropouts(energy))
+    return drops or any(True for _ in energy.buffers())
 
 
 def _judge(score: Any, data: Mapping[str, Tensor], held: Tensor) -> Judge:
@@ -194,6 +196,7 @@ def learn_members(members: Sequence[Member], data: Mapping[str, Tensor]) -> None
         sample_weight=torch.stack(rows) if weighted else None,
         random_state=[m.key for m in members],
         stop=stop,
+        merge=_noisy(members[0].plan.energy),
     )
     for member, history in zip(members, histories, strict=True):
         _finish(member, history, data)

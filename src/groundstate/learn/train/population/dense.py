@@ -52,7 +52,7 @@ def dense_program(
         )
         for layer in layers
     ]
-    return Dense(population, named, head)
+    return Dense(population.params, population.buffers, named, head)
 
 
 __all__ = ["Objective", "dense_program"]

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.compute.rows import check_same_length, hash_together, home
+from groundstate.compute.rows.distinct import distinct_rows
 from groundstate.compute.weight_line.batches import Batches, stack_batches
 from groundstate.compute.weight_line.line import WeightLine
 
@@ -25,6 +26,8 @@ class PopulationFeed:
     distinct pairs only. ``rows`` is None (all rows), ``(B,)`` for all members or ``(P, B)``;
     ``weight`` goes with it, None where every row counts one; ``mask`` ``(P,)`` says who takes part
     where some members have fewer batches.
+
+    With ``merge`` a step of all rows sees equal rows as one, in the order of their content.
 
     Attributes
     ----------
@@ -41,6 +44,7 @@ class PopulationFeed:
         keys: Sequence[Key],
         batch_size: int | None,
         dtype: torch.dtype,
+        merge: bool = False,
     ) -> None:
         self.device = home(data)
         self.dtype = dtype
@@ -59,6 +63,11 @@ class PopulationFeed:
         whole = batch_size is None or batch_size >= max(self.totals)
         self.lines: list[WeightLine] | None = None
         self.live: list[Tensor | None] = []
+        self.rows: Tensor | None = None
+        if whole and merge:
+            self._merged(hash_together(data), [rows[i] for i in first.values()],
+                         [line_of[mark] for mark in marks])  # fmt: skip
+            return
         if whole:
             self.shared, self.steps, self.even = len(line_of) == 1, 1, True
             stacked = [rows[i] for i in first.values()]
@@ -80,6 +89,21 @@ class PopulationFeed:
         self.even = len({line.total for line in self.lines}) == 1
         self.sliced = self.even and all(line.slices(batch_size) for line in self.lines)
 
+    def _merged(self, hashes: Any, weights: list[Any], line: list[int]) -> None:
+        """All rows in one step as a single fit sees them: equal ones merged, in order of content."""
+        found = [distinct_rows(hashes, row) for row in weights]
+        sizes = {len(index) for index, _ in found}
+        self.shared, self.steps, self.even = len(found) == 1, 1, len(sizes) == 1
+        index = torch.zeros(len(found), max(sizes), dtype=torch.int64)
+        weight = torch.zeros(len(found), max(sizes), dtype=self.dtype)
+        for i, (own, sums) in enumerate(found):
+            index[i, : len(own)] = torch.from_numpy(own)
+            weight[i, : len(own)] = torch.from_numpy(sums)
+        which: Any = 0 if self.shared else line
+        self.rows = index.to(self.device)[which]
+        plain = bool((weight == 1).all())
+        self.weight = None if plain else weight.to(self.device)[which]
+
     def _whole(self, rows: list[Any], line: list[int]) -> Tensor | None:
         if all(row is None for row in rows):
             return None
@@ -91,7 +115,7 @@ class PopulationFeed:
         """The steps of an epoch from number ``skip`` on."""
         if self.lines is None:
             if skip == 0:
-                yield None, self.weight, None
+                yield self.rows, self.weight, None
             return
         pairs = [(line, key.fold("epoch", epoch)) for line, key in self.pairs]
         if self.sliced:

@@ -59,6 +59,7 @@ def fit_population(
     checkpoint: str | Path | None = None,
     checkpoint_every: int | None = None,
     stop: Callable[[list[int]], Stop] | None = None,
+    merge: bool = False,
 ) -> list[History]:
     r"""Learn P energies at once, in place; the same as P calls of ``fit`` with ``Stochastic``.
 
@@ -95,6 +96,8 @@ def fit_population(
     checkpoint_every : steps between checkpoints; they are also written after every epoch
     stop : makes what decides when members are done, of their numbers; None goes by ``tol`` and
         ``patience`` of the solver
+    merge : a step of all rows sees equal rows as one, in the order of their content, as
+        ``NetworkTraining`` does
 
     Returns
     -------
@@ -152,6 +155,7 @@ def fit_population(
                 wide, data, rule, solver, each.part(members), [weights[i] for i in members], watched,
                 place, place.type == "cuda" if capture == "auto" else bool(capture), backend,
                 None if checkpoint is None else Path(checkpoint) / f"group-{g}", checkpoint_every,
+                merge,
             )  # fmt: skip
         run.run()
         narrowed(wide, own)

@@ -27,8 +27,8 @@ _PROBE = 4  # rows on which vmap is tried
 class Written:
     """`Dense` as a program of members."""
 
-    def __init__(self, dense: Dense) -> None:
-        self.dense, self.population = dense, dense.population
+    def __init__(self, dense: Dense, population: Population) -> None:
+        self.dense, self.population = dense, population
 
     def __call__(self, rows: Rows, weight: Tensor | None, grad: Tensor, shared: bool) -> Tensor:
         """Write the gradients (P, D); the losses.  # (P,)"""
@@ -120,7 +120,7 @@ def program_of(
     if all(isinstance(v, Tensor) for v in data.values()):
         tried.append(lambda: Vectorised(population, data))
     if backend == "auto" and tried:
-        tried.insert(0, lambda: Written(written()))
+        tried.insert(0, lambda: Written(written(), population))
     for make in tried:
         try:
             found: Program = make()

@@ -59,12 +59,13 @@ class PopulationRun(Engine):
         backend: str,
         checkpoint: Path | None = None,
         every: int | None = None,
+        merge: bool = False,
     ) -> None:
         kept = () if checkpoint is None else (Checkpoint(checkpoint, every_steps=every),)
         super().__init__(solver, Problem(energies[0], rule, data, callbacks=kept, key=each.keys[0]))
         self.energies, self.data, self.each, self.every = energies, data, each, every
         self.dtype = energies[0].placement()[1]
-        self.feed = PopulationFeed(data, weights, each.keys, solver.batch_size, self.dtype)
+        self.feed = PopulationFeed(data, weights, each.keys, solver.batch_size, self.dtype, merge)
         self.stop = stop
         bare = not any(True for _ in (*rule.parameters(), *rule.buffers()))
         one = copy.deepcopy(rule)
@@ -123,9 +124,11 @@ class PopulationRun(Engine):
         lasso = np.array(each.l1) / totals if any(each.l1) else None
         if isinstance(self.program, Written):
             rows = min(self.feed.n, self.settings.batch_size or self.feed.n)
-            given = self.program.dense, optimizer, ridge, lasso, names, dict(self.data), rows
             try:
-                self.compiled = Steps(*given, self.stop.targets)
+                self.compiled = Steps(
+                    self.program.dense, self.population, optimizer, ridge, lasso, names,
+                    dict(self.data), rows, self.stop.targets,
+                )  # fmt: skip
                 return
             except NotApplicable:
                 pass

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from groundstate.compute.population.dense import Dense
 from groundstate.compute.population.optimizers import StackedOptimizer
+from groundstate.compute.population.stack import Population
 from groundstate.compute.population.update import Columns
 from groundstate.compute.thread_policy import lone_products
 from groundstate.errors import NotApplicable
@@ -33,7 +34,7 @@ class Steps:
 
     Parameters
     ----------
-    dense, optimizer : the program and the optimiser of the whole population
+    dense, population, optimizer : the program, its members and their optimiser
     ridge, lasso : array, (P,), or None; strengths of the penalties
     names : tensors that are penalised
     data : tensors x and y of all rows
@@ -44,6 +45,7 @@ class Steps:
     def __init__(
         self,
         dense: Dense,
+        population: Population,
         optimizer: StackedOptimizer,
         ridge: Any,
         lasso: Any,
@@ -52,7 +54,6 @@ class Steps:
         batch: int,
         targets: int = 1,
     ) -> None:
-        population = dense.population
         if population.flat.dtype != torch.float32 or population.flat.device.type != "cpu":
             raise NotApplicable("compiled steps are for float32 on a CPU")
         from groundstate.compute.population.dense_steps_numba import CODES, table
