@@ -33,7 +33,8 @@ class PopulationFeed:
     ----------
     shared : whether all members see the same rows with the same weights
     steps : batches of an epoch, of the member with most
-    even : whether all members have the same batches sizes at every step
+    even : whether all members have the same weight, hence as many steps
+    padded : whether rows of no weight may stand in batches
     totals : list of float, weight of each member
     """
 
@@ -59,7 +60,7 @@ class PopulationFeed:
         self.order = torch.tensor([where[pair] for pair in pairs], device=self.device)  # (P,)
         sums = {m: float(self.n) if m == b"" else float(rows[first[m]].sum()) for m in line_of}  # type: ignore[union-attr]
         self.totals = [sums[mark] for mark in marks]
-        self.size = batch_size
+        self.size, self.padded = batch_size, False
         whole = batch_size is None or batch_size >= max(self.totals)
         self.lines: list[WeightLine] | None = None
         self.live: list[Tensor | None] = []
@@ -88,12 +89,15 @@ class PopulationFeed:
         self.steps = max(counts)
         self.even = len({line.total for line in self.lines}) == 1
         self.sliced = self.even and all(line.slices(batch_size) for line in self.lines)
+        alone = self.shared and self.device.type != "cuda"
+        self.padded = not self.sliced and not alone
 
     def _merged(self, hashes: Any, weights: list[Any], line: list[int]) -> None:
         """All rows in one step as a single fit sees them: equal ones merged, in order of content."""
         found = [distinct_rows(hashes, row) for row in weights]
         sizes = {len(index) for index, _ in found}
-        self.shared, self.steps, self.even = len(found) == 1, 1, len(sizes) == 1
+        self.shared, self.steps, self.even = len(found) == 1, 1, True
+        self.padded = len(sizes) > 1
         index = torch.zeros(len(found), max(sizes), dtype=torch.int64)
         weight = torch.zeros(len(found), max(sizes), dtype=self.dtype)
         for i, (own, sums) in enumerate(found):
@@ -126,7 +130,9 @@ class PopulationFeed:
         weights = weights.to(self.dtype)
         for k in range(skip, len(rows)):
             sizes = [c.sizes[k] if k < len(c.sizes) else 0 for c in cuts]
-            index, weight = rows[k, :, : max(sizes)], weights[k, :, : max(sizes)]
+            # batches of one shape are recorded once
+            width = rows.shape[2] if self.device.type == "cuda" else max(sizes)
+            index, weight = rows[k, :, :width], weights[k, :, :width]
             if self.shared:
                 yield index[0], weight[0], None
                 continue

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.compute.recorded import no_collection
-from groundstate.compute.rows import check_same_length, hash_together, take
+from groundstate.compute.rows import check_same_length, hash_together
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.base import Energy
 from groundstate.errors import DataError, ShapeError
@@ -127,14 +126,12 @@ def learn_population(
         lr=given("lr", lr), strength=given("strength", 0.0), l1=given("l1", 0.0),
         clip=_clips(grid), schedule=given("schedule", schedule),
         settings={n: [own[n] for own in grid] for n in OPTIMISER if any(n in own for own in grid)},
-        sample_weight=sample_weight, validation_weight=held if early_stopping else None,
-        patience=patience, random_state=keys, device=device, capture=capture, backend=backend,
+        sample_weight=sample_weight, validation_weight=held,
+        patience=patience if early_stopping else None, random_state=keys, device=device,
+        capture=capture, backend=backend,
         max_members=max_members, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
     )  # fmt: skip
-    scores = [
-        _score(e, h, data, rule, None if held is None else held[i])
-        for i, (e, h) in enumerate(zip(energies, histories, strict=True))
-    ]
+    scores = map(_score, histories)
     return PopulationResult(tuple(map(LearnedMember, energies, histories, grid, scores)))
 
 
@@ -175,25 +172,10 @@ def _folds(data: Mapping[str, Tensor], weight: Tensor | None, k: int, seed: Any)
     return torch.from_numpy(line.folds(Key.of(seed).fold("folds"), k, stratify=labels))
 
 
-@torch.no_grad()
-def _score(
-    energy: Energy, history: History, data: Mapping[str, Tensor], rule: Rule, held: Tensor | None
-) -> float:
+def _score(history: History) -> float:
     if "the loss became" in history.stop:
         return float("inf")
-    if held is None:
-        return history.objective[-1]
-    training = energy.training
-    energy.eval()
-    live = np.flatnonzero(held.cpu().numpy())
-    place = energy.placement()[0]
-    index = torch.from_numpy(live)
-    batch: dict[str, Any] = {name: take(v, index).to(place) for name, v in data.items()}
-    with torch.set_grad_enabled(rule.needs_gradient):
-        loss = rule(energy, batch).loss.detach().double()
-    energy.train(training)
-    weight = held[index.to(held.device)].to(loss)
-    return float(loss @ weight / weight.sum())
+    return history.extra.get("held_out", history.objective)[-1]
 
 
 __all__ = ["learn_population"]

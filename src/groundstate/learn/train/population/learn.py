@@ -7,18 +7,20 @@ p's gradient in row p. The result is what P separate fits give.
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, is_tensor, nn
 
 from groundstate.compute.random import Key
 from groundstate.compute.recorded import no_collection
-from groundstate.compute.rows import check_same_length, count, to_device
+from groundstate.compute.rows import check_same_length, count, take, to_device
 from groundstate.energy.base import Energy
 from groundstate.errors import DataError, ShapeError, Unsupported
 from groundstate.learn.base import History, Rule
@@ -32,6 +34,7 @@ from groundstate.learn.train.stochastic import Stochastic
 PerMember: TypeAlias = float | Sequence[float] | None
 _SHARED = frozenset({"optimizer", "lr", "batch_size", "max_epochs", "tol", "patience", "schedule"})
 _PLAIN = (int, float, str, bool, tuple, type(None))
+_PROBE = 2  # rows on which the size of activations is seen
 _COPIES = 8  # of θ: gradient, moments, the best and the last good ones, work
 BACKENDS = ("auto", "reference")
 
@@ -50,7 +53,7 @@ def fit_population(
     settings: Mapping[str, PerMember] | None = None,
     sample_weight: Tensor | None = None,
     validation_weight: Tensor | None = None,
-    patience: int = 10,
+    patience: int | None = 10,
     random_state: Sequence[Any] | Any = None,
     device: str | torch.device | None = None,
     capture: bool | str = "auto",
@@ -84,8 +87,9 @@ def fit_population(
     settings : further settings of the optimiser by name (``beta1``, ``beta2``, ``eps``,
         ``momentum``, ``alpha``, ``weight_decay``), one number or ``(P,)``
     sample_weight : ``(N,)`` or ``(P, N)``; a fold is a row of weights with zeros
-    validation_weight : ``(P, N)``; when given, a member stops after ``patience`` epochs without a
-        better held-out loss and gets its best parameters back
+    validation_weight : ``(P, N)``; the loss of these held-out rows is ``extra["held_out"]`` of a history.
+        A member stops after ``patience`` epochs without a better one and gets its best parameters
+        back, unless ``patience`` is None
     random_state : one seed for all, or P of them; it orders the rows and keys dropout
     device : where to train; None is the GPU where the rows are, else where the members are. The
         members are there afterwards
@@ -137,12 +141,13 @@ def fit_population(
         settings={name: _many(v, size, name) for name, v in (settings or {}).items()},
     )
     histories: list[History] = [History()] * size
-    for g, members in enumerate(_groups(energies, solver, max_members, place, rows)):
+    memory = partial(_bytes, rule=rule, data=data, rows=min(rows, solver.batch_size or rows))
+    for g, members in enumerate(_groups(energies, solver, max_members, place, rows, memory)):
         own = [energies[i] for i in members]
         wide = widened(own)
         if stop is not None:
             watched = stop(members)
-        elif validation_weight is not None:
+        elif validation_weight is not None and patience is not None:
             watched = Stop(
                 Patience(len(members), patience=patience), held=validation_weight[members]
             )
@@ -159,6 +164,10 @@ def fit_population(
             )  # fmt: skip
         run.run()
         narrowed(wide, own)
+        if validation_weight is not None:
+            held = run.held_out(validation_weight[members].to(run.population.flat))
+            for history, value in zip(run.histories, held.tolist(), strict=True):
+                history.extra["held_out"] = [value]
         for i, history in zip(members, run.histories, strict=True):
             histories[i] = history
     return histories
@@ -274,6 +283,7 @@ def _groups(
     most: int | None,
     place: torch.device,
     rows: int,
+    memory: Callable[[Energy], float],
 ) -> list[list[int]]:
     """Members of one shape together, no more at a time than memory allows."""
     groups: dict[Any, list[int]] = {}
@@ -281,7 +291,7 @@ def _groups(
         groups.setdefault(shape_of(energy), []).append(i)
     out = []
     step = min(rows, solver.batch_size or rows)
-    sizes = {own[0]: _bytes(energies[own[0]], solver) for own in groups.values()}
+    sizes = {own[0]: memory(energies[own[0]]) for own in groups.values()}
     for members in joined(list(groups.values()), energies, step, _PLAIN):
         widest = max(sizes.get(i, 0.0) for i in members)
         limit = most or max(1, int(0.5 * _free(place) / widest))
@@ -289,12 +299,29 @@ def _groups(
     return out
 
 
-def _bytes(energy: Energy, solver: Stochastic) -> float:
-    """Memory of one member in training, roughly."""
+def _bytes(energy: Energy, rule: Rule, data: Mapping[str, Tensor], rows: int) -> float:
+    """Memory of one member in training, roughly: copies of θ and what a step keeps of each layer."""
+    probe: dict[str, Any] = {
+        name: take(v, torch.arange(min(_PROBE, count(v)))).to(energy.placement()[0])
+        for name, v in data.items()
+    }
+    kept: list[int] = []
+
+    def note(module: nn.Module, given: Any, out: Any) -> None:
+        kept.extend(t.numel() for t in (out if isinstance(out, tuple) else (out,)) if is_tensor(t))
+
+    leaves = [m for m in energy.modules() if not any(True for _ in m.children())]
+    hooks = [leaf.register_forward_hook(note) for leaf in leaves]
+    was_training = energy.training
+    try:
+        copy.deepcopy(rule).mean(energy.eval(), probe)
+    finally:
+        energy.train(was_training)
+        for hook in hooks:
+            hook.remove()
     parameters = sum(p.numel() for p in energy.parameters())
-    units = sum(p.shape[0] for p in energy.parameters() if p.ndim > 1)
-    size = energy.placement()[1].itemsize
-    return float(size * (_COPIES * parameters + 4 * units * (solver.batch_size or 4096)) + 1)
+    numbers = _COPIES * parameters + 3 * sum(kept) * rows / _PROBE
+    return float(energy.placement()[1].itemsize * numbers + 1)
 
 
 def _free(place: torch.device) -> float:

@@ -92,7 +92,7 @@ class PopulationRun(Engine):
 
     def _check_norms(self) -> None:
         norms = any(isinstance(m, BatchNorm) for m in self.energies[0].modules())
-        if norms and not self.feed.even:
+        if norms and self.feed.padded:
             raise Unsupported(
                 "members with batch normalisation need batches of one size: give them the same total "
                 "weight, or use batch_size=None"
