@@ -70,7 +70,7 @@ class Patience:
 
     def load(self, state: Any) -> None:
         """Go on from a state; files of one member hold numbers, early ones of many tensors."""
-        best, stale = state[:2]
+        best, stale = (v.tolist() if isinstance(v, Tensor) else v for v in state[:2])
         self.best = np.array(best, dtype=np.float64).reshape(-1)
         self.stale = np.array(stale, dtype=np.int64).reshape(-1)
 

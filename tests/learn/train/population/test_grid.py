@@ -432,3 +432,31 @@ def test_wrong_grids_get_one_sentence() -> None:
         learn_population(make, 1, DATA, backend="fast")
     with pytest.raises(Unsupported, match="'plateau' is not there"):
         learn_population(make, 1, DATA, schedule="plateau")
+
+
+def test_checkpoints_of_early_versions_load(tmp_path: Path) -> None:
+    from groundstate.store import Checkpoints
+
+    settings: dict[str, Any] = {"lr": 0.05, "batch_size": 16, "folds": 3, "early_stopping": True}
+    grid = {"p": [0.2, 0.4]}
+    expected = learn_population(dropping, grid, DATA, SoftMin(), epochs=5, **settings)
+    learn_population(dropping, grid, DATA, SoftMin(), epochs=3, **settings, checkpoint=tmp_path)
+    files = Checkpoints(tmp_path / "group-0")
+    found = files.latest()
+    assert found is not None
+    state, energy = found.state, dict(found.state["energy"])
+    best, stale, kept = state["plateau"]
+    old = {
+        "members": energy.pop("members"), "good": energy.pop("good"), "buffers": energy,
+        "active": state["optimizer"][0], "optimizer": state["optimizer"][1:],
+        "losses": None, "parts": None, "place": state["place"][:2], "histories": state["history"],
+        "plateaus": [torch.zeros(6), torch.zeros(6)],
+        "validation": {"best": torch.tensor(best, dtype=torch.float64), "age": torch.tensor(stale), **kept},
+    }  # fmt: skip
+    files.write(found.step + 1, old)
+    resumed = learn_population(
+        dropping, grid, DATA, SoftMin(), epochs=5, **settings, checkpoint=tmp_path
+    )
+    for a, b in zip(resumed, expected, strict=True):
+        assert torch.equal(flat(a.energy), flat(b.energy))
+        assert a.history.objective == b.history.objective

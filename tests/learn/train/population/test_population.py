@@ -128,3 +128,11 @@ def test_wrong_arguments_get_one_sentence() -> None:
         fit_population(nets(), rows(), SoftMin(), sample_weight=torch.ones(3, 120))
     with pytest.raises(Unsupported, match="average is not there for populations"):
         fit_population(nets(), rows(), SoftMin(), Stochastic(average=0.5))
+
+
+def test_rules_that_keep_count_are_refused() -> None:
+    from groundstate.learn import LossTerms
+
+    rule = LossTerms({"fit": SoftMin(), "pull": lambda energy, batch: flat(energy).square().sum()})
+    with pytest.raises(Unsupported, match="LossTerms has players or keeps count of its steps"):
+        fit_population(nets(), rows(), rule)

@@ -26,6 +26,7 @@ from groundstate.errors import DataError, ShapeError, Unsupported
 from groundstate.learn.base import History, Rule
 from groundstate.learn.stops import Patience
 from groundstate.learn.train.guard import check_labels
+from groundstate.learn.train.players import moves_of
 from groundstate.learn.train.population.run import Each, PopulationRun
 from groundstate.learn.train.population.stop import Stop
 from groundstate.learn.train.population.widths import joined, narrowed, widened
@@ -192,6 +193,11 @@ def _check(
         raise Unsupported(
             f"{type(rule).__name__} is not exact on {type(energies[0]).__name__}: a population "
             "shares no randomness between members; fit them one after the other"
+        )
+    if hasattr(rule, "end_epoch") or moves_of(rule, energies[0]) or getattr(rule, "follows", ()):
+        raise Unsupported(
+            f"{type(rule).__name__} has players or keeps count of its steps, which members of a "
+            "population do not; fit them one after the other"
         )
     plain = Stochastic()
     unknown = [
