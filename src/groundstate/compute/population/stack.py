@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from groundstate.compute.foreign.torch import foreach_copy_
-from groundstate.compute.population.convolutions import as_convolutions
 from groundstate.compute.random import Key, seeded
 from groundstate.errors import ShapeError, Unsupported
 
@@ -176,7 +175,6 @@ class Population:
     def member(self, p: int) -> nn.Module:
         """Member p as a module of its own."""
         module = copy.deepcopy(self.skeleton).to_empty(device=self.flat.device)
-        as_convolutions(module)
         state = {**self.params, **self.buffers}
         with torch.no_grad():
             for name, tensor in (*module.named_parameters(), *module.named_buffers()):

@@ -205,25 +205,6 @@ def test_any_module_can_be_a_population(
             torch.testing.assert_close(p, q, rtol=1e-7, atol=1e-9, msg=n)
 
 
-def test_convolutions_as_products_are_convolutions() -> None:
-    from groundstate.compute.population.convolutions import as_convolutions, as_products
-
-    g = torch.Generator().manual_seed(0)
-    x = torch.randn(3, 4, 9, 9, generator=g, dtype=torch.float64)
-    for layer, rows in (
-        (nn.Conv2d(4, 6, 3, stride=(2, 1), padding=(1, 2)), x),
-        (nn.Conv2d(4, 6, (3, 5), dilation=(2, 1), bias=False, padding="same"), x),
-        (nn.Conv1d(4, 5, 3, stride=2, padding=1), x[..., 0]),
-    ):
-        net = nn.Sequential(layer).double()
-        expected = net(rows)
-        as_products(net)
-        assert type(net[0]) is not type(expected) and type(net[0]).__name__.startswith("Product")
-        torch.testing.assert_close(net(rows), expected)
-        as_convolutions(net)
-        assert type(net[0]) in (nn.Conv1d, nn.Conv2d)
-
-
 def test_defects_of_modules_are_seen(chosen: list[type]) -> None:
     class Broken(nn.Linear):
         def forward(self, input: Tensor) -> Tensor:

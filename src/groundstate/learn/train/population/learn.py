@@ -194,7 +194,8 @@ def _check(
             f"{type(rule).__name__} is not exact on {type(energies[0]).__name__}: a population "
             "shares no randomness between members; fit them one after the other"
         )
-    if hasattr(rule, "end_epoch") or moves_of(rule, energies[0]) or getattr(rule, "follows", ()):
+    others = hasattr(rule, "follows") or bool(moves_of(rule, energies[0]))
+    if others or hasattr(rule, "end_epoch"):
         raise Unsupported(
             f"{type(rule).__name__} has players or keeps count of its steps, which members of a "
             "population do not; fit them one after the other"

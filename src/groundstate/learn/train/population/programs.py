@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from groundstate.compute.population.convolutions import as_products
 from groundstate.compute.population.dense import Dense
 from groundstate.compute.population.stack import Population
 from groundstate.errors import NotApplicable
@@ -52,8 +51,6 @@ class Vectorised:
 
     def __init__(self, population: Population, data: Rows) -> None:
         self.population = population
-        if population.flat.device.type == "cuda" and len(population) > 1:
-            as_products(population.skeleton)
         self._try({name: v[:_PROBE] for name, v in data.items()})
 
     def _try(self, rows: Rows) -> None:
