@@ -1,4 +1,4 @@
-"""Instructions that numba does not write by itself, as LLVM: two numbers added to two at once."""
+"""Numba beyond its decorators: instructions it does not write by itself, fewer compiled forms."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
+from numba.core import event
 from numba.cpython.unsafe.numbers import trailing_zeros as _trailing_zeros
 from numba.extending import intrinsic
 
-__all__ = ["add_pair", "add_pair_at_four", "trailing_zeros"]
+__all__ = ["add_pair", "add_pair_at_four", "event", "one_form", "trailing_zeros"]
 
 trailing_zeros: Any = _trailing_zeros
 _intrinsic: Any = intrinsic  # it adds the typing context by itself
@@ -50,3 +51,17 @@ def add_pair_at_four(
 ) -> Any:
     """Add the two numbers ``pairs[k]`` to ``hist`` at four places, two numbers at a time."""
     return _adding(hist, pairs, 4)
+
+
+def one_form(dispatcher: Any) -> Any:
+    """Let compiled code that passes a constant share the form for numbers of that type.
+
+    Numba would compile a function once for every constant that it is called with.
+    """
+    template = dispatcher.get_call_template
+
+    def plain(args: Any, kws: Any) -> Any:
+        return template([types.unliteral(a) for a in args], kws)
+
+    dispatcher.get_call_template = plain
+    return dispatcher

@@ -20,7 +20,7 @@ I64 = NDArray[np.int64]
 
 _BITS = 52  # of the length of the whole line: every piece of it is exact in float64
 _SMALLEST = 1e-300  # below this total the units of the line would underflow
-_FEW = 256
+_FEW = 4096
 
 
 class Layout:

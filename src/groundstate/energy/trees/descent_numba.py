@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from groundstate.compute.kernels.compile_numba import inner, outer
 
 _ONE = np.uint64(1)
 
 
-_njit: Any = numba.njit
-
-
-def _jit(function: Any) -> Any:
-    return _njit(nogil=True, no_cpython_wrapper=True)(function)
-
-
-@_jit
+@inner
 def leaf(
     x: Any, i: int, at: int, feature: Any, threshold: Any, left: Any, right: Any, nan_left: Any,
     cat_start: Any, cat_size: Any, bits: Any,
@@ -42,7 +36,7 @@ def leaf(
     return np.int64(here)
 
 
-@_njit(cache=True, nogil=True)
+@outer
 def leaves(
     x: Any, lo: int, hi: int, roots: Any, feature: Any, threshold: Any, left: Any, right: Any,
     nan_left: Any, cat_start: Any, cat_size: Any, bits: Any, out: Any,
@@ -54,7 +48,7 @@ def leaves(
                              cat_size, bits)  # fmt: skip
 
 
-@_njit(cache=True, nogil=True)
+@outer
 def summed(
     x: Any, lo: int, hi: int, roots: Any, feature: Any, threshold: Any, left: Any, right: Any,
     nan_left: Any, cat_start: Any, cat_size: Any, bits: Any, value: Any, column: Any, out: Any,

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-_njit: Any = numba.njit
+from groundstate.compute.kernels.compile_numba import inner, outer
+
 _U = np.uint64
 
 
@@ -32,38 +32,23 @@ def pack(
     """Nodes of `TreeNodes` without sets of categories, packed."""
     kind = np.dtype([("t", threshold.dtype), ("j", np.uint32), ("c", np.uint32)])
     nodes, number = np.empty(len(feature), kind), np.empty(len(feature), np.int32)
-    _lay(start, feature, threshold, left, right, nan_left, nodes, number)
+    # the children of the r-th inner node of a tree stand at 1 + 2r and 2 + 2r behind its root
+    parents = np.flatnonzero(feature >= 0)
+    before = np.searchsorted(parents, start)
+    tree = np.repeat(np.arange(len(start) - 1), np.diff(before))
+    child = start[tree] + 1 + 2 * (np.arange(len(parents)) - before[tree])
+    place = np.empty(len(feature), np.int64)
+    place[start[:-1]] = start[:-1]
+    place[left[parents]], place[right[parents]] = child, child + 1
+    number[place] = np.arange(len(feature))
+    at = place[parents]
+    nodes["t"], nodes["j"], nodes["c"] = np.inf, 0, 2 * np.arange(len(feature))
+    nodes["t"][at], nodes["j"][at] = threshold[parents], feature[parents]
+    nodes["c"][at] = 2 * child + ~nan_left[parents].astype(bool)
     return Packed(nodes, number, start[:-1])
 
 
-@_njit(cache=True, nogil=True)
-def _lay(
-    start: Any, feature: Any, threshold: Any, left: Any, right: Any, nan_left: Any, nodes: Any,
-    number: Any,
-) -> None:  # fmt: skip
-    """The children of the r-th inner node of a tree stand at 1 + 2r and 2 + 2r behind its root."""
-    place = np.empty(len(feature), np.int64)
-    for t in range(len(start) - 1):
-        child = start[t] + 1
-        place[start[t]] = start[t]
-        for v in range(start[t], start[t + 1]):
-            if feature[v] >= 0:
-                place[left[v]], place[right[v]] = child, child + 1
-                child += 2
-    for t in range(len(start) - 1):
-        child = start[t] + 1
-        for v in range(start[t], start[t + 1]):
-            at = place[v]
-            number[at] = v
-            if feature[v] >= 0:
-                nodes[at].t, nodes[at].j = threshold[v], feature[v]
-                nodes[at].c = 2 * child + (0 if nan_left[v] else 1)
-                child += 2
-            else:
-                nodes[at].t, nodes[at].j, nodes[at].c = np.inf, 0, 2 * at
-
-
-@_njit(nogil=True, no_cpython_wrapper=True)
+@inner
 def _step(x: Any, i: Any, at: Any, nodes: Any) -> Any:
     node = nodes[at]
     v, c = x[i, node.j], node.c
@@ -73,7 +58,7 @@ def _step(x: Any, i: Any, at: Any, nodes: Any) -> Any:
     return (_U(c) >> _U(1)) + on
 
 
-@_njit(nogil=True, no_cpython_wrapper=True)
+@inner
 def _four(x: Any, i: Any, root: Any, nodes: Any) -> Any:
     """Where rows i to i + 3 end."""
     a, b, c, d = root, root, root, root
@@ -87,7 +72,7 @@ def _four(x: Any, i: Any, root: Any, nodes: Any) -> Any:
         a, b, c, d = e, f, g, h
 
 
-@_njit(nogil=True, no_cpython_wrapper=True)
+@inner
 def _block(x: Any, start: int, stop: int, root: Any, nodes: Any, number: Any, out: Any) -> None:
     """out[i - start] = the leaf of row i."""
     i, end, first = _U(start), _U(stop), _U(start)
@@ -106,18 +91,15 @@ def _block(x: Any, start: int, stop: int, root: Any, nodes: Any, number: Any, ou
 
 
 _MOST = 4096
+_NUMBERS = (
+    1 << 16
+)  # of the rows that a tree sees before the next: it stays in the cache, so do they
 
 
-@_njit(nogil=True, no_cpython_wrapper=True)
-def _many(x: Any) -> int:
-    """Rows that a tree sees before the next: it stays in the cache, and so do they."""
-    return min(max((1 << 16) // max(x.shape[1], 1), 256), _MOST)
-
-
-@_njit(cache=True, nogil=True)
+@outer
 def leaves(x: Any, lo: int, hi: int, nodes: Any, number: Any, roots: Any, out: Any) -> None:
     """out[i, t] = the leaf of row i in tree t, for rows lo..hi."""
-    many, at = _many(x), np.empty(_MOST, np.int64)
+    many, at = min(max(_NUMBERS // max(x.shape[1], 1), 256), _MOST), np.empty(_MOST, np.int64)
     for start in range(lo, hi, many):
         stop = min(start + many, hi)
         for t in range(len(roots)):
@@ -126,7 +108,7 @@ def leaves(x: Any, lo: int, hi: int, nodes: Any, number: Any, roots: Any, out: A
                 out[i, t] = at[i - start]
 
 
-@_njit(cache=True, nogil=True)
+@outer
 def summed(
     x: Any, lo: int, hi: int, nodes: Any, number: Any, roots: Any, value: Any, column: Any, out: Any
 ) -> None:
@@ -134,7 +116,8 @@ def summed(
 
     ``column[t]`` is where a tree of one value adds; −1: ``value`` has all columns.
     """
-    k, many, at = value.shape[1], _many(x), np.empty(_MOST, np.int64)
+    k, at = value.shape[1], np.empty(_MOST, np.int64)
+    many = min(max(_NUMBERS // max(x.shape[1], 1), 256), _MOST)
     for start in range(lo, hi, many):
         stop = min(start + many, hi)
         for t in range(len(roots)):

@@ -66,16 +66,16 @@ class GramDesign(Design):
         pass
 
     def correlations(self, w: F64, alive: I64) -> tuple[F64, float, float]:
-        g = kernels.without(self.q, self.G, w)
-        wq = kernels.inner(w, self.q)
-        return g, self.yy - wq, max(self.yy - wq - kernels.inner(w, g), 0.0)
+        g = self.q - self.G @ w
+        wq = float(w @ self.q)
+        return g, self.yy - wq, max(self.yy - wq - float(w @ g), 0.0)
 
     def descend(
         self, w: F64, ws: I64, lam: float, mu: float, positive: bool, tol: float, most: int
     ) -> int:
         part = w[ws]
         H = np.ascontiguousarray(self.G[np.ix_(ws, ws)])
-        epochs, _ = kernels.gram_descent(H, self.q[ws], self.yy, part, lam, mu, positive, tol, most)
+        epochs = kernels.gram_descent(H, self.q[ws], self.yy, part, lam, mu, positive, tol, most)
         w[ws] = part
         return int(epochs)
 
@@ -124,7 +124,7 @@ class ColumnDesign(Design):
     ) -> int:
         self._grow(ws)
         at, part = self.place[ws], w[ws]
-        epochs, _ = kernels.gram_descent(
+        epochs = kernels.gram_descent(
             np.ascontiguousarray(self.H[np.ix_(at, at)]), self.q[ws], self.yy, part, lam, mu,
             positive, tol, most,
         )  # fmt: skip
@@ -169,12 +169,12 @@ class SparseDesign(Design):
         for j in np.flatnonzero(w):
             lo, hi = self.starts[j], self.starts[j + 1]
             self.r[self.rows[lo:hi]] -= w[j] * self.data[lo:hi]
-        self.total = kernels.inner(self.root, self.r) if self.mean_x.any() else 0.0
+        self.total = float(self.root @ self.r) if self.mean_x.any() else 0.0
 
     def _sums(self) -> tuple[float, float]:
         shift = self.total / self.W
-        yr = kernels.inner(self.y, self.r) - kernels.inner(self.y, self.root) * shift
-        return yr, max(kernels.inner(self.r, self.r) - self.total * shift, 0.0)
+        yr = float(self.y @ self.r - self.y @ self.root * shift)
+        return yr, max(float(self.r @ self.r) - self.total * shift, 0.0)
 
     def correlations(self, w: F64, alive: I64) -> tuple[F64, float, float]:
         g = np.zeros(len(w))
@@ -184,7 +184,7 @@ class SparseDesign(Design):
     def descend(
         self, w: F64, ws: I64, lam: float, mu: float, positive: bool, tol: float, most: int
     ) -> int:
-        epochs, _, total = kernels.sparse_descent(
+        epochs, total = kernels.sparse_descent(
             self.data, self.rows, self.starts, self.mean_x, self.root, self.W, self.norms, self.yy,
             self.y, self.r, self.total, w, ws, lam, mu, positive, tol, most,
         )  # fmt: skip

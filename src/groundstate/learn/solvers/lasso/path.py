@@ -92,13 +92,14 @@ def _compiled(
     coefs, gaps = np.empty((many, p)), np.empty(many)
     epochs, rounds = np.zeros(many, np.int64), np.zeros(many, np.int64)
     values, dead = np.empty((many, ROUNDS)), np.empty((many, p), np.bool_)
+    ints, reals = np.empty((3, p), np.int64), np.empty((2, p))  # room
     step = max(1, AT_ONCE // (100 * p * p + 1))
     for lo in range(0, many, step):
         at = slice(lo, lo + step)
         gram_path(
             design.G, design.q, design.yy, design.norms, w, lams[at], mus[at],
             float(lams[lo - 1]) if lo else np.inf, goal, max_iter, positive, coefs[at], gaps[at],
-            epochs[at], values[at], rounds[at], dead[at],
+            epochs[at], values[at], rounds[at], dead[at], ints, reals,
         )  # fmt: skip
     logged = [row[:n].tolist() for row, n in zip(values, rounds.tolist(), strict=True)]
     ends = np.array([row[-1] for row in logged])
@@ -118,14 +119,16 @@ def _solve_one(
     for _ in range(ROUNDS):
         g, yr, rr = design.correlations(w, alive)
         g = g - mu * w
-        primal, gap, s = gap_of(design.yy, yr, rr, g[alive], w, lam, mu, positive)
+        reach = g if positive else np.abs(g)
+        sums = reach[alive].max(initial=0.0), np.abs(w).sum(), w @ w
+        top, one, two = map(float, sums)
+        primal, gap, s = gap_of(design.yy, yr, rr, top, one, two, lam, mu, positive)
         path.gaps[k], path.objectives[k], path.epochs[k] = gap, primal, epochs
         path.rounds[k].append(primal)
         if on_round is not None and on_round(w, primal):
             break
         if gap <= goal or epochs >= max_iter or not len(alive):
             break
-        reach = g if positive else np.abs(g)
         safe = s * reach[alive] + lengths[alive] * np.sqrt(2.0 * gap) < lam
         if s > 0 and safe.any():
             zero = alive[safe]

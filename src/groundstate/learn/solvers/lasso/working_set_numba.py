@@ -7,59 +7,29 @@ Every five epochs the last iterates are extrapolated (Anderson) and kept if the 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from groundstate.compute.kernels import compile_numba
 
 MEMORY = 5  # epochs between extrapolations
 _U = np.uint64  # no question whether an index counts from the end
+_FAST = {"contract", "reassoc", "nsz"}
+
+inner = partial(compile_numba.inner, fastmath=_FAST)
+outer = partial(compile_numba.outer, fastmath=_FAST)
 
 
-def _jit(function: Any) -> Any:
-    return njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})(function)
-
-
-@_jit
-def _soft(u: float, lam: float, positive: bool) -> float:
-    if u > lam:
-        return u - lam
-    if u < -lam and not positive:
-        return u + lam
-    return 0.0
-
-
-@_jit
-def inner(a: Any, b: Any) -> float:
-    """aᵀb on the thread that asks: a library would wake others for vectors this short."""
-    s = 0.0
-    for i in range(len(a)):
-        s += a[i] * b[i]
-    return s
-
-
-@_jit
-def without(q: Any, H: Any, w: Any) -> Any:
-    """q − Hw for a symmetric H and a w with many zeros."""
-    g = q.copy()
-    for j in range(len(w)):
-        if w[j] != 0.0:
-            for i in range(len(g)):
-                g[i] -= w[j] * H[j, i]
-    return g
-
-
-@_jit
 def gap_of(
-    yy: float, yr: float, rr: float, g: Any, w: Any, lam: float, mu: float, positive: bool
-) -> Any:
-    """Objective and duality gap from ‖y‖², yᵀr, ‖r‖², g = Xᵀr − μw and w; also the dual scale."""
-    top, one, two = 0.0, 0.0, 0.0
-    for j in range(len(g)):
-        top = max(top, g[j] if positive else abs(g[j]))
-    for j in range(len(w)):
-        one += abs(w[j])
-        two += w[j] * w[j]
+    yy: float, yr: float, rr: float, top: float, one: float, two: float, lam: float, mu: float,
+    positive: bool,
+) -> tuple[float, float, float]:  # fmt: skip
+    """Objective and duality gap, and the dual scale.
+
+    From ‖y‖², yᵀr, ‖r‖², the largest |g| (g where weights are positive) of g = Xᵀr − μw, ‖w‖₁, ‖w‖².
+    """
     primal = 0.5 * rr + lam * one + 0.5 * mu * two
     size = rr + mu * two
     s = yr / size if size > 0 else 0.0
@@ -70,42 +40,107 @@ def gap_of(
     return primal, max(primal - (s * yr - 0.5 * s * s * size), 0.0), s
 
 
-@_jit
-def _extrapolate(past: Any) -> Any:
-    """Weights of the last iterates ``(MEMORY + 1, m)`` whose differences cancel best."""
-    m = past.shape[1]
-    U = np.empty((MEMORY, MEMORY))
+gap_at: Any = inner(gap_of)
+
+
+@inner
+def _soft(u: float, lam: float, positive: bool) -> float:
+    if u > lam:
+        return u - lam
+    if u < -lam and not positive:
+        return u + lam
+    return 0.0
+
+
+@inner
+def dot(a: Any, b: Any) -> float:
+    """aᵀb on the thread that asks: a library would wake others for vectors this short."""
+    s = 0.0
+    for i in range(len(a)):
+        s += a[i] * b[i]
+    return s
+
+
+@inner
+def without(q: Any, H: Any, w: Any, g: Any) -> None:
+    """g = q − Hw for a symmetric H and a w with many zeros."""
+    for i in range(len(g)):
+        g[i] = q[i]
+    for j in range(len(w)):
+        if w[j] != 0.0:
+            for i in range(len(g)):
+                g[i] -= w[j] * H[j, i]
+
+
+@inner
+def _extrapolate(past: Any, U: Any) -> bool:
+    """U[MEMORY], the weights of the last iterates ``(MEMORY + 1, m)`` whose differences cancel best.
+
+    They solve (DDᵀ) c = 1, by Cholesky's factors in place, and are divided by their sum.
+    """
+    m, top = past.shape[1], 0.0
     for a in range(MEMORY):
         for b in range(a + 1):
             s = 0.0
             for j in range(m):
                 s += (past[a + 1, j] - past[a, j]) * (past[b + 1, j] - past[b, j])
             U[a, b] = s
-            U[b, a] = s
-    top = 0.0
-    for a in range(MEMORY):
         top += U[a, a]
     if not top > 0:
-        return np.zeros(0)
+        return False
     for a in range(MEMORY):
         U[a, a] += 1e-14 * top
-    c = np.linalg.solve(U, np.ones(MEMORY))
-    total = c.sum()
+        for b in range(a + 1):
+            s = U[a, b]
+            for k in range(b):
+                s -= U[a, k] * U[b, k]
+            if a > b:
+                U[a, b] = s / U[b, b]
+            elif s > 0:
+                U[a, a] = np.sqrt(s)
+            else:
+                return False
+    c, total = U[MEMORY], 0.0
+    for a in range(MEMORY):
+        s = 1.0
+        for k in range(a):
+            s -= U[a, k] * c[k]
+        c[a] = s / U[a, a]
+    for a in range(MEMORY - 1, -1, -1):
+        s = c[a]
+        for k in range(a + 1, MEMORY):
+            s -= U[k, a] * c[k]
+        c[a] = s / U[a, a]
+        total += c[a]
     if not abs(total) > 1e-300:
-        return np.zeros(0)
-    return c / total
+        return False
+    for a in range(MEMORY):
+        c[a] /= total
+    return True
 
 
-@_jit
-def gram_descent(
+@inner
+def _quadratic(yy: float, q: Any, g: Any, w: Any, lam: float, mu: float) -> float:
+    one, two, cross = 0.0, 0.0, 0.0
+    for j in range(len(w)):
+        one += abs(w[j])
+        two += w[j] * w[j]
+        cross += w[j] * (q[j] + g[j])
+    return 0.5 * (yy - cross) + lam * one + 0.5 * mu * two
+
+
+@inner
+def descent(
     H: Any, q: Any, yy: float, w: Any, lam: float, mu: float, positive: bool, tol: float, most: int
-) -> Any:
-    """Descent with the Gram matrix H ``(m, m)`` and q = Xᵀy; w in place. Epochs and the gap."""
+) -> int:
+    """Descent with the Gram matrix H ``(m, m)`` and q = Xᵀy; w in place. Epochs."""
     m = len(w)
-    g = without(q, H, w)  # Xᵀr
-    past = np.empty((MEMORY + 1, m))
-    past[0] = w
-    kept, epoch, gap = 1, 0, np.inf
+    past, U = np.empty((MEMORY + 4, m)), np.empty((MEMORY + 1, MEMORY))
+    g, far, g_far = past[MEMORY + 1], past[MEMORY + 2], past[MEMORY + 3]
+    without(q, H, w, g)  # Xᵀr
+    for j in range(m):
+        past[0, j] = w[j]
+    kept, epoch = 1, 0
     while epoch < most:
         epoch += 1
         moved = False
@@ -121,67 +156,74 @@ def gram_descent(
                 moved = True
                 for i in range(m):
                     g[i] -= d * H[j, i]
-        past[kept] = w
+        for j in range(m):
+            past[kept, j] = w[j]
         kept += 1
         if kept > MEMORY:
             kept = 1
-            c = _extrapolate(past)
-            if len(c) and moved:
-                far = np.zeros(m)
-                for a in range(MEMORY):
-                    for j in range(m):
-                        far[j] += c[a] * past[a + 1, j]
-                if positive:
-                    far = np.maximum(far, 0.0)
-                g_far = without(q, H, far)
+            if moved and _extrapolate(past, U):
+                for j in range(m):
+                    s = 0.0
+                    for a in range(MEMORY):
+                        s += U[MEMORY, a] * past[a + 1, j]
+                    far[j] = max(s, 0.0) if positive else s
+                without(q, H, far, g_far)
                 now = _quadratic(yy, q, g, w, lam, mu)
                 if _quadratic(yy, q, g_far, far, lam, mu) < now:
-                    w[:] = far
-                    g[:] = g_far
-            past[0] = w
+                    for j in range(m):
+                        w[j], g[j] = far[j], g_far[j]
+            for j in range(m):
+                past[0, j] = w[j]
         if epoch % MEMORY == 0 or not moved or epoch == most:
-            wq = inner(w, q)
-            rr = max(yy - wq - inner(w, g), 0.0)
-            gap = gap_of(yy, yy - wq, rr, g - mu * w, w, lam, mu, positive)[1]
+            wq, wg, top, one, two = 0.0, 0.0, 0.0, 0.0, 0.0
+            for j in range(m):
+                wq += w[j] * q[j]
+                wg += w[j] * g[j]
+                slope = g[j] - mu * w[j]
+                top = max(top, slope if positive else abs(slope))
+                one += abs(w[j])
+                two += w[j] * w[j]
+            rr = max(yy - wq - wg, 0.0)
+            gap = gap_at(yy, yy - wq, rr, top, one, two, lam, mu, positive)[1]
             if gap <= tol or not moved:
                 break
-    return epoch, gap
+    return epoch
 
 
-@_jit
-def _quadratic(yy: float, q: Any, g: Any, w: Any, lam: float, mu: float) -> float:
-    one, two, cross = 0.0, 0.0, 0.0
-    for j in range(len(w)):
-        one += abs(w[j])
-        two += w[j] * w[j]
-        cross += w[j] * (q[j] + g[j])
-    return 0.5 * (yy - cross) + lam * one + 0.5 * mu * two
+@outer
+def gram_descent(
+    H: Any, q: Any, yy: float, w: Any, lam: float, mu: float, positive: bool, tol: float, most: int
+) -> int:
+    """`descent` for Python."""
+    return descent(H, q, yy, w, lam, mu, positive, tol, most)
 
 
-@_jit
+@inner
+def _correlation(data: Any, rows: Any, lo: int, hi: int, r: Any) -> float:
+    s = 0.0
+    for k in range(_U(lo), _U(hi)):
+        s += data[k] * r[_U(rows[k])]
+    return s
+
+
+@outer
 def sparse_correlations(
     data: Any, rows: Any, starts: Any, mean: Any, r: Any, total: float, columns: Any, out: Any
 ) -> None:
     """Centred xⱼᵀr of the listed columns; ``total`` is the weighted sum of r."""
     for a in range(len(columns)):
         j = columns[a]
-        s = 0.0
-        for k in range(_U(starts[j]), _U(starts[j + 1])):
-            s += data[k] * r[_U(rows[k])]
-        out[j] = s - mean[j] * total
+        out[j] = _correlation(data, rows, starts[j], starts[j + 1], r) - mean[j] * total
 
 
-@_jit
-def sparse_move(
-    data: Any, rows: Any, starts: Any, mean: Any, r: Any, total: float, W: float, j: int, d: float
-) -> float:
-    """Residual after w_j += d; the new weighted sum of r is returned."""
-    for k in range(_U(starts[j]), _U(starts[j + 1])):
+@inner
+def _move(data: Any, rows: Any, lo: int, hi: int, r: Any, d: float) -> None:
+    """Residual after w_j += d."""
+    for k in range(_U(lo), _U(hi)):
         r[_U(rows[k])] -= d * data[k]
-    return total - d * W * mean[j]
 
 
-@_jit
+@outer
 def sparse_descent(
     data: Any, rows: Any, starts: Any, mean: Any, root: Any, W: float, norms: Any, yy: float,
     y: Any, r: Any, total: float, w: Any, ws: Any, lam: float, mu: float, positive: bool,
@@ -190,14 +232,14 @@ def sparse_descent(
     """Descent on columns ``ws`` of a CSC matrix, implicitly centred; w ``(p,)`` and r in place.
 
     r is not centred itself: the true residual is ``r − root·total/W`` with ``root`` the square roots
-    of the row weights and W their sum of squares. Epochs, the gap and the new ``total``.
+    of the row weights and W their sum of squares. Epochs and the new ``total``.
     """
     m = len(ws)
-    past = np.empty((MEMORY + 1, m))
+    past, U = np.empty((MEMORY + 1, m)), np.empty((MEMORY + 1, MEMORY))
     for a in range(m):
         past[0, a] = w[ws[a]]
-    g, own = np.empty(m), np.empty(m)
-    kept, epoch, gap = 1, 0, np.inf
+    own, far_r = np.empty(m), np.empty(len(r))
+    kept, epoch = 1, 0
     while epoch < most:
         epoch += 1
         moved = False
@@ -206,59 +248,59 @@ def sparse_descent(
             h = norms[j]
             if h <= 0.0:
                 continue
-            s = 0.0
-            for k in range(_U(starts[j]), _U(starts[j + 1])):
-                s += data[k] * r[_U(rows[k])]
+            s = _correlation(data, rows, starts[j], starts[j + 1], r)
             old = w[j]
             new = _soft(s - mean[j] * total + h * old, lam, positive) / (h + mu)
             if new != old:
                 w[j] = new
                 moved = True
-                total = sparse_move(data, rows, starts, mean, r, total, W, j, new - old)
+                _move(data, rows, starts[j], starts[j + 1], r, new - old)
+                total -= (new - old) * W * mean[j]
         for a in range(m):
             past[kept, a] = w[ws[a]]
         kept += 1
         if kept > MEMORY:
             kept = 1
-            c = _extrapolate(past)
-            if len(c) and moved:
-                far_r, far_total = r.copy(), total
-                before, after = 0.0, 0.0
+            if moved and _extrapolate(past, U):
+                for i in range(len(r)):
+                    far_r[i] = r[i]
+                far_total, before, after = total, 0.0, 0.0
                 for a in range(m):
                     far = 0.0
                     for b in range(MEMORY):
-                        far += c[b] * past[b + 1, a]
+                        far += U[MEMORY, b] * past[b + 1, a]
                     own[a] = max(far, 0.0) if positive else far
                     j = ws[a]
                     if own[a] != w[j]:
-                        far_total = sparse_move(
-                            data, rows, starts, mean, far_r, far_total, W, j, own[a] - w[j]
-                        )
-                    before += lam * abs(w[j]) + 0.5 * mu * w[j] ** 2
-                    after += lam * abs(own[a]) + 0.5 * mu * own[a] ** 2
-                before += 0.5 * (inner(r, r) - total * total / W)
-                after += 0.5 * (inner(far_r, far_r) - far_total * far_total / W)
+                        _move(data, rows, starts[j], starts[j + 1], far_r, own[a] - w[j])
+                        far_total -= (own[a] - w[j]) * W * mean[j]
+                    before += lam * abs(w[j]) + 0.5 * mu * w[j] * w[j]
+                    after += lam * abs(own[a]) + 0.5 * mu * own[a] * own[a]
+                before += 0.5 * (dot(r, r) - total * total / W)
+                after += 0.5 * (dot(far_r, far_r) - far_total * far_total / W)
                 if after < before:
-                    r[:] = far_r
                     total = far_total
+                    for i in range(len(r)):
+                        r[i] = far_r[i]
                     for a in range(m):
                         w[ws[a]] = own[a]
             for a in range(m):
                 past[0, a] = w[ws[a]]
         if epoch % MEMORY == 0 or not moved or epoch == most:
+            top, one, two = 0.0, 0.0, 0.0
             for a in range(m):
                 j = ws[a]
-                s = 0.0
-                for k in range(_U(starts[j]), _U(starts[j + 1])):
-                    s += data[k] * r[_U(rows[k])]
-                own[a] = w[j]
-                g[a] = s - mean[j] * total - mu * w[j]
-            rr = inner(r, r) - total * total / W
-            yr = inner(y, r) - inner(y, root) * total / W
-            gap = gap_of(yy, yr, rr, g, own, lam, mu, positive)[1]
-            if gap <= tol or not moved:
+                s = _correlation(data, rows, starts[j], starts[j + 1], r)
+                slope = s - mean[j] * total - mu * w[j]
+                top = max(top, slope if positive else abs(slope))
+                one += abs(w[j])
+                two += w[j] * w[j]
+            rr = dot(r, r) - total * total / W
+            yr = dot(y, r) - dot(y, root) * total / W
+            if gap_at(yy, yr, rr, top, one, two, lam, mu, positive)[1] <= tol or not moved:
                 break
-    return epoch, gap, total
+    return epoch, total
 
 
-__all__ = ["gap_of", "gram_descent", "inner", "without", "sparse_correlations", "sparse_descent"]
+__all__ = ["descent", "dot", "gap_at", "gap_of", "gram_descent", "inner", "outer",
+           "sparse_correlations", "sparse_descent", "without"]  # fmt: skip

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from groundstate.learn.solvers.trees.compile_numba import inner, sort_by
-from groundstate.learn.solvers.trees.impurity_numba import NONE, TIE, Columns, Cut, Rule, Work, mix
-
-_U = np.uint64
+from groundstate.compute.kernels.compile_numba import inner
+from groundstate.compute.kernels.order_numba import sort_by
+from groundstate.learn.solvers.trees.impurity_numba import Rule, drawn, keep
 
 
 @inner
@@ -41,94 +40,80 @@ def _error(tree: Any, ordered: Any, w: float, wy: float) -> float:
 
 
 @inner
-def absolute_impurity(rows: Any, lo: int, hi: int, y: Any, w: Any) -> float:
+def absolute_impurity(rows: Any, lo: int, hi: int, y: Any, stats: Any) -> float:
     """Mean absolute deviation from the weighted median."""
-    n = hi - lo
-    values, weights = np.empty(n), np.empty(n)
+    n, total, below = hi - lo, 0.0, 0.0
+    values, order = np.empty(n), np.empty(n, np.int64)
     for i in range(n):
-        values[i], weights[i] = y[rows[lo + i], 0], w[rows[lo + i]]
-    order = np.arange(n)
+        values[i], order[i] = y[rows[lo + i], 0], i
+        total += stats[i, 0]
     sort_by(values, order, n)
-    total, below, median = weights.sum(), 0.0, values[order[n - 1]]
+    median = values[order[n - 1]]
     for i in range(n):
-        below += weights[order[i]]
+        below += stats[order[i], 0]
         if below >= 0.5 * total:
             median = values[order[i]]
             break
     error = 0.0
     for i in range(n):
-        error += abs(values[i] - median) * weights[i]
+        error += abs(values[i] - median) * stats[i, 0]
     return error / total
 
 
 @inner
 def absolute_cut(
-    cols: Columns, rule: Rule, rows: Any, lo: int, hi: int, y: Any, w: Any, seed: Any, work: Work,
-    cut: Cut,
+    codes: Any, categories: Any, missing: int, rule: Rule, rows: Any, lo: int, hi: int, y: Any,
+    stats: Any, seed: Any, order: Any, cut: Any,
 ) -> None:  # fmt: skip
     """The cut of lowest summed absolute error over columns; the score is minus that error."""
-    n, d = hi - lo, len(cols.n_bins)
-    values = np.empty(n)
+    n, d = hi - lo, len(order)
+    values, ordered = np.empty(n), np.empty(n)
+    rank, line, own = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    error, mass, tree = np.empty(n + 1), np.empty(n + 1), np.empty((n + 1, 2))
     for i in range(n):
-        values[i] = y[rows[lo + i], 0]
-    by_value = np.arange(n)
-    sort_by(values, by_value, n)
-    rank = np.empty(n, np.int64)
+        values[i], line[i] = y[rows[lo + i], 0], i
+    sort_by(values, line, n)
     for i in range(n):
-        rank[by_value[i]] = i
-    ordered = np.empty(n)
-    for i in range(n):
-        ordered[i] = values[by_value[i]]
-    cut.number[0], cut.place[0] = NONE, -1
-    for j in range(d):
-        work.order[j] = j
-    codes, error, mass = np.empty(n, np.int64), np.empty(n + 1), np.empty(n + 1)
+        rank[line[i]], ordered[i] = i, values[line[i]]
     tried = 0
     for t in range(d):
-        if rule.columns < d:
-            pick = t + np.int64(mix(seed + _U(t) * _U(0x9E3779B97F4A7C15)) % _U(d - t))
-            work.order[t], work.order[pick] = work.order[pick], work.order[t]
-        j = work.order[t]
-        gaps = 0
-        for i in range(n):
-            codes[i] = cols.codes[j, rows[lo + i]]
-            gaps += codes[i] == cols.missing
-        if cols.categories[j]:
+        j = drawn(rule.columns, order, t, seed)
+        if categories[j]:
             continue
-        different = False
+        gaps, different = 0, False
+        for i in range(n):
+            own[i] = codes[j, rows[lo + i]]
+            gaps += own[i] == missing
         for nan_left in range(2 if gaps else 1):
-            if nan_left:
-                for i in range(n):
-                    codes[i] = -1 if codes[i] == cols.missing else codes[i]
-            line = np.arange(n)
-            sort_by(codes, line, n)
-            if codes[line[0]] == codes[line[n - 1]]:
+            for i in range(n):
+                line[i] = i
+                own[i] = -1 if nan_left and own[i] == missing else own[i]
+            sort_by(own, line, n)
+            if own[line[0]] == own[line[n - 1]]:
                 continue
             different = True
-            for forward in (True, False):
-                tree = np.zeros((n + 1, 2))
+            for turn in range(2):  # from the left, then from the right
+                for k in range(n + 1):
+                    tree[k, 0] = tree[k, 1] = 0.0
                 a, b = 0.0, 0.0
                 for k in range(n):
-                    i = line[k if forward else n - 1 - k]
-                    weight = w[rows[lo + i]]
+                    i = line[n - 1 - k if turn else k]
+                    weight = stats[i, 0]
                     _push(tree, rank[i], weight, weight * values[i])
                     a += weight
                     b += weight * values[i]
-                    if forward:
+                    if not turn:
                         error[k + 1], mass[k + 1] = _error(tree, ordered, a, b), a
                         continue
                     m = n - 1 - k  # rows before m are on the left
-                    if m == 0 or codes[line[m - 1]] == codes[line[m]]:
+                    if m == 0 or own[line[m - 1]] == own[line[m]]:
                         continue
-                    if mass[m] < rule.least or a < rule.least or codes[line[m - 1]] < 0:
+                    if mass[m] < rule.least or a < rule.least or own[line[m - 1]] < 0:
                         continue
                     value = -(error[m] + _error(tree, ordered, a, b))
-                    if value > cut.number[0] + TIE * abs(cut.number[0]):
-                        cut.number[0], cut.number[1] = value, np.nan
-                        cut.place[0], cut.place[1] = j, codes[line[m - 1]]
-                        above = codes[line[m]]
-                        cut.place[2] = -1 if above == cols.missing else above
-                        cut.place[3] = nan_left
+                    above = own[line[m]]
+                    high = -1 if above == missing else above
+                    keep(cut, value, j, own[line[m - 1]], high, nan_left)
         tried += different
         if tried >= rule.columns:
             return

@@ -1,7 +1,7 @@
 r"""Cuts for the commonest trees: two sums per side, one byte per code, columns of numbers.
 
 With weights w and values v (targets, or 1 for the second of two classes) the score of a side is
-:math:`(\sum w v)^2 / \sum w`. That is the squared error of `tree_kernels`; the gini score of two
+:math:`(\sum w v)^2 / \sum w`. That is the squared error; the gini score of two
 classes is twice it, up to terms that no cut changes. Only codes that occur in a node are visited.
 """
 
@@ -12,20 +12,11 @@ from typing import Any
 import numpy as np
 
 from groundstate.compute.foreign.numba import add_pair, trailing_zeros
-from groundstate.learn.solvers.trees.compile_numba import inner, vector
+from groundstate.compute.kernels.compile_numba import inner, vector
+from groundstate.learn.solvers.trees.impurity_numba import NONE, SCORE, TIE, keep
 
 BINS, MISSING, DENSE = 256, 255, 512  # rows from which walking over all codes is cheaper
-NONE, TIE = -1e300, 1e-11
 _U = np.uint64
-
-
-@inner
-def room(most: int) -> Any:
-    """Sums and marks of codes, left empty after every column; codes, running sums and gains."""
-    return (
-        np.zeros(BINS * 2), np.zeros(4, np.uint64), np.empty(most, np.int64), np.empty(most),
-        np.empty(most), np.empty(most),
-    )  # fmt: skip
 
 
 @vector
@@ -50,9 +41,13 @@ def _largest(gains: Any, start: int, stop: int) -> float:
 
 
 @inner
-def _sums(codes: Any, n_bins: int, rows: Any, lo: int, hi: int, pairs: Any, space: Any) -> Any:
-    """Running sums behind the codes of a node that occur; how many, and the sums of NaN."""
-    hist, seen, present, w_sum, b_sum, _ = space
+def coded_sums(
+    codes: Any, n_bins: int, rows: Any, lo: int, hi: int, pairs: Any, hist: Any, seen: Any, run: Any
+) -> Any:
+    """Running sums behind the codes of a node that occur; how many, and the sums of NaN.
+
+    ``hist`` and ``seen``, sums and marks of codes, are left empty.
+    """
     first: Any = _U(lo)
     m: Any = _U(0)
     c: Any
@@ -64,7 +59,7 @@ def _sums(codes: Any, n_bins: int, rows: Any, lo: int, hi: int, pairs: Any, spac
             here = hist[_U(2) * c]
             w += here
             b += hist[_U(2) * c + _U(1)]
-            w_sum[m], b_sum[m], present[m] = w, b, c
+            run[_U(0), m], run[_U(1), m], run[_U(2), m] = c, w, b
             m += _U(here != 0)
         w_gap, b_gap = hist[2 * MISSING], hist[2 * MISSING + 1]
         for k in range(len(hist)):
@@ -86,28 +81,21 @@ def _sums(codes: Any, n_bins: int, rows: Any, lo: int, hi: int, pairs: Any, spac
             w += hist[_U(2) * c]
             b += hist[_U(2) * c + _U(1)]
             hist[_U(2) * c], hist[_U(2) * c + _U(1)] = 0.0, 0.0
-            w_sum[m], b_sum[m], present[m] = w, b, c
+            run[_U(0), m], run[_U(1), m], run[_U(2), m] = c, w, b
             m += _U(1)
     return np.int64(m), w_gap, b_gap
 
 
 @inner
-def fast_column(
-    codes: Any, j: int, n_bins: int, rows: Any, lo: int, hi: int, pairs: Any, w_all: float,
-    b_all: float, least: float, space: Any, cut: Any,
-) -> bool:  # fmt: skip
-    """Try all cuts of one column; False when it is constant in this node."""
-    m, w_gap, b_gap = _sums(codes, n_bins, rows, lo, hi, pairs, space)
-    return best_of(j, m, w_gap, b_gap, w_all, b_all, least, space, cut)
-
-
-@inner
 def best_of(
-    j: int, m: int, w_gap: float, b_gap: float, w_all: float, b_all: float, least: float,
-    space: Any, cut: Any,
+    j: int, m: int, w_gap: float, b_gap: float, w_all: float, b_all: float, least: float, run: Any,
+    cut: Any,
 ) -> bool:  # fmt: skip
-    """The best cut behind one of m running sums; False when there is only one value."""
-    _, _, present, w_sum, b_sum, gains = space
+    """The best cut behind one of m running sums; False when there is only one value.
+
+    ``run`` has codes, sums of weights, sums of weighted values, and room for gains.
+    """
+    w_sum, b_sum, gains = run[1], run[2], run[3]
     gap = w_gap > 0
     if m + gap <= 1:
         return False
@@ -124,16 +112,14 @@ def best_of(
             continue
         _gains(w_sum, b_sum, start, stop, w_more, b_more, w_all, b_all, gains)
         best = _largest(gains, start, stop)
-        if best <= cut.number[0] + TIE * abs(cut.number[0]):
+        if best <= cut[SCORE] + TIE * abs(cut[SCORE]):
             continue
         i, near = start, best - TIE * abs(best)
         while gains[i] < near:
             i += 1
-        cut.number[0], cut.number[1] = gains[i], np.nan
-        cut.place[0], cut.place[1] = j, present[i]
-        cut.place[2] = present[i + 1] if i + 1 < m else -1
-        cut.place[3] = nan_left
+        cut[SCORE] = NONE
+        keep(cut, gains[i], j, run[0, i], run[0, i + 1] if i + 1 < m else -1.0, nan_left)
     return True
 
 
-__all__ = ["best_of", "fast_column", "room"]
+__all__ = ["BINS", "best_of", "coded_sums"]

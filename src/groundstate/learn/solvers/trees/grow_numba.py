@@ -1,4 +1,7 @@
-"""One tree by recursive partition: take a node, find its best cut, split it, go on."""
+"""One tree by recursive partition: take a node, find its best cut, split it, go on.
+
+What a tree does not need is None, and what asks for it is then not compiled.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from groundstate.compute.kernels.compile_numba import inner, outer
 from groundstate.learn.solvers.trees.absolute_numba import absolute_cut, absolute_impurity
-from groundstate.learn.solvers.trees.compile_numba import inner, outer
-from groundstate.learn.solvers.trees.cut_numba import best_cut
-from groundstate.learn.solvers.trees.fast_numba import BINS, room
+from groundstate.learn.solvers.trees.coded_numba import coded_column
+from groundstate.learn.solvers.trees.fast_numba import best_of, coded_sums
 from groundstate.learn.solvers.trees.impurity_numba import (
-    ABSOLUTE,
+    COLUMN,
+    CUT,
     ENTROPY,
     GINI,
+    HIGH,
+    LOW,
+    NAN_LEFT,
+    NONE,
+    SCORE,
     SQUARED,
-    Columns,
-    Cut,
+    THRESHOLD,
+    TOTAL,
     Rule,
-    Work,
+    add,
+    drawn,
     mix,
     score,
     weight_of,
 )
+from groundstate.learn.solvers.trees.ordered_numba import ordered_cuts, sorted_keys
 from groundstate.learn.solvers.trees.presort_numba import mark, part
-from groundstate.learn.solvers.trees.random_numba import random_part
+from groundstate.learn.solvers.trees.random_numba import hold, random_column, random_part
 
 _U = np.uint64
+# of a node, whole numbers and real ones
+FEATURE, CODE, NEXT, NAN, LEFT, RIGHT, FIRST, LAST, DEPTH, WHOLE = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+CUT_AT, WEIGHT, IMPURITY, GAIN, REAL = 0, 1, 2, 3, 4
 
 
 class Stop(NamedTuple):
@@ -38,113 +52,104 @@ class Stop(NamedTuple):
     min_decrease: float  # of impurity, times the node's share of the weight
 
 
+class Columns(NamedTuple):
+    """The table as the compiled loops see it."""
+
+    codes: Any  # (d, n)
+    n_bins: Any  # (d,)
+    categories: Any  # (d,), 0 for numbers
+    signs: Any  # (d,), +1 rising, −1 falling, 0 free
+    missing: int  # code of NaN
+
+
 class Grown(NamedTuple):
-    """A tree as columns of its nodes; a leaf has feature −1."""
+    """A tree as tables of its nodes; a leaf has feature −1."""
 
-    feature: Any
-    low: Any  # last code on the left, −1: a set of categories
-    high: Any  # first code on the right, −1: only NaN goes right
-    threshold: Any  # of random cuts, else NaN
-    nan_left: Any
-    left: Any
-    right: Any
-    value: Any  # (N, size) class shares or means
-    weight: Any
-    impurity: Any
-    lo: Any
-    hi: Any
-    sets: Any
-    gain: Any
-    depth: Any
-    path: Any  # identity of a node, for random columns
-    pending: Any  # nodes that can be split
+    whole: Any  # (N, WHOLE)
+    real: Any  # (N, REAL)
+    value: Any  # (N, classes or targets) class shares or means
+    order: Any  # (N,) nodes in the order root, left branch, right branch
+
+
+class Work(NamedTuple):
+    """Memory that lives as long as a tree grows: to allocate it here is quicker to compile."""
+
+    sums: Any  # (4, size)
+    cut: Any  # (CUT,)
+    columns: Any  # (d,) in the order in which they are tried
+    pending: Any  # (N + 1,) nodes that can be split
+    path: Any  # (N,) identities of nodes, for random columns
+    marks: Any  # (4,) codes that occur, as bits
+    spare: Any  # (2 n,) rows
+    side: Any  # (n,) of rows that were parted last
+    present: Any  # (codes + 1,)
+    chosen: Any  # (codes,) categories that go left
+    line: Any  # (n,) a part of a sorted column
+
+
+def workspace(capacity: int, n: int, d: int, size: int, rows: int, codes: int, line: int) -> Work:
+    """For so many nodes, rows of the tree, columns, sums, rows of the table, codes, sorted keys."""
+    return Work(
+        np.zeros((4, size)), np.empty(CUT), np.empty(d, np.int64), np.empty(capacity + 1, np.int64),
+        np.empty(capacity, np.uint64), np.zeros(4, np.uint64), np.empty(2 * n, np.uint32),
+        np.empty(rows, np.uint8), np.empty(codes + 1, np.int64), np.zeros(codes, np.bool_),
+        np.empty(line, np.uint64),
+    )  # fmt: skip
+
+
+def empty_nodes(capacity: int, outputs: int) -> Grown:
+    """Room for the nodes of one tree."""
+    whole = np.zeros((capacity, WHOLE), np.int64)
+    whole[:, FEATURE] = -1
+    real, value = np.zeros((capacity, REAL)), np.zeros((capacity, outputs))
+    return Grown(whole, real, value, np.empty(capacity, np.int64))
 
 
 @inner
-def _add_up(rule: Rule, rows: Any, lo: int, hi: int, work: Work) -> None:
-    """Sums of a node from labels and sums of all rows."""
+def _load(
+    rule: Rule, rows: Any, lo: int, hi: int, given: Any, copy: Any, run: Any, many: Any, sums: Any
+) -> None:
+    """The sums of a node; ``copy`` takes what is given of its rows."""
     for k in range(rule.size):
-        work.total[k] = 0.0
+        sums[TOTAL, k] = 0.0
     for u in range(_U(lo), _U(hi)):
-        r = rows[u]
-        if not rule.fast and (rule.kind == GINI or rule.kind == ENTROPY):
-            work.total[work.label[r]] += work.stats[r, 0]
-        else:
-            for k in range(rule.size):
-                work.total[k] += work.stats[r, k]
-    if rule.fast and rule.kind == GINI:
-        work.total[0] -= work.total[1]
+        r: Any = _U(rows[u])
+        if copy is not None:
+            at = u - _U(lo)
+            for k in range(_U(given.shape[1])):
+                copy[at, k] = given[r, k]
+        if run is not None:
+            sums[TOTAL, 0] += given[r, _U(0)]
+            sums[TOTAL, 1] += given[r, _U(1)]
+        if many is not None:
+            add(rule, given, r, 1.0, sums, TOTAL)
+    if run is not None and rule.kind == GINI:  # of the first class, as where there are more
+        sums[TOTAL, 0] -= sums[TOTAL, 1]
 
 
-@inner
-def _load(rule: Rule, rows: Any, lo: int, hi: int, label: Any, y: Any, w: Any, work: Work) -> None:
-    """Bring labels and sums of the rows of a node together."""
-    for k in range(rule.size):
-        work.total[k] = 0.0
-    if rule.fast:
-        for u in range(_U(lo), _U(hi)):
-            r, at = rows[u], u - _U(lo)
-            value = w[r] * (label[r] if rule.kind == GINI else y[r, 0])
-            work.stats[at, 0], work.stats[at, 1] = w[r], value
-            work.total[0] += w[r]
-            work.total[1] += value
-        if rule.kind == GINI:
-            work.total[0] -= work.total[1]
-        return
-    for i in range(lo, hi):
-        r, k = rows[i], i - lo
-        if rule.kind == GINI or rule.kind == ENTROPY:
-            work.label[k] = label[r]
-            work.stats[k, 0] = w[r]
-            work.total[label[r]] += w[r]
-        else:
-            work.stats[k, 0] = w[r]
-            work.total[0] += w[r]
-            for m in range(rule.size - 1):
-                work.stats[k, m + 1] = w[r] * y[r, m]
-                work.total[m + 1] += w[r] * y[r, m]
-
-
-@inner
-def _impurity(rule: Rule, rows: Any, lo: int, hi: int, y: Any, w: Any, total: Any) -> float:
+@inner(inline="always")
+def _impurity(rule: Rule, rows: Any, lo: int, hi: int, y: Any, given: Any, sums: Any) -> float:
     """The impurity of a node as scikit-learn reports it."""
-    weight = weight_of(rule.kind, total)
+    weight = weight_of(rule.kind, sums, TOTAL)
     if rule.kind == GINI:
-        return 1.0 - score(GINI, total) / weight
+        return 1.0 - score(GINI, sums, TOTAL) / weight
     if rule.kind == ENTROPY:
-        return max(-score(ENTROPY, total) / weight / np.log(2.0), 0.0)
-    if rule.kind == ABSOLUTE:
-        return absolute_impurity(rows, lo, hi, y, w)
+        return max(-score(ENTROPY, sums, TOTAL) / weight / np.log(2.0), 0.0)
     outputs = rule.size - 1
     out = 0.0
     for m in range(outputs):
-        mean = total[m + 1] / weight
+        mean = sums[TOTAL, m + 1] / weight
         for i in range(lo, hi):
-            v = y[rows[i], m]
+            r = rows[i]
+            v, w = y[r, m], given[r, 0]
             if rule.kind == SQUARED:
-                out += w[rows[i]] * (v - mean) * (v - mean)
+                out += w * (v - mean) * (v - mean)
             elif v > 0:
-                out += w[rows[i]] * v * np.log(v / mean)
+                out += w * v * np.log(v / mean)
     return out / weight / outputs
 
 
-@inner
-def _mark(cols: Columns, rows: Any, lo: int, hi: int, cut: Cut, left: Any) -> None:
-    """left[row] = 1 for the rows of a node on the left of a cut."""
-    j, last, nan_left = cut.place[0], cut.place[1], cut.place[3]
-    codes = cols.codes[j]
-    for i in range(_U(lo), _U(hi)):
-        r = rows[i]
-        c = np.int64(codes[r])
-        if c == cols.missing:
-            left[r] = nan_left
-        elif last < 0:
-            left[r] = cut.chosen[c]
-        else:
-            left[r] = c <= last
-
-
-@inner
+@inner(inline="always")
 def _partition(rows: Any, spare: Any, lo: int, hi: int, left: Any) -> Any:
     """Bring the marked rows of a node to the front; returns where the others begin."""
     at, other = _U(lo), _U(0)
@@ -160,99 +165,138 @@ def _partition(rows: Any, spare: Any, lo: int, hi: int, left: Any) -> Any:
     return np.int64(at)
 
 
-def empty_nodes(capacity: int, size: int, classes: bool, wide: int, sets: bool) -> Grown:
-    """Room for the nodes of one tree."""
-    feature, low, high, left, right = np.full((5, capacity), -1)
-    lo, hi, depth, pending = np.zeros((4, capacity), np.int64)
-    weight, impurity, gain = np.zeros((3, capacity))
-    return Grown(
-        feature, low, high, np.full(capacity, np.nan), np.zeros(capacity, np.bool_), left, right,
-        np.zeros((capacity, size if classes else size - 1)), weight, impurity, lo, hi,
-        np.zeros((capacity if sets else 1, wide), np.bool_), gain, depth,
-        np.zeros(capacity, np.uint64), pending,
-    )  # fmt: skip
-
-
-def workspace(n: int, d: int, size: int, classes: bool, wide: int, fast: bool) -> tuple[Work, Cut]:
-    """Memory for nodes of up to n rows and columns of up to ``wide`` codes."""
-    work = Work(
-        np.zeros(wide * size), np.zeros(wide, np.int64), np.empty(wide + 1, np.int64),
-        np.empty(d, np.int64), np.zeros(size), np.zeros(size), np.zeros(size),
-        np.empty(n if classes else 1, np.int64), np.empty((n, 1 if classes and not fast else size)),
-        np.empty(2 * n, np.uint32), np.empty((2, 1 if fast else n), np.uint64),
-    )  # fmt: skip
-    cut = Cut(np.zeros(2), np.zeros(4, np.int64), np.zeros(wide, np.bool_))
-    return work, cut
+@inner(inline="always")
+def _preorder(whole: Any, out: Any, stack: Any) -> None:
+    """Nodes in the order root, left branch, right branch."""
+    stack[0], top, k = 0, 1, 0
+    while top > 0:
+        top -= 1
+        v = stack[top]
+        out[k] = v
+        k += 1
+        if whole[v, FEATURE] >= 0:
+            stack[top], stack[top + 1] = whole[v, RIGHT], whole[v, LEFT]
+            top += 2
 
 
 @outer
 def grow(
-    cols: Columns, rule: Rule, stop: Stop, g: Grown, work: Work, cut: Cut, rows: Any, label: Any,
-    y: Any, w: Any, seed: Any, keys: Any, values: Any,
+    cols: Columns, rule: Rule, stop: Stop, tree: Grown, work: Work, rows: Any, given: Any, y: Any,
+    seed: Any, copy: Any, keys: Any, local: Any, values: Any, bins: Any, hist: Any,
+    sets: Any, run: Any, many: Any, median: Any,
 ) -> int:  # fmt: skip
     """Grow one tree on the listed rows, which it reorders; returns how many nodes it has.
 
-    With ``keys`` (see `tree_presort`) ``work`` has labels and sums of all rows, by row.
+    Parameters
+    ----------
+    given : what is summed over rows: weight and class, or weight and weighted targets
+    y : (n, targets), which impurities are reported of
+    copy : room for those of the rows of a node, or None with ``keys``
+    keys : columns that stay sorted (see `presort_numba`); one of five ways to find cuts
+    local : room for columns that are sorted in a node, (2, n)
+    values : a table for random cuts
+    bins : room for pairs of sums per code, (2 BINS,)
+    hist : room for sums per code (codes, size + 1)
+    sets : categories that go left (N, codes)
+    run : room for running sums (4, n), where there are two: two classes or one target
+    many : 0 where there are more
+    median : 0 where the error is absolute, which is the sixth way
     """
-    n, size = len(rows), rule.size
-    classes = rule.kind == GINI or rule.kind == ENTROPY
-    any_sets = len(g.sets) > 1  # a tree of one node asks nothing
-    gain, depth, path, pending, spare = g.gain, g.depth, g.path, g.pending, work.spare
-    n_pending, space = 0, room(max(n, BINS))
-    side = np.empty(len(w), np.uint8)  # of rows that were parted last
-    apart = True
-    g.hi[0], path[0] = n, seed
-    n_nodes, n_leaves, whole = 1, 1, 0.0
+    codes, n_bins, categories, signs, missing = cols
+    whole, real, value, order = tree
+    size, kind, d = rule.size, rule.kind, len(n_bins)
+    classes = kind <= ENTROPY
+    sums, cut, columns, pending, path, marks, spare, side, present, chosen, line = work
+    stats = given
+    if copy is not None:
+        stats = copy
+    n_pending, n_nodes, n_leaves, everything, apart = 0, 1, 1, 0.0, True
+    whole[0, LAST], path[0] = len(rows), seed
     first, last = 0, 1  # nodes that are new
     while True:
         for v in range(first, last):
-            lo, hi = g.lo[v], g.hi[v]
-            if keys is None:
-                _load(rule, rows, lo, hi, label, y, w, work)
-            else:
-                _add_up(rule, rows, lo, hi, work)
-            weight = weight_of(rule.kind, work.total)
+            lo, hi = whole[v, FIRST], whole[v, LAST]
+            _load(rule, rows, lo, hi, given, copy, run, many, sums)
+            weight = weight_of(kind, sums, TOTAL)
             if v == 0:
-                whole = weight
-            g.weight[v] = weight
-            if classes:
-                for c in range(size):
-                    g.value[v, c] = work.total[c] / weight
+                everything = weight
+            scale, shift = 1e-14, 0 if classes else 1
+            for m in range(size - shift):
+                value[v, m] = sums[TOTAL, m + shift] / weight
+                if not classes:
+                    scale = max(scale, 1e-14 * abs(value[v, m]))
+            if median is not None:
+                impurity = absolute_impurity(rows, lo, hi, y, stats)
             else:
-                for m in range(size - 1):
-                    g.value[v, m] = work.total[m + 1] / weight
-            g.impurity[v] = _impurity(rule, rows, lo, hi, y, w, work.total)
-            scale = 1e-14
-            if not classes:
-                for m in range(size - 1):
-                    scale = max(scale, 1e-14 * abs(g.value[v, m]))
+                impurity = _impurity(rule, rows, lo, hi, y, given, sums)
+            real[v, WEIGHT], real[v, IMPURITY] = weight, impurity
             if (
-                hi - lo < 2 or depth[v] >= stop.max_depth or weight < stop.min_split
-                or weight < 2 * rule.least or g.impurity[v] <= scale
+                hi - lo < 2 or whole[v, DEPTH] >= stop.max_depth or weight < stop.min_split
+                or weight < 2 * rule.least or impurity <= scale
             ):  # fmt: skip
                 continue
-            if rule.kind == ABSOLUTE:
-                absolute_cut(cols, rule, rows, lo, hi, y, w, path[v], work, cut)
-                own = -g.impurity[v] * weight
+            cut[SCORE], cut[COLUMN] = NONE, -1
+            for j in range(d):
+                columns[j] = j
+            if median is not None:
+                absolute_cut(codes, categories, missing, rule, rows, lo, hi, y, stats, path[v],
+                             columns, cut)  # fmt: skip
+                own = -impurity * weight
             else:
                 if keys is not None and not apart:
-                    part(keys, g.lo[first], g.hi[last - 1], side, work.keys[0])
+                    part(keys, whole[first, FIRST], whole[last - 1, LAST], side, line)
                     apart = True
-                best_cut(cols, rule, rows, lo, hi, path[v], work, space, keys, values, cut)
-                own = score(rule.kind, work.total)
-            if cut.place[0] < 0:
+                own, b_all, tried = score(kind, sums, TOTAL), sums[TOTAL, 1], 0
+                inside = False
+                if values is not None:
+                    inside = hold(
+                        values.table, values.block, values.local, values.held, rows, lo, hi
+                    )
+                for t in range(d):
+                    j = drawn(rule.columns, columns, t, path[v])
+                    # a column that is constant in the node does not count as tried
+                    if sets is not None and categories[j]:
+                        tried += coded_column(codes[j], n_bins[j], missing, j, signs[j], rule, rows, lo,
+                                              hi, stats, hist, present, sums, chosen, cut)  # fmt: skip
+                    elif values is not None:
+                        tried += random_column(
+                            values.block[j] if inside else values.columns[j],
+                            values.local if inside else rows, lo, hi, values.own, j, signs[j],
+                            path[v], rule, weight, b_all, stats, sums, run, many, cut,
+                        )  # fmt: skip
+                    elif keys is not None:
+                        tried += ordered_cuts(keys[j], lo, hi, n_bins[j], j, signs[j], rule, weight,
+                                              b_all, stats, sums, run, many, cut)  # fmt: skip
+                    elif local is not None:
+                        here = sorted_keys(codes[j], missing, rows, lo, hi, n_bins[j], local)
+                        tried += ordered_cuts(local[here], 0, hi - lo, n_bins[j], j, signs[j], rule,
+                                              weight, b_all, stats, sums, run, many, cut)  # fmt: skip
+                    elif bins is not None:
+                        if hi - lo == 2 and codes[j, rows[lo]] == codes[j, rows[lo + 1]]:
+                            continue  # two equal rows
+                        m, w_gap, b_gap = coded_sums(
+                            codes[j], n_bins[j], rows, lo, hi, stats, bins, marks, run
+                        )
+                        tried += best_of(j, m, w_gap, b_gap, weight, b_all, rule.least, run, cut)
+                    elif hist is not None:
+                        tried += coded_column(codes[j], n_bins[j], missing, j, signs[j], rule, rows, lo,
+                                              hi, stats, hist, present, sums, None, cut)  # fmt: skip
+                    if tried >= rule.columns or (hi - lo == 2 and cut[COLUMN] >= 0):
+                        break  # any column that parts two rows parts them as well as the next
+                if run is not None and kind == GINI and cut[COLUMN] >= 0:
+                    cut[SCORE] = 2 * cut[SCORE] - 2 * b_all + weight
+            if cut[COLUMN] < 0:
                 continue
-            unit = 1.0 if classes else size - 1.0
-            if rule.kind == ENTROPY:
-                unit = np.log(2.0)
-            gain[v] = (cut.number[0] - own) / unit
-            if gain[v] / whole + 2.3e-16 < stop.min_decrease:
+            unit = np.log(2.0) if kind == ENTROPY else (1.0 if classes else size - 1.0)
+            real[v, GAIN] = (cut[SCORE] - own) / unit
+            if real[v, GAIN] / everything + 2.3e-16 < stop.min_decrease:
                 continue
-            g.feature[v], g.low[v], g.high[v] = cut.place[0], cut.place[1], cut.place[2]
-            g.threshold[v], g.nan_left[v] = cut.number[1], cut.place[3] > 0
-            if any_sets:
-                for k in range(len(cut.chosen)):
-                    g.sets[v, k] = cut.chosen[k]
+            real[v, CUT_AT], whole[v, FEATURE] = cut[THRESHOLD], np.int64(cut[COLUMN])
+            whole[v, CODE], whole[v, NEXT] = np.int64(cut[LOW]), np.int64(cut[HIGH])
+            whole[v, NAN] = np.int64(cut[NAN_LEFT])
+            if sets is not None:
+                for k in range(len(chosen)):
+                    sets[v, k] = chosen[k]
             pending[n_pending] = v
             n_pending += 1
         if n_pending == 0 or (stop.max_leaves > 0 and n_leaves >= stop.max_leaves):
@@ -261,112 +305,50 @@ def grow(
         if stop.max_leaves > 0:
             pick = 0
             for k in range(1, n_pending):
-                if gain[pending[k]] > gain[pending[pick]] * (1 + 1e-11):
+                if real[pending[k], GAIN] > real[pending[pick], GAIN] * (1 + 1e-11):
                     pick = k
         v = pending[pick]
         for k in range(pick, n_pending - 1):
             pending[k] = pending[k + 1]
         n_pending -= 1
-        cut.place[0], cut.place[1] = g.feature[v], g.low[v]
-        cut.place[3] = np.int64(g.nan_left[v])
-        if any_sets:
-            for k in range(len(cut.chosen)):
-                cut.chosen[k] = g.sets[v, k]
-        lo, hi, apart = g.lo[v], g.hi[v], False
-        j, nan = cut.place[0], cut.place[3]
-        if keys is not None:
-            mark(keys[j], lo, hi, cols.n_bins[j], cut.place[1], nan, side)
-            middle = _partition(rows, spare, lo, hi, side)
-        elif values is not None and not cols.categories[j]:
-            cut.number[1] = g.threshold[v]
-            middle = random_part(values, rows, spare, lo, hi, cut)
+        lo, hi, apart = whole[v, FIRST], whole[v, LAST], False
+        j, nan, low = whole[v, FEATURE], whole[v, NAN], whole[v, CODE]
+        if values is not None and not categories[j]:
+            inside = hold(values.table, values.block, values.local, values.held, rows, lo, hi)
+            middle = random_part(
+                values.block[j] if inside else values.columns[j],
+                values.local if inside else rows, real[v, CUT_AT], nan > 0, rows, values.local,
+                spare, lo, hi,
+            )  # fmt: skip
         else:
-            _mark(cols, rows, lo, hi, cut, side)
+            if keys is not None:
+                mark(keys[j], lo, hi, n_bins[j], low, nan, side)
+            else:
+                for i in range(_U(lo), _U(hi)):
+                    r = rows[i]
+                    c = np.int64(codes[j, r])
+                    if c == missing:
+                        side[r] = nan
+                    elif sets is not None and low < 0:
+                        side[r] = sets[v, c]
+                    else:
+                        side[r] = c <= low
             middle = _partition(rows, spare, lo, hi, side)
         l, r = n_nodes, n_nodes + 1
         n_nodes += 2
         n_leaves += 1
-        g.left[v], g.right[v] = l, r
-        g.lo[l], g.hi[l], g.lo[r], g.hi[r] = lo, middle, middle, hi
-        depth[l] = depth[r] = depth[v] + 1
+        whole[v, LEFT], whole[v, RIGHT] = l, r
+        whole[l, FIRST], whole[l, LAST] = lo, middle
+        whole[r, FIRST], whole[r, LAST] = middle, hi
+        whole[l, DEPTH] = whole[r, DEPTH] = whole[v, DEPTH] + 1
         path[l] = mix(path[v] ^ _U(0x5851F42D4C957F2D))
         path[r] = mix(path[v] ^ _U(0x14057B7EF767814F))
         first, last = l, l + 2
     for k in range(n_pending):  # leaves that could have been split
-        g.feature[pending[k]] = -1
+        whole[pending[k], FEATURE] = -1
+    _preorder(whole, order, pending)
     return n_nodes
 
 
-@outer
-def preorder(feature: Any, left: Any, right: Any) -> Any:
-    """Nodes in the order root, left branch, right branch."""
-    n = len(feature)
-    out, stack = np.empty(n, np.int64), np.empty(n + 1, np.int64)
-    stack[0], top, k = 0, 1, 0
-    while top > 0:
-        top -= 1
-        v = stack[top]
-        out[k] = v
-        k += 1
-        if feature[v] >= 0:
-            stack[top], stack[top + 1] = right[v], left[v]
-            top += 2
-    return out
-
-
-@inner
-def _threshold(g: Grown, v: int, cols: Columns, exact: bool, single: bool) -> float:
-    """A number that the type of the rows can hold, not below the left side and below the right."""
-    j, low, high = g.feature[v], max(g.low[v], 0), g.high[v]
-    start = cols.start[j]
-    if not np.isnan(g.threshold[v]):
-        return float(g.threshold[v])
-    if high < 0:
-        return np.inf
-    if not exact:  # the edge behind code c is the first value of code c + 1
-        return float(cols.levels[start + min(low + 1, cols.n_bins[j] - 1)])
-    a, b = cols.levels[start + low], cols.levels[start + high]
-    t = a / 2 + b / 2
-    t = t if a <= t < b else a
-    if single:
-        t = np.float64(np.float32(t))
-    return float(t) if a <= t < b else float(a)
-
-
-@outer
-def laid_out(g: Grown, n: int, cols: Columns, gaps: Any, exact: bool, single: bool) -> Any:
-    """The first n nodes in the order root, left branch, right branch, and that order.
-
-    NaN that a column did not have in training (``gaps``) goes to the larger side.
-    """
-    order, place = preorder(g.feature[:n], g.left[:n], g.right[:n]), np.empty(n, np.int64)
-    k = g.value.shape[1]
-    feature, left, right = np.empty(n, np.int64), np.full(n, -1), np.full(n, -1)
-    nan_left, value, weight = np.empty(n, np.bool_), np.empty((n, k)), np.empty(n)
-    threshold, impurity, rows = np.zeros(n), np.empty(n), np.empty(n, np.int64)
-    for i in range(n):
-        place[order[i]] = i
-    for i in range(n):
-        v = order[i]
-        j = g.feature[v]
-        feature[i], nan_left[i] = j, g.nan_left[v]
-        if j >= 0:
-            left[i], right[i] = place[g.left[v]], place[g.right[v]]
-            threshold[i] = _threshold(g, v, cols, exact, single)
-            if not gaps[j]:
-                nan_left[i] = g.weight[g.left[v]] > g.weight[g.right[v]]
-        for m in range(k):
-            value[i, m] = g.value[v, m]
-        weight[i], impurity[i], rows[i] = g.weight[v], g.impurity[v], g.hi[v] - g.lo[v]
-    return order, feature, threshold, left, right, nan_left, value, weight, impurity, rows
-
-
-__all__ = [
-    "Grown",
-    "Stop",
-    "empty_nodes",
-    "grow",
-    "laid_out",
-    "preorder",
-    "workspace",
-]
+__all__ = ["CODE", "CUT_AT", "FEATURE", "FIRST", "IMPURITY", "LAST", "LEFT", "NAN", "NEXT", "RIGHT",
+           "WEIGHT", "Columns", "Grown", "Stop", "Work", "empty_nodes", "grow", "workspace"]  # fmt: skip

@@ -12,93 +12,79 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundstate.learn.solvers.trees.compile_numba import inner, outer
+from groundstate.compute.kernels.compile_numba import inner, outer
 
 _U = np.uint64
 _ROW = _U(0xFFFFFFFF)
-
-
-@inner
-def _radix(words: Any, place: Any, n: int, count: Any) -> int:
-    """Sort (2, n) words with their places by bytes; returns which of the two rows has them."""
-    count[:] = 0
-    for i in range(n):
-        for byte in range(8):
-            count[byte, (words[0, i] >> _U(8 * byte)) & _U(255)] += 1
-    here = 0
-    for byte in range(8):
-        first = (words[here, 0] >> _U(8 * byte)) & _U(255)
-        if count[byte, first] == n:  # all the same
-            continue
-        at = 0
-        for b in range(256):
-            many = count[byte, b]
-            count[byte, b] = at
-            at += many
-        for i in range(n):
-            word = words[here, i]
-            b = (word >> _U(8 * byte)) & _U(255)
-            to = count[byte, b]
-            words[1 - here, to], place[1 - here, to] = word, place[here, i]
-            count[byte, b] = to + 1
-        here = 1 - here
-    return here
+_SIGN, _LAST = _U(1 << 63), ~_U(0)
 
 
 @outer
-def _sort(X: Any, column: Any, bits: Any, keys: Any, levels: Any, start: Any, gaps: Any) -> None:
-    """Keys (d, n), the distinct values column after column, where each begins, which have NaN.
+def _sort(
+    words: Any, line: Any, place: Any, count: Any, keys: Any, levels: Any, start: Any
+) -> None:
+    """Sort words (d, n) by their bytes: keys, distinct words column after column, where they begin.
 
-    ``bits`` are those of ``column``; turned so that they ascend with the values.
+    The largest word, which is that of NaN, is no level.
     """
-    n, d = X.shape
-    words, place = np.empty((2, n), np.uint64), np.empty((2, n), np.uint32)
-    count, at = np.empty((8, 256), np.int64), 0
-    wide = _U(8 * bits.itemsize)
-    sign, ones, up = _U(1) << (wide - _U(1)), ~_U(0) >> (_U(64) - wide), _U(64) - wide
+    d, n = words.shape
+    at = 0
     for j in range(d):
+        for byte in range(8):
+            for b in range(256):
+                count[byte, b] = 0
         for i in range(n):
-            column[i] = X[i, j]
+            word = words[j, i]
+            line[0, i], place[0, i] = word, i
+            for byte in range(8):
+                count[byte, (word >> _U(8 * byte)) & _U(255)] += 1
+        here = 0
+        for byte in range(8):
+            shift = _U(8 * byte)
+            if count[byte, (line[here, 0] >> shift) & _U(255)] == n:  # all the same
+                continue
+            begin = 0
+            for b in range(256):
+                many = count[byte, b]
+                count[byte, b] = begin
+                begin += many
+            for i in range(n):
+                word = line[here, i]
+                c = (word >> shift) & _U(255)
+                to = count[byte, c]
+                line[1 - here, to], place[1 - here, to] = word, place[here, i]
+                count[byte, c] = to + 1
+            here = 1 - here
         for i in range(n):
-            word = _U(bits[i])
-            if np.isnan(column[i]):
-                word = ones
-            elif word & sign:
-                word = ones ^ word
-            else:
-                word |= sign
-            words[0, i], place[0, i] = word << up, i
-        here = _radix(words, place, n, count)
-        begin, rank = at, -1
-        for i in range(n):
-            r = place[here, i]
-            v = column[r]
-            if np.isnan(v):
-                gaps[j] = True
-                rank += rank < 0  # a column of NaN alone has the value 0
-                for k in range(i, n):
-                    keys[j, k] = (_U(rank + 1) << _U(32)) | _U(place[here, k])
-                break
-            if rank < 0 or v != levels[at - 1]:
-                levels[at] = v
+            word = line[here, i]
+            if word != _LAST and (at == start[j] or word != levels[at - 1]):
+                levels[at] = word
                 at += 1
-                rank += 1
-            keys[j, i] = (_U(rank) << _U(32)) | _U(r)
-        if at == begin:
-            levels[at] = 0.0
+            rank = at - start[j] - (word != _LAST)
+            keys[j, i] = (_U(rank) << _U(32)) | _U(place[here, i])
+        if at == start[j]:  # a column of NaN alone has the value 0
+            levels[at] = _SIGN
             at += 1
+            for i in range(n):
+                keys[j, i] |= _U(1) << _U(32)
         start[j + 1] = at
 
 
 def presort(X: NDArray[Any]) -> tuple[Any, Any, Any, Any]:
     """Keys of the columns (d, n), distinct values, where they begin (d + 1,), and NaN (d,)."""
     n, d = X.shape
-    column = np.empty(n, X.dtype)
-    bits = column.view(np.uint32 if X.dtype == np.float32 else np.uint64)
-    keys, levels = np.empty((d, n), np.uint64), np.empty(d * max(n, 1))
-    start, gaps = np.zeros(d + 1, np.int64), np.zeros(d, np.bool_)
-    _sort(X, column, bits, keys, levels, start, gaps)
-    return keys, levels[: start[-1]].copy(), start, gaps
+    values = np.add(X.T, 0.0, order="C", dtype=np.float64)  # one zero
+    gap = np.isnan(values)
+    words = values.view(np.uint64)
+    words ^= np.where(words >> _U(63), _LAST, _SIGN)  # they ascend with the values
+    words[gap] = _LAST
+    keys, levels = np.empty((d, n), np.uint64), np.empty(d * max(n, 1), np.uint64)
+    start = np.zeros(d + 1, np.int64)
+    room = np.empty((2, n), np.uint64), np.empty((2, n), np.uint32), np.empty((8, 256), np.int64)
+    _sort(words, *room, keys, levels, start)
+    found = levels[: start[-1]].copy()
+    found ^= np.where(found >> _U(63), _SIGN, _LAST)
+    return keys, found.view(np.float64), start, gap.any(axis=1)
 
 
 @outer
@@ -122,7 +108,7 @@ def kept(keys: Any, weight: Any, n: int) -> Any:
     return out
 
 
-@inner
+@inner(inline="always")
 def mark(keys: Any, lo: int, hi: int, bins: int, last: int, nan_left: int, left: Any) -> None:
     """left[row] = 1 for the rows of a node on the left of a cut behind code ``last``."""
     for i in range(_U(lo), _U(hi)):
@@ -130,7 +116,7 @@ def mark(keys: Any, lo: int, hi: int, bins: int, last: int, nan_left: int, left:
         left[keys[i] & _ROW] = nan_left if code >= bins else code <= last
 
 
-@inner
+@inner(inline="always")
 def part(keys: Any, lo: int, hi: int, left: Any, spare: Any) -> None:
     """Bring the marked rows of a node to the front of its stretch, in every column."""
     for j in range(len(keys)):
@@ -147,28 +133,4 @@ def part(keys: Any, lo: int, hi: int, left: Any, spare: Any) -> None:
             line[at + i] = spare[i]
 
 
-@inner
-def ordered_sums(keys: Any, j: int, lo: int, hi: int, bins: int, pairs: Any, space: Any) -> Any:
-    """Running sums behind the values of a node; how many values, and the sums of NaN.
-
-    ``pairs`` are by row, as those of `tree_fast`, whose `best_of` goes on from here.
-    """
-    _, _, present, w_sum, b_sum, _ = space
-    own, end, w_gap, b_gap = _U(j), _U(hi), 0.0, 0.0
-    while end > _U(lo) and np.int64(keys[own, end - _U(1)] >> _U(32)) >= bins:
-        end -= _U(1)
-        r = keys[own, end] & _ROW
-        w_gap += pairs[r, _U(0)]
-        b_gap += pairs[r, _U(1)]
-    m, w, b, c = _U(0), 0.0, 0.0, keys[own, _U(lo)] >> _U(32)
-    for i in range(_U(lo), end):
-        key = keys[own, i]
-        m += _U(key >> _U(32) != c)
-        r, c = key & _ROW, key >> _U(32)
-        w += pairs[r, _U(0)]
-        b += pairs[r, _U(1)]
-        w_sum[m], b_sum[m], present[m] = w, b, c
-    return np.int64(m) + (end > _U(lo)), w_gap, b_gap
-
-
-__all__ = ["kept", "mark", "ordered_sums", "part", "presort", "ranks"]
+__all__ = ["kept", "mark", "part", "presort", "ranks"]

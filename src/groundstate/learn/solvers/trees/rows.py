@@ -10,15 +10,23 @@ from numpy.typing import NDArray
 
 from groundstate.energy.trees.nodes import Tree
 from groundstate.errors import DataError
-from groundstate.learn.solvers.boosting.histogram.bins_numba import Bins
-from groundstate.learn.solvers.trees.grow_numba import Stop, empty_nodes, grow, laid_out, workspace
+from groundstate.learn.solvers.boosting.histogram.bins_numba import Bins, midpoint
+from groundstate.learn.solvers.trees import grow_numba as table
+from groundstate.learn.solvers.trees.fast_numba import BINS
+from groundstate.learn.solvers.trees.grow_numba import (
+    Columns,
+    Grown,
+    Stop,
+    empty_nodes,
+    grow,
+    workspace,
+)
 from groundstate.learn.solvers.trees.impurity_numba import (
     ABSOLUTE,
     ENTROPY,
     GINI,
     POISSON,
     SQUARED,
-    Columns,
     Rule,
 )
 from groundstate.learn.solvers.trees.presort_numba import kept, presort, ranks
@@ -143,8 +151,8 @@ class TreeRows:
             known = (X[:, j] >= 0) & (X[:, j] < self.sizes[j])  # False for NaN
             codes[j] = np.where(known, X[:, j], missing)
             self.gaps[j] = not known.all()
-        self.columns = Columns(codes, n_bins, self.sizes, rising, levels, start, missing)
-        self.wide = int(n_bins.max(initial=1)) if codes.shape[1] else 1
+        self.columns = Columns(codes, n_bins, self.sizes, rising, missing)
+        self.levels, self.start = levels, start  # the smallest value of every code, by column
 
     def _stay_sorted(self, keys: NDArray[Any], wide: int) -> bool:
         """Whether sorted columns pay: many values, few columns left out, and they fit."""
@@ -167,56 +175,97 @@ class TreeRows:
         least = limits.min_leaf * scale if limits.min_leaf > 1 else 0.0
         least = max(least, limits.min_share * total) * (1 - 1e-12)
         split = limits.min_split * scale * (1 - 1e-12) if limits.min_split > 2 else 0.0
-        d = self.X.shape[1]
-        size, classes = self.classes or 1 + self.y.shape[1], self.classes > 0
-        plain = size == 2 and self.kind in (GINI, SQUARED) and not (self.sets or limits.rising)
-        small = self.columns.codes.dtype == np.uint8
-        fast = plain and (small or self.keys is not None or self.drawn)
+        d, sizes = self.X.shape[1], self.sizes
+        size = self.classes or 1 + self.y.shape[1]
+        two = size == 2 and self.kind in (GINI, SQUARED) and not (self.sets or limits.rising)
         columns = d if limits.columns is None else max(1, min(d, limits.columns))
-        rule = Rule(self.kind, size, least, columns, fast)
+        rule = Rule(self.kind, size, least, columns)
         leaves = len(rows) if limits.max_leaves is None else min(len(rows), limits.max_leaves)
-        if limits.max_depth is not None:
-            leaves = min(leaves, 1 << min(limits.max_depth, 30))
         depth = _NEVER if limits.max_depth is None else limits.max_depth
         stop = Stop(depth, limits.max_leaves or 0, split, limits.min_decrease)
-        grown = empty_nodes(2 * leaves - 1, size, classes, self.wide, self.sets)
-        work, cut = workspace(len(rows), d, size, classes, self.wide, fast)
-        keys, values = None, None
-        if self.keys is not None:
+        tree = empty_nodes(2 * leaves - 1, self.classes or size - 1)
+        given = self._given(weight, two)
+        keys = local = values = bins = hist = sets = run = many = median = copy = None  # type: Any
+        if self.kind == ABSOLUTE:
+            median = 0
+        elif self.keys is not None:
             keys = kept(self.keys, weight, len(rows))
-            spare = np.empty((1, len(rows)), np.uint64)
-            work = work._replace(label=self.label, stats=self._stats(weight, fast), keys=spare)
         elif self.drawn:
             values = values_of(self.X, self.by_column, len(rows))
-        n = grow(
-            self.columns, rule, stop, grown, work, cut, rows, self.label, self.y, weight,
-            np.uint64(seed), keys, values,
-        )  # fmt: skip
-        return self._tree(grown, n, rows, weight)
-
-    def _stats(self, weight: F64, fast: bool) -> F64:
-        """What is summed over rows: weights of classes, or weights and weighted values."""
-        if self.classes and not fast:
-            return weight[:, None]
-        y = self.label[:, None] if self.classes else self.y
-        return np.concatenate([weight[:, None], weight[:, None] * y], axis=1)
-
-    def _tree(self, g: Any, n: int, rows: NDArray[Any], weight: F64) -> Tree:
-        order, feature, *found = laid_out(
-            g, n, self.columns, self.gaps, self.exact, self.X.dtype == np.float32
-        )
-        if self.kind == ABSOLUTE:
-            value = found[4]
-            for k, v in enumerate(order):
-                own = rows[g.lo[v] : g.hi[v]]
-                value[k, 0] = weighted_quantile(self.y[own, 0], weight[own], 0.5)
-        sets = {}
+        elif self.columns.codes.itemsize > 1:
+            local = np.empty((2, len(rows)), np.uint64)
+        elif two:
+            bins = np.zeros(2 * BINS)
+        else:
+            hist = np.zeros((int(self.columns.n_bins.max()), size + 1))
         if self.sets:
-            inner = np.flatnonzero(feature >= 0)
+            sets = np.zeros((len(tree.whole), int(sizes.max())), np.bool_)
+            hist = np.zeros((sets.shape[1], size + 1)) if hist is None else hist
+        if keys is None:
+            copy = np.empty((len(rows), given.shape[1]))
+        if two:
+            run = np.empty((4, max(len(rows), BINS)))
+        else:
+            many = 0
+        codes = 0 if hist is None else len(hist)
+        line = 0 if keys is None else len(rows)
+        work = workspace(len(tree.whole), len(rows), d, size, len(weight), codes, line)
+        n = grow(
+            self.columns, rule, stop, tree, work, rows, given, self.y, np.uint64(seed), copy, keys,
+            local, values, bins, hist, sets, run, many, median,
+        )  # fmt: skip
+        return self._tree(tree, tree.order[:n], sets, rows, weight)
+
+    def _given(self, weight: F64, two: bool) -> F64:
+        """What is summed over rows: weights and classes, or weights and weighted values."""
+        first = weight[:, None]
+        if self.classes and not two:
+            return np.concatenate([first, self.label[:, None]], axis=1)
+        y = self.label[:, None] if self.classes else self.y
+        return np.concatenate([first, first * y], axis=1)
+
+    def _tree(
+        self, tree: Grown, order: NDArray[Any], sets: Any, rows: NDArray[Any], weight: F64
+    ) -> Tree:
+        """The nodes in their order; NaN that a column did not have goes to the larger side."""
+        whole, real, value = tree.whole[order], tree.real[order], tree.value[order]
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        feature, nan_left = whole[:, table.FEATURE].copy(), whole[:, table.NAN] > 0
+        inner = np.flatnonzero(feature >= 0)
+        left, right = np.full((2, len(order)), -1)
+        left[inner] = place[whole[inner, table.LEFT]]
+        right[inner] = place[whole[inner, table.RIGHT]]
+        heavy, new = real[:, table.WEIGHT].copy(), inner[~self.gaps[feature[inner]]]
+        nan_left[new] = heavy[left[new]] > heavy[right[new]]
+        threshold = np.zeros(len(order))
+        threshold[inner] = self._thresholds(whole[inner], real[inner, table.CUT_AT])
+        if self.kind == ABSOLUTE:
+            for k, (lo, hi) in enumerate(whole[:, [table.FIRST, table.LAST]]):
+                own = rows[lo:hi]
+                value[k, 0] = weighted_quantile(self.y[own, 0], weight[own], 0.5)
+        chosen = {}
+        if sets is not None:
             for k in inner[self.sizes[feature[inner]] > 0].tolist():
-                sets[k] = g.sets[order[k]][: self.sizes[feature[k]]].copy()
-        tree: tuple[Any, ...] = (feature, *found, sets)
-        return Tree(*tree)
+                chosen[k] = sets[order[k]][: self.sizes[feature[k]]].copy()
+        count = whole[:, table.LAST] - whole[:, table.FIRST]
+        impurity = real[:, table.IMPURITY].copy()
+        return Tree(
+            feature, threshold, left, right, nan_left, value, heavy, impurity, count, chosen
+        )
+
+    def _thresholds(self, whole: NDArray[np.int64], drawn: F64) -> F64:
+        """Numbers that the type of the rows holds, not below the left side and below the right."""
+        j, low, high = (whole[:, k] for k in (table.FEATURE, table.CODE, table.NEXT))
+        if self.drawn or not len(self.levels):
+            return drawn
+        start, low = self.start[j], np.maximum(low, 0)
+        if self.exact:
+            a, b = self.levels[start + low], self.levels[start + np.maximum(high, 0)]
+            found = midpoint(a, b, self.X.dtype)
+        else:  # the edge behind code c is the first value of code c + 1
+            found = self.levels[start + np.minimum(low + 1, self.columns.n_bins[j] - 1)]
+        return np.where(high < 0, np.inf, found)
 
 
 def _first_values(bins: Bins, X: NDArray[Any], j: int) -> F64:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundstate.learn.solvers.trees.compile_numba import outer
+from groundstate.compute.kernels.compile_numba import outer
 
 F64 = NDArray[np.float64]
 MISSING = 255  # code of NaN, unless codes are wider than a byte

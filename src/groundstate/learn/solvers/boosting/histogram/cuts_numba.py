@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from groundstate.learn.solvers.trees.compile_numba import inner, sort_by, vector
+from groundstate.compute.foreign.numba import trailing_zeros
+from groundstate.compute.kernels.compile_numba import inner, vector
+from groundstate.compute.kernels.order_numba import sort_by
 
 BINS = 256  # 255 of values, one of NaN
 MISSING = 255
@@ -17,15 +19,12 @@ CAT_SMOOTH, CAT_L2, CAT_SMALL, CAT_SIDE, CAT_ONE = 10.0, 10.0, 10.0, 32, 4
 
 # columns of the table of cuts
 GAIN, CODE, LEFT_G, LEFT_H, LEFT_W, DIRECTION, SEEN, SIZE = 0, 1, 2, 3, 4, 5, 6, 7
-
-
-@inner
-def line() -> Any:
-    """Room for the cuts of one column: codes, running sums of both words, gains."""
-    return (
-        np.empty(BINS, np.int64), np.empty(BINS, np.int64), np.empty(BINS, np.int64),
-        np.empty(BINS),
-    )  # fmt: skip
+# what is real of a node: sums, bounds of its value, gain of its cut, value
+SUM_G, SUM_H, SUM_W, LOWER, UPPER, WIN, VALUE, REAL = 0, 1, 2, 3, 4, 5, 6, 7
+# value of one step of gradient, hessian and weight, the number of weight bits, and the rules: l2,
+# least weight and least hessian of a leaf
+STEP_G, STEP_H, STEP_W, BITS, L2, LEAST_W, LEAST_H, UNITS = 0, 1, 2, 3, 4, 5, 6, 7
+_U = np.uint64
 
 
 @inner
@@ -41,12 +40,12 @@ def _drop(g: float, h: float, l2: float, v: float) -> float:
 
 
 @inner
-def _gain(gl: float, hl: float, gr: float, hr: float, rules: Any, sign: int, box: Any) -> float:
-    l2 = rules[0]
-    if box[0] == -np.inf and box[1] == np.inf and sign == 0:
+def _gain(gl: float, hl: float, node: Any, l2: float, sign: int) -> float:
+    gr, hr, low, high = node[SUM_G] - gl, node[SUM_H] - hl, node[LOWER], node[UPPER]
+    if low == -np.inf and high == np.inf and sign == 0:
         dl, dr = hl + l2, hr + l2
         return 0.5 * (gl * gl * dr + gr * gr * dl) / (dl * dr)
-    vl, vr = _value(gl, hl, l2, box[0], box[1]), _value(gr, hr, l2, box[0], box[1])
+    vl, vr = _value(gl, hl, l2, low, high), _value(gr, hr, l2, low, high)
     if (sign > 0 and vl > vr) or (sign < 0 and vl < vr):
         return -np.inf
     return _drop(gl, hl, l2, vl) + _drop(gr, hr, l2, vr)
@@ -81,32 +80,31 @@ def _largest(gains: Any, start: int, stop: int) -> float:
 
 
 @inner
-def _enough(p: Any, total: Any, units: Any, rules: Any, right: bool) -> bool:
+def _enough(p: Any, node: Any, units: Any, right: bool) -> bool:
     """Whether the left side, or the right one, has the least weight and hessian."""
-    bits = np.int64(units[3])
-    w, h = (p & ((np.int64(1) << bits) - 1)) * units[2], (p >> bits) * units[1]
+    bits = np.int64(units[BITS])
+    w, h = (p & ((np.int64(1) << bits) - 1)) * units[STEP_W], (p >> bits) * units[STEP_H]
     if right:
-        w, h = total[2] - w, total[1] - h
-    return w >= rules[1] and h >= rules[2]
+        w, h = node[SUM_W] - w, node[SUM_H] - h
+    return w >= units[LEAST_W] and h >= units[LEAST_H]
 
 
 @inner
 def numeric_cut(
-    m: int, work: Any, g_gap: Any, p_gap: Any, total: Any, units: Any, rules: Any, sign: int,
-    box: Any, floor: float, cut: Any,
+    m: int, run: Any, gains: Any, g_gap: Any, p_gap: Any, node: Any, units: Any, signs: Any, j: int,
+    floor: float, cut: Any,
 ) -> None:  # fmt: skip
     """Best cut behind one of the m codes that are present; ``g_gap``, ``p_gap`` are sums of NaN.
 
-    ``cut`` keeps gain, code, left sums, the side of NaN and whether there was any. It stays as it
-    is where no gain is above ``floor``.
-
-    units: value of one step of gradient, hessian and weight, and the number of weight bits.
-    rules: l2, least weight and least hessian of a leaf.
+    ``run`` has codes and running sums of both words. ``cut`` keeps gain, code, left sums, the side
+    of NaN and whether there was any. It stays as it is where no gain is above ``floor``.
     """
-    codes, g_sum, p_sum, gains = work
-    bits = np.int64(units[3])
+    g_sum, p_sum = run[1], run[2]
+    bits = np.int64(units[BITS])
     mask = (np.int64(1) << bits) - 1
-    free = sign == 0 and box[0] == -np.inf and box[1] == np.inf
+    free = True
+    if signs is not None:
+        free = signs[j] == 0 and node[LOWER] == -np.inf and node[UPPER] == np.inf
     missing = p_gap != 0
     for side in range(2 if missing else 1):  # 0: NaN goes right, 1: NaN goes left
         g_more, p_more = (g_gap, p_gap) if side == 1 else (np.int64(0), np.int64(0))
@@ -114,21 +112,20 @@ def numeric_cut(
         stop = m if missing and side == 0 else m - 1
         # sums only grow: the cuts that leave enough on both sides stand together
         start, low = 0, stop
-        while start < low and not _enough(p_sum[start] + p_more, total, units, rules, False):
+        while start < low and not _enough(p_sum[start] + p_more, node, units, False):
             start += 1
-        while start < low and not _enough(p_sum[low - 1] + p_more, total, units, rules, True):
+        while start < low and not _enough(p_sum[low - 1] + p_more, node, units, True):
             low -= 1
         if start >= low:
             continue
         if free:
-            _free_gains(g_sum, p_sum, start, low, g_more, p_more, total[0], total[1], units[0],
-                        units[1], bits, rules[0], gains)  # fmt: skip
-        else:
+            _free_gains(g_sum, p_sum, start, low, g_more, p_more, node[SUM_G], node[SUM_H],
+                        units[STEP_G], units[STEP_H], bits, units[L2], gains)  # fmt: skip
+        if signs is not None and not free:
             for b in range(start, low):
-                gl = (g_sum[b] + g_more) * units[0]
-                hl = ((p_sum[b] + p_more) >> bits) * units[1]
-                gain = _gain(gl, hl, total[0] - gl, total[1] - hl, rules, sign, box)
-                gains[b] = max(gain, NONE)
+                gl = (g_sum[b] + g_more) * units[STEP_G]
+                hl = ((p_sum[b] + p_more) >> bits) * units[STEP_H]
+                gains[b] = max(_gain(gl, hl, node, units[L2], signs[j]), NONE)
         best = _largest(gains, start, low)
         if best <= floor or best <= cut[GAIN] + TIE * abs(cut[GAIN]):
             continue
@@ -138,53 +135,37 @@ def numeric_cut(
         while gains[b] < near:
             b += 1
         p = p_sum[b] + p_more
-        cut[GAIN], cut[CODE], cut[DIRECTION] = gains[b], codes[b], side
-        cut[SEEN] = missing
-        cut[LEFT_G], cut[LEFT_H] = (g_sum[b] + g_more) * units[0], (p >> bits) * units[1]
-        cut[LEFT_W] = (p & mask) * units[2]
-
-
-@inner
-def _running(hist: Any, n_bins: int, work: Any) -> Any:
-    """Running sums behind every bin that is not empty; returns how many there are."""
-    codes, g_sum, p_sum, _ = work
-    g, p, m = np.int64(0), np.int64(0), np.uint64(0)
-    for b in range(np.uint64(n_bins)):
-        here = hist[np.uint64(2) * b + np.uint64(1)]
-        g += hist[np.uint64(2) * b]
-        p += here
-        g_sum[m], p_sum[m], codes[m] = g, p, b
-        m += np.uint64(here != 0)
-    return np.int64(m)
+        cut[GAIN], cut[CODE], cut[DIRECTION], cut[SEEN] = gains[b], run[0, b], side, missing
+        cut[LEFT_G], cut[LEFT_H] = (g_sum[b] + g_more) * units[STEP_G], (p >> bits) * units[STEP_H]
+        cut[LEFT_W] = (p & mask) * units[STEP_W]
 
 
 @inner
 def scan_categories(
-    hist: Any, n_bins: int, total: Any, units: Any, rules: Any, box: Any, cut: Any, chosen: Any
+    hist: Any, at: int, n_bins: int, node: Any, units: Any, cut: Any, chosen: Any
 ) -> None:
     r"""Best set of categories to send left, among prefixes of the order of :math:`G/(H+10)`.
 
     Up to four categories are tried one against the rest. Light ones, below ten rows, stay right
-    with NaN. ``chosen`` (BINS,) marks the left ones.
+    with NaN. ``chosen`` (BINS,) marks the left ones; ``hist`` begins at ``at``.
     """
-    bits = np.int64(units[3])
+    bits = np.int64(units[BITS])
     mask = (np.int64(1) << bits) - 1
-    least, least_h = rules[1], rules[2]
-    strict = np.empty(3)
-    strict[0], strict[1], strict[2] = rules[0] + CAT_L2, least, least_h
-    used = np.empty(BINS, np.int64)
+    least, least_h = units[LEAST_W], units[LEAST_H]
+    used, order = np.empty(BINS, np.int64), np.empty(BINS, np.int64)
     key = np.empty(BINS)
     m, present = 0, 0
     for b in range(n_bins):
-        w = (hist[2 * b + 1] & mask) * units[2]
-        present += hist[2 * b + 1] != 0
-        used[m] = b
-        key[m] = hist[2 * b] * units[0] / ((hist[2 * b + 1] >> bits) * units[1] + CAT_SMOOTH)
+        g, p = hist[at + 2 * b], hist[at + 2 * b + 1]
+        w = (p & mask) * units[STEP_W]
+        present += p != 0
+        used[m], order[m] = b, m
+        key[m] = g * units[STEP_G] / ((p >> bits) * units[STEP_H] + CAT_SMOOTH)
         m += w > 0 and (w >= CAT_SMALL or n_bins <= CAT_ONE)
     if m == 0:
         return
     alone = present <= CAT_ONE
-    order = np.arange(m)
+    l2 = units[L2] + (0.0 if alone else CAT_L2)
     sort_by(key, order, m)
     best, found, backward = cut[GAIN], -1, False
     for turn in range(1 if alone else 2):
@@ -193,21 +174,20 @@ def scan_categories(
             b = used[order[k if turn == 0 else m - 1 - k]]
             if alone:
                 g_int, p_int = np.int64(0), np.int64(0)
-            g_int += hist[2 * b]
-            p_int += hist[2 * b + 1]
-            wl = (p_int & mask) * units[2]
-            hl = (p_int >> bits) * units[1]
-            gl = g_int * units[0]
-            if wl < least or total[2] - wl < least or total[2] - wl <= 0.0:
+            g_int += hist[at + 2 * b]
+            p_int += hist[at + 2 * b + 1]
+            wl = (p_int & mask) * units[STEP_W]
+            hl = (p_int >> bits) * units[STEP_H]
+            gl = g_int * units[STEP_G]
+            wr, hr = node[SUM_W] - wl, node[SUM_H] - hl
+            if wl < least or wr < least or wr <= 0.0 or hl < least_h or hr < least_h:
                 continue
-            if hl < least_h or total[1] - hl < least_h:
-                continue
-            gain = _gain(gl, hl, total[0] - gl, total[1] - hl, rules if alone else strict, 0, box)
+            gain = _gain(gl, hl, node, l2, 0)
             if gain > best + TIE * abs(best):
                 best, found, backward = gain, k, turn == 1
                 cut[GAIN], cut[CODE] = gain, -1.0
                 cut[LEFT_G], cut[LEFT_H], cut[LEFT_W], cut[DIRECTION] = gl, hl, wl, 0.0
-                cut[SEEN] = hist[2 * MISSING + 1] != 0
+                cut[SEEN] = hist[at + 2 * MISSING + 1] != 0
     if found >= 0:
         for k in range(BINS):
             chosen[k] = False
@@ -216,30 +196,73 @@ def scan_categories(
 
 
 @inner
+def _running(hist: Any, at: Any, n_bins: int, run: Any) -> Any:
+    """Running sums behind every bin that is not empty; how many there are, and the sums of NaN."""
+    g, p, m = np.int64(0), np.int64(0), _U(0)
+    for b in range(_U(n_bins)):
+        here = hist[at + _U(2) * b + _U(1)]
+        g += hist[at + _U(2) * b]
+        p += here
+        run[_U(0), m], run[_U(1), m], run[_U(2), m] = b, g, p
+        m += _U(here != 0)
+    last = at + _U(2 * MISSING)
+    return np.int64(m), hist[last], hist[last + _U(1)]
+
+
+@inner
+def _occurring(hist: Any, at: Any, seen: Any, k: int, run: Any) -> Any:
+    """`_running` over the codes of column k that ``seen`` marks; empties both."""
+    g, p, m = np.int64(0), np.int64(0), _U(0)
+    g_gap, p_gap = np.int64(0), np.int64(0)
+    for part in range(4):
+        left = seen[4 * k + part]
+        seen[4 * k + part] = _U(0)
+        while left != _U(0):
+            b = _U(64 * part) + _U(trailing_zeros(left))
+            left &= left - _U(1)
+            here = at + _U(2) * b
+            here_g, here_p = hist[here], hist[here + _U(1)]
+            hist[here], hist[here + _U(1)] = 0, 0
+            if b == _U(MISSING):
+                g_gap, p_gap = here_g, here_p
+                continue
+            g += here_g
+            p += here_p
+            run[_U(0), m], run[_U(1), m], run[_U(2), m] = b, g, p
+            m += _U(1)
+    return np.int64(m), g_gap, p_gap
+
+
+@inner
 def column_cuts(
-    group: int, hist: Any, table: Any, total: Any, units: Any, rules: Any, box: Any, allowed: Any,
-    cuts: Any, chosen: Any,
+    group: int, hist: Any, seen: Any, dense: Any, n_bins: Any, categories: Any, signs: Any,
+    node: Any, units: Any, allowed: Any, cuts: Any, chosen: Any, side: int, run: Any, gains: Any,
 ) -> None:  # fmt: skip
-    """Best cut of each column of a group; one that cannot win against its left neighbours stays."""
-    n_bins, categories, signs = table
-    work, floor = line(), NONE
+    """Best cut of each column of a group; one that cannot win against its left neighbours stays.
+
+    ``chosen`` are sets of categories, (2, d, BINS), of which the node is the first or the second,
+    or None. Of ``seen`` (marks of the codes that occur: few rows) and ``dense`` one is None.
+    """
+    floor = NONE
     for k in range(GROUP):
-        j = group * GROUP + k
-        if j >= len(n_bins):
-            return
-        cuts[j, GAIN] = NONE
-        if not allowed[j]:
-            continue
-        part = hist[k * BINS * 2 : (k + 1) * BINS * 2]
-        if categories[j]:
-            scan_categories(part, n_bins[j], total, units, rules, box, cuts[j], chosen[j])
-        else:
-            m = _running(part, n_bins[j], work)
-            numeric_cut(m, work, part[2 * MISSING], part[2 * MISSING + 1], total, units, rules,
-                        signs[j], box, floor, cuts[j])  # fmt: skip
-        floor = max(floor, cuts[j, GAIN])
+        j, at = group * GROUP + k, _U(k * BINS * 2)
+        asked = j < len(n_bins)
+        if asked:
+            cuts[j, GAIN] = NONE
+            asked = allowed[j]
+        if chosen is not None and asked and categories[j]:
+            scan_categories(hist, np.int64(at), n_bins[j], node, units, cuts[j], chosen[side, j])
+            floor, asked = max(floor, cuts[j, GAIN]), False
+        if seen is not None:
+            m, g_gap, p_gap = _occurring(hist, at, seen, k, run)
+        if dense is not None:
+            m, g_gap, p_gap = _running(hist, at, n_bins[j] if asked else 0, run)
+        if asked:
+            numeric_cut(m, run, gains, g_gap, p_gap, node, units, signs, j, floor, cuts[j])
+            floor = max(floor, cuts[j, GAIN])
 
 
-__all__ = ["BINS", "CODE", "DIRECTION", "GAIN", "GROUP", "LEFT_G", "LEFT_H", "LEFT_W", "MISSING",
-           "NONE", "SEEN", "SIZE", "TIE", "column_cuts", "line", "numeric_cut",
-           "scan_categories"]  # fmt: skip
+__all__ = ["BINS", "BITS", "CODE", "DIRECTION", "GAIN", "GROUP", "L2", "LEAST_W", "LEFT_G", "LEFT_H",
+           "LEFT_W", "LOWER", "MISSING", "NONE", "REAL", "SEEN", "SIZE", "STEP_G", "STEP_H",
+           "STEP_W", "SUM_G", "SUM_H", "SUM_W", "TIE", "UPPER", "VALUE", "WIN",
+           "column_cuts"]  # fmt: skip

@@ -1,6 +1,6 @@
 r"""The best cut of many nodes at once, from their histograms: a CUDA kernel, else torch.
 
-The same rules as the compiled loops of `histogram_kernels`: NaN is tried on both sides, equal gains
+The same rules as the compiled loops of `cuts_numba`: NaN is tried on both sides, equal gains
 go to the first column, the first bin, and NaN on the right.
 """
 

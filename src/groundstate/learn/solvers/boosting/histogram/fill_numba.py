@@ -15,8 +15,8 @@ import numpy as np
 from numba import prange
 
 from groundstate.compute.foreign.numba import add_pair_at_four
+from groundstate.compute.kernels.compile_numba import inner, outer
 from groundstate.learn.solvers.boosting.histogram.cuts_numba import column_cuts
-from groundstate.learn.solvers.trees.compile_numba import inner, threads
 
 _U = np.uint64
 
@@ -37,45 +37,55 @@ def fill(words: Any, rows: Any, lo: int, hi: int, pairs: Any, whole: bool, hist:
 
 
 @inner
-def _group(
-    q: int, words: Any, rows: Any, lo: int, hi: int, pairs: Any, whole: bool,
-    small: Any, large: Any, two: bool, table: Any, totals: Any, units: Any, rules: Any, boxes: Any,
-    allowed: Any, cuts: Any, chosen: Any,
-) -> None:  # fmt: skip
-    """Fill the smaller node's histograms, subtract for the sibling, and find the cuts of both."""
-    fill(words[q], rows, lo, hi, pairs, whole, small[q])
-    column_cuts(
-        q, small[q], table, totals[0], units, rules, boxes[0], allowed[0], cuts[0], chosen[0]
-    )
-    if two:
-        s, l = small[q], large[q]
-        for i in range(len(s)):
-            l[i] -= s[i]
-        column_cuts(q, l, table, totals[1], units, rules, boxes[1], allowed[1], cuts[1], chosen[1])
+def fill_few(words: Any, rows: Any, lo: int, hi: int, pairs: Any, hist: Any, seen: Any) -> None:
+    """`fill` for few rows: the histograms are empty, and ``seen`` marks the codes that occur."""
+    first = _U(lo)
+    low, six = _U(63), _U(6)
+    for k in range(_U(hi - lo)):
+        word = words[rows[first + k]]
+        a, b = _U(word & np.uint32(255)), _U((word >> np.uint32(8)) & np.uint32(255))
+        c, d = _U((word >> np.uint32(16)) & np.uint32(255)), _U(word >> np.uint32(24))
+        seen[a >> six] |= _U(1) << (a & low)
+        seen[_U(4) + (b >> six)] |= _U(1) << (b & low)
+        seen[_U(8) + (c >> six)] |= _U(1) << (c & low)
+        seen[_U(12) + (d >> six)] |= _U(1) << (d & low)
+        add_pair_at_four(hist, np.int64(a) * 2, np.int64(b) * 2 + 512, np.int64(c) * 2 + 1024,
+                 np.int64(d) * 2 + 1536, pairs, np.int64(k))  # fmt: skip
 
 
 @inner
-def best_cuts(
-    words: Any, rows: Any, lo: int, hi: int, pairs: Any, whole: bool, small: Any,
-    large: Any, two: bool, table: Any, totals: Any, units: Any, rules: Any, boxes: Any, allowed: Any,
-    cuts: Any, chosen: Any,
+def siblings(
+    q: int, words: Any, rows: Any, lo: int, hi: int, pairs: Any, pool: Any, a: int, b: int,
+    n_bins: Any, categories: Any, signs: Any, real: Any, first: int, second: int, units: Any,
+    allowed: Any, cuts: Any, chosen: Any, run: Any, gains: Any,
 ) -> None:  # fmt: skip
-    """`_group` for all groups of columns, one after the other."""
-    for q in range(len(words)):
-        _group(q, words, rows, lo, hi, pairs, whole, small, large, two, table, totals,
-               units, rules, boxes, allowed, cuts, chosen)  # fmt: skip
+    """Cuts of one group of columns, of a node and its sibling (or −1), whose rows are more.
+
+    Fill the histograms of the smaller, in slot ``a`` of the pool, and subtract from those in ``b``.
+    """
+    for turn in range(1 if second < 0 else 2):
+        hist = pool[a if turn == 0 else b, q]
+        if turn == 0:
+            fill(words[q], rows, lo, hi, pairs, hi - lo == words.shape[1], hist)
+        else:
+            other = pool[a, q]
+            for i in range(len(hist)):
+                hist[i] -= other[i]
+        column_cuts(q, hist, None, 0, n_bins, categories, signs, real[second if turn else first],
+                    units, allowed[turn], cuts[turn], chosen, turn, run[q],
+                    gains[q])  # fmt: skip
 
 
-@threads
-def best_cuts_threads(
-    words: Any, rows: Any, lo: int, hi: int, pairs: Any, whole: bool, small: Any,
-    large: Any, two: bool, table: Any, totals: Any, units: Any, rules: Any, boxes: Any, allowed: Any,
-    cuts: Any, chosen: Any,
+@outer(parallel=True)
+def siblings_threads(
+    words: Any, rows: Any, lo: int, hi: int, pairs: Any, pool: Any, a: int, b: int, n_bins: Any,
+    categories: Any, signs: Any, real: Any, first: int, second: int, units: Any, allowed: Any,
+    cuts: Any, chosen: Any, run: Any, gains: Any,
 ) -> None:  # fmt: skip
-    """`_group` for all groups of columns, at the same time."""
+    """`siblings` for all groups of columns at the same time."""
     for q in prange(len(words)):
-        _group(q, words, rows, lo, hi, pairs, whole, small, large, two, table, totals,
-               units, rules, boxes, allowed, cuts, chosen)  # fmt: skip
+        siblings(q, words, rows, lo, hi, pairs, pool, a, b, n_bins, categories, signs, real, first,
+                 second, units, allowed, cuts, chosen, run, gains)  # fmt: skip
 
 
-__all__ = ["best_cuts", "best_cuts_threads", "fill"]
+__all__ = ["fill", "fill_few", "siblings", "siblings_threads"]

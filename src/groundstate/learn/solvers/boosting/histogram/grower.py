@@ -10,17 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.kernels.compile_numba import outer
 from groundstate.energy.trees.nodes import Tree
+from groundstate.learn.solvers.boosting.histogram import cuts_numba as real
+from groundstate.learn.solvers.boosting.histogram import tree_numba as whole
 from groundstate.learn.solvers.boosting.histogram.bins_numba import Bins
-from groundstate.learn.solvers.boosting.histogram.cuts_numba import BINS, GROUP, MISSING, SIZE
+from groundstate.learn.solvers.boosting.histogram.cuts_numba import BINS, GROUP, MISSING
 from groundstate.learn.solvers.boosting.histogram.tree_numba import (
+    FEW,
     Settings,
     Table,
     empty_nodes,
     grow,
-    laid_out,
+    workspace,
 )
-from groundstate.learn.solvers.trees.compile_numba import outer
 
 F64 = NDArray[np.float64]
 _PARALLEL = 1 << 17  # rows × columns of a node from which threads pay
@@ -93,7 +96,7 @@ class Grower:
         groups = -(-d // GROUP)
         codes = np.zeros((groups, n, GROUP), np.uint8)
         bins.encode(X, [codes[j // GROUP, :, j % GROUP] for j in range(d)], threads)  # type: ignore[arg-type]
-        together = np.zeros((0, d), bool)
+        together = None
         if limits.together is not None:
             together = np.array([[j in part for j in range(d)] for part in limits.together])
         words = codes.reshape(groups, n * GROUP).view(np.uint32)
@@ -102,8 +105,7 @@ class Grower:
             codes,
             bins.n_bins,
             bins.categories,
-            np.zeros(d, np.int64) if limits.rising is None else np.array(limits.rising, np.int64),
-            together,
+            np.array(limits.rising, np.int64) if any(limits.rising or ()) else None,
         )
         w = Weighing.of(weight, n)
         self.live, self.weight, self.bits, self.unit = w.live, w.weight, w.bits, w.unit
@@ -114,35 +116,39 @@ class Grower:
         if limits.min_weight > 0:
             leaves = min(leaves, max(1, int(total / limits.min_weight)))
         self.capacity = max(1, 2 * leaves - 1)
+        self.rules = limits.l2 * scale, limits.min_weight, limits.min_hessian
+        columns = d if limits.columns >= 1 else max(1, int(limits.columns * d))
         self.settings = Settings(
-            np.array([limits.l2 * scale, limits.min_weight, limits.min_hessian]),
             limits.max_leaves or 0,
             _NEVER if limits.max_depth is None else limits.max_depth,
-            d if limits.columns >= 1 else max(1, int(limits.columns * d)),
-            _PARALLEL if threads > 1 else _NEVER,
+            columns,
+            _PARALLEL,
         )
         slots = 64 if limits.max_leaves is None else leaves + 1
-        self.pool = np.empty((max(2, slots), groups, GROUP * BINS * 2), np.int64)
+        slots = max(2, slots)
+        self.pool = None  # where hardly a node would have histograms
+        if len(self.live) > 2 * FEW:
+            self.pool = np.empty((slots, groups, GROUP * BINS * 2), np.int64)
         self.pairs = np.zeros((n, 2), np.int64)
         self.g, self.h = np.zeros(n), np.zeros(n)
         self.rows: NDArray[np.uint32] = self.live.astype(np.uint32)
         self.sets = bool(bins.categories.any())
-        self.node = empty_nodes(self.capacity, self.sets, len(together))
+        self.node = empty_nodes(self.capacity)
+        self.work = workspace(len(self.live), d, slots, self.capacity)
+        self.node_sets = np.zeros((self.capacity, BINS), bool) if self.sets else None
+        self.options = (
+            self.node_sets,
+            np.zeros((2, d, BINS), bool) if self.sets else None,
+            None if together is None else np.empty((self.capacity, len(together)), bool),
+            together,
+            np.empty(d, np.uint64) if columns < d else None,
+            0 if threads > 1 and n * d >= _PARALLEL else None,
+        )
         # the edges of all columns, each with infinity behind: cuts that part NaN from the rest
         self.edges = np.concatenate([part for e in bins.edges for part in (e, _END)])
         self.first = np.zeros(d + 1, np.int64)
         self.first[1:] = np.cumsum(bins.n_bins)
         self.given = np.empty(0) if w.weight is None else w.weight
-        sets = d if self.sets else 1
-        self.work = (
-            np.empty((len(self.live), 2), np.int64),
-            np.empty(len(self.live), np.uint32),
-            np.empty((2, d, SIZE)),
-            np.zeros((2, sets, BINS), bool),
-            np.ones((2, d), bool),
-            np.empty(len(self.pool), np.int64),
-            np.empty(self.capacity, np.int64),
-        )
 
     def grow(
         self, g: Tensor, h: Tensor, seed: int, live: NDArray[np.int32] | None = None
@@ -156,20 +162,31 @@ class Grower:
             g.numpy(), h.numpy(), self.given, self.rows, self.bits, self.unit, self.pairs, self.g,
             self.h,
         )  # fmt: skip
-        units = np.array([step_g, step_h, self.unit, float(self.bits)])
+        units = np.array([step_g, step_h, self.unit, float(self.bits), *self.rules])
         size = grow(
-            self.table, self.settings, self.node, self.rows, self.pairs, units, self.g, self.h,
-            self.pool, self.work, np.uint64(seed),
+            self.table, self.settings, self.node, self.work, self.rows, self.pairs, units, self.g,
+            self.h, self.pool, np.uint64(seed), *self.options,
         )  # fmt: skip
-        spans, *columns = laid_out(self.node, size, self.edges, self.first)
-        made: tuple[Any, ...] = (*columns, self._categories(size) if self.sets else {})
-        return Tree(*made), spans
+        return self._tree(self.node.whole[:size], self.node.real[:size])
 
-    def _categories(self, size: int) -> dict[int, NDArray[np.bool_]]:
-        """The sets of categories that go left, by node."""
-        node = self.node
-        asking = np.flatnonzero((node.column[:size] >= 0) & (node.code[:size] < 0))
-        return {v: self._mask(int(node.column[v]), node.sets[v]) for v in asking.tolist()}
+    def _tree(self, n: NDArray[np.int64], r: F64) -> tuple[Tree, NDArray[np.int64]]:
+        """The tree of these nodes, and for each leaf (node, lo, hi)."""
+        feature, left = n[:, whole.COLUMN].copy(), n[:, whole.LEFT].copy()
+        code, rows = n[:, whole.LAST_CODE], n[:, whole.HI] - n[:, whole.LO]
+        inner, leaves = np.flatnonzero(feature >= 0), np.flatnonzero(feature < 0)
+        spans = np.stack([leaves, n[leaves, whole.LO], n[leaves, whole.HI]], axis=1)
+        right, threshold = np.where(feature < 0, -1, left + 1), np.zeros(len(n))
+        at = self.first[feature[inner]] + np.maximum(code[inner], 0)
+        threshold[inner] = np.where(code[inner] < 0, 0.0, self.edges[at])
+        sets = {}
+        if self.node_sets is not None:
+            asking = inner[code[inner] < 0]
+            sets = {v: self._mask(int(feature[v]), self.node_sets[v]) for v in asking.tolist()}
+        tree = Tree(
+            feature, threshold, left, right, n[:, whole.NAN_LEFT] > 0, r[:, [real.VALUE]],
+            r[:, real.SUM_W].copy(), r[:, real.WIN].copy(), rows, sets,
+        )  # fmt: skip
+        return tree, spans
 
     def _mask(self, j: int, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
         size = int(self.bins.categories[j])
@@ -185,24 +202,28 @@ class Grower:
             unseen = np.ones(self.n, bool)
             unseen[self.rows] = False
             rest = np.flatnonzero(unseen)
-            descend(self.table.codes, self.node, tree.nan_left, tree.value[:, 0], rest, out.numpy())
+            sets = np.zeros((1, 1), bool) if self.node_sets is None else self.node_sets
+            nodes = self.node.whole, sets, tree.nan_left, tree.value[:, 0]
+            descend(self.table.codes, *nodes, rest, out.numpy())
 
 
 @outer
-def descend(codes: Any, node: Any, nan_left: Any, value: Any, rows: Any, out: Any) -> None:
+def descend(
+    codes: Any, node: Any, sets: Any, nan_left: Any, value: Any, rows: Any, out: Any
+) -> None:
     """Add the leaf values of these rows, which find their way by codes."""
-    for r in rows:
-        v = 0
-        while node.left[v] >= 0:
-            j = node.column[v]
+    for i in range(len(rows)):
+        r, v = rows[i], 0
+        while node[v, whole.LEFT] >= 0:
+            j, last = node[v, whole.COLUMN], node[v, whole.LAST_CODE]
             c = codes[j // GROUP, r, j % GROUP]
             if c == MISSING:
                 go = nan_left[v]
-            elif node.code[v] < 0:
-                go = node.sets[v, c]
+            elif last < 0:
+                go = sets[v, c]
             else:
-                go = c <= node.code[v]
-            v = node.left[v] + (0 if go else 1)
+                go = c <= last
+            v = node[v, whole.LEFT] + (0 if go else 1)
         out[r] += value[v]
 
 

@@ -1,0 +1,1 @@
+"""How loops are compiled, and loops that several compiled files share."""
