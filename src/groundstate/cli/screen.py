@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -55,7 +56,8 @@ class Screen:
             return
         from rich.console import Console
 
-        with Console(stderr=True).status("starting") as status:
+        console = Console(stderr=True, highlight=False)
+        with console.status("starting") as status, _logged(console.print):
             yield lambda stage: status.update(stage)
 
     def frame(self, frame: pl.DataFrame, out: str) -> None:
@@ -71,6 +73,31 @@ class Screen:
         write_bytes(out, _encoded(frame, Path(out).suffix.lower()))
         self.show(f"{frame.height:,} rows written to {out}")
         self.data({"rows": frame.height, "out": out})
+
+
+class _Lines(logging.Handler):
+    """Shows every record as a line."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        super().__init__(logging.INFO)
+        self.show = show
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.show(record.getMessage())
+
+
+@contextmanager
+def _logged(show: Callable[[str], None]) -> Iterator[None]:
+    """What the library logs inside the block is shown: that it compiles, for instance."""
+    logger, handler = logging.getLogger("groundstate"), _Lines(show)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def _encoded(frame: pl.DataFrame, suffix: str) -> bytes:

@@ -17,9 +17,9 @@ from sklearn.model_selection import train_test_split
 from groundstate import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from groundstate.energy.trees.boosted import BoostedEnergy
 from groundstate.learn import Naive, fit
-from groundstate.learn.solvers.boosting.histogram.bins_numba import Bins, column_edges
 from groundstate.learn.solvers.boosting.histogram.grower import Limits
 from groundstate.learn.solvers.boosting.newton import HistogramBoosting
+from groundstate.learn.solvers.trees.bins_numba import Bins, column_edges
 
 RNG = np.random.default_rng(0)
 # few distinct values: both libraries then cut at the same places

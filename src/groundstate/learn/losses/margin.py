@@ -11,8 +11,7 @@ from torch.nn import functional
 from groundstate.errors import DataError
 from groundstate.learn.base import Reduction
 from groundstate.learn.losses.contract import labels, outputs, reduce, summed
-from groundstate.learn.rules.margin import margin_loss
-from groundstate.learn.rules.perceptron import perceptron_loss
+from groundstate.learn.losses.energies import margin_loss, perceptron_loss
 
 
 def hinge(

@@ -233,11 +233,6 @@ def pick(e: Tensor, y: Tensor) -> Tensor:
     return chosen.masked_fill(y < 0, 0.0)
 
 
-def in_float(e: Tensor) -> Tensor:
-    """Half-precision energies as float32: sums of exponentials are never taken in less."""
-    return e.float() if e.dtype in (torch.float16, torch.bfloat16) else e
-
-
 def check_temperature(T: float) -> float:
     if not T >= 0 or math.isnan(T):
         raise ValueError(f"temperature must be in [0, inf], got T={T}")
@@ -249,7 +244,6 @@ __all__ = [
     "ContrastRule",
     "Plan",
     "check_temperature",
-    "in_float",
     "index_of",
     "listable",
     "pick",

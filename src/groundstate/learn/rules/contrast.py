@@ -11,9 +11,9 @@ from torch.nn import functional
 from groundstate.energy.base import Energy
 from groundstate.infer.base import Method
 from groundstate.learn.base import Batch, Latent, Terms
+from groundstate.learn.losses.energies import check_margin
 from groundstate.learn.rules.common import ContrastRule, Plan
 from groundstate.learn.rules.inner import replace
-from groundstate.learn.rules.margin import check_margin
 from groundstate.learn.rules.negatives.sources import Reduce, Source, reduce
 
 

@@ -7,76 +7,18 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from groundstate.energy.base import Energy
 from groundstate.energy.spaces import Finite
 from groundstate.infer.base import Method
-from groundstate.learn.base import Batch, Latent, Reduction, Terms, reduced
-from groundstate.learn.rules.common import ContrastRule, Plan, in_float, listable, pick, table_of
+from groundstate.learn.base import Batch, Latent, Terms
+from groundstate.learn.losses.energies import check_margin, margin_loss, margin_rows
+from groundstate.learn.rules.common import ContrastRule, Plan, listable, pick, table_of
 from groundstate.learn.rules.inner import replace, suggested
 from groundstate.learn.rules.structured import chain_margin, hamming, nbest_margin
 from groundstate.registry import rules
 
 Cost = Tensor | Literal["hamming"] | Callable[[Tensor, Tensor], Tensor] | None
-
-
-def margin_loss(
-    e: Tensor,
-    y: Tensor,
-    m: float = 1.0,
-    cost: Tensor | None = None,
-    T: float = 0.0,
-    reduction: Reduction = "mean",
-) -> Tensor:
-    r""":math:`L = \max_k\,[m\,\Delta(y,k) + e_y - e_k]` on a table of energies.
-
-    With the default :math:`\Delta = 1(k \ne y)` this is
-    :math:`\max(0, m + e_y - e_{\text{best wrong}})`. ``T`` > 0 replaces the maximum by
-    :math:`T\log\sum\exp(\cdot/T)`.
-
-    Parameters
-    ----------
-    e : Tensor, ``(B, K)``
-        Energies, low is good.
-    y : Tensor, ``(B,)`` int64
-        Targets; −1 marks a missing one, whose loss is 0.
-    m : float > 0
-        The margin.
-    cost : Tensor, ``(K, K)`` or ``(B, K)``, optional
-        :math:`\Delta(y, k) \ge 0`: rows by target, or already one row of costs per row.
-    T : float, default=0
-    reduction : {"mean", "sum", "none"}
-
-    Examples
-    --------
-    >>> e = torch.tensor([[1.0, 2.0, 3.0]]).repeat(3, 1)
-    >>> margin_loss(e, torch.arange(3), reduction="none")
-    tensor([0., 2., 3.])
-    """
-    return reduced(_rows(e, y, check_margin(m), cost, T), reduction)
-
-
-def _rows(e: Tensor, y: Tensor, m: float, cost: Tensor | None, T: float) -> Tensor:
-    e = in_float(e)
-    at = y.clamp(min=0)[:, None]
-    target = e.gather(1, at)[:, 0]
-    if cost is not None and cost.shape[0] != e.shape[0]:
-        cost = cost[at[:, 0]]  # (B, K)
-    if T > 0:
-        delta = torch.full_like(e, m).scatter(1, at, 0.0) if cost is None else m * cost
-        loss = target + T * torch.logsumexp((delta - e) / T, 1)
-    else:
-        wrong = (e if cost is None else e - m * cost).scatter(1, at, torch.inf).min(1).values
-        # relu, not clamp: the subgradient at the kink is 0.
-        loss = functional.relu(target - wrong + (m if cost is None else 0.0))
-    return loss.masked_fill(y < 0, 0.0)
-
-
-def check_margin(m: float) -> float:
-    if not m > 0:
-        raise ValueError(f"the margin must be positive, got m={m}")
-    return float(m)
 
 
 @rules.register(
@@ -150,7 +92,7 @@ class Margin(ContrastRule):
         plan = self.plan(energy, batch)
         if plan.route == "table":
             e, y = plan.energies(batch)
-            loss = _rows(e, y, self.m, self._cost(plan, batch), self.T)
+            loss = margin_rows(e, y, self.m, self._cost(plan, batch), self.T)
             return Terms(loss, lambda: _parts(e, y, loss), exact=plan.exact)
         if plan.route == "chain":
             positive, loss = chain_margin(plan, batch, self.m, self.cost, self.T)

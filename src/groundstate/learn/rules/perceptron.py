@@ -6,36 +6,11 @@ import torch
 from torch import Tensor
 
 from groundstate.energy.base import Energy
-from groundstate.learn.base import Batch, Reduction, Terms, reduced
+from groundstate.learn.base import Batch, Terms
+from groundstate.learn.losses.energies import perceptron_loss, perceptron_rows
 from groundstate.learn.rules.common import ContrastRule, Plan, listable, pick, table_of
 from groundstate.learn.rules.inner import choose, minimum, replace, suggested
 from groundstate.registry import rules
-
-
-def perceptron_loss(e: Tensor, y: Tensor, reduction: Reduction = "mean") -> Tensor:
-    r""":math:`L = e_y - \min_k e_k \ge 0` on a table of energies.
-
-    Parameters
-    ----------
-    e : Tensor, ``(B, K)``
-        Energies, low is good.
-    y : Tensor, ``(B,)`` int64
-        Targets; −1 marks a missing one, whose loss is 0.
-    reduction : {"mean", "sum", "none"}
-
-    Examples
-    --------
-    >>> e = torch.tensor([[1.0, 2.0, 3.0]]).repeat(3, 1)
-    >>> perceptron_loss(e, torch.arange(3), reduction="none")
-    tensor([0., 1., 2.])
-    """
-    return reduced(_rows(e, y), reduction)
-
-
-def _rows(e: Tensor, y: Tensor) -> Tensor:
-    # min(dim) sends the gradient to one winner, the lowest index; amin would share it among ties.
-    best = e.min(1).values
-    return (e.gather(1, y.clamp(min=0)[:, None])[:, 0] - best).masked_fill(y < 0, 0.0)
 
 
 @rules.register(
@@ -73,7 +48,7 @@ class Perceptron(ContrastRule):
         plan = self.plan(energy, batch)
         if plan.route == "table":
             e, y = plan.energies(batch)
-            loss = _rows(e, y)
+            loss = perceptron_rows(e, y)
             return Terms(loss, lambda: _parts(e, y, loss), exact=plan.exact)
         positive = plan.positive(batch, generator)
         contrast = minimum(plan, batch, generator)

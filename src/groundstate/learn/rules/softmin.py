@@ -13,18 +13,17 @@ from groundstate.energy.base import Energy
 from groundstate.energy.exact import marginal_way
 from groundstate.infer.base import Method
 from groundstate.learn.base import Batch, Latent, Reduction, Terms, reduced
+from groundstate.learn.losses.energies import in_float, perceptron_loss
 from groundstate.learn.rules.common import (
     ContrastRule,
     Plan,
     check_temperature,
-    in_float,
     listable,
     pick,
     table_of,
 )
 from groundstate.learn.rules.inner import choose, free_energy_of, replace, suggested, theta_free
 from groundstate.learn.rules.missing import split_positive
-from groundstate.learn.rules.perceptron import perceptron_loss
 from groundstate.registry import rules
 
 

@@ -10,7 +10,6 @@ import torch
 
 from groundstate.energy.trees.boosted import BoostedClassEnergy, BoostedEnergy
 from groundstate.learn import Naive, SoftMin, fit
-from groundstate.learn.solvers.boosting.histogram.bins_numba import Bins, column_edges
 from groundstate.learn.solvers.boosting.histogram.device import DeviceGrower
 from groundstate.learn.solvers.boosting.histogram.device_fill import fill
 from groundstate.learn.solvers.boosting.histogram.device_rows import (
@@ -20,6 +19,7 @@ from groundstate.learn.solvers.boosting.histogram.device_rows import (
 )
 from groundstate.learn.solvers.boosting.histogram.grower import Grower, Limits
 from groundstate.learn.solvers.boosting.newton import HistogramBoosting, Stopping
+from groundstate.learn.solvers.trees.bins_numba import Bins, column_edges
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(900, 6))

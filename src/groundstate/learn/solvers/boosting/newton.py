@@ -24,11 +24,11 @@ from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
-from groundstate.learn.solvers.boosting.histogram.bins_numba import Bins
 from groundstate.learn.solvers.boosting.histogram.device import DeviceGrower
 from groundstate.learn.solvers.boosting.histogram.device_rows import device_bins
 from groundstate.learn.solvers.boosting.histogram.grower import Grower, Limits
 from groundstate.learn.solvers.boosting.losses import Loss
+from groundstate.learn.solvers.trees.bins_numba import Bins
 from groundstate.registry import solvers
 
 _settings: Any = numba.config

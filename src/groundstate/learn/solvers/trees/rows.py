@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from groundstate.energy.trees.nodes import Tree
 from groundstate.errors import DataError
-from groundstate.learn.solvers.boosting.histogram.bins_numba import Bins, midpoint
 from groundstate.learn.solvers.trees import grow_numba as table
+from groundstate.learn.solvers.trees.bins_numba import Bins, midpoint
 from groundstate.learn.solvers.trees.fast_numba import BINS
 from groundstate.learn.solvers.trees.grow_numba import (
     Columns,

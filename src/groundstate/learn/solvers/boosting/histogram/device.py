@@ -19,7 +19,6 @@ from torch import Tensor
 
 from groundstate.compute.random import mix64
 from groundstate.energy.trees.nodes import Tree, TreeNodes
-from groundstate.learn.solvers.boosting.histogram.bins_numba import Bins
 from groundstate.learn.solvers.boosting.histogram.device_cuts import (
     CODE,
     COLUMN,
@@ -38,6 +37,7 @@ from groundstate.learn.solvers.boosting.histogram.device_rows import (
     step_of,
 )
 from groundstate.learn.solvers.boosting.histogram.grower import Limits, Weighing
+from groundstate.learn.solvers.trees.bins_numba import Bins
 
 _LEFT, _RIGHT = np.uint64(0x5851F42D4C957F2D), np.uint64(0x14057B7EF767814F)
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from groundstate.learn.solvers.boosting.histogram.bins_numba import Bins, midpoint
 from groundstate.learn.solvers.boosting.histogram.cuts_numba import GROUP, MISSING
+from groundstate.learn.solvers.trees.bins_numba import Bins, midpoint
 
 
 def device_bins(x: Tensor, weight: Tensor | None, max_bins: int) -> Bins:

@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from groundstate.compute.kernels.compile_numba import outer
 from groundstate.energy.trees.nodes import Tree
 from groundstate.learn.solvers.boosting.histogram import cuts_numba as real
 from groundstate.learn.solvers.boosting.histogram import tree_numba as whole
-from groundstate.learn.solvers.boosting.histogram.bins_numba import Bins
-from groundstate.learn.solvers.boosting.histogram.cuts_numba import BINS, GROUP, MISSING
+from groundstate.learn.solvers.boosting.histogram.cuts_numba import BINS, GROUP
+from groundstate.learn.solvers.boosting.histogram.rows_numba import (
+    add_values,
+    descend,
+    quantised,
+)
 from groundstate.learn.solvers.boosting.histogram.tree_numba import (
     FEW,
     Settings,
@@ -24,6 +27,7 @@ from groundstate.learn.solvers.boosting.histogram.tree_numba import (
     grow,
     workspace,
 )
+from groundstate.learn.solvers.trees.bins_numba import Bins
 
 F64 = NDArray[np.float64]
 _PARALLEL = 1 << 17  # rows × columns of a node from which threads pay
@@ -158,7 +162,7 @@ class Grower:
         ``live`` are the rows that it sees, all of positive weight by default.
         """
         self.rows = (self.live if live is None else live).astype(np.uint32)
-        step_g, step_h = _quantise(
+        step_g, step_h = quantised(
             g.numpy(), h.numpy(), self.given, self.rows, self.bits, self.unit, self.pairs, self.g,
             self.h,
         )  # fmt: skip
@@ -197,7 +201,7 @@ class Grower:
 
     def add(self, tree: Tree, spans: NDArray[np.int64], out: Tensor) -> None:
         """Add the values of the tree grown last to ``out`` (n,), also for rows it did not see."""
-        _add(tree.value[:, 0], spans, self.rows, out.numpy())
+        add_values(tree.value[:, 0], spans, self.rows, out.numpy())
         if len(self.rows) < self.n:
             unseen = np.ones(self.n, bool)
             unseen[self.rows] = False
@@ -207,61 +211,4 @@ class Grower:
             descend(self.table.codes, *nodes, rest, out.numpy())
 
 
-@outer
-def descend(
-    codes: Any, node: Any, sets: Any, nan_left: Any, value: Any, rows: Any, out: Any
-) -> None:
-    """Add the leaf values of these rows, which find their way by codes."""
-    for i in range(len(rows)):
-        r, v = rows[i], 0
-        while node[v, whole.LEFT] >= 0:
-            j, last = node[v, whole.COLUMN], node[v, whole.LAST_CODE]
-            c = codes[j // GROUP, r, j % GROUP]
-            if c == MISSING:
-                go = nan_left[v]
-            elif last < 0:
-                go = sets[v, c]
-            else:
-                go = c <= last
-            v = node[v, whole.LEFT] + (0 if go else 1)
-        out[r] += value[v]
-
-
-@outer
-def _quantise(
-    g: Any, h: Any, weight: Any, rows: Any, bits: int, unit: float, pairs: Any, gw: Any, hw: Any
-) -> Any:
-    """Whole-number pairs of gradient, and hessian with weight; returns what one step of each is.
-
-    A row's gradient is rounded before its weight multiplies it: twice the weight is the row twice.
-    """
-    plain = len(weight) == 0
-    sum_g, sum_h = 0.0, 0.0
-    for i in rows:
-        w = 1.0 if plain else weight[i]
-        gw[i], hw[i] = g[i] * w, h[i] * w
-        sum_g += abs(gw[i])
-        sum_h += hw[i]
-    step_g = 2.0 ** (np.ceil(np.log2(sum_g)) + 1 - 60) if sum_g > 0 else 1.0
-    step_h = 2.0 ** (np.ceil(np.log2(sum_h)) + 1 - (61 - bits)) if sum_h > 0 else 1.0
-    per_g, per_h = 1.0 / step_g, 1.0 / step_h  # powers of two: exact
-    for i in rows:
-        w = 1.0 if plain else weight[i]
-        whole = w == np.rint(w)
-        a, b = g[i] * per_g, h[i] * per_h
-        ga = np.rint(a) * w if whole else np.rint(a * w)
-        hb = np.rint(b) * w if whole else np.rint(b * w)
-        pairs[i, 0] = np.int64(ga)
-        pairs[i, 1] = (np.int64(hb) << bits) + np.int64(np.rint(w / unit))
-    return step_g, step_h
-
-
-@outer
-def _add(value: Any, spans: Any, rows: Any, out: Any) -> None:
-    for k in range(len(spans)):
-        v = value[spans[k, 0]]
-        for i in range(spans[k, 1], spans[k, 2]):
-            out[rows[i]] += v
-
-
-__all__ = ["Grower", "Limits", "Weighing", "descend"]
+__all__ = ["Grower", "Limits", "Weighing"]
