@@ -240,6 +240,19 @@ def test_killed_and_resumed(case: Case, tmp_path: Path) -> None:
     assert equal(resumed, case.fit(X, y))
 
 
+def test_torch_in_torch_out() -> None:
+    X, y = torch.from_numpy(images()), torch.arange(N) % 2
+    model = CASES["images"].fit(X, y)
+    found = model.predict(X)
+    assert isinstance(found, torch.Tensor) and found.device == X.device
+    assert isinstance(model.predict(images()), np.ndarray)
+    rows = sequences().floating(torch.float64)
+    assert CASES["sequences"].fit(rows, y, device="cpu").energy_.placement() == (
+        torch.device("cpu"),
+        torch.float64,
+    )
+
+
 def test_image_files(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     pixels = np.random.default_rng(0).integers(0, 256, (20, 4, 5, 3), dtype=np.uint8)
