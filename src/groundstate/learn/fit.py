@@ -126,7 +126,8 @@ def fit(
     problem = Problem(energy, rule, data, sample_weight, penalty, tuple(callbacks), key)
     if solver is None:
         history = choose(problem).run(problem)
-        if history.stop == "max_epochs" and rule.is_objective:
+        default = history.solver == "Stochastic"  # others say themselves when they have not settled
+        if default and history.stop == "max_epochs" and rule.is_objective:
             warnings.warn(
                 f"the default trainer stopped after {history.n_iter} epochs while the objective "
                 "still fell; pass a solver, e.g. learn.Stochastic(lr=1e-2, max_epochs=1000)",
