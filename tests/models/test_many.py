@@ -209,3 +209,21 @@ def test_programs_give_the_same_for_any_number_of_workers(task: str) -> None:
         assert np.array_equal(said.values, two.predictions[name].values), name
         if said.ranking is not None:
             assert np.array_equal(said.ranking, two.predictions[name].ranking), name
+
+
+def test_sparse_softmax_folds_converge_and_are_single_fits() -> None:
+    from sklearn.datasets import load_iris
+
+    rows, species = load_iris(return_X_y=True)
+    rows = StandardScaler().fit_transform(rows)
+    order = np.random.default_rng(0).permutation(150)
+    folds = np.ones((5, 150))
+    for f in range(5):
+        folds[f, order[f::5]] = 0
+    model = gs.LogisticRegression(l1_ratio=0.5, C=10.0)
+    for one, weight in zip(fit_together(model, rows, species, folds, [{}] * 5), folds, strict=True):
+        alone = gs.LogisticRegression(l1_ratio=0.5, C=10.0).fit(
+            rows[weight > 0], species[weight > 0]
+        )
+        assert one.history_.converged and alone.history_.converged
+        assert_allclose(one.predict_proba(rows), alone.predict_proba(rows), atol=1e-7)

@@ -206,7 +206,8 @@ class SparseLogit:
         kept = np.setdiff1d(np.arange(r * d), free)
         G, c, back = H[np.ix_(kept, kept)], q[kept], None
         if self.intercept:  # intercepts are solved for throughout
-            inner = np.linalg.pinv(H[np.ix_(free, free)], hermitian=True)
+            # all of them shifted alike change nothing: that direction is rounding
+            inner = np.linalg.pinv(H[np.ix_(free, free)], rcond=1e-12, hermitian=True)
             cross = H[np.ix_(kept, free)]
             G, c = G - cross @ inner @ cross.T, c - cross @ (inner @ q[free])
             back = lambda w: inner @ (q[free] - cross.T @ w)  # noqa: E731
