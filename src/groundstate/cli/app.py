@@ -186,7 +186,7 @@ def tune(
     no_progress: Quiet = False,
 ) -> None:
     """Search the settings of a model; a search with --storage goes on where it stopped."""
-    from groundstate.cli.search import tune as run
+    from groundstate.cli.tune import tune as run
 
     run(
         table, target, model, trials, storage, out, budget, json, no_progress, metric=metric,
@@ -210,7 +210,7 @@ def compare(
     no_progress: Quiet = False,
 ) -> None:
     """Which of two models is better on the same rows, and how sure that is."""
-    from groundstate.cli.versus import compare as run
+    from groundstate.cli.compare import compare as run
 
     run(table, a, b, target, metric, groups, level, seed, device, json)
 
@@ -248,7 +248,7 @@ def board(
     DIR holds test.csv (the truth) and submissions/NAME.csv (one prediction for each of its rows).
     Every look is written to DIR/board.ledger.jsonl, the page to show is DIR/board.html.
     """
-    from groundstate.cli.books import board as run
+    from groundstate.cli.boards import board as run
 
     run(
         folder, json, labels, target=target, metric=metric, mechanism=mechanism,
@@ -267,7 +267,7 @@ def ledger(
     no_progress: Quiet = False,
 ) -> None:
     """List the looks at test rows, with intervals corrected for their number."""
-    from groundstate.cli.books import ledger as run
+    from groundstate.cli.boards import ledger as run
 
     run(file, metric, level, json)
 
@@ -284,7 +284,7 @@ def predict(
     no_progress: Quiet = False,
 ) -> None:
     """Predict the target of every row with a saved model."""
-    from groundstate.cli.answer import predict as run
+    from groundstate.cli.ask import predict as run
 
     run(model, table, out, proba, device, json, no_progress)
 
@@ -306,7 +306,7 @@ def infer(
     no_progress: Quiet = False,
 ) -> None:
     """Fix the columns of a table and minimise, marginalise or sample the rest."""
-    from groundstate.cli.answer import infer as run
+    from groundstate.cli.ask import infer as run
 
     run(model, table, free, mode, n, temperature, out, seed, device, json, no_progress)
 
@@ -322,7 +322,7 @@ def sample(
     no_progress: Quiet = False,
 ) -> None:
     """Draw new rows from a saved model that has a distribution of its rows."""
-    from groundstate.cli.answer import sample as run
+    from groundstate.cli.ask import sample as run
 
     run(model, n, out, seed, device, json, no_progress)
 
