@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from groundstate.compute.reduce import current
 from groundstate.learn.base import Problem
 from groundstate.learn.solvers.lbfgs import written_objective
-from groundstate.learn.train.dense import one_network, untouched, written_head, written_layers
+from groundstate.learn.train.dense import untouched, written_head, written_layers
+from groundstate.learn.train.dense_program import Program
 from groundstate.learn.train.penalty import Regulariser
 
 _CELLS = 2**22  # activations held at once; more rows go in pieces
@@ -41,8 +42,8 @@ class NetworkRows:
         assert layers is not None and head is not None
         self.total = problem.total_weight
         named = dict(energy.named_parameters())
-        self.program, grads = one_network(energy, layers, head)
-        self.into = {name: g.unsqueeze(0) for name, g in grads.items()}
+        grads = {name: torch.zeros_like(p) for name, p in named.items()}
+        self.program = Program(layers, named, grads, head)
         self.theta = [p.detach().numpy().reshape(-1) for p in named.values()]
         self.grads = [g.numpy().reshape(-1) for g in grads.values()]
         decayed = {id(p): s for p, s in _penalty(problem).decayed}
@@ -92,7 +93,7 @@ class NetworkRows:
         self.scatter(flat)
         value, gradient = 0.0, np.zeros_like(flat)
         for x, y, weight, share in self.parts:
-            value += share * float(self.program(x, y, weight, self.into))
+            value += share * float(self.program(x, y, weight))
             for own, piece in zip(self.grads, self.pieces, strict=True):
                 gradient[piece] += share * own.astype(np.float64, copy=False)
         for strength, piece in zip(self.strengths, self.pieces, strict=True):

@@ -7,14 +7,14 @@ clipping, schedules, callbacks and checkpoints.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from groundstate.compute.foreign.torch import HOOKS, hooked_everywhere
-from groundstate.compute.population.dense import Dense, Head, Layer, read_layers
+from groundstate.compute.population.dense import Head, Layer, read_layers
 from groundstate.energy.base import Energy
 from groundstate.energy.basic.net_class import NetClassEnergy
 from groundstate.energy.basic.squared import SquaredEnergy
@@ -23,6 +23,7 @@ from groundstate.energy.networks.network import NetworkClassEnergy, NetworkEnerg
 from groundstate.learn.base import Batch, Rule, Terms
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import NLL, SoftMin
+from groundstate.learn.train.dense_program import Program
 from groundstate.nn.blocks.mlp import MLP
 
 if TYPE_CHECKING:
@@ -98,16 +99,6 @@ def _leaves(chain: nn.Sequential) -> Iterator[nn.Module]:
             yield part
 
 
-def one_network(
-    energy: Energy, layers: Sequence[Layer], head: Head
-) -> tuple[Dense, dict[str, Tensor]]:
-    """The program of one network, a population of one on its own memory; where gradients go."""
-    named = dict(energy.named_parameters())
-    params = {name: p.detach().unsqueeze(0) for name, p in named.items()}
-    buffers = {name: b.unsqueeze(0) for name, b in energy.named_buffers()}
-    return Dense(params, buffers, layers, head), {n: torch.zeros_like(p) for n, p in named.items()}
-
-
 class WrittenStep:
     r"""Loss and gradients of a batch, written to ``grad`` of the parameters.
 
@@ -123,8 +114,9 @@ class WrittenStep:
         self._bind()
 
     def _bind(self) -> None:
-        self.program, self.grads = one_network(self.energy, self.layers, self.head)
-        self.into = {name: g.unsqueeze(0) for name, g in self.grads.items()}
+        self.grads = {name: torch.zeros_like(p) for name, p in self.named}
+        tensors = {**dict(self.named), **dict(self.energy.named_buffers())}
+        self.program = Program(self.layers, tensors, self.grads, self.head)
         self.own = [(p, self.grads[name], p.data_ptr()) for name, p in self.named]
 
     def __call__(
@@ -135,7 +127,7 @@ class WrittenStep:
             if p.data_ptr() != at:  # somebody gave the parameter other memory
                 self._bind()
                 break
-        (loss,) = self.program(batch["x"], batch["y"], weight, self.into)
+        loss = self.program(batch["x"], batch["y"], weight)
         for p, grad, _ in self.own:
             p.grad = grad
         return loss, lambda: self._terms(batch)
@@ -143,7 +135,7 @@ class WrittenStep:
     @torch.no_grad()
     def _terms(self, batch: Batch) -> Terms:
         """What the rule says of a batch now, without dropout."""
-        (s,), y = self.program.scores(batch["x"]), batch["y"]  # (K, B)
+        s, y = self.program.scores(batch["x"]), batch["y"]  # (K, B)
         if self.head == "softmax":
             own = -s.gather(0, y[None])[0]
             free = -s.logsumexp(0)
@@ -211,7 +203,6 @@ def written_step(training: Training) -> WrittenStep | None:
 
 __all__ = [
     "WrittenStep",
-    "one_network",
     "untouched",
     "written_head",
     "written_layers",
