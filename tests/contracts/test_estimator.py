@@ -102,7 +102,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "Ridge": {},
     "RidgeCV": {},
     "SGDClassifier": {"max_iter": 50, "tol": None, "random_state": 0},
-    "SGDRegressor": {"max_iter": 50, "tol": None, "random_state": 0},
+    "SGDRegressor": {"max_iter": 300, "tol": None, "random_state": 0},
     "SVC": {},
     "SVR": {},
     "SeedEnsembleClassifier": {"n_estimators": 4, "random_state": 0},

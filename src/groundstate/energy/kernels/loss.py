@@ -12,11 +12,11 @@ from groundstate.energy.kernels.machine import TILE, kernel_width
 from groundstate.energy.linear.loss import LossEnergy
 from groundstate.energy.registering import registered
 from groundstate.math.kernels import RBF, Geometry, Kernel
-from groundstate.math.losses import EpsilonInsensitive, ResidualLoss
+from groundstate.math.losses import Huber, ResidualLoss
 
 
 def _example() -> Energy:
-    energy = KernelLossEnergy(2, RBF(1.0), EpsilonInsensitive(0.1))
+    energy = KernelLossEnergy(2, RBF(1.0), Huber(0.5))
     x = torch.tensor([[0.0, 0.0], [1.0, 0.5], [-1.0, 1.0]])
     energy.set(x, torch.tensor([0.5, -1.0, 2.0]), torch.tensor([0.3]))
     return energy
@@ -42,6 +42,7 @@ class KernelLossEnergy(LossEnergy):
 
     Examples
     --------
+    >>> from groundstate.math.losses import EpsilonInsensitive
     >>> e = KernelLossEnergy(1, RBF(1.0), EpsilonInsensitive(0.5))
     >>> e.set(torch.tensor([[0.0]]), torch.tensor([2.0]), torch.tensor([1.0]))
     >>> e(x=torch.zeros(1, 1), y=torch.tensor([[4.0]])).item()

@@ -84,7 +84,7 @@ class SGDRegressor(SGDEstimator, EnergyRegressor):
     >>> import numpy as np
     >>> from groundstate import SGDRegressor
     >>> X = np.linspace(-1, 1, 200)[:, None]
-    >>> SGDRegressor(random_state=0).fit(X, 2 * X[:, 0] + 1).predict([[0.5]]).round(1).tolist()
+    >>> SGDRegressor(eta0=0.1, random_state=0).fit(X, 2 * X[:, 0] + 1).predict([[0.5]]).round(1).tolist()
     [2.0]
     """
 

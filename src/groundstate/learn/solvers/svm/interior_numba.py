@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numba import njit
 
 from groundstate.energy.linear.loss import LinearLossEnergy
 from groundstate.errors import NotConverged
@@ -30,7 +31,6 @@ from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.svm.hinge.rows_numba import (
     add_row,
     dot_row,
-    jit,
     matrix_of,
     rows_of,
     strengths,
@@ -40,6 +40,7 @@ from groundstate.math.losses import EpsilonInsensitive
 from groundstate.registry import solvers
 
 MAX_UNKNOWNS = 1000  # a dense matrix of columns by columns
+jit = njit(cache=True, nogil=True, error_model="numpy")  # slacks may underflow to zero
 
 
 @solvers.register(
@@ -208,7 +209,7 @@ def interior_steps(
         np.empty(n),
         np.empty(n),
     )
-    primal, gap = np.inf, np.inf
+    primal, gap = 1e300, 1e300
     _scores(rows, index, theta, bias, f)
     for done in range(1, most + 1):
         mu = 0.0
@@ -227,6 +228,8 @@ def interior_steps(
         pull -= ridge * theta
         matrix = np.diag(ridge)
         _gram(rows, index, h, bias, matrix)
+        for j in range(size):  # near the end Λ drowns in the rest
+            matrix[j, j] *= 1.0 + 1e-13
         goal, length = 0.0, 0.0
         for corrected in range(2):
             for q in range(n):
@@ -239,7 +242,10 @@ def interior_steps(
                     dxi[k, q] = two  # kept for below
                     dr[q] += (1.0 if k == 0 else -1.0) * c[k, q] / D[k, q]
             _back(rows, index, dr, bias, right)
-            move[:] = np.linalg.solve(matrix, right + pull)
+            right += pull
+            if not np.isfinite(np.sum(right)) or not np.isfinite(np.sum(matrix)):
+                return done, primal, gap, True
+            move[:] = np.linalg.solve(matrix, right)
             _scores(rows, index, move, bias, dr)
             length = 1.0
             for q in range(n):
@@ -266,26 +272,24 @@ def interior_steps(
                         ahead += (w[q] - new) * (xi[k, q] + length * dxi[k, q])
                 goal = mu * (ahead / (4 * n * mu)) ** 3
         length = min(1.0, 0.995 * length)
+        if not np.isfinite(np.sum(move)) or not length >= 1e-10:  # rounding is all that is left
+            return done, primal, gap, True
         theta += length * move
         a += length * da
         xi += length * dxi
         p += length * dp
         _scores(rows, index, theta, bias, f)
-        primal, dual = 0.5 * np.sum(ridge * theta * theta), 0.0
+        half = 0.5 * np.sum(ridge * theta * theta)
+        primal, dual = half, -half
         for q in range(n):
             dr[q] = a[0, q] - a[1, q]
             primal += w[q] * max(abs(y[q] - f[q]) - eps, 0.0)
             dual += y[q] * dr[q] - eps * (a[0, q] + a[1, q])
         _back(rows, index, dr, bias, right)
-        slip = 0.0
-        for j in range(size):
-            if ridge[j] > 0.0:
-                dual -= 0.5 * right[j] ** 2 / ridge[j]
-            else:  # an intercept without a penalty asks for a sum of zero
-                slip += abs(right[j] * theta[j])
-        gap = max(primal - dual, 0.0) + slip
-        if gap <= tol * max(primal, 1e-300) or length < 1e-10 or not gap < np.inf:
-            return done, primal, gap, length < 1e-10
+        # θ stands for that of β in the dual value: what they differ by counts to first order
+        gap = max(primal - dual, 0.0) + abs(np.sum(theta * (right - ridge * theta)))
+        if gap <= tol * max(primal, 1e-300):
+            return done, primal, gap, False
     return most, primal, gap, False
 
 
