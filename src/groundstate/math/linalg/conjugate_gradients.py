@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -100,6 +100,38 @@ def conjugate(
     )
 
 
+def truncated(times: Callable[[Any], Any], b: Any, goal: float, max_iter: int) -> Any:
+    r"""Solve :math:`Ax = b` until :math:`\|b - Ax\|` is at most ``goal``, or A curves no more.
+
+    Parameters
+    ----------
+    times : products Ad, for arrays or tensors of the shape of b
+    b : array or tensor
+    goal : length of the residual
+    max_iter : products at most
+
+    Examples
+    --------
+    >>> A = torch.tensor([[4.0, 1.0], [1.0, 3.0]])
+    >>> truncated(lambda d: A @ d, torch.tensor([1.0, 2.0]), 1e-6, 10).mul(11).round().tolist()
+    [1.0, 7.0]
+    """
+    x, r, d = b * 0.0, b, b
+    square = float((r * r).sum())
+    for _ in range(max_iter):
+        if square**0.5 <= goal:
+            break
+        product = times(d)
+        curvature = float((d * product).sum())
+        if not curvature > 1e-16 * float((d * d).sum()):
+            break
+        a = square / curvature
+        x, r = x + a * d, r - a * product
+        square, before = float((r * r).sum()), square
+        d = r + (square / before) * d
+    return x
+
+
 def log_quadratic(solved: Solved) -> Tensor:
     r""":math:`e_1^\top\log(T)e_1` of the tridiagonal matrix of each column, ``(r,)``.
 
@@ -122,4 +154,4 @@ def log_quadratic(solved: Solved) -> Tensor:
     return (vectors[:, 0].square() * values.clamp(min=least).log()).sum(1)
 
 
-__all__ = ["Operator", "Solved", "conjugate", "log_quadratic"]
+__all__ = ["Operator", "Solved", "conjugate", "log_quadratic", "truncated"]

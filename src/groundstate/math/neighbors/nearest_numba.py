@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from groundstate.compute.kernels.compile_numba import inner, outer
 
 STRIDE = 16
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _sink(value: Any, index: Any, v: float, i: int) -> None:
     """Replace the root of a heap that is ordered by (value, index), largest first."""
     k, at = len(value), 0
@@ -35,7 +36,7 @@ def _sink(value: Any, index: Any, v: float, i: int) -> None:
     value[at], index[at] = v, i
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "ninf", "nsz"})
+@inner(fastmath={"nnan", "ninf", "nsz"})
 def _lows(row: Any, groups: int, lows: Any) -> None:
     """The least of each group; group b is every ``groups``-th column from b on: vectors of minima."""
     for b in range(groups):
@@ -46,7 +47,7 @@ def _lows(row: Any, groups: int, lows: Any) -> None:
             lows[b] = min(lows[b], row[start + b])
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _bound(lows: Any, value: Any, index: Any) -> Any:
     """A score that k columns do not exceed: the k-th least among the least of every group."""
     value[:] = np.inf
@@ -56,7 +57,7 @@ def _bound(lows: Any, value: Any, index: Any) -> Any:
     return value[0]
 
 
-@njit(cache=True, nogil=True)
+@outer
 def scan(scores: Any, n: int, start: int, value: Any, index: Any) -> None:
     """Take the columns of ``scores`` (q, n), rows ``start..``, into the heaps ``(q, k)``."""
     groups, k = n // STRIDE, value.shape[1]
@@ -81,7 +82,7 @@ def scan(scores: Any, n: int, start: int, value: Any, index: Any) -> None:
                 worst = v[0]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _sorted(value: Any, index: Any) -> None:
     """Sort by (value, index), the smallest first."""
     for a in range(1, len(value)):
@@ -92,8 +93,8 @@ def _sorted(value: Any, index: Any) -> None:
         value[b + 1], index[b + 1] = v, i
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def _square(a: Any, b: Any) -> float:
+@inner(fastmath={"contract", "reassoc"})
+def square(a: Any, b: Any) -> float:
     s = 0.0
     for j in range(len(a)):
         u = np.float64(a[j]) - np.float64(b[j])
@@ -101,7 +102,7 @@ def _square(a: Any, b: Any) -> float:
     return s
 
 
-@njit(cache=True, nogil=True)
+@outer
 def settle(
     queries: Any, rows: Any, value: Any, index: Any, floor: Any, out: Any, found: Any, open_: Any
 ) -> None:
@@ -114,14 +115,14 @@ def settle(
     k, m = out.shape[1], value.shape[1]
     for q in range(len(queries)):
         for c in range(m):
-            value[q, c] = _square(queries[q], rows[index[q, c]])
+            value[q, c] = square(queries[q], rows[index[q, c]])
         _sorted(value[q], index[q])
         for c in range(k):
             out[q, c], found[q, c] = value[q, c], index[q, c]
         open_[q] = not value[q, k - 1] < floor[q]
 
 
-@njit(cache=True, nogil=True)
+@outer
 def direct(queries: Any, rows: Any, out: Any, found: Any) -> None:
     """The k nearest rows by squared differences, ties to the lower index; slow and exact."""
     for q in range(len(queries)):
@@ -129,7 +130,7 @@ def direct(queries: Any, rows: Any, out: Any, found: Any) -> None:
         v[:] = np.inf
         i[:] = len(rows)
         for r in range(len(rows)):
-            s = _square(queries[q], rows[r])
+            s = square(queries[q], rows[r])
             if not s < np.inf:  # beyond the largest number: still a row
                 s = np.inf
             if s < v[0] or (s == v[0] and r < i[0]):
@@ -137,4 +138,4 @@ def direct(queries: Any, rows: Any, out: Any, found: Any) -> None:
         _sorted(v, i)
 
 
-__all__ = ["direct", "scan", "settle"]
+__all__ = ["direct", "scan", "settle", "square"]

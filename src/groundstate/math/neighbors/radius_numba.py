@@ -9,7 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from groundstate.compute.kernels.compile_numba import inner, outer
+from groundstate.compute.kernels.order_numba import select_by
+from groundstate.math.neighbors.nearest_numba import square
 
 STRIDE = 16
 LEAF = 24  # rows of a box that is not divided
@@ -17,41 +20,7 @@ SHORT = 24  # results that are sorted by insertion
 _U = np.uint64
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def _square(a: Any, b: Any) -> float:
-    s = 0.0
-    for j in range(len(a)):
-        u = np.float64(a[j]) - np.float64(b[j])
-        s += u * u
-    return s
-
-
-@njit(cache=True, nogil=True)
-def _halve(rows: Any, order: Any, lo: int, hi: int, j: int) -> None:
-    """Reorder ``order[lo:hi]`` so that its first half is not above its second in column j."""
-    middle = (lo + hi) // 2
-    a, b = lo, hi - 1
-    while a < b:
-        pivot = rows[order[(a + b) // 2], j]
-        left, right = a, b
-        while left <= right:
-            while rows[order[left], j] < pivot:
-                left += 1
-            while rows[order[right], j] > pivot:
-                right -= 1
-            if left <= right:
-                order[left], order[right] = order[right], order[left]
-                left += 1
-                right -= 1
-        if middle <= right:
-            b = right
-        elif middle >= left:
-            a = left
-        else:
-            return
-
-
-@njit(cache=True, nogil=True)
+@outer
 def boxes(rows: Any) -> Any:
     """Divide rows ``(n, d)`` at medians of their widest column until few are left.
 
@@ -78,7 +47,7 @@ def boxes(rows: Any) -> Any:
             if high - low > wide:
                 wide, j = high - low, c
         if hi - lo > LEAF and j >= 0:
-            _halve(rows, order, lo, hi, j)
+            select_by(rows[:, j], order, lo, hi, (lo + hi) // 2)
             stack[top, 0], stack[top, 1] = at, hi
             top += 1
             hi = (lo + hi) // 2
@@ -92,7 +61,7 @@ def boxes(rows: Any) -> Any:
     return order, place[:used].copy(), corner[:used].copy()
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _grown(index: Any, distance: Any, used: int, more: int) -> Any:
     size = max(2 * len(index), used + more)
     wider, farther = np.empty(size, np.int64), np.empty(size)
@@ -100,7 +69,7 @@ def _grown(index: Any, distance: Any, used: int, more: int) -> Any:
     return wider, farther
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _in_order(index: Any, distance: Any, lo: int, hi: int, bits: Any, table: Any) -> None:
     """Sort by index: few by insertion, many by marking them on a line of bits."""
     if hi - lo <= SHORT:
@@ -128,7 +97,7 @@ def _in_order(index: Any, distance: Any, lo: int, hi: int, bits: Any, table: Any
         bits[word] = _U(0)
 
 
-@njit(cache=True, nogil=True)
+@outer
 def ball(queries: Any, rows: Any, order: Any, place: Any, corner: Any, radius: float) -> Any:
     """For each query the rows, given in the order of the boxes, at most ``radius`` away.
 
@@ -161,7 +130,7 @@ def ball(queries: Any, rows: Any, order: Any, place: Any, corner: Any, radius: f
             if used + hi - lo > len(index):
                 index, distance = _grown(index, distance, used, hi - lo)
             for i in range(lo, hi):
-                far = np.sqrt(_square(x, rows[i]))
+                far = np.sqrt(square(x, rows[i]))
                 index[used], distance[used] = order[i], far
                 used += far <= radius
         count[q] = used - first
@@ -169,7 +138,7 @@ def ball(queries: Any, rows: Any, order: Any, place: Any, corner: Any, radius: f
     return count, index[:used], distance[:used]
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "reassoc", "nsz"})
+@inner(fastmath={"nnan", "reassoc", "nsz"})
 def _least(row: Any, at: int) -> Any:
     low = row[at]
     for j in range(1, STRIDE):
@@ -177,7 +146,7 @@ def _least(row: Any, at: int) -> Any:
     return low
 
 
-@njit(cache=True, nogil=True)
+@outer
 def scan(
     scores: Any, n: int, start: int, limit: Any, queries: Any, rows: Any, radius: float,
     count: Any, index: Any, distance: Any, used: int,
@@ -194,14 +163,14 @@ def scan(
                 continue
             for j in range(at, min(at + STRIDE, n)):
                 if not row[j] > most:
-                    far = np.sqrt(_square(x, rows[start + j]))
+                    far = np.sqrt(square(x, rows[start + j]))
                     index[used], distance[used] = start + j, far
                     used += far <= radius
         count[q] = used - first
     return index, distance, used
 
 
-@njit(cache=True, nogil=True)
+@outer
 def by_query(count: Any, index: Any, distance: Any, to: Any, far: Any) -> None:
     """From pieces by tile and query, counted ``(tiles, q)``, to pieces by query and tile."""
     tiles, q = count.shape

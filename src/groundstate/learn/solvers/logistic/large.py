@@ -27,6 +27,7 @@ import torch
 from scipy.linalg.lapack import dposv, dpotrf, dpotrs
 
 from groundstate.learn.solvers.logistic.objective import SoftmaxObjective
+from groundstate.math.linalg.conjugate_gradients import truncated
 
 MEMORY = 8  # secant pairs
 PATIENCE = 30  # steps with the metric before the Hessian itself is worth its price
@@ -225,24 +226,10 @@ def _secant(
 
 def _conjugate(rows: SoftmaxObjective, kept: Any, gradient: Any) -> Any:
     """CG on H Δ = −∇, as far as the size of the gradient deserves."""
-    move = gradient * 0.0
-    r = -gradient
-    d = r + 0.0
-    square = float((r * r).sum())
-    goal = square * min(0.25, square**0.5)
-    for _ in range(min(200, 10 + gradient.size if isinstance(gradient, np.ndarray) else 200)):
-        if square <= goal or square == 0.0:
-            break
-        product = rows.product(kept, d)
-        curvature = float((d * product).sum())
-        if curvature <= 1e-16 * float((d * d).sum()):
-            break
-        a = square / curvature
-        move = move + a * d
-        r = r - a * product
-        new = float((r * r).sum())
-        d = r + (new / square) * d
-        square = new
+    size = float((gradient * gradient).sum()) ** 0.5
+    goal = size * min(0.5, size**0.5)
+    most = min(200, 10 + gradient.size) if isinstance(gradient, np.ndarray) else 200
+    move = truncated(lambda d: rows.product(kept, d), -gradient, goal, most)
     return move if float((move * gradient).sum()) < 0 else -gradient
 
 

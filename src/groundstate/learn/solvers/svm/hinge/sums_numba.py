@@ -19,6 +19,7 @@ from torch import Tensor
 from groundstate.compute.reduce import current
 from groundstate.compute.tiles import SLICE, over_slices, tile_rows
 from groundstate.learn.solvers.svm.hinge.rows_numba import F64, jit, matrix_of
+from groundstate.math.linalg.conjugate_gradients import truncated
 
 
 class Sums(Protocol):
@@ -189,17 +190,11 @@ class ProductSums:
         size = float(np.linalg.norm(gradient))
         self.first = self.first or size or 1.0
         goal = min(0.1, (size / self.first) ** 0.5) * size
-        found, residual = np.zeros_like(gradient), -gradient
-        way, square = residual.copy(), float(residual @ residual)
-        for _ in range(2 * len(gradient)):
-            if square**0.5 <= goal:
-                break
-            bent = 2.0 * self._back(self.curve * self._times(way)) + ridge * way
-            along = square / max(float(way @ bent), 1e-300)
-            found += along * way
-            residual -= along * bent
-            square, last = float(residual @ residual), square
-            way = residual + (square / last) * way
+
+        def times(way: F64) -> F64:
+            return 2.0 * self._back(self.curve * self._times(way)) + ridge * way
+
+        found: F64 = truncated(times, -gradient, goal, 2 * len(gradient))
         return found
 
 
