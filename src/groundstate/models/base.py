@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, FitCallback
 from sklearn.utils import Tags
@@ -27,6 +28,7 @@ from groundstate.compute.rows import RowContainer, real_dtype
 from groundstate.energy.base import Energy
 from groundstate.learn import fit as learn
 from groundstate.learn.base import History, Penalty, Problem, Rule, Solver
+from groundstate.learn.callbacks import Progress
 from groundstate.models.answers import answers, open_cells
 from groundstate.models.arrays import Home, plain_rows, plain_target, tensor, unwrap
 from groundstate.models.bridge import SklearnBridge
@@ -75,7 +77,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     rows: ClassVar[str] = TABLE  # the kind of rows it takes, see `groundstate.models.row_kinds`
     _runs_on: Any = "any"  # devices of fits and answers: "any", "answers" or "cpu"; see `resident`
     _device_rows: ClassVar[bool] = True  # whether `_checked` leaves rows on their device
-    _accept_sparse: ClassVar[bool | str] = False
+    _accept_sparse: ClassVar[bool | str] = False  # "csr" as they are, "dense" made dense
     _allow_nan: ClassVar[bool] = False  # True where a model has a use for missing values
     _takes_target: ClassVar[bool] = False
     _multi_output: ClassVar[bool] = False
@@ -87,7 +89,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = bool(self._accept_sparse)
+        tags.input_tags.sparse = self._accept_sparse is not False
         tags.input_tags.allow_nan = self._allow_nan
         return tags
 
@@ -204,7 +206,8 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     ) -> tuple[list[Any], SklearnBridge | None]:
         given = list(getattr(self, "callbacks", None) or ())
         foreign = [c for c in given if isinstance(c, FitCallback)]
-        mine = [c for c in given if not isinstance(c, FitCallback)]
+        bar = [Progress(type(self).__name__)] if getattr(self, "verbose", 0) else []
+        mine = [*bar, *(c for c in given if not isinstance(c, FitCallback))]
         if foreign:
             self.set_callbacks(*foreign)
         if not getattr(self, "_skl_callbacks", ()) and not hasattr(self, "_parent_callback_ctx"):
@@ -232,22 +235,28 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         kind = {
             "dtype": [np.float64, np.float32],
             "order": "C",
-            "accept_sparse": self._accept_sparse,
+            "accept_sparse": "csr" if self._accept_sparse else False,
             "ensure_all_finite": "allow-nan" if self._allow_nan else True,
         }
         if not self._takes_target:
             if plain_rows(X, self._min_rows()):
                 return self._counted(X), None, {}
-            return validate_data(self, X, ensure_min_samples=self._min_rows(), **kind), None, {}
+            X = validate_data(self, X, ensure_min_samples=self._min_rows(), **kind)
+            return self._densified(X), None, {}
         y, _ = unwrap(y)
         if plain_rows(X) and plain_target(y, len(X), self._multi_output):
             X = self._counted(X)
         else:
             X, y = validate_data(self, X, y, multi_output=self._multi_output, **kind)
+            X = self._densified(X)
         encoded, attributes = self._target(y)
         if encoded is not None and encoded.dtype.kind == "f":
             encoded = encoded.astype(X.dtype, copy=False)
         return X, encoded, attributes
+
+    def _densified(self, X: Any) -> Any:
+        """Sparse rows as an array, where a model needs every entry of a row."""
+        return X.toarray() if self._accept_sparse == "dense" and issparse(X) else X
 
     def _counted(self, X: Any) -> Any:
         """Rows without names of columns, whose number is what later rows must have."""
@@ -288,10 +297,11 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         plain = plain_rows(X) and X.dtype == kept and X.shape[1] == self.n_features_in_
         if named or not plain:
             X = validate_data(
-                self, X, reset=False, dtype=kept, order="C", accept_sparse=self._accept_sparse,
+                self, X, reset=False, dtype=kept, order="C",
+                accept_sparse="csr" if self._accept_sparse else False,
                 ensure_all_finite="allow-nan" if self._allow_nan else True,
             )  # fmt: skip
-        return tensor(X, device), home
+        return tensor(self._densified(X), device), home
 
     # --- questions -----------------------------------------------------------------------
 

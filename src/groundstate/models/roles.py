@@ -25,8 +25,16 @@ from groundstate.models.base import EnergyEstimator
 from groundstate.models.resident import class_numbers, targets
 
 
+def _is_calibrated(model: Any) -> bool:
+    if not model._calibrated:
+        raise AttributeError(f"the energies of {type(model).__name__} are no log probabilities")
+    return True
+
+
 class EnergyClassifier(ClassifierMixin, EnergyEstimator):
     r"""Free discrete y: :math:`\hat y(x) = \arg\min_y e(x, y)`.
+
+    Where the energies are calibrated, :math:`p(y\mid x) = \mathrm{softmax}(-e)`.
 
     Attributes
     ----------
@@ -35,6 +43,7 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
 
     _takes_target: ClassVar[bool] = True
     _single_class: ClassVar[bool] = False  # True where one class is a model too, if a dull one
+    _calibrated: ClassVar[bool] = True  # False where a softmax of energies means nothing
     classes_: NDArray[Any]
 
     def _target(self, y: Any) -> tuple[NDArray[Any], dict[str, Any]]:
@@ -99,6 +108,20 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
             score = -self._class_table(x)
         return home.give(score[:, 1] - score[:, 0] if score.shape[1] == 2 else score)
 
+    @available_if(_is_calibrated)
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities, ``(n_samples, n_classes)``."""
+        x, home = self._rows(X)
+        with answering(self.energy_, x):
+            return home.give(torch.softmax(-self._class_table(x), 1))
+
+    @available_if(_is_calibrated)
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of the class probabilities, ``(n_samples, n_classes)``."""
+        x, home = self._rows(X)
+        with answering(self.energy_, x):
+            return home.give(torch.log_softmax(-self._class_table(x), 1))
+
     def _encoded(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
         if name != "y":
             return values
@@ -111,22 +134,6 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
         if name != "y":
             return home.give(values)
         return self._labels(values, home)
-
-
-class ProbabilisticClassifier(EnergyClassifier):
-    r"""A classifier whose energies are calibrated: :math:`p(y\mid x) = \mathrm{softmax}(-e)`."""
-
-    def predict_proba(self, X: Any) -> Any:
-        """Class probabilities, ``(n_samples, n_classes)``."""
-        x, home = self._rows(X)
-        with answering(self.energy_, x):
-            return home.give(torch.softmax(-self._class_table(x), 1))
-
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the class probabilities, ``(n_samples, n_classes)``."""
-        x, home = self._rows(X)
-        with answering(self.energy_, x):
-            return home.give(torch.log_softmax(-self._class_table(x), 1))
 
 
 class EnergyRegressor(RegressorMixin, EnergyEstimator):
@@ -235,5 +242,4 @@ __all__ = [
     "EnergyClusterer",
     "EnergyRegressor",
     "EnergyTransformer",
-    "ProbabilisticClassifier",
 ]

@@ -18,7 +18,7 @@ from groundstate.models.arrays import Home, tensor, unwrap
 from groundstate.models.base import Plan
 from groundstate.models.learned import Learned
 from groundstate.models.resident import places
-from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.roles import EnergyClassifier
 from groundstate.models.validation import validate_data
 
 
@@ -30,7 +30,7 @@ def class_probabilities() -> Learned:
     )
 
 
-class ClosedFormClassifier(ProbabilisticClassifier):
+class ClosedFormClassifier(EnergyClassifier):
     r"""A joint energy :math:`-\log p(x, y)` whose minimiser follows from sums over rows.
 
     Attributes

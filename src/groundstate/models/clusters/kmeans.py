@@ -23,7 +23,6 @@ from groundstate.learn.solvers.latent.kmeans.rows import nearest
 from groundstate.models import settings
 from groundstate.models.arrays import plain_rows, tensor, unwrap
 from groundstate.models.base import Plan
-from groundstate.models.extras import VerboseMixin
 from groundstate.models.learned import Learned
 from groundstate.models.roles import EnergyClusterer
 from groundstate.models.traits import Traits
@@ -31,9 +30,7 @@ from groundstate.registry import models
 
 
 @models.register(family="clusters", task="clustering", role="clusterer")
-class KMeans(
-    ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, VerboseMixin, EnergyClusterer
-):
+class KMeans(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, EnergyClusterer):
     r"""Squared distance to the nearest of k centroids, minimised in turn over labels and centroids.
 
     .. math::

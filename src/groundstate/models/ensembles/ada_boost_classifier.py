@@ -22,9 +22,9 @@ from groundstate.learn.solvers.trees.member import GrownMember
 from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.ensembles.member import member
-from groundstate.models.ensembles.sequence import MemberSequence
+from groundstate.models.ensembles.sequence import each_member, member_at
 from groundstate.models.learned import Learned
-from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.roles import EnergyClassifier
 from groundstate.models.traits import Traits
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
 from groundstate.models.trees.inputs import TreeInputs
@@ -32,7 +32,7 @@ from groundstate.registry import models
 
 
 @models.register(family="ensembles", task="classification", role="classifier")
-class AdaBoostClassifier(MemberSequence, TreeInputs, ProbabilisticClassifier):
+class AdaBoostClassifier(TreeInputs, EnergyClassifier):
     r"""A weighted vote of weak members, each fitted to what the ones before got wrong.
 
     .. math::
@@ -75,6 +75,8 @@ class AdaBoostClassifier(MemberSequence, TreeInputs, ProbabilisticClassifier):
     >>> model.estimator_weights_.round(6).tolist(), model.score(X, y)
     ([0.847298, 1.299283, 1.504077], 1.0)
     """
+
+    __getitem__, __iter__ = member_at, each_member
 
     traits = Traits(
         single_columns=True,

@@ -14,7 +14,6 @@ from groundstate.learn.solvers.committee import FitMembers
 from groundstate.models import settings
 from groundstate.models.ensembles.committees import CommitteeModel, amount
 from groundstate.models.ensembles.grown import fits
-from groundstate.models.extras import VerboseMixin
 from groundstate.models.traits import Traits
 
 CONSTRAINTS: dict[str, Any] = {
@@ -41,7 +40,7 @@ CONSTRAINTS: dict[str, Any] = {
 }
 
 
-class Bagging(VerboseMixin, CommitteeModel):
+class Bagging(CommitteeModel):
     """One kind of member, each on its own draw of rows and columns."""
 
     traits = Traits(

@@ -22,7 +22,6 @@ from groundstate.learn.solvers.boosting.histogram.grower import Limits
 from groundstate.learn.solvers.boosting.newton import HistogramBoosting, Stopping
 from groundstate.models import settings
 from groundstate.models.arrays import tensor, unwrap
-from groundstate.models.extras import VerboseMixin
 from groundstate.models.traits import Traits
 from groundstate.models.trees.inputs import TreeInputs
 
@@ -56,7 +55,7 @@ CONSTRAINTS: dict[str, Any] = {
 }
 
 
-class HistogramBooster(VerboseMixin, TreeInputs):
+class HistogramBooster(TreeInputs):
     """Parameters to solver settings, and predictions after every step."""
 
     traits = Traits(

@@ -22,14 +22,16 @@ from groundstate.learn.solvers.committee import FitMembers
 from groundstate.models.arrays import Home, plain_rows, tensor, unwrap
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.ensembles.grown import estimator_of, fits
-from groundstate.models.ensembles.sequence import MemberSequence
-from groundstate.models.roles import EnergyRegressor, ProbabilisticClassifier
+from groundstate.models.ensembles.sequence import each_member, member_at
+from groundstate.models.roles import EnergyClassifier, EnergyRegressor
 from groundstate.models.trees.inputs import check_not_fewer
 from groundstate.models.validation import validate_data
 
 
-class CommitteeModel(MemberSequence, EnergyEstimator):
+class CommitteeModel(EnergyEstimator):
     """Members of any kind behind one energy; they see numbers, with NaN where all of them take it."""
+
+    __getitem__, __iter__ = member_at, each_member
 
     energy_: Any
     n_jobs: int | None
@@ -128,7 +130,7 @@ class CommitteeModel(MemberSequence, EnergyEstimator):
     classes_: NDArray[Any]
 
 
-class CommitteeClassifier(CommitteeModel, ProbabilisticClassifier):
+class CommitteeClassifier(CommitteeModel, EnergyClassifier):
     """Averaged class probabilities, or votes of members that have none."""
 
     _single_class: ClassVar[bool] = True

@@ -16,8 +16,7 @@ from groundstate.energy.base import Energy
 from groundstate.learn.solvers.trees.classes import WeighClasses
 from groundstate.learn.solvers.trees.solver import GrowTrees
 from groundstate.models import settings
-from groundstate.models.ensembles.sequence import MemberSequence
-from groundstate.models.extras import VerboseMixin
+from groundstate.models.ensembles.sequence import each_member, member_at
 from groundstate.models.traits import Traits
 from groundstate.models.trees.grown import CONSTRAINTS, GrownTrees
 from groundstate.models.trees.inputs import row_factors
@@ -42,8 +41,10 @@ FOREST: dict[str, Any] = {
 }
 
 
-class Forest(VerboseMixin, MemberSequence, GrownTrees):
+class Forest(GrownTrees):
     """Many trees on weighted copies of the rows; the energy averages them."""
+
+    __getitem__, __iter__ = member_at, each_member
 
     traits = Traits(
         space={

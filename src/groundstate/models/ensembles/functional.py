@@ -22,8 +22,7 @@ from groundstate.learn.solvers.boosting.functional import GradientBooster
 from groundstate.learn.solvers.boosting.pieces import Base, MemberBase, TreeBase
 from groundstate.models import settings
 from groundstate.models.ensembles.member import member
-from groundstate.models.ensembles.sequence import MemberSequence
-from groundstate.models.extras import VerboseMixin
+from groundstate.models.ensembles.sequence import each_member, member_at
 from groundstate.models.traits import Traits
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
 from groundstate.models.trees.grown import CONSTRAINTS as TREE
@@ -46,8 +45,10 @@ CONSTRAINTS: dict[str, Any] = {
 }
 
 
-class FunctionalBooster(VerboseMixin, MemberSequence, GrownTrees):
+class FunctionalBooster(GrownTrees):
     """An additive energy, member by member."""
+
+    __getitem__, __iter__ = member_at, each_member
 
     traits = Traits(
         summed=True,

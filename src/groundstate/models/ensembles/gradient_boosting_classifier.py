@@ -14,7 +14,7 @@ from groundstate.energy.trees.additive_losses import AdditiveLoss, Exponential, 
 from groundstate.learn import SoftMin
 from groundstate.models.base import Plan
 from groundstate.models.ensembles.functional import CONSTRAINTS, FunctionalBooster
-from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.roles import EnergyClassifier
 from groundstate.registry import models
 
 LOSSES = ("log_loss", "exponential")
@@ -23,7 +23,7 @@ LOSSES = ("log_loss", "exponential")
 @models.register(
     family="ensembles", task="classification", role="classifier", max_rows=10_000, auto=False
 )
-class GradientBoostingClassifier(FunctionalBooster, ProbabilisticClassifier):
+class GradientBoostingClassifier(FunctionalBooster, EnergyClassifier):
     r"""A sum of small members, each fitted to the negative gradients of the loss.
 
     .. math::

@@ -15,13 +15,13 @@ from groundstate.energy.trees.boosted import BoostedClassEnergy
 from groundstate.learn import SoftMin
 from groundstate.models.base import Plan
 from groundstate.models.ensembles.boosted import CONSTRAINTS, HistogramBooster
-from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.roles import EnergyClassifier
 from groundstate.models.trees.inputs import class_factors
 from groundstate.registry import models
 
 
 @models.register(family="ensembles", task="classification", role="classifier", shortlist=2)
-class HistGradientBoostingClassifier(HistogramBooster, ProbabilisticClassifier):
+class HistGradientBoostingClassifier(HistogramBooster, EnergyClassifier):
     r"""A sum of small trees per class, grown on histograms of gradients.
 
     .. math::

@@ -3,7 +3,7 @@ r"""A fitted estimator as a member of a committee: its answers read as an energy
 from __future__ import annotations
 
 from functools import cache, partial
-from inspect import signature
+from inspect import getattr_static, signature
 from types import FunctionType
 from typing import Any
 
@@ -22,7 +22,7 @@ from groundstate.errors import DataError
 from groundstate.learn.solvers.committee import Member
 from groundstate.models.base import EnergyEstimator
 from groundstate.models.many import fit_together, has_program
-from groundstate.models.roles import EnergyRegressor, ProbabilisticClassifier
+from groundstate.models.roles import EnergyClassifier, EnergyRegressor
 
 
 class ClassMember(Energy):
@@ -54,7 +54,7 @@ class ClassMember(Energy):
     @torch.no_grad()
     def energies(self, x: Tensor) -> Tensor:
         own = self.estimator
-        if _plain(own, ProbabilisticClassifier, "predict_proba") and len(own.classes_) == self.k:
+        if _plain(own, EnergyClassifier, "predict_proba") and len(own.classes_) == self.k:
             return -torch.log_softmax(-own.energy_.table("y", x=x), 1)
         out = torch.zeros(len(x), self.k, dtype=x.dtype, device=x.device)
         if hasattr(self.estimator, "predict_proba"):
@@ -117,7 +117,8 @@ def _plain(estimator: Any, role: Any, question: str) -> bool:
     cls = type(estimator)
     return (
         issubclass(cls, role)
-        and getattr(cls, question) is getattr(role, question)
+        and getattr_static(cls, question) is getattr_static(role, question)
+        and (question != "predict_proba" or cls._calibrated)
         and cls._rows is EnergyEstimator._rows
         and getattr(cls, "_class_table", None) is getattr(role, "_class_table", None)
     )

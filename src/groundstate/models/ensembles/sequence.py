@@ -1,4 +1,4 @@
-"""Ensembles as sequences of their fitted members."""
+"""Ensembles as sequences of their fitted members: ``model[0]`` and ``for member in model``."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 
-class MemberSequence:
-    """``model[0]`` and ``for member in model``."""
-
-    estimators_: Any
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.estimators_[index]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.estimators_)
+def member_at(model: Any, index: Any) -> Any:
+    """The method ``__getitem__`` of an ensemble."""
+    return model.estimators_[index]
 
 
-__all__ = ["MemberSequence"]
+def each_member(model: Any) -> Iterator[Any]:
+    """The method ``__iter__`` of an ensemble."""
+    return iter(model.estimators_)
+
+
+__all__ = ["each_member", "member_at"]

@@ -6,14 +6,14 @@ from typing import Any, ClassVar
 
 from groundstate.models.ensembles.snapshots import CONSTRAINTS, SnapshotModel
 from groundstate.models.linear.logistic_regression import LogisticRegression
-from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.roles import EnergyClassifier
 from groundstate.registry import models
 
 
 @models.register(
     family="ensembles", task="classification", role="classifier", max_rows=2_000, auto=False
 )
-class SnapshotEnsembleClassifier(SnapshotModel, ProbabilisticClassifier):
+class SnapshotEnsembleClassifier(SnapshotModel, EnergyClassifier):
     r"""The average over parameters that stochastic gradient descent passes at a constant rate.
 
     .. math::

@@ -14,11 +14,10 @@ from groundstate.compute.foreign.sklearn import BaseComposition
 from groundstate.learn.solvers.committee import FitMembers
 from groundstate.models.ensembles.committees import CommitteeModel
 from groundstate.models.ensembles.member import member
-from groundstate.models.extras import VerboseMixin
 from groundstate.models.traits import Traits
 
 
-class Voting(TransformerMixin, VerboseMixin, CommitteeModel, BaseComposition):
+class Voting(TransformerMixin, CommitteeModel, BaseComposition):
     """Members of different kinds on the same rows, by name; ``"drop"`` leaves one out."""
 
     traits = Traits(space={})

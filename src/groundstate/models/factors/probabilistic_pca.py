@@ -19,7 +19,7 @@ from groundstate.learn import NLL, EigenFactors
 from groundstate.models import settings
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan
-from groundstate.models.extras import ImputeMixin
+from groundstate.models.imputation import impute
 from groundstate.models.learned import Learned
 from groundstate.models.roles import DensityMixin, EnergyTransformer
 from groundstate.models.traits import Traits
@@ -42,9 +42,7 @@ def _variances(energy: Any) -> tuple[Tensor, Tensor]:
 
 
 @models.register(family="factors", task="representation", role="transformer")
-class ProbabilisticPCA(
-    ClassNamePrefixFeaturesOutMixin, ImputeMixin, DensityMixin, EnergyTransformer
-):
+class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, DensityMixin, EnergyTransformer):
     r"""A Gaussian code, decoded linearly, with the same noise on every feature.
 
     .. math::
@@ -127,6 +125,7 @@ class ProbabilisticPCA(
     def _learned(self, energy: Energy) -> dict[str, Any]:
         return {"n_components_": energy.W.shape[1]}  # type: ignore[index]
 
+    impute = impute
     mean_ = Learned(lambda model: model.energy_.b)
     components_ = Learned(lambda model: _axes(model.energy_.W).T, instead=FACTORS)
     noise_variance_ = Learned(lambda model: model.energy_.noise.double(), instead=FACTORS)

@@ -16,7 +16,7 @@ from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.kernels.width import start_kernel
-from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.roles import EnergyClassifier
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
@@ -24,7 +24,7 @@ from groundstate.registry import models
 @models.register(
     family="kernels", task="classification", role="classifier", max_rows=50_000, auto=False
 )
-class KernelClassifier(NestedKernel, ProbabilisticClassifier):
+class KernelClassifier(NestedKernel, EnergyClassifier):
     r"""The share of each class among the rows nearby.
 
     .. math::

@@ -17,7 +17,6 @@ from groundstate.learn.solvers.gp.kernel_ridge import KernelLeastSquares, RidgeN
 from groundstate.math.kernels import Kernel
 from groundstate.models import settings
 from groundstate.models.base import Plan
-from groundstate.models.dense_rows import DenseRows
 from groundstate.models.kernels.kernel_ridge_members import kernel_ridge_members
 from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.kernels.pairwise import ridge_kernel
@@ -29,7 +28,7 @@ from groundstate.registry import models
 
 
 @models.register(family="kernels", task="regression", role="regressor", max_rows=10_000)
-class KernelRidge(NestedKernel, DenseRows, EnergyRegressor):
+class KernelRidge(NestedKernel, EnergyRegressor):
     r"""Least squares in the space of a kernel, with a penalty on the norm of the function.
 
     .. math::
@@ -86,6 +85,7 @@ class KernelRidge(NestedKernel, DenseRows, EnergyRegressor):
         },
     )
 
+    _accept_sparse: ClassVar[bool | str] = "dense"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
         "kernel": [

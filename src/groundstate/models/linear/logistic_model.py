@@ -18,7 +18,7 @@ from groundstate.learn.solvers.logistic.sparse import ProximalNewton
 from groundstate.models.base import Plan
 from groundstate.models.learned import Learned
 from groundstate.models.linear.coefficients import SparseCoefficients
-from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.roles import EnergyClassifier
 
 SOLVERS = {
     "auto", "lbfgs", "newton-cg", "newton-cholesky", "liblinear", "sag", "saga", "sgd",
@@ -42,7 +42,7 @@ def penalty_for(C: float, l1_ratio: float, classes: int) -> Penalty | None:
     return ElasticNet(1.0 / C, l1_ratio)
 
 
-class LinearSoftminClassifier(SparseCoefficients, ProbabilisticClassifier):
+class LinearSoftminClassifier(SparseCoefficients, EnergyClassifier):
     """A linear class energy learned by cross-entropy, on dense or sparse rows."""
 
     _accept_sparse: ClassVar[bool | str] = "csr"

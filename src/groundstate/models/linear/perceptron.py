@@ -109,6 +109,7 @@ class Perceptron(SparseCoefficients, EnergyClassifier):
 
     _accept_sparse: ClassVar[bool | str] = "csr"
     _runs_on: Any = "answers"  # rows come one after the other, in compiled code
+    _calibrated: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "penalty": [StrOptions({"l2", "l1", "elasticnet"}), None],
         "alpha": [Interval(Real, 0, None, closed="left")],

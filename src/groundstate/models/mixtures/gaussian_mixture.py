@@ -22,8 +22,8 @@ from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn import NLL, MixtureEM
 from groundstate.models import settings
 from groundstate.models.arrays import Home
-from groundstate.models.base import Plan
-from groundstate.models.extras import ImputeMixin, VerboseMixin
+from groundstate.models.base import EnergyEstimator, Plan
+from groundstate.models.imputation import impute
 from groundstate.models.learned import Learned
 from groundstate.models.roles import DensityMixin
 from groundstate.models.traits import Traits
@@ -31,7 +31,7 @@ from groundstate.registry import models
 
 
 @models.register(family="mixtures", task="density", role="density")
-class GaussianMixture(DensityMixin, SklearnDensityMixin, VerboseMixin, ImputeMixin):
+class GaussianMixture(DensityMixin, SklearnDensityMixin, EnergyEstimator):
     r"""A weighted sum of Gaussians, learned by expectation maximisation.
 
     .. math::
@@ -210,6 +210,7 @@ class GaussianMixture(DensityMixin, SklearnDensityMixin, VerboseMixin, ImputeMix
             raise ValueError("weights_init must be non-negative and sum to one")
         return given
 
+    impute = impute
     weights_ = Learned(
         lambda model: model.energy_.log_weights.exp(),
         lambda model, pi: model.energy_.logits.copy_(pi.log()),

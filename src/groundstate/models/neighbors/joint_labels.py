@@ -16,14 +16,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from groundstate.models.arrays import Home
-from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.roles import EnergyClassifier
 
 
 def _one_label(model: Any) -> bool:
     return not getattr(model, "outputs_2d_", False)
 
 
-class JointLabels(ProbabilisticClassifier):
+class JointLabels(EnergyClassifier):
     r"""A class of the energy is a combination of labels that occurs in the rows.
 
     The distribution of each label is the sum of the votes for it, whatever the other labels of the

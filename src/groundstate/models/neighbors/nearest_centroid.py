@@ -19,9 +19,8 @@ from groundstate.learn.solvers.centroids import Centroids
 from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.bayes.closed_form import class_probabilities
-from groundstate.models.dense_rows import DenseRows
 from groundstate.models.learned import Learned
-from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.roles import EnergyClassifier
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
@@ -33,7 +32,7 @@ def _euclidean(model: Any) -> bool:
 
 
 @models.register(family="neighbors", task="classification", role="classifier", auto=False)
-class NearestCentroid(DenseRows, ProbabilisticClassifier):
+class NearestCentroid(EnergyClassifier):
     r"""Each class is a point, and a row belongs to the nearest.
 
     .. math::
@@ -77,6 +76,7 @@ class NearestCentroid(DenseRows, ProbabilisticClassifier):
     """
 
     traits = Traits(space={"shrink_threshold": settings.Real(0.01, 10.0, log=True)})
+    _accept_sparse: ClassVar[bool | str] = "dense"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "metric": [StrOptions({"euclidean", "manhattan"})],
         "shrink_threshold": [Interval(Real, 0, None, closed="neither"), None],

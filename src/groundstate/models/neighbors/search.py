@@ -18,11 +18,11 @@ from groundstate.errors import DataError, Unsupported
 from groundstate.math.neighbors.radius import Ragged
 from groundstate.models import settings
 from groundstate.models.arrays import Home
-from groundstate.models.dense_rows import DenseRows
+from groundstate.models.base import EnergyEstimator
 from groundstate.models.traits import Traits
 
 
-class NeighborSearch(DenseRows):
+class NeighborSearch(EnergyEstimator):
     """Settings, ``kneighbors`` and ``kneighbors_graph``."""
 
     traits = Traits(
@@ -33,6 +33,7 @@ class NeighborSearch(DenseRows):
         },
     )
 
+    _accept_sparse: ClassVar[bool | str] = "dense"
     _store_skip: ClassVar[tuple[str, ...]] = ("callbacks",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],

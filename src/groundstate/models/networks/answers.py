@@ -28,7 +28,7 @@ from groundstate.learn.rules.score_loss import SCORE_LOSSES, ScoreLoss
 from groundstate.learn.solvers.networks.estimator import Score
 from groundstate.math.distributions.quantiles import interval
 from groundstate.models.networks.model import NetworkModel
-from groundstate.models.roles import EnergyRegressor, ProbabilisticClassifier
+from groundstate.models.roles import EnergyClassifier, EnergyRegressor
 from groundstate.nn.heads.base import FAMILIES, DistributionHead, Head
 
 VALUES = tuple(
@@ -36,7 +36,7 @@ VALUES = tuple(
 )
 
 
-class NetworkClassifier(NetworkModel, ProbabilisticClassifier):
+class NetworkClassifier(NetworkModel, EnergyClassifier):
     """A network whose outputs are scores of labels, of one label per row or of several."""
 
     classes_: NDArray[Any]

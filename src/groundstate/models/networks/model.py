@@ -19,13 +19,11 @@ from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
 from groundstate.learn import L2
 from groundstate.learn.base import Batch, History, Rule
-from groundstate.learn.callbacks import Progress
 from groundstate.learn.solvers.lbfgs import LBFGS
 from groundstate.learn.solvers.networks.descent import Descent
 from groundstate.learn.solvers.networks.estimator import NetworkTraining, Score
 from groundstate.learn.train.stochastic import Stochastic
 from groundstate.models import settings
-from groundstate.models.arrays import Home
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.networks.population import network_members
 from groundstate.models.networks.seeds import init_key, order_key
@@ -86,7 +84,7 @@ class NetworkModel(EnergyEstimator):
         },
     )
 
-    _accept_sparse: ClassVar[bool | str] = "csr"
+    _accept_sparse: ClassVar[bool | str] = "dense"  # mini-batches are cut from a matrix
     _multi_output: ClassVar[bool] = True
     _store_private: ClassVar[tuple[str, ...]] = ("_moments",)
 
@@ -153,7 +151,6 @@ class NetworkModel(EnergyEstimator):
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         assert y is not None
-        X = dense(X)
         energy = self._continued(X, y)
         if energy is None:
             key = init_key(self.random_state).fold("init")
@@ -285,8 +282,6 @@ class NetworkModel(EnergyEstimator):
 
     def _run(self, plan: Plan, data: Any, weight: Any, callbacks: Any, checked: bool) -> History:
         data = data if self._stream is None else self._stream
-        if self.verbose:
-            callbacks = [*callbacks, Progress(type(self).__name__)]
         seed, self.random_state = self.random_state, order_key(self.random_state)
         if self._partial and self.t_:  # another order than last time
             self.random_state = self.random_state.fold("t", self.t_)
@@ -348,10 +343,6 @@ class NetworkModel(EnergyEstimator):
 
     # --- answers -------------------------------------------------------------------------
 
-    def _rows(self, X: Any) -> tuple[Tensor, Home]:
-        x, home = super()._rows(X)
-        return dense(x), home
-
     def _in_chunks(self, ask: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         """An answer for many rows without all hidden layers of all rows at once."""
         if len(x) <= CHUNK:
@@ -370,9 +361,4 @@ class _Outputs(nn.Module):
         return x.new_zeros(len(x), self.outputs)
 
 
-def dense(x: Tensor) -> Tensor:
-    """Sparse rows as a matrix: mini-batches are cut from it."""
-    return x if x.layout == torch.strided else x.to_dense()
-
-
-__all__ = ["CHUNK", "CONSTRAINTS", "NetworkModel", "dense"]
+__all__ = ["CHUNK", "CONSTRAINTS", "NetworkModel"]

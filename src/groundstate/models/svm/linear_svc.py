@@ -94,6 +94,7 @@ class LinearSVC(SparseCoefficients, EnergyClassifier):
 
     _accept_sparse: ClassVar[bool | str] = "csr"
     _runs_on: Any = "answers"  # its solvers are compiled for the CPU
+    _calibrated: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "penalty": [StrOptions({"l1", "l2"})],
         "loss": [StrOptions({"hinge", "squared_hinge"})],

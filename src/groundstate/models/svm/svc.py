@@ -23,7 +23,6 @@ from groundstate.learn.solvers.svm.smo.solver import SMO
 from groundstate.math.kernels import Kernel
 from groundstate.models import settings
 from groundstate.models.base import Plan
-from groundstate.models.dense_rows import DenseRows
 from groundstate.models.kernels.choice import chosen_kernel
 from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.learned import Learned
@@ -66,7 +65,7 @@ def _signed(name: str) -> Learned:
 
 
 @models.register(family="svm", task="classification", role="classifier", max_rows=20_000)
-class SVC(NestedKernel, DenseRows, EnergyClassifier):
+class SVC(NestedKernel, EnergyClassifier):
     r"""The widest margin in the space of a kernel, for each pair of classes.
 
     .. math::
@@ -139,6 +138,8 @@ class SVC(NestedKernel, DenseRows, EnergyClassifier):
         },
     )
 
+    _accept_sparse: ClassVar[bool | str] = "dense"
+    _calibrated: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="right")],
         "kernel": [

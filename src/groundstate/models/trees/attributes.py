@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from sklearn.utils import Tags
 
-from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.roles import EnergyClassifier
 from groundstate.models.traits import Traits
 from groundstate.models.trees.inputs import TreeInputs
 
 
-class AttributeTree(TreeInputs, ProbabilisticClassifier):
+class AttributeTree(TreeInputs, EnergyClassifier):
     """A classifier of rows of categories (and numbers); text is a category."""
 
     traits = Traits(single_columns=True)

@@ -20,7 +20,7 @@ from groundstate.learn.solvers.trees.classes import GrowOutputs
 from groundstate.learn.solvers.trees.solver import GrowTrees
 from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
-from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.roles import EnergyClassifier
 from groundstate.models.trees.grown import GrownTrees
 from groundstate.models.trees.inputs import row_factors
 from groundstate.models.trees.view import TreeView
@@ -32,7 +32,7 @@ def _one_label(model: Any) -> bool:
     return True
 
 
-class GrownClassifier(GrownTrees, ProbabilisticClassifier):
+class GrownClassifier(GrownTrees, EnergyClassifier):
     """Labels ``(n,)``, or ``(n, n_outputs)``: then ``classes_`` and probabilities are lists."""
 
     _classes: ClassVar[bool] = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,12 @@ from sklearn.utils.class_weight import compute_class_weight
 from groundstate.energy.base import Energy
 from groundstate.models.arrays import unwrap
 from groundstate.models.categories import CategoryInputs
-from groundstate.models.dense_rows import DenseRows
 
 
-class TreeInputs(CategoryInputs, DenseRows):
+class TreeInputs(CategoryInputs):
     """Rows with NaN and categories at the door of a tree model; sparse ones are made dense."""
 
+    _accept_sparse: ClassVar[bool | str] = "dense"
     _runs_on: Any = "answers"  # trees grow on the CPU
 
     def _table(self, X: Any) -> Any:

@@ -25,7 +25,6 @@ from groundstate.math.distributions.operations import draw
 from groundstate.models import settings
 from groundstate.models.arrays import tensor
 from groundstate.models.base import Plan
-from groundstate.models.extras import VerboseMixin
 from groundstate.models.learned import Learned
 from groundstate.models.resident import places
 from groundstate.models.roles import EnergyTransformer
@@ -34,7 +33,7 @@ from groundstate.registry import models
 
 
 @models.register(family="undirected", task="representation", role="transformer")
-class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, VerboseMixin, EnergyTransformer):
+class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
     r"""Two layers of bits that interact only across, learned against its own dreams.
 
     .. math::
