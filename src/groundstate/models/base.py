@@ -32,6 +32,7 @@ from groundstate.learn.callbacks import Progress
 from groundstate.models.answers import answers, open_cells
 from groundstate.models.arrays import Home, plain_rows, plain_target, tensor, unwrap
 from groundstate.models.bridge import SklearnBridge
+from groundstate.models.categories import Categories
 from groundstate.models.resident import is_resident, places, weights
 from groundstate.models.row_kinds import KINDS, TABLE
 from groundstate.models.traits import Traits, traits_of
@@ -79,6 +80,9 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     _device_rows: ClassVar[bool] = True  # whether `_checked` leaves rows on their device
     _accept_sparse: ClassVar[bool | str] = False  # "csr" as they are, "dense" made dense
     _allow_nan: ClassVar[bool] = False  # True where a model has a use for missing values
+    _categories: ClassVar[Categories | None] = None  # how columns of categories are read
+    _store_private: ClassVar[tuple[str, ...]] = ("_levels",)
+    _levels: dict[int, NDArray[Any]]  # of columns of categories
     _takes_target: ClassVar[bool] = False
     _multi_output: ClassVar[bool] = False
     energy_: Energy
@@ -227,6 +231,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     def _checked(self, X: Any, y: Any) -> tuple[Any, Any, dict[str, Any]]:
         if self.rows != TABLE:
             return KINDS[self.rows].learned(self, X, y)
+        X = X if self._categories is None else self._categories.learned(self, X)
         if self._stays(X) and len(X) >= self._min_rows():
             found = self._resident_target(y, X) if self._takes_target else (None, {})
             if found is not None:
@@ -252,6 +257,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         encoded, attributes = self._target(y)
         if encoded is not None and encoded.dtype.kind == "f":
             encoded = encoded.astype(X.dtype, copy=False)
+        X = X if self._categories is None else self._categories.numbered(self, X)
         return X, encoded, attributes
 
     def _densified(self, X: Any) -> Any:
@@ -287,6 +293,8 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         if self.rows != TABLE:
             return KINDS[self.rows].asked(self, X)  # type: ignore[return-value]  # a container
         check_is_fitted(self, "energy_")
+        if self._categories is not None and self._levels:
+            return self._categories.asked(self, X)
         device, dtype = self.energy_.placement()
         named = hasattr(self, "feature_names_in_")
         same = isinstance(X, Tensor) and (X.device, X.dtype, named) == (device, dtype, False)

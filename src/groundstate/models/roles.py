@@ -141,13 +141,15 @@ class EnergyRegressor(RegressorMixin, EnergyEstimator):
 
     _takes_target: ClassVar[bool] = True
     _multi_output: ClassVar[bool] = True
-    _store_private: ClassVar[tuple[str, ...]] = ("_flat_target",)
+    _store_private: ClassVar[tuple[str, ...]] = ("_flat_target", "_column_target")
+    _column_is_flat: ClassVar[bool] = False  # whether y of shape (n, 1) is one flat target
+    _column_target: bool = False  # and whether it was given
     _flat_target: bool
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.single_output = True
-        tags.target_tags.multi_output = True
+        tags.target_tags.multi_output = self._multi_output
         return tags
 
     def _target(self, y: Any) -> tuple[NDArray[Any], dict[str, Any]]:
@@ -156,11 +158,17 @@ class EnergyRegressor(RegressorMixin, EnergyEstimator):
             y = y.astype(np.float64)
         y = y.astype(np.float64, copy=False)
         flat = y.ndim == 1
-        return (y[:, None] if flat else y), {"_flat_target": flat}
+        return (y[:, None] if flat else y), self._shape_of(y, flat)
+
+    def _shape_of(self, y: Any, flat: bool) -> dict[str, Any]:
+        if not self._column_is_flat:
+            return {"_flat_target": flat}
+        column = not flat and y.shape[1] == 1
+        return {"_flat_target": flat or column, "_column_target": column}
 
     def _resident_target(self, y: Any, X: Tensor) -> tuple[Tensor, dict[str, Any]] | None:
         found = targets(y, X)
-        return None if found is None else (found[0], {"_flat_target": found[1]})
+        return None if found is None else (found[0], self._shape_of(*found))
 
     def predict(self, X: Any) -> Any:
         """Values of lowest energy, ``(n_samples,)`` or ``(n_samples, n_targets)``."""

@@ -16,13 +16,13 @@ from groundstate.energy.classes.naive_bayes.missing import spoilt
 from groundstate.errors import DataError
 from groundstate.models.arrays import Home
 from groundstate.models.bayes.discrete import DiscreteNB
-from groundstate.models.categories import CategoryInputs
+from groundstate.models.categories import Categories
 from groundstate.models.learned import LearnedLayers
 from groundstate.registry import models
 
 
 @models.register(family="bayes", task="classification", role="classifier")
-class CategoricalNB(DiscreteNB, CategoryInputs):
+class CategoricalNB(DiscreteNB):
     r"""Features that are independent categories given the class.
 
     .. math::
@@ -75,7 +75,8 @@ class CategoricalNB(DiscreteNB, CategoryInputs):
 
     _positive: ClassVar[bool] = True
     _wants: ClassVar[str] = "categories are words, or numbers from zero"
-    _text_levels: ClassVar[bool] = True
+    _categories: ClassVar[Any] = Categories(text=True)
+    _allow_nan: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DiscreteNB._parameter_constraints,
         "min_categories": [None, "array-like", Interval(Integral, 1, None, closed="left")],
@@ -160,17 +161,18 @@ class CategoricalNB(DiscreteNB, CategoryInputs):
         }
 
     def _words(self, X: Any, first: bool) -> Any:
-        table = self._table(X)
+        read = self._categories
+        table = read.table(self, X)
         if not first:
             before, self._levels = self._levels, {}
-            self._coded(table, learn=True)
+            read.coded(self, table, learn=True)
             found, self._levels = self._levels, dict(before)
             for j in before.keys() & found.keys():
                 if before[j].dtype.kind == found[j].dtype.kind:
                     self._levels[j] = np.union1d(before[j], found[j])
-            return self._coded(table, learn=False)
+            return read.coded(self, table, learn=False)
         self._levels = {}
-        return self._coded(table, learn=True)
+        return read.coded(self, table, learn=True)
 
     def _make_room(self, X: Any) -> None:
         known: Any = self.n_categories_

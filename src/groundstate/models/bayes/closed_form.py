@@ -13,6 +13,7 @@ from groundstate.compute.foreign.sklearn import check_partial_fit_first_call
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
 from groundstate.energy.classes.naive_bayes.joint import JointClassEnergy
+from groundstate.errors import Unsupported
 from groundstate.learn import NLL, Closed, History
 from groundstate.models.arrays import Home, tensor, unwrap
 from groundstate.models.base import Plan
@@ -84,6 +85,10 @@ class ClosedFormClassifier(EnergyClassifier):
         sample_weight : (n_samples,), optional
         """
         self._validate_params()
+        if getattr(self, "covariance_estimator", None) is not None:
+            raise Unsupported(
+                "a covariance_estimator sees all rows at once; use fit, or shrinkage instead"
+            )
         first = check_partial_fit_first_call(self, classes) or not hasattr(self, "energy_")
         device, _ = places(self, X)
         X, y = self._words(unwrap(X)[0], first), unwrap(y)[0]

@@ -16,8 +16,8 @@ from groundstate.energy.classes.discriminant import GaussianClassEnergy
 from groundstate.errors import Unsupported
 from groundstate.models import settings
 from groundstate.models.base import Plan
-from groundstate.models.bayes.closed_form import class_probabilities
-from groundstate.models.discriminant.estimated import EstimatedCovariance
+from groundstate.models.bayes.closed_form import ClosedFormClassifier, class_probabilities
+from groundstate.models.discriminant.estimated import with_covariances
 from groundstate.models.learned import Learned
 from groundstate.models.traits import Traits
 from groundstate.registry import models
@@ -30,7 +30,7 @@ def _computed(name: str) -> Learned:
 
 @models.register(family="discriminant", task="classification", role="classifier")
 class LinearDiscriminantAnalysis(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, EstimatedCovariance
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClosedFormClassifier
 ):
     r"""Classes are Gaussians that share one covariance; energies differ by linear functions of x.
 
@@ -89,6 +89,7 @@ class LinearDiscriminantAnalysis(
 
     traits = Traits(space={"solver": settings.Choice("lsqr"), "shrinkage": settings.Real(0.0, 1.0)})
 
+    _store_skip: ClassVar[tuple[str, ...]] = ("callbacks", "covariance_estimator")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [StrOptions({"svd", "lsqr", "eigen"})],
         "shrinkage": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both"), None],
@@ -127,7 +128,7 @@ class LinearDiscriminantAnalysis(
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         if len(X) == len(self.classes_):
             raise ValueError("The number of samples must be more than the number of classes.")
-        return super()._build(X, y, weight)
+        return with_covariances(self, super()._build(X, y, weight), X, y, weight)
 
     def _energy(self, x: Tensor, y: Tensor, weight: Tensor | None) -> GaussianClassEnergy:
         k, d = len(self.classes_), x.shape[1]

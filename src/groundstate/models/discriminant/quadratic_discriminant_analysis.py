@@ -18,8 +18,8 @@ from groundstate.errors import Unsupported
 from groundstate.models import settings
 from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
-from groundstate.models.bayes.closed_form import class_probabilities
-from groundstate.models.discriminant.estimated import EstimatedCovariance
+from groundstate.models.bayes.closed_form import ClosedFormClassifier, class_probabilities
+from groundstate.models.discriminant.estimated import with_covariances
 from groundstate.models.discriminant.linear_discriminant_analysis import proportions
 from groundstate.models.learned import Learned
 from groundstate.models.traits import Traits
@@ -27,7 +27,7 @@ from groundstate.registry import models
 
 
 @models.register(family="discriminant", task="classification", role="classifier")
-class QuadraticDiscriminantAnalysis(EstimatedCovariance):
+class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
     r"""Classes are Gaussians, each with a covariance of its own.
 
     .. math::
@@ -80,6 +80,7 @@ class QuadraticDiscriminantAnalysis(EstimatedCovariance):
 
     _lacking: int  # the class without a covariance yet, after partial_fit
     _store_private: ClassVar[tuple[str, ...]] = ("_lacking",)
+    _store_skip: ClassVar[tuple[str, ...]] = ("callbacks", "covariance_estimator")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [StrOptions({"svd", "eigen"})],
         "shrinkage": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both"), None],
@@ -147,6 +148,7 @@ class QuadraticDiscriminantAnalysis(EstimatedCovariance):
         return energy
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
+        assert y is not None
         plan = super()._build(X, y, weight)
         energy: Any = plan.energy
         n = energy.sums_of(X[:, :1], y, weight)["n"].tolist()
@@ -156,7 +158,7 @@ class QuadraticDiscriminantAnalysis(EstimatedCovariance):
             raise ValueError(
                 f"y has only 1 sample in class {label}{counted}, covariance is ill defined."
             )
-        return plan
+        return with_covariances(self, plan, X, y, weight)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further rows; the result is that of ``fit`` on all rows seen so far.

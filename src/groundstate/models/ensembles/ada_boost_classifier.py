@@ -21,18 +21,19 @@ from groundstate.learn.solvers.boosting.ada_boost import AdaBoost
 from groundstate.learn.solvers.trees.member import GrownMember
 from groundstate.models import settings
 from groundstate.models.base import Plan
+from groundstate.models.categories import Categories
 from groundstate.models.ensembles.member import member
 from groundstate.models.ensembles.sequence import each_member, member_at
 from groundstate.models.learned import Learned
 from groundstate.models.roles import EnergyClassifier
 from groundstate.models.traits import Traits
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
-from groundstate.models.trees.inputs import TreeInputs
+from groundstate.models.trees.inputs import category_sizes
 from groundstate.registry import models
 
 
 @models.register(family="ensembles", task="classification", role="classifier")
-class AdaBoostClassifier(TreeInputs, EnergyClassifier):
+class AdaBoostClassifier(EnergyClassifier):
     r"""A weighted vote of weak members, each fitted to what the ones before got wrong.
 
     .. math::
@@ -88,6 +89,9 @@ class AdaBoostClassifier(TreeInputs, EnergyClassifier):
     )
 
     _single_class: ClassVar[bool] = True
+    _categories: ClassVar[Any] = Categories()
+    _allow_nan: ClassVar[bool] = True
+    _accept_sparse: ClassVar[bool | str] = "dense"
     _runs_on: Any = "cpu"  # members may be foreign
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
@@ -118,7 +122,7 @@ class AdaBoostClassifier(TreeInputs, EnergyClassifier):
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         k = len(self.classes_)
-        grown = GrownMember(categories=self._category_sizes(X.shape[1]))
+        grown = GrownMember(categories=category_sizes(self, X.shape[1]))
         fits: Any = grown if self.estimator is None else member(self.estimator, k)
         energy = VoteEnergy(X.shape[1], k)
         return Plan(energy, SoftMin(), AdaBoost(self.n_estimators, self.learning_rate, fits))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score
 
 from groundstate.models.ensembles.bags import CONSTRAINTS, Bagging
-from groundstate.models.ensembles.committees import CommitteeClassifier
+from groundstate.models.roles import EnergyClassifier
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
 from groundstate.registry import models
 
@@ -17,7 +17,7 @@ from groundstate.registry import models
 @models.register(
     family="ensembles", task="classification", role="classifier", max_rows=2_000, auto=False
 )
-class BaggingClassifier(Bagging, CommitteeClassifier):
+class BaggingClassifier(Bagging, EnergyClassifier):
     r"""The average of members fitted to rows drawn with replacement.
 
     .. math::

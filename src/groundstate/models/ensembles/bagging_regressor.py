@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
 from groundstate.models.ensembles.bags import CONSTRAINTS, Bagging
-from groundstate.models.ensembles.committees import CommitteeRegressor
+from groundstate.models.ensembles.committees import mean_of_members
+from groundstate.models.roles import EnergyRegressor
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
 from groundstate.registry import models
 
@@ -17,7 +18,7 @@ from groundstate.registry import models
 @models.register(
     family="ensembles", task="regression", role="regressor", max_rows=2_000, auto=False
 )
-class BaggingRegressor(Bagging, CommitteeRegressor):
+class BaggingRegressor(Bagging, EnergyRegressor):
     r"""The average of members fitted to rows drawn with replacement.
 
     .. math::
@@ -73,6 +74,7 @@ class BaggingRegressor(Bagging, CommitteeRegressor):
     True
     """
 
+    predict = mean_of_members
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     def __init__(

@@ -22,8 +22,10 @@ from groundstate.learn.solvers.boosting.histogram.grower import Limits
 from groundstate.learn.solvers.boosting.newton import HistogramBoosting, Stopping
 from groundstate.models import settings
 from groundstate.models.arrays import tensor, unwrap
+from groundstate.models.base import EnergyEstimator
+from groundstate.models.categories import Categories
 from groundstate.models.traits import Traits
-from groundstate.models.trees.inputs import TreeInputs
+from groundstate.models.trees.inputs import category_sizes
 
 CONSTRAINTS: dict[str, Any] = {
     "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -55,7 +57,7 @@ CONSTRAINTS: dict[str, Any] = {
 }
 
 
-class HistogramBooster(TreeInputs):
+class HistogramBooster(EnergyEstimator):
     """Parameters to solver settings, and predictions after every step."""
 
     traits = Traits(
@@ -72,7 +74,9 @@ class HistogramBooster(TreeInputs):
         },
     )
 
-    _runs_on: Any = "any"
+    _categories: ClassVar[Any] = Categories()
+    _allow_nan: ClassVar[bool] = True
+    _accept_sparse: ClassVar[bool | str] = "dense"
     energy_: Any
     max_iter: int
     learning_rate: float
@@ -144,7 +148,7 @@ class HistogramBooster(TreeInputs):
         self, energy: Energy, X: Tensor, y: Tensor, weight: Tensor | None
     ) -> HistogramBoosting:
         d = X.shape[1]
-        sizes = self._category_sizes(d)
+        sizes = category_sizes(self, d)
         total = len(X) if weight is None else float(weight.sum())
         judges = self._judging is not None
         stop = judges or total > 10_000 if self.early_stopping == "auto" else self.early_stopping
@@ -256,7 +260,7 @@ class HistogramBooster(TreeInputs):
     def _learned(self, energy: Energy) -> dict[str, Any]:
         scores = self.history_.extra if hasattr(self, "history_") else {}
         d = len(range(self.n_features_in_))
-        sizes = self._category_sizes(d)
+        sizes = category_sizes(self, d)
         return {
             "train_score_": np.array(scores.get("train", [])),
             "validation_score_": np.array(scores.get("validation", [])),

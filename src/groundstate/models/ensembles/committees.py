@@ -15,7 +15,6 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from groundstate.energy.base import Energy
 from groundstate.energy.compose.committee import CommitteeClassEnergy, CommitteeMeanEnergy
 from groundstate.learn import Naive, SoftMin
 from groundstate.learn.solvers.committee import FitMembers
@@ -23,8 +22,7 @@ from groundstate.models.arrays import Home, plain_rows, tensor, unwrap
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.ensembles.grown import estimator_of, fits
 from groundstate.models.ensembles.sequence import each_member, member_at
-from groundstate.models.roles import EnergyClassifier, EnergyRegressor
-from groundstate.models.trees.inputs import check_not_fewer
+from groundstate.models.trees.inputs import started
 from groundstate.models.validation import validate_data
 
 
@@ -37,6 +35,7 @@ class CommitteeModel(EnergyEstimator):
     n_jobs: int | None
     _hard: bool = False
     _takes_nan: bool
+    _single_class: ClassVar[bool] = True  # a dull committee is one too
     _runs_on: Any = "cpu"  # members may be foreign
     _store_private: ClassVar[tuple[str, ...]] = ("_takes_nan",)
 
@@ -104,18 +103,11 @@ class CommitteeModel(EnergyEstimator):
         assert y is not None
         solver = self._solver(X, y, weight)
         if y.is_floating_point():
-            return Plan(self._begin(CommitteeMeanEnergy(X.shape[1], y.shape[1])), Naive(), solver)
+            return Plan(
+                started(self, CommitteeMeanEnergy(X.shape[1], y.shape[1]), _size), Naive(), solver
+            )
         energy = CommitteeClassEnergy(X.shape[1], len(self.classes_), hard=self._hard)
-        return Plan(self._begin(energy), SoftMin(), solver)
-
-    def _begin(self, fresh: Energy) -> Energy:
-        """A new energy, or with ``warm_start`` the one that is there."""
-        old = getattr(self, "energy_", None)
-        same = type(old) is type(fresh) and repr(old.spaces) == repr(fresh.spaces)
-        if not getattr(self, "warm_start", False) or not same or old is None:
-            return fresh
-        check_not_fewer(self, len(old.members))
-        return old
+        return Plan(started(self, energy, _size), SoftMin(), solver)
 
     @property
     def estimators_(self) -> list[Any]:
@@ -129,27 +121,24 @@ class CommitteeModel(EnergyEstimator):
 
     classes_: NDArray[Any]
 
-
-class CommitteeClassifier(CommitteeModel, EnergyClassifier):
-    """Averaged class probabilities, or votes of members that have none."""
-
-    _single_class: ClassVar[bool] = True
-
     @property
     def n_classes_(self) -> int:
         """How many classes there are."""
+        if not hasattr(self, "classes_"):
+            raise AttributeError(f"{type(self).__name__} has no classes")
         return len(self.classes_)
 
 
-class CommitteeRegressor(CommitteeModel, EnergyRegressor):
-    """Averaged values."""
+def mean_of_members(model: Any, X: Any) -> Any:
+    """Values of lowest energy, ``(n_samples,)`` or ``(n_samples, n_targets)``."""
+    x, home = model._rows(X)
+    with torch.no_grad():
+        y = model.energy_.predict(x)
+    return home.give(y[:, 0] if model._flat_target else y)
 
-    def predict(self, X: Any) -> Any:
-        """Values of lowest energy, ``(n_samples,)`` or ``(n_samples, n_targets)``."""
-        x, home = self._rows(X)
-        with torch.no_grad():
-            y = self.energy_.predict(x)
-        return home.give(y[:, 0] if self._flat_target else y)
+
+def _size(energy: Any) -> int:
+    return len(energy.members)
 
 
 def amount(share: Any, total: float, name: str) -> int:
@@ -161,4 +150,4 @@ def amount(share: Any, total: float, name: str) -> int:
     return max(1, math.floor(share * total + 1e-9))
 
 
-__all__ = ["CommitteeClassifier", "CommitteeModel", "CommitteeRegressor", "amount"]
+__all__ = ["CommitteeModel", "amount", "mean_of_members"]

@@ -19,7 +19,7 @@ from groundstate.models import settings
 from groundstate.models.ensembles.sequence import each_member, member_at
 from groundstate.models.traits import Traits
 from groundstate.models.trees.grown import CONSTRAINTS, GrownTrees
-from groundstate.models.trees.inputs import row_factors
+from groundstate.models.trees.inputs import category_sizes, row_factors
 
 EXACT_ROWS = 2_000  # members differ by more than cuts between neighbours: bins above this
 SHARED = ("criterion", "max_depth", "min_samples_split", "min_samples_leaf",
@@ -78,7 +78,7 @@ class Forest(GrownTrees):
             self.n_estimators,
             self.bootstrap,
             draws,
-            self._category_sizes(X.shape[1]),
+            category_sizes(self, X.shape[1]),
             self.ccp_alpha,
             bool(self.oob_score),
             self.warm_start,

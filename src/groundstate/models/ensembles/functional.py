@@ -27,6 +27,7 @@ from groundstate.models.traits import Traits
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
 from groundstate.models.trees.grown import CONSTRAINTS as TREE
 from groundstate.models.trees.grown import VALUE_CRITERIA, GrownTrees
+from groundstate.models.trees.inputs import category_sizes
 
 CONSTRAINTS: dict[str, Any] = {
     **{name: rule for name, rule in TREE.items() if name != "monotonic_cst"},
@@ -89,7 +90,7 @@ class FunctionalBooster(GrownTrees):
         if base is None or type(base) is DecisionTreeRegressor:
             model: Any = self if base is None else base
             make = partial(_trees, model._limits(X, weight, "best"),
-                           self._category_sizes(X.shape[1]), model.ccp_alpha)  # fmt: skip
+                           category_sizes(self, X.shape[1]), model.ccp_alpha)  # fmt: skip
         else:
             make = partial(_members, base)
         return GradientBooster(

@@ -15,6 +15,7 @@ from groundstate.learn import SoftMin
 from groundstate.models.base import Plan
 from groundstate.models.ensembles.functional import CONSTRAINTS, FunctionalBooster
 from groundstate.models.roles import EnergyClassifier
+from groundstate.models.trees.inputs import started
 from groundstate.registry import models
 
 LOSSES = ("log_loss", "exponential")
@@ -165,7 +166,7 @@ class GradientBoostingClassifier(FunctionalBooster, EnergyClassifier):
         loss: AdditiveLoss = Exponential() if self.loss == "exponential" else Logistic()
         if self.loss == "exponential" and k != 2:
             raise ValueError(f"loss='exponential' is for two classes, got {k}; use 'log_loss'")
-        energy = self._start(AdditiveClassEnergy(X.shape[1], k, loss))
+        energy = started(self, AdditiveClassEnergy(X.shape[1], k, loss), self._steps_done)
         return Plan(energy, SoftMin(), self._booster(X, weight, k))
 
     def _factor(self) -> float:

@@ -25,6 +25,7 @@ from groundstate.learn import Naive
 from groundstate.models.base import Plan
 from groundstate.models.ensembles.functional import CONSTRAINTS, FunctionalBooster
 from groundstate.models.roles import EnergyRegressor
+from groundstate.models.trees.inputs import started
 from groundstate.registry import models
 
 LOSSES = ("squared_error", "absolute_error", "huber", "quantile", "poisson")
@@ -198,7 +199,7 @@ class GradientBoostingRegressor(FunctionalBooster, EnergyRegressor):
         loss = self._rule()
         if isinstance(loss, Poisson) and (float(y.min()) < 0 or not float(y.sum()) > 0):
             raise ValueError("loss='poisson' needs non-negative y with a positive sum")
-        energy = self._start(AdditiveEnergy(X.shape[1], loss))
+        energy = started(self, AdditiveEnergy(X.shape[1], loss), self._steps_done)
         return Plan(energy, Naive(), self._booster(X, weight, None))
 
     def _factor(self) -> float:

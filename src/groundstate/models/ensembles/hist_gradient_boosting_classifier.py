@@ -16,7 +16,7 @@ from groundstate.learn import SoftMin
 from groundstate.models.base import Plan
 from groundstate.models.ensembles.boosted import CONSTRAINTS, HistogramBooster
 from groundstate.models.roles import EnergyClassifier
-from groundstate.models.trees.inputs import class_factors
+from groundstate.models.trees.inputs import class_factors, started
 from groundstate.registry import models
 
 
@@ -160,7 +160,7 @@ class HistGradientBoostingClassifier(HistogramBooster, EnergyClassifier):
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         assert y is not None
-        energy = self._start(BoostedClassEnergy(X.shape[1], len(self.classes_)))
+        energy = started(self, BoostedClassEnergy(X.shape[1], len(self.classes_)), self._steps_done)
         factors = class_factors(self.class_weight, self.classes_, y, weight)
         return Plan(energy, SoftMin(), replace(self._solver(energy, X, y, weight), factors=factors))
 

@@ -16,6 +16,7 @@ from groundstate.learn import Naive
 from groundstate.models.base import Plan
 from groundstate.models.ensembles.boosted import CONSTRAINTS, HistogramBooster
 from groundstate.models.roles import EnergyRegressor
+from groundstate.models.trees.inputs import started
 from groundstate.registry import models
 
 
@@ -169,7 +170,9 @@ class HistGradientBoostingRegressor(HistogramBooster, EnergyRegressor):
             raise ValueError(f"loss={self.loss!r} needs {kind} y; the smallest is {least}")
         if self.loss == "quantile" and self.quantile is None:
             raise ValueError("loss='quantile' needs quantile=, a number between 0 and 1")
-        energy = self._start(BoostedEnergy(X.shape[1], self.loss, self.quantile or 0.5))
+        energy = started(
+            self, BoostedEnergy(X.shape[1], self.loss, self.quantile or 0.5), self._steps_done
+        )
         return Plan(energy, Naive(), self._solver(energy, X, y, weight))
 
     def _shown(self, y: NDArray[Any]) -> NDArray[Any]:

@@ -6,8 +6,8 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 from groundstate.compute.foreign.sklearn import HasMethods, Interval, StrOptions
-from groundstate.models.ensembles.committees import CommitteeClassifier
 from groundstate.models.ensembles.varied import VariedCommittee
+from groundstate.models.roles import EnergyClassifier
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
 from groundstate.registry import models
 
@@ -15,7 +15,7 @@ from groundstate.registry import models
 @models.register(
     family="ensembles", task="classification", role="classifier", max_rows=2_000, auto=False
 )
-class SeedEnsembleClassifier(VariedCommittee, CommitteeClassifier):
+class SeedEnsembleClassifier(VariedCommittee, EnergyClassifier):
     r"""The average of one model fitted to the same rows with different seeds.
 
     .. math::

@@ -6,8 +6,9 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 from groundstate.compute.foreign.sklearn import HasMethods, Interval
-from groundstate.models.ensembles.committees import CommitteeRegressor
+from groundstate.models.ensembles.committees import mean_of_members
 from groundstate.models.ensembles.varied import VariedCommittee
+from groundstate.models.roles import EnergyRegressor
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
 from groundstate.registry import models
 
@@ -15,7 +16,7 @@ from groundstate.registry import models
 @models.register(
     family="ensembles", task="regression", role="regressor", max_rows=2_000, auto=False
 )
-class SeedEnsembleRegressor(VariedCommittee, CommitteeRegressor):
+class SeedEnsembleRegressor(VariedCommittee, EnergyRegressor):
     r"""The average of one model fitted to the same rows with different seeds.
 
     .. math::
@@ -59,6 +60,7 @@ class SeedEnsembleRegressor(VariedCommittee, CommitteeRegressor):
     (5, 1.0)
     """
 
+    predict = mean_of_members
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],

@@ -15,9 +15,9 @@ from sklearn.utils.metaestimators import available_if
 from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.models import settings
 from groundstate.models.bayes.gaussian_nb import GaussianNB
-from groundstate.models.ensembles.committees import CommitteeClassifier
 from groundstate.models.ensembles.random_forest_classifier import RandomForestClassifier
 from groundstate.models.ensembles.votes import Voting
+from groundstate.models.roles import EnergyClassifier
 from groundstate.models.traits import Traits
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
 from groundstate.registry import models
@@ -32,7 +32,7 @@ def _soft(estimator: Any) -> bool:
 @models.register(
     family="ensembles", task="classification", role="classifier", max_rows=2_000, auto=False
 )
-class VotingClassifier(Voting, CommitteeClassifier):
+class VotingClassifier(Voting, EnergyClassifier):
     r"""Classifiers of different kinds on the same rows, averaged or counted.
 
     .. math::

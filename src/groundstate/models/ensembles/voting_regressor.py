@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 import torch
 
-from groundstate.models.ensembles.committees import CommitteeRegressor
+from groundstate.models.ensembles.committees import mean_of_members
 from groundstate.models.ensembles.random_forest_regressor import RandomForestRegressor
 from groundstate.models.ensembles.votes import Voting
 from groundstate.models.linear.ridge import Ridge
+from groundstate.models.roles import EnergyRegressor
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
 from groundstate.registry import models
 
@@ -18,7 +19,7 @@ from groundstate.registry import models
 @models.register(
     family="ensembles", task="regression", role="regressor", max_rows=2_000, auto=False
 )
-class VotingRegressor(Voting, CommitteeRegressor):
+class VotingRegressor(Voting, EnergyRegressor):
     r"""The weighted average of regressors of different kinds, all fitted to the same rows.
 
     .. math::
@@ -58,6 +59,7 @@ class VotingRegressor(Voting, CommitteeRegressor):
     True
     """
 
+    predict = mean_of_members
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimators": [list, None],
         "weights": ["array-like", None],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import torch
 from scipy.sparse import csr_matrix, issparse
@@ -45,46 +45,18 @@ def class_part(name: str) -> Learned:
     return Learned(read, write)
 
 
-class SparseCoefficients:
-    """``coef_`` kept sparse or dense, as its owner likes; predictions do not depend on it."""
-
-    coef_ = class_part("W")
-    intercept_ = class_part("b")
-
-    def sparsify(self) -> Self:
-        """Turn ``coef_`` into a sparse matrix, which is smaller where most weights are zero."""
-        check_is_fitted(self, "coef_")
-        self.coef_ = csr_matrix(self.coef_)
-        return self
-
-    def densify(self) -> Self:
-        """Turn ``coef_`` back into an array, as it is after ``fit``."""
-        check_is_fitted(self, "coef_")
-        self.coef_ = self.coef_.toarray() if issparse(self.coef_) else self.coef_
-        return self
+def sparsify(model: Any) -> Any:
+    """Turn ``coef_`` into a sparse matrix, which is smaller where most weights are zero."""
+    check_is_fitted(model, "coef_")
+    model.coef_ = csr_matrix(model.coef_)
+    return model
 
 
-class ColumnTargets:
-    """A target ``(n, 1)`` is one target: ``coef_`` is flat and predictions are, as in scikit-learn."""
-
-    _column_target: bool = False
-    coef_ = output_part("W")
-    intercept_ = output_part("b")
-
-    def _target(self, y: Any) -> tuple[Any, dict[str, Any]]:
-        found: tuple[Any, dict[str, Any]] = super()._target(y)  # type: ignore[misc]
-        return self._flattened(found)
-
-    def _resident_target(self, y: Any, X: Tensor) -> tuple[Tensor, dict[str, Any]] | None:
-        found: Any = super()._resident_target(y, X)  # type: ignore[misc]
-        return None if found is None else self._flattened(found)
-
-    def _flattened(self, found: Any) -> Any:
-        values, attributes = found
-        column = not attributes["_flat_target"] and values.shape[1] == 1
-        return values, {
-            "_flat_target": attributes["_flat_target"] or column, "_column_target": column,
-        }  # fmt: skip
+def densify(model: Any) -> Any:
+    """Turn ``coef_`` back into an array, as it is after ``fit``."""
+    check_is_fitted(model, "coef_")
+    model.coef_ = model.coef_.toarray() if issparse(model.coef_) else model.coef_
+    return model
 
 
-__all__ = ["ColumnTargets", "SparseCoefficients", "class_part", "output_part"]
+__all__ = ["class_part", "densify", "output_part", "sparsify"]

@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.models import settings
-from groundstate.models.linear.path_choice import PathChooser
+from groundstate.models.linear.path_choice import path_plan
+from groundstate.models.linear.sparse_linear import SparseLinearRegressor
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
 @models.register(family="linear", task="regression", role="regressor", auto=False)
-class ElasticNetCV(PathChooser):
+class ElasticNetCV(SparseLinearRegressor):
     r"""The elastic net with its penalty chosen by cross-validation.
 
     .. math::
@@ -79,6 +80,8 @@ class ElasticNetCV(PathChooser):
 
     traits = Traits(space={"l1_ratio": settings.Real(0.05, 1.0)})
 
+    _multi_output: ClassVar[bool] = False
+    _build = path_plan
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "l1_ratio": [Interval(Real, 0, 1, closed="right"), "array-like"],
         "eps": [Interval(Real, 0, None, closed="neither")],

@@ -7,14 +7,15 @@ from typing import Any, ClassVar
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.models import settings
-from groundstate.models.linear.path_choice import PathChooser
+from groundstate.models.linear.path_choice import path_plan
 from groundstate.models.linear.paths import lasso_path
+from groundstate.models.linear.sparse_linear import SparseLinearRegressor
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
 @models.register(family="linear", task="regression", role="regressor")
-class LassoCV(PathChooser):
+class LassoCV(SparseLinearRegressor):
     r"""The lasso with its strength chosen by cross-validation.
 
     .. math::
@@ -76,6 +77,8 @@ class LassoCV(PathChooser):
 
     traits = Traits(space={"eps": settings.Real(1e-4, 1e-1, log=True)})
 
+    _multi_output: ClassVar[bool] = False
+    _build = path_plan
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "eps": [Interval(Real, 0, None, closed="neither")],
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],

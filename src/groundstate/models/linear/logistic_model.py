@@ -17,7 +17,7 @@ from groundstate.learn.solvers.linear.online_descent import averaged_descent
 from groundstate.learn.solvers.logistic.sparse import ProximalNewton
 from groundstate.models.base import Plan
 from groundstate.models.learned import Learned
-from groundstate.models.linear.coefficients import SparseCoefficients
+from groundstate.models.linear.coefficients import class_part, densify, sparsify
 from groundstate.models.roles import EnergyClassifier
 
 SOLVERS = {
@@ -42,7 +42,7 @@ def penalty_for(C: float, l1_ratio: float, classes: int) -> Penalty | None:
     return ElasticNet(1.0 / C, l1_ratio)
 
 
-class LinearSoftminClassifier(SparseCoefficients, EnergyClassifier):
+class LinearSoftminClassifier(EnergyClassifier):
     """A linear class energy learned by cross-entropy, on dense or sparse rows."""
 
     _accept_sparse: ClassVar[bool | str] = "csr"
@@ -51,6 +51,9 @@ class LinearSoftminClassifier(SparseCoefficients, EnergyClassifier):
     solver: Any
     tol: float
     separable_: bool
+    coef_ = class_part("W")
+    intercept_ = class_part("b")
+    sparsify, densify = sparsify, densify
     odds_ratio_ = Learned(
         lambda model: type(model).coef_.read(model).exp(),
         instead="set coef_, of which it is the exponential",

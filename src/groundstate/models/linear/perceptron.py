@@ -21,7 +21,7 @@ from groundstate.learn.base import Penalty
 from groundstate.models import settings
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import Plan
-from groundstate.models.linear.coefficients import SparseCoefficients
+from groundstate.models.linear.coefficients import class_part, densify, sparsify
 from groundstate.models.roles import EnergyClassifier
 from groundstate.models.traits import Traits
 from groundstate.models.validation import validate_data
@@ -29,7 +29,7 @@ from groundstate.registry import models
 
 
 @models.register(family="linear", task="classification", role="classifier")
-class Perceptron(SparseCoefficients, EnergyClassifier):
+class Perceptron(EnergyClassifier):
     r"""Linear class energies, corrected on mistakes only.
 
     .. math::
@@ -109,6 +109,9 @@ class Perceptron(SparseCoefficients, EnergyClassifier):
 
     _accept_sparse: ClassVar[bool | str] = "csr"
     _runs_on: Any = "answers"  # rows come one after the other, in compiled code
+    coef_ = class_part("W")
+    intercept_ = class_part("b")
+    sparsify, densify = sparsify, densify
     _calibrated: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "penalty": [StrOptions({"l2", "l1", "elasticnet"}), None],

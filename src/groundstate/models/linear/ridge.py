@@ -11,7 +11,6 @@ from groundstate.compute.foreign.sklearn import HasMethods, Interval, StrOptions
 from groundstate.energy.base import Energy
 from groundstate.models import settings
 from groundstate.models.leverage import least_squares_leverage
-from groundstate.models.linear.coefficients import ColumnTargets
 from groundstate.models.linear.least_squares_model import WAYS, LeastSquaresRegressor
 from groundstate.models.linear.ridge_members import ridge_members
 from groundstate.models.traits import Traits
@@ -19,7 +18,7 @@ from groundstate.registry import models
 
 
 @models.register(family="linear", task="regression", role="regressor", shortlist=1)
-class Ridge(ColumnTargets, LeastSquaresRegressor):
+class Ridge(LeastSquaresRegressor):
     r"""Squared distance to a linear prediction with a Gaussian prior on the weights.
 
     .. math::
@@ -78,6 +77,7 @@ class Ridge(ColumnTargets, LeastSquaresRegressor):
         space={"alpha": settings.Real(1e-4, 1e4, log=True)},
     )
 
+    _column_is_flat: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
         "fit_intercept": ["boolean"],

@@ -17,7 +17,7 @@ from groundstate.learn.solvers.linear.least_squares import OutputL2
 from groundstate.learn.solvers.linear.ridge_loo import RidgePath
 from groundstate.models import settings
 from groundstate.models.base import Plan
-from groundstate.models.linear.coefficients import ColumnTargets
+from groundstate.models.linear.coefficients import output_part
 from groundstate.models.linear.fold_weights import fold_weights
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.traits import Traits
@@ -35,7 +35,7 @@ class _Told(RegressorMixin, BaseEstimator):
 
 
 @models.register(family="linear", task="regression", role="regressor")
-class RidgeCV(ColumnTargets, EnergyRegressor):
+class RidgeCV(EnergyRegressor):
     r"""Ridge regression whose strength predicts rows that were left out best.
 
     .. math::
@@ -91,6 +91,9 @@ class RidgeCV(ColumnTargets, EnergyRegressor):
     _accept_sparse: ClassVar[bool | str] = "csr"
     alpha_: Any
     best_score_: Any
+    _column_is_flat: ClassVar[bool] = True
+    coef_ = output_part("W")
+    intercept_ = output_part("b")
     _runs_on: Any = "answers"  # folds and leave-one-out are computed on the CPU
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alphas": ["array-like", float, int],

@@ -15,18 +15,21 @@ from groundstate.energy.basic import SquaredEnergy
 from groundstate.learn import L1, L2, ElasticNet, LeastSquares, Naive
 from groundstate.learn.solvers.lasso.coordinate_descent import CoordinateDescent
 from groundstate.models.base import Plan
-from groundstate.models.linear.coefficients import ColumnTargets
+from groundstate.models.linear.coefficients import output_part
 from groundstate.models.linear.paths import enet_path
 from groundstate.models.roles import EnergyRegressor
 
 MAX_ITER = 1000
 
 
-class SparseLinearRegressor(ColumnTargets, EnergyRegressor):
+class SparseLinearRegressor(EnergyRegressor):
     """A linear squared energy whose weights are pulled to zero."""
 
     _runs_on: Any = "answers"  # coordinate descent is compiled for the CPU
     _accept_sparse: ClassVar[bool | str] = "csr"
+    _column_is_flat: ClassVar[bool] = True
+    coef_ = output_part("W")
+    intercept_ = output_part("b")
     fit_intercept: bool
     max_iter: Any
     tol: float

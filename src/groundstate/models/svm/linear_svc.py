@@ -13,7 +13,7 @@ from groundstate.learn import L1, L2, Margin, OneVsRest, SumPenalty
 from groundstate.learn.base import Penalty
 from groundstate.models import settings
 from groundstate.models.base import Plan
-from groundstate.models.linear.coefficients import SparseCoefficients
+from groundstate.models.linear.coefficients import class_part, densify, sparsify
 from groundstate.models.roles import EnergyClassifier
 from groundstate.models.svm.solvers import linear_solver
 from groundstate.models.traits import Traits
@@ -21,7 +21,7 @@ from groundstate.registry import models
 
 
 @models.register(family="svm", task="classification", role="classifier")
-class LinearSVC(SparseCoefficients, EnergyClassifier):
+class LinearSVC(EnergyClassifier):
     r"""Linear class energies, pushed apart by a margin.
 
     .. math::
@@ -94,6 +94,9 @@ class LinearSVC(SparseCoefficients, EnergyClassifier):
 
     _accept_sparse: ClassVar[bool | str] = "csr"
     _runs_on: Any = "answers"  # its solvers are compiled for the CPU
+    coef_ = class_part("W")
+    intercept_ = class_part("b")
+    sparsify, densify = sparsify, densify
     _calibrated: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "penalty": [StrOptions({"l1", "l2"})],

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from sklearn.utils import Tags
 
+from groundstate.models.categories import Categories
 from groundstate.models.roles import EnergyClassifier
 from groundstate.models.traits import Traits
-from groundstate.models.trees.inputs import TreeInputs
 
 
-class AttributeTree(TreeInputs, EnergyClassifier):
+class AttributeTree(EnergyClassifier):
     """A classifier of rows of categories (and numbers); text is a category."""
 
     traits = Traits(single_columns=True)
@@ -21,7 +21,8 @@ class AttributeTree(TreeInputs, EnergyClassifier):
     energy_: Any
     _runs_on: Any = "cpu"  # attributes branch on the CPU
     _single_class: ClassVar[bool] = True
-    _text_levels: ClassVar[bool] = True
+    _categories: ClassVar[Any] = Categories(text=True)
+    _allow_nan: ClassVar[bool] = True
     _accept_sparse: ClassVar[bool | str] = False  # zero is a value like others
 
     def __sklearn_tags__(self) -> Tags:

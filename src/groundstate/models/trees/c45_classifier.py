@@ -15,6 +15,7 @@ from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.traits import Traits
 from groundstate.models.trees.attributes import AttributeTree
+from groundstate.models.trees.inputs import category_sizes
 from groundstate.registry import models
 
 
@@ -106,7 +107,7 @@ class C45Classifier(AttributeTree):
                 f"costs must be {X.shape[1]} positive numbers, one per column; got {costs}"
             )
         solver = GrowBranches(
-            categories=self._category_sizes(X.shape[1]),
+            categories=category_sizes(self, X.shape[1]),
             min_leaf=self.min_samples_leaf,
             costs=costs,
             cf=self.cf if self.prune else None,

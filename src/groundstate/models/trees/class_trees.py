@@ -22,7 +22,7 @@ from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
 from groundstate.models.roles import EnergyClassifier
 from groundstate.models.trees.grown import GrownTrees
-from groundstate.models.trees.inputs import row_factors
+from groundstate.models.trees.inputs import row_factors, started
 from groundstate.models.trees.view import TreeView
 
 
@@ -80,10 +80,10 @@ class GrownClassifier(GrownTrees, EnergyClassifier):
         d, solver = X.shape[1], self._weighed(self._solver(X, weight), y, weight)
         if self._many:
             nodes = TreeNodes(k=sum(self.n_classes_), dtype=X.dtype)
-            several = self._start(TreeOutputsEnergy(d, self.n_classes_, nodes))
+            several = started(self, TreeOutputsEnergy(d, self.n_classes_, nodes))
             return Plan(several, SoftMin(), GrowOutputs(solver))
         nodes = TreeNodes(k=len(self.classes_), dtype=X.dtype)
-        energy = self._start(TreeClassEnergy(d, len(self.classes_), nodes))
+        energy = started(self, TreeClassEnergy(d, len(self.classes_), nodes))
         return Plan(energy, SoftMin(), solver)
 
     def _row_weight(self, y: Any, weight: Any) -> Any:

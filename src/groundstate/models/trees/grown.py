@@ -18,10 +18,11 @@ from groundstate.energy.trees.nodes import TreeNodes
 from groundstate.learn import Naive
 from groundstate.learn.solvers.trees.rows import TreeLimits
 from groundstate.learn.solvers.trees.solver import GrowTrees
-from groundstate.models.base import Plan
+from groundstate.models.base import EnergyEstimator, Plan
+from groundstate.models.categories import Categories
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.traits import Traits
-from groundstate.models.trees.inputs import TreeInputs
+from groundstate.models.trees.inputs import started
 from groundstate.models.trees.view import TreeView
 
 CLASS_CRITERIA = StrOptions({"gini", "entropy", "log_loss"})
@@ -53,11 +54,15 @@ CONSTRAINTS: dict[str, Any] = {
 }
 
 
-class GrownTrees(TreeInputs):
+class GrownTrees(EnergyEstimator):
     """Parameters to solver settings, and what can be asked of grown trees."""
 
     traits = Traits(single_columns=True)
 
+    _categories: ClassVar[Any] = Categories()
+    _allow_nan: ClassVar[bool] = True
+    _accept_sparse: ClassVar[bool | str] = "dense"
+    _runs_on: Any = "answers"  # trees grow on the CPU
     energy_: Any
     criterion: str
     max_depth: int | None
@@ -189,7 +194,7 @@ class GrownRegressor(GrownTrees, EnergyRegressor):
         assert y is not None
         m = y.shape[1]
         nodes = TreeNodes(k=m, dtype=X.dtype)
-        energy = self._start(TreeMeanEnergy(X.shape[1], m, nodes))
+        energy = started(self, TreeMeanEnergy(X.shape[1], m, nodes))
         return Plan(energy, Naive(), self._solver(X, weight))
 
 

@@ -10,8 +10,10 @@ from groundstate.energy.trees.branching import BranchingEnergy
 from groundstate.learn import SoftMin
 from groundstate.learn.solvers.trees.branching import GrowBranches
 from groundstate.models.base import Plan
+from groundstate.models.categories import Categories
 from groundstate.models.traits import Traits
 from groundstate.models.trees.attributes import AttributeTree
+from groundstate.models.trees.inputs import category_sizes
 from groundstate.registry import models
 
 
@@ -64,11 +66,10 @@ class ID3Classifier(AttributeTree):
         self.device = device
         self.callbacks = callbacks
 
-    def _listed(self, d: int, names: list[str] | None = None) -> list[int]:
-        return list(range(d))
+    _categories: ClassVar[Any] = Categories(text=True, every=True)
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
-        sizes = self._category_sizes(X.shape[1])
+        sizes = category_sizes(self, X.shape[1])
         solver = GrowBranches(ratio=False, categories=sizes, min_leaf=0.0, cf=None)
         energy = BranchingEnergy(X.shape[1], len(self.classes_))
         return Plan(energy, SoftMin(), solver)

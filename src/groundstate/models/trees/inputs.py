@@ -1,47 +1,35 @@
-"""What trees take: NaN as a value, and columns of categories."""
+"""Where trees begin: the levels of categories, trees that are there already, weights of classes."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.utils.class_weight import compute_class_weight
 
 from groundstate.energy.base import Energy
 from groundstate.models.arrays import unwrap
-from groundstate.models.categories import CategoryInputs
 
 
-class TreeInputs(CategoryInputs):
-    """Rows with NaN and categories at the door of a tree model; sparse ones are made dense."""
+def started(model: Any, fresh: Energy, done: Callable[[Any], int] | None = None) -> Energy:
+    """The energy to learn: a new one, or with ``warm_start`` the one that is there.
 
-    _accept_sparse: ClassVar[bool | str] = "dense"
-    _runs_on: Any = "answers"  # trees grow on the CPU
+    ``done`` says how many steps an energy holds, which are its trees unless it is given.
+    """
+    old: Any = getattr(model, "energy_", None)
+    same = type(old) is type(fresh) and repr(old.spaces) == repr(fresh.spaces)
+    if not getattr(model, "warm_start", False) or not same:
+        return fresh
+    check_not_fewer(model, int(old.nodes.n_trees) if done is None else done(old))
+    return old  # type: ignore[no-any-return]
 
-    def _table(self, X: Any) -> Any:
-        X = super()._table(X)
-        return X.toarray() if issparse(X) and self._accept_sparse else X
 
-    def _start(self, fresh: Energy) -> Energy:
-        """The energy to learn: a new one, or with ``warm_start`` the one that is there."""
-        old = getattr(self, "energy_", None)
-        same = type(old) is type(fresh) and repr(old.spaces) == repr(fresh.spaces)
-        if not getattr(self, "warm_start", False) or not same or old is None:
-            return fresh
-        check_not_fewer(self, self._steps_done(old))
-        return old
-
-    def _steps_done(self, energy: Any) -> int:
-        """How many steps an energy holds."""
-        return int(energy.nodes.n_trees)
-
-    def _category_sizes(self, d: int) -> tuple[int, ...] | None:
-        """Levels per column, 0 for numbers; None when there are no categories."""
-        if not self._levels:
-            return None
-        return tuple(len(self._levels[j]) if j in self._levels else 0 for j in range(d))
+def category_sizes(model: Any, d: int) -> tuple[int, ...] | None:
+    """Levels per column, 0 for numbers; None when there are no categories."""
+    levels = model._levels
+    return tuple(len(levels[j]) if j in levels else 0 for j in range(d)) if levels else None
 
 
 def check_not_fewer(model: Any, done: int) -> None:
@@ -83,4 +71,4 @@ def row_factors(balance: Any, classes: Any, y: Any, weight: Any) -> NDArray[np.f
     return np.asarray(np.prod(parts, axis=0))
 
 
-__all__ = ["TreeInputs", "check_not_fewer", "class_factors", "row_factors"]
+__all__ = ["category_sizes", "check_not_fewer", "class_factors", "row_factors", "started"]

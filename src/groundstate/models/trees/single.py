@@ -13,6 +13,7 @@ from groundstate.learn.solvers.trees.solver import GrowTrees
 from groundstate.models import settings
 from groundstate.models.traits import Traits
 from groundstate.models.trees.grown import GrownTrees
+from groundstate.models.trees.inputs import category_sizes
 from groundstate.models.trees.view import TreeView
 
 
@@ -33,7 +34,7 @@ class SingleTree(GrownTrees):
     def _solver(self, X: Tensor, weight: Tensor | None) -> GrowTrees:
         return GrowTrees(
             self._limits(X, weight, self.splitter),
-            categories=self._category_sizes(X.shape[1]),
+            categories=category_sizes(self, X.shape[1]),
             prune=self.ccp_alpha,
             threads=1,
         )
