@@ -82,7 +82,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     _allow_nan: ClassVar[bool] = False  # True where a model has a use for missing values
     _categories: ClassVar[Categories | None] = None  # how columns of categories are read
     _store_private: ClassVar[tuple[str, ...]] = ("_levels",)
-    _levels: dict[int, NDArray[Any]]  # of columns of categories
+    _levels: dict[int, NDArray[Any]]
     _takes_target: ClassVar[bool] = False
     _multi_output: ClassVar[bool] = False
     energy_: Energy
@@ -179,13 +179,9 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         return self
 
     def _run(
-        self,
-        plan: Plan,
-        data: Mapping[str, Tensor],
-        weight: Tensor | None,
-        callbacks: list[Any],
+        self, plan: Plan, data: Mapping[str, Tensor], weight: Tensor | None, callbacks: list[Any],
         checked: bool,
-    ) -> History:
+    ) -> History:  # fmt: skip
         """Learn; what ``learn.fit`` looks for in the data was looked for at the door, if checked."""
         seed = getattr(self, "random_state", 0)  # without the parameter nothing is random
         if plan.solver is not None and checked:
@@ -195,15 +191,9 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
             if plan.solver.reason_against(problem) is None:
                 return plan.solver.run(problem)
         return learn(
-            plan.energy,
-            data,
-            plan.rule,
-            plan.solver,
-            sample_weight=weight,
-            penalty=plan.penalty,
-            callbacks=callbacks,
-            random_state=seed,
-        )
+            plan.energy, data, plan.rule, plan.solver, sample_weight=weight, penalty=plan.penalty,
+            callbacks=callbacks, random_state=seed,
+        )  # fmt: skip
 
     def _callbacks(
         self, energy: Energy, X: Any, y: Any, weight: Any
@@ -244,10 +234,14 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
             "ensure_all_finite": "allow-nan" if self._allow_nan else True,
         }
         if not self._takes_target:
-            if plain_rows(X, self._min_rows()):
+            least = self._min_rows()
+            if plain_rows(X, least):
                 return self._counted(X), None, {}
-            X = validate_data(self, X, ensure_min_samples=self._min_rows(), **kind)
-            return self._densified(X), None, {}
+            return (
+                self._densified(validate_data(self, X, ensure_min_samples=least, **kind)),
+                None,
+                {},
+            )
         y, _ = unwrap(y)
         if plain_rows(X) and plain_target(y, len(X), self._multi_output):
             X = self._counted(X)
@@ -272,8 +266,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _stays(self, X: Any) -> bool:
         """Whether rows on a device are ready to be learned from there."""
-        there = self._runs_on == "any" and self._device_rows
-        return there and is_resident(X, self._allow_nan)
+        return self._runs_on == "any" and self._device_rows and is_resident(X, self._allow_nan)
 
     def _resident_target(self, y: Any, X: Tensor) -> tuple[Tensor, dict[str, Any]] | None:
         """`_target` of y on the device of X, or None where it needs the checks of the host."""
@@ -285,8 +278,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     def _checked_weight(self, weight: Any, X: Any) -> Any:
         if weight is None:
             return None
-        there = weights(weight, X)
-        return checked_weight(weight, X) if there is None else there
+        return checked_weight(weight, X) if (w := weights(weight, X)) is None else w
 
     def _rows(self, X: Any) -> tuple[Tensor, Home]:
         """New rows as a tensor on the energy's device, and where answers go."""

@@ -31,6 +31,12 @@ def _is_calibrated(model: Any) -> bool:
     return True
 
 
+def _has_one_label(model: Any) -> bool:
+    if model._many:
+        raise AttributeError("with several outputs there is no decision_function; use energies")
+    return True
+
+
 class EnergyClassifier(ClassifierMixin, EnergyEstimator):
     r"""Free discrete y: :math:`\hat y(x) = \arg\min_y e(x, y)`.
 
@@ -44,7 +50,7 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
     _takes_target: ClassVar[bool] = True
     _single_class: ClassVar[bool] = False  # True where one class is a model too, if a dull one
     _calibrated: ClassVar[bool] = True  # False where a softmax of energies means nothing
-    classes_: NDArray[Any]
+    classes_: Any  # an array, or a list of arrays for several labels
 
     def _target(self, y: Any) -> tuple[NDArray[Any], dict[str, Any]]:
         plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iub"
@@ -79,14 +85,20 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
         return per_class[y] if weight is None else per_class[y].astype(weight.dtype) * weight
 
     def predict(self, X: Any) -> Any:
-        """Labels of lowest energy, ``(n_samples,)``."""
+        """Labels of lowest energy, ``(n_samples,)``, or ``(n_samples, n_outputs)``."""
         x, home = self._rows(X)
         with answering(self.energy_, x):
-            best = self._class_table(x).argmin(1)
+            if self._many:
+                best = torch.stack([p.argmax(1) for p in self._each_shares(x)], 1)
+            else:
+                best = self._best(x)
         return self._labels(best, home)
 
     def _labels(self, index: Tensor, home: Home) -> Any:
         """Labels of class numbers, on the caller's device where torch can hold them."""
+        if self._many:
+            at = index.cpu().numpy()
+            return home.give(np.stack([c[at[..., o]] for o, c in enumerate(self.classes_)], -1))
         if home.device is None or self.classes_.dtype.kind not in "fiub":
             return home.give(self.classes_[index.cpu().numpy()])
         return torch.from_numpy(self.classes_).to(home.device)[index.to(home.device)]
@@ -95,12 +107,36 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
         """Energies of all classes, ``(B, K)``."""
         return self.energy_.table("y", x=x)
 
+    def _best(self, x: Tensor) -> Tensor:
+        """Class numbers of lowest energy, ``(B,)``."""
+        return self._class_table(x).argmin(1)
+
+    def _shares(self, x: Tensor) -> Tensor:
+        """Class probabilities, ``(B, K)``."""
+        return torch.softmax(-self._class_table(x), 1)
+
+    def _log_shares(self, x: Tensor) -> Tensor:
+        """Logarithms of the class probabilities, ``(B, K)``."""
+        return torch.log_softmax(-self._class_table(x), 1)
+
+    def _each_shares(self, x: Tensor) -> list[Tensor]:
+        """Probabilities of each of several labels, ``(B, K_o)``."""
+        raise TypeError(f"{type(self).__name__} has one label for each row")
+
+    @property
+    def _many(self) -> bool:
+        """Whether a row has several labels; ``classes_`` is then a list of arrays."""
+        return isinstance(getattr(self, "classes_", None), list)
+
     def energies(self, X: Any) -> Any:
         """Energies of all classes, ``(n_samples, n_classes)``; the lowest is predicted."""
+        if self._many:
+            return [-log_p for log_p in self.predict_log_proba(X)]
         x, home = self._rows(X)
         with answering(self.energy_, x):
             return home.give(self._class_table(x))
 
+    @available_if(_has_one_label)
     def decision_function(self, X: Any) -> Any:
         """Scores −e, ``(n_samples, n_classes)``; for two classes their difference, ``(n_samples,)``."""
         x, home = self._rows(X)
@@ -110,30 +146,48 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
 
     @available_if(_is_calibrated)
     def predict_proba(self, X: Any) -> Any:
-        """Class probabilities, ``(n_samples, n_classes)``."""
+        """Class probabilities, ``(n_samples, n_classes)``; a list of them for several labels."""
         x, home = self._rows(X)
         with answering(self.energy_, x):
-            return home.give(torch.softmax(-self._class_table(x), 1))
+            if self._many:
+                return [home.give(p) for p in self._each_shares(x)]
+            return home.give(self._shares(x))
 
     @available_if(_is_calibrated)
     def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the class probabilities, ``(n_samples, n_classes)``."""
+        """Logarithms of the class probabilities, in the shape of ``predict_proba``."""
         x, home = self._rows(X)
         with answering(self.energy_, x):
-            return home.give(torch.log_softmax(-self._class_table(x), 1))
+            if self._many:
+                return [home.give(p.log()) for p in self._each_shares(x)]
+            return home.give(self._log_shares(x))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Fraction of rows whose label is right; with several labels, all of its labels."""
+        if not self._many:
+            return float(super().score(X, y, sample_weight))
+        right = (np.asarray(self.predict(X)) == np.asarray(y)).all(axis=1)
+        return float(np.average(right, weights=sample_weight))
 
     def _encoded(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
         if name != "y":
             return values
-        unknown = np.setdiff1d(values, self.classes_)
-        if len(unknown):
-            raise ValueError(f"y holds labels not seen in fit: {unknown[:5].tolist()}")
-        return np.searchsorted(self.classes_, values)
+        if self._many:
+            columns = zip(self.classes_, np.asarray(values).T, strict=True)
+            return np.stack(
+                [_numbers(*one, f"output {o} of y") for o, one in enumerate(columns)], 1
+            )
+        return _numbers(self.classes_, values, "y")
 
     def _decoded(self, name: str, values: Tensor, home: Home) -> Any:
-        if name != "y":
-            return home.give(values)
-        return self._labels(values, home)
+        return home.give(values) if name != "y" else self._labels(values, home)
+
+
+def _numbers(classes: NDArray[Any], labels: NDArray[Any], name: str) -> NDArray[Any]:
+    unknown = np.setdiff1d(labels, classes)
+    if len(unknown):
+        raise ValueError(f"{name} holds labels not seen in fit: {unknown[:5].tolist()}")
+    return np.searchsorted(classes, labels)
 
 
 class EnergyRegressor(RegressorMixin, EnergyEstimator):

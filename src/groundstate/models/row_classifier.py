@@ -21,7 +21,7 @@ from groundstate.learn.train.stochastic import Stochastic
 from groundstate.models import settings
 from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
-from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.roles import EnergyClassifier
 from groundstate.models.row_kinds import check_form
 from groundstate.models.traits import Traits
 
@@ -41,7 +41,7 @@ PARAMETERS: dict[str, Any] = {
 }
 
 
-class RowClassifier(ProbabilisticClassifier):
+class RowClassifier(EnergyClassifier):
     r"""Base of the classifiers of images, texts, sequences and graphs.
 
     .. math:: J(\theta) = \frac{1}{\sum_i w_i}\sum_i w_i\,\bigl(-\log p(y_i\mid x_i)\bigr)

@@ -128,6 +128,7 @@ class LinearDiscriminantAnalysis(
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         if len(X) == len(self.classes_):
             raise ValueError("The number of samples must be more than the number of classes.")
+        assert y is not None
         return with_covariances(self, super()._build(X, y, weight), X, y, weight)
 
     def _energy(self, x: Tensor, y: Tensor, weight: Tensor | None) -> GaussianClassEnergy:

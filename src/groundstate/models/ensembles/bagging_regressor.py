@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
 from groundstate.models.ensembles.bags import CONSTRAINTS, Bagging
-from groundstate.models.ensembles.committees import mean_of_members
+from groundstate.models.ensembles.committees import predict
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
 from groundstate.registry import models
@@ -74,7 +74,7 @@ class BaggingRegressor(Bagging, EnergyRegressor):
     True
     """
 
-    predict = mean_of_members
+    predict = predict
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     def __init__(

@@ -129,7 +129,7 @@ class CommitteeModel(EnergyEstimator):
         return len(self.classes_)
 
 
-def mean_of_members(model: Any, X: Any) -> Any:
+def predict(model: Any, X: Any) -> Any:
     """Values of lowest energy, ``(n_samples,)`` or ``(n_samples, n_targets)``."""
     x, home = model._rows(X)
     with torch.no_grad():
@@ -150,4 +150,4 @@ def amount(share: Any, total: float, name: str) -> int:
     return max(1, math.floor(share * total + 1e-9))
 
 
-__all__ = ["CommitteeModel", "amount", "mean_of_members"]
+__all__ = ["CommitteeModel", "amount", "predict"]

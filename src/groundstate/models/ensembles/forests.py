@@ -9,17 +9,21 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval
-from groundstate.energy.base import Energy
 from groundstate.learn.solvers.trees.classes import WeighClasses
 from groundstate.learn.solvers.trees.solver import GrowTrees
 from groundstate.models import settings
+from groundstate.models.ensembles.out_of_bag import judge_labels, judge_values
 from groundstate.models.ensembles.sequence import each_member, member_at
 from groundstate.models.traits import Traits
-from groundstate.models.trees.grown import CONSTRAINTS, GrownTrees
+from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
+from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
+from groundstate.models.trees.grown import CONSTRAINTS, decision_path, tree_limits
 from groundstate.models.trees.inputs import category_sizes, row_factors
+from groundstate.models.trees.model import TreeModel
 
 EXACT_ROWS = 2_000  # members differ by more than cuts between neighbours: bins above this
 SHARED = ("criterion", "max_depth", "min_samples_split", "min_samples_leaf",
@@ -41,7 +45,7 @@ FOREST: dict[str, Any] = {
 }
 
 
-class Forest(GrownTrees):
+class Forest(TreeModel):
     """Many trees on weighted copies of the rows; the energy averages them."""
 
     __getitem__, __iter__ = member_at, each_member
@@ -63,8 +67,6 @@ class Forest(GrownTrees):
     warm_start: bool
     classes_: Any
     _splitter: ClassVar[str] = "best"
-    _tree: ClassVar[Any]  # the class of a member
-    _kept: ClassVar[tuple[str, ...]]  # what a member knows from the forest
 
     def _solver(self, X: Tensor, weight: Tensor | None) -> GrowTrees:
         if self.oob_score and not self.bootstrap:
@@ -74,7 +76,9 @@ class Forest(GrownTrees):
         total = len(X) if weight is None else float(weight.sum())
         draws = None if self.max_samples is None else int(self._drawn(total))
         return GrowTrees(
-            replace(self._limits(X, weight, self._splitter), exact_rows=EXACT_ROWS),
+            replace(
+                tree_limits(self, X, weight, self._splitter, self._drawn), exact_rows=EXACT_ROWS
+            ),
             self.n_estimators,
             self.bootstrap,
             draws,
@@ -104,19 +108,13 @@ class Forest(GrownTrees):
             factor = row_factors(balance, self.classes_, y, weight)
         return WeighClasses(**vars(solver), labels=y.cpu().numpy(), factor=factor)
 
-    def _learned(self, energy: Energy) -> dict[str, Any]:
-        return {}
-
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         super()._fit(X, y, sample_weight)
         outside = self.history_.extra.pop("out_of_bag", None)
         if outside is not None:
-            self._judge(np.asarray(outside), y, sample_weight)
+            judge = judge_labels if is_classifier(self) else judge_values
+            judge(self, np.asarray(outside), y, sample_weight)
         return self
-
-    def _judge(self, outside: NDArray[Any], y: Any, weight: Any) -> None:
-        """Set what is known about rows from the trees that did not see them."""
-        raise TypeError(f"{type(self).__name__} must define _judge(outside, y, weight)")
 
     @property
     def estimators_(self) -> list[Any]:
@@ -127,7 +125,11 @@ class Forest(GrownTrees):
         model = self.estimator_
         energy = type(self.energy_)(**self.energy_.config() | {"nodes": None})
         energy.to(*self.energy_.placement()).nodes.set([self.energy_.nodes.tree(t)])
-        for name in ("n_features_in_", "_levels", *self._kept):
+        for name in (
+            "n_features_in_",
+            "_levels",
+            "classes_" if is_classifier(self) else "_flat_target",
+        ):
             setattr(model, name, getattr(self, name))
         model.energy_ = energy
         return model
@@ -137,14 +139,15 @@ class Forest(GrownTrees):
         """A single tree with the settings of the members."""
         own = self.get_params(deep=False)
         splitter = "random" if self._splitter == "random" else "best"
-        return self._tree(splitter=splitter, **{name: own[name] for name in SHARED})
+        tree = DecisionTreeClassifier if is_classifier(self) else DecisionTreeRegressor
+        return tree(splitter=splitter, **{name: own[name] for name in SHARED})
 
     def decision_path(self, X: Any) -> tuple[Any, NDArray[np.int64]]:
         """Which nodes of all trees each row passes, and where the nodes of a tree begin.
 
         A sparse ``(n_samples, n_nodes)`` of zeros and ones, and ``(n_estimators + 1,)`` columns.
         """
-        path = super().decision_path(X)
+        path = decision_path(self, X)
         return path, self.energy_.nodes.start.cpu().numpy().astype(np.int64)
 
     def __len__(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -21,12 +21,21 @@ from groundstate.energy.trees.nodes import Tree
 from groundstate.learn.solvers.boosting.functional import GradientBooster
 from groundstate.learn.solvers.boosting.pieces import Base, MemberBase, TreeBase
 from groundstate.models import settings
+from groundstate.models.base import EnergyEstimator
+from groundstate.models.categories import Categories
 from groundstate.models.ensembles.member import member
 from groundstate.models.ensembles.sequence import each_member, member_at
 from groundstate.models.traits import Traits
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
 from groundstate.models.trees.grown import CONSTRAINTS as TREE
-from groundstate.models.trees.grown import VALUE_CRITERIA, GrownTrees
+from groundstate.models.trees.grown import (
+    VALUE_CRITERIA,
+    apply,
+    decision_path,
+    importances,
+    tree_limits,
+    tried_columns,
+)
 from groundstate.models.trees.inputs import category_sizes
 
 CONSTRAINTS: dict[str, Any] = {
@@ -46,7 +55,7 @@ CONSTRAINTS: dict[str, Any] = {
 }
 
 
-class FunctionalBooster(GrownTrees):
+class FunctionalBooster(EnergyEstimator):
     """An additive energy, member by member."""
 
     __getitem__, __iter__ = member_at, each_member
@@ -75,7 +84,17 @@ class FunctionalBooster(GrownTrees):
     tol: float
     estimator: Any
     line_search: Any
-    monotonic_cst: Any = None  # GrownTrees asks for it; boosting steps have none
+    criterion: str
+    max_depth: int | None
+    max_features: Any
+    ccp_alpha: float
+    energy_: Any
+    _categories: ClassVar[Any] = Categories()
+    _allow_nan: ClassVar[bool] = True
+    _accept_sparse: ClassVar[bool | str] = "dense"
+    _runs_on: Any = "answers"  # trees grow on the CPU
+    apply = apply
+    decision_path = decision_path
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -89,7 +108,7 @@ class FunctionalBooster(GrownTrees):
         make: Any
         if base is None or type(base) is DecisionTreeRegressor:
             model: Any = self if base is None else base
-            make = partial(_trees, model._limits(X, weight, "best"),
+            make = partial(_trees, tree_limits(model, X, weight, "best"),
                            category_sizes(self, X.shape[1]), model.ccp_alpha)  # fmt: skip
         else:
             make = partial(_members, base)
@@ -113,7 +132,7 @@ class FunctionalBooster(GrownTrees):
         out: dict[str, Any] = {
             "train_score_": scale * np.array(seen.get("train", [])),
             "n_estimators_": (_size(energy.nodes) + len(energy.members)) // len(energy.b),
-            "max_features_": self._columns(self.n_features_in_) or self.n_features_in_,
+            "max_features_": tried_columns(self, self.n_features_in_) or self.n_features_in_,
         }
         if "outside" in seen:
             after = scale * np.array(seen["outside"])
@@ -164,13 +183,7 @@ class FunctionalBooster(GrownTrees):
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """Fall of the squared error of the steps by column; sums to one."""
-        e = self.energy_
-        parts = [self._view(t) for t in range(_size(e.nodes))]
-        found = [p.compute_feature_importances(False) for p in parts if p.node_count > 1]
-        if not found:
-            return np.zeros(self.n_features_in_)
-        mean: NDArray[np.float64] = np.mean(found, axis=0)
-        return mean / mean.sum()
+        return importances(self, _size(self.energy_.nodes), normalize=False)
 
     def _staged(self, X: Any) -> Iterator[tuple[Tensor, Any]]:
         """Scores after every step."""

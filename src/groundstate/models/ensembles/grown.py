@@ -15,6 +15,7 @@ from groundstate.learn.solvers.trees.member import GrownMember
 from groundstate.models.ensembles.member import member
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
+from groundstate.models.trees.grown import tree_limits
 
 
 def fits(base: Any, k: int | None, X: Tensor, weight: Tensor | None, whole: bool = True) -> Member:
@@ -37,7 +38,7 @@ def fits(base: Any, k: int | None, X: Tensor, weight: Tensor | None, whole: bool
         return member(base, k)
     base._validate_params()
     w = np.ones(len(X)) if weight is None else weight.double().cpu().numpy()
-    return GrownMember(base._limits(X, weight, base.splitter), None, w)
+    return GrownMember(tree_limits(base, X, weight, base.splitter), None, w)
 
 
 def estimator_of(energy: Any, base: Any) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from groundstate.compute.foreign.sklearn import StrOptions
-from groundstate.models.ensembles.forest_kinds import ForestClassifier
-from groundstate.models.ensembles.forests import FOREST
+from groundstate.models.ensembles.forests import FOREST, Forest
+from groundstate.models.roles import EnergyClassifier
 from groundstate.models.trees.grown import CLASS_CRITERIA
 from groundstate.registry import models
 
@@ -14,7 +14,7 @@ from groundstate.registry import models
 @models.register(
     family="ensembles", task="classification", role="classifier", shortlist=3, shortlist_rows=20_000
 )
-class RandomForestClassifier(ForestClassifier):
+class RandomForestClassifier(Forest, EnergyClassifier):
     r"""The average of many decision trees.
 
     .. math::

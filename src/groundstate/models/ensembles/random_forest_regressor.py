@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from groundstate.compute.foreign.sklearn import StrOptions
-from groundstate.models.ensembles.forest_kinds import ForestRegressor
-from groundstate.models.ensembles.forests import FOREST
+from groundstate.models.ensembles.forests import FOREST, Forest
+from groundstate.models.roles import EnergyRegressor
 from groundstate.models.trees.grown import VALUE_CRITERIA
 from groundstate.registry import models
 
@@ -14,7 +14,7 @@ from groundstate.registry import models
 @models.register(
     family="ensembles", task="regression", role="regressor", shortlist=3, shortlist_rows=20_000
 )
-class RandomForestRegressor(ForestRegressor):
+class RandomForestRegressor(Forest, EnergyRegressor):
     r"""The average of many decision trees.
 
     .. math::

@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 from groundstate.compute.foreign.sklearn import HasMethods, Interval
-from groundstate.models.ensembles.committees import mean_of_members
+from groundstate.models.ensembles.committees import predict
 from groundstate.models.ensembles.varied import VariedCommittee
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
@@ -60,7 +60,7 @@ class SeedEnsembleRegressor(VariedCommittee, EnergyRegressor):
     (5, 1.0)
     """
 
-    predict = mean_of_members
+    predict = predict
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],

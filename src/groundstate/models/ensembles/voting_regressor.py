@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from groundstate.models.ensembles.committees import mean_of_members
+from groundstate.models.ensembles.committees import predict
 from groundstate.models.ensembles.random_forest_regressor import RandomForestRegressor
 from groundstate.models.ensembles.votes import Voting
 from groundstate.models.linear.ridge import Ridge
@@ -59,7 +59,7 @@ class VotingRegressor(Voting, EnergyRegressor):
     True
     """
 
-    predict = mean_of_members
+    predict = predict
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimators": [list, None],
         "weights": ["array-like", None],

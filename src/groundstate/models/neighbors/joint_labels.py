@@ -11,16 +11,11 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import Tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from groundstate.models.arrays import Home
 from groundstate.models.roles import EnergyClassifier
-
-
-def _one_label(model: Any) -> bool:
-    return not getattr(model, "outputs_2d_", False)
 
 
 class JointLabels(EnergyClassifier):
@@ -73,48 +68,14 @@ class JointLabels(EnergyClassifier):
     def _combinations(self) -> int:
         return len(self._joint) if self.outputs_2d_ else len(self.classes_)
 
-    def _each_distribution(self, X: Any) -> tuple[list[Tensor], Home]:
-        """Probabilities of the values of each label, ``(B, K_j)``."""
-        x, home = self._rows(X)
+    def _each_shares(self, x: Tensor) -> list[Tensor]:
         energy: Any = self.energy_
-        with torch.no_grad():
-            labels = torch.from_numpy(self._joint).to(x.device)[energy.target]  # (n, labels)
-            found = [
-                energy.tally(x, labels[:, j], len(values)) for j, values in enumerate(self.classes_)
-            ]
-        return [p.to(x.dtype) for p in found], home
-
-    def predict(self, X: Any) -> Any:
-        """Labels of lowest energy, ``(n_samples,)`` or ``(n_samples, n_outputs)``."""
-        if _one_label(self):
-            return super().predict(X)
-        distributions, home = self._each_distribution(X)
-        best = (
-            values[p.argmax(1).cpu().numpy()] for values, p in zip(self.classes_, distributions)
-        )
-        return home.give(np.column_stack(list(best)))
-
-    def predict_proba(self, X: Any) -> Any:
-        """Class probabilities, ``(n_samples, n_classes)``; a list of them for several labels."""
-        if _one_label(self):
-            return super().predict_proba(X)
-        distributions, home = self._each_distribution(X)
-        return [home.give(p) for p in distributions]
-
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the class probabilities, in the shape of ``predict_proba``."""
-        if _one_label(self):
-            return super().predict_log_proba(X)
-        distributions, home = self._each_distribution(X)
-        return [home.give(p.log()) for p in distributions]
-
-    @available_if(_one_label)
-    def decision_function(self, X: Any) -> Any:
-        """Scores −e, ``(n_samples, n_classes)``; for two classes their difference, ``(n_samples,)``."""
-        return super().decision_function(X)
+        labels = torch.from_numpy(self._joint).to(x.device)[energy.target]  # (n, labels)
+        found = [energy.tally(x, labels[:, j], len(c)) for j, c in enumerate(self.classes_)]
+        return [p.to(x.dtype) for p in found]
 
     def _encoded(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
-        if name != "y" or _one_label(self):
+        if name != "y" or not self._many:
             return super()._encoded(name, values)
         columns = zip(self.classes_, np.atleast_2d(values).T, strict=True)
         codes = np.column_stack([
@@ -130,7 +91,7 @@ class JointLabels(EnergyClassifier):
         return np.asarray(same.argmax(1))
 
     def _decoded(self, name: str, values: Tensor, home: Home) -> Any:
-        if name != "y" or _one_label(self):
+        if name != "y" or not self._many:
             return super()._decoded(name, values, home)
         codes = self._joint[values.cpu().numpy()]
         labels = [known[codes[..., j]] for j, known in enumerate(self.classes_)]

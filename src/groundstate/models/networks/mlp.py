@@ -15,7 +15,7 @@ from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
 from groundstate.models import settings
 from groundstate.models.learned import LearnedLayers
-from groundstate.models.networks.model import CONSTRAINTS, NetworkModel
+from groundstate.models.networks.model import CONSTRAINTS
 from groundstate.models.traits import Traits
 from groundstate.nn.blocks.mlp import ACTIVATIONS, MLP
 
@@ -28,70 +28,67 @@ PARAMETERS: dict[str, Any] = {
 }
 
 
-class MLPModel(NetworkModel):
-    """Dense layers with one activation.
+MLP_TRAITS = Traits(
+    scaled_target=True,
+    steps="max_iter",
+    space={
+        "alpha": settings.Real(1e-6, 1e-1, log=True),
+        "learning_rate_init": settings.Real(1e-4, 3e-2, log=True),
+        "hidden_layer_sizes": settings.Choice((32,), (100,), (64, 64)),
+        "dropout": settings.Real(0.0, 0.5),
+    },
+)
 
-    Attributes
-    ----------
-    coefs_ : list of (in, out) arrays, the weights of every layer
-    intercepts_ : list of (out,) arrays
-    n_layers_ : int, input and output included
-    n_outputs_ : int
-    out_activation_ : str, what turns the last layer into the prediction
-    """
 
-    traits = Traits(
-        space={
-            "alpha": settings.Real(1e-6, 1e-1, log=True),
-            "learning_rate_init": settings.Real(1e-4, 3e-2, log=True),
-            "hidden_layer_sizes": settings.Choice((32,), (100,), (64, 64)),
-            "dropout": settings.Real(0.0, 0.5),
-        },
-    )
+def perceptron(model: Any, d: int, outputs: int, key: Key) -> nn.Module:
+    """Dense layers with one activation: the network of ``MLPClassifier`` and ``MLPRegressor``."""
+    name = NAMES.get(model.activation, model.activation)
+    net = MLP(d, _sizes(model), outputs, name, dropout=model.dropout, init="xavier")
+    return glorot_(net, key.torch(), 2.0 if name == "sigmoid" else 6.0)
 
-    hidden_layer_sizes: Any
-    activation: str
-    dropout: float
 
-    def _sizes(self) -> tuple[int, ...]:
-        given = self.hidden_layer_sizes
-        sizes = [given] if np.ndim(given) == 0 else list(given)
-        if any(not isinstance(s, Integral) or s < 1 for s in sizes):
-            raise ValueError(f"hidden_layer_sizes must be whole numbers above 0, got {given}")
-        return tuple(int(s) for s in sizes)
+def _sizes(model: Any) -> tuple[int, ...]:
+    given = model.hidden_layer_sizes
+    sizes = [given] if np.ndim(given) == 0 else list(given)
+    if any(not isinstance(s, Integral) or s < 1 for s in sizes):
+        raise ValueError(f"hidden_layer_sizes must be whole numbers above 0, got {given}")
+    return tuple(int(s) for s in sizes)
 
-    def _network(self, d: int, outputs: int, key: Key) -> nn.Module:
-        name = NAMES.get(self.activation, self.activation)
-        net = MLP(d, self._sizes(), outputs, name, dropout=self.dropout, init="xavier")
-        return glorot_(net, key.torch(), 2.0 if name == "sigmoid" else 6.0)
 
-    def _layers(self) -> list[nn.Linear]:
-        check_is_fitted(self, "energy_")
-        net: Any = self.energy_.net
-        return [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
+def layers(model: Any) -> list[nn.Linear]:
+    """The dense layers of a fitted network."""
+    check_is_fitted(model, "energy_")
+    return [layer for layer in model.energy_.net.modules() if isinstance(layer, nn.Linear)]
 
-    coefs_ = LearnedLayers(lambda model: [layer.weight.T for layer in model._layers()])
-    intercepts_ = LearnedLayers(lambda model: [layer.bias for layer in model._layers()])
 
-    @property
-    def n_layers_(self) -> int:
-        """Number of layers, input and output included."""
-        return len(self._layers()) + 1
+def weights_of_layers() -> LearnedLayers:
+    """``coefs_``: the weights of every layer, each ``(in, out)``."""
+    return LearnedLayers(lambda model: [layer.weight.T for layer in layers(model)])
 
-    @property
-    def n_outputs_(self) -> int:
-        """Number of outputs."""
-        return self._layers()[-1].out_features
 
-    @property
-    def out_activation_(self) -> str:
-        """What turns the last layer into the prediction."""
-        head = getattr(self.energy_ if hasattr(self, "energy_") else None, "head", None)
-        if head is None:
-            return "logistic" if self.n_outputs_ == 1 else "softmax"
-        if head.name == "bernoulli":
-            return "logistic"
-        return "exp" if head.name == "poisson" else "identity"
+def biases_of_layers() -> LearnedLayers:
+    """``intercepts_``: the biases of every layer, each ``(out,)``."""
+    return LearnedLayers(lambda model: [layer.bias for layer in layers(model)])
+
+
+def n_layers(model: Any) -> int:
+    """Number of layers, input and output included."""
+    return len(layers(model)) + 1
+
+
+def n_outputs(model: Any) -> int:
+    """Number of outputs."""
+    return layers(model)[-1].out_features
+
+
+def out_activation(model: Any) -> str:
+    """What turns the last layer into the prediction."""
+    head = getattr(model.energy_ if hasattr(model, "energy_") else None, "head", None)
+    if head is None:
+        return "logistic" if n_outputs(model) == 1 else "softmax"
+    if head.name == "bernoulli":
+        return "logistic"
+    return "exp" if head.name == "poisson" else "identity"
 
 
 @torch.no_grad()
@@ -111,4 +108,14 @@ def glorot_(net: nn.Module, generator: torch.Generator, factor: float = 6.0) -> 
     return net
 
 
-__all__ = ["PARAMETERS", "MLPModel", "glorot_"]
+__all__ = [
+    "MLP_TRAITS",
+    "PARAMETERS",
+    "biases_of_layers",
+    "glorot_",
+    "n_layers",
+    "n_outputs",
+    "out_activation",
+    "perceptron",
+    "weights_of_layers",
+]

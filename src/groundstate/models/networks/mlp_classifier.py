@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from groundstate.models.networks.answers import NetworkClassifier
-from groundstate.models.networks.mlp import PARAMETERS, MLPModel
+from groundstate.models.networks.mlp import (
+    MLP_TRAITS,
+    PARAMETERS,
+    biases_of_layers,
+    n_layers,
+    n_outputs,
+    out_activation,
+    perceptron,
+    weights_of_layers,
+)
 from groundstate.registry import models
 
 
@@ -18,7 +27,7 @@ from groundstate.registry import models
     shortlist=5,
     shortlist_rows=200_000,
 )
-class MLPClassifier(MLPModel, NetworkClassifier):
+class MLPClassifier(NetworkClassifier):
     r"""Labels by a multilayer perceptron.
 
     .. math::
@@ -105,6 +114,13 @@ class MLPClassifier(MLPModel, NetworkClassifier):
     (True, [(4, 20), (20, 3)])
     """
 
+    traits = MLP_TRAITS
+    _network = perceptron
+    coefs_ = weights_of_layers()
+    intercepts_ = biases_of_layers()
+    n_layers_ = property(n_layers)
+    n_outputs_ = property(n_outputs)
+    out_activation_ = property(out_activation)
     _parameter_constraints: ClassVar[dict[str, Any]] = PARAMETERS
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping
 from copy import deepcopy
 from numbers import Real
@@ -15,7 +16,7 @@ from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key, seeded
 from groundstate.learn.train.precision import PRECISIONS
 from groundstate.models.networks.mlp import glorot_
-from groundstate.models.networks.model import CONSTRAINTS, NetworkModel
+from groundstate.models.networks.model import CONSTRAINTS
 from groundstate.nn.blocks.mlp import MLP
 
 INPUTS = ("in_features", "n_features", "n_inputs", "input_size", "in_channels", "d_in", "d")
@@ -32,48 +33,32 @@ PARAMETERS: dict[str, Any] = {
 }
 
 
-class NeuralModel(NetworkModel):
-    """Any torch module, trained as the multilayer perceptrons are.
+def wrapped_module(model: Any, d: int, outputs: int, key: Key) -> nn.Module:
+    """The user's module: the network of ``NeuralClassifier`` and ``NeuralRegressor``."""
+    with seeded(key):  # the initial weights of torch's layers know no other generator
+        net = make_module(model.module, d, outputs, dict(model.module_params or {}))
+    if model.module is None:
+        glorot_(net, key.torch())
+    if model.input_shape is None:
+        return net
+    shape = tuple(int(n) for n in model.input_shape)
+    size = math.prod(shape)
+    if size != d:
+        raise ValueError(f"input_shape={shape} holds {size} numbers per row, but X has {d} columns")
+    return nn.Sequential(nn.Unflatten(1, shape), net)
 
-    Attributes
-    ----------
-    module_ : the fitted module
-    """
 
-    module: Any
-    module_params: Mapping[str, Any] | None
-    input_shape: Any
-    clip_norm: float | None
-    schedule: Any
-    precision: str
-    compile: bool | str
+def engine_settings(model: Any) -> dict[str, Any]:
+    """Further settings of the trainer."""
+    return {
+        name: getattr(model, name) for name in ("clip_norm", "schedule", "precision", "compile")
+    }
 
-    def _network(self, d: int, outputs: int, key: Key) -> nn.Module:
-        with seeded(key):  # the initial weights of torch's layers know no other generator
-            net = make_module(self.module, d, outputs, dict(self.module_params or {}))
-        if self.module is None:
-            glorot_(net, key.torch())
-        if self.input_shape is None:
-            return net
-        shape = tuple(int(n) for n in self.input_shape)
-        size = 1
-        for n in shape:
-            size *= n
-        if size != d:
-            raise ValueError(
-                f"input_shape={shape} holds {size} numbers per row, but X has {d} columns"
-            )
-        return nn.Sequential(nn.Unflatten(1, shape), net)
 
-    def _engine(self) -> dict[str, Any]:
-        names = ("clip_norm", "schedule", "precision", "compile")
-        return {name: getattr(self, name) for name in names}
-
-    @property
-    def module_(self) -> nn.Module:
-        """The fitted module."""
-        net: Any = self.energy_.net
-        return net if self.input_shape is None else net[1]
+def fitted_module(model: Any) -> nn.Module:
+    """The fitted module."""
+    net: Any = model.energy_.net
+    return net if model.input_shape is None else net[1]
 
 
 def make_module(module: Any, d: int, outputs: int, given: dict[str, Any]) -> nn.Module:
@@ -114,4 +99,4 @@ def make_module(module: Any, d: int, outputs: int, given: dict[str, Any]) -> nn.
     return made
 
 
-__all__ = ["PARAMETERS", "NeuralModel", "make_module"]
+__all__ = ["PARAMETERS", "engine_settings", "fitted_module", "make_module", "wrapped_module"]

@@ -9,14 +9,19 @@ from torch import nn
 
 from groundstate.compute.random import Key
 from groundstate.models.networks.answers import NetworkClassifier
-from groundstate.models.networks.neural import PARAMETERS, NeuralModel
+from groundstate.models.networks.neural import (
+    PARAMETERS,
+    engine_settings,
+    fitted_module,
+    wrapped_module,
+)
 from groundstate.registry import models
 
 
 @models.register(
     family="networks", task="classification", role="classifier", max_rows=200_000, auto=False
 )
-class NeuralClassifier(NeuralModel, NetworkClassifier):
+class NeuralClassifier(NetworkClassifier):
     r"""Labels by any network that you bring.
 
     .. math::
@@ -110,6 +115,8 @@ class NeuralClassifier(NeuralModel, NetworkClassifier):
     True
     """
 
+    _network, _engine = wrapped_module, engine_settings
+    module_ = property(fitted_module)
     _parameter_constraints: ClassVar[dict[str, Any]] = PARAMETERS
 
     def __init__(

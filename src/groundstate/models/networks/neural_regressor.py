@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from groundstate.models.networks.answers import NetworkRegressor
-from groundstate.models.networks.neural import PARAMETERS, NeuralModel
+from groundstate.models.networks.neural import (
+    PARAMETERS,
+    engine_settings,
+    fitted_module,
+    wrapped_module,
+)
 from groundstate.registry import models
 
 
 @models.register(
     family="networks", task="regression", role="regressor", max_rows=200_000, auto=False
 )
-class NeuralRegressor(NeuralModel, NetworkRegressor):
+class NeuralRegressor(NetworkRegressor):
     r"""Values by any network that you bring, under a loss or a distribution of your choice.
 
     .. math::
@@ -107,6 +112,8 @@ class NeuralRegressor(NeuralModel, NetworkRegressor):
     True
     """
 
+    _network, _engine = wrapped_module, engine_settings
+    module_ = property(fitted_module)
     _parameter_constraints: ClassVar[dict[str, Any]] = PARAMETERS
 
     def __init__(

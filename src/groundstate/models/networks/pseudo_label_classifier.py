@@ -19,15 +19,23 @@ from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.networks.estimator import NetworkTraining, Score
 from groundstate.models.base import Plan
 from groundstate.models.networks.answers import NetworkClassifier
-from groundstate.models.networks.mlp import PARAMETERS, MLPModel
-from groundstate.models.traits import Traits
+from groundstate.models.networks.mlp import (
+    MLP_TRAITS,
+    PARAMETERS,
+    biases_of_layers,
+    n_layers,
+    n_outputs,
+    out_activation,
+    perceptron,
+    weights_of_layers,
+)
 from groundstate.registry import models
 
 
 @models.register(
     family="networks", task="classification", role="classifier", max_rows=200_000, auto=False
 )
-class PseudoLabelClassifier(MLPModel, NetworkClassifier):
+class PseudoLabelClassifier(NetworkClassifier):
     r"""A multilayer perceptron that also learns from rows without a label.
 
     .. math::
@@ -117,8 +125,14 @@ class PseudoLabelClassifier(MLPModel, NetworkClassifier):
     ([0, 1], True)
     """
 
-    traits = Traits(program=None)  # members would share the clock
+    traits = replace(MLP_TRAITS, program=None)  # members would share the clock
 
+    _network = perceptron
+    coefs_ = weights_of_layers()
+    intercepts_ = biases_of_layers()
+    n_layers_ = property(n_layers)
+    n_outputs_ = property(n_outputs)
+    out_activation_ = property(out_activation)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PARAMETERS,
         "alpha_f": [Interval(Real, 0, None, closed="left")],

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from groundstate.compute.foreign.sklearn import StrOptions
-from groundstate.models.trees.class_trees import GrownClassifier
+from groundstate.models.roles import EnergyClassifier
 from groundstate.models.trees.grown import CLASS_CRITERIA, CONSTRAINTS
 from groundstate.models.trees.single import SingleTree
 from groundstate.registry import models
 
 
 @models.register(family="trees", task="classification", role="classifier")
-class DecisionTreeClassifier(SingleTree, GrownClassifier):
+class DecisionTreeClassifier(SingleTree, EnergyClassifier):
     r"""Class shares in boxes, found by cutting one column at a time.
 
     .. math::

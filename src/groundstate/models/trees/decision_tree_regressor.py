@@ -6,14 +6,15 @@ from typing import Any, ClassVar
 
 from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.models import settings
+from groundstate.models.roles import EnergyRegressor
 from groundstate.models.traits import Traits
-from groundstate.models.trees.grown import CONSTRAINTS, VALUE_CRITERIA, GrownRegressor
+from groundstate.models.trees.grown import CONSTRAINTS, VALUE_CRITERIA
 from groundstate.models.trees.single import SingleTree
 from groundstate.registry import models
 
 
 @models.register(family="trees", task="regression", role="regressor")
-class DecisionTreeRegressor(SingleTree, GrownRegressor):
+class DecisionTreeRegressor(SingleTree, EnergyRegressor):
     r"""Means in boxes, found by cutting one column at a time.
 
     .. math::

@@ -23,7 +23,7 @@ def started(model: Any, fresh: Energy, done: Callable[[Any], int] | None = None)
     if not getattr(model, "warm_start", False) or not same:
         return fresh
     check_not_fewer(model, int(old.nodes.n_trees) if done is None else done(old))
-    return old  # type: ignore[no-any-return]
+    return old
 
 
 def category_sizes(model: Any, d: int) -> tuple[int, ...] | None:

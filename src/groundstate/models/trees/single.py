@@ -12,12 +12,13 @@ from groundstate.learn.solvers.trees.prune import pruning_path
 from groundstate.learn.solvers.trees.solver import GrowTrees
 from groundstate.models import settings
 from groundstate.models.traits import Traits
-from groundstate.models.trees.grown import GrownTrees
+from groundstate.models.trees.grown import apply, tree_limits, tree_view, tried_columns
 from groundstate.models.trees.inputs import category_sizes
+from groundstate.models.trees.model import TreeModel
 from groundstate.models.trees.view import TreeView
 
 
-class SingleTree(GrownTrees):
+class SingleTree(TreeModel):
     """One tree on all rows."""
 
     traits = Traits(
@@ -30,10 +31,11 @@ class SingleTree(GrownTrees):
     )
 
     splitter: str
+    ccp_alpha: float
 
     def _solver(self, X: Tensor, weight: Tensor | None) -> GrowTrees:
         return GrowTrees(
-            self._limits(X, weight, self.splitter),
+            tree_limits(self, X, weight, self.splitter),
             categories=category_sizes(self, X.shape[1]),
             prune=self.ccp_alpha,
             threads=1,
@@ -43,17 +45,17 @@ class SingleTree(GrownTrees):
     def tree_(self) -> TreeView:
         """The tree as flat arrays."""
         check_is_fitted(self, "energy_")
-        return self._view(0).read_only()
+        return tree_view(self, 0).read_only()
 
     @property
     def max_features_(self) -> int:
         """Columns tried per node."""
         check_is_fitted(self, "energy_")
-        return self._columns(self.n_features_in_) or self.n_features_in_
+        return tried_columns(self, self.n_features_in_) or self.n_features_in_
 
     def apply(self, X: Any) -> Any:
         """Number of the leaf of each row, ``(n_samples,)``."""
-        return super().apply(X)[:, 0]
+        return apply(self, X)[:, 0]
 
     def get_depth(self) -> int:
         """The longest path from root to leaf, in edges."""

@@ -1,0 +1,36 @@
+"""Few of our own classes stand between an estimator and scikit-learn: base, role, family, itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from groundstate.registry import models
+
+LIMIT = 4
+
+# a family base that stands beside another one -> why one class more is right
+ONE_MORE = {
+    "TreeModel": "leaves of classes and of values are alike in a tree and in a forest",
+    "CommitteeModel": "bags, votes and seeds draw and average members in the same way",
+    "ClosedFormClassifier": "counts of words and categories add smoothing to sums of moments",
+    "NetworkModel": "networks are trained alike, whatever they answer",
+}
+
+
+def own_classes(cls: Any) -> list[str]:
+    return [c.__name__ for c in cls.__mro__ if c.__module__.startswith("groundstate.")]
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_the_chain_of_own_classes_is_short(name: str) -> None:
+    chain = own_classes(models[name].obj)
+    more = sum(base in ONE_MORE for base in chain)
+    assert len(chain) <= LIMIT + more, f"{name} has {len(chain)} of our classes: {chain}"
+
+
+def test_every_exception_is_needed() -> None:
+    long = [own_classes(row.obj) for row in models]
+    needed = {base for chain in long if len(chain) > LIMIT for base in chain}
+    assert set(ONE_MORE) <= needed
