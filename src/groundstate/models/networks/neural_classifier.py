@@ -115,7 +115,7 @@ class NeuralClassifier(NetworkClassifier):
     True
     """
 
-    _network, _engine = wrapped_module, engine_settings
+    _engine = engine_settings
     module_ = property(fitted_module)
     _parameter_constraints: ClassVar[dict[str, Any]] = PARAMETERS
 
@@ -187,7 +187,7 @@ class NeuralClassifier(NetworkClassifier):
         self.callbacks = callbacks
 
     def _network(self, d: int, outputs: int, key: Key) -> nn.Module:
-        net = last = super()._network(d, outputs, key)
+        net = last = wrapped_module(self, d, outputs, key)
         while isinstance(last, nn.Sequential) and len(last):
             last = last[-1]
         if isinstance(last, nn.Softmax | nn.Sigmoid):
