@@ -17,6 +17,7 @@ from groundstate.models import base, resident
 from groundstate.registry import models
 
 ROWS = 60
+TABLES = [row.name for row in models if row.obj.rows == "table"]
 
 
 @pytest.fixture
@@ -62,10 +63,7 @@ def fit(model: Any, X: Any, y: Any) -> list[Any]:
     return [w for w in seen if issubclass(w.category, OnCPU)]
 
 
-TABLES = [row for row in models if row.rows == "table"]
-
-
-@pytest.mark.parametrize("name", [row.name for row in TABLES])
+@pytest.mark.parametrize("name", TABLES)
 def test_a_fit_follows_its_data(
     name: str, cpu_is_a_device: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,7 +95,7 @@ def test_a_fit_follows_its_data(
     )
 
 
-@pytest.mark.parametrize("name", [r.name for r in TABLES if "device" in r.obj().get_params()])
+@pytest.mark.parametrize("name", TABLES)
 def test_a_named_cpu_is_no_news(name: str, cpu_is_a_device: None) -> None:
     row = models[name]
     X, y = table(row)

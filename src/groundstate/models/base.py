@@ -289,9 +289,9 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
             return self._categories.asked(self, X)
         device, dtype = self.energy_.placement()
         named = hasattr(self, "feature_names_in_")
-        same = isinstance(X, Tensor) and (X.device, X.dtype, named) == (device, dtype, False)
+        same = isinstance(X, Tensor) and X.device == device and not named
         if same and is_resident(X, self._allow_nan) and X.shape[1] == self.n_features_in_:
-            return X.detach(), Home(X.device)
+            return X.detach().to(dtype), Home(X.device)
         X, home = unwrap(X)
         kept = np.float64 if dtype == torch.float64 else np.float32
         plain = plain_rows(X) and X.dtype == kept and X.shape[1] == self.n_features_in_

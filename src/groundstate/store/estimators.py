@@ -16,7 +16,8 @@ class Estimators:
     Two class attributes refine this: ``_store_private``, names of further attributes to keep, and
     ``_store_skip``, names of parameters or attributes to leave out (they come back as defaults).
     Callbacks watch a fit and are no part of the model: the parameter ``callbacks`` is left out.
-    A parameter ``device`` follows the tensors to where they are loaded.
+    A parameter ``device`` follows the tensors to where they are loaded. A class that kept something
+    else has a static method ``upgrade_learned(dict) -> dict`` from stored attributes to present ones.
     """
 
     def parts(self, value: Any, where: str) -> dict[str, dict[str, Any]]:
@@ -35,7 +36,8 @@ class Estimators:
         if device != "stored" and params.get("device") not in (None, "auto"):
             params["device"] = device
         estimator = cls(**params)
-        for name, content in parts["learned"].items():
+        upgrade = getattr(cls, "upgrade_learned", dict)  # what earlier versions kept otherwise
+        for name, content in upgrade(parts["learned"]).items():
             if not _is_learned(cls, name) or callable(getattr(cls, name, None)):
                 raise StoreError(f"{cls.__name__} has no learned attribute {name!r:.40}")
             if hasattr(getattr_static(cls, name, None), "__set__") and not issparse(content):

@@ -21,6 +21,7 @@ from groundstate import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from groundstate.models.trees.grown import tried_columns
 
 RNG = np.random.default_rng(0)
 X, Y = make_friedman1(300, noise=1.0, random_state=0)
@@ -85,8 +86,8 @@ def test_out_of_bag() -> None:
 
 def test_breimans_choices() -> None:
     for p, classes, values in ((10, 3, 3), (100, 10, 33)):
-        assert RandomForestClassifier(preset="breiman")._columns(p) == classes
-        assert RandomForestRegressor(preset="breiman")._columns(p) == values
+        assert tried_columns(RandomForestClassifier(preset="breiman"), p) == classes
+        assert tried_columns(RandomForestRegressor(preset="breiman"), p) == values
     model = RandomForestRegressor(5, preset="breiman", random_state=0).fit(X, Y)
     for tree in model.estimators_:
         view = tree.tree_

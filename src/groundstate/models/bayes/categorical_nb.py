@@ -47,7 +47,7 @@ class CategoricalNB(DiscreteNB):
     min_categories : int or (n_features,) array of int, default=None
         Least number of categories of each feature, where not all of them are in the rows.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

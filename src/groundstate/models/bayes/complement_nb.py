@@ -43,7 +43,7 @@ class ComplementNB(DiscreteNB):
     norm : bool, default=False
         Divide the weights of a class by their sum.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

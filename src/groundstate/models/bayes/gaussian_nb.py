@@ -39,7 +39,7 @@ class GaussianNB(ClosedFormClassifier):
     var_smoothing : float, default=1e-9
         Share of the largest variance of all features that is added to every variance.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

@@ -34,7 +34,7 @@ class MultinomialNB(DiscreteNB):
     class_prior : (n_classes,) array, default=None
         Class probabilities to keep.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

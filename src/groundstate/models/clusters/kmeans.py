@@ -61,7 +61,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, EnergyClu
         Both names give the same algorithm, which skips rows whose label the triangle inequality
         proves; labels are those of the plain one.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

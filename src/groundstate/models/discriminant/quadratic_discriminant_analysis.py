@@ -52,7 +52,7 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
     covariance_estimator : object with ``fit`` and ``covariance_``, default=None
         Finds the covariance of each class, in place of ``shrinkage`` (not with "svd").
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

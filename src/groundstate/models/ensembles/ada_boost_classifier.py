@@ -55,7 +55,7 @@ class AdaBoostClassifier(EnergyClassifier):
     random_state : int, default=None
         Of members that have a ``random_state``.
     device : str or torch.device, default=None
-        Where to predict; None is the CPU.
+        Where to predict; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

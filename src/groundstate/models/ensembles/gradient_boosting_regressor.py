@@ -89,7 +89,7 @@ class GradientBoostingRegressor(FunctionalBooster, EnergyRegressor):
         The best constant of every leaf (one Newton step for classes), one :math:`\gamma \ge 0` for
         all rows, or γ = 1. Members that are no trees need one of the latter two.
     device : str or torch.device, default=None
-        Where to predict; None is the CPU.
+        Where to predict; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

@@ -59,7 +59,7 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, DensityMixin, EnergyTran
         Length of the code. None takes ``n_features - 1`` (at least 1), so that one direction is left
         to measure the noise.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

@@ -48,7 +48,7 @@ class MessageSumGraphClassifier(RowClassifier):
         Go on from the present weights in the next ``fit``.
     random_state : int, default=None
     device : str or torch.device, default=None
-        Where to compute; None is the CPU, or where X is.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Such as ``groundstate.learn.Checkpoint(path)``, with which a killed run goes on.
 

@@ -44,7 +44,7 @@ class KernelClassifier(NestedKernel, EnergyClassifier):
         "loo" learns the parameters of the kernel by leaving one out, "fixed" keeps them; "auto"
         learns those of the default kernel.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

@@ -53,7 +53,7 @@ class KernelRidge(NestedKernel, EnergyRegressor):
     kernel_params : dict, default=None
         Arguments of a function.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

@@ -52,7 +52,7 @@ class BayesianRidge(EnergyRegressor):
     copy_X, verbose
         Accepted for scikit-learn's sake: rows are never overwritten.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

@@ -35,7 +35,7 @@ class GammaRegressor(GLMRegressor):
     verbose : int, default=0
         Accepted for scikit-learn's sake; use callbacks.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

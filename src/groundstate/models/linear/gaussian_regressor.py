@@ -46,7 +46,7 @@ class GaussianRegressor(EnergyRegressor):
     tol : float, default=1e-10
         Fall of the mean objective in one round at the end.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

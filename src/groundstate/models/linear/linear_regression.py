@@ -38,7 +38,7 @@ class LinearRegression(LeastSquaresRegressor):
     solver : {"auto", "cholesky", "svd", "lsqr", "sgd"} or a solver object, default="auto"
         "auto" factors the Gram matrix while it is well conditioned, else decomposes the rows.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

@@ -74,7 +74,7 @@ class LogisticRegression(LinearSoftminClassifier):
     warm_start : bool, default=False
         Begin at the weights of the last fit.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

@@ -48,7 +48,7 @@ class Ridge(LeastSquaresRegressor):
     positive : bool, default=False
         Allow no weight below zero.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

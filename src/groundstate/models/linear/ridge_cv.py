@@ -64,7 +64,7 @@ class RidgeCV(EnergyRegressor):
     alpha_per_target : bool, default=False
         Choose a strength for every target on its own; only with ``cv=None``.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

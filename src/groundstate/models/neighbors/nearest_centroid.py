@@ -52,7 +52,7 @@ class NearestCentroid(EnergyClassifier):
     priors : {"uniform", "empirical"} or (n_classes,) array, default="uniform"
         Class probabilities: equal, the shares of the rows, or given.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

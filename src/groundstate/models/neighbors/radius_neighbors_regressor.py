@@ -49,7 +49,7 @@ class RadiusNeighborsRegressor(RadiusSearch, EnergyRegressor):
     n_jobs : int, default=None
         Accepted for scikit-learn's sake; torch's number of threads counts.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

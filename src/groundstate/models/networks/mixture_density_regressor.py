@@ -74,7 +74,7 @@ class MixtureDensityRegressor(EnergyRegressor):
     tol : float, default=1e-4
     random_state : int, default=None
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

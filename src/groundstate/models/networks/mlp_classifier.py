@@ -88,7 +88,7 @@ class MLPClassifier(NetworkClassifier):
     dropout : float, default=0.0
         Probability of leaving out each hidden unit in a training step.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU, or where X is.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

@@ -88,7 +88,7 @@ class NeuralClassifier(NetworkClassifier):
     compile : bool or str, default=False
         Run the module through ``torch.compile``; a text names its mode.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU, or where X is.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

@@ -93,7 +93,7 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
     random_state : int, default=None
         Of the restarts, probes and batches.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

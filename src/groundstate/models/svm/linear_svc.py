@@ -64,7 +64,8 @@ class LinearSVC(EnergyClassifier):
         The intercept is in the penalty, as in scikit-learn; False leaves it free, and the hinge then
         gives ``SVC(kernel="linear")``.
     device : str or torch.device, default=None
-        Where to compute; None is the CPU. Another device is for the squared hinge in the primal.
+        Where to compute; None is where X is. Only the squared hinge in the primal is fitted there,
+        the rest on the CPU.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 
@@ -93,7 +94,6 @@ class LinearSVC(EnergyClassifier):
     )
 
     _accept_sparse: ClassVar[bool | str] = "csr"
-    _runs_on: Any = "answers"  # its solvers are compiled for the CPU
     coef_ = class_part("W")
     intercept_ = class_part("b")
     sparsify, densify = sparsify, densify
@@ -150,6 +150,12 @@ class LinearSVC(EnergyClassifier):
         self.penalize_intercept = penalize_intercept
         self.device = device
         self.callbacks = callbacks
+
+    @property
+    def _runs_on(self) -> str:
+        """The primal of the squared hinge is torch code; other solvers are compiled for the CPU."""
+        primal = self.loss == "squared_hinge" and self.penalty == "l2" and self.dual is not True
+        return "any" if primal and self.multi_class != "crammer_singer" else "answers"
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         classes = len(self.classes_)

@@ -101,7 +101,7 @@ class SVC(NestedKernel, EnergyClassifier):
         Whether ``predict`` settles an equal number of wins by the scores, as the energy does, or
         takes the first of the classes, as scikit-learn does by default.
     device : str or torch.device, default=None
-        Where kernel rows and errors are kept; None is the CPU.
+        Where kernel rows and errors are kept; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

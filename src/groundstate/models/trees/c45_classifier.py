@@ -45,7 +45,7 @@ class C45Classifier(AttributeTree):
     categorical_features : array of indices, names or booleans, "from_dtype" or None
         Text is always a category.
     device : str or torch.device, default=None
-        Where to predict; None is the CPU.
+        Where to predict; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

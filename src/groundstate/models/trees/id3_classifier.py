@@ -32,7 +32,7 @@ class ID3Classifier(AttributeTree):
     Parameters
     ----------
     device : str or torch.device, default=None
-        Where to predict; None is the CPU.
+        Where to predict; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 

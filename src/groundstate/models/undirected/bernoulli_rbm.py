@@ -58,7 +58,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
         Above zero, a progress bar.
     random_state : int, default=None
     device : str or torch.device, default=None
-        Where to compute; None is the CPU.
+        Where to compute; None is where X is.
     callbacks : sequence, default=None
         Callbacks of groundstate or scikit-learn.
 
@@ -151,6 +151,16 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
         return self
 
     rule_: Any  # PersistentCD
+
+    @staticmethod
+    def upgrade_learned(learned: dict[str, Any]) -> dict[str, Any]:
+        """Chains of files that kept them beside the model, as the state of its rule."""
+        if "h_samples_" not in learned or "rule_" in learned:
+            return learned
+        rule = PersistentCD(n_chains=len(learned["h_samples_"]))
+        chains = {"z": learned["h_samples_"], "x": learned["v_samples_"]}
+        rule.source._keep({name: torch.from_numpy(np.array(v)) for name, v in chains.items()})
+        return {**learned, "rule_": rule}
 
     def _new_rule(self) -> PersistentCD:
         return PersistentCD(n_chains=self.batch_size)
