@@ -14,6 +14,7 @@ LIMIT = 4
 ONE_MORE = {
     "TreeModel": "leaves of classes and of values are alike in a tree and in a forest",
     "CommitteeModel": "bags, votes and seeds draw and average members in the same way",
+    "Stacking": "a stack is a vote whose answers a final estimator learns from",
     "ClosedFormClassifier": "counts of words and categories add smoothing to sums of moments",
     "JointLabels": "the k nearest rows and those within a radius vote on several labels",
     "RadiusSearch": "those who look within a radius also look for the k nearest rows",

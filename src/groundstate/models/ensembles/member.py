@@ -119,6 +119,8 @@ def _plain(estimator: Any, role: Any, question: str) -> bool:
         issubclass(cls, role)
         and getattr_static(cls, question) is getattr_static(role, question)
         and (question != "predict_proba" or cls._calibrated)
+        and getattr_static(cls, "_shares", None) is getattr_static(role, "_shares", None)
+        and not getattr(estimator, "_levels", None)  # of columns of categories
         and cls._rows is EnergyEstimator._rows
         and getattr(cls, "_class_table", None) is getattr(role, "_class_table", None)
     )

@@ -13,10 +13,10 @@ from groundstate.energy.compose.stacked import StackedClassEnergy
 from groundstate.learn import SoftMin
 from groundstate.models.base import Plan
 from groundstate.models.bayes.gaussian_nb import GaussianNB
-from groundstate.models.ensembles.committees import CommitteeClassifier
 from groundstate.models.ensembles.random_forest_classifier import RandomForestClassifier
 from groundstate.models.ensembles.stacks import METHODS, Stacking, has
 from groundstate.models.linear.logistic_regression import LogisticRegression
+from groundstate.models.roles import EnergyClassifier
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
 from groundstate.registry import models
 
@@ -24,7 +24,7 @@ from groundstate.registry import models
 @models.register(
     family="ensembles", task="classification", role="classifier", max_rows=2_000, auto=False
 )
-class StackingClassifier(Stacking, CommitteeClassifier):
+class StackingClassifier(Stacking, EnergyClassifier):
     r"""A classifier that learns from what other classifiers say of rows they have not seen.
 
     .. math::

@@ -9,11 +9,11 @@ from torch import Tensor
 from groundstate.energy.compose.stacked import StackedValueEnergy
 from groundstate.learn import Naive
 from groundstate.models.base import Plan
-from groundstate.models.ensembles.committees import CommitteeRegressor
 from groundstate.models.ensembles.random_forest_regressor import RandomForestRegressor
 from groundstate.models.ensembles.stacks import Stacking
 from groundstate.models.linear.ridge import Ridge
 from groundstate.models.linear.ridge_cv import RidgeCV
+from groundstate.models.roles import EnergyRegressor
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
 from groundstate.registry import models
 
@@ -21,7 +21,7 @@ from groundstate.registry import models
 @models.register(
     family="ensembles", task="regression", role="regressor", max_rows=2_000, auto=False
 )
-class StackingRegressor(Stacking, CommitteeRegressor):
+class StackingRegressor(Stacking, EnergyRegressor):
     r"""A regressor that learns from what other regressors say of rows they have not seen.
 
     .. math::

@@ -18,7 +18,7 @@ from groundstate.learn.solvers.online_numba import RATES, OnlineDescent, State
 from groundstate.math.losses import PointLoss, loss_of
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import EnergyEstimator, Plan
-from groundstate.models.linear.coefficients import SparseCoefficients
+from groundstate.models.linear.coefficients import class_part, densify, sparsify
 from groundstate.models.validation import validate_data
 
 RESIDUALS = ("squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive")
@@ -46,11 +46,14 @@ CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class SGDEstimator(SparseCoefficients, EnergyEstimator):
+class SGDEstimator(EnergyEstimator):
     """A linear score, a loss of the table and a rate; ``fit`` and ``partial_fit``."""
 
     _accept_sparse: ClassVar[bool | str] = "csr"
     _runs_on: Any = "answers"  # solved on the CPU
+    coef_ = class_part("W")
+    intercept_ = class_part("b")
+    sparsify, densify = sparsify, densify
     _state: State | None = None
     warm_start: bool
     random_state: Any

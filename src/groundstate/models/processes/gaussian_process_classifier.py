@@ -21,7 +21,7 @@ from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.processes.foreign import own_kernel
-from groundstate.models.roles import ProbabilisticClassifier
+from groundstate.models.roles import EnergyClassifier
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
@@ -29,7 +29,7 @@ from groundstate.registry import models
 @models.register(
     family="processes", task="classification", role="classifier", max_rows=2_000, auto=False
 )
-class GaussianProcessClassifier(NestedKernel, ProbabilisticClassifier):
+class GaussianProcessClassifier(NestedKernel, EnergyClassifier):
     r"""A distribution over functions whose sign is the class, given the rows.
 
     .. math::

@@ -18,7 +18,6 @@ from groundstate.math.kernels import Kernel
 from groundstate.math.losses import EpsilonInsensitive
 from groundstate.models import settings
 from groundstate.models.base import Plan
-from groundstate.models.dense_rows import DenseRows
 from groundstate.models.kernels.choice import chosen_kernel
 from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.learned import Learned
@@ -28,7 +27,7 @@ from groundstate.registry import models
 
 
 @models.register(family="svm", task="regression", role="regressor", max_rows=20_000)
-class SVR(NestedKernel, DenseRows, EnergyRegressor):
+class SVR(NestedKernel, EnergyRegressor):
     r"""The flattest function in the space of a kernel that keeps most rows inside a tube.
 
     .. math::
@@ -94,6 +93,7 @@ class SVR(NestedKernel, DenseRows, EnergyRegressor):
         }
     )
     _multi_output: ClassVar[bool] = False
+    _accept_sparse: ClassVar[bool | str] = "dense"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [
             StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}), Kernel, callable,
