@@ -136,7 +136,8 @@ class GaussianProcessClassifier(NestedKernel, EnergyClassifier):
 
     def _checked(self, X: Any, y: Any) -> Any:
         X, y, encoded = super()._checked(X, y)
-        return X.astype(np.float64), y, encoded  # factors of covariances need all the digits
+        wide = X.double() if isinstance(X, Tensor) else X.astype(np.float64)
+        return wide, y, encoded  # factors of covariances need all the digits
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         k, d, kernel = len(self.classes_), X.shape[1], self._prior_kernel()
