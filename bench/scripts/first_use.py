@@ -9,7 +9,6 @@ how many of them were spent in numba's compiler; ``label`` names the state that 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import subprocess
@@ -20,10 +19,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-FIELDS = (
-    "model", "label", "rows", "columns", "fit_cpu_s", "compile_s", "predict_compile_s", "compiled",
-    "error", "machine", "versions", "date", "commit",
-)  # fmt: skip
+from groundstate.bench.machine import commit, machine, package_version, today, versions
+from groundstate.bench.table import BenchRow, BenchTable
 
 
 def table(name: str, rows: int, columns: int) -> tuple[Any, Any]:
@@ -113,31 +110,38 @@ def main() -> None:
     parser.add_argument("--only", nargs="+")
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--columns", type=int, default=10)
-    parser.add_argument("--label", default="")
+    parser.add_argument("--label", default="groundstate")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         print(json.dumps(measure(options.one, options.rows, options.columns)))
         return
-    from groundstate.bench.machine import commit, machine, today, versions
     from groundstate.registry import models
 
-    here = {
-        "label": options.label, "machine": machine(), "versions": versions(), "date": today(),
-        "commit": commit(Path(__file__).parents[2]),
-    }  # fmt: skip
     for name in options.only or [row.name for row in models]:
-        row = {**alone(name, options), **here}
+        row = alone(name, options)
         print(f"{name:36} fit {row.get('fit_cpu_s', '-'):>6} s, compiling {row.get('compile_s', '-')}"
               f" + {row.get('predict_compile_s', '-')} s {row.get('error', '')}", flush=True)  # fmt: skip
-        if options.out:
-            fresh = not options.out.exists()
-            with options.out.open("a", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, FIELDS)
-                if fresh:
-                    writer.writeheader()
-                writer.writerow(row)
+        if options.out and "error" not in row:
+            result(row, options.label).to_csv(options.out)
+
+
+def result(row: dict[str, Any], label: str) -> BenchTable:
+    """One line of the results: CPU seconds of fit and prediction, and of compiling as the score."""
+    compiled = row["compile_s"] + row["predict_compile_s"]
+    seconds = max(row["fit_cpu_s"] + row["predict_compile_s"], 0.01)
+    line = BenchRow(
+        size=row["model"], contestant=label, ours=label == "groundstate", median_s=seconds,
+        min_s=seconds, max_s=seconds, repeats=1, calls=1, peak_mib=0.0, device_mib=0.0,
+        score=compiled, version=package_version("groundstate"),
+    )  # fmt: skip
+    return BenchTable(
+        name="first-use", title=f"first fit, {row['rows']} x {row['columns']}, CPU time, nothing compiled",
+        score_name="seconds compiling", better="low", target=1.0, rows=(line,), absent=(),
+        machine=machine(), threads=1, versions=versions(), date=today(),
+        commit=commit(Path(__file__).parents[2]),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

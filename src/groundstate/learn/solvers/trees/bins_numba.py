@@ -20,6 +20,7 @@ F64 = NDArray[np.float64]
 MISSING = 255  # code of NaN, unless codes are wider than a byte
 GUIDE = 1024  # cells of the look-up table that says where to begin among the edges
 TOGETHER = 8  # columns that are read at once
+FEW = 1 << 12  # rows whose codes NumPy finds before the loop would be compiled
 MANY = 1 << 18  # entries from which several threads pay
 
 
@@ -164,7 +165,11 @@ class Bins:
                     if j in self.kept:
                         codes = self.kept[j][codes]
                     values = np.where(known & (codes >= 0), codes, np.nan)
-                _encode(values, self.edges[j], self.missing, out[j])
+                if len(values) <= FEW:
+                    codes = np.searchsorted(self.edges[j], values)
+                    out[j][:] = np.where(np.isnan(values), self.missing, codes)
+                else:
+                    _encode(values, self.edges[j], self.missing, out[j])
 
         _each(some, X.shape[1], threads if X.size > MANY else 1)
 
