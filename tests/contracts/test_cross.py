@@ -140,5 +140,10 @@ def test_table_is_complete() -> None:
     """Eleven rows (Linear and NetClass share one) and nine columns, every rule in some column."""
     assert len(ENERGIES) == 12 and len(COLUMNS) == 9
     named = {name for group in COLUMNS.values() for name in group} - {"Variational"}
-    beyond = {"FenchelYoung", "OneVsOne", "OneVsRest"}  # relatives of SoftMin and Margin
+    beyond = {
+        "FenchelYoung",
+        "OneVsOne",
+        "OneVsRest",
+        "OneVsRestLoss",
+    }  # relatives of SoftMin and Margin
     assert named | beyond == set(rules.names())

@@ -101,6 +101,7 @@ def asks_single_columns(estimator: Any) -> bool:
     trees of other libraries.
 
     >>> from groundstate import DecisionTreeClassifier, LogisticRegression
+    >>> from groundstate.models.traits import asks_single_columns
     >>> asks_single_columns(DecisionTreeClassifier()), asks_single_columns(LogisticRegression())
     (True, False)
     """
@@ -129,6 +130,7 @@ def asks_scaled_target(estimator: Any) -> bool:
     never moved, nor is the target of a model that declares nothing.
 
     >>> from groundstate import GaussianProcessRegressor, MLPRegressor, Ridge
+    >>> from groundstate.models.traits import asks_scaled_target
     >>> asks_scaled_target(MLPRegressor()), asks_scaled_target(MLPRegressor(loss="gamma"))
     (True, False)
     >>> asks_scaled_target(GaussianProcessRegressor(normalize_y=True)), asks_scaled_target(Ridge())

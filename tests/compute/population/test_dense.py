@@ -17,7 +17,7 @@ from groundstate.compute.dropout import KeyedDropout, keep, keyed_dropout
 from groundstate.compute.population.dense import ACTIVATIONS, Dense, read_layers
 from groundstate.compute.population.dense_numba import BACKWARD, FORWARD, HEADS, MASKS, ROW_SUMS
 from groundstate.compute.population.optimizers import OPTIMIZERS, Adagrad, RMSprop, optimizer_named
-from groundstate.compute.population.update import Columns
+from groundstate.compute.population.update import StepScalars
 from groundstate.compute.population.update_numba import UPDATE
 from groundstate.errors import Unsupported
 
@@ -114,7 +114,7 @@ STEPS: list[tuple[type[StackedOptimizer], dict[str, Any]]] = [
 ]
 
 
-def compiled_step(columns: Columns, grad: Tensor) -> Tensor:
+def compiled_step(columns: StepScalars, grad: Tensor) -> Tensor:
     """One step of every member by the kernel; the penalties before it."""
     awake = columns.optimizer.active[:, 0].numpy()
     table = columns.columns_of(awake[None], None)[0]
@@ -139,7 +139,7 @@ def test_the_compiled_step_is_the_plain_one(kind: Any, settings: dict[str, Any])
     fast, plain = kind(population.flat, **settings), kind(other.flat, **settings)
     for optimizer in (fast, plain):
         optimizer.set_clip([0.5, 100.0, 2.0])
-    update = Columns(population, fast, ridge, lasso, names)
+    update = StepScalars(population, fast, ridge, lasso, names)
     pull, plain.lasso = torch.zeros_like(other.flat), torch.zeros_like(other.flat)
     for name in names:
         other.views(pull)[name].add_(torch.from_numpy(ridge).view(-1, 1, 1))

@@ -192,5 +192,5 @@ def test_one_meaning_of_l2_in_closed_forms_networks_and_estimators() -> None:
         torch.testing.assert_close(theta, torch.from_numpy(peer.coef_[0]), atol=1e-6, rtol=0)
     ours = LogisticRegression(C=1 / s, tol=1e-8).fit(x, labels)
     torch.testing.assert_close(
-        torch.from_numpy(ours.coef_[0]).double(), torch.from_numpy(peer.coef_[0]), atol=1e-6, rtol=0
+        torch.tensor(ours.coef_[0]).double(), torch.from_numpy(peer.coef_[0]), atol=1e-6, rtol=0
     )

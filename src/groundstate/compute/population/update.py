@@ -15,7 +15,7 @@ from groundstate.compute.population.stack import Population
 _TINY = np.finfo(np.float64).tiny
 
 
-class Columns:
+class StepScalars:
     r"""The scalars of every member's next steps, penalties and clipping included.
 
     Parameters

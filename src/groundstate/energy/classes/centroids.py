@@ -49,7 +49,7 @@ class CentroidClassEnergy(JointClassEnergy):
     --------
     >>> e = CentroidClassEnergy(2, 1)
     >>> _ = e.mu.data.copy_(torch.tensor([[-1.0], [1.0]]))
-    >>> e.table("y", x=torch.tensor([[3.0]])).diff().tolist()
+    >>> e.table("y", x=torch.tensor([[3.0]])).diff().round().tolist()
     [[-6.0]]
     """
 

@@ -82,7 +82,7 @@ class StackedClassEnergy(Stacked):
     Examples
     --------
     >>> e = StackedClassEnergy(1, 2, [LinearEnergy(1, 2)], LinearEnergy(1, 2))
-    >>> e.features(torch.zeros(1, 1)).tolist(), e.table("y", x=torch.zeros(1, 1)).tolist()
+    >>> e.features(torch.zeros(1, 1)).tolist(), e.table("y", x=torch.zeros(1, 1)).abs().tolist()
     ([[0.5]], [[0.0, 0.0]])
     """
 

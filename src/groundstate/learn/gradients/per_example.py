@@ -68,7 +68,7 @@ def gradient_noise(grads: Mapping[str, Tensor]) -> GradientNoise:
     Examples
     --------
     >>> gradient_noise({"w": torch.tensor([[1.0], [3.0]])})
-    GradientNoise(mean=4.0, variance=2.0, scale=0.5)
+    GradientNoise: mean 4, variance 2, scale 0.5
     """
     flat = torch.cat([g.reshape(len(g), -1) for g in grads.values()], 1).double()  # (n, p)
     if len(flat) < 2:

@@ -51,6 +51,7 @@ class Forest(TreeModel):
     __getitem__, __iter__ = member_at, each_member
 
     traits = Traits(
+        single_columns=True,
         space={
             "max_features": settings.Real(0.1, 1.0),
             "min_samples_leaf": settings.Whole(1, 20, log=True),

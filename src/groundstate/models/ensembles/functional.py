@@ -61,6 +61,7 @@ class FunctionalBooster(EnergyEstimator):
     __getitem__, __iter__ = member_at, each_member
 
     traits = Traits(
+        single_columns=True,
         summed=True,
         steps="n_estimators",
         counts_all_steps=True,

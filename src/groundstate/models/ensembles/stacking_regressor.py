@@ -68,7 +68,7 @@ class StackingRegressor(Stacking, EnergyRegressor):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> parts = [("ridge", Ridge(0.1)), ("near", KNeighborsRegressor(20))]
     >>> round(StackingRegressor(parts).fit(X, y).score(X, y), 2)
-    0.53
+    0.54
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = Stacking._constraints_of_stacks

@@ -82,7 +82,7 @@ class GaussianProcessClassifier(NestedKernel, EnergyClassifier):
     >>> X, y = make_moons(60, noise=0.2, random_state=0)
     >>> model = GaussianProcessClassifier(Constant() * RBF()).fit(X, y)
     >>> model.score(X, y) > 0.9, round(model.log_marginal_likelihood_value_, 1)
-    (True, -16.9)
+    (True, -13.2)
     """
 
     traits = Traits(space={"n_restarts_optimizer": settings.Whole(0, 3)})

@@ -22,6 +22,7 @@ class SingleTree(TreeModel):
     """One tree on all rows."""
 
     traits = Traits(
+        single_columns=True,
         space={
             "criterion": settings.Choice("gini", "entropy"),
             "max_depth": settings.Whole(1, 20, log=True),

@@ -15,7 +15,7 @@ from torch import Tensor
 from groundstate.compute.population.dense import Dense
 from groundstate.compute.population.optimizers import StackedOptimizer
 from groundstate.compute.population.stack import Population
-from groundstate.compute.population.update import Columns
+from groundstate.compute.population.update import StepScalars
 from groundstate.compute.thread_policy import lone_products
 from groundstate.errors import NotApplicable
 from groundstate.learn.train.population.feed import Fed
@@ -61,7 +61,7 @@ class Steps:
         self.layers = table(dense.layers, population.places)
         self.data, self.optimizer, self.dense, self.targets = data, optimizer, dense, targets
         self.size, self.head = len(population), CODES[dense.head]
-        self.update = Columns(population, optimizer, ridge, lasso, names)
+        self.update = StepScalars(population, optimizer, ridge, lasso, names)
         self.pulled = ridge is not None or lasso is not None
         x, y = data["x"].contiguous().numpy(), data["y"].contiguous()
         labels, values = y.new_empty(0, dtype=torch.int64), torch.empty(0, 1)
