@@ -44,22 +44,9 @@ def table(row: Any, classes: int) -> tuple[Any, Any]:
     return X, np.searchsorted(np.quantile(score, np.arange(1, classes) / classes), score)
 
 
-def rows_of_kind(kind: str, X: Any) -> Any:
-    """A table as rows of another kind, which hold the same numbers."""
-    if kind == "text":
-        return [" ".join(f"w{j}" for j in np.flatnonzero(row > 0.6)) + " end" for row in X]
-    if kind == "graph":
-        edges = np.array([[0, 1], [1, 2]]).T
-        return [(row.reshape(2, 2).repeat(2, 0)[:3], edges) for row in X]
-    if kind == "image":
-        return X.reshape(-1, 1, 2, 2)
-    return X.reshape(-1, 2, 2) if kind == "sequence" else X
-
-
 def fitted(name: str, classes: int = 3) -> tuple[Any, Any]:
     row = models[name]
     X, y = table(row, classes)
-    X = rows_of_kind(row.obj.rows, X)
     model = row.obj(**SETTINGS.get(name, {}))
     if "random_state" in model.get_params():
         model.set_params(random_state=0)
