@@ -53,6 +53,8 @@ class RadiusVotes:
         if callable(self.votes):  # where nobody votes, all count the same
             vote = torch.where(total[query] > 0, vote, count)
             total = self._summed(query, vote, len(x))
+        if x.requires_grad and torch.is_grad_enabled():
+            total = total + 0.0 * x.sum(1)  # where no row is near, nothing moves
         return query, index, vote, total
 
     def _summed(self, query: Tensor, values: Tensor, n: int) -> Tensor:
@@ -155,7 +157,7 @@ class RadiusValueEnergy(RadiusVotes, NeighborValueEnergy):
     r"""Squared distance to the mean of the rows within a radius,
     :math:`e(x, y) = \tfrac12\|y - \sum_{i : d(x, x_i) \le r} s_i(x)\,y_i\|^2`.
 
-    Where no row is near, nothing is known: the mean is NaN.
+    Where no row is near, nothing is known: the mean is NaN, and no y fits, e = +∞.
 
     Parameters
     ----------
@@ -188,6 +190,12 @@ class RadiusValueEnergy(RadiusVotes, NeighborValueEnergy):
         config = {**super().config(), "radius": self.radius}
         del config["n_neighbors"]
         return config
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        mean = self.mean(x)
+        known = ~mean.isnan().any(1)
+        e = 0.5 * (y - torch.where(known[:, None], mean, 0.0)).square().sum(-1)
+        return torch.where(known, e, math.inf)
 
 
 __all__ = ["RadiusClassEnergy", "RadiusValueEnergy", "RadiusVotes"]

@@ -94,6 +94,8 @@ class Variational(Method):
             name: draw(distribution, n, query.generator)
             for name, distribution in distributions.items()
         }
+        for value in values.values():
+            _check_finite(query, value)
         return Draws(values, energies_of(query, values), "approximate")
 
     def distributions(self, query: Query) -> dict[str, Distribution]:
@@ -315,16 +317,17 @@ class Bound:
             noise = self._noise(4 * self.method.n, generator)
             each = self._bound(params, query.fixed, noise, closed=False)
         value = each.mean(0)
-        self._check(value)
+        _check_finite(query, value)
         if len(each) == 1:
             return FreeEnergy(value, "upper", info={"params": params})
         stderr = each.detach().std(0) / math.sqrt(len(each))
         return FreeEnergy(value, "upper", stderr, {"params": params})
 
-    def _check(self, value: Tensor) -> None:
-        if not bool(torch.isfinite(value).all()):
-            energy, names = type(self.query.energy).__name__, ", ".join(self.query.free)
-            raise FloatingPointError(
-                f"the bound of {energy} over {names} has no finite minimum; exp(-e/T) is probably "
-                "not integrable over it, so there is no distribution to approximate"
-            )
+
+def _check_finite(query: Query, value: Tensor) -> None:
+    if not bool(torch.isfinite(value).all()):
+        energy, names = type(query.energy).__name__, ", ".join(query.free)
+        raise FloatingPointError(
+            f"the bound of {energy} over {names} has no finite minimum; exp(-e/T) is probably "
+            "not integrable over it, so there is no distribution to approximate"
+        )

@@ -155,6 +155,8 @@ class ClosedFormClassifier(EnergyClassifier):
         """Draw rows and their labels from the learned distribution."""
         check_is_fitted(self, "energy_")
         generator = Key.of(random_state).torch(self.energy_.placement()[0])
+        if self.energy_.ancestral is None:
+            raise Unsupported(f"{type(self).__name__} has no distribution of rows to draw from")
         found = self.energy_.ancestral(n_samples, generator=generator)  # type: ignore[operator]
         return self._decoded("x", found["x"], Home()), self.classes_[found["y"].cpu().numpy()]
 

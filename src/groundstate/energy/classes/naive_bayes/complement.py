@@ -76,6 +76,8 @@ class ComplementClassEnergy(JointClassEnergy):
         self.logits.requires_grad_(False)
         self.W = nn.Parameter(torch.zeros(k, d))
 
+    ancestral: Any = None  # there are no rows to draw, see `draw_x`
+
     def config(self) -> dict[str, Any]:
         own = {"k": self.k, "d": self.d, "alpha": self.alpha, "norm": self.norm}
         return {**own, **self.kept_prior()}
