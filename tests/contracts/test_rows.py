@@ -254,7 +254,8 @@ def test_torch_in_torch_out() -> None:
 
 
 def test_image_files(tmp_path: Path) -> None:
-    image = pytest.importorskip("PIL.Image")
+    from PIL import Image as image
+
     pixels = np.random.default_rng(0).integers(0, 256, (20, 4, 5, 3), dtype=np.uint8)
     pixels[::2, :2] //= 4
     paths = [tmp_path / f"{i}.png" for i in range(20)]

@@ -70,7 +70,8 @@ def test_forms_are_told_apart(case: str) -> None:
 
 
 def test_networkx_graphs() -> None:
-    networkx = pytest.importorskip("networkx")
+    import networkx
+
     path = networkx.path_graph(3)
     found = rows_of([path, networkx.DiGraph([(0, 1)])])
     assert isinstance(found.rows, Graphs)
@@ -89,7 +90,8 @@ def test_features_and_edges() -> None:
 
 
 def test_image_files(tmp_path: Path) -> None:
-    image = pytest.importorskip("PIL.Image")
+    from PIL import Image as image
+
     pixels = RNG.integers(0, 256, (4, 5, 6, 3), dtype=np.uint8)
     for i, p in enumerate(pixels):
         (tmp_path / f"{i % 2}").mkdir(exist_ok=True)
