@@ -17,8 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from groundstate.evaluate import metrics as metrics
+    from groundstate.math import distances as distances
+    from groundstate.math import distributions as distributions
+    from groundstate.math import divergences as divergences
+    from groundstate.math import info as info
+    from groundstate.math import kernels as kernels
+    from groundstate.math import linalg as linalg
+    from groundstate.math import ode as ode
     from groundstate.math import optim as optim
     from groundstate.math import stats as stats
+    from groundstate.math import transport as transport
     from groundstate.models.bayes.bernoulli_nb import BernoulliNB as BernoulliNB
     from groundstate.models.bayes.categorical_nb import CategoricalNB as CategoricalNB
     from groundstate.models.bayes.complement_nb import ComplementNB as ComplementNB
@@ -259,6 +267,14 @@ _EXPORTS = {
     "TweedieRegressor": "groundstate.models.linear.tweedie_regressor",
     "VotingClassifier": "groundstate.models.ensembles.voting_classifier",
     "VotingRegressor": "groundstate.models.ensembles.voting_regressor",
+    "distances": "groundstate.math",
+    "distributions": "groundstate.math",
+    "divergences": "groundstate.math",
+    "info": "groundstate.math",
+    "kernels": "groundstate.math",
+    "linalg": "groundstate.math",
+    "ode": "groundstate.math",
+    "transport": "groundstate.math",
     "explain": "groundstate.models.explain",
     "fit_many": "groundstate.models.many",
     "load": "groundstate.store",

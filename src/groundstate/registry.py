@@ -36,8 +36,10 @@ class ModelRow(Row):
     """A public estimator: its family, what it is for, and its scikit-learn role."""
 
     family: str
-    task: Literal["classification", "regression", "clustering", "representation", "density"]
-    role: str  # classifier, regressor, clusterer, transformer, density
+    task: Literal[
+        "classification", "regression", "clustering", "representation", "density", "outliers"
+    ]
+    role: str  # classifier, regressor, clusterer, transformer, density, embedding, outlier detector
     max_rows: int | None = None  # larger tables leave it out unless it is asked for by name
     auto: bool = (
         True  # whether `fit` considers it unasked: needs no settings, and no twin is better

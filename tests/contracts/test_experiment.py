@@ -26,7 +26,7 @@ def test_declaration(row) -> None:
     made = get(row.name)
     assert isinstance(made, Experiment) and made is row.obj
     assert (made.id, made.theme, made.title) == (row.name, row.theme, row.title)
-    slug = row.name.split("-X-")[1].replace("-", "_")
+    slug = re.sub(r"^[A-Z]+(-[Xx]|X)-", "", row.name).replace("-", "_")
     assert made.__module__ == f"groundstate.experiments.{row.theme}.{slug}", "one file each"
     signature = inspect.signature(made.run)
     assert list(signature.parameters) == ["seed", "quick"]

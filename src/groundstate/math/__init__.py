@@ -3,8 +3,14 @@
 from importlib import import_module
 from typing import Any
 
+# folders that the top level offers by name: groundstate.linalg, groundstate.stats, ...
+PUBLIC = (
+    "distances", "distributions", "divergences", "info", "kernels", "linalg", "ode", "optim",
+    "stats", "transport",
+)  # fmt: skip
+
 
 def __getattr__(name: str) -> Any:
-    if name in ("optim", "stats"):  # rooms of this floor that the top level offers by name
+    if name in PUBLIC:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""Claims about mathematics: matrices, probability, information, transport, kernels, distances and ODEs."""

@@ -1,0 +1,1 @@
+"""Claims about learning without labels: clusters, mixtures, factors, maps and metrics."""

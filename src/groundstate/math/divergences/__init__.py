@@ -1,0 +1,1 @@
+"""How far apart two distributions are: f-divergences, Wasserstein, Sinkhorn, Fréchet and kernel distances."""

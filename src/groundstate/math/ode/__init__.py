@@ -1,0 +1,1 @@
+"""Ordinary differential equations: fixed and adaptive steps, differentiable, with adjoints."""

@@ -1,0 +1,1 @@
+"""Optimal transport: exact plans, Sinkhorn, barycentres and displacement interpolation."""

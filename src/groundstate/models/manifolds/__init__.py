@@ -1,0 +1,1 @@
+"""Maps of high-dimensional rows: multidimensional scaling, Isomap, t-SNE."""

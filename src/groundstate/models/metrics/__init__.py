@@ -1,0 +1,1 @@
+"""Learned distances: linear metrics from labels, local metrics and densities on them."""

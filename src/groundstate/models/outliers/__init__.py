@@ -1,0 +1,1 @@
+"""Rows that do not fit: outliers by their energy."""
