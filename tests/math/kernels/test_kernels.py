@@ -25,7 +25,8 @@ from groundstate.math.kernels import (
     RationalQuadratic,
     White,
 )
-from groundstate.math.linalg.gaussian_process import cholesky, gaussian_random_field
+from groundstate.math.kernels.fields import gaussian_random_field
+from groundstate.math.linalg.gaussian_process import cholesky
 
 R = np.random.default_rng(0)
 X, Z = R.normal(size=(9, 3)), R.normal(size=(4, 3))

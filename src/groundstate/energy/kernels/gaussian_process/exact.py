@@ -15,7 +15,8 @@ from groundstate.energy.kernels.gaussian_process.predictive import ProcessDistri
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
 from groundstate.math.kernels import RBF, Geometry, Kernel, White
-from groundstate.math.linalg.gaussian_process import cholesky, joint_normal, matheron
+from groundstate.math.kernels.fields import matheron
+from groundstate.math.linalg.gaussian_process import cholesky, joint_normal
 
 
 def _field() -> FieldEnergy:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from groundstate.energy.kernels.gaussian_process.exact import FieldEnergy, ProcessEnergy
 from groundstate.energy.registering import registered
 from groundstate.math.kernels import RBF, Geometry, Kernel, White
-from groundstate.math.linalg.covariance import TiledCovariance
+from groundstate.math.kernels.covariance import TiledCovariance
 
 TILE = 2**24  # kernel values of one piece of new rows
 COLUMNS = 256  # right sides solved together

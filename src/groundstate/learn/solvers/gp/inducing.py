@@ -23,7 +23,7 @@ from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.gp.evidence import Evidence, merged, sketch
 from groundstate.learn.solvers.gp.inducing_bound import CollapsedBound
-from groundstate.math.linalg.low_rank import pivoted_cholesky
+from groundstate.math.kernels.pivots import pivoted_cholesky
 from groundstate.registry import solvers
 
 F64 = NDArray[np.float64]

@@ -19,9 +19,9 @@ from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.gp.evidence import Conditioning, EvidenceObjective, sketch
 from groundstate.learn.solvers.gp.polish import curvature, polish
+from groundstate.math.kernels.covariance import TiledCovariance
+from groundstate.math.kernels.pivots import pivoted_cholesky
 from groundstate.math.linalg.conjugate_gradients import Solved, log_quadratic
-from groundstate.math.linalg.covariance import TiledCovariance
-from groundstate.math.linalg.low_rank import pivoted_cholesky
 from groundstate.registry import solvers
 
 F64 = NDArray[np.float64]

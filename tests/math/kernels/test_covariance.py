@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from groundstate.math.kernels import RBF, Geometry, Laplacian, White
-from groundstate.math.linalg import covariance as tiled
+from groundstate.math.kernels import covariance as tiled
+from groundstate.math.kernels.covariance import TiledCovariance
+from groundstate.math.kernels.pivots import pivoted_cholesky
 from groundstate.math.linalg.conjugate_gradients import conjugate, log_quadratic
-from groundstate.math.linalg.covariance import TiledCovariance
-from groundstate.math.linalg.low_rank import LowRank, pivoted_cholesky
+from groundstate.math.linalg.low_rank import LowRank
 
 G = torch.Generator().manual_seed(0)
 X = torch.rand(120, 2, generator=G, dtype=torch.float64) * 4

@@ -8,9 +8,11 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from groundstate.math.kernels import Geometry, Kernel
+from groundstate.math.kernels.base import Kernel
+from groundstate.math.kernels.geometry import Geometry
+from groundstate.math.kernels.pivots import explained_by, pivoted_cholesky
 from groundstate.math.linalg.conjugate_gradients import Solved, conjugate
-from groundstate.math.linalg.low_rank import LowRank, explained_by, pivoted_cholesky
+from groundstate.math.linalg.low_rank import LowRank
 
 TILE = 2**24  # kernel values at once
 
