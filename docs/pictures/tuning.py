@@ -8,7 +8,7 @@ from common import COLOURS, figure
 from matplotlib.figure import Figure
 
 from groundstate.tune import CEMSampler, PriorSampler, SMBOSampler, expected_improvement
-from groundstate.tune.process import fit_process
+from groundstate.tune.samplers.process import fit_process
 
 
 def _branin(trial: optuna.Trial) -> float:

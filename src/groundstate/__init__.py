@@ -39,57 +39,63 @@ if TYPE_CHECKING:
     from groundstate.models.discriminant.quadratic_discriminant_analysis import (
         QuadraticDiscriminantAnalysis as QuadraticDiscriminantAnalysis,
     )
-    from groundstate.models.ensembles.ada_boost_classifier import (
-        AdaBoostClassifier as AdaBoostClassifier,
-    )
-    from groundstate.models.ensembles.bagging_classifier import (
+    from groundstate.models.ensembles.bagging.bagging_classifier import (
         BaggingClassifier as BaggingClassifier,
     )
-    from groundstate.models.ensembles.bagging_regressor import BaggingRegressor as BaggingRegressor
-    from groundstate.models.ensembles.extra_trees_classifier import (
-        ExtraTreesClassifier as ExtraTreesClassifier,
+    from groundstate.models.ensembles.bagging.bagging_regressor import (
+        BaggingRegressor as BaggingRegressor,
     )
-    from groundstate.models.ensembles.extra_trees_regressor import (
-        ExtraTreesRegressor as ExtraTreesRegressor,
+    from groundstate.models.ensembles.boosting.ada_boost_classifier import (
+        AdaBoostClassifier as AdaBoostClassifier,
     )
-    from groundstate.models.ensembles.gradient_boosting_classifier import (
+    from groundstate.models.ensembles.boosting.gradient_boosting_classifier import (
         GradientBoostingClassifier as GradientBoostingClassifier,
     )
-    from groundstate.models.ensembles.gradient_boosting_regressor import (
+    from groundstate.models.ensembles.boosting.gradient_boosting_regressor import (
         GradientBoostingRegressor as GradientBoostingRegressor,
     )
-    from groundstate.models.ensembles.hist_gradient_boosting_classifier import (
+    from groundstate.models.ensembles.boosting.hist_gradient_boosting_classifier import (
         HistGradientBoostingClassifier as HistGradientBoostingClassifier,
     )
-    from groundstate.models.ensembles.hist_gradient_boosting_regressor import (
+    from groundstate.models.ensembles.boosting.hist_gradient_boosting_regressor import (
         HistGradientBoostingRegressor as HistGradientBoostingRegressor,
     )
-    from groundstate.models.ensembles.random_forest_classifier import (
+    from groundstate.models.ensembles.forests.extra_trees_classifier import (
+        ExtraTreesClassifier as ExtraTreesClassifier,
+    )
+    from groundstate.models.ensembles.forests.extra_trees_regressor import (
+        ExtraTreesRegressor as ExtraTreesRegressor,
+    )
+    from groundstate.models.ensembles.forests.random_forest_classifier import (
         RandomForestClassifier as RandomForestClassifier,
     )
-    from groundstate.models.ensembles.random_forest_regressor import (
+    from groundstate.models.ensembles.forests.random_forest_regressor import (
         RandomForestRegressor as RandomForestRegressor,
     )
-    from groundstate.models.ensembles.seed_ensemble_classifier import (
+    from groundstate.models.ensembles.seeds.seed_ensemble_classifier import (
         SeedEnsembleClassifier as SeedEnsembleClassifier,
     )
-    from groundstate.models.ensembles.seed_ensemble_regressor import (
+    from groundstate.models.ensembles.seeds.seed_ensemble_regressor import (
         SeedEnsembleRegressor as SeedEnsembleRegressor,
     )
-    from groundstate.models.ensembles.snapshot_ensemble_classifier import (
+    from groundstate.models.ensembles.snapshots.snapshot_ensemble_classifier import (
         SnapshotEnsembleClassifier as SnapshotEnsembleClassifier,
     )
-    from groundstate.models.ensembles.snapshot_ensemble_regressor import (
+    from groundstate.models.ensembles.snapshots.snapshot_ensemble_regressor import (
         SnapshotEnsembleRegressor as SnapshotEnsembleRegressor,
     )
-    from groundstate.models.ensembles.stacking_classifier import (
+    from groundstate.models.ensembles.stacking.stacking_classifier import (
         StackingClassifier as StackingClassifier,
     )
-    from groundstate.models.ensembles.stacking_regressor import (
+    from groundstate.models.ensembles.stacking.stacking_regressor import (
         StackingRegressor as StackingRegressor,
     )
-    from groundstate.models.ensembles.voting_classifier import VotingClassifier as VotingClassifier
-    from groundstate.models.ensembles.voting_regressor import VotingRegressor as VotingRegressor
+    from groundstate.models.ensembles.voting.voting_classifier import (
+        VotingClassifier as VotingClassifier,
+    )
+    from groundstate.models.ensembles.voting.voting_regressor import (
+        VotingRegressor as VotingRegressor,
+    )
     from groundstate.models.explain import explain as explain
     from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
     from groundstate.models.graphs.message_sum_graph_classifier import (
@@ -98,34 +104,47 @@ if TYPE_CHECKING:
     from groundstate.models.kernels.kernel_classifier import KernelClassifier as KernelClassifier
     from groundstate.models.kernels.kernel_regressor import KernelRegressor as KernelRegressor
     from groundstate.models.kernels.kernel_ridge import KernelRidge as KernelRidge
-    from groundstate.models.linear.bayesian_ridge import BayesianRidge as BayesianRidge
-    from groundstate.models.linear.elastic_net import ElasticNet as ElasticNet
-    from groundstate.models.linear.elastic_net_cv import ElasticNetCV as ElasticNetCV
-    from groundstate.models.linear.gamma_regressor import GammaRegressor as GammaRegressor
-    from groundstate.models.linear.gaussian_regressor import GaussianRegressor as GaussianRegressor
-    from groundstate.models.linear.glm import GLM as GLM
-    from groundstate.models.linear.huber_regressor import HuberRegressor as HuberRegressor
-    from groundstate.models.linear.lasso import Lasso as Lasso
-    from groundstate.models.linear.lasso_cv import LassoCV as LassoCV
-    from groundstate.models.linear.linear_regression import LinearRegression as LinearRegression
-    from groundstate.models.linear.logistic_regression import (
-        LogisticRegression as LogisticRegression,
+    from groundstate.models.linear.generalised.gamma_regressor import (
+        GammaRegressor as GammaRegressor,
     )
-    from groundstate.models.linear.logistic_regression_cv import (
-        LogisticRegressionCV as LogisticRegressionCV,
+    from groundstate.models.linear.generalised.glm import GLM as GLM
+    from groundstate.models.linear.generalised.poisson_regressor import (
+        PoissonRegressor as PoissonRegressor,
     )
-    from groundstate.models.linear.perceptron import Perceptron as Perceptron
-    from groundstate.models.linear.poisson_regressor import PoissonRegressor as PoissonRegressor
-    from groundstate.models.linear.quantile_regressor import QuantileRegressor as QuantileRegressor
-    from groundstate.models.linear.ridge import Ridge as Ridge
-    from groundstate.models.linear.ridge_cv import RidgeCV as RidgeCV
-    from groundstate.models.linear.sgd_classifier import SGDClassifier as SGDClassifier
-    from groundstate.models.linear.sgd_regressor import SGDRegressor as SGDRegressor
-    from groundstate.models.linear.smoothing_spline_regressor import (
+    from groundstate.models.linear.generalised.tweedie_regressor import (
+        TweedieRegressor as TweedieRegressor,
+    )
+    from groundstate.models.linear.least_squares.bayesian_ridge import (
+        BayesianRidge as BayesianRidge,
+    )
+    from groundstate.models.linear.least_squares.gaussian_regressor import (
+        GaussianRegressor as GaussianRegressor,
+    )
+    from groundstate.models.linear.least_squares.linear_regression import (
+        LinearRegression as LinearRegression,
+    )
+    from groundstate.models.linear.least_squares.ridge import Ridge as Ridge
+    from groundstate.models.linear.least_squares.ridge_cv import RidgeCV as RidgeCV
+    from groundstate.models.linear.least_squares.smoothing_spline_regressor import (
         SmoothingSplineRegressor as SmoothingSplineRegressor,
     )
-    from groundstate.models.linear.tweedie_regressor import TweedieRegressor as TweedieRegressor
-    from groundstate.models.many import fit_many as fit_many
+    from groundstate.models.linear.logistic.logistic_regression import (
+        LogisticRegression as LogisticRegression,
+    )
+    from groundstate.models.linear.logistic.logistic_regression_cv import (
+        LogisticRegressionCV as LogisticRegressionCV,
+    )
+    from groundstate.models.linear.robust.huber_regressor import HuberRegressor as HuberRegressor
+    from groundstate.models.linear.robust.quantile_regressor import (
+        QuantileRegressor as QuantileRegressor,
+    )
+    from groundstate.models.linear.sparse.elastic_net import ElasticNet as ElasticNet
+    from groundstate.models.linear.sparse.elastic_net_cv import ElasticNetCV as ElasticNetCV
+    from groundstate.models.linear.sparse.lasso import Lasso as Lasso
+    from groundstate.models.linear.sparse.lasso_cv import LassoCV as LassoCV
+    from groundstate.models.linear.stochastic.perceptron import Perceptron as Perceptron
+    from groundstate.models.linear.stochastic.sgd_classifier import SGDClassifier as SGDClassifier
+    from groundstate.models.linear.stochastic.sgd_regressor import SGDRegressor as SGDRegressor
     from groundstate.models.mixtures.gaussian_mixture import GaussianMixture as GaussianMixture
     from groundstate.models.neighbors.k_neighbors_classifier import (
         KNeighborsClassifier as KNeighborsClassifier,
@@ -151,6 +170,7 @@ if TYPE_CHECKING:
     from groundstate.models.networks.pseudo_label_classifier import (
         PseudoLabelClassifier as PseudoLabelClassifier,
     )
+    from groundstate.models.population.many import fit_many as fit_many
     from groundstate.models.processes.gaussian_process_classifier import (
         GaussianProcessClassifier as GaussianProcessClassifier,
     )
@@ -164,7 +184,7 @@ if TYPE_CHECKING:
     from groundstate.models.svm.linear_svr import LinearSVR as LinearSVR
     from groundstate.models.svm.svc import SVC as SVC
     from groundstate.models.svm.svr import SVR as SVR
-    from groundstate.models.table import TablePredictor as TablePredictor
+    from groundstate.models.tables.table import TablePredictor as TablePredictor
     from groundstate.models.text.bag_of_tokens_classifier import (
         BagOfTokensClassifier as BagOfTokensClassifier,
     )
@@ -186,11 +206,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _EXPORTS = {
-    "AdaBoostClassifier": "groundstate.models.ensembles.ada_boost_classifier",
+    "AdaBoostClassifier": "groundstate.models.ensembles.boosting.ada_boost_classifier",
     "BagOfTokensClassifier": "groundstate.models.text.bag_of_tokens_classifier",
-    "BaggingClassifier": "groundstate.models.ensembles.bagging_classifier",
-    "BaggingRegressor": "groundstate.models.ensembles.bagging_regressor",
-    "BayesianRidge": "groundstate.models.linear.bayesian_ridge",
+    "BaggingClassifier": "groundstate.models.ensembles.bagging.bagging_classifier",
+    "BaggingRegressor": "groundstate.models.ensembles.bagging.bagging_regressor",
+    "BayesianRidge": "groundstate.models.linear.least_squares.bayesian_ridge",
     "BernoulliNB": "groundstate.models.bayes.bernoulli_nb",
     "BernoulliRBM": "groundstate.models.undirected.bernoulli_rbm",
     "C45Classifier": "groundstate.models.trees.c45_classifier",
@@ -198,22 +218,22 @@ _EXPORTS = {
     "ComplementNB": "groundstate.models.bayes.complement_nb",
     "DecisionTreeClassifier": "groundstate.models.trees.decision_tree_classifier",
     "DecisionTreeRegressor": "groundstate.models.trees.decision_tree_regressor",
-    "ElasticNet": "groundstate.models.linear.elastic_net",
-    "ElasticNetCV": "groundstate.models.linear.elastic_net_cv",
-    "ExtraTreesClassifier": "groundstate.models.ensembles.extra_trees_classifier",
-    "ExtraTreesRegressor": "groundstate.models.ensembles.extra_trees_regressor",
-    "GLM": "groundstate.models.linear.glm",
-    "GammaRegressor": "groundstate.models.linear.gamma_regressor",
+    "ElasticNet": "groundstate.models.linear.sparse.elastic_net",
+    "ElasticNetCV": "groundstate.models.linear.sparse.elastic_net_cv",
+    "ExtraTreesClassifier": "groundstate.models.ensembles.forests.extra_trees_classifier",
+    "ExtraTreesRegressor": "groundstate.models.ensembles.forests.extra_trees_regressor",
+    "GLM": "groundstate.models.linear.generalised.glm",
+    "GammaRegressor": "groundstate.models.linear.generalised.gamma_regressor",
     "GaussianMixture": "groundstate.models.mixtures.gaussian_mixture",
     "GaussianNB": "groundstate.models.bayes.gaussian_nb",
     "GaussianProcessClassifier": "groundstate.models.processes.gaussian_process_classifier",
     "GaussianProcessRegressor": "groundstate.models.processes.gaussian_process_regressor",
-    "GaussianRegressor": "groundstate.models.linear.gaussian_regressor",
-    "GradientBoostingClassifier": "groundstate.models.ensembles.gradient_boosting_classifier",
-    "GradientBoostingRegressor": "groundstate.models.ensembles.gradient_boosting_regressor",
-    "HistGradientBoostingClassifier": "groundstate.models.ensembles.hist_gradient_boosting_classifier",
-    "HistGradientBoostingRegressor": "groundstate.models.ensembles.hist_gradient_boosting_regressor",
-    "HuberRegressor": "groundstate.models.linear.huber_regressor",
+    "GaussianRegressor": "groundstate.models.linear.least_squares.gaussian_regressor",
+    "GradientBoostingClassifier": "groundstate.models.ensembles.boosting.gradient_boosting_classifier",
+    "GradientBoostingRegressor": "groundstate.models.ensembles.boosting.gradient_boosting_regressor",
+    "HistGradientBoostingClassifier": "groundstate.models.ensembles.boosting.hist_gradient_boosting_classifier",
+    "HistGradientBoostingRegressor": "groundstate.models.ensembles.boosting.hist_gradient_boosting_regressor",
+    "HuberRegressor": "groundstate.models.linear.robust.huber_regressor",
     "ID3Classifier": "groundstate.models.trees.id3_classifier",
     "KMeans": "groundstate.models.clusters.kmeans",
     "KNeighborsClassifier": "groundstate.models.neighbors.k_neighbors_classifier",
@@ -221,15 +241,15 @@ _EXPORTS = {
     "KernelClassifier": "groundstate.models.kernels.kernel_classifier",
     "KernelRegressor": "groundstate.models.kernels.kernel_regressor",
     "KernelRidge": "groundstate.models.kernels.kernel_ridge",
-    "Lasso": "groundstate.models.linear.lasso",
-    "LassoCV": "groundstate.models.linear.lasso_cv",
+    "Lasso": "groundstate.models.linear.sparse.lasso",
+    "LassoCV": "groundstate.models.linear.sparse.lasso_cv",
     "LinearDiscriminantAnalysis": "groundstate.models.discriminant.linear_discriminant_analysis",
     "LinearImageClassifier": "groundstate.models.vision.linear_image_classifier",
-    "LinearRegression": "groundstate.models.linear.linear_regression",
+    "LinearRegression": "groundstate.models.linear.least_squares.linear_regression",
     "LinearSVC": "groundstate.models.svm.linear_svc",
     "LinearSVR": "groundstate.models.svm.linear_svr",
-    "LogisticRegression": "groundstate.models.linear.logistic_regression",
-    "LogisticRegressionCV": "groundstate.models.linear.logistic_regression_cv",
+    "LogisticRegression": "groundstate.models.linear.logistic.logistic_regression",
+    "LogisticRegressionCV": "groundstate.models.linear.logistic.logistic_regression_cv",
     "MLPClassifier": "groundstate.models.networks.mlp_classifier",
     "MLPRegressor": "groundstate.models.networks.mlp_regressor",
     "MeanPoolSequenceClassifier": "groundstate.models.sequences.mean_pool_sequence_classifier",
@@ -240,33 +260,33 @@ _EXPORTS = {
     "NearestNeighbors": "groundstate.models.neighbors.nearest_neighbors",
     "NeuralClassifier": "groundstate.models.networks.neural_classifier",
     "NeuralRegressor": "groundstate.models.networks.neural_regressor",
-    "Perceptron": "groundstate.models.linear.perceptron",
-    "PoissonRegressor": "groundstate.models.linear.poisson_regressor",
+    "Perceptron": "groundstate.models.linear.stochastic.perceptron",
+    "PoissonRegressor": "groundstate.models.linear.generalised.poisson_regressor",
     "ProbabilisticPCA": "groundstate.models.factors.probabilistic_pca",
     "PseudoLabelClassifier": "groundstate.models.networks.pseudo_label_classifier",
     "QuadraticDiscriminantAnalysis": "groundstate.models.discriminant.quadratic_discriminant_analysis",
-    "QuantileRegressor": "groundstate.models.linear.quantile_regressor",
+    "QuantileRegressor": "groundstate.models.linear.robust.quantile_regressor",
     "RadiusNeighborsClassifier": "groundstate.models.neighbors.radius_neighbors_classifier",
     "RadiusNeighborsRegressor": "groundstate.models.neighbors.radius_neighbors_regressor",
-    "RandomForestClassifier": "groundstate.models.ensembles.random_forest_classifier",
-    "RandomForestRegressor": "groundstate.models.ensembles.random_forest_regressor",
-    "Ridge": "groundstate.models.linear.ridge",
-    "RidgeCV": "groundstate.models.linear.ridge_cv",
-    "SGDClassifier": "groundstate.models.linear.sgd_classifier",
-    "SGDRegressor": "groundstate.models.linear.sgd_regressor",
+    "RandomForestClassifier": "groundstate.models.ensembles.forests.random_forest_classifier",
+    "RandomForestRegressor": "groundstate.models.ensembles.forests.random_forest_regressor",
+    "Ridge": "groundstate.models.linear.least_squares.ridge",
+    "RidgeCV": "groundstate.models.linear.least_squares.ridge_cv",
+    "SGDClassifier": "groundstate.models.linear.stochastic.sgd_classifier",
+    "SGDRegressor": "groundstate.models.linear.stochastic.sgd_regressor",
     "SVC": "groundstate.models.svm.svc",
     "SVR": "groundstate.models.svm.svr",
-    "SeedEnsembleClassifier": "groundstate.models.ensembles.seed_ensemble_classifier",
-    "SeedEnsembleRegressor": "groundstate.models.ensembles.seed_ensemble_regressor",
-    "SmoothingSplineRegressor": "groundstate.models.linear.smoothing_spline_regressor",
-    "SnapshotEnsembleClassifier": "groundstate.models.ensembles.snapshot_ensemble_classifier",
-    "SnapshotEnsembleRegressor": "groundstate.models.ensembles.snapshot_ensemble_regressor",
-    "StackingClassifier": "groundstate.models.ensembles.stacking_classifier",
-    "StackingRegressor": "groundstate.models.ensembles.stacking_regressor",
-    "TablePredictor": "groundstate.models.table",
-    "TweedieRegressor": "groundstate.models.linear.tweedie_regressor",
-    "VotingClassifier": "groundstate.models.ensembles.voting_classifier",
-    "VotingRegressor": "groundstate.models.ensembles.voting_regressor",
+    "SeedEnsembleClassifier": "groundstate.models.ensembles.seeds.seed_ensemble_classifier",
+    "SeedEnsembleRegressor": "groundstate.models.ensembles.seeds.seed_ensemble_regressor",
+    "SmoothingSplineRegressor": "groundstate.models.linear.least_squares.smoothing_spline_regressor",
+    "SnapshotEnsembleClassifier": "groundstate.models.ensembles.snapshots.snapshot_ensemble_classifier",
+    "SnapshotEnsembleRegressor": "groundstate.models.ensembles.snapshots.snapshot_ensemble_regressor",
+    "StackingClassifier": "groundstate.models.ensembles.stacking.stacking_classifier",
+    "StackingRegressor": "groundstate.models.ensembles.stacking.stacking_regressor",
+    "TablePredictor": "groundstate.models.tables.table",
+    "TweedieRegressor": "groundstate.models.linear.generalised.tweedie_regressor",
+    "VotingClassifier": "groundstate.models.ensembles.voting.voting_classifier",
+    "VotingRegressor": "groundstate.models.ensembles.voting.voting_regressor",
     "distances": "groundstate.math",
     "distributions": "groundstate.math",
     "divergences": "groundstate.math",
@@ -276,7 +296,7 @@ _EXPORTS = {
     "ode": "groundstate.math",
     "transport": "groundstate.math",
     "explain": "groundstate.models.explain",
-    "fit_many": "groundstate.models.many",
+    "fit_many": "groundstate.models.population.many",
     "load": "groundstate.store",
     "metrics": "groundstate.evaluate",
     "optim": "groundstate.math",

@@ -14,7 +14,7 @@ from typing import Any
 
 from groundstate.compute.display import Displayed, html_table, text_table
 from groundstate.evaluate import Interval, Standings
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 from groundstate.report.folder import write
 from groundstate.store import RunDir
 from groundstate.study.assess import Assessment

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import groundstate
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 
 MODELS = "LogisticRegression,LinearSVC"
 QUICK = ("--test", "0.25", "--tune", "2", "--seeds", "2", "--bootstrap", "3")

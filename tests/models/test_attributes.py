@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 import groundstate as gs
 from groundstate.models.learned import Learned
-from groundstate.models.row_kinds import KINDS
+from groundstate.models.rows.kinds import KINDS
 from groundstate.registry import models
 
 # names of scikit-learn that hold parameters: on no estimator are they a copy

@@ -11,7 +11,7 @@ from sklearn.dummy import DummyClassifier
 from groundstate import LogisticRegression, Perceptron, Ridge, data, explain
 from groundstate.errors import Unsupported
 from groundstate.models.base import Plan
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 from groundstate.models.words import formula, plain, sentences
 from groundstate.registry import models
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from groundstate.models.input_layers import KINDS, InputTransformer
+from groundstate.models.tables.input_layers import KINDS, InputTransformer
 from groundstate.store import dumps, loads
 
 X, y = load_iris(return_X_y=True)

@@ -19,9 +19,9 @@ from groundstate.data import read
 from groundstate.errors import DataError, NotApplicable, ShapeError
 from groundstate.evaluate.board import ranking
 from groundstate.evaluate.board.ranking import rank
-from groundstate.models import many
-from groundstate.models.many import fit_together, has_program
-from groundstate.models.table import TablePredictor
+from groundstate.models.population import many
+from groundstate.models.population.many import fit_together, has_program
+from groundstate.models.tables.table import TablePredictor
 from groundstate.models.traits import Traits
 
 rng = np.random.default_rng(0)
@@ -91,7 +91,7 @@ def test_weights_settings_and_what_they_must_agree_in() -> None:
 
 
 def test_models_without_a_program_are_fitted_one_by_one(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, "groundstate.models.many")
+    caplog.set_level(logging.DEBUG, "groundstate.models.population.many")
     for model, theirs in zip(gs.fit_many(Peer(), X, y, 2 * FOLDS), FOLDS, strict=True):
         at = np.flatnonzero(theirs)
         assert_allclose(model.coef_, Peer().fit(X[at], y[at]).coef_)
@@ -149,8 +149,10 @@ def test_a_defect_of_a_program_is_seen_everywhere() -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_defect_inside_each_program_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from groundstate.models.kernels import kernel_ridge_members
-    from groundstate.models.linear import logistic_members, ridge_members, sparse_members
+    from groundstate.models.kernels import ridge_members as kernel_ridge_members
+    from groundstate.models.linear.least_squares import ridge_members
+    from groundstate.models.linear.logistic import members as logistic_members
+    from groundstate.models.linear.sparse import members as sparse_members
     from groundstate.models.networks import population
     from groundstate.models.svm import svc_members
 

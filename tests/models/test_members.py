@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold
 from groundstate import SVC, ElasticNet, KernelRidge, Lasso, LogisticRegression, Ridge
 from groundstate.errors import NotApplicable, NotConverged
 from groundstate.evaluate.splits.population import fit_rows
-from groundstate.models.many import fit_many, fit_together
+from groundstate.models.population.many import fit_many, fit_together
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,9 @@ import groundstate
 from groundstate import LinearSVC, LogisticRegression, Ridge, data
 from groundstate.errors import DataError, NotApplicable, Unsupported
 from groundstate.math.kernels import RBF
-from groundstate.models.many import fit_together
-from groundstate.models.restored import restored
-from groundstate.models.table import TablePredictor
+from groundstate.models.population.many import fit_together
+from groundstate.models.tables.restored import restored
+from groundstate.models.tables.table import TablePredictor
 from groundstate.models.traits import asks_scaled_target
 
 

@@ -15,7 +15,7 @@ from tests.project.test_four_places import hooks
 
 import groundstate
 from groundstate import registry
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 
 SOURCE = '''
 """A regressor of one file."""

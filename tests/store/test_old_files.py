@@ -35,7 +35,7 @@ from groundstate.learn import (
     learn_population,
 )
 from groundstate.learn.callbacks.ema import EMA
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 from groundstate.registry import energies, models
 from groundstate.store import FORMAT, Checkpoints, RunDir, load, manifest
 from groundstate.store.rundir import is_run

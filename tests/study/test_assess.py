@@ -231,7 +231,7 @@ def test_weights_are_rows_everywhere() -> None:
     # the same model: weights of two are no other penalty than twice the rows
     twice = np.repeat(np.setdiff1d(np.arange(60), one.judged), 2)
     from groundstate import Ridge
-    from groundstate.models.table import TablePredictor
+    from groundstate.models.tables.table import TablePredictor
 
     again = TablePredictor(Ridge()).fit(one.table.take(twice))
     np.testing.assert_allclose(one.model.predict(one.table), again.predict(one.table), rtol=1e-9)

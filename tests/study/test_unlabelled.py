@@ -13,7 +13,7 @@ import pytest
 
 from groundstate import GaussianMixture, data
 from groundstate.errors import DataError, Unsupported
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 from groundstate.report import write
 from groundstate.store import RunDir
 from groundstate.study import Survey, compare_densities, survey, survey_facts

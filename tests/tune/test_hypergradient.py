@@ -8,7 +8,7 @@ from torch import Tensor
 
 from groundstate.errors import DataError
 from groundstate.tune import hypergradient
-from groundstate.tune.hypergradients import Problem, response
+from groundstate.tune.gradients.hypergradients import Problem, response
 
 X = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]], dtype=torch.float64)
 Y = torch.tensor([1.0, 2.0, 2.0], dtype=torch.float64)

@@ -21,9 +21,9 @@ from groundstate.tune import (
     log_expected_improvement,
     sampled_improvement,
 )
-from groundstate.tune.cube import Cube
-from groundstate.tune.process import Prior, Process, _Objective, fit_process
-from groundstate.tune.rounds import standardise
+from groundstate.tune.samplers.cube import Cube
+from groundstate.tune.samplers.process import Prior, Process, _Objective, fit_process
+from groundstate.tune.samplers.rounds import standardise
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 F = optuna.distributions.FloatDistribution
@@ -292,7 +292,7 @@ def test_cem_on_a_quadratic() -> None:
     samplers = [CEMSampler(seed=s) for s in range(3)]
     studies = [search(sampler, objective, 200) for sampler in samplers]
     assert np.median([s.best_value for s in studies]) < 0.002  # about .0004; random .047
-    from groundstate.tune.cube import Axis
+    from groundstate.tune.samplers.cube import Axis
 
     for i in range(5):
         distributions = [

@@ -15,10 +15,10 @@ from sklearn.datasets import load_iris, make_regression
 from sklearn.utils import get_tags
 
 from groundstate.errors import DataError
-from groundstate.models.row_kinds import KINDS
+from groundstate.models.rows.kinds import KINDS
 from groundstate.registry import models
 from groundstate.tune import Choice, Real, Space, Whole, default_space
-from groundstate.tune.cube import Cube
+from groundstate.tune.samplers.cube import Cube
 
 SLOW = {  # few steps keep a fit short; the row is otherwise the default
     "n_estimators": 5, "max_iter": 20, "n_iter": 2, "n_snapshots": 2, "burn_in": 2, "every": 1,

@@ -19,7 +19,7 @@ from groundstate.cli.loading import (
 from groundstate.cli.screen import Screen
 from groundstate.data import read
 from groundstate.errors import DataError, Unsupported
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 
 MODES = ("min", "marginal", "sample")
 

@@ -16,7 +16,7 @@ from groundstate.evaluate import metric as metric_named
 from groundstate.evaluate.board.prediction_files import is_predictions, read_predictions, truth_of
 from groundstate.evaluate.compare.paired import compare as compare_losses
 from groundstate.evaluate.predictions import Prediction
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 from groundstate.study.held_out import losses
 from groundstate.study.numbers import plain
 

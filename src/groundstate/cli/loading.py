@@ -8,7 +8,7 @@ from sklearn.base import is_classifier, is_regressor
 
 from groundstate.data import Table, read
 from groundstate.errors import DataError, Unsupported
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 from groundstate.registry import models as registered
 
 

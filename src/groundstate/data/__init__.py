@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from groundstate.data.builtin.mnist1d import mnist1d
     from groundstate.data.images.read import ImageReader, labelled_images
     from groundstate.data.preparation.preparation import Preparation
+    from groundstate.data.reader import read
     from groundstate.data.rows import KINDS, Taken, rows_of
     from groundstate.data.streams.datasets import Rereadable
     from groundstate.data.streams.stream import stream
     from groundstate.data.tables.findings import Finding, audit
     from groundstate.data.tables.kinds import MISSING
-    from groundstate.data.tables.reader import read
     from groundstate.data.tables.schema import Column, Kind, Schema, Task
     from groundstate.data.tables.sparse import SparseTable
     from groundstate.data.tables.table import Table
@@ -32,7 +32,7 @@ _HOMES = {
     "streams.stream": ("stream",),
     "tables.findings": ("Finding", "audit"),
     "tables.kinds": ("MISSING",),
-    "tables.reader": ("read",),
+    "reader": ("read",),
     "tables.schema": ("Column", "Kind", "Schema", "Task"),
     "tables.sparse": ("SparseTable",),
     "tables.table": ("Table",),

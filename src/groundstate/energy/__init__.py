@@ -5,7 +5,6 @@ from groundstate.energy.base import Capability, Energy, batch_size, shapes_of
 from groundstate.energy.basic import (
     BilinearEnergy,
     CentroidEnergy,
-    ChainEnergy,
     DecoderEnergy,
     LatentClassEnergy,
     LinearEnergy,
@@ -42,6 +41,7 @@ from groundstate.energy.linear.loss import LinearLossEnergy
 from groundstate.energy.networks.head import DistributionHead
 from groundstate.energy.networks.mixture_density import MixtureDensityEnergy
 from groundstate.energy.networks.targets import StackedEnergies, TargetEnergy
+from groundstate.energy.sequences.chain import ChainEnergy
 from groundstate.energy.sequences.chain_rule import ChainRuleEnergy
 from groundstate.energy.sequences.step import StepState
 from groundstate.energy.spaces import (

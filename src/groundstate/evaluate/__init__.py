@@ -47,7 +47,12 @@ from groundstate.evaluate.curves.remedies import Remedy
 from groundstate.evaluate.curves.validation_curve import ValidationCurve, validation_curve
 from groundstate.evaluate.generators.densities import DensityAssessment, assess_density
 from groundstate.evaluate.intervals.coefficients import InferenceTable, inference
-from groundstate.evaluate.intervals.metric_intervals import (
+from groundstate.evaluate.intervals.retrain import Retrained, retrain
+from groundstate.evaluate.intervals.uncertainty import Uncertainty, uncertainty
+from groundstate.evaluate.intervals.variation import VariationReport, variation_report
+from groundstate.evaluate.metrics import METRICS, Metric, metric
+from groundstate.evaluate.metrics.goodness import d2, mcfadden_r2, r2
+from groundstate.evaluate.metrics.intervals import (
     Interval,
     bootstrap,
     bootstrap_metric,
@@ -55,15 +60,10 @@ from groundstate.evaluate.intervals.metric_intervals import (
     student,
     wilson,
 )
-from groundstate.evaluate.intervals.retrain import Retrained, retrain
-from groundstate.evaluate.intervals.scores import Scores
-from groundstate.evaluate.intervals.uncertainty import Uncertainty, uncertainty
-from groundstate.evaluate.intervals.variation import VariationReport, variation_report
-from groundstate.evaluate.metrics import METRICS, Metric, metric
-from groundstate.evaluate.metrics.goodness import d2, mcfadden_r2, r2
 from groundstate.evaluate.metrics.scoring import all_scores, score
 from groundstate.evaluate.pipeline import default_pipeline
 from groundstate.evaluate.predictions import Prediction
+from groundstate.evaluate.scores import Scores
 from groundstate.evaluate.splits.cross_validate import (
     CrossValidation,
     cross_validate,

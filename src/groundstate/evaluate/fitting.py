@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from groundstate.compute.random import Key
 from groundstate.evaluate.rows import Floats
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 from groundstate.models.weighted import fit_weighted, weight_arguments
 
 _SEEDS = 2**31 - 1  # scikit-learn's estimators take a 32-bit seed
@@ -20,22 +20,31 @@ def fit_clone(estimator: Any, X: Any, y: NDArray[Any], weight: Floats, key: Key)
     Weights of one are not passed on. An estimator that takes no weights gets the rows repeated
     when the weights are whole numbers.
     """
-    from sklearn.base import clone
-
-    model = clone(estimator)
-    seeded = {name: int(key.fold(name).words(1)[0] % _SEEDS) for name in open_seeds(model)}
-    if seeded:
-        model.set_params(**seeded)
+    model = with_seed(estimator, random_names(estimator, unset=True), key)
     return fit_weighted(model, X, y, weight)
 
 
-def open_seeds(estimator: Any) -> list[str]:
-    """Names of the seeds that an estimator leaves open."""
+def random_names(estimator: Any, unset: bool = False) -> list[str]:
+    """Names of all seeds an estimator takes, or of those alone that it leaves at None."""
     return sorted(
         name
         for name, value in estimator.get_params(deep=True).items()
-        if value is None and (name == "random_state" or name.endswith("__random_state"))
+        if (name == "random_state" or name.endswith("__random_state"))
+        and not (unset and value is not None)
     )
+
+
+def seeds_of(names: list[str], key: Key) -> dict[str, int]:
+    """A seed for each name, from the key."""
+    return {name: int(key.fold(name).words(1)[0] % _SEEDS) for name in names}
+
+
+def with_seed(estimator: Any, names: list[str], key: Key | None) -> Any:
+    """A clone whose seeds come from the key."""
+    from sklearn.base import clone
+
+    model = clone(estimator)
+    return model if key is None else model.set_params(**seeds_of(names, key))
 
 
 def gives_std(model: Any) -> bool:
@@ -46,4 +55,12 @@ def gives_std(model: Any) -> bool:
     return "return_std" in signature(inner.predict).parameters
 
 
-__all__ = ["fit_clone", "fit_weighted", "gives_std", "open_seeds", "weight_arguments"]
+__all__ = [
+    "fit_clone",
+    "fit_weighted",
+    "gives_std",
+    "random_names",
+    "seeds_of",
+    "weight_arguments",
+    "with_seed",
+]

@@ -7,7 +7,7 @@ from typing import Any
 from groundstate.data import Table, read
 from groundstate.data.messages import listing
 from groundstate.errors import DataError
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 
 _LEFT_OUT = ("id", "constant")
 

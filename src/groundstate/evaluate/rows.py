@@ -53,6 +53,17 @@ def classes_of(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     return classes, codes.reshape(-1)
 
 
+def sides(split: Any, whole: bool = False) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Training and test rows of any kind of split; validation rows train if it is ``whole``."""
+    if hasattr(split, "train_rows"):
+        held = whole and len(getattr(split, "val", ()))
+        return np.asarray(split.development if held else split.train_rows), np.asarray(
+            split.test_rows
+        )
+    train, test = split
+    return np.asarray(train), np.asarray(test)
+
+
 def _is_rectangle(rows: Any) -> bool:
     """Whether a list is of texts, numbers or lists of them, all of one length."""
     try:
@@ -65,4 +76,4 @@ def _plain(values: NDArray[Any]) -> NDArray[Any]:
     return values if values.dtype.kind in "fiubmMUS" else values.astype(object)
 
 
-__all__ = ["Floats", "classes_of", "columns", "n_rows", "take", "weights_of"]
+__all__ = ["Floats", "classes_of", "columns", "n_rows", "sides", "take", "weights_of"]

@@ -74,8 +74,9 @@ from groundstate.learn.rules import (
 from groundstate.learn.rules.augmented import Augmented
 from groundstate.learn.rules.balancing import Balance, balance
 from groundstate.learn.rules.loss_terms import LossTerms
+from groundstate.learn.rules.margins.one_vs_rest import OneVsRestLoss
 from groundstate.learn.rules.nested import Nested, adapt
-from groundstate.learn.rules.one_vs_rest import OneVsRestLoss
+from groundstate.learn.rules.players import Follow, Move, Player, Players
 from groundstate.learn.solvers.closed import Closed
 from groundstate.learn.solvers.em.em import EM
 from groundstate.learn.solvers.glm.irls import IRLS
@@ -124,7 +125,6 @@ from groundstate.learn.train.optimizers import (
     nesterov,
     rmsprop,
 )
-from groundstate.learn.train.players import Follow, Move, Player, Players
 from groundstate.learn.train.population.grid import learn_population
 from groundstate.learn.train.population.learn import fit_population
 from groundstate.learn.train.population.result import LearnedMember, PopulationResult

@@ -32,9 +32,9 @@ from groundstate.learn.callbacks import Progress
 from groundstate.models.answers import answers, open_cells
 from groundstate.models.arrays import Home, plain_rows, plain_target, tensor, unwrap
 from groundstate.models.bridge import SklearnBridge
-from groundstate.models.categories import Categories
 from groundstate.models.resident import is_resident, places, weights
-from groundstate.models.row_kinds import KINDS, TABLE
+from groundstate.models.rows.kinds import KINDS, TABLE
+from groundstate.models.tables.categories import Categories
 from groundstate.models.traits import Traits, traits_of
 from groundstate.models.validation import checked_weight, constraints_of, validate_data
 
@@ -75,7 +75,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     traits: ClassVar[Traits] = Traits(single_columns=False, counts_all_steps=False, summed=False)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     _store_skip: ClassVar[tuple[str, ...]] = ("callbacks",)
-    rows: ClassVar[str] = TABLE  # the kind of rows it takes, see `groundstate.models.row_kinds`
+    rows: ClassVar[str] = TABLE  # the kind of rows it takes, see `groundstate.models.rows`
     _runs_on: Any = "any"  # devices of fits and answers: "any", "answers" or "cpu"; see `resident`
     _device_rows: ClassVar[bool] = True  # whether `_checked` leaves rows on their device
     _accept_sparse: ClassVar[bool | str] = False  # "csr" as they are, "dense" made dense

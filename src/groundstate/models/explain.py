@@ -25,8 +25,8 @@ from groundstate.learn.fit import choose as choose_solver
 from groundstate.models.arrays import tensor
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.networks.cam import cam, grad_cam
-from groundstate.models.row_kinds import KINDS, TABLE
-from groundstate.models.table import TablePredictor
+from groundstate.models.rows.kinds import KINDS, TABLE
+from groundstate.models.tables.table import TablePredictor
 from groundstate.models.words import formula, plain, sentences
 from groundstate.registry import PartRow, Registry, energies, models, penalties, rules
 from groundstate.registry import solvers as solver_rows

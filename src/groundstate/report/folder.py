@@ -10,7 +10,7 @@ from typing import Any
 
 from groundstate.data import available
 from groundstate.errors import NotStorableError
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 from groundstate.report.html import page
 from groundstate.report.pictures import draw_all, draw_survey
 from groundstate.report.script import reproduce_script

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from groundstate.errors import DataError, Unsupported
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 from groundstate.registry import models as registered
 
 DUMMY = "dummy"

@@ -24,7 +24,7 @@ from groundstate.evaluate import (
 )
 from groundstate.evaluate.fitting import fit_clone
 from groundstate.models.explain import explain
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 from groundstate.registry import ModelRow
 from groundstate.registry import models as registered
 from groundstate.study.candidates import placed

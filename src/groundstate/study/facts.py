@@ -12,7 +12,7 @@ import numpy as np
 
 from groundstate.data import Table
 from groundstate.models.explain import explain
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 from groundstate.study.assess import Assessment
 from groundstate.study.candidates import inner_of
 from groundstate.study.numbers import plain, span

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from groundstate.compute.random import Key
 from groundstate.evaluate.compare.hypothesis_tests import holm, mcnemar, paired_bootstrap
 from groundstate.evaluate.conformal.scores import class_scores, quantile
-from groundstate.evaluate.intervals.metric_intervals import interval, wilson
 from groundstate.evaluate.metrics import METRICS, Metric, metric
+from groundstate.evaluate.metrics.intervals import interval, wilson
 from groundstate.evaluate.metrics.proper import ece, reliability
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.rows import Floats

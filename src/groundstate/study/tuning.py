@@ -14,7 +14,7 @@ import numpy as np
 
 from groundstate.compute.random import Key
 from groundstate.evaluate.splits.folds import Split
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 from groundstate.study.candidates import inner_of
 from groundstate.study.selection import Scorer, Tuned
 from groundstate.tune import Space, default_space

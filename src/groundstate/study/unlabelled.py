@@ -17,7 +17,7 @@ from groundstate.errors import DataError
 from groundstate.evaluate import METRICS, Interval, Prediction, Split, Standings, train_test
 from groundstate.evaluate import interval as interval_of
 from groundstate.evaluate.fitting import fit_clone
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 from groundstate.study.densities import METRIC, compare_densities, density_models
 from groundstate.study.facts import (
     FORMAT,

@@ -16,7 +16,8 @@ from groundstate.compute.random import Key
 from groundstate.errors import DataError
 from groundstate.evaluate.curves.diagnose import diagnose
 from groundstate.evaluate.curves.learning_curve import learning_curve
-from groundstate.evaluate.intervals.retrain import random_names, retrain
+from groundstate.evaluate.fitting import random_names
+from groundstate.evaluate.intervals.retrain import retrain
 from groundstate.evaluate.intervals.variation import advice_of, variation_report
 from groundstate.evaluate.losses import Loss, error_of_mean
 from groundstate.evaluate.rows import Floats, take

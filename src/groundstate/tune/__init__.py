@@ -11,30 +11,30 @@ from typing import TYPE_CHECKING, Any
 
 from groundstate.errors import Unsupported
 from groundstate.tune.extra import MISSING
-from groundstate.tune.improvement import (
+from groundstate.tune.samplers.improvement import (
     expected_improvement,
     log_expected_improvement,
     sampled_improvement,
 )
-from groundstate.tune.proposal import Proposal
+from groundstate.tune.samplers.proposal import Proposal
 from groundstate.tune.space import Choice, Real, Space, Whole
 from groundstate.tune.spaces import default_space
 
 if TYPE_CHECKING:
-    from groundstate.tune.cem import CEMSampler as CEMSampler
-    from groundstate.tune.hypergradients import hypergradient as hypergradient
+    from groundstate.tune.gradients.hypergradients import hypergradient as hypergradient
     from groundstate.tune.learn import Learn as Learn
-    from groundstate.tune.prior import PriorSampler as PriorSampler
-    from groundstate.tune.smbo import SMBOSampler as SMBOSampler
+    from groundstate.tune.samplers.cem import CEMSampler as CEMSampler
+    from groundstate.tune.samplers.prior import PriorSampler as PriorSampler
+    from groundstate.tune.samplers.smbo import SMBOSampler as SMBOSampler
     from groundstate.tune.tuning import Tune as Tune
 
 _LAZY = {
-    "CEMSampler": "groundstate.tune.cem",
+    "CEMSampler": "groundstate.tune.samplers.cem",
     "Learn": "groundstate.tune.learn",
-    "PriorSampler": "groundstate.tune.prior",
-    "SMBOSampler": "groundstate.tune.smbo",
+    "PriorSampler": "groundstate.tune.samplers.prior",
+    "SMBOSampler": "groundstate.tune.samplers.smbo",
     "Tune": "groundstate.tune.tuning",
-    "hypergradient": "groundstate.tune.hypergradients",
+    "hypergradient": "groundstate.tune.gradients.hypergradients",
 }
 
 __all__ = [

@@ -14,11 +14,11 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from groundstate.compute.random import Key
 from groundstate.errors import DataError
-from groundstate.tune.cem import CEMSampler
-from groundstate.tune.prior import PriorSampler
 from groundstate.tune.pruning import pruner_of, should_prune
-from groundstate.tune.rounds import SLOT, slot_of
-from groundstate.tune.smbo import SMBOSampler
+from groundstate.tune.samplers.cem import CEMSampler
+from groundstate.tune.samplers.prior import PriorSampler
+from groundstate.tune.samplers.rounds import SLOT, slot_of
+from groundstate.tune.samplers.smbo import SMBOSampler
 from groundstate.tune.space import Space
 from groundstate.tune.storing import open_study, spoken
 from groundstate.tune.trials import Plan, Run

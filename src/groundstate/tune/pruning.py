@@ -15,7 +15,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from groundstate.errors import DataError
-from groundstate.tune.rounds import slot_of
+from groundstate.tune.samplers.rounds import slot_of
 
 NAMES = ("median", "halving", "hyperband")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from groundstate.tune.rounds import slot_of
+from groundstate.tune.samplers.rounds import slot_of
 from groundstate.tune.space import Space
 
 

@@ -12,10 +12,9 @@ import numpy as np
 from groundstate.compute.device import threads
 from groundstate.compute.random import Key
 from groundstate.errors import NotApplicable
-from groundstate.evaluate.fitting import open_seeds
-from groundstate.evaluate.intervals.retrain import seeds_of
+from groundstate.evaluate.fitting import random_names, seeds_of
 from groundstate.evaluate.splits.population import fit_rows
-from groundstate.models.many import log_reason
+from groundstate.models.population.many import log_reason
 from groundstate.tune.learn import fit, schedule, step
 from groundstate.tune.rows import Rows
 from groundstate.tune.scoring import risk_of
@@ -203,7 +202,7 @@ def _population(plan: Plan, runs: Sequence[Run], tasks: Sequence[Task]) -> None:
         raise NotApplicable("one fit is no population, and members share the rows of one table")
     if any(task.fraction < 1 or task.steps for task in tasks):
         raise NotApplicable("fits in stages go on one by one")
-    names = open_seeds(plan.estimator)
+    names = random_names(plan.estimator, unset=True)
     rows, settings = [], []
     for run, task in jobs:
         part = plan.parts[task.part]

@@ -183,7 +183,7 @@ class Tune(MetaEstimatorMixin, BaseEstimator):
         )  # fmt: skip
         study = open_study(self.storage, self.study_name)
         if self.sampler == "gradient":
-            from groundstate.tune.descent import descend
+            from groundstate.tune.gradients.descent import descend
 
             descend(study, space, plan, self.n_trials)
         else:

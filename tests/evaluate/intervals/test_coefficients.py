@@ -187,7 +187,7 @@ def test_d2_and_mcfadden() -> None:
 
 def test_a_model_behind_a_preparation_is_asked_about_its_own_columns() -> None:
     from groundstate import LinearRegression
-    from groundstate.models.table import TablePredictor
+    from groundstate.models.tables.table import TablePredictor
 
     rng = np.random.default_rng(3)
     rows = {"size": rng.normal(5, 2, 80), "age": rng.normal(40, 9, 80)}

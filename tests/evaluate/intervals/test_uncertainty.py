@@ -61,7 +61,7 @@ def test_ensembles_of_all_kinds() -> None:
 
 def test_our_ensembles_and_dropout() -> None:
     from groundstate import MLPClassifier, MLPRegressor
-    from groundstate.models.networks.ensemble import Ensemble
+    from groundstate.models.ensembles.seeds.networks import Ensemble
 
     X = rng.normal(size=(60, 2))
     net: dict[str, Any] = {
@@ -80,7 +80,7 @@ def test_our_ensembles_and_dropout() -> None:
 def test_an_ensemble_behind_a_preparation_answers_in_units_of_the_target() -> None:
     from groundstate import GaussianProcessRegressor, MLPRegressor
     from groundstate import RandomForestClassifier as Forest
-    from groundstate.models.table import TablePredictor
+    from groundstate.models.tables.table import TablePredictor
 
     X = rng.normal(size=(60, 2))
     rows = {"a": X[:, 0], "b": X[:, 1]}

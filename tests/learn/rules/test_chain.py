@@ -11,7 +11,7 @@ from torch import Tensor
 from groundstate.energy import BilinearEnergy, ChainEnergy, ChainRuleEnergy
 from groundstate.errors import Unsupported
 from groundstate.learn import NLL, Margin, Perceptron, SoftMin, margin_loss
-from groundstate.learn.rules.structured import hamming, nbest
+from groundstate.learn.rules.margins.structured import hamming, nbest
 
 F64 = torch.float64
 UNARY = torch.tensor([[[0.0, 1.0], [0.5, 0.2], [1.0, 0.0]]], dtype=F64)
@@ -109,7 +109,7 @@ def test_wide_beam_is_exact() -> None:
 @pytest.mark.parametrize("T", [0.0, 1.0])
 @pytest.mark.parametrize("cost", [None, "hamming"])
 def test_n_best_margin_approaches_the_exact_one(cost: str | None, T: float) -> None:
-    from groundstate.learn.rules.structured import nbest_margin
+    from groundstate.learn.rules.margins.structured import nbest_margin
 
     energy = ChainRuleEnergy(3, 4, 4, generator=generator()).double()
     y = torch.randint(3, (6, 4), generator=generator(1))

@@ -15,7 +15,7 @@ from groundstate.energy.networks.network import NetworkClassEnergy, NetworkEnerg
 from groundstate.learn import L1, L2, NLL, Naive, SoftMin, Stochastic, fit
 from groundstate.learn.base import Batch, Problem, Rule
 from groundstate.learn.callbacks import Callback, Run
-from groundstate.learn.rules.margin import Margin
+from groundstate.learn.rules.margins.margin import Margin
 from groundstate.learn.train.checkpoint import Checkpoint
 from groundstate.learn.train.dense import WrittenStep, written_head, written_layers, written_step
 from groundstate.learn.train.run import Training

@@ -11,7 +11,7 @@ from sklearn import linear_model as peers
 
 from groundstate import Lasso, LogisticRegression, Ridge, SGDClassifier, SGDRegressor
 from groundstate.errors import NotConverged
-from groundstate.models.linear.sgd_classifier import LOSSES
+from groundstate.models.linear.stochastic.sgd_classifier import LOSSES
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 6))

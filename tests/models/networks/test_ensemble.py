@@ -12,8 +12,8 @@ from torch import nn
 import groundstate
 from groundstate import MLPClassifier, MLPRegressor, NeuralClassifier, NeuralRegressor, Ridge
 from groundstate.errors import ShapeError, Unsupported
+from groundstate.models.ensembles.seeds.networks import Ensemble, monte_carlo_dropout
 from groundstate.models.networks.adaptation import coral, importance_weights
-from groundstate.models.networks.ensemble import Ensemble, monte_carlo_dropout
 from groundstate.models.networks.gradual import fit_gradually
 from groundstate.nn.blocks.transfer import Transferred, transfer
 

@@ -13,12 +13,12 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from torch import nn
 
 from groundstate.errors import NotApplicable, ShapeError
-from groundstate.models.linear.ridge import Ridge
-from groundstate.models.many import fit_many, fit_together
+from groundstate.models.linear.least_squares.ridge import Ridge
 from groundstate.models.networks import population
 from groundstate.models.networks.mlp_classifier import MLPClassifier
 from groundstate.models.networks.mlp_regressor import MLPRegressor
 from groundstate.models.networks.neural_classifier import NeuralClassifier
+from groundstate.models.population.many import fit_many, fit_together
 
 pytestmark = pytest.mark.filterwarnings("ignore::groundstate.errors.NotConverged")
 PARAMS = [

@@ -11,6 +11,7 @@ import numpy as np
 
 from groundstate.data.builtin import generators as own
 from groundstate.data.messages import did_you_mean, listing
+from groundstate.data.tables.build import build
 from groundstate.data.tables.frames import column_of, from_memory
 from groundstate.data.tables.kinds import MISSING
 from groundstate.data.tables.table import Table
@@ -192,8 +193,6 @@ def _fixed(name: str) -> Table:
 
 
 def _table(builtin: Builtin, X: Any, y: Any, names: Sequence[str] | None) -> Table:
-    from groundstate.data.tables.reader import build
-
     frame, _ = from_memory(np.asarray(X, dtype=np.float64))
     if names is not None:
         frame.columns = list(names)

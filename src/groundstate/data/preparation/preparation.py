@@ -15,7 +15,7 @@ from groundstate.data.preparation.encoders import Date, Encoder, Numeric
 from groundstate.data.preparation.levels import PARTS, Category, Ordinal, TargetMean, weigh_levels
 from groundstate.data.preparation.topics import Text
 from groundstate.data.preparation.weighted import check_weights
-from groundstate.data.tables.reader import read
+from groundstate.data.reader import read
 from groundstate.data.tables.schema import Schema
 from groundstate.data.tables.table import Table
 from groundstate.errors import DataError

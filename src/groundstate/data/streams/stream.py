@@ -14,13 +14,14 @@ from typing import IO, Any
 import numpy as np
 import polars as pl
 
+from groundstate.data.reader import read
+from groundstate.data.tables.build import build, conform
 from groundstate.data.tables.delimited import Layout, find_layout, parse, tidy
 from groundstate.data.tables.files import format_of, head, is_json, resolve
 from groundstate.data.tables.guard import guarded
 from groundstate.data.tables.jsontext import parse_lines
 from groundstate.data.tables.kinds import MISSING
 from groundstate.data.tables.probe import check
-from groundstate.data.tables.reader import build, conform, read
 from groundstate.data.tables.schema import Schema
 from groundstate.data.tables.sniff import to_utf8
 from groundstate.data.tables.table import Table

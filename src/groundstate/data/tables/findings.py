@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from groundstate.data.messages import count, listing
+from groundstate.data.reader import read
 from groundstate.data.tables.kinds import names_an_id
 from groundstate.data.tables.leaks import single_column_score
-from groundstate.data.tables.reader import read
 from groundstate.data.tables.schema import Column
 from groundstate.data.tables.table import Table
 

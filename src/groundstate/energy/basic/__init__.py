@@ -10,12 +10,10 @@ from groundstate.energy.basic.net import NetEnergy
 from groundstate.energy.basic.net_class import NetClassEnergy
 from groundstate.energy.basic.squared import SquaredEnergy
 from groundstate.energy.basic.table import TableEnergy
-from groundstate.energy.sequences.chain import ChainEnergy
 
 __all__ = [
     "BilinearEnergy",
     "CentroidEnergy",
-    "ChainEnergy",
     "DecoderEnergy",
     "LatentClassEnergy",
     "LinearEnergy",

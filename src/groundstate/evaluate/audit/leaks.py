@@ -19,7 +19,8 @@ from groundstate.data.messages import count, listing
 from groundstate.data.tables.findings import Finding
 from groundstate.data.tables.findings import audit as audit_table
 from groundstate.errors import DataError
-from groundstate.evaluate.rows import columns, n_rows
+from groundstate.evaluate.frames import frame_of, numeric_columns
+from groundstate.evaluate.rows import columns, n_rows, sides
 from groundstate.math.stats.delong import auc_interval
 
 LEAKS = frozenset({"shared_rows", "shared_groups", "leak", "fitted_before", "future", "time_order"})
@@ -104,13 +105,13 @@ def audit(
     n = n_rows(X)
     if target.shape != (n,):
         raise DataError(f"y has shape {target.shape}; expected one target per row, ({n},)")
-    frame = _frame(X)
+    frame = frame_of(X)
     found = list(audit_table(frame.with_columns(pl.Series(_TARGET, target)), _TARGET))
     found = [f for f in found if f.code != "leak"]  # looked for below, with the split's own limits
     known = {f.code for f in found}
     found += [f for f in of_table(frame, target, time) if f.code not in known or f.code == "leak"]
     if split is not None:
-        train, test = _sides(split)
+        train, test = sides(split, whole=True)
         found += between(frame, target, train, test, groups, time, Key.of(random_state))
     if estimator is not None:
         found += _fitted(estimator)
@@ -120,38 +121,6 @@ def audit(
     if strict and result.leaks:
         raise DataError(f"leak: {result.leaks[0].sentence}")
     return result
-
-
-def _frame(X: Any) -> pl.DataFrame:
-    inner = getattr(X, "frame", None)
-    if isinstance(inner, pl.DataFrame):
-        return inner
-    if hasattr(X, "columns"):
-        import narwhals.stable.v1 as nw
-
-        native: pl.DataFrame = nw.from_native(X, eager_only=True).to_polars()
-        return native
-    array = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-    array = array.reshape(len(array), -1)
-    return pl.DataFrame({f"x{j}": array[:, j] for j in range(array.shape[1])})
-
-
-def _sides(split: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    if hasattr(split, "train_rows"):
-        train, test = split.train_rows, split.test_rows
-        if len(getattr(split, "val", ())):
-            train = split.development
-        return np.asarray(train), np.asarray(test)
-    train, test = split
-    return np.asarray(train), np.asarray(test)
-
-
-def _numeric(frame: pl.DataFrame) -> dict[str, NDArray[np.float64]]:
-    return {
-        name: frame[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        for name in frame.columns
-        if frame[name].dtype.is_numeric() or frame[name].dtype == pl.Boolean
-    }
 
 
 def of_table(frame: pl.DataFrame, y: NDArray[Any], time: Any) -> Iterator[Finding]:
@@ -192,7 +161,7 @@ def _telling(frame: pl.DataFrame, y: NDArray[Any]) -> Iterator[tuple[str, float,
     if len(y) < 20:
         return
     kind = type_of_target(y)
-    for name, x in _numeric(frame).items():
+    for name, x in numeric_columns(frame).items():
         seen = np.isfinite(x)
         if seen.mean() < 0.9 or np.ptp(x[seen]) == 0:
             continue
@@ -271,7 +240,7 @@ def between(
                     f"no {name} row has the target {listing([str(a) for a in absent], limit=5)}",
                     float(len(absent)),
                 )  # fmt: skip
-    table = _numeric(frame if usable is None else usable)
+    table = numeric_columns(frame if usable is None else usable)
     if table and len(train) >= 20 and len(test) >= 20:
         yield from _outside(table, train, test)
         yield from _shift(table, train, test, key)

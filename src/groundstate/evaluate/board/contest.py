@@ -26,8 +26,8 @@ from groundstate.errors import DataError
 from groundstate.evaluate.audit.ledger import Ledger, settings_id
 from groundstate.evaluate.board.leaderboard import Leaderboard, Place
 from groundstate.evaluate.board.prediction_files import SUFFIXES, read_predictions, truth_of
-from groundstate.evaluate.intervals.metric_intervals import interval
 from groundstate.evaluate.metrics import metric as metric_named
+from groundstate.evaluate.metrics.intervals import interval
 from groundstate.evaluate.predictions import Prediction
 from groundstate.store import write_bytes
 

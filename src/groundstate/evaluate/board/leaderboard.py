@@ -29,9 +29,9 @@ from groundstate.evaluate.board.page import (
     ranked_table,
 )
 from groundstate.evaluate.compare.many_models import Ranking, rank_draws
-from groundstate.evaluate.intervals.metric_intervals import Resampled
-from groundstate.evaluate.intervals.metric_intervals import interval as score_interval
 from groundstate.evaluate.metrics import metric as metric_named
+from groundstate.evaluate.metrics.intervals import Resampled
+from groundstate.evaluate.metrics.intervals import interval as score_interval
 from groundstate.evaluate.predictions import Prediction
 from groundstate.math.stats.interval import Interval, checked_level
 

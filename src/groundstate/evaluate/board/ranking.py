@@ -20,17 +20,16 @@ from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError, NotApplicable
 from groundstate.evaluate.board.ranked_table import Entry, Standings
 from groundstate.evaluate.compare.hypothesis_tests import tied_with_best
-from groundstate.evaluate.fitting import fit_clone, open_seeds
-from groundstate.evaluate.intervals.metric_intervals import interval
-from groundstate.evaluate.intervals.retrain import seeds_of
+from groundstate.evaluate.fitting import fit_clone, random_names, seeds_of
 from groundstate.evaluate.metrics import Metric
 from groundstate.evaluate.metrics import metric as metric_named
+from groundstate.evaluate.metrics.intervals import interval
 from groundstate.evaluate.metrics.scoring import target_of
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.rows import Floats, columns, n_rows, take, weights_of
 from groundstate.evaluate.splits.folds import Split, folds
 from groundstate.evaluate.splits.population import fit_rows
-from groundstate.models.many import has_program, log_reason
+from groundstate.models.population.many import has_program, log_reason
 
 _FOR_DEVELOPERS = (DeprecationWarning, FutureWarning, PendingDeprecationWarning, ResourceWarning)
 
@@ -204,7 +203,7 @@ def _all_folds(
     """The fits of all folds as one program, or one after the other where that does not go."""
     rows = [part.train_rows for part in parts]
     start = time.perf_counter()
-    seeds = [seeds_of(open_seeds(estimator), key) for key in keys]
+    seeds = [seeds_of(random_names(estimator, unset=True), key) for key in keys]
     with _alone() as caught:
         try:
             models = fit_rows(estimator, X, y, rows, seeds, weight)

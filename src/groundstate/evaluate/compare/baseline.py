@@ -16,10 +16,9 @@ from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.fitting import fit_clone
-from groundstate.evaluate.intervals.retrain import sides
 from groundstate.evaluate.losses import Loss, loss_name, row_losses
 from groundstate.evaluate.metrics.base import bounds_of
-from groundstate.evaluate.rows import n_rows, take, weights_of
+from groundstate.evaluate.rows import n_rows, sides, take, weights_of
 from groundstate.evaluate.splits.three_way import split as split_rows
 from groundstate.math.stats.bootstrap import interval_of, mean_acceleration
 from groundstate.math.stats.interval import Interval, checked_level
@@ -179,8 +178,8 @@ def simple_models(X: Any, classes: bool) -> dict[str, Any]:
     from sklearn.dummy import DummyClassifier, DummyRegressor
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-    from groundstate.models.linear.logistic_regression import LogisticRegression
-    from groundstate.models.linear.ridge import Ridge
+    from groundstate.models.linear.least_squares.ridge import Ridge
+    from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 
     if classes:
         dummy: Any = DummyClassifier(strategy="prior")
@@ -235,7 +234,7 @@ def _prepared(X: Any, model: Any) -> Any:
         return make_pipeline(StandardScaler(with_mean=False), model)
     if isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
         return make_pipeline(SimpleImputer(strategy="median"), StandardScaler(), model)
-    from groundstate.models.table import TablePredictor
+    from groundstate.models.tables.table import TablePredictor
 
     return TablePredictor(model)
 

@@ -16,8 +16,7 @@ from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.curves.capacity_sweep import CapacitySweep, _norm
-from groundstate.evaluate.intervals.retrain import sides
-from groundstate.evaluate.rows import n_rows, take
+from groundstate.evaluate.rows import n_rows, sides, take
 from groundstate.evaluate.splits.refits import refits
 from groundstate.evaluate.splits.three_way import split as split_rows
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from groundstate.compute.display import Displayed
 from groundstate.errors import DataError
 from groundstate.math.linalg.min_norm import interpolation_threshold, solution_norm
-from groundstate.models.many import fit_many, has_program
+from groundstate.models.population.many import fit_many, has_program
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,10 +18,10 @@ from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.curves.power_law import PowerLaw, power_law
-from groundstate.evaluate.intervals.scores import Scores
 from groundstate.evaluate.losses import Loss, loss_name, mean_loss, row_losses
 from groundstate.evaluate.metrics import bounds_of
 from groundstate.evaluate.rows import n_rows, take, weights_of
+from groundstate.evaluate.scores import Scores
 from groundstate.evaluate.splits.refits import refits
 from groundstate.math.stats.interval import Interval
 

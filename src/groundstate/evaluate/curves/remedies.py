@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from groundstate.compute.display import Displayed
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 
 Change = Callable[[Any], Any]
 
@@ -146,7 +146,7 @@ def _other_models(estimator: Any, overfit: bool, underfit: bool) -> Iterator[Rem
     settings = {setting.rsplit("__", 1)[-1] for setting in last.get_params(deep=True)}
     if not is_regressor(last) or settings & (set(OVERFIT) | set(UNDERFIT)):
         return
-    from groundstate.models.linear.ridge import Ridge
+    from groundstate.models.linear.least_squares.ridge import Ridge
 
     if overfit:
         if name:

@@ -13,9 +13,9 @@ from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
 from groundstate.evaluate.curves.learning_curve import draw_band, shuffled_parts
-from groundstate.evaluate.intervals.scores import Scores
 from groundstate.evaluate.losses import Loss, loss_name, row_losses
 from groundstate.evaluate.rows import take
+from groundstate.evaluate.scores import Scores
 from groundstate.evaluate.splits.refits import refits
 from groundstate.math.stats.interval import Interval
 

@@ -24,7 +24,7 @@ from groundstate.evaluate.intervals.fisher_information import (
     from_glm,
     from_squares,
 )
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 
 if TYPE_CHECKING:
     import polars

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import NotApplicable
-from groundstate.evaluate.fitting import fit_weighted
-from groundstate.evaluate.intervals.scores import Scores
+from groundstate.evaluate.fitting import fit_weighted, random_names, seeds_of, with_seed
 from groundstate.evaluate.losses import Loss, error_of_mean, loss_name, mean_loss, row_losses
-from groundstate.evaluate.rows import n_rows, take, weights_of
+from groundstate.evaluate.rows import n_rows, sides, take, weights_of
+from groundstate.evaluate.scores import Scores
 from groundstate.evaluate.splits.population import fit_rows
-from groundstate.models.many import log_reason
+from groundstate.models.population.many import log_reason
 
 
 @dataclass(frozen=True)
@@ -132,38 +132,6 @@ def retrain(
     return Retrained(scores, apart, relative, len(keys), False, hardware, predicted)
 
 
-def random_names(estimator: Any) -> list[str]:
-    """Names of all seeds an estimator takes."""
-    return sorted(
-        name
-        for name in estimator.get_params(deep=True)
-        if name == "random_state" or name.endswith("__random_state")
-    )
-
-
-def with_seed(estimator: Any, names: list[str], key: Key | None) -> Any:
-    """A clone whose seeds come from the key."""
-    from sklearn.base import clone
-
-    model = clone(estimator)
-    if key is None or not names:
-        return model
-    return model.set_params(**seeds_of(names, key))
-
-
-def seeds_of(names: list[str], key: Key) -> dict[str, int]:
-    """A seed for each name, from the key."""
-    return {n: int(key.fold(n).words(1)[0] % (2**31 - 1)) for n in names}
-
-
-def sides(split: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Training and test rows of any kind of split."""
-    if hasattr(split, "train_rows"):
-        return np.asarray(split.train_rows), np.asarray(split.test_rows)
-    train, test = split
-    return np.asarray(train), np.asarray(test)
-
-
 def _one(estimator: Any, names: list[str], key: Key | None, rows: Any, loss: Loss) -> Any:
     X, y, _, _, weight = rows
     return _predicted(fit_weighted(with_seed(estimator, names, key), X, y, weight), rows, loss)
@@ -191,4 +159,4 @@ def _disagreement(predicted: NDArray[Any]) -> float:
     return 1 - same / predicted.reshape(m, -1).shape[1]
 
 
-__all__ = ["Retrained", "random_names", "retrain", "seeds_of", "sides", "with_seed"]
+__all__ = ["Retrained", "retrain"]

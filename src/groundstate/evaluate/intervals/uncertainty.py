@@ -14,7 +14,7 @@ from groundstate.compute.display import Displayed
 from groundstate.compute.foreign.torch import AnyDropout
 from groundstate.errors import DataError
 from groundstate.evaluate.fitting import gives_std
-from groundstate.models.table import TablePredictor
+from groundstate.models.tables.table import TablePredictor
 from groundstate.models.traits import traits_of
 
 Floats = NDArray[np.float64]
@@ -147,7 +147,7 @@ def _members(ensemble: Any, X: Any, n: int, random_state: Any) -> tuple[Floats, 
         X = np.asarray(X) if hasattr(X, "columns") else X
         return np.stack([_said(m, X, ensemble) for m in models]), models
     elif _drops(ensemble):
-        from groundstate.models.networks.ensemble import monte_carlo_dropout
+        from groundstate.models.ensembles.seeds.networks import monte_carlo_dropout
 
         draws = monte_carlo_dropout(ensemble, X, n, random_state=random_state).draws
         return np.asarray(draws, np.float64), []

@@ -14,9 +14,7 @@ from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError
-from groundstate.evaluate.fitting import fit_weighted
-from groundstate.evaluate.intervals.retrain import random_names, with_seed
-from groundstate.evaluate.intervals.scores import Scores
+from groundstate.evaluate.fitting import fit_weighted, random_names, with_seed
 from groundstate.evaluate.losses import (
     Loss,
     error_of_mean,
@@ -26,7 +24,8 @@ from groundstate.evaluate.losses import (
     row_losses,
     total_weight,
 )
-from groundstate.evaluate.rows import columns, take, weights_of
+from groundstate.evaluate.rows import columns, sides, take, weights_of
+from groundstate.evaluate.scores import Scores
 from groundstate.evaluate.splits.three_way import split as split_rows
 
 Generator = Callable[[np.random.Generator], tuple[Any, Any]]
@@ -146,7 +145,6 @@ def variation_report(
     else:
         if X is None or y is None:
             raise DataError("pass a table X, y, or a generator of tables")
-        from groundstate.evaluate.intervals.retrain import sides
 
         train, test = sides(split or split_rows(X, y, (0.75, 0.25), random_state=key.fold("split")))
         target = np.asarray(y)

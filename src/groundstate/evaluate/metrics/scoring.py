@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
-from groundstate.evaluate.intervals.metric_intervals import Interval, interval
 from groundstate.evaluate.metrics import METRICS, Metric
 from groundstate.evaluate.metrics import metric as metric_named
+from groundstate.evaluate.metrics.intervals import Interval, interval
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.rows import classes_of, weights_of
 

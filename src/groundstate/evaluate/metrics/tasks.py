@@ -353,8 +353,8 @@ def _interval(
     name: str, task: str, y: Any, pred: Any, proba: Any, w: Any, level: float, labels: Any
 ) -> Any:
     """Wilson for shares, DeLong for the area of two classes, the bootstrap for the rest."""
-    from groundstate.evaluate.intervals.metric_intervals import interval
     from groundstate.evaluate.metrics.base import _KNOWN
+    from groundstate.evaluate.metrics.intervals import interval
     from groundstate.evaluate.predictions import Prediction
     from groundstate.math.stats.delong import auc_interval
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError, NotApplicable
-from groundstate.evaluate.intervals.scores import Scores
 from groundstate.evaluate.rows import Floats, n_rows, take
+from groundstate.evaluate.scores import Scores
 from groundstate.evaluate.splits.folds import fold_pairs
 from groundstate.evaluate.splits.population import fit_rows
 from groundstate.math.stats.means import design_effect
-from groundstate.models.many import log_reason
+from groundstate.models.population.many import log_reason
 
 Aggregate = Literal["row", "fold", "fold_sum"]
 

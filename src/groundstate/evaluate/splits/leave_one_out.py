@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from groundstate.compute.display import Displayed
 from groundstate.errors import DataError, NotApplicable, Unreliable
-from groundstate.evaluate.intervals.scores import Scores
+from groundstate.evaluate.scores import Scores
 from groundstate.models.traits import traits_of
 
 Floats = NDArray[np.float64]

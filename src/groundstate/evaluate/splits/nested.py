@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
-from groundstate.evaluate.intervals.scores import Scores
 from groundstate.evaluate.rows import Floats, n_rows, take
+from groundstate.evaluate.scores import Scores
 from groundstate.evaluate.splits.cross_validate import score_name, seeded
 from groundstate.evaluate.splits.folds import fold_pairs
 

@@ -12,9 +12,7 @@ from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError, NotApplicable
-from groundstate.evaluate.fitting import fit_weighted
-from groundstate.evaluate.intervals.retrain import random_names, seeds_of, with_seed
-from groundstate.evaluate.intervals.scores import Scores
+from groundstate.evaluate.fitting import fit_weighted, random_names, seeds_of, with_seed
 from groundstate.evaluate.losses import (
     Loss,
     line_weights,
@@ -24,8 +22,9 @@ from groundstate.evaluate.losses import (
     row_losses,
 )
 from groundstate.evaluate.rows import columns, n_rows, take, weights_of
+from groundstate.evaluate.scores import Scores
 from groundstate.evaluate.splits.population import fit_rows
-from groundstate.models.many import has_program, log_reason
+from groundstate.models.population.many import has_program, log_reason
 
 Estimate = Literal["oob", "632", "632+", "resplit"]
 

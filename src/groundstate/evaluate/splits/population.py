@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from groundstate.errors import NotApplicable
 from groundstate.evaluate.rows import Floats, n_rows, take
-from groundstate.models.many import fit_together
+from groundstate.models.population.many import fit_together
 
 _NUMBERS = 2**26  # weights held at once: members times rows
 

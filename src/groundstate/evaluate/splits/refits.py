@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from groundstate.compute.random import Key
 from groundstate.errors import NotApplicable
-from groundstate.evaluate.fitting import fit_weighted
-from groundstate.evaluate.intervals.retrain import random_names, seeds_of, with_seed
+from groundstate.evaluate.fitting import fit_weighted, random_names, seeds_of, with_seed
 from groundstate.evaluate.rows import Floats, take
 from groundstate.evaluate.splits.population import fit_rows
-from groundstate.models.many import log_reason
+from groundstate.models.population.many import log_reason
 
 
 def refits(

@@ -119,10 +119,10 @@ def _neighbours(X: Any, y: NDArray[Any], loss: str) -> Floats | None:
     """What each row and its nearest neighbour differ by.  # (n,)"""
     import scipy.spatial
 
-    from groundstate.evaluate.audit.leaks import _frame, _numeric
+    from groundstate.evaluate.frames import frame_of, numeric_columns
 
     array = X.toarray() if hasattr(X, "tocsr") else X
-    table = _numeric(_frame(array))
+    table = numeric_columns(frame_of(array))
     if not table or len(y) < 10:
         return None
     values = np.stack(list(table.values()), 1)[:_ROWS]

@@ -11,10 +11,10 @@ from groundstate.evaluate import fit_temperature
 from groundstate.evaluate.metrics import coverage, ece, reliability
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, I64, Rng
-from groundstate.models.linear.gaussian_regressor import GaussianRegressor
-from groundstate.models.linear.linear_regression import LinearRegression
-from groundstate.models.many import fit_many
+from groundstate.models.linear.least_squares.gaussian_regressor import GaussianRegressor
+from groundstate.models.linear.least_squares.linear_regression import LinearRegression
 from groundstate.models.networks.mlp_classifier import MLPClassifier
+from groundstate.models.population.many import fit_many
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,8 +12,8 @@ from groundstate.evaluate import folds, loo
 from groundstate.evaluate.splits.folds import Split
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, I64, Rng
-from groundstate.models.linear.linear_regression import LinearRegression
-from groundstate.models.linear.logistic_regression import LogisticRegression
+from groundstate.models.linear.least_squares.linear_regression import LinearRegression
+from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from groundstate.compute.random import Key
 from groundstate.evaluate import cross_validate, pipeline_bootstrap
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.models.linear.logistic_regression import LogisticRegression
+from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 from groundstate.models.neighbors.k_neighbors_classifier import KNeighborsClassifier
 
 if TYPE_CHECKING:

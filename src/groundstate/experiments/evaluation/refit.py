@@ -14,8 +14,8 @@ from groundstate.compute.random import Key
 from groundstate.evaluate import split
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.math.stats import mean_interval
-from groundstate.models.linear.logistic_regression import LogisticRegression
-from groundstate.models.linear.ridge import Ridge
+from groundstate.models.linear.least_squares.ridge import Ridge
+from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from groundstate.compute.random import Key
 from groundstate.evaluate import VariationReport, variation_report
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.models.linear.logistic_regression import LogisticRegression
+from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 from groundstate.models.networks.mlp_classifier import MLPClassifier
 
 if TYPE_CHECKING:

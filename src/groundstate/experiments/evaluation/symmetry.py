@@ -14,7 +14,7 @@ from torch.nn.functional import softplus
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.math.optim import minimize
-from groundstate.models.linear.logistic_regression import LogisticRegression
+from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,7 +10,7 @@ from groundstate.compute.random import Key
 from groundstate.evaluate import threshold_table
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import clouds
-from groundstate.models.linear.logistic_regression import LogisticRegression
+from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

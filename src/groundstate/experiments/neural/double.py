@@ -11,7 +11,7 @@ from groundstate.compute.random import Key
 from groundstate.evaluate.curves.capacity_sweep import capacity_sweep
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.math.linalg.min_norm import min_norm_solution
-from groundstate.models.linear.ridge import Ridge
+from groundstate.models.linear.least_squares.ridge import Ridge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

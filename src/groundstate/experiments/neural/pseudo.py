@@ -13,7 +13,7 @@ from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.neural.digits import Rows, share_right
 from groundstate.experiments.tools import Watch
-from groundstate.models.linear.logistic_regression import LogisticRegression
+from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 from groundstate.models.networks.mlp_classifier import MLPClassifier
 from groundstate.models.networks.pseudo_label_classifier import PseudoLabelClassifier
 from groundstate.models.networks.self_training import SelfTraining

@@ -27,7 +27,9 @@ from groundstate.learn import (
 )
 from groundstate.learn.base import Batch
 from groundstate.learn.posterior.averaging import GibbsPosterior
-from groundstate.models.ensembles.snapshot_ensemble_regressor import SnapshotEnsembleRegressor
+from groundstate.models.ensembles.snapshots.snapshot_ensemble_regressor import (
+    SnapshotEnsembleRegressor,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,8 +12,12 @@ from groundstate.compute.random import Key
 from groundstate.energy.trees.additive_losses import AdditiveLoss, Huber
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, friedman
-from groundstate.models.ensembles.gradient_boosting_classifier import GradientBoostingClassifier
-from groundstate.models.ensembles.gradient_boosting_regressor import GradientBoostingRegressor
+from groundstate.models.ensembles.boosting.gradient_boosting_classifier import (
+    GradientBoostingClassifier,
+)
+from groundstate.models.ensembles.boosting.gradient_boosting_regressor import (
+    GradientBoostingRegressor,
+)
 from groundstate.models.trees.plot import plot_tree
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from scipy import stats
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, is_falling, slope
-from groundstate.models.linear.linear_regression import LinearRegression
+from groundstate.models.linear.least_squares.linear_regression import LinearRegression
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

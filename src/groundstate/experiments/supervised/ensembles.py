@@ -10,12 +10,12 @@ import numpy as np
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import friedman
-from groundstate.models.ensembles.bagging_regressor import BaggingRegressor
-from groundstate.models.ensembles.hist_gradient_boosting_regressor import (
+from groundstate.models.ensembles.bagging.bagging_regressor import BaggingRegressor
+from groundstate.models.ensembles.boosting.hist_gradient_boosting_regressor import (
     HistGradientBoostingRegressor,
 )
-from groundstate.models.ensembles.random_forest_regressor import RandomForestRegressor
-from groundstate.models.linear.linear_regression import LinearRegression
+from groundstate.models.ensembles.forests.random_forest_regressor import RandomForestRegressor
+from groundstate.models.linear.least_squares.linear_regression import LinearRegression
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
 
 if TYPE_CHECKING:

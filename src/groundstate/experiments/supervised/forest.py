@@ -10,7 +10,7 @@ import numpy as np
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, friedman, tree_answers
-from groundstate.models.ensembles.random_forest_regressor import RandomForestRegressor
+from groundstate.models.ensembles.forests.random_forest_regressor import RandomForestRegressor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

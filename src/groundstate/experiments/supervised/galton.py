@@ -8,7 +8,7 @@ import numpy as np
 
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.models.linear.linear_regression import LinearRegression
+from groundstate.models.linear.least_squares.linear_regression import LinearRegression
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

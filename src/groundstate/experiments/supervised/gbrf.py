@@ -10,14 +10,14 @@ import numpy as np
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, friedman
-from groundstate.models.ensembles.hist_gradient_boosting_classifier import (
+from groundstate.models.ensembles.boosting.hist_gradient_boosting_classifier import (
     HistGradientBoostingClassifier,
 )
-from groundstate.models.ensembles.hist_gradient_boosting_regressor import (
+from groundstate.models.ensembles.boosting.hist_gradient_boosting_regressor import (
     HistGradientBoostingRegressor,
 )
-from groundstate.models.ensembles.random_forest_classifier import RandomForestClassifier
-from groundstate.models.ensembles.random_forest_regressor import RandomForestRegressor
+from groundstate.models.ensembles.forests.random_forest_classifier import RandomForestClassifier
+from groundstate.models.ensembles.forests.random_forest_regressor import RandomForestRegressor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

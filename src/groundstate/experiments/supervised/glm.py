@@ -9,8 +9,8 @@ import numpy as np
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
-from groundstate.models.linear.glm import GLM
-from groundstate.models.linear.poisson_regressor import PoissonRegressor
+from groundstate.models.linear.generalised.glm import GLM
+from groundstate.models.linear.generalised.poisson_regressor import PoissonRegressor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,9 +10,9 @@ from scipy.optimize import minimize
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
-from groundstate.models.linear.lasso import Lasso
-from groundstate.models.linear.paths import lasso_path
-from groundstate.models.linear.ridge import Ridge
+from groundstate.models.linear.least_squares.ridge import Ridge
+from groundstate.models.linear.sparse.lasso import Lasso
+from groundstate.models.linear.sparse.paths import lasso_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

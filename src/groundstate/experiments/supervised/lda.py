@@ -11,7 +11,7 @@ from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, dots
 from groundstate.models.discriminant.linear_discriminant_analysis import LinearDiscriminantAnalysis
 from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA
-from groundstate.models.linear.logistic_regression import LogisticRegression
+from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 from groundstate.models.mixtures.gaussian_mixture import GaussianMixture
 from groundstate.models.neighbors.k_neighbors_classifier import KNeighborsClassifier
 

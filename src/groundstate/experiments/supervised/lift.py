@@ -10,7 +10,7 @@ from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, dots
 from groundstate.math.kernels.feature_maps import Lift
-from groundstate.models.linear.logistic_regression import LogisticRegression
+from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 from groundstate.models.svm.svc import SVC
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
 

@@ -10,8 +10,10 @@ from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, Rng
 from groundstate.math.stats.linearity import linearity_test
-from groundstate.models.linear.linear_regression import LinearRegression
-from groundstate.models.linear.smoothing_spline_regressor import SmoothingSplineRegressor
+from groundstate.models.linear.least_squares.linear_regression import LinearRegression
+from groundstate.models.linear.least_squares.smoothing_spline_regressor import (
+    SmoothingSplineRegressor,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,8 +11,8 @@ from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, clouds, dots, levels
 from groundstate.models.discriminant.linear_discriminant_analysis import LinearDiscriminantAnalysis
-from groundstate.models.linear.logistic_regression import LogisticRegression
-from groundstate.models.linear.perceptron import Perceptron
+from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
+from groundstate.models.linear.stochastic.perceptron import Perceptron
 from groundstate.models.svm.linear_svc import LinearSVC
 from groundstate.models.svm.svc import SVC
 

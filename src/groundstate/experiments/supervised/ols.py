@@ -11,7 +11,7 @@ from groundstate.compute.random import Key
 from groundstate.evaluate.metrics.goodness import r2
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
-from groundstate.models.linear.linear_regression import LinearRegression
+from groundstate.models.linear.least_squares.linear_regression import LinearRegression
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

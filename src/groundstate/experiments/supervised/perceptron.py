@@ -13,7 +13,7 @@ from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, I64, dots
 from groundstate.experiments.tools import Watch
 from groundstate.learn.solvers.svm.smo.rows import canonical_rows
-from groundstate.models.linear.perceptron import Perceptron
+from groundstate.models.linear.stochastic.perceptron import Perceptron
 from groundstate.models.svm.svc import SVC
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, slope
-from groundstate.models.linear.linear_regression import LinearRegression
-from groundstate.models.linear.ridge import Ridge
+from groundstate.models.linear.least_squares.linear_regression import LinearRegression
+from groundstate.models.linear.least_squares.ridge import Ridge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
-from groundstate.models.linear.linear_regression import LinearRegression
+from groundstate.models.linear.least_squares.linear_regression import LinearRegression
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 
 from groundstate.energy.base import Energy
 from groundstate.infer.base import FreeEnergy, Method, Query, check_energies
-from groundstate.infer.optimise.laplace import laplace
+from groundstate.infer.laplace import laplace
 from groundstate.infer.pack import Pack, is_simplex, no_gradient, squash
 from groundstate.registry import methods
 

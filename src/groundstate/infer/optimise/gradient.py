@@ -12,8 +12,8 @@ from torch import Tensor
 from groundstate.energy.base import Energy
 from groundstate.errors import Unsupported
 from groundstate.infer.base import Method, Minimum, Query, check_energies
-from groundstate.infer.optimise.batched_lbfgs import Descent, ValueAndGrad, descend
 from groundstate.infer.pack import Pack, is_simplex, no_gradient
+from groundstate.math.optim.batched_lbfgs import Descent, ValueAndGrad, descend
 from groundstate.registry import methods
 
 MakeOptimizer = Callable[[list[Tensor]], torch.optim.Optimizer]

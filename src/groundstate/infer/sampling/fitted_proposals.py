@@ -14,7 +14,7 @@ from groundstate.energy.base import Energy
 from groundstate.errors import Unsupported
 from groundstate.infer.base import Free, Query, ask
 from groundstate.infer.exact.closed import energies_of
-from groundstate.infer.optimise.laplace import laplace
+from groundstate.infer.laplace import laplace
 from groundstate.infer.pack import Pack, is_simplex, squash
 from groundstate.infer.variational.families import Gaussian
 from groundstate.infer.variational.variational import Variational

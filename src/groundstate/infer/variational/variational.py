@@ -21,10 +21,10 @@ from groundstate.errors import Unsupported
 from groundstate.infer.base import Draws, FreeEnergy, Method, Query
 from groundstate.infer.exact.closed import energies_of
 from groundstate.infer.exact.grid import Grid, count
-from groundstate.infer.optimise.batched_lbfgs import descend
 from groundstate.infer.pack import no_gradient
 from groundstate.infer.variational.families import Family, Gaussian, default_family
 from groundstate.math.distributions.operations import draw
+from groundstate.math.optim.batched_lbfgs import descend
 from groundstate.registry import methods
 
 LISTED = 2**12  # joint finite values that are still summed exactly

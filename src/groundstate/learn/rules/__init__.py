@@ -4,13 +4,13 @@ from groundstate.learn.rules.adversarial import Adversarial
 from groundstate.learn.rules.contrast import Contrast
 from groundstate.learn.rules.contrastive import ContrastiveDivergence, PersistentCD
 from groundstate.learn.rules.fenchel import FenchelYoung, fenchel_young_loss
-from groundstate.learn.rules.margin import Margin, margin_loss
+from groundstate.learn.rules.margins.margin import Margin, margin_loss
+from groundstate.learn.rules.margins.one_vs_one import OneVsOne
+from groundstate.learn.rules.margins.one_vs_rest import OneVsRest
+from groundstate.learn.rules.margins.perceptron import Perceptron, perceptron_loss
 from groundstate.learn.rules.missing import drop_missing
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.negatives.generators import Affine, PushForward
-from groundstate.learn.rules.one_vs_one import OneVsOne
-from groundstate.learn.rules.one_vs_rest import OneVsRest
-from groundstate.learn.rules.perceptron import Perceptron, perceptron_loss
 from groundstate.learn.rules.phases import Phases, phases
 from groundstate.learn.rules.sampled import NCE, InBatch, Sampled
 from groundstate.learn.rules.score import DenoisingScoreMatching, ScoreMatching, denoise

@@ -13,7 +13,7 @@ from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch, Rule, Terms
 from groundstate.learn.callbacks import Run
 from groundstate.learn.rules.balancing import Balance, Fixed, balance
-from groundstate.learn.train.players import Move, moves_of
+from groundstate.learn.rules.players import Move, moves_of
 
 PENDING = 256  # steps whose values wait on the device to be summed
 

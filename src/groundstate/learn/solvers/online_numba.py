@@ -19,8 +19,8 @@ from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
+from groundstate.learn.rules.margins.one_vs_rest import OneVsRestLoss
 from groundstate.learn.rules.naive import Naive
-from groundstate.learn.rules.one_vs_rest import OneVsRestLoss
 from groundstate.learn.solvers.perceptron_numba import _decay as decay_of
 from groundstate.learn.solvers.svm.hinge.rows_numba import (
     F64,

@@ -16,7 +16,7 @@ from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L1, L2, ElasticNet
-from groundstate.learn.rules.perceptron import Perceptron
+from groundstate.learn.rules.margins.perceptron import Perceptron
 from groundstate.learn.solvers.svm.hinge.rows_numba import (
     F64,
     Rows,

@@ -29,10 +29,10 @@ from groundstate.learn.train.fsdp import FullyShared, unfuse
 from groundstate.learn.train.norms import synchronised
 from groundstate.learn.train.optimizers import Update, couples_decay
 from groundstate.learn.train.penalty import Regulariser
-from groundstate.learn.train.players import Turns
 from groundstate.learn.train.precision import Precision
 from groundstate.learn.train.schedules import Factor, resolve, watcher
 from groundstate.learn.train.shards import Shards
+from groundstate.learn.train.turns import Turns
 
 if TYPE_CHECKING:
     from groundstate.learn.train.stochastic import Stochastic

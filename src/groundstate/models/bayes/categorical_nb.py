@@ -16,8 +16,8 @@ from groundstate.energy.classes.naive_bayes.missing import spoilt
 from groundstate.errors import DataError
 from groundstate.models.arrays import Home
 from groundstate.models.bayes.discrete import DiscreteNB
-from groundstate.models.categories import Categories
 from groundstate.models.learned import LearnedLayers
+from groundstate.models.tables.categories import Categories
 from groundstate.registry import models
 
 

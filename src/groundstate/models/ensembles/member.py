@@ -21,7 +21,7 @@ from groundstate.energy.spaces import Finite, Real
 from groundstate.errors import DataError
 from groundstate.learn.solvers.committee import Member
 from groundstate.models.base import EnergyEstimator
-from groundstate.models.many import fit_together, has_program
+from groundstate.models.population.many import fit_together, has_program
 from groundstate.models.roles import EnergyClassifier, EnergyRegressor
 
 

@@ -11,7 +11,7 @@ from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.base import Energy
 from groundstate.energy.basic.net_class import NetClassEnergy
 from groundstate.energy.spaces import GraphSpace
-from groundstate.models.row_classifier import PARAMETERS, RowClassifier
+from groundstate.models.rows.classifier import PARAMETERS, RowClassifier
 from groundstate.nn.graph.message_sum import MessageSum
 from groundstate.registry import models
 

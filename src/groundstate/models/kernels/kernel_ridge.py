@@ -17,9 +17,9 @@ from groundstate.learn.solvers.gp.kernel_ridge import KernelLeastSquares, RidgeN
 from groundstate.math.kernels import Kernel
 from groundstate.models import settings
 from groundstate.models.base import Plan
-from groundstate.models.kernels.kernel_ridge_members import kernel_ridge_members
 from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.kernels.pairwise import ridge_kernel
+from groundstate.models.kernels.ridge_members import kernel_ridge_members
 from groundstate.models.learned import Learned
 from groundstate.models.leverage import unit_leverage
 from groundstate.models.roles import EnergyRegressor

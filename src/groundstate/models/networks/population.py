@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from groundstate.errors import NotApplicable
-from groundstate.models.members import F64, Settings
 from groundstate.models.networks.population_members import fit_members
+from groundstate.models.population.members import F64, Settings
 
 
 def network_members(

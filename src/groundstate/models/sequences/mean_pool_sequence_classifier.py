@@ -11,7 +11,7 @@ from groundstate.energy.basic.net_class import NetClassEnergy
 from groundstate.energy.spaces import RaggedOf, Real
 from groundstate.errors import ShapeError
 from groundstate.models.learned import Learned
-from groundstate.models.row_classifier import RowClassifier
+from groundstate.models.rows.classifier import RowClassifier
 from groundstate.nn.blocks.bags import MeanPool
 from groundstate.registry import models
 

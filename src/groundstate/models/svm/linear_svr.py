@@ -16,7 +16,7 @@ from groundstate.math.losses import EpsilonInsensitive, SquaredEpsilonInsensitiv
 from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.learned import Learned
-from groundstate.models.linear.line import LineRegressor
+from groundstate.models.linear.robust.line import LineRegressor
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 

@@ -18,7 +18,7 @@ from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.energy.base import Energy
 from groundstate.energy.kernels.machine import KernelMachineEnergy
 from groundstate.learn.penalties.function_norm import FunctionNorm
-from groundstate.learn.rules.one_vs_one import OneVsOne
+from groundstate.learn.rules.margins.one_vs_one import OneVsOne
 from groundstate.learn.solvers.svm.smo.solver import SMO
 from groundstate.math.kernels import Kernel
 from groundstate.models import settings

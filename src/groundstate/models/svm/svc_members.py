@@ -17,7 +17,7 @@ from groundstate.learn.solvers.svm.smo.rows import F64, I64, gram
 from groundstate.learn.solvers.svm.smo.solver import SMO
 from groundstate.math.kernels import Kernel
 from groundstate.models.kernels.choice import chosen_kernel
-from groundstate.models.members import Members, Together
+from groundstate.models.population.members import Members, Together
 
 ROWS = 5_000  # of one kernel matrix
 MANY = 8  # strengths that pay for the whole matrix of so many rows

@@ -14,7 +14,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.basic.net_class import NetClassEnergy
 from groundstate.energy.spaces import TokenSequence
 from groundstate.models.learned import Learned
-from groundstate.models.row_classifier import PARAMETERS, RowClassifier
+from groundstate.models.rows.classifier import PARAMETERS, RowClassifier
 from groundstate.nn.blocks.bags import BagOfTokens
 from groundstate.registry import models
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from sklearn.utils import Tags
 
-from groundstate.models.categories import Categories
 from groundstate.models.roles import EnergyClassifier
+from groundstate.models.tables.categories import Categories
 from groundstate.models.traits import Traits
 
 

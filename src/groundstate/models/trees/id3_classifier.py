@@ -10,7 +10,7 @@ from groundstate.energy.trees.branching import BranchingEnergy
 from groundstate.learn import SoftMin
 from groundstate.learn.solvers.trees.branching import GrowBranches
 from groundstate.models.base import Plan
-from groundstate.models.categories import Categories
+from groundstate.models.tables.categories import Categories
 from groundstate.models.traits import Traits
 from groundstate.models.trees.attributes import AttributeTree
 from groundstate.models.trees.inputs import category_sizes

@@ -19,7 +19,7 @@ from groundstate.learn import Naive, SoftMin
 from groundstate.learn.solvers.trees.classes import GrowOutputs
 from groundstate.learn.solvers.trees.solver import GrowTrees
 from groundstate.models.base import EnergyEstimator, Plan
-from groundstate.models.categories import Categories
+from groundstate.models.tables.categories import Categories
 from groundstate.models.trees.grown import apply, decision_path, importances
 from groundstate.models.trees.inputs import row_factors, started
 

@@ -11,7 +11,7 @@ from groundstate.compute.rows import part, to_device
 from groundstate.energy.base import Energy
 from groundstate.energy.basic.net_class import NetClassEnergy
 from groundstate.models.learned import Learned
-from groundstate.models.row_classifier import RowClassifier
+from groundstate.models.rows.classifier import RowClassifier
 from groundstate.registry import models
 
 

@@ -18,8 +18,8 @@ from groundstate.errors import DataError
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
+from groundstate.learn.rules.margins.perceptron import Perceptron
 from groundstate.learn.rules.naive import Naive
-from groundstate.learn.rules.perceptron import Perceptron
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.trees.member import GrownMember
 from groundstate.registry import solvers

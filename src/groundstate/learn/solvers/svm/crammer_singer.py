@@ -17,7 +17,7 @@ from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L2
-from groundstate.learn.rules.margin import Margin
+from groundstate.learn.rules.margins.margin import Margin
 from groundstate.learn.solvers.svm.dual_coordinate import BETWEEN, LEAPS, MOST_CELLS, ROUNDS
 from groundstate.learn.solvers.svm.dual_coordinate_numba import joint_passes, joint_sum
 from groundstate.learn.solvers.svm.hinge.rows_numba import (

@@ -18,7 +18,7 @@ from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L2
-from groundstate.learn.rules.one_vs_rest import OneVsRest
+from groundstate.learn.rules.margins.one_vs_rest import OneVsRest
 from groundstate.learn.solvers.svm.dual_coordinate_numba import dual_passes, hinge_sum
 from groundstate.learn.solvers.svm.hinge.newton import MAX_FEATURES
 from groundstate.learn.solvers.svm.hinge.rows_numba import (

@@ -24,9 +24,9 @@ from groundstate.compute.rows import check_same_length, count, take, to_device
 from groundstate.energy.base import Energy
 from groundstate.errors import DataError, ShapeError, Unsupported
 from groundstate.learn.base import History, Rule
+from groundstate.learn.rules.players import moves_of
 from groundstate.learn.stops import Patience
 from groundstate.learn.train.guard import check_labels
-from groundstate.learn.train.players import moves_of
 from groundstate.learn.train.population.run import Each, PopulationRun
 from groundstate.learn.train.population.stop import Stop
 from groundstate.learn.train.population.widths import joined, narrowed, widened

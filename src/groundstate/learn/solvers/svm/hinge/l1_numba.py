@@ -18,7 +18,7 @@ from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L1
-from groundstate.learn.rules.one_vs_rest import OneVsRest
+from groundstate.learn.rules.margins.one_vs_rest import OneVsRest
 from groundstate.learn.solvers.svm.dual_coordinate import BETWEEN, LEAPS, MOST_CELLS, MOST_FREE
 from groundstate.learn.solvers.svm.hinge.rows_numba import (
     F64,

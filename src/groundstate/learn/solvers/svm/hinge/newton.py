@@ -16,7 +16,7 @@ from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L2
-from groundstate.learn.rules.one_vs_rest import OneVsRest
+from groundstate.learn.rules.margins.one_vs_rest import OneVsRest
 from groundstate.learn.solvers.svm.hinge.rows_numba import (
     F64,
     reason_against,

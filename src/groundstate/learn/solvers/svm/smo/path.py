@@ -15,7 +15,7 @@ from torch import Tensor
 from groundstate.energy.kernels.machine import KernelMachineEnergy
 from groundstate.learn.base import History, Problem
 from groundstate.learn.penalties.function_norm import FunctionNorm
-from groundstate.learn.rules.one_vs_one import OneVsOne
+from groundstate.learn.rules.margins.one_vs_one import OneVsOne
 from groundstate.learn.solvers.svm.smo.engine import Solution
 from groundstate.learn.solvers.svm.smo.rows import F64, I64
 from groundstate.learn.solvers.svm.smo.solver import SMO, _Pairs

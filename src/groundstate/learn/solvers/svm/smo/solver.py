@@ -19,7 +19,7 @@ from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.function_norm import FunctionNorm
-from groundstate.learn.rules.one_vs_one import OneVsOne
+from groundstate.learn.rules.margins.one_vs_one import OneVsOne
 from groundstate.learn.solvers.svm.smo.engine import Solution, in_one_piece, smo
 from groundstate.learn.solvers.svm.smo.rows import F64, I64, canonical_rows, gram
 from groundstate.math.kernels import Precomputed

@@ -1,0 +1,1 @@
+"""Margins: the target must win by a distance, over classes, pairs of them and sequences."""

@@ -1,0 +1,1 @@
+"""Bagging: one estimator on drawn rows and columns."""

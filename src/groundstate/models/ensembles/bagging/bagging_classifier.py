@@ -1,0 +1,121 @@
+"""Bagging of classifiers."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score
+
+from groundstate.models.ensembles.bagging.bags import CONSTRAINTS, Bagging
+from groundstate.models.roles import EnergyClassifier
+from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
+from groundstate.registry import models
+
+
+@models.register(
+    family="ensembles", task="classification", role="classifier", max_rows=2_000, auto=False
+)
+class BaggingClassifier(Bagging, EnergyClassifier):
+    r"""The average of members fitted to rows drawn with replacement.
+
+    .. math::
+        e(x, y) = -\log \frac1M\sum_{m=1}^M p_m(y \mid x) .
+
+    Members see how often points drawn on the weight line fall on each row, as weights: a weight of
+    2 is the row twice, the order of the rows does not matter, and no row is copied. Errors that
+    members do not share cancel, so it pays for unstable members such as deep trees.
+
+    Parameters
+    ----------
+    estimator : classifier of any kind, default=None
+        A decision tree unless given. One that takes no weights gets the rows themselves.
+    n_estimators : int, default=10
+    max_samples : int, float or None, default=None
+        Rows drawn per member; None draws as many as there are.
+    max_features : int or float, default=1.0
+        Columns drawn per member.
+    bootstrap : bool, default=True
+        Draw rows with replacement; without, a member sees all rows or a share of them.
+    bootstrap_features : bool, default=False
+        Draw columns with replacement.
+    oob_score : bool or callable, default=False
+        Judge every row by the members that did not see it.
+    warm_start : bool, default=False
+        Keep the members of the last fit and add what is missing.
+    n_jobs : int or None
+        Threads.
+    random_state : int, default=None
+    verbose : int, default=0
+        Above zero, a progress bar on the terminal.
+    device : str or torch.device, default=None
+        Where answers are averaged; members choose their own.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    estimators_ : list of fitted members
+    estimators_samples_ : list of arrays, the rows of each member (not kept in files)
+    estimators_features_ : list of arrays, the columns of each member
+    classes_ : (n_classes,) array
+    oob_score_ : float, with ``oob_score``
+    oob_decision_function_ : (n_samples, n_classes) array, with ``oob_score``
+    energy_ : CommitteeClassEnergy
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from groundstate import BaggingClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = BaggingClassifier(n_estimators=20, oob_score=True, random_state=0).fit(X, y)
+    >>> len(model.estimators_), bool(model.oob_score_ > 0.9)
+    (20, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_estimators: int = 10,
+        *,
+        max_samples: Any = None,
+        max_features: Any = 1.0,
+        bootstrap: bool = True,
+        bootstrap_features: bool = False,
+        oob_score: Any = False,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.max_samples = max_samples
+        self.max_features = max_features
+        self.bootstrap = bootstrap
+        self.bootstrap_features = bootstrap_features
+        self.oob_score = oob_score
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.device = device
+        self.callbacks = callbacks
+
+    def _base(self) -> Any:
+        return DecisionTreeClassifier()
+
+    def _judge(self, outside: NDArray[Any], y: Any, weight: Any) -> None:
+        self.oob_decision_function_ = outside
+        seen = ~np.isnan(outside[:, 0])
+        found = self.classes_[outside[seen].argmax(1)]
+        truth, w = np.asarray(y)[seen], None if weight is None else np.asarray(weight)[seen]
+        if callable(self.oob_score):
+            self.oob_score_ = self.oob_score(truth, found)
+        else:
+            self.oob_score_ = float(accuracy_score(truth, found, sample_weight=w))

@@ -1,0 +1,121 @@
+"""Bagging of regressors."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import r2_score
+
+from groundstate.models.ensembles.bagging.bags import CONSTRAINTS, Bagging
+from groundstate.models.ensembles.committees import predict
+from groundstate.models.roles import EnergyRegressor
+from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
+from groundstate.registry import models
+
+
+@models.register(
+    family="ensembles", task="regression", role="regressor", max_rows=2_000, auto=False
+)
+class BaggingRegressor(Bagging, EnergyRegressor):
+    r"""The average of members fitted to rows drawn with replacement.
+
+    .. math::
+        e(x, y) = \tfrac12\Bigl\|y - \frac1M\sum_{m=1}^M f_m(x)\Bigr\|^2 .
+
+    Members see how often points drawn on the weight line fall on each row, as weights: a weight of
+    2 is the row twice, the order of the rows does not matter, and no row is copied. Errors that
+    members do not share cancel, so it pays for unstable members such as deep trees.
+
+    Parameters
+    ----------
+    estimator : regressor of any kind, default=None
+        A decision tree unless given. One that takes no weights gets the rows themselves.
+    n_estimators : int, default=10
+    max_samples : int, float or None, default=None
+        Rows drawn per member; None draws as many as there are.
+    max_features : int or float, default=1.0
+        Columns drawn per member.
+    bootstrap : bool, default=True
+        Draw rows with replacement; without, a member sees all rows or a share of them.
+    bootstrap_features : bool, default=False
+        Draw columns with replacement.
+    oob_score : bool or callable, default=False
+        Judge every row by the members that did not see it.
+    warm_start : bool, default=False
+        Keep the members of the last fit and add what is missing.
+    n_jobs : int or None
+        Threads.
+    random_state : int, default=None
+    verbose : int, default=0
+        Above zero, a progress bar on the terminal.
+    device : str or torch.device, default=None
+        Where answers are averaged; members choose their own.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    estimators_ : list of fitted members
+    estimators_samples_ : list of arrays, the rows of each member (not kept in files)
+    estimators_features_ : list of arrays, the columns of each member
+    oob_score_ : float, with ``oob_score``
+    oob_prediction_ : (n_samples,) or (n_samples, n_outputs) array, with ``oob_score``
+    energy_ : CommitteeMeanEnergy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from groundstate import BaggingRegressor
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> y = np.sin(X[:, 0])
+    >>> bool(BaggingRegressor(random_state=0).fit(X, y).score(X, y) > 0.98)
+    True
+    """
+
+    predict = predict
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_estimators: int = 10,
+        *,
+        max_samples: Any = None,
+        max_features: Any = 1.0,
+        bootstrap: bool = True,
+        bootstrap_features: bool = False,
+        oob_score: Any = False,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.max_samples = max_samples
+        self.max_features = max_features
+        self.bootstrap = bootstrap
+        self.bootstrap_features = bootstrap_features
+        self.oob_score = oob_score
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.device = device
+        self.callbacks = callbacks
+
+    def _base(self) -> Any:
+        return DecisionTreeRegressor()
+
+    def _judge(self, outside: NDArray[Any], y: Any, weight: Any) -> None:
+        self.oob_prediction_ = outside[:, 0] if self._flat_target else outside
+        seen = ~np.isnan(outside[:, 0])
+        truth, w = np.asarray(y)[seen], None if weight is None else np.asarray(weight)[seen]
+        if callable(self.oob_score):
+            self.oob_score_ = self.oob_score(truth, self.oob_prediction_[seen])
+        else:
+            self.oob_score_ = float(r2_score(truth, self.oob_prediction_[seen], sample_weight=w))

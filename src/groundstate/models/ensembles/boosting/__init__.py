@@ -1,0 +1,1 @@
+"""Boosting: members that correct one another."""

@@ -1,0 +1,188 @@
+"""Boosted trees for classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from groundstate.compute.foreign.sklearn import StrOptions
+from groundstate.energy.trees.boosted import BoostedClassEnergy
+from groundstate.learn import SoftMin
+from groundstate.models.base import Plan
+from groundstate.models.ensembles.boosting.histogram import CONSTRAINTS, HistogramBooster
+from groundstate.models.roles import EnergyClassifier
+from groundstate.models.trees.inputs import class_factors, started
+from groundstate.registry import models
+
+
+@models.register(family="ensembles", task="classification", role="classifier", shortlist=2)
+class HistGradientBoostingClassifier(HistogramBooster, EnergyClassifier):
+    r"""A sum of small trees per class, grown on histograms of gradients.
+
+    .. math::
+        e(x, y) = -F_y(x), \qquad F = b + \nu\sum_t v_{\ell_t(x)}, \qquad
+        v_\ell = -\frac{G_\ell}{H_\ell + \lambda},
+
+    where G and H are sums over a leaf of the first and second derivatives of the cross-entropy
+    :math:`e(x_i, y_i) - F(x_i)`. With two classes there is one score f and
+    :math:`p(1\mid x) = \sigma(f)`. Missing values go to the better side of every cut.
+
+    Parameters
+    ----------
+    loss : {"log_loss"}
+    learning_rate : float, default=0.1
+        ν, the share of each tree that is added.
+    max_iter : int, default=100
+        Steps; with more than two classes a step is one tree per class.
+    max_leaf_nodes : int or None, default=31
+    max_depth : int or None, default=None
+    min_samples_leaf : int, default=20
+        Least weight of a leaf; a row of weight 2 counts twice.
+    l2_regularization : float, default=0
+        λ.
+    max_features : float, default=1.0
+        Share of the columns that a node may choose from.
+    max_bins : int, default=255
+        Bins of a column, missing values apart.
+    categorical_features : array of indices, names or booleans, "from_dtype" or None
+    monotonic_cst : array or dict, default=None
+        +1, −1 or 0 per column: predictions may only rise or fall with it.
+    interaction_cst : "pairwise", "no_interactions", sequence of groups or None
+        Which columns may meet on one path.
+    warm_start : bool, default=False
+        Go on from the trees of the last fit.
+    early_stopping : "auto" or bool, default="auto"
+        "auto" stops early above 10,000 rows, and with ``fit(..., X_val=, y_val=)``.
+    scoring : str, callable or None, default="loss"
+        What early stopping watches.
+    validation_fraction : float, int or None, default=0.1
+        Share of the weight that is held out; None watches the training rows.
+    n_iter_no_change : int, default=10
+    tol : float, default=1e-7
+    verbose : int, default=0
+        Above zero, a progress bar on the terminal.
+    random_state : int, default=None
+        Of the held-out rows and of ``max_features``.
+    class_weight : dict, "balanced" or None
+        What gradients of a class count; ``min_samples_leaf`` counts rows without it.
+    goss : bool or (float, float), default=False
+        Gradient-based one-side sampling: a tree sees the share a of rows with the largest
+        gradients and b of the others, which then count (1 − a)/b times. True is (0.2, 0.1).
+    device : str or torch.device, default=None
+        Where trees grow and predictions are computed; with columns of categories, trees grow on
+        the CPU.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+    n_iter_ : int
+    n_trees_per_iteration_ : int
+    train_score_, validation_score_ : (n_iter_ + 1,) arrays, where early stopping watched
+    do_early_stopping_ : bool
+    is_categorical_ : (n_features,) boolean array or None
+    energy_ : BoostedClassEnergy
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from groundstate import HistGradientBoostingClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> HistGradientBoostingClassifier(max_iter=20).fit(X, y).score(X, y)
+    0.98
+    """
+
+    _single_class: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "loss": [StrOptions({"log_loss"})],
+        **CONSTRAINTS,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        loss: str = "log_loss",
+        *,
+        learning_rate: float = 0.1,
+        max_iter: int = 100,
+        max_leaf_nodes: int | None = 31,
+        max_depth: int | None = None,
+        min_samples_leaf: int = 20,
+        l2_regularization: float = 0.0,
+        max_features: float = 1.0,
+        max_bins: int = 255,
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
+        interaction_cst: Any = None,
+        warm_start: bool = False,
+        early_stopping: Any = "auto",
+        scoring: Any = "loss",
+        validation_fraction: float | None = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-7,
+        verbose: int = 0,
+        random_state: Any = None,
+        class_weight: Any = None,
+        goss: Any = False,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.l2_regularization = l2_regularization
+        self.max_features = max_features
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
+        self.interaction_cst = interaction_cst
+        self.warm_start = warm_start
+        self.early_stopping = early_stopping
+        self.scoring = scoring
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.verbose = verbose
+        self.random_state = random_state
+        self.class_weight = class_weight
+        self.goss = goss
+        self.device = device
+        self.callbacks = callbacks
+
+    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
+        assert y is not None
+        energy = started(self, BoostedClassEnergy(X.shape[1], len(self.classes_)), self._steps_done)
+        factors = class_factors(self.class_weight, self.classes_, y, weight)
+        return Plan(energy, SoftMin(), replace(self._solver(energy, X, y, weight), factors=factors))
+
+    def _row_weight(self, y: Any, weight: Any) -> Any:
+        return weight  # classes weigh in gradients: rows are counted as they are
+
+    def _shown(self, y: NDArray[Any]) -> NDArray[Any]:
+        return self.classes_[y]
+
+    def staged_decision_function(self, X: Any) -> Iterator[Any]:
+        """`decision_function` after every step."""
+        for raw, home in self._staged(X):
+            yield home.give(raw[:, 0] if len(self.classes_) == 2 else raw)
+
+    def staged_predict_proba(self, X: Any) -> Iterator[Any]:
+        """`predict_proba` after every step."""
+        for raw, home in self._staged(X):
+            scores = torch.cat([-raw, raw], 1) / 2 if len(self.classes_) == 2 else raw
+            yield home.give(torch.softmax(scores, 1))
+
+    def staged_predict(self, X: Any) -> Iterator[Any]:
+        """`predict` after every step."""
+        for raw, home in self._staged(X):
+            best = (raw[:, 0] > 0).long() if len(self.classes_) == 2 else raw.argmax(1)
+            yield home.give(self.classes_[best.cpu().numpy()])

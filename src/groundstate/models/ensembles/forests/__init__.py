@@ -1,0 +1,1 @@
+"""Forests: random trees, extremely random trees."""

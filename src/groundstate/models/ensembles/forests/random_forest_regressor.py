@@ -1,0 +1,131 @@
+"""A random forest for values."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from groundstate.compute.foreign.sklearn import StrOptions
+from groundstate.models.ensembles.forests.model import FOREST, Forest
+from groundstate.models.roles import EnergyRegressor
+from groundstate.models.trees.grown import VALUE_CRITERIA
+from groundstate.registry import models
+
+
+@models.register(
+    family="ensembles", task="regression", role="regressor", shortlist=3, shortlist_rows=20_000
+)
+class RandomForestRegressor(Forest, EnergyRegressor):
+    r"""The average of many decision trees.
+
+    .. math::
+        e(x, y) = \tfrac12\Bigl\|y - \frac1T\sum_{t=1}^T v_{\ell_t(x)}\Bigr\|^2 .
+
+    Every tree is grown on rows drawn with replacement, and every node chooses among
+    ``max_features`` random columns. Members are unstable alone and errors that they do not
+    share cancel. Draws are points on the weight line: a weight of 2 is the row twice, and neither
+    the order of the rows nor ``n_jobs`` changes anything.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+    criterion : {"squared_error", "friedman_mse", "absolute_error", "poisson"}
+    max_depth : int or None, default=None
+    min_samples_split : int or float, default=2
+    min_samples_leaf : int or float, default=1
+        Least weight of a node that is split, and of a leaf; fractions are of the whole weight.
+    min_weight_fraction_leaf : float, default=0
+    max_features : int, float, "sqrt", "log2" or None, default=1.0
+        Columns that are tried per node.
+    max_leaf_nodes : int or None, default=None
+    min_impurity_decrease : float, default=0
+    bootstrap : bool, default=True
+    oob_score : bool or callable, default=False
+        Judge every row by the trees that did not see it.
+    n_jobs : int or None
+        Threads; None takes all that torch uses.
+    random_state : int, default=None
+    verbose : int, default=0
+        Above zero, a progress bar on the terminal.
+    warm_start : bool, default=False
+        Keep the trees of the last fit and add what is missing.
+    ccp_alpha : float, default=0
+    max_samples : int, float or None
+        Rows drawn per tree; None draws as many as there are.
+    monotonic_cst : array or None
+    preset : "breiman" or None
+        Breiman's choices: ⌊p/3⌋ columns per node and no cut of fewer than five rows.
+    device : str or torch.device, default=None
+        Where predictions are computed; trees grow on the CPU.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    estimators_ : list of DecisionTreeRegressor
+    feature_importances_ : (n_features,) array that sums to one
+    oob_score_ : float, with ``oob_score``
+    oob_prediction_ : (n_samples,) or (n_samples, n_outputs) array, with ``oob_score``
+    energy_ : TreeMeanEnergy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from groundstate import RandomForestRegressor
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> RandomForestRegressor(20, random_state=0).fit(X, np.sin(X[:, 0])).score(X, np.sin(X[:, 0])) > 0.98
+    True
+    """
+
+    _splitter: ClassVar[str] = "best"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **FOREST,
+        "criterion": [VALUE_CRITERIA],
+        "preset": [StrOptions({"breiman"}), None],
+    }
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        criterion: str = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: Any = 1.0,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        bootstrap: bool = True,
+        oob_score: Any = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        ccp_alpha: float = 0.0,
+        max_samples: Any = None,
+        monotonic_cst: Any = None,
+        preset: str | None = None,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_features = max_features
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_impurity_decrease = min_impurity_decrease
+        self.bootstrap = bootstrap
+        self.oob_score = oob_score
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.ccp_alpha = ccp_alpha
+        self.max_samples = max_samples
+        self.monotonic_cst = monotonic_cst
+        self.preset = preset
+        self.device = device
+        self.callbacks = callbacks

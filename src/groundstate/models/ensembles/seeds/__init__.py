@@ -1,0 +1,1 @@
+"""Ensembles of seeds: one estimator that differs in its randomness alone."""

@@ -1,0 +1,1 @@
+"""Snapshots of one stochastic run as members."""

@@ -1,0 +1,87 @@
+"""Snapshots of one stochastic run, for classes."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from groundstate.models.ensembles.snapshots.snapshots import CONSTRAINTS, SnapshotModel
+from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
+from groundstate.models.roles import EnergyClassifier
+from groundstate.registry import models
+
+
+@models.register(
+    family="ensembles", task="classification", role="classifier", max_rows=2_000, auto=False
+)
+class SnapshotEnsembleClassifier(SnapshotModel, EnergyClassifier):
+    r"""The average over parameters that stochastic gradient descent passes at a constant rate.
+
+    .. math::
+        e(x, y) = -\log \frac1M\sum_{m=1}^M p(y \mid x, \theta_m), \qquad
+        \theta_m = \theta_{t_0 + m s},\quad \theta_{t+1} = \theta_t - \eta\nabla J_{\text{batch}} .
+
+    The model is learned as it is by itself; from there on steps at a constant rate do not settle but
+    wander about the minimum, so that their snapshots are an ensemble for the price of one run.
+
+    Parameters
+    ----------
+    estimator : classifier of groundstate whose energy has gradients, default=None
+        ``LogisticRegression()`` unless given; its own solver finds the start.
+    n_snapshots : int, default=10
+    every : int, default=10
+        Steps between snapshots.
+    burn_in : int, default=20
+        Steps before the first.
+    learning_rate : float or None, default=None
+        None takes the largest at which no step of a linear model overshoots,
+        :math:`1/(1 + \max_i\|x_i\|^2)`.
+    batch_size : int, default=32
+        Rows (units of weight) of a step.
+    random_state : int, default=None
+    device : str or torch.device, default=None
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    members_ : list of energies, one per snapshot
+    classes_ : (n_classes,) array
+    energy_ : CommitteeClassEnergy
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from groundstate import SnapshotEnsembleClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SnapshotEnsembleClassifier(random_state=0).fit(X, y)
+    >>> len(model.members_), bool(model.score(X, y) > 0.9)
+    (10, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_snapshots: int = 10,
+        every: int = 10,
+        burn_in: int = 20,
+        learning_rate: float | None = None,
+        batch_size: int = 32,
+        random_state: Any = None,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_snapshots = n_snapshots
+        self.every = every
+        self.burn_in = burn_in
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.random_state = random_state
+        self.device = device
+        self.callbacks = callbacks
+
+    def _base(self) -> Any:
+        return LogisticRegression()

@@ -1,0 +1,86 @@
+"""Snapshots of one stochastic run, for values."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from groundstate.models.ensembles.snapshots.snapshots import CONSTRAINTS, SnapshotModel
+from groundstate.models.linear.least_squares.ridge import Ridge
+from groundstate.models.roles import EnergyRegressor
+from groundstate.registry import models
+
+
+@models.register(
+    family="ensembles", task="regression", role="regressor", max_rows=2_000, auto=False
+)
+class SnapshotEnsembleRegressor(SnapshotModel, EnergyRegressor):
+    r"""The average over parameters that stochastic gradient descent passes at a constant rate.
+
+    .. math::
+        e(x, y) = \tfrac12\Bigl\|y - \frac1M\sum_{m=1}^M f(x; \theta_m)\Bigr\|^2, \qquad
+        \theta_m = \theta_{t_0 + m s},\quad \theta_{t+1} = \theta_t - \eta\nabla J_{\text{batch}} .
+
+    The model is learned as it is by itself; from there on steps at a constant rate do not settle but
+    wander about the minimum, so that their snapshots are an ensemble for the price of one run.
+
+    Parameters
+    ----------
+    estimator : regressor of groundstate whose energy has gradients, default=None
+        ``Ridge()`` unless given; its own solver finds the start.
+    n_snapshots : int, default=10
+    every : int, default=10
+        Steps between snapshots.
+    burn_in : int, default=20
+        Steps before the first.
+    learning_rate : float or None, default=None
+        None takes the largest at which no step of a linear model overshoots,
+        :math:`1/(1 + \max_i\|x_i\|^2)`.
+    batch_size : int, default=32
+        Rows (units of weight) of a step.
+    random_state : int, default=None
+    device : str or torch.device, default=None
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    members_ : list of energies, one per snapshot
+    energy_ : CommitteeMeanEnergy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from groundstate import SnapshotEnsembleRegressor
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> model = SnapshotEnsembleRegressor(random_state=0).fit(X, X.sum(1))
+    >>> len(model.members_), bool(model.score(X, X.sum(1)) > 0.9)
+    (10, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_snapshots: int = 10,
+        every: int = 10,
+        burn_in: int = 20,
+        learning_rate: float | None = None,
+        batch_size: int = 32,
+        random_state: Any = None,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_snapshots = n_snapshots
+        self.every = every
+        self.burn_in = burn_in
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.random_state = random_state
+        self.device = device
+        self.callbacks = callbacks
+
+    def _base(self) -> Any:
+        return Ridge()

@@ -1,0 +1,1 @@
+"""Stacking: an estimator that learns from the answers of others."""

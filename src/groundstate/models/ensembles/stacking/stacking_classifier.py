@@ -1,0 +1,148 @@
+"""Classifiers whose answers another classifier learns from."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from torch import Tensor
+
+from groundstate.compute.foreign.sklearn import StrOptions
+from groundstate.energy.compose.stacked import StackedClassEnergy
+from groundstate.learn import SoftMin
+from groundstate.models.base import Plan
+from groundstate.models.bayes.gaussian_nb import GaussianNB
+from groundstate.models.ensembles.forests.random_forest_classifier import RandomForestClassifier
+from groundstate.models.ensembles.stacking.stacks import METHODS, Stacking, has
+from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
+from groundstate.models.roles import EnergyClassifier
+from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
+from groundstate.registry import models
+
+
+@models.register(
+    family="ensembles", task="classification", role="classifier", max_rows=2_000, auto=False
+)
+class StackingClassifier(Stacking, EnergyClassifier):
+    r"""A classifier that learns from what other classifiers say of rows they have not seen.
+
+    .. math::
+        e(x, y) = e_\text{final}(\varphi(x), y), \qquad \varphi(x) = \bigl(p_1(\cdot \mid x), \dots,
+        p_M(\cdot \mid x)\bigr), \qquad
+        \theta_\text{final} = \arg\min_\theta \sum_i w_i\,L\bigl(\varphi_{-f(i)}(x_i), y_i; \theta\bigr) .
+
+    The members are fitted to all rows; in learning, the final estimator sees the answers of members
+    that were fitted without the fold of the row. A weight of 2 is the row twice within a fold.
+
+    Parameters
+    ----------
+    estimators : list of (name, classifier), default=None
+        ``"drop"`` in the place of a member leaves it out. None takes a tree, naive Bayes and a
+        small forest.
+    final_estimator : classifier, default=None
+        None is ``LogisticRegression()``.
+    cv : int, splitter, iterable, "prefit" or None, default=None
+        How many folds (None is 5) of rows in their order, labels spread evenly, as in scikit-learn, a
+        splitter, or pairs of indices; "prefit" takes members that are fitted already, to class
+        numbers.
+    stack_method : {"auto", "predict_proba", "decision_function", "predict"}, default="auto"
+        What members are asked; "auto" is the first that they have.
+    n_jobs : int or None
+        Threads.
+    passthrough : bool, default=False
+        Whether the final estimator sees the rows too.
+    verbose : int, default=0
+        A progress bar on the terminal.
+    device : str or torch.device, default=None
+        Where answers are put together; members choose their own.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+    estimators_ : list of members, fitted to class numbers
+    named_estimators_ : the same by name
+    final_estimator_ : the fitted final estimator
+    stack_method_ : list of str, what each member is asked
+    energy_ : StackedClassEnergy
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from groundstate import DecisionTreeClassifier, GaussianNB, StackingClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> parts = [("tree", DecisionTreeClassifier(max_depth=2)), ("bayes", GaussianNB())]
+    >>> model = StackingClassifier(parts).fit(X, y)
+    >>> model.transform(X).shape, model.score(X, y) > 0.95
+    ((150, 6), True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Stacking._constraints_of_stacks,
+        "stack_method": [StrOptions({"auto", *METHODS})],
+    }
+    _single_class: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        estimators: Any = None,
+        final_estimator: Any = None,
+        *,
+        cv: Any = None,
+        stack_method: str = "auto",
+        n_jobs: int | None = None,
+        passthrough: bool = False,
+        verbose: int = 0,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.estimators = estimators
+        self.final_estimator = final_estimator
+        self.cv = cv
+        self.stack_method = stack_method
+        self.n_jobs = n_jobs
+        self.passthrough = passthrough
+        self.verbose = verbose
+        self.device = device
+        self.callbacks = callbacks
+
+    def _defaults(self) -> list[tuple[str, Any]]:
+        return [
+            ("tree", DecisionTreeClassifier(random_state=0)),
+            ("bayes", GaussianNB()),
+            ("forest", RandomForestClassifier(20, random_state=0)),
+        ]
+
+    def _final(self) -> Any:
+        return LogisticRegression() if self.final_estimator is None else self.final_estimator
+
+    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
+        assert y is not None
+        energy = StackedClassEnergy(X.shape[1], len(self.classes_), passthrough=self.passthrough)
+        return Plan(energy, SoftMin(), self._solver(X, y, weight))
+
+    def predict(self, X: Any, **options: Any) -> Any:
+        """Labels by the final estimator, ``(n_samples,)``."""
+        found, home = self._ask_final("predict", X, **options)
+        return home.give(self.classes_[np.asarray(found).astype(int)])
+
+    @available_if(has("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities by the final estimator, ``(n_samples, n_classes)``."""
+        found, home = self._ask_final("predict_proba", X)
+        return home.give(found)
+
+    @available_if(has("predict_proba"))
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of the class probabilities, ``(n_samples, n_classes)``."""
+        found, home = self._ask_final("predict_proba", X)
+        with np.errstate(divide="ignore"):
+            return home.give(np.log(found))
+
+    @available_if(has("decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """Scores of the final estimator."""
+        found, home = self._ask_final("decision_function", X)
+        return home.give(found)

@@ -1,0 +1,1 @@
+"""Voting: different estimators, averaged."""

@@ -1,0 +1,1 @@
+"""Generalised linear models: a family, a link, a line."""

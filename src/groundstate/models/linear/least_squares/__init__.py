@@ -1,0 +1,1 @@
+"""Squared residuals: least squares, ridge, Bayesian ridge, learned noise, smoothing splines."""

@@ -1,0 +1,1 @@
+"""Logistic and softmax regression, with the penalty given or chosen by folds."""

@@ -1,0 +1,318 @@
+"""Logistic regression with its penalty chosen by cross-validation."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import isinf, log, prod
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.metrics import check_scoring, get_scorer_names
+from torch import Tensor
+
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.energy.base import Energy
+from groundstate.energy.basic import LinearEnergy
+from groundstate.learn.solvers.linear.least_squares_sums import is_sparse, scipy_rows
+from groundstate.learn.solvers.logistic.folds import (
+    AtHand,
+    FoldPaths,
+    fold_paths,
+    sparse_fold_paths,
+)
+from groundstate.models import settings
+from groundstate.models.base import Plan
+from groundstate.models.linear.fold_weights import fold_weights
+from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
+from groundstate.models.linear.logistic.model import SOLVERS, LinearSoftminClassifier, penalty_for
+from groundstate.models.traits import Traits
+from groundstate.registry import models
+
+
+@models.register(family="linear", task="classification", role="classifier")
+class LogisticRegressionCV(LinearSoftminClassifier):
+    r"""Logistic regression whose penalty predicts held-out rows best.
+
+    .. math::
+        e(x, y) = -(Wx + b)_y, \qquad
+        \hat C = \arg\max_C \sum_f \mathrm{score}_f\Bigl(\arg\min_\theta
+        C\sum_i w_{fi}[\,e(x_i, y_i) - F(x_i)\,] + \tfrac12\|\theta\|^2\Bigr) .
+
+    All folds of one strength are learned as one population, and strengths follow one another along
+    the path, so that the whole search costs a few fits. A weight of 2 is the
+    row twice within a fold.
+
+    Parameters
+    ----------
+    Cs : int or array of floats, default=10
+        Inverse strengths to choose from; a number asks for that many between 1e-4 and 1e4.
+    l1_ratios : array of floats in [0, 1], default=(0.0,)
+        Mixtures of penalties to choose from; see ``LogisticRegression``.
+    fit_intercept : bool, default=True
+    cv : int, splitter, iterable or None, default=None
+        How many folds (None is 5) of rows in their order, labels spread evenly, as in scikit-learn, a
+        splitter, or pairs of indices.
+    scoring : str, callable or None, default=None
+        What to maximise; None is the accuracy.
+    solver, tol, max_iter, class_weight, random_state
+        As in ``LogisticRegression``, for the fit to all rows.
+    refit : bool, default=True
+        Learn from all rows with the best penalty; else average the folds' best parameters.
+    dual, n_jobs, verbose, intercept_scaling
+        Accepted for scikit-learn's sake.
+    use_legacy_attributes : bool, default=False
+        Give ``C_``, ``scores_`` and ``coefs_paths_`` in scikit-learn's older shapes, by class.
+    device : str or torch.device, default=None
+        Where to learn from all rows; the folds are learned on the CPU.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    C_, l1_ratio_ : float
+        The choice.
+    Cs_, l1_ratios_ : arrays
+    scores_ : (n_folds, n_l1_ratios, n_cs)
+    coefs_paths_ : (n_folds, n_l1_ratios, n_cs, n_classes or 1, n_features + 1)
+        The intercept is last.
+    n_iter_ : (n_folds, n_l1_ratios, n_cs)
+    coef_, intercept_, odds_ratio_, classes_, energy_
+        As in ``LogisticRegression``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from groundstate import LogisticRegressionCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LogisticRegressionCV(Cs=5).fit(X, y)
+    >>> model.scores_.shape, bool(model.score(X, y) > 0.95)
+    ((5, 1, 5), True)
+    """
+
+    traits = Traits(space={"fit_intercept": settings.Choice(True, False)})
+
+    _runs_on: Any = "answers"  # folds are compared on the CPU
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "l1_ratios": ["array-like"],
+        "fit_intercept": ["boolean"],
+        "cv": ["cv_object"],
+        "dual": ["boolean"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "solver": [StrOptions(SOLVERS)],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+        "refit": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+        "use_legacy_attributes": ["boolean"],
+        "device": "no_validation",  # type: ignore[dict-item]
+        "callbacks": "no_validation",  # type: ignore[dict-item]
+    }
+
+    def __init__(
+        self,
+        *,
+        Cs: Any = 10,
+        l1_ratios: Any = (0.0,),
+        fit_intercept: bool = True,
+        cv: Any = None,
+        dual: bool = False,
+        scoring: Any = None,
+        solver: Any = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 100,
+        class_weight: Any = None,
+        n_jobs: Any = None,
+        verbose: int = 0,
+        refit: bool = True,
+        intercept_scaling: float = 1.0,
+        random_state: Any = None,
+        use_legacy_attributes: bool = False,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.Cs = Cs
+        self.l1_ratios = l1_ratios
+        self.fit_intercept = fit_intercept
+        self.cv = cv
+        self.dual = dual
+        self.scoring = scoring
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.refit = refit
+        self.intercept_scaling = intercept_scaling
+        self.random_state = random_state
+        self.use_legacy_attributes = use_legacy_attributes
+        self.device = device
+        self.callbacks = callbacks
+
+    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
+        assert y is not None
+        counted = isinstance(self.Cs, Integral)
+        Cs = np.logspace(-4, 4, self.Cs) if counted else np.asarray(self.Cs, dtype=np.float64)
+        ratios = np.atleast_1d(np.asarray(self.l1_ratios, dtype=np.float64))
+        if Cs.ndim != 1 or not len(Cs) or not (Cs > 0).all():
+            raise ValueError(f"Cs must be a number or positive values, got {self.Cs!r}")
+        if not len(ratios) or not ((ratios >= 0) & (ratios <= 1)).all():
+            raise ValueError(f"l1_ratios must lie between 0 and 1, got {self.l1_ratios!r}")
+        x, labels = X.cpu(), y.cpu()
+        given = self.__dict__.pop("_own", None)
+        own = None if given is None else torch.from_numpy(given)
+        train, held = fold_weights(x, labels, own, self.cv, True)
+        learned = train
+        if weight is not None:  # factors of the classes too
+            full = weight.cpu().double().numpy()
+            base = np.ones(len(full)) if given is None else given.astype(np.float64)
+            learned = train * np.where(base > 0, full / base.clip(1e-300), 1.0)
+        order = np.argsort(-1.0 / Cs, kind="stable")
+        paths = [self._path(x, labels, learned, Cs[order], float(r)) for r in ratios]
+        back = np.argsort(order, kind="stable")
+        theta = np.stack([path.theta[:, back] for path in paths], 1)  # (folds, ratios, Cs, R, D)
+        steps = np.stack([path.steps[:, back] for path in paths], 1)
+        scores = self._scores(x, labels, held, theta)
+        self._share = float(train.sum() / (train + held).sum())
+        self.Cs_, self.l1_ratios_ = Cs, ratios
+        self._told = {"coefs_paths_": theta, "scores_": scores, "n_iter_": np.maximum(steps, 1)}
+        return self._chosen(X, weight, theta, scores)
+
+    def _chosen(self, X: Tensor, weight: Tensor | None, theta: Any, scores: Any) -> Plan:
+        """The plan of the fit to all rows, which begins at the mean of the folds."""
+        classes = len(self.classes_)
+        if self.refit:
+            ratio, c = np.unravel_index(int(scores.mean(0).argmax()), scores.shape[1:])
+            start = self._toward_all(theta[:, ratio].mean(0), int(c))
+            self.C_, self.l1_ratio_ = float(self.Cs_[c]), float(self.l1_ratios_[ratio])
+        else:
+            flat = scores.reshape(len(scores), -1).argmax(1)
+            best = np.unravel_index(flat, scores.shape[1:])
+            start = theta[(np.arange(len(scores)), *best)].mean(0)
+            self.C_ = float(self.Cs_[best[1]].mean())
+            self.l1_ratio_ = float(self.l1_ratios_[best[0]].mean())
+        plan = self._plan(X, weight, self.C_, self.l1_ratio_, classes)
+        energy, p = plan.energy, X.shape[1]
+        assert isinstance(energy, LinearEnergy)
+        values = np.concatenate([-start / 2, start / 2]) if classes == 2 else start
+        energy.W.data = torch.from_numpy(np.ascontiguousarray(values[:, :p])).to(X.dtype)
+        if energy.b is not None:
+            energy.b.data = torch.from_numpy(values[:, p].copy()).to(X.dtype)
+        if not self.refit:
+            plan.solver = AtHand()
+        return plan
+
+    def _toward_all(self, path: Any, c: int) -> Any:
+        r"""Where the path of the folds' mean :math:`(S, R, D)` has the penalty of all rows.
+
+        A fold has a share ρ of the rows, so that of the mean loss of all rows is ρλ of a fold.
+        """
+        order = np.argsort(self.Cs_, kind="stable").tolist()
+        first = max(0, min(order.index(c) - 1, len(order) - 4))
+        near = order[first : first + 4]
+        nodes = [log(self.Cs_[k]) for k in near]
+        place = log(self.Cs_[c] / self._share)
+        if len(near) < 4 or min(b - a for a, b in pairwise(nodes)) < 0.1 or isinf(nodes[-1]):
+            return path[c]
+        shares = [prod((place - b) / (a - b) for b in nodes if b != a) for a in nodes]
+        return sum(share * path[k] for share, k in zip(shares, near, strict=True))
+
+    def _row_weight(self, y: Any, weight: Any) -> Any:
+        """As every classifier; remembers the rows' own weights, which cut and score the folds."""
+        full = super()._row_weight(y, weight)
+        self._own = weight
+        return full
+
+    def _path(self, x: Tensor, y: Tensor, weights: Any, Cs: Any, ratio: float) -> FoldPaths:
+        """All folds along the strengths, from strong to weak."""
+        classes = len(self.classes_)
+        if ratio == 0:
+            return fold_paths(
+                x, y, weights, 1.0 / Cs, classes, self.fit_intercept, self.tol, self.max_iter
+            )
+        penalties: Any = [penalty_for(float(C), ratio, classes) for C in Cs]
+        return sparse_fold_paths(
+            x, y, weights, penalties, classes, self.fit_intercept, self.tol**2, self.max_iter
+        )
+
+    def _scores(self, x: Tensor, y: Tensor, held: Any, theta: Any) -> Any:
+        """Of every fold, ratio and strength on the fold's held-out rows."""
+        rows = scipy_rows(x) if is_sparse(x) else x.numpy()
+        out = np.empty(theta.shape[:3])
+        scorer = None
+        if self.scoring is not None:
+            scorer = check_scoring(self._like(theta[0, 0, 0]), scoring=self.scoring)
+        members = theta.reshape(len(theta), -1, *theta.shape[3:])
+        new = np.ones(members.shape[1], np.bool_)
+        new[1:] = (members[:, 1:] != members[:, :-1]).any((0, 2, 3))
+        place = new.cumsum() - 1
+        for f, weight in enumerate(held):
+            live = np.flatnonzero(weight > 0)
+            X = rows[live] if is_sparse(x) else rows.take(live, 0)
+            labels, w = y.numpy()[live], weight[live]
+            if scorer is None:  # the accuracy of all different members in one product
+                told = self._told_by(members[f, new], X)
+                right = (told == labels.astype(told.dtype)) @ w / w.sum()
+                out[f] = right[place].reshape(out.shape[1:])
+                continue
+            extra = {} if (w == 1).all() else {"sample_weight": w}
+            for at in np.ndindex(*theta.shape[1:3]):
+                model = self._like(theta[(f, *at)])
+                out[(f, *at)] = scorer(model, X, self.classes_[labels], **extra)
+        return out
+
+    def _told_by(self, members: Any, X: Any) -> Any:
+        """Class numbers ``(members, n)`` that parameters ``(members, R, D)`` tell rows."""
+        flat = members.reshape(-1, members.shape[2])
+        W = flat[:, : X.shape[1]]
+        s = W @ X.T if isinstance(X, np.ndarray) else (X @ W.T).T
+        if self.fit_intercept:
+            s += flat[:, X.shape[1], None]
+        s = s.reshape(*members.shape[:2], -1)
+        return s[:, 0] > 0 if members.shape[1] == 1 else s.argmax(1)
+
+    def _like(self, theta: Any) -> LogisticRegression:
+        """A fitted model with such parameters, for scorers."""
+        classes, p = len(self.classes_), self.n_features_in_
+        energy = LinearEnergy(p, classes, self.fit_intercept).double()
+        values = np.concatenate([-theta / 2, theta / 2]) if classes == 2 else theta
+        with torch.no_grad():
+            energy.W.copy_(torch.from_numpy(values[:, :p]))
+            if energy.b is not None:
+                energy.b.copy_(torch.from_numpy(values[:, -1]))
+        model = LogisticRegression(fit_intercept=self.fit_intercept)
+        model.energy_, model.classes_, model.n_features_in_ = energy, self.classes_, p
+        return model
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """What ``scoring`` says of labels and predictions; the accuracy where it is None."""
+        scorer = check_scoring(self, scoring=self.scoring or "accuracy")
+        extra = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(scorer(self, X, y, **extra))
+
+    def _learned(self, energy: Energy) -> dict[str, Any]:
+        learned = super()._learned(energy)
+        told = getattr(self, "_told", None)
+        if not hasattr(self, "history_") or told is None:
+            return learned
+        learned.update(told)
+        if self.use_legacy_attributes:
+            several = len(self.classes_) > 2
+            names = self.classes_ if several else self.classes_[1:]
+            paths = np.moveaxis(told["coefs_paths_"], 1, 2)
+            scores = np.moveaxis(told["scores_"], 1, 2)
+            learned["coefs_paths_"] = {c: paths[:, :, :, k] for k, c in enumerate(names)}
+            learned["scores_"] = dict.fromkeys(names, scores)
+            learned["C_"] = np.repeat(self.C_, len(names))
+            learned["l1_ratio_"] = np.repeat(self.l1_ratio_, len(names))
+        return learned
+
+
+__all__ = ["LogisticRegressionCV"]

@@ -1,0 +1,1 @@
+"""Losses of a residual that outliers pull on less: Huber and quantiles."""

@@ -1,0 +1,133 @@
+"""The elastic net."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.models import settings
+from groundstate.models.base import Plan
+from groundstate.models.linear.sparse.members import sparse_members
+from groundstate.models.linear.sparse.model import SparseLinearRegressor
+from groundstate.models.traits import Traits
+from groundstate.registry import models
+
+
+@models.register(family="linear", task="regression", role="regressor", auto=False)
+class ElasticNet(SparseLinearRegressor):
+    r"""Squared distance to a linear prediction, with an L1 and an L2 penalty on the weights.
+
+    .. math::
+        e(x, y) = \tfrac12\|y - Wx - b\|^2, \qquad
+        \min_{W, b} \frac{1}{\sum_i w_i}\sum_i w_i\, e(x_i, y_i)
+        + \alpha\bigl(\rho\|W\|_1 + \tfrac{1-\rho}{2}\|W\|^2\bigr) .
+
+    Outputs are independent problems. Sparse rows stay sparse.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength of the penalty; the intercept is not penalised. 0 is least squares.
+    l1_ratio : float in [0, 1], default=0.5
+        :math:`\rho`; 1 is the lasso, 0 is ridge regression with ``alpha * n_samples``.
+    fit_intercept : bool, default=True
+    precompute : bool or (n_features, n_features) array, default=False
+        True or a Gram matrix: the whole matrix is computed first, of these rows and weights; False
+        decides by cost.
+    max_iter : int or None, default=1000
+        Passes over the working set at most.
+    tol : float, default=1e-4
+        Duality gap at the end, relative to the mean square of the centred target.
+    warm_start : bool, default=False
+        Begin at the weights of the last fit.
+    positive : bool, default=False
+        Allow no weight below zero.
+    copy_X, random_state, selection
+        Accepted for scikit-learn's sake: rows are never overwritten, and the order of the
+        coordinates does not change the solution.
+    device : str or torch.device, default=None
+        Where predictions are computed; the fit itself runs on the CPU.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
+    Attributes
+    ----------
+    coef_ : (n_features,) or (n_targets, n_features)
+    sparse_coef_ : sparse matrix
+    intercept_ : float or (n_targets,)
+    dual_gap_ : float or list of them
+        Bound on how far the objective is from its minimum.
+    n_iter_ : int
+    energy_ : SquaredEnergy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from groundstate import ElasticNet
+    >>> model = ElasticNet(alpha=0.5, l1_ratio=0.5).fit(np.arange(4.0)[:, None], [1.0, 2.0, 2.0, 4.0])
+    >>> model.coef_.round(6).tolist(), round(model.intercept_, 6)
+    ([0.583333], 1.375)
+    """
+
+    traits = Traits(
+        program=sparse_members,
+        space={"alpha": settings.Real(1e-4, 1e2, log=True), "l1_ratio": settings.Real(0.05, 1.0)},
+        steps="max_iter",
+    )
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "fit_intercept": ["boolean"],
+        "precompute": ["boolean", "array-like"],
+        "copy_X": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "warm_start": ["boolean"],
+        "positive": ["boolean"],
+        "random_state": ["random_state"],
+        "selection": [StrOptions({"cyclic", "random"})],
+        "device": "no_validation",  # type: ignore[dict-item]
+        "callbacks": "no_validation",  # type: ignore[dict-item]
+    }
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        l1_ratio: float = 0.5,
+        fit_intercept: bool = True,
+        precompute: Any = False,
+        copy_X: bool = True,
+        max_iter: int | None = 1000,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        positive: bool = False,
+        random_state: Any = None,
+        selection: str = "cyclic",
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.precompute = precompute
+        self.copy_X = copy_X
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.positive = positive
+        self.random_state = random_state
+        self.selection = selection
+        self.device = device
+        self.callbacks = callbacks
+
+    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
+        assert y is not None
+        plan = self._penalised(X, y, weight, self.alpha, self.l1_ratio)
+        if self.warm_start:
+            self._go_on(plan.energy)
+        return plan

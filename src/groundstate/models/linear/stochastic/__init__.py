@@ -1,0 +1,1 @@
+"""Lines learned a few rows at a time: stochastic descent and the perceptron."""

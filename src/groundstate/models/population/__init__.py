@@ -1,0 +1,1 @@
+"""Many fits of one estimator as one program."""

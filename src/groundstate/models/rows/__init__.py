@@ -1,0 +1,1 @@
+"""Rows that are no tables: images, texts, sequences, graphs."""

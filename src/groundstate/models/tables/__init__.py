@@ -1,0 +1,1 @@
+"""Tables in: the preparation of columns and an estimator as one model."""

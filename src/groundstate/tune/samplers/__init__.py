@@ -1,0 +1,1 @@
+"""Samplers for Optuna studies, and what they are made of."""
