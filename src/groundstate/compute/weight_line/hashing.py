@@ -56,12 +56,12 @@ def row_hash(*columns: Any, seed: int = 0) -> U64:
     >>> bool((row_hash(X[1:]) == h[1:]).all())
     True
     """
-    start = int(mix64(np.array([seed & 0xFFFFFFFFFFFFFFFF], dtype=np.uint64))[0])
+    start = hash_start(seed)
     total: U64 | None = None
     for position, column in enumerate(columns):
         if column is None:
             continue
-        part = _column_sum(column, _keys_from(start, position))
+        part = _column_sum(column, column_keys(start, position))
         if total is None:
             total = part
         elif len(part) != len(total):
@@ -77,7 +77,12 @@ def row_hash(*columns: Any, seed: int = 0) -> U64:
     return mix64(total)
 
 
-def _keys_from(start: int, position: int) -> int:
+def hash_start(seed: int) -> int:
+    """Where the hashes of a seed start from."""
+    return int(mix64(np.array([seed & 0xFFFFFFFFFFFFFFFF], dtype=np.uint64))[0])
+
+
+def column_keys(start: int, position: int) -> int:
     """The origin of the position keys of one argument of `row_hash`."""
     word = np.array([start ^ (position + 1)], dtype=np.uint64)
     return int(mix64(word * np.uint64(GOLDEN))[0])

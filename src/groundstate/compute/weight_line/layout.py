@@ -18,8 +18,8 @@ from groundstate.errors import DataError, ShapeError
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
-_BITS = 52  # of the length of the whole line: every piece of it is exact in float64
-_SMALLEST = 1e-300  # below this total the units of the line would underflow
+BITS = 52  # of the length of the whole line: every piece of it is exact in float64
+SMALLEST = 1e-300  # below this total the units of the line would underflow
 _FEW = 4096
 
 
@@ -51,12 +51,12 @@ class Layout:
         self.weights = np.ones(n) if weights is None else checked(weights, n, "weights")
         self.unit = weights is None or bool((self.weights == 1.0).all())
         total = float(self.weights.sum())
-        if not _SMALLEST < total < math.inf:
+        if not SMALLEST < total < math.inf:
             raise DataError(
                 f"the weights of {n} rows sum to {total}; "
                 "a weight line needs a finite sum and at least one row of positive weight."
             )
-        self.scale = _BITS - math.frexp(total)[1]
+        self.scale = BITS - math.frexp(total)[1]
         self.quantum = math.ldexp(1.0, -self.scale)
         self.order: I64 = loops(n).stable_order(hash, _bits(n))
         ordered = hash[self.order]

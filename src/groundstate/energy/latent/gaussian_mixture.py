@@ -146,8 +146,9 @@ class GaussianMixtureEnergy(Energy):
 
         ``reg_covar`` is added here. A component without weight keeps its mean.
         """
-        if self.mu.device.type == "cpu" and self.U.numel() <= SMALL:
+        if self.U.numel() <= SMALL and n.device.type == "cpu":
             return self._from_few(n.numpy(), mean.numpy(), cov.numpy())
+        n, mean, cov = (v.to(self.mu.device) for v in (n, mean, cov))
         n = n.double() + 10 * torch.finfo(torch.float64).eps
         self.logits.copy_(torch.log(n / n.sum()))
         self.mu.copy_(torch.where(n[:, None] > 1e-14 * n.sum(), mean, self.mu.double()))
@@ -168,7 +169,8 @@ class GaussianMixtureEnergy(Energy):
         """The same for few numbers, which NumPy handles with less ado."""
         n = n.astype(np.float64) + 10 * np.finfo(np.float64).eps
         total = n.sum()
-        logits, mu, U = (p.detach().numpy() for p in (self.logits, self.mu, self.U))
+        theta = (self.logits, self.mu, self.U)
+        logits, mu, U = arrays = [p.detach().cpu().numpy() for p in theta]
         logits[:] = np.log(n / total)
         np.copyto(mu, mean, "same_kind", where=n[:, None] > 1e-14 * total)
         if self.covariance_type in ("diag", "spherical"):
@@ -176,15 +178,18 @@ class GaussianMixtureEnergy(Energy):
             if not (variance > 0).all():
                 raise self._collapsed()
             U[:] = 1 / np.sqrt(variance)
-            return
-        d = mu.shape[1]
-        cov = cov.astype(np.float64)
-        cov.reshape(-1, d * d)[:, :: d + 1] += self.reg_covar
-        for one, root in zip(cov.reshape(-1, d, d), U.reshape(-1, d, d), strict=True):
-            lower, failed = dpotrf(one, lower=1, clean=1)
-            if failed or not np.isfinite(lower).all():
-                raise self._collapsed()
-            root[:] = dtrtri(lower, lower=1)[0].T
+        else:
+            d = mu.shape[1]
+            cov = cov.astype(np.float64)
+            cov.reshape(-1, d * d)[:, :: d + 1] += self.reg_covar
+            for one, root in zip(cov.reshape(-1, d, d), U.reshape(-1, d, d), strict=True):
+                lower, failed = dpotrf(one, lower=1, clean=1)
+                if failed or not np.isfinite(lower).all():
+                    raise self._collapsed()
+                root[:] = dtrtri(lower, lower=1)[0].T
+        if self.mu.device.type != "cpu":  # on the host the arrays are θ itself
+            for parameter, values in zip(theta, arrays, strict=True):
+                parameter.copy_(torch.from_numpy(values))
 
     @torch.no_grad()
     def from_precisions(self, precisions: Tensor) -> None:

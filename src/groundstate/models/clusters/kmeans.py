@@ -217,7 +217,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, EnergyClu
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the weighted sum of squared distances to the nearest centroid."""
         x, _ = self._rows(X)
-        weight = self._checked_weight(sample_weight, x.cpu().numpy())
+        weight = self._checked_weight(sample_weight, x)
         w = None if weight is None else tensor(weight, x.device)
         return -nearest(x, self._mu, w)[1]
 

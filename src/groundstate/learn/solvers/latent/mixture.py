@@ -21,7 +21,7 @@ from groundstate.learn.solvers.em.em import EM
 from groundstate.learn.solvers.em.steps import MStep
 from groundstate.learn.solvers.latent.kmeans.lloyd import Lloyd
 from groundstate.learn.solvers.latent.kmeans.rows import nearest
-from groundstate.learn.solvers.latent.kmeans.start import Drawer
+from groundstate.learn.solvers.latent.kmeans.start import drawer_of
 from groundstate.learn.solvers.latent.mixture_steps import GaussianM
 from groundstate.registry import solvers
 
@@ -136,12 +136,12 @@ def start_mixture(problem: Problem, solver: MixtureEM, i: int = 0) -> None:
             energy.mu.copy_(centroids.mu)
             _complete(energy, x, weight, nearest(x, centroids.mu)[0].long())
         elif solver.init == "random":
-            r = torch.from_numpy(Drawer(x, weight, key).uniform(k)).to(x)
+            r = drawer_of(x, weight, key).uniform(k).to(x)
             _complete(energy, x, weight, r / r.sum(1, keepdim=True))
         else:
-            drawer = Drawer(x, weight, key)
+            drawer = drawer_of(x, weight, key)
             rows = drawer.plus_plus(k) if solver.init == "k-means++" else drawer.random(k)
-            means = torch.from_numpy(rows).to(energy.mu.device)
+            means = rows.to(energy.mu.device)
             none = torch.zeros_like(energy.U, dtype=torch.float64)
             energy.from_moments(means.new_ones(k), means, none)
     if "weights" in given:
@@ -155,8 +155,9 @@ def start_mixture(problem: Problem, solver: MixtureEM, i: int = 0) -> None:
 def _complete(energy: GaussianMixtureEnergy, x: Tensor, weight: Tensor | None, z: Tensor) -> None:
     """θ from labels ``(N,)`` or responsibilities ``(N, k)``."""
     total: dict[str, Tensor] = {}
-    for at in range(0, len(x), 2**16):
-        part = slice(at, at + 2**16)
+    rows = 2**16 if x.device.type == "cpu" else 2**20
+    for at in range(0, len(x), rows):
+        part = slice(at, at + rows)
         distribution = z[part] if z.ndim == 1 else Categorical(probs=z[part], validate_args=False)
         w = None if weight is None else weight[part]
         for name, value in energy.stats(w, x[part], distribution).items():

@@ -31,7 +31,8 @@ from groundstate.compute.tiles import one_blas_thread, over_slices, tile_rows
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn.base import Batch, Problem
 from groundstate.learn.solvers.em.steps import MStep
-from groundstate.learn.solvers.latent.kmeans.lloyd_numba import moments as kernel_moments
+from groundstate.learn.solvers.latent import mixture_torch
+from groundstate.learn.solvers.latent.kmeans.lloyd_numba import moments
 from groundstate.learn.solvers.latent.mixture_numba import (
     DIAGONAL,
     FULL,
@@ -47,7 +48,7 @@ MAX_FEATURES = 2**13  # beyond this a tile of features leaves the cache
 KINDS = {"full": FULL, "tied": LINEAR, "diag": DIAGONAL, "spherical": DIAGONAL}
 EPS = float(np.finfo(np.float64).eps)
 TINY = 10 * EPS
-ROWS = 2**14
+ROWS = 2**14  # completed at once where differences are taken; more on a device
 SMALL = 2**20  # differences below which waiting for threads costs more than it gains
 
 
@@ -62,7 +63,8 @@ class GaussianM(MStep):
         self.kind = KINDS[energy.covariance_type]
         d = energy.mu.shape[1]
         features = d * (d + 1) // 2 if self.kind == FULL else d
-        self.able = energy.mu.device.type == "cpu" and features <= MAX_FEATURES
+        self.on_host = energy.mu.device.type == "cpu"
+        self.able = features <= MAX_FEATURES and energy.mu.device.type != "mps"  # has no float64
         self.fast = False
         if self.able:
             if self.kind == FULL:  # φ holds the entries of a symmetric matrix once
@@ -76,19 +78,19 @@ class GaussianM(MStep):
         d, reg = self.mixture.mu.shape[1], self.mixture.reg_covar
         total, first = 0.0, np.zeros(d)
         for x, w in self._rows():
-            for mass, sums, _ in self._sliced(kernel_moments, x, w, np.zeros(d)):
+            for mass, sums, _ in self._sliced(moments, x, w, np.zeros(d)):
                 total, first = total + mass, first + sums
         if current().world > 1:
             pair = current().sum_dict({"w": torch.tensor(total), "x": torch.from_numpy(first)})
             total, first = float(pair["w"]), pair["x"].numpy()
         self.origin = at = first / total
-        moments = np.zeros((d, d))
+        square = np.zeros((d, d))
         for x, w in self._rows():
-            moments += sum(self._sliced(scatter, x, w, at))
+            square += sum(self._sliced(scatter, x, w, at))
         if current().world > 1:
-            moments = current().sum(torch.from_numpy(moments)).numpy()
-        self.scatter = moments
-        cov = moments / total
+            square = current().sum(torch.from_numpy(square)).numpy()
+        self.scatter = square
+        cov = square / total
         if self.kind == DIAGONAL:
             values, vectors = np.diagonal(cov), np.eye(d)
         else:
@@ -106,13 +108,22 @@ class GaussianM(MStep):
         self.radius = far
 
     def _rows(self) -> Iterator[tuple[Any, Any]]:
-        """Rows and weights (of length zero for ones) as arrays, chunk by chunk."""
+        """Rows and weights as the kernels take them, chunk by chunk."""
         for batch, weight in self.problem.chunks(2**20):
-            yield _array(batch["x"]), np.empty(0) if weight is None else _array(weight.double())
+            yield self._taken(batch, weight)
 
-    @staticmethod
-    def _sliced(kernel: Any, x: Any, *arguments: Any) -> Iterator[Any]:
-        return over_slices(lambda lo, hi: kernel(x, *arguments, lo, hi), len(x))
+    def _taken(self, batch: Batch, weight: Tensor | None) -> tuple[Any, Any]:
+        """Arrays on the host, where weights of length zero stand for ones; tensors elsewhere."""
+        if not self.on_host:
+            return batch["x"].detach(), weight
+        return _array(batch["x"]), np.empty(0) if weight is None else _array(weight.double())
+
+    def _sliced(self, kernel: Any, x: Any, *arguments: Any) -> Iterator[Any]:
+        """What a kernel sums over slices of the rows, or on a device over all of them."""
+        if not self.on_host:
+            return iter([getattr(mixture_torch, kernel.__name__)(x, *arguments)])
+        more = (tile_rows(self.theta.size),) if kernel is em_pass else ()
+        return over_slices(lambda lo, hi: kernel(x, *arguments, *more, lo, hi), len(x))
 
     def _theta(self) -> tuple[F64, F64]:
         """θ ``(k, F)`` in the coordinates of now, and the matrix that leads to them."""
@@ -173,21 +184,20 @@ class GaussianM(MStep):
     @torch.no_grad()
     def add(self, batch: Batch, weight: Tensor | None) -> None:
         if not self.fast:
-            small = self.able and len(batch["x"]) * self.mixture.mu.numel() < SMALL
+            small = self.on_host and len(batch["x"]) * self.mixture.mu.numel() < SMALL
+            rows = ROWS if self.on_host else 64 * ROWS
             with threads(1) if small else nullcontext():
-                for at in range(0, len(batch["x"]), ROWS):
-                    part = None if weight is None else weight[at : at + ROWS]
-                    super().add({"x": batch["x"][at : at + ROWS]}, part)
+                for at in range(0, len(batch["x"]), rows):
+                    part = None if weight is None else weight[at : at + rows]
+                    super().add({"x": batch["x"][at : at + rows]}, part)
             return
-        x = _array(batch["x"])
-        w = np.empty(0) if weight is None else _array(weight.double())
+        x, w = self._taken(batch, weight)
         theta, turn, origin = self.theta, self.matrix, self.origin
-        tile = tile_rows(theta.size)
         S, J, total = np.zeros(theta.T.shape), 0.0, 0.0
         parts = self._narrow_parts()
         first, second = np.zeros(parts[1].shape), np.zeros(parts[2].shape)
         for sums, one, two, value, mass in self._sliced(
-            em_pass, x, w, origin, turn, theta, self.kind, *parts, tile
+            em_pass, x, w, origin, turn, theta, self.kind, *parts
         ):
             S += sums
             first, second = first + one, second + two
@@ -229,7 +239,7 @@ class GaussianM(MStep):
 
     @torch.no_grad()
     def finish(self) -> None:
-        with threads(1) if self.able else nullcontext():
+        with threads(1) if self.on_host else nullcontext():
             n, mean, cov = self._fast_moments() if self.fast else self._moments()
             self.mixture.from_moments(n, mean, cov)
 
@@ -298,7 +308,7 @@ def _pairs(d: int) -> tuple[Any, Any, F64]:
 
 
 def _wide(values: Tensor) -> F64:
-    return values.detach().numpy().astype(np.float64, copy=False)
+    return values.detach().cpu().numpy().astype(np.float64, copy=False)
 
 
 def _array(values: Tensor) -> Any:

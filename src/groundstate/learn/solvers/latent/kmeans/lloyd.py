@@ -19,7 +19,7 @@ from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.latent.kmeans.rows import CentroidRows
-from groundstate.learn.solvers.latent.kmeans.start import Drawer
+from groundstate.learn.solvers.latent.kmeans.start import drawer_of
 from groundstate.registry import solvers
 
 
@@ -136,10 +136,10 @@ class Lloyd:
                 )
             return init.to(energy.mu)
         x, weight = problem.resident["x"], problem.sample_weight
-        drawer = Drawer(x, weight, key)
+        drawer = drawer_of(x, weight, key)
         k = len(energy.mu)
         chosen = drawer.plus_plus(k) if self.init == "k-means++" else drawer.random(k)
-        return torch.from_numpy(chosen).to(energy.mu)
+        return chosen.to(energy.mu)
 
     def _one(
         self,

@@ -15,7 +15,7 @@ from groundstate.learn.solvers.latent.kmeans import lloyd_numba as kernels
 
 PART = 2**15  # rows whose moments are taken together
 FEW = 2**13  # rows that one compiled call takes care of
-BLOCK = 2**22  # numbers of one table of distances on a GPU
+BLOCK = 2**26  # numbers of one table of distances on a GPU
 
 
 class CentroidRows:
@@ -173,14 +173,16 @@ class CentroidRows:
         label = torch.empty_like(old)
         n, sums = torch.zeros_like(self.n), torch.zeros_like(self.sums)
         step = max(1, BLOCK // max(k, d))
+        number = torch.arange(k, device=old.device)[:, None]
         for at in range(0, len(self.x), step):
             part = self.x[at : at + step] - self.origin
-            label[at : at + step] = torch.addmm(half, part, mu.T, alpha=-1.0).argmin(1)
-            hot = torch.nn.functional.one_hot(label[at : at + step], k).double()
+            found = torch.addmm(half, part, mu.T, alpha=-1.0).argmin(1)
+            label[at : at + step] = found
+            hot = (found == number).double()  # (k, rows): a product sums in a fixed order
             if self.weight is not None:
-                hot = hot * self.weight[at : at + step, None]
-            n += hot.sum(0)
-            sums += hot.T @ part.double()
+                hot = hot * self.weight[at : at + step]
+            n += hot.sum(1)
+            sums += hot @ part.double()
         counts = torch.stack([(label != old).sum(), torch.tensor(len(old), device=n.device)])
         self.label = label.to(torch.int32)
         return {"n": n, "x": sums, "counts": counts.double()}
@@ -244,9 +246,7 @@ class CentroidRows:
 def nearest(x: Tensor, mu: Tensor, weight: Tensor | None = None) -> tuple[Tensor, float]:
     """Nearest centroid of every row ``(N,)`` int32, and the weighted sum of squared distances."""
     if x.device.type != "cpu":
-        label = torch.cat([torch.cdist(part, mu).argmin(1) for part in x.split(2**16)])
-        d2 = (x - mu[label]).double().square().sum(1)
-        return label.to(torch.int32), float(d2.sum() if weight is None else d2 @ weight.double())
+        return _nearest_by_table(x, mu.detach(), weight)
     rows = x.detach().contiguous().numpy()
     origin = mu.detach().double().mean(0).to(x.dtype)
     centred = (mu.detach().double() - origin.double()).numpy().astype(rows.dtype)
@@ -259,6 +259,21 @@ def nearest(x: Tensor, mu: Tensor, weight: Tensor | None = None) -> tuple[Tensor
     )
     total = float(sum(parts))
     return torch.from_numpy(found), total
+
+
+def _nearest_by_table(x: Tensor, mu: Tensor, weight: Tensor | None) -> tuple[Tensor, float]:
+    origin = mu.double().mean(0).to(x.dtype)
+    centred = (mu.double() - origin.double()).to(x.dtype)
+    half = 0.5 * centred.square().sum(1)
+    labels, total = [], torch.zeros((), dtype=torch.float64, device=x.device)
+    step = max(1, BLOCK // max(centred.shape))
+    for at in range(0, len(x), step):
+        part = x[at : at + step] - origin
+        label = torch.addmm(half, part, centred.T, alpha=-1.0).argmin(1)
+        d2 = (part - centred[label]).double().square().sum(1)
+        total += d2.sum() if weight is None else d2 @ weight[at : at + step].double()
+        labels.append(label.to(torch.int32))
+    return torch.cat(labels), float(total)
 
 
 __all__ = ["CentroidRows", "nearest"]

@@ -1,0 +1,122 @@
+r"""One pass of EM over rows on a device: the sums of ``mixture_numba`` by matrix products of tiles.
+
+Rows stay on their device and are taken in float64; what comes back is as large as θ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from groundstate.learn.solvers.latent.mixture_numba import DIAGONAL, FULL, LINEAR
+
+NUMBERS = 2**27  # of one table of features
+
+
+def _tiles(x: Tensor, w: Tensor | None, per_row: int) -> Iterator[tuple[Tensor, Tensor | None]]:
+    rows = max(1, NUMBERS // max(1, per_row))
+    for at in range(0, len(x), rows):
+        yield x[at : at + rows], None if w is None else w[at : at + rows].double()
+
+
+def moments(x: Tensor, w: Tensor | None, origin: Any) -> Any:
+    """Weight, weighted sum and weighted sum of squares ``(d,)`` about ``origin``."""
+    at = torch.from_numpy(origin).to(x.device)
+    total, first, square = 0.0, torch.zeros_like(at), torch.zeros_like(at)
+    for part, wi in _tiles(x, w, 3 * x.shape[1]):
+        diff = part.double() - at
+        scaled = diff if wi is None else diff * wi[:, None]
+        total += float(len(part)) if wi is None else float(wi.sum())
+        first, square = first + scaled.sum(0), square + (scaled * diff).sum(0)
+    return total, first.cpu().numpy(), square.cpu().numpy()
+
+
+def scatter(x: Tensor, w: Tensor | None, origin: Any) -> Any:
+    """Weighted second moments ``(d, d)`` about ``origin``."""
+    at, d = torch.from_numpy(origin).to(x.device), x.shape[1]
+    out = at.new_zeros(d, d)
+    for part, wi in _tiles(x, w, 3 * d):
+        diff = part.double() - at
+        out += (diff if wi is None else diff * wi[:, None]).T @ diff
+    return out.cpu().numpy()
+
+
+def reach(x: Tensor, origin: Any, turn: Any) -> float:
+    """The largest ‖turn (x − origin)‖²."""
+    at, matrix = (torch.from_numpy(v).to(x.device) for v in (origin, turn))
+    far = [
+        ((part.double() - at) @ matrix.T).square().sum(1).max()
+        for part, _ in _tiles(x, None, 3 * x.shape[1])
+    ]
+    return float(torch.stack(far).max())
+
+
+def _features(y: Tensor, kind: int, size: int) -> Tensor:
+    """φ ``(F, n)`` of rows that stand as columns of ``y`` ``(d, n)``."""
+    d, n = y.shape
+    phi = y.new_empty(size, n)
+    at = 0
+    if kind == FULL:
+        for a in range(d):
+            torch.mul(y[a], y[a:], out=phi[at : at + d - a])
+            at += d - a
+    elif kind == DIAGONAL:
+        torch.mul(y, y, out=phi[:d])
+        at = d
+    phi[at : at + d] = y
+    phi[at + d :] = 1.0
+    return phi
+
+
+def em_pass(
+    x: Tensor, w: Tensor | None, origin: Any, turn: Any, theta: Any, kind: int, narrow: Any,
+    mu: Any, U: Any, constant: Any,
+) -> Any:  # fmt: skip
+    """Statistics ``(F, k)``, sums of differences of narrow components, Σ w log p and Σ w."""
+
+    def here(values: Any) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(values)).to(x.device)
+
+    at, matrix, parameters, means, factors, constants = map(
+        here, (origin, turn, theta, mu, U, constant)
+    )
+    k, f = theta.shape
+    sums, value = parameters.new_zeros(f, k), parameters.new_zeros(())
+    weight = parameters.new_zeros(())
+    first, second = torch.zeros_like(means), torch.zeros_like(factors)
+    for part, wi in _tiles(x, w, f):
+        diff = part.double() - at
+        y = (diff * matrix.diagonal()).T.contiguous() if kind == DIAGONAL else matrix @ diff.T
+        phi = _features(y, kind, f)
+        r = parameters @ phi  # (k, n)
+        gaps = [part.double() - mean for mean in means]
+        for z, gap, factor, c in zip(narrow.tolist(), gaps, factors, constants, strict=True):
+            white = gap @ factor if len(factor) > 1 else gap * factor
+            r[z] = c - 0.5 * white.square().sum(1)
+        log_p = torch.logsumexp(r, 0)
+        r.sub_(log_p).exp_()
+        if kind == LINEAR and not len(narrow):
+            log_p = log_p - 0.5 * y.square().sum(0)
+        if wi is None:
+            value, weight = value + log_p.sum(), weight + len(part)
+        else:
+            r.mul_(wi)
+            value, weight = value + log_p @ wi, weight + wi.sum()
+        for a, (z, gap) in enumerate(zip(narrow.tolist(), gaps, strict=True)):
+            scaled = gap * r[z][:, None]
+            first[a] += scaled.sum(0)
+            second[a] += scaled.T @ gap if len(factors[a]) > 1 else (scaled * gap).sum(0)
+        sums += phi @ r.T
+    flat = torch.cat([v.flatten() for v in (sums, first, second, value, weight)]).cpu()
+    sizes = [v.numel() for v in (sums, first, second, value, weight)]
+    S, one, two, J, total = (v.numpy() for v in flat.split(sizes))
+    return (
+        S.reshape(f, k), one.reshape(mu.shape), two.reshape(U.shape), float(J[0]), float(total[0]),
+    )  # fmt: skip
+
+
+__all__ = ["em_pass", "moments", "reach", "scatter"]
