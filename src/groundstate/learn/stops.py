@@ -52,6 +52,8 @@ class Patience:
 
     def __call__(self, values: ArrayLike | Tensor, running: Any = True) -> NDArray[np.bool_]:
         """Which members are done, given this epoch's values; those not running change nothing."""
+        if len(self.best) == 1 and running is True:
+            return self._one(float(np.asarray(values).reshape(-1)[0]))
         v = np.asarray(values, dtype=np.float64).reshape(-1)
         running = np.asarray(running)
         enough = self.tol or 0.0
@@ -63,6 +65,17 @@ class Patience:
         follow = self.better if self.creeping else self.improved
         self.best = np.where(follow, v, self.best)
         return np.zeros(len(v), bool) if self.tol is None else self.stale >= self.patience
+
+    def _one(self, v: float) -> NDArray[np.bool_]:
+        """The same for a single member, whose epochs may be shorter than a few array operations."""
+        best, enough = float(self.best[0]), self.tol or 0.0
+        mark = best - (enough * max(1.0, abs(v)) if self.relative else enough)
+        better, improved = v < best, (v <= mark if self.inclusive else v < mark)
+        self.better, self.improved = np.array([better]), np.array([improved])
+        self.stale = np.array([0 if improved else int(self.stale[0]) + 1])
+        if better if self.creeping else improved:
+            self.best = np.array([v])
+        return np.array([self.tol is not None and bool(self.stale[0] >= self.patience)])
 
     def state(self) -> list[Any]:
         """What a checkpoint holds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,3 +89,16 @@ def test_goes_on_from_a_state_also_of_early_files() -> None:
     assert other.best.tolist() == [0.5] and other([1.0])[0]
     other.load([0.25, 0])
     assert other.best.tolist() == [0.25]
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"inclusive": True}, {"creeping": False}, {"relative": True}, {"tol": None}]
+)
+def test_one_member_counts_as_many_do(settings: dict[str, Any]) -> None:
+    settings = {"tol": 0.05, "patience": 3, **settings}
+    one, two = Patience(1, **settings), Patience(2, **settings)
+    values = np.random.default_rng(0).normal(size=200).round(2)
+    for v in [*values, np.inf, -np.inf, np.inf]:
+        assert one(v)[0] == two([v, v])[0]
+        for name in ("best", "stale", "better", "improved"):
+            assert getattr(one, name)[0] == getattr(two, name)[1], name
