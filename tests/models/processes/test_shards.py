@@ -23,7 +23,7 @@ def learned(rows: slice) -> dict[str, Any]:
     model = GaussianProcessRegressor(kernel, method="inducing", n_inducing=30)
     model.fit(X[rows], y[rows], sample_weight=w[rows])
     return {
-        "points": torch.as_tensor(model.inducing_points_),
+        "points": torch.tensor(model.inducing_points_),
         "theta": torch.as_tensor(model.kernel_.theta),
         "bound": torch.tensor(model.log_marginal_likelihood_value_),
         "mean": torch.as_tensor(model.predict(X[:9])),

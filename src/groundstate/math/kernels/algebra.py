@@ -28,9 +28,8 @@ class _Pair(Kernel):
     k1: Kernel
     k2: Kernel
 
-    @property
-    def is_stationary(self) -> bool:  # type: ignore[override]
-        return self.k1.is_stationary and self.k2.is_stationary
+    def is_stationary(self) -> bool:
+        return self.k1.is_stationary() and self.k2.is_stationary()
 
     @property
     def n_dims(self) -> int:
@@ -112,9 +111,8 @@ class Power(Kernel):
     kernel: Kernel
     exponent: float
 
-    @property
-    def is_stationary(self) -> bool:  # type: ignore[override]
-        return self.kernel.is_stationary
+    def is_stationary(self) -> bool:
+        return self.kernel.is_stationary()
 
     @property
     def n_dims(self) -> int:

@@ -33,12 +33,14 @@ class Kernel:
         Logarithms of the free parameters, in alphabetical order within a leaf, left before right.
     bounds : (m, 2) array
         Logarithms of the bounds of the free parameters.
-    is_stationary : bool
-        Whether :math:`k(x, z)` depends on :math:`x - z` alone.
     """
 
     _learnable: ClassVar[tuple[str, ...]] = ()  # alphabetical; each has a field name + "_bounds"
-    is_stationary: ClassVar[bool] = False
+    _stationary: ClassVar[bool] = False
+
+    def is_stationary(self) -> bool:
+        r"""Whether :math:`k(x, z)` depends on :math:`x - z` alone."""
+        return self._stationary
 
     # --- values --------------------------------------------------------------------------
 

@@ -37,8 +37,7 @@ class Foreign(Kernel):
 
     kernel: Any
 
-    @property
-    def is_stationary(self) -> bool:  # type: ignore[override]
+    def is_stationary(self) -> bool:
         return bool(self.kernel.is_stationary())
 
     @property

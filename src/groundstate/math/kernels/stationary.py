@@ -11,6 +11,7 @@ from torch import Tensor
 
 from groundstate.math.kernels.base import WIDE, Bounds, Kernel, Scale, limits, positive
 from groundstate.math.kernels.bessel import bessel_decay
+from groundstate.math.kernels.fused import gaussian_tiles
 from groundstate.math.kernels.geometry import Geometry
 
 
@@ -35,7 +36,7 @@ class RBF(Kernel):
     length_scale_bounds: Bounds = WIDE
     gamma: InitVar[float | None] = None
     _learnable: ClassVar[tuple[str, ...]] = ("length_scale",)
-    is_stationary: ClassVar[bool] = True
+    _stationary: ClassVar[bool] = True
 
     def __post_init__(self, gamma: float | None) -> None:
         if gamma is not None:
@@ -72,6 +73,9 @@ class Laplacian(RBF):
         return at.distance(p["length_scale"]).neg().exp()
 
 
+Laplace = Laplacian
+
+
 @dataclass(frozen=True, repr=False)
 class Matern(Kernel):
     r"""Matérn with smoothness ν: :math:`(1 + \sqrt3 r)e^{-\sqrt3 r}` at ν = 3/2, r = ‖x − z‖/ℓ.
@@ -92,7 +96,7 @@ class Matern(Kernel):
     length_scale_bounds: Bounds = WIDE
     nu: float = 1.5
     _learnable: ClassVar[tuple[str, ...]] = ("length_scale",)
-    is_stationary: ClassVar[bool] = True
+    _stationary: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.nu > 0:
@@ -132,7 +136,7 @@ class RationalQuadratic(Kernel):
     length_scale_bounds: Bounds = WIDE
     alpha_bounds: Bounds = WIDE
     _learnable: ClassVar[tuple[str, ...]] = ("alpha", "length_scale")
-    is_stationary: ClassVar[bool] = True
+    _stationary: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _checked(self)
@@ -168,7 +172,7 @@ class Periodic(Kernel):
     period: InitVar[float | None] = None
     gamma: InitVar[float | None] = None
     _learnable: ClassVar[tuple[str, ...]] = ("length_scale", "periodicity")
-    is_stationary: ClassVar[bool] = True
+    _stationary: ClassVar[bool] = True
 
     def __post_init__(self, period: float | None, gamma: float | None) -> None:
         if period is not None:
@@ -200,7 +204,7 @@ class Constant(Kernel):
     constant_value: float = 1.0
     constant_value_bounds: Bounds = WIDE
     _learnable: ClassVar[tuple[str, ...]] = ("constant_value",)
-    is_stationary: ClassVar[bool] = True
+    _stationary: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _checked(self)
@@ -230,7 +234,7 @@ class White(Kernel):
     noise_level: float = 1.0
     noise_level_bounds: Bounds = WIDE
     _learnable: ClassVar[tuple[str, ...]] = ("noise_level",)
-    is_stationary: ClassVar[bool] = True
+    _stationary: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _checked(self)
@@ -240,7 +244,10 @@ class White(Kernel):
 
 
 def gaussian(at: Geometry, scale: Any) -> Tensor:
-    r""":math:`\exp(-d^2/2\ell^2)` in two passes over the matrix."""
+    r""":math:`\exp(-d^2/2\ell^2)`: by tiles where they apply, else in two passes over the matrix."""
+    tiled = gaussian_tiles(at.x, at.z, at.same, scale)
+    if tiled is not None:
+        return tiled
     if isinstance(scale, Tensor) and scale.ndim:
         return at.squared(scale).mul(-0.5).exp()
     return (at.plain() * (-0.5 / scale**2)).exp()
@@ -260,5 +267,5 @@ def _checked(kernel: Kernel) -> None:
 
 
 __all__ = [
-    "RBF", "Constant", "Laplacian", "Matern", "Periodic", "RationalQuadratic", "White",
+    "RBF", "Constant", "Laplace", "Laplacian", "Matern", "Periodic", "RationalQuadratic", "White",
 ]  # fmt: skip

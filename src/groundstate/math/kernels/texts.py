@@ -4,37 +4,48 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 WORD = re.compile(r"\b\w\w+\b")
+
+
+Text = str | Sequence[str]  # a string, or the tokens it was cut into
 
 
 class _Counts:
     """A kernel on texts whose feature map counts pieces of them."""
 
-    def pieces(self, text: str) -> Iterable[str]:
+    normalize: bool
+
+    def pieces(self, text: Text) -> Iterable[Hashable]:
         raise TypeError(f"{type(self).__name__} must say which pieces of a text it counts")
 
-    def __call__(self, A: Sequence[str], B: Sequence[str] | None = None) -> NDArray[np.float64]:
+    def __call__(self, A: Sequence[Text], B: Sequence[Text] | None = None) -> NDArray[np.float64]:
         """Inner products of the counts, ``(n, m)``; the Gram matrix for one list of texts."""
-        names: dict[str, int] = {}
+        names: dict[Hashable, int] = {}
         left = self._matrix(A, names)
         right = left if B is None else self._matrix(B, names)
         left.resize((left.shape[0], len(names)))
         right.resize((right.shape[0], len(names)))
         out: NDArray[np.float64] = np.asarray((left @ right.T).todense(), dtype=np.float64)
+        if self.normalize:
+            norms = [np.asarray(m.multiply(m).sum(1)).ravel() for m in (left, right)]
+            out = cosine(torch.from_numpy(out), *map(torch.from_numpy, norms)).numpy()
         return out
 
-    def diag(self, A: Sequence[str]) -> NDArray[np.float64]:
+    def diag(self, A: Sequence[Text]) -> NDArray[np.float64]:
         r""":math:`k(x, x) = \|\varphi(x)\|^2`, ``(n,)``."""
-        return np.array([sum(c * c for c in Counter(self.pieces(t)).values()) for t in A], float)
+        found = np.array([sum(c * c for c in Counter(self.pieces(t)).values()) for t in A], float)
+        return (found > 0).astype(float) if self.normalize else found
 
-    def _matrix(self, texts: Sequence[str], names: dict[str, int]) -> Any:
+    def _matrix(self, texts: Sequence[Text], names: dict[Hashable, int]) -> Any:
         from scipy.sparse import csr_matrix
 
         rows, columns, values = [], [], []
@@ -53,6 +64,7 @@ class BagOfWords(_Counts):
     Parameters
     ----------
     lowercase : count words without regard to case
+    normalize : divide by the lengths of the counts, so that :math:`k(s, s) = 1`
 
     Examples
     --------
@@ -61,18 +73,23 @@ class BagOfWords(_Counts):
     """
 
     lowercase: bool = True
+    normalize: bool = False
 
-    def pieces(self, text: str) -> Iterable[str]:
+    def pieces(self, text: Text) -> Iterable[Hashable]:
+        if not isinstance(text, str):
+            return [t.lower() if self.lowercase else t for t in text]
         return WORD.findall(text.lower() if self.lowercase else text)
 
 
 @dataclass(frozen=True)
 class Spectrum(_Counts):
-    r""":math:`k(s, t) = \sum_u \#_u(s)\,\#_u(t)` over all strings u of k letters.
+    r""":math:`k(s, t) = \sum_u \#_u(s)\,\#_u(t)` over all strings u of k letters, or of k tokens
+    where texts are lists of tokens.
 
     Parameters
     ----------
-    k : letters of a piece
+    k : letters (tokens) of a piece
+    normalize : divide by the lengths of the counts, so that :math:`k(s, s) = 1`
 
     Examples
     --------
@@ -81,13 +98,21 @@ class Spectrum(_Counts):
     """
 
     k: int = 3
+    normalize: bool = False
 
     def __post_init__(self) -> None:
         if self.k < 1:
             raise ValueError(f"a piece needs at least one letter, got k={self.k}")
 
-    def pieces(self, text: str) -> Iterable[str]:
-        return (text[i : i + self.k] for i in range(len(text) - self.k + 1))
+    def pieces(self, text: Text) -> Iterable[Hashable]:
+        whole: Any = text if isinstance(text, str) else tuple(text)
+        return (whole[i : i + self.k] for i in range(len(whole) - self.k + 1))
+
+
+def cosine(K: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    r""":math:`K_{ij}/\sqrt{l_ir_j}`, and 0 where one of them is 0."""
+    size = (left[:, None] * right).clamp(min=0).sqrt()
+    return torch.where(size > 0, K / torch.where(size > 0, size, 1.0), 0.0)
 
 
 @dataclass(frozen=True)
@@ -118,4 +143,4 @@ def check_psd(K: Any, tol: float = 1e-10) -> PsdReport:
     return PsdReport(least, largest, asymmetry, least >= -tol * size and asymmetry <= tol * size)
 
 
-__all__ = ["BagOfWords", "PsdReport", "Spectrum", "check_psd"]
+__all__ = ["BagOfWords", "PsdReport", "Spectrum", "check_psd", "cosine"]
