@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
-from sklearn.callback import CallbackSupportMixin, FitCallback
+from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -28,10 +28,10 @@ from groundstate.compute.rows import RowContainer, real_dtype
 from groundstate.energy.base import Energy
 from groundstate.learn import fit as learn
 from groundstate.learn.base import History, Penalty, Problem, Rule, Solver
-from groundstate.learn.callbacks import Progress
 from groundstate.models.answers import answers, open_cells
 from groundstate.models.arrays import Home, plain_rows, plain_target, tensor, unwrap
-from groundstate.models.bridge import SklearnBridge
+from groundstate.models.bridge import callbacks_of
+from groundstate.models.inherited import inherit
 from groundstate.models.resident import is_resident, places, weights
 from groundstate.models.rows.kinds import KINDS, TABLE
 from groundstate.models.tables.categories import Categories
@@ -58,6 +58,22 @@ class Plan:
 
 class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of all estimators; see the roles in ``groundstate.models.roles``.
+
+    Parameters
+    ----------
+    random_state : int, generator, key or None
+        The seed: the same gives the same result.
+    device : str or torch.device
+        Where to compute; None is where X is.
+    callbacks : sequence
+        Callbacks of groundstate or scikit-learn.
+    warm_start : bool
+        Begin at the weights of the last fit.
+    n_jobs : int or None
+        Threads.
+    verbose : int
+        Above zero, a progress bar on the terminal.
+    fit_intercept : bool
 
     Attributes
     ----------
@@ -90,6 +106,10 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     history_: History
     n_iter_: int
     n_features_in_: int
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        inherit(cls)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -159,7 +179,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         plan = self._build(xt, yt, wt)
         data = plan.data or ({"x": xt} if yt is None else {"x": xt, "y": yt})
         plan.energy.to(device, real_dtype({"x": xt}))
-        mine, theirs = self._callbacks(plan.energy, X, y, sample_weight)
+        mine, theirs = callbacks_of(self, plan.energy, X, y, sample_weight)
         checked = all(value is xt or value is yt for value in data.values())
         history = self._run(plan, data, wt, mine, checked)
         self.energy_ = plan.energy if lives == device else plan.energy.to(lives)
@@ -194,27 +214,6 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
             plan.energy, data, plan.rule, plan.solver, sample_weight=weight, penalty=plan.penalty,
             callbacks=callbacks, random_state=seed,
         )  # fmt: skip
-
-    def _callbacks(
-        self, energy: Energy, X: Any, y: Any, weight: Any
-    ) -> tuple[list[Any], SklearnBridge | None]:
-        given = list(getattr(self, "callbacks", None) or ())
-        foreign = [c for c in given if isinstance(c, FitCallback)]
-        bar = [Progress(type(self).__name__)] if getattr(self, "verbose", 0) else []
-        mine = [*bar, *(c for c in given if not isinstance(c, FitCallback))]
-        if foreign:
-            self.set_callbacks(*foreign)
-        if not getattr(self, "_skl_callbacks", ()) and not hasattr(self, "_parent_callback_ctx"):
-            return mine, None
-        context = self._init_callback_context(max_subtasks=None)
-        metadata = None if weight is None else {"sample_weight": weight}
-        bridge = SklearnBridge(
-            self,
-            context,
-            {"X": X, "y": y, "metadata": metadata},
-            lambda: {"energy_": energy, "n_iter_": 1, **self._learned(energy)},
-        )
-        return [*mine, bridge], bridge
 
     # --- validation ----------------------------------------------------------------------
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from groundstate.learn.callbacks import Callback, Run
+from sklearn.callback import FitCallback
+
+from groundstate.energy.base import Energy
+from groundstate.learn.callbacks import Callback, Progress, Run
 
 
 class SklearnBridge(Callback):
@@ -58,3 +61,25 @@ class SklearnBridge(Callback):
 
     def on_end(self, run: Run) -> None:
         """The estimator closes the root task once its attributes are set."""
+
+
+def callbacks_of(
+    estimator: Any, energy: Energy, X: Any, y: Any, weight: Any
+) -> tuple[list[Any], SklearnBridge | None]:
+    """What watches a fit: a bar, callbacks of ours, and a bridge to scikit-learn's, also alone."""
+    given = list(getattr(estimator, "callbacks", None) or ())
+    foreign = [c for c in given if isinstance(c, FitCallback)]
+    bar = [Progress(type(estimator).__name__)] if getattr(estimator, "verbose", 0) else []
+    mine = [*bar, *(c for c in given if not isinstance(c, FitCallback))]
+    if foreign:
+        estimator.set_callbacks(*foreign)
+    watched = getattr(estimator, "_skl_callbacks", ()) or hasattr(estimator, "_parent_callback_ctx")
+    if not watched:
+        return mine, None
+    bridge = SklearnBridge(
+        estimator,
+        estimator._init_callback_context(max_subtasks=None),
+        {"X": X, "y": y, "metadata": None if weight is None else {"sample_weight": weight}},
+        lambda: {"energy_": energy, "n_iter_": 1, **estimator._learned(energy)},
+    )
+    return [*mine, bridge], bridge

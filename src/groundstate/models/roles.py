@@ -42,6 +42,10 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
 
     Where the energies are calibrated, :math:`p(y\mid x) = \mathrm{softmax}(-e)`.
 
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+
     Attributes
     ----------
     classes_ : (n_classes,) array of labels

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from inspect import signature
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,12 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data as scikit_learn_checks
 from torch import Tensor
 
-from groundstate.compute.foreign.sklearn import check_sample_weight, make_constraint
+from groundstate.compute.foreign.sklearn import (
+    Interval,
+    StrOptions,
+    check_sample_weight,
+    make_constraint,
+)
 from groundstate.compute.rows import RowContainer, real_dtype
 from groundstate.errors import DataError
 from groundstate.models.arrays import unwrap
@@ -20,6 +26,22 @@ from groundstate.models.arrays import unwrap
 TAKES_MISSING = {
     "classifier": "HistGradientBoostingClassifier or GaussianNB",
     "regressor": "HistGradientBoostingRegressor",
+}
+
+
+COMMON: dict[str, Any] = {  # what parameters of these names may be, where a class does not say
+    "callbacks": "no_validation",
+    "class_weight": [dict, StrOptions({"balanced"}), None],
+    "copy_X": ["boolean"],
+    "device": "no_validation",
+    "fit_intercept": ["boolean"],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "n_jobs": [None, Integral],
+    "positive": ["boolean"],
+    "random_state": ["random_state"],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "verbose": ["verbose"],
+    "warm_start": ["boolean"],
 }
 
 
@@ -122,4 +144,4 @@ def _is(values: NDArray[Any], missing: bool) -> NDArray[np.bool_]:
     return np.isnan(values) if missing else np.isinf(values)
 
 
-__all__ = ["checked_weight", "constraints_of", "validate_data"]
+__all__ = ["COMMON", "checked_weight", "constraints_of", "validate_data"]

@@ -29,23 +29,11 @@ class BernoulliNB(DiscreteNB):
     ----------
     alpha : float or (n_features,) array, default=1.0
         Counts added to both values of every bit.
-    force_alpha : bool, default=True
-        Keep an alpha below 1e-10 as it is.
     binarize : float or None, default=0.0
         A feature above it is a one; None takes the features as bits.
-    fit_prior : bool, default=True
-        Learn the class probabilities; False makes them equal.
-    class_prior : (n_classes,) array, default=None
-        Class probabilities to keep.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
-    class_count_, class_log_prior_ : (n_classes,) arrays
     feature_count_, feature_log_prob_ : (n_classes, n_features) arrays
     energy_ : BernoulliClassEnergy
 
@@ -60,7 +48,6 @@ class BernoulliNB(DiscreteNB):
 
     _accept_sparse: ClassVar[bool | str] = "csr"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DiscreteNB._parameter_constraints,
         "binarize": [None, Interval(Real, 0, None, closed="left")],
     }
 

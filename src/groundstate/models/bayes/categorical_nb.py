@@ -38,23 +38,11 @@ class CategoricalNB(DiscreteNB):
     ----------
     alpha : float, default=1.0
         Counts added to every category.
-    force_alpha : bool, default=True
-        Keep an alpha below 1e-10 as it is.
-    fit_prior : bool, default=True
-        Learn the class probabilities; False makes them equal.
-    class_prior : (n_classes,) array, default=None
-        Class probabilities to keep.
     min_categories : int or (n_features,) array of int, default=None
         Least number of categories of each feature, where not all of them are in the rows.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
-    class_count_, class_log_prior_ : (n_classes,) arrays
     category_count_, feature_log_prob_ : lists of (n_classes, n_categories) arrays, one per feature
     n_categories_ : (n_features,) array
     categories_ : list of (n_categories,) arrays, one per feature
@@ -78,7 +66,6 @@ class CategoricalNB(DiscreteNB):
     _categories: ClassVar[Any] = Categories(text=True)
     _allow_nan: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DiscreteNB._parameter_constraints,
         "min_categories": [None, "array-like", Interval(Integral, 1, None, closed="left")],
     }
 

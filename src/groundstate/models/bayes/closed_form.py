@@ -34,6 +34,15 @@ def class_probabilities() -> Learned:
 class ClosedFormClassifier(EnergyClassifier):
     r"""A joint energy :math:`-\log p(x, y)` whose minimiser follows from sums over rows.
 
+    Parameters
+    ----------
+    priors : (n_classes,) array
+        Class probabilities; None takes the shares of the rows.
+    shrinkage : float in [0, 1], "auto" or None
+        Towards a multiple of the identity; "auto" is Ledoit and Wolf's amount.
+    covariance_estimator : object with ``fit`` and ``covariance_``
+        Finds the covariance of each class, in place of ``shrinkage`` (not with "svd").
+
     Attributes
     ----------
     statistics_ : dict of tensors

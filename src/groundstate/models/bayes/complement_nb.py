@@ -34,23 +34,15 @@ class ComplementNB(DiscreteNB):
     ----------
     alpha : float or (n_features,) array, default=1.0
         Counts added to every word.
-    force_alpha : bool, default=True
-        Keep an alpha below 1e-10 as it is.
     fit_prior : bool, default=True
         Whether ``class_log_prior_`` is learned; it is only reported.
     class_prior : (n_classes,) array, default=None
         Class probabilities to report.
     norm : bool, default=False
         Divide the weights of a class by their sum.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
-    class_count_, class_log_prior_ : (n_classes,) arrays
     feature_count_ : (n_classes, n_features) array
     feature_all_ : (n_features,) array
     feature_log_prob_ : (n_classes, n_features) array; the weights w
@@ -74,7 +66,6 @@ class ComplementNB(DiscreteNB):
     _positive: ClassVar[bool] = True
     _accept_sparse: ClassVar[bool | str] = "csr"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DiscreteNB._parameter_constraints,
         "norm": ["boolean"],
     }
 

@@ -23,7 +23,21 @@ ALPHA_MIN = 1e-10
 
 
 class DiscreteNB(ClosedFormClassifier):
-    """Smoothed counts per class; the smoothing is a Dirichlet prior."""
+    """Smoothed counts per class; the smoothing is a Dirichlet prior.
+
+    Parameters
+    ----------
+    force_alpha : bool
+        Keep an alpha below 1e-10 as it is.
+    fit_prior : bool
+        Learn the class probabilities; False makes them equal.
+    class_prior : (n_classes,) array
+        Class probabilities to keep.
+
+    Attributes
+    ----------
+    class_count_, class_log_prior_ : (n_classes,) arrays
+    """
 
     traits = Traits(
         space={
@@ -41,8 +55,6 @@ class DiscreteNB(ClosedFormClassifier):
         "force_alpha": ["boolean"],
         "fit_prior": ["boolean"],
         "class_prior": ["array-like", None],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
     alpha: Any
     force_alpha: bool

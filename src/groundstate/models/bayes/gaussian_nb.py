@@ -34,18 +34,11 @@ class GaussianNB(ClosedFormClassifier):
 
     Parameters
     ----------
-    priors : (n_classes,) array, default=None
-        Class probabilities; None takes the shares of the rows.
     var_smoothing : float, default=1e-9
         Share of the largest variance of all features that is added to every variance.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
     class_count_, class_prior_ : (n_classes,) arrays
     theta_, var_ : (n_classes, n_features) arrays
         Means and variances.
@@ -70,8 +63,6 @@ class GaussianNB(ClosedFormClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "priors": ["array-like", None],
         "var_smoothing": [Interval(Real, 0, None, closed="left")],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -27,21 +27,9 @@ class MultinomialNB(DiscreteNB):
     ----------
     alpha : float or (n_features,) array, default=1.0
         Counts added to every word.
-    force_alpha : bool, default=True
-        Keep an alpha below 1e-10 as it is.
-    fit_prior : bool, default=True
-        Learn the class probabilities; False makes them equal.
-    class_prior : (n_classes,) array, default=None
-        Class probabilities to keep.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
-    class_count_, class_log_prior_ : (n_classes,) arrays
     feature_count_, feature_log_prob_ : (n_classes, n_features) arrays
     energy_ : MultinomialClassEnergy
 

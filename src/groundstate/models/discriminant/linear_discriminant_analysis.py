@@ -47,26 +47,15 @@ class LinearDiscriminantAnalysis(
     solver : {"svd", "lsqr", "eigen"}, default="svd"
         All three give the same classifier; "svd" leaves out directions without variance and has
         no shrinkage.
-    shrinkage : float in [0, 1], "auto" or None, default=None
-        Towards a multiple of the identity; "auto" is Ledoit and Wolf's amount.
-    priors : (n_classes,) array, default=None
-        Class probabilities; None takes the shares of the rows.
     n_components : int, default=None
         Directions of ``transform``; None is min(n_classes - 1, n_features).
     store_covariance : bool, default=False
         Keep ``covariance_`` with solver "svd" too.
     tol : float, default=1e-4
         Relative standard deviation below which a direction has no variance.
-    covariance_estimator : object with ``fit`` and ``covariance_``, default=None
-        Finds the covariance of each class, in place of ``shrinkage`` (not with "svd").
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
     coef_ : (1, n_features) for two classes, else (n_classes, n_features)
     intercept_ : (1,) or (n_classes,)
     means_ : (n_classes, n_features) array
@@ -96,10 +85,7 @@ class LinearDiscriminantAnalysis(
         "priors": ["array-like", None],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "store_covariance": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "covariance_estimator": [HasMethods("fit"), None],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

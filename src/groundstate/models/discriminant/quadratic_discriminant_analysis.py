@@ -38,10 +38,6 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
     ----------
     solver : {"svd", "eigen"}, default="svd"
         Both give the same classifier; "svd" has no shrinkage.
-    shrinkage : float in [0, 1], "auto" or None, default=None
-        Towards a multiple of the identity; "auto" is Ledoit and Wolf's amount.
-    priors : (n_classes,) array, default=None
-        Class probabilities; None takes the shares of the rows.
     reg_param : float in [0, 1], default=0.0
         :math:`\Sigma \leftarrow (1 - r)\Sigma + rI`.
     store_covariance : bool, default=False
@@ -49,16 +45,9 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
     tol : float, default=1e-4
         Relative standard deviation below which a direction counts as one without variance, which
         is refused.
-    covariance_estimator : object with ``fit`` and ``covariance_``, default=None
-        Finds the covariance of each class, in place of ``shrinkage`` (not with "svd").
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
     means_ : (n_classes, n_features) array
     priors_ : (n_classes,) array
     covariance_ : list of (n_features, n_features) arrays
@@ -87,10 +76,7 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
         "priors": ["array-like", None],
         "reg_param": [Interval(Real, 0, 1, closed="both")],
         "store_covariance": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "covariance_estimator": [HasMethods("fit"), None],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -27,7 +27,12 @@ from groundstate.models.validation import validate_data
 
 
 class CommitteeModel(EnergyEstimator):
-    """Members of any kind behind one energy; they see numbers, with NaN where all of them take it."""
+    """Members of any kind behind one energy; they see numbers, with NaN where all of them take it.
+
+    Parameters
+    ----------
+    n_estimators : int
+    """
 
     __getitem__, __iter__ = member_at, each_member
 

@@ -11,7 +11,7 @@ from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.base import Energy
 from groundstate.energy.basic.net_class import NetClassEnergy
 from groundstate.energy.spaces import GraphSpace
-from groundstate.models.rows.classifier import PARAMETERS, RowClassifier
+from groundstate.models.rows.classifier import RowClassifier
 from groundstate.nn.graph.message_sum import MessageSum
 from groundstate.registry import models
 
@@ -32,31 +32,6 @@ class MessageSumGraphClassifier(RowClassifier):
     ----------
     hidden_size : int, default=32
         Size of h.
-    alpha : float, default=0.0001
-        Strength of the penalty :math:`\tfrac\alpha2\|W\|^2` beside the mean loss.
-    learning_rate_init : float, default=0.05
-        Of Adam.
-    batch_size : int, default=64
-        Rows (units of weight) of a step.
-    max_iter : int, default=200
-        Passes over the rows at most.
-    tol, n_iter_no_change : float and int or inf, default=1e-3 and 10
-        Learning rests when more than so many passes improve the loss by less than ``tol``; inf runs
-        exactly ``max_iter`` passes.
-    class_weight : dict, "balanced" or None, default=None
-    warm_start : bool, default=False
-        Go on from the present weights in the next ``fit``.
-    random_state : int, default=None
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Such as ``groundstate.learn.Checkpoint(path)``, with which a killed run goes on.
-
-    Attributes
-    ----------
-    classes_ : (n_classes,) array
-    energy_ : NetClassEnergy
-    n_iter_ : int
 
     Examples
     --------
@@ -72,7 +47,6 @@ class MessageSumGraphClassifier(RowClassifier):
     rows: ClassVar[str] = "graph"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "hidden_size": [Interval(Integral, 1, None, closed="left")],
-        **PARAMETERS,
     }
 
     def __init__(

@@ -43,14 +43,9 @@ class KernelClassifier(NestedKernel, EnergyClassifier):
     bandwidth : {"auto", "loo", "fixed"}, default="auto"
         "loo" learns the parameters of the kernel by leaving one out, "fixed" keeps them; "auto"
         learns those of the default kernel.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
     kernel_ : the kernel with its parameters
     energy_ : SmootherClassEnergy
 
@@ -70,8 +65,6 @@ class KernelClassifier(NestedKernel, EnergyClassifier):
         "kernel": [None, Kernel, callable],
         "normalize": ["boolean"],
         "bandwidth": [StrOptions({"auto", "loo", "fixed"})],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -52,10 +52,6 @@ class KernelRidge(NestedKernel, EnergyRegressor):
     degree, coef0 : of the polynomial and sigmoid kernels
     kernel_params : dict, default=None
         Arguments of a function.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -95,8 +91,6 @@ class KernelRidge(NestedKernel, EnergyRegressor):
         "degree": [Interval(Real, 0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "kernel_params": [dict, None],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }  # fmt: skip
 
     def __init__(

@@ -28,6 +28,8 @@ class JointLabels(EnergyClassifier):
     Attributes
     ----------
     outputs_2d_ : bool, whether rows have several labels; ``classes_`` is then a list of arrays
+    classes_ : (n_classes,) array, or a list of them for several labels
+    outputs_2d_ : bool, whether there are several labels
     """
 
     _multi_output: ClassVar[bool] = True

@@ -29,36 +29,11 @@ class KNeighborsClassifier(NeighborSearch, JointLabels):
 
     Parameters
     ----------
-    n_neighbors : int, default=5
     weights : {"uniform", "distance"} or callable, default="uniform"
         Votes of equal weight, of 1/distance (where exact hits win), or a function of the distances.
-    algorithm : {"auto", "brute", "kd_tree", "ball_tree"}, default="auto"
-        How to search; all are exact. Both trees are a tree of boxes, which pays off for few features.
-    leaf_size : int, default=30
-        Accepted for scikit-learn's sake; it changes no answer.
-    p : float, default=2
-        Exponent of the Minkowski metric.
-    metric : str or callable, default="minkowski"
-        Also "euclidean", "manhattan", "chebyshev", "cosine", "mahalanobis" (with
-        ``metric_params={"VI": inverse_covariance}``), "seuclidean" (``{"V": variances}``),
-        "nan_euclidean" (rows with missing values), "haversine", "canberra", "braycurtis",
-        "correlation", "hamming", "jaccard" and other scores of sets, a function of two rows, or
-        "precomputed": X then holds distances to the training rows.
-    metric_params : dict, default=None
-        Arguments of the metric; ``{"w": weights}`` weighs the features of "minkowski".
-    n_jobs : int, default=None
-        Accepted for scikit-learn's sake; torch's number of threads counts.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array, or a list of them for several labels
-    outputs_2d_ : bool, whether there are several labels
-    n_samples_fit_ : int
-    effective_metric_ : str or callable
     energy_ : NeighborClassEnergy
 
     Examples

@@ -51,14 +51,9 @@ class NearestCentroid(EnergyClassifier):
         stays there, so that features in which the classes hardly differ decide nothing.
     priors : {"uniform", "empirical"} or (n_classes,) array, default="uniform"
         Class probabilities: equal, the shares of the rows, or given.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
     centroids_ : (n_classes, n_features) array
     class_prior_ : (n_classes,) array
     deviations_ : (n_classes, n_features) array
@@ -81,8 +76,6 @@ class NearestCentroid(EnergyClassifier):
         "metric": [StrOptions({"euclidean", "manhattan"})],
         "shrink_threshold": [Interval(Real, 0, None, closed="neither"), None],
         "priors": ["array-like", StrOptions({"empirical", "uniform"})],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

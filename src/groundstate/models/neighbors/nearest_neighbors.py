@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.base import TransformerMixin as SklearnTransformerMixin
 from sklearn.utils import Tags
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.neighbors.index import NeighborIndexEnergy
 from groundstate.learn import Naive
 from groundstate.learn.solvers.neighbors import Memorise
@@ -30,34 +32,11 @@ class NearestNeighbors(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin,
 
     Parameters
     ----------
-    n_neighbors : int, default=5
     radius : float, default=1.0
         How far ``radius_neighbors`` looks.
-    algorithm : {"auto", "brute", "kd_tree", "ball_tree"}, default="auto"
-        How to search; all are exact. Both trees are a tree of boxes, which pays off for few features.
-    leaf_size : int, default=30
-        Accepted for scikit-learn's sake; it changes no answer.
-    metric : str or callable, default="minkowski"
-        Also "euclidean", "manhattan", "chebyshev", "cosine", "mahalanobis" (with
-        ``metric_params={"VI": inverse_covariance}``), "seuclidean" (``{"V": variances}``),
-        "nan_euclidean" (rows with missing values), "haversine", "canberra", "braycurtis",
-        "correlation", "hamming", "jaccard" and other scores of sets, a function of two rows, or
-        "precomputed": X then holds distances to the training rows.
-    p : float, default=2
-        Exponent of the Minkowski metric.
-    metric_params : dict, default=None
-        Arguments of the metric; ``{"w": weights}`` weighs the features of "minkowski".
-    n_jobs : int, default=None
-        Accepted for scikit-learn's sake; torch's number of threads counts.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    n_samples_fit_ : int
-    effective_metric_ : str or callable
     effective_metric_params_ : dict
     energy_ : NeighborIndexEnergy
 
@@ -70,6 +49,11 @@ class NearestNeighbors(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin,
     >>> distance.tolist(), index.tolist(), model.radius_neighbors([[5.5]])[1][0].tolist()
     ([[0.25, 0.75]], [[1, 0]], [2])
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
+        "radius": [Interval(Real, 0, None, closed="both"), None],
+    }
 
     def __init__(
         self,

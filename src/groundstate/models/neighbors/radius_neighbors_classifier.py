@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.neighbors.within import RadiusClassEnergy
 from groundstate.learn import NLL
 from groundstate.learn.solvers.neighbors import Memorise
@@ -41,33 +40,13 @@ class RadiusNeighborsClassifier(RadiusSearch, JointLabels):
     weights : {"uniform", "distance"} or callable, default="uniform"
         Votes of equal weight, of 1/distance (where exact hits win), or a function of an array of
         distances.
-    algorithm : {"auto", "brute", "kd_tree", "ball_tree"}, default="auto"
-        How to search; all are exact.
-    leaf_size : int, default=30
-        Accepted for scikit-learn's sake; it changes no answer.
-    p : float, default=2
-        Exponent of the Minkowski metric.
-    metric : str or callable, default="minkowski"
-        As of ``KNeighborsClassifier``.
     outlier_label : label, list of labels, "most_frequent" or None, default=None
         Label of a row that no remembered row is near; a label that is no class has all
         probabilities zero. None lets all rows vote there, with a warning (scikit-learn refuses).
-    metric_params : dict, default=None
-        Arguments of the metric.
-    n_jobs : int, default=None
-        Accepted for scikit-learn's sake; torch's number of threads counts.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array, or a list of them for several labels
-    outputs_2d_ : bool, whether there are several labels
     outlier_label_ : list of one label for each output, or None
-    n_samples_fit_ : int
-    effective_metric_ : str or callable
     energy_ : RadiusClassEnergy
 
     Examples
@@ -91,8 +70,6 @@ class RadiusNeighborsClassifier(RadiusSearch, JointLabels):
     _single_class: ClassVar[bool] = True
     _store_private: ClassVar[tuple[str, ...]] = ("_joint",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RadiusSearch._parameter_constraints,
-        "radius": [Interval(Real, 0, None, closed="both")],
         "outlier_label": [Real, str, "array-like", None],
     }
     n_neighbors: ClassVar[int] = 5  # type: ignore[misc]  # of `kneighbors`, where none is given

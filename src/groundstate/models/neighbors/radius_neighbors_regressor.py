@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor
 
-from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.neighbors.within import RadiusValueEnergy
 from groundstate.learn import Naive
 from groundstate.learn.solvers.neighbors import Memorise
@@ -36,27 +34,9 @@ class RadiusNeighborsRegressor(RadiusSearch, EnergyRegressor):
         r; a row at exactly this distance counts.
     weights : {"uniform", "distance"} or callable, default="uniform"
         Equal weights, 1/distance (where exact hits win), or a function of an array of distances.
-    algorithm : {"auto", "brute", "kd_tree", "ball_tree"}, default="auto"
-        How to search; all are exact.
-    leaf_size : int, default=30
-        Accepted for scikit-learn's sake; it changes no answer.
-    p : float, default=2
-        Exponent of the Minkowski metric.
-    metric : str or callable, default="minkowski"
-        As of ``KNeighborsRegressor``.
-    metric_params : dict, default=None
-        Arguments of the metric.
-    n_jobs : int, default=None
-        Accepted for scikit-learn's sake; torch's number of threads counts.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    n_samples_fit_ : int
-    effective_metric_ : str or callable
     energy_ : RadiusValueEnergy
 
     Examples
@@ -75,10 +55,6 @@ class RadiusNeighborsRegressor(RadiusSearch, EnergyRegressor):
             "p": settings.Choice(1, 2),
         }
     )
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RadiusSearch._parameter_constraints,
-        "radius": [Interval(Real, 0, None, closed="both")],
-    }
     n_neighbors: ClassVar[int] = 5  # type: ignore[misc]  # of `kneighbors`, where none is given
 
     def __init__(

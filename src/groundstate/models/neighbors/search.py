@@ -23,7 +23,33 @@ from groundstate.models.traits import Traits
 
 
 class NeighborSearch(EnergyEstimator):
-    """Settings, ``kneighbors`` and ``kneighbors_graph``."""
+    """Settings, ``kneighbors`` and ``kneighbors_graph``.
+
+    Parameters
+    ----------
+    n_neighbors : int
+    leaf_size : int
+        Accepted for scikit-learn's sake; it changes no answer.
+    p : float
+        Exponent of the Minkowski metric.
+    n_jobs : int
+        Accepted for scikit-learn's sake; torch's number of threads counts.
+    algorithm : {"auto", "brute", "kd_tree", "ball_tree"}
+        How to search; all are exact. Both trees are a tree of boxes, which pays off for few features.
+    metric : str or callable
+        Also "euclidean", "manhattan", "chebyshev", "cosine", "mahalanobis" (with
+        ``metric_params={"VI": inverse_covariance}``), "seuclidean" (``{"V": variances}``),
+        "nan_euclidean" (rows with missing values), "haversine", "canberra", "braycurtis",
+        "correlation", "hamming", "jaccard" and other scores of sets, a function of two rows, or
+        "precomputed": X then holds distances to the training rows.
+    metric_params : dict
+        Arguments of the metric; ``{"w": weights}`` weighs the features of "minkowski".
+
+    Attributes
+    ----------
+    effective_metric_ : str or callable
+    n_samples_fit_ : int
+    """
 
     traits = Traits(
         space={
@@ -43,9 +69,6 @@ class NeighborSearch(EnergyEstimator):
         "p": [Interval(Real, 0, None, closed="right")],
         "metric": [str, callable],
         "metric_params": [dict, None],
-        "n_jobs": [Integral, None],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
     n_neighbors: int
     weights: Any
@@ -200,9 +223,7 @@ class RadiusSearch(NeighborSearch):
     """``radius_neighbors`` and ``radius_neighbors_graph``."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **NeighborSearch._parameter_constraints,
-        "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
-        "radius": [Interval(Real, 0, None, closed="both"), None],
+        "radius": [Interval(Real, 0, None, closed="both")],
     }
     radius: float
 

@@ -37,7 +37,8 @@ VALUES = tuple(
 
 
 class NetworkClassifier(NetworkModel, EnergyClassifier):
-    """A network whose outputs are scores of labels, of one label per row or of several."""
+    """A network whose outputs are scores of labels, of one label per row or of several.
+    """
 
     classes_: NDArray[Any]
     loss: Any
@@ -210,11 +211,20 @@ def _labels(energy: Energy, x: Tensor) -> Tensor:
 class NetworkRegressor(NetworkModel, EnergyRegressor):
     """A network whose outputs are values, or the parameters of a distribution of the value.
 
+    Parameters
+    ----------
+    n_iter_no_change : int or inf
+        inf runs exactly ``max_iter`` epochs.
+
     Attributes
     ----------
     scale_ : (n_targets,) array
         Root mean square of what is left on the rows learned from; the width of ``predict_dist`` for
         losses that have no width of their own.
+    energy_ : NetworkEnergy
+    loss_curve_ : list of float, the loss of every epoch with its penalty, as scikit-learn counts it:
+        squared error as the mean over targets, Poisson as half the deviance
+    scale_ : (n_targets,) array, root mean square error on the rows learned from
     """
 
     _predicts: ClassVar[str] = "mean"

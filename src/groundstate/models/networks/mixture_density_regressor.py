@@ -72,11 +72,6 @@ class MixtureDensityRegressor(EnergyRegressor):
     n_iter_no_change : int, default=20
         Epochs without a gain of ``tol`` before learning stops.
     tol : float, default=1e-4
-    random_state : int, default=None
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -115,14 +110,9 @@ class MixtureDensityRegressor(EnergyRegressor):
         "activation": [StrOptions(set(HIDDEN))],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,21 +11,13 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
 from groundstate.models import settings
 from groundstate.models.learned import LearnedLayers
-from groundstate.models.networks.model import CONSTRAINTS
 from groundstate.models.traits import Traits
-from groundstate.nn.blocks.mlp import ACTIVATIONS, MLP
+from groundstate.nn.blocks.mlp import MLP
 
 NAMES = {"logistic": "sigmoid"}  # scikit-learn's names of ours
-PARAMETERS: dict[str, Any] = {
-    "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
-    "activation": [StrOptions({"logistic", *ACTIVATIONS})],
-    **CONSTRAINTS,
-    "dropout": [Interval(Real, 0, 1, closed="left")],
-}
 
 
 MLP_TRAITS = Traits(
@@ -110,7 +102,6 @@ def glorot_(net: nn.Module, generator: torch.Generator, factor: float = 6.0) -> 
 
 __all__ = [
     "MLP_TRAITS",
-    "PARAMETERS",
     "biases_of_layers",
     "glorot_",
     "n_layers",

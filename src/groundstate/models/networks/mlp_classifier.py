@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from groundstate.models.networks.answers import NetworkClassifier
 from groundstate.models.networks.mlp import (
     MLP_TRAITS,
-    PARAMETERS,
     biases_of_layers,
     n_layers,
     n_outputs,
@@ -40,67 +39,18 @@ class MLPClassifier(NetworkClassifier):
 
     Parameters
     ----------
-    hidden_layer_sizes : sequence of int, default=(100,)
-        Units of every hidden layer; ``()`` is a linear model.
-    activation : str, default="relu"
-        Of the hidden layers: "identity", "logistic", "tanh", "relu", or any name of
-        ``groundstate.nn.blocks.mlp.ACTIVATIONS``.
-    solver : "adam", "sgd" or "lbfgs", default="adam"
-        Adam or momentum on mini-batches, or L-BFGS on all rows, which small tables like.
-    alpha : float, default=0.0001
-        Strength of the penalty :math:`\tfrac\alpha2\|W\|^2`, divided by the rows of a step.
-    batch_size : int or "auto", default="auto"
-        Rows of a mini-batch; "auto" is min(200, n_samples).
-    learning_rate : "constant", "invscaling" or "adaptive", default="constant"
-        How the rate of "sgd" moves: not, as :math:`\eta_0/t^p` with p = ``power_t``, or divided by
-        five whenever learning rests.
-    learning_rate_init : float, default=0.001
-    power_t : float, default=0.5
-    max_iter : int, default=200
-        Epochs at most (iterations of "lbfgs").
-    shuffle : bool, default=True
-        New mini-batches in every epoch; False keeps those of the first.
-    random_state : int, default=None
-    tol : float, default=1e-4
-        Learning rests when more than ``n_iter_no_change`` epochs improve the loss (with early
-        stopping the validation score) by less.
-    verbose : bool, default=False
-        A progress bar on a terminal.
-    warm_start : bool, default=False
-        Go on from the present weights in the next ``fit``.
-    momentum : float, default=0.9
-    nesterovs_momentum : bool, default=True
-    early_stopping : bool, default=False
-        Hold out rows, stop when their score rests, and keep the best weights. Equal rows are
-        always on the same side.
-    validation_fraction : float, default=0.1
-    beta_1, beta_2, epsilon : float
-        Of Adam.
     n_iter_no_change : int or inf, default=10
         inf runs exactly ``max_iter`` epochs.
-    max_fun : int, default=15000
-        Evaluations of "lbfgs" at most.
     loss : str or a learning rule, default="log_loss"
         "log_loss" (or "cross_entropy"), "brier", "squared_onehot", "hinge", "focal", "dice",
         "smoothed_cross_entropy", or a rule such as ``groundstate.learn.Margin()``. The decision is
         the label of the largest score; all but "hinge" and "squared_onehot" estimate
         probabilities.
-    dropout : float, default=0.0
-        Probability of leaving out each hidden unit in a training step.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
     energy_ : NetworkClassEnergy, or NetworkEnergy for several labels
     coefs_, intercepts_ : lists of arrays, (in, out) and (out,)
-    loss_curve_ : list of float, the objective of every epoch
-    loss_, best_loss_ : float
-    validation_scores_, best_validation_score_ : with early stopping
-    n_iter_, t_ : int, epochs and rows seen
     n_layers_, n_outputs_ : int
     out_activation_ : str
 
@@ -121,7 +71,6 @@ class MLPClassifier(NetworkClassifier):
     n_layers_ = property(n_layers)
     n_outputs_ = property(n_outputs)
     out_activation_ = property(out_activation)
-    _parameter_constraints: ClassVar[dict[str, Any]] = PARAMETERS
 
     def __init__(
         self,

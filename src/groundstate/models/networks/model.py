@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from torch import Tensor, nn
 
-from groundstate.compute.foreign.sklearn import Interval, Options, StrOptions
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
 from groundstate.learn import L2
@@ -25,6 +22,7 @@ from groundstate.learn.solvers.networks.estimator import NetworkTraining, Score
 from groundstate.learn.train.stochastic import Stochastic
 from groundstate.models import settings
 from groundstate.models.base import EnergyEstimator, Plan
+from groundstate.models.networks.parameters import CONSTRAINTS
 from groundstate.models.networks.population import network_members
 from groundstate.models.networks.seeds import init_key, order_key
 from groundstate.models.networks.streams import Coded, Survey, stream_of
@@ -33,36 +31,63 @@ from groundstate.models.traits import Traits
 CHUNK = 2**16  # rows answered at once
 FTOL = 1e7 * 2.0**-52
 
-CONSTRAINTS: dict[str, Any] = {
-    "solver": [StrOptions({"lbfgs", "sgd", "adam"})],
-    "alpha": [Interval(Real, 0, None, closed="left")],
-    "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-    "learning_rate": [StrOptions({"constant", "invscaling", "adaptive"})],
-    "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
-    "power_t": [Interval(Real, 0, None, closed="left")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "shuffle": ["boolean"],
-    "random_state": "no_validation",
-    "tol": [Interval(Real, 0, None, closed="left")],
-    "verbose": ["verbose"],
-    "warm_start": ["boolean"],
-    "momentum": [Interval(Real, 0, 1, closed="both")],
-    "nesterovs_momentum": ["boolean"],
-    "early_stopping": ["boolean"],
-    "validation_fraction": [Interval(Real, 0, 1, closed="left")],
-    "beta_1": [Interval(Real, 0, 1, closed="left")],
-    "beta_2": [Interval(Real, 0, 1, closed="left")],
-    "epsilon": [Interval(Real, 0, None, closed="neither")],
-    "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), Options(Real, {np.inf})],
-    "max_fun": [Interval(Integral, 1, None, closed="left")],
-    "loss": "no_validation",
-    "device": "no_validation",
-    "callbacks": "no_validation",
-}
-
 
 class NetworkModel(EnergyEstimator):
-    """A network, what its outputs mean, and how it is trained.
+    r"""A network, what its outputs mean, and how it is trained.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int
+        Units of every hidden layer; ``()`` is a linear model.
+    activation : str
+        Of the hidden layers: "identity", "logistic", "tanh", "relu", or any name of
+        ``groundstate.nn.blocks.mlp.ACTIVATIONS``.
+    solver : "adam", "sgd" or "lbfgs"
+        Adam or momentum on mini-batches, or L-BFGS on all rows, which small tables like.
+    alpha : float
+        Strength of the penalty :math:`\tfrac\alpha2\|W\|^2`, divided by the rows of a step.
+    batch_size : int or "auto"
+        Rows of a mini-batch; "auto" is min(200, n_samples).
+    learning_rate : "constant", "invscaling" or "adaptive"
+        How the rate of "sgd" moves: not, as :math:`\eta_0/t^p` with p = ``power_t``, or divided by
+        five whenever learning rests.
+    learning_rate_init : float
+    power_t : float
+    max_iter : int
+        Epochs at most (iterations of "lbfgs").
+    shuffle : bool
+        New mini-batches in every epoch; False keeps those of the first.
+    tol : float
+        Learning rests when more than ``n_iter_no_change`` epochs improve the loss (with early
+        stopping the validation score) by less.
+    verbose : bool
+        A progress bar on a terminal.
+    warm_start : bool
+        Go on from the present weights in the next ``fit``.
+    momentum : float
+    nesterovs_momentum : bool
+    early_stopping : bool
+        Hold out rows, stop when their score rests, and keep the best weights. Equal rows are
+        always on the same side.
+    validation_fraction : float
+    max_fun : int
+        Evaluations of "lbfgs" at most.
+    dropout : float
+        Probability of leaving out each hidden unit in a training step.
+    module_params : dict
+        Further arguments of a class or function.
+    input_shape : tuple of int
+        Shape that a row has in the module, such as ``(1, 28, 28)``.
+    clip_norm : float
+        Largest norm of a gradient.
+    schedule : str, schedule or callable
+        Factor on the rate; see ``groundstate.learn.train.schedules``.
+    precision : "32", "tf32", "bf16" or "fp16"
+        Of the products in a training step.
+    compile : bool or str
+        Run the module through ``torch.compile``; a text names its mode.
+    beta_1, beta_2, epsilon : float
+        Of Adam.
 
     Attributes
     ----------
@@ -73,6 +98,8 @@ class NetworkModel(EnergyEstimator):
     best_validation_score_ : float or None
     t_ : int, rows seen
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     traits = Traits(
         program=network_members,
@@ -361,4 +388,4 @@ class _Outputs(nn.Module):
         return x.new_zeros(len(x), self.outputs)
 
 
-__all__ = ["CHUNK", "CONSTRAINTS", "NetworkModel"]
+__all__ = ["CHUNK", "NetworkModel"]

@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping
 from copy import deepcopy
-from numbers import Real
 from typing import Any
 
-import torch
 from torch import nn
 
-from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key, seeded
-from groundstate.learn.train.precision import PRECISIONS
 from groundstate.models.networks.mlp import glorot_
-from groundstate.models.networks.model import CONSTRAINTS
 from groundstate.nn.blocks.mlp import MLP
 
 INPUTS = ("in_features", "n_features", "n_inputs", "input_size", "in_channels", "d_in", "d")
 OUTPUTS = ("out_features", "n_outputs", "n_classes", "num_classes", "output_size", "d_out", "k")
-PARAMETERS: dict[str, Any] = {
-    "module": [torch.nn.Module, callable, None],
-    "module_params": [Mapping, None],
-    "input_shape": ["array-like", None],
-    **CONSTRAINTS,
-    "clip_norm": [Interval(Real, 0, None, closed="neither"), None],
-    "schedule": "no_validation",
-    "precision": [StrOptions(set(PRECISIONS))],
-    "compile": ["boolean", str],
-}
 
 
 def wrapped_module(model: Any, d: int, outputs: int, key: Key) -> nn.Module:
@@ -99,4 +83,4 @@ def make_module(module: Any, d: int, outputs: int, given: dict[str, Any]) -> nn.
     return made
 
 
-__all__ = ["PARAMETERS", "engine_settings", "fitted_module", "make_module", "wrapped_module"]
+__all__ = ["engine_settings", "fitted_module", "make_module", "wrapped_module"]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import nn
 
 from groundstate.compute.random import Key
 from groundstate.models.networks.answers import NetworkClassifier
 from groundstate.models.networks.neural import (
-    PARAMETERS,
     engine_settings,
     fitted_module,
     wrapped_module,
@@ -38,69 +37,15 @@ class NeuralClassifier(NetworkClassifier):
         parameters named ``in_features`` (or ``n_features``, ``d``, ...) and ``out_features`` (or
         ``n_outputs``, ``n_classes``, ...) get the numbers of columns and outputs. None is a perceptron
         with one hidden layer of 100 units.
-    module_params : dict, default=None
-        Further arguments of a class or function.
-    input_shape : tuple of int, default=None
-        Shape that a row has in the module, such as ``(1, 28, 28)``.
-    solver : "adam", "sgd" or "lbfgs", default="adam"
-        Adam or momentum on mini-batches, or L-BFGS on all rows, which small tables like.
-    alpha : float, default=0.0001
-        Strength of the penalty :math:`\tfrac\alpha2\|W\|^2`, divided by the rows of a step.
-    batch_size : int or "auto", default="auto"
-        Rows of a mini-batch; "auto" is min(200, n_samples).
-    learning_rate : "constant", "invscaling" or "adaptive", default="constant"
-        How the rate of "sgd" moves: not, as :math:`\eta_0/t^p` with p = ``power_t``, or divided by
-        five whenever learning rests.
-    learning_rate_init : float, default=0.001
-    power_t : float, default=0.5
-    max_iter : int, default=200
-        Epochs at most (iterations of "lbfgs").
-    shuffle : bool, default=True
-        New mini-batches in every epoch; False keeps those of the first.
-    random_state : int, default=None
-    tol : float, default=1e-4
-        Learning rests when more than ``n_iter_no_change`` epochs improve the loss (with early
-        stopping the validation score) by less.
-    verbose : bool, default=False
-        A progress bar on a terminal.
-    warm_start : bool, default=False
-        Go on from the present weights in the next ``fit``.
-    momentum : float, default=0.9
-    nesterovs_momentum : bool, default=True
-    early_stopping : bool, default=False
-        Hold out rows, stop when their score rests, and keep the best weights. Equal rows are
-        always on the same side.
-    validation_fraction : float, default=0.1
-    beta_1, beta_2, epsilon : float
-        Of Adam.
     n_iter_no_change : int or inf, default=10
         inf runs exactly ``max_iter`` epochs.
-    max_fun : int, default=15000
-        Evaluations of "lbfgs" at most.
     loss : "log_loss" or a learning rule, default="log_loss"
         For example ``groundstate.learn.Margin()``.
-    clip_norm : float, default=None
-        Largest norm of a gradient.
-    schedule : str, schedule or callable, default=None
-        Factor on the rate; see ``groundstate.learn.train.schedules``.
-    precision : "32", "tf32", "bf16" or "fp16", default="32"
-        Of the products in a training step.
-    compile : bool or str, default=False
-        Run the module through ``torch.compile``; a text names its mode.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
     energy_ : NetworkClassEnergy, or NetworkEnergy for several labels
     module_ : the fitted module
-    loss_curve_ : list of float, the objective of every epoch
-    loss_, best_loss_ : float
-    validation_scores_, best_validation_score_ : with early stopping
-    n_iter_, t_ : int, epochs and rows seen
 
     Examples
     --------
@@ -117,7 +62,6 @@ class NeuralClassifier(NetworkClassifier):
 
     _engine = engine_settings
     module_ = property(fitted_module)
-    _parameter_constraints: ClassVar[dict[str, Any]] = PARAMETERS
 
     def __init__(
         self,

@@ -36,12 +36,10 @@ class SelfTraining(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : fitted to the last set of labels
-    classes_ : (n_classes,) array
     transduction_ : (n_samples,) array
         Labels of the rows at the end, −1 where there is still none.
     labeled_iter_ : (n_samples,) array
         Round in which a row got its label: 0 came with one, −1 never.
-    n_iter_ : int
     termination_condition_ : "all_labeled", "no_change" or "max_iter"
 
     Examples

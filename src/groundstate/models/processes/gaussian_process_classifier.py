@@ -63,12 +63,9 @@ class GaussianProcessClassifier(NestedKernel, EnergyClassifier):
         Accepted for scikit-learn's sake; torch's number of threads counts.
     device : str or torch.device, default=None
         Where to compute; None is the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
     n_classes_ : int
     kernel_ : the kernel with learned parameters; a list of them for more than two classes
     log_marginal_likelihood_value_ : float, the mean of all problems of two classes
@@ -91,13 +88,8 @@ class GaussianProcessClassifier(NestedKernel, EnergyClassifier):
         "optimizer": [StrOptions({"fmin_l_bfgs_b", "lbfgs"}), callable, None],
         "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
         "max_iter_predict": [Interval(Integral, 1, None, closed="left")],
-        "warm_start": ["boolean"],
         "copy_X_train": ["boolean"],
-        "random_state": ["random_state"],
         "multi_class": [StrOptions({"one_vs_rest", "one_vs_one"})],
-        "n_jobs": [Integral, None],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
     _store_private: ClassVar[tuple[str, ...]] = ("_rows_and_classes",)
     _rows_and_classes: tuple[Any, Any, Any]

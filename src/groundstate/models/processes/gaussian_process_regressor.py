@@ -92,10 +92,6 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
         variational steps. None takes all rows in each step.
     random_state : int, default=None
         Of the restarts, probes and batches.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -139,9 +135,6 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
         "method": [StrOptions({"exact", "cg", "inducing"})],
         "n_inducing": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "random_state": ["random_state"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -26,19 +26,6 @@ from groundstate.models.rows.kinds import check_form
 from groundstate.models.traits import Traits
 
 CHUNK = 1024  # rows answered at once
-PARAMETERS: dict[str, Any] = {
-    "alpha": [Interval(Real, 0, None, closed="left")],
-    "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
-    "batch_size": [Interval(Integral, 1, None, closed="left")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "tol": [Interval(Real, 0, None, closed="left")],
-    "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), Options(Real, {np.inf})],
-    "class_weight": "no_validation",
-    "warm_start": ["boolean"],
-    "random_state": "no_validation",
-    "device": "no_validation",
-    "callbacks": "no_validation",
-}
 
 
 class RowClassifier(EnergyClassifier):
@@ -49,7 +36,38 @@ class RowClassifier(EnergyClassifier):
 
     is lowered by Adam on mini-batches of the weight line. A subclass declares ``rows`` and writes
     ``_energy``; ``_prepared`` where its rows need learned preparation.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength of the penalty :math:`\tfrac\alpha2\|W\|^2` beside the mean loss.
+    learning_rate_init : float
+        Of Adam.
+    batch_size : int
+        Rows (units of weight) of a step.
+    max_iter : int
+        Passes over the rows at most.
+    warm_start : bool
+        Go on from the present weights in the next ``fit``.
+    callbacks : sequence
+        Such as ``groundstate.learn.Checkpoint(path)``, with which a killed run goes on.
+    tol, n_iter_no_change : float and int or inf
+        Learning rests when more than so many passes improve the loss by less than ``tol``; inf runs
+        exactly ``max_iter`` passes.
+
+    Attributes
+    ----------
+    energy_ : NetClassEnergy
     """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), Options(Real, {np.inf})],
+        "class_weight": "no_validation",
+        "random_state": "no_validation",
+    }
 
     traits = Traits(
         steps="max_iter",
@@ -58,7 +76,6 @@ class RowClassifier(EnergyClassifier):
             "learning_rate_init": settings.Real(1e-3, 3e-1, log=True),
         },
     )
-    _parameter_constraints: ClassVar[dict[str, Any]] = PARAMETERS
     alpha: float
     learning_rate_init: float
     batch_size: int
@@ -166,4 +183,4 @@ class RowClassifier(EnergyClassifier):
         return torch.cat(tables) if tables else torch.zeros(0, len(self.classes_), device=device)
 
 
-__all__ = ["CHUNK", "PARAMETERS", "RowClassifier"]
+__all__ = ["CHUNK", "RowClassifier"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -49,7 +49,6 @@ class LinearSVC(EnergyClassifier):
         Weight of the data against the penalty.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
         With "crammer_singer" penalty, loss and dual are not used.
-    fit_intercept : bool, default=True
     intercept_scaling : float, default=1.0
         :math:`b/s` is what the penalty sees of the intercept.
     class_weight : dict, "balanced" or None
@@ -66,16 +65,12 @@ class LinearSVC(EnergyClassifier):
     device : str or torch.device, default=None
         Where to compute; None is where X is. Only the squared hinge in the primal is fitted there,
         the rest on the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
     coef_ : (1, n_features) for two classes, else (n_classes, n_features)
     intercept_ : (1,) or (n_classes,)
     energy_ : LinearEnergy
-    n_iter_ : int
 
     Examples
     --------
@@ -105,15 +100,8 @@ class LinearSVC(EnergyClassifier):
         "tol": [Interval(Real, 0, None, closed="neither")],
         "C": [Interval(Real, 0, None, closed="neither")],
         "multi_class": [StrOptions({"ovr", "crammer_singer"})],
-        "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "penalize_intercept": ["boolean"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -39,7 +39,6 @@ class LinearSVR(LineRegressor):
         Weight of the data against the penalty.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
         The power p: 1 or 2.
-    fit_intercept : bool, default=True
     intercept_scaling : float, default=1.0
         :math:`b/s` is what the penalty sees of the intercept.
     dual : "auto" or bool, default="auto"
@@ -49,18 +48,12 @@ class LinearSVR(LineRegressor):
         Accepted for scikit-learn's sake; use ``callbacks``.
     random_state : int, default=None
         Order of the passes in the dual; it does not change the solution.
-    max_iter : int, default=1000
     device : str or torch.device, default=None
         Where to predict; the line is found on the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    coef_ : (n_features,)
     intercept_ : (1,) array, or 0.0 without one
-    n_iter_ : int
-    energy_ : LinearLossEnergy
 
     Examples
     --------
@@ -80,14 +73,8 @@ class LinearSVR(LineRegressor):
         "tol": [Interval(Real, 0, None, closed="neither")],
         "C": [Interval(Real, 0, None, closed="neither")],
         "loss": [StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive"})],
-        "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "dual": ["boolean", StrOptions({"auto"})],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

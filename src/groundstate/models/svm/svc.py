@@ -102,12 +102,9 @@ class SVC(NestedKernel, EnergyClassifier):
         takes the first of the classes, as scikit-learn does by default.
     device : str or torch.device, default=None
         Where kernel rows and errors are kept; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
     support_ : (n_support,) indices of the support vectors, grouped by class
     support_vectors_ : (n_support, n_features)
     n_support_ : (n_classes,) array
@@ -151,14 +148,9 @@ class SVC(NestedKernel, EnergyClassifier):
         "shrinking": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "decision_function_shape": [StrOptions({"ovr", "ovo"})],
         "break_ties": ["boolean"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }  # fmt: skip
 
     def __init__(

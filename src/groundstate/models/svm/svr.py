@@ -59,8 +59,6 @@ class SVR(NestedKernel, EnergyRegressor):
         Steps; −1 for ten million or a hundred for each row.
     device : str or torch.device, default=None
         Where kernel rows and errors are kept; None is the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -73,7 +71,6 @@ class SVR(NestedKernel, EnergyRegressor):
     fit_status_ : 0 when solved to ``tol``, else 1
     shape_fit_ : shape of the training rows
     energy_ : KernelLossEnergy
-    n_iter_ : int
 
     Examples
     --------
@@ -106,10 +103,7 @@ class SVR(NestedKernel, EnergyRegressor):
         "epsilon": [Interval(Real, 0, None, closed="left")],
         "shrinking": ["boolean"],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
-        "verbose": ["verbose"],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }  # fmt: skip
 
     def __init__(

@@ -14,7 +14,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.basic.net_class import NetClassEnergy
 from groundstate.energy.spaces import TokenSequence
 from groundstate.models.learned import Learned
-from groundstate.models.rows.classifier import PARAMETERS, RowClassifier
+from groundstate.models.rows.classifier import RowClassifier
 from groundstate.nn.blocks.bags import BagOfTokens
 from groundstate.registry import models
 
@@ -39,35 +39,13 @@ class BagOfTokensClassifier(RowClassifier):
         Least weight of the occurrences of a token in the vocabulary.
     max_tokens : int or None, default=None
         Most tokens of the vocabulary.
-    alpha : float, default=0.0001
-        Strength of the penalty :math:`\tfrac\alpha2\|W\|^2` beside the mean loss.
-    learning_rate_init : float, default=0.05
-        Of Adam.
-    batch_size : int, default=64
-        Rows (units of weight) of a step.
-    max_iter : int, default=200
-        Passes over the rows at most.
-    tol, n_iter_no_change : float and int or inf, default=1e-3 and 10
-        Learning rests when more than so many passes improve the loss by less than ``tol``; inf runs
-        exactly ``max_iter`` passes.
-    class_weight : dict, "balanced" or None, default=None
-    warm_start : bool, default=False
-        Go on from the present weights in the next ``fit``.
-    random_state : int, default=None
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Such as ``groundstate.learn.Checkpoint(path)``, with which a killed run goes on.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
     tokenizer_ : Tokenizer
     vocabulary_ : tuple of str
     coef_ : (n_classes, vocabulary + 1) array; the first column is of unknown tokens
     intercept_ : (n_classes,) array
-    energy_ : NetClassEnergy
-    n_iter_ : int
 
     Examples
     --------
@@ -86,7 +64,6 @@ class BagOfTokensClassifier(RowClassifier):
         "lowercase": ["boolean"],
         "min_weight": [Interval(Real, 0, None, closed="left")],
         "max_tokens": [Interval(Integral, 1, None, closed="left"), None],
-        **PARAMETERS,
     }
     tokenizer_: Tokenizer
 

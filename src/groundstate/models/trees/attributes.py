@@ -14,7 +14,17 @@ from groundstate.models.traits import Traits
 
 
 class AttributeTree(EnergyClassifier):
-    """A classifier of rows of categories (and numbers); text is a category."""
+    """A classifier of rows of categories (and numbers); text is a category.
+
+    Parameters
+    ----------
+    device : str or torch.device
+        Where to predict; None is where X is.
+
+    Attributes
+    ----------
+    energy_ : BranchingEnergy
+    """
 
     traits = Traits(single_columns=True)
 

@@ -44,15 +44,6 @@ class C45Classifier(AttributeTree):
         Prices of asking; columns are then chosen by :math:`IG^2/\text{cost}`.
     categorical_features : array of indices, names or booleans, "from_dtype" or None
         Text is always a category.
-    device : str or torch.device, default=None
-        Where to predict; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
-
-    Attributes
-    ----------
-    classes_ : (n_classes,) array
-    energy_ : BranchingEnergy
 
     Examples
     --------
@@ -77,8 +68,6 @@ class C45Classifier(AttributeTree):
         "prune": ["boolean"],
         "costs": ["array-like", None],
         "categorical_features": "no_validation",  # type: ignore[dict-item]
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

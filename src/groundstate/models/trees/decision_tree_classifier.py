@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.models.roles import EnergyClassifier
-from groundstate.models.trees.grown import CLASS_CRITERIA, CONSTRAINTS
+from groundstate.models.trees.grown import CLASS_CRITERIA
 from groundstate.models.trees.single import SingleTree
 from groundstate.registry import models
 
@@ -27,38 +27,12 @@ class DecisionTreeClassifier(SingleTree, EnergyClassifier):
     Parameters
     ----------
     criterion : {"gini", "entropy", "log_loss"}
-    splitter : {"best", "random", "exact", "hist"}, default="best"
-        "best" chooses between "exact" and "hist" by the number of rows.
-    max_depth : int or None, default=None
-    min_samples_split : int or float, default=2
-    min_samples_leaf : int or float, default=1
-        Least weight of a node that is split, and of a leaf; fractions are of the whole weight.
-    min_weight_fraction_leaf : float, default=0
-    max_features : int, float, "sqrt", "log2" or None, default=None
-        Columns that are tried per node.
-    random_state : int, default=None
-        Of ``max_features`` and of random cuts; it never breaks ties.
-    max_leaf_nodes : int or None, default=None
-        With a limit, the node of largest gain is split first.
-    min_impurity_decrease : float, default=0
-    ccp_alpha : float, default=0
-        Cost per leaf of minimal cost-complexity pruning.
-    monotonic_cst : array or None
-        +1, −1 or 0 per column: predictions may only rise or fall with it.
     class_weight : dict, list of dicts, "balanced" or None
         What a row of a class counts; one dict per output. ``min_samples_split`` and
         ``min_samples_leaf`` are of rows, without it.
-    device : str or torch.device, default=None
-        Where predictions are computed; trees grow on the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
-    tree_ : TreeView
-        ``feature``, ``threshold``, ``children_left``, ``children_right``, ``value``, ``impurity``.
-    feature_importances_ : (n_features,) array that sums to one
     energy_ : TreeClassEnergy
 
     Examples
@@ -73,8 +47,6 @@ class DecisionTreeClassifier(SingleTree, EnergyClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [CLASS_CRITERIA],
-        "splitter": [StrOptions({"best", "random", "exact", "hist"})],
-        **CONSTRAINTS,
         "class_weight": [dict, list, StrOptions({"balanced"}), None],
     }
 

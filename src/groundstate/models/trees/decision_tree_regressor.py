@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.models import settings
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.traits import Traits
-from groundstate.models.trees.grown import CONSTRAINTS, VALUE_CRITERIA
+from groundstate.models.trees.grown import VALUE_CRITERIA
 from groundstate.models.trees.single import SingleTree
 from groundstate.registry import models
 
@@ -29,34 +28,9 @@ class DecisionTreeRegressor(SingleTree, EnergyRegressor):
     Parameters
     ----------
     criterion : {"squared_error", "friedman_mse", "absolute_error", "poisson"}
-    splitter : {"best", "random", "exact", "hist"}, default="best"
-        "best" chooses between "exact" and "hist" by the number of rows.
-    max_depth : int or None, default=None
-    min_samples_split : int or float, default=2
-    min_samples_leaf : int or float, default=1
-        Least weight of a node that is split, and of a leaf; fractions are of the whole weight.
-    min_weight_fraction_leaf : float, default=0
-    max_features : int, float, "sqrt", "log2" or None, default=None
-        Columns that are tried per node.
-    random_state : int, default=None
-        Of ``max_features`` and of random cuts; it never breaks ties.
-    max_leaf_nodes : int or None, default=None
-        With a limit, the node of largest gain is split first.
-    min_impurity_decrease : float, default=0
-    ccp_alpha : float, default=0
-        Cost per leaf of minimal cost-complexity pruning.
-    monotonic_cst : array or None
-        +1, −1 or 0 per column: predictions may only rise or fall with it.
-    device : str or torch.device, default=None
-        Where predictions are computed; trees grow on the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    tree_ : TreeView
-        ``feature``, ``threshold``, ``children_left``, ``children_right``, ``value``, ``impurity``.
-    feature_importances_ : (n_features,) array that sums to one
     energy_ : TreeMeanEnergy
 
     Examples
@@ -77,8 +51,6 @@ class DecisionTreeRegressor(SingleTree, EnergyRegressor):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [VALUE_CRITERIA],
-        "splitter": [StrOptions({"best", "random", "exact", "hist"})],
-        **CONSTRAINTS,
     }
 
     def __init__(

@@ -29,18 +29,6 @@ class ID3Classifier(AttributeTree):
     with one branch per value, and no column twice on a path. A node that is pure, has no columns
     left or gains nothing is a leaf. A value that was never seen gets the shares of the node.
 
-    Parameters
-    ----------
-    device : str or torch.device, default=None
-        Where to predict; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
-
-    Attributes
-    ----------
-    classes_ : (n_classes,) array
-    energy_ : BranchingEnergy
-
     Examples
     --------
     >>> from groundstate import ID3Classifier
@@ -56,11 +44,6 @@ class ID3Classifier(AttributeTree):
     """
 
     traits = Traits(space={})
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
-    }
 
     def __init__(self, *, device: Any = None, callbacks: Any = None) -> None:
         self.device = device

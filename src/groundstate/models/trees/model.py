@@ -20,7 +20,7 @@ from groundstate.learn.solvers.trees.classes import GrowOutputs
 from groundstate.learn.solvers.trees.solver import GrowTrees
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.tables.categories import Categories
-from groundstate.models.trees.grown import apply, decision_path, importances
+from groundstate.models.trees.grown import CONSTRAINTS, apply, decision_path, importances
 from groundstate.models.trees.inputs import row_factors, started
 
 
@@ -28,7 +28,26 @@ class TreeModel(EnergyEstimator):
     """Leaves of one tree or of many, which hold class shares or means.
 
     Labels are ``(n,)``, or ``(n, n_outputs)``: then ``classes_`` and probabilities are lists.
+
+    Parameters
+    ----------
+    max_depth : int or None
+    min_samples_split : int or float
+    min_samples_leaf : int or float
+        Least weight of a node that is split, and of a leaf; fractions are of the whole weight.
+    min_weight_fraction_leaf : float
+    max_features : int, float, "sqrt", "log2" or None
+        Columns that are tried per node.
+    min_impurity_decrease : float
+    device : str or torch.device
+        Where predictions are computed; trees grow on the CPU.
+
+    Attributes
+    ----------
+    feature_importances_ : (n_features,) array that sums to one
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     _categories: ClassVar[Any] = Categories()
     _allow_nan: ClassVar[bool] = True

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.learn.solvers.trees.prune import pruning_path
 from groundstate.learn.solvers.trees.solver import GrowTrees
 from groundstate.models import settings
@@ -19,7 +20,30 @@ from groundstate.models.trees.view import TreeView
 
 
 class SingleTree(TreeModel):
-    """One tree on all rows."""
+    """One tree on all rows.
+
+    Parameters
+    ----------
+    splitter : {"best", "random", "exact", "hist"}
+        "best" chooses between "exact" and "hist" by the number of rows.
+    random_state : int
+        Of ``max_features`` and of random cuts; it never breaks ties.
+    max_leaf_nodes : int or None
+        With a limit, the node of largest gain is split first.
+    ccp_alpha : float
+        Cost per leaf of minimal cost-complexity pruning.
+    monotonic_cst : array or None
+        +1, −1 or 0 per column: predictions may only rise or fall with it.
+
+    Attributes
+    ----------
+    tree_ : TreeView
+        ``feature``, ``threshold``, ``children_left``, ``children_right``, ``value``, ``impurity``.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "splitter": [StrOptions({"best", "random", "exact", "hist"})],
+    }
 
     traits = Traits(
         single_columns=True,

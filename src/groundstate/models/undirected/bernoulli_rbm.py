@@ -56,11 +56,6 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
         Passes over the data.
     verbose : int, default=0
         Above zero, a progress bar.
-    random_state : int, default=None
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -72,7 +67,6 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
     v_samples_ : (batch_size, n_features) array
         Visible bits of the chains.
     energy_ : BilinearEnergy
-    n_iter_ : int
 
     Examples
     --------
@@ -97,10 +91,6 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -26,35 +26,10 @@ class LinearImageClassifier(RowClassifier):
     or a folder of them (read batch by batch, values in [0, 1]; needs Pillow). Learning lowers the
     cross-entropy plus :math:`\tfrac\alpha2\|W\|^2`.
 
-    Parameters
-    ----------
-    alpha : float, default=0.0001
-        Strength of the penalty :math:`\tfrac\alpha2\|W\|^2` beside the mean loss.
-    learning_rate_init : float, default=0.05
-        Of Adam.
-    batch_size : int, default=64
-        Rows (units of weight) of a step.
-    max_iter : int, default=200
-        Passes over the rows at most.
-    tol, n_iter_no_change : float and int or inf, default=1e-3 and 10
-        Learning rests when more than so many passes improve the loss by less than ``tol``; inf runs
-        exactly ``max_iter`` passes.
-    class_weight : dict, "balanced" or None, default=None
-    warm_start : bool, default=False
-        Go on from the present weights in the next ``fit``.
-    random_state : int, default=None
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Such as ``groundstate.learn.Checkpoint(path)``, with which a killed run goes on.
-
     Attributes
     ----------
-    classes_ : (n_classes,) array
     coef_ : (n_classes, channels, height, width) array
     intercept_ : (n_classes,) array
-    energy_ : NetClassEnergy
-    n_iter_ : int
 
     Examples
     --------

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
-from groundstate.models.ensembles.bagging.bags import CONSTRAINTS, Bagging
+from groundstate.models.ensembles.bagging.bags import Bagging
 from groundstate.models.ensembles.committees import predict
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
@@ -32,35 +32,9 @@ class BaggingRegressor(Bagging, EnergyRegressor):
     ----------
     estimator : regressor of any kind, default=None
         A decision tree unless given. One that takes no weights gets the rows themselves.
-    n_estimators : int, default=10
-    max_samples : int, float or None, default=None
-        Rows drawn per member; None draws as many as there are.
-    max_features : int or float, default=1.0
-        Columns drawn per member.
-    bootstrap : bool, default=True
-        Draw rows with replacement; without, a member sees all rows or a share of them.
-    bootstrap_features : bool, default=False
-        Draw columns with replacement.
-    oob_score : bool or callable, default=False
-        Judge every row by the members that did not see it.
-    warm_start : bool, default=False
-        Keep the members of the last fit and add what is missing.
-    n_jobs : int or None
-        Threads.
-    random_state : int, default=None
-    verbose : int, default=0
-        Above zero, a progress bar on the terminal.
-    device : str or torch.device, default=None
-        Where answers are averaged; members choose their own.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    estimators_ : list of fitted members
-    estimators_samples_ : list of arrays, the rows of each member (not kept in files)
-    estimators_features_ : list of arrays, the columns of each member
-    oob_score_ : float, with ``oob_score``
     oob_prediction_ : (n_samples,) or (n_samples, n_outputs) array, with ``oob_score``
     energy_ : CommitteeMeanEnergy
 
@@ -75,7 +49,6 @@ class BaggingRegressor(Bagging, EnergyRegressor):
     """
 
     predict = predict
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     def __init__(
         self,

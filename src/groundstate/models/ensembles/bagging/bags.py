@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,32 +16,51 @@ from groundstate.models.ensembles.committees import CommitteeModel, amount
 from groundstate.models.ensembles.grown import fits
 from groundstate.models.traits import Traits
 
-CONSTRAINTS: dict[str, Any] = {
-    "estimator": [HasMethods(["fit", "predict"]), None],
-    "n_estimators": [Interval(Integral, 1, None, closed="left")],
-    "max_samples": [
-        None,
-        Interval(Integral, 1, None, closed="left"),
-        Interval(Real, 0, 1, closed="right"),
-    ],
-    "max_features": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(Real, 0, 1, closed="right"),
-    ],
-    "bootstrap": ["boolean"],
-    "bootstrap_features": ["boolean"],
-    "oob_score": ["boolean", callable],
-    "warm_start": ["boolean"],
-    "n_jobs": [Integral, None],
-    "random_state": ["random_state"],
-    "verbose": ["verbose"],
-    "device": "no_validation",
-    "callbacks": "no_validation",
-}
-
 
 class Bagging(CommitteeModel):
-    """One kind of member, each on its own draw of rows and columns."""
+    """One kind of member, each on its own draw of rows and columns.
+
+    Parameters
+    ----------
+    max_samples : int, float or None
+        Rows drawn per member; None draws as many as there are.
+    max_features : int or float
+        Columns drawn per member.
+    bootstrap : bool
+        Draw rows with replacement; without, a member sees all rows or a share of them.
+    bootstrap_features : bool
+        Draw columns with replacement.
+    oob_score : bool or callable
+        Judge every row by the members that did not see it.
+    warm_start : bool
+        Keep the members of the last fit and add what is missing.
+    device : str or torch.device
+        Where answers are averaged; members choose their own.
+
+    Attributes
+    ----------
+    oob_score_ : float, with ``oob_score``
+    estimators_samples_ : list of arrays, the rows of each member (not kept in files)
+    estimators_ : list of fitted members
+    estimators_features_ : list of arrays, the columns of each member
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "max_samples": [
+            None,
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="right"),
+        ],
+        "max_features": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="right"),
+        ],
+        "bootstrap": ["boolean"],
+        "bootstrap_features": ["boolean"],
+        "oob_score": ["boolean", callable],
+    }
 
     traits = Traits(
         space={
@@ -143,4 +162,4 @@ class Bagging(CommitteeModel):
         return [np.repeat(np.arange(len(own)), own) for own in counts]
 
 
-__all__ = ["CONSTRAINTS", "Bagging"]
+__all__ = ["Bagging"]

@@ -56,12 +56,9 @@ class AdaBoostClassifier(EnergyClassifier):
         Of members that have a ``random_state``.
     device : str or torch.device, default=None
         Where to predict; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
     estimators_ : list of fitted members
     estimator_weights_, estimator_errors_ : (n_members,) arrays
     feature_importances_ : (n_features,) array, where members have it
@@ -97,9 +94,6 @@ class AdaBoostClassifier(EnergyClassifier):
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "random_state": ["random_state"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
     energy_: Any
 

@@ -38,25 +38,65 @@ from groundstate.models.trees.grown import (
 )
 from groundstate.models.trees.inputs import category_sizes
 
-CONSTRAINTS: dict[str, Any] = {
-    **{name: rule for name, rule in TREE.items() if name != "monotonic_cst"},
-    "criterion": [VALUE_CRITERIA],
-    "learning_rate": [Interval(Real, 0, None, closed="left")],
-    "n_estimators": [Interval(Integral, 1, None, closed="left")],
-    "subsample": [Interval(Real, 0, 1, closed="right")],
-    "init": [StrOptions({"zero"}), None, HasMethods(["fit", "predict"])],
-    "verbose": ["verbose"],
-    "warm_start": ["boolean"],
-    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-    "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
-    "tol": [Interval(Real, 0, None, closed="left")],
-    "estimator": [HasMethods(["fit", "predict"]), None],
-    "line_search": [StrOptions({"leaf", "exact", "none"})],
-}
-
 
 class FunctionalBooster(EnergyEstimator):
-    """An additive energy, member by member."""
+    r"""An additive energy, member by member.
+
+    Parameters
+    ----------
+    learning_rate : float
+        ν.
+    n_estimators : int
+        Steps.
+    subsample : float
+        Share of the weight that a step sees, drawn on the weight line without replacement.
+    criterion : {"squared_error", "friedman_mse", "absolute_error", "poisson"}
+    min_samples_split : int or float
+    min_samples_leaf : int or float
+    min_weight_fraction_leaf : float
+    max_depth : int or None
+    min_impurity_decrease : float
+        Limits of a tree, as in ``DecisionTreeRegressor``.
+    max_features : int, float, "sqrt", "log2" or None
+        Columns that are tried per node.
+    max_leaf_nodes : int or None
+    warm_start : bool
+        Go on from the last fit.
+    validation_fraction : float
+        Share of the weight that is held out where ``n_iter_no_change`` is given.
+    n_iter_no_change : int or None
+        Stop when the held-out loss is lower than none of so many before it.
+    tol : float
+        Least improvement for that.
+    ccp_alpha : float
+    estimator : regressor of any kind
+        Fits h in the place of a tree with the limits above.
+    line_search : {"leaf", "exact", "none"}
+        The best constant of every leaf (one Newton step for classes), one :math:`\gamma \ge 0` for
+        all rows, or γ = 1. Members that are no trees need one of the latter two.
+    device : str or torch.device
+        Where to predict; None is where X is.
+
+    Attributes
+    ----------
+    train_score_ : (n_estimators_,) array, loss of the rows that a step saw
+    init_ : the fitted ``init``, or the scores that are the start
+    feature_importances_ : (n_features,) array that sums to one, for trees
+    estimators_ : (n_estimators_, n_scores) array of members
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{name: rule for name, rule in TREE.items() if name != "monotonic_cst"},
+        "criterion": [VALUE_CRITERIA],
+        "learning_rate": [Interval(Real, 0, None, closed="left")],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "subsample": [Interval(Real, 0, 1, closed="right")],
+        "init": [StrOptions({"zero"}), None, HasMethods(["fit", "predict"])],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "line_search": [StrOptions({"leaf", "exact", "none"})],
+    }
 
     __getitem__, __iter__ = member_at, each_member
 
@@ -217,4 +257,4 @@ def _members(base: Any, kept: list[Tree]) -> Base:
     return MemberBase(member(base, None))
 
 
-__all__ = ["CONSTRAINTS", "FunctionalBooster"]
+__all__ = ["FunctionalBooster"]

@@ -23,7 +23,7 @@ from groundstate.energy.trees.additive_losses import (
 )
 from groundstate.learn import Naive
 from groundstate.models.base import Plan
-from groundstate.models.ensembles.boosting.functional import CONSTRAINTS, FunctionalBooster
+from groundstate.models.ensembles.boosting.functional import FunctionalBooster
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.trees.inputs import started
 from groundstate.registry import models
@@ -51,55 +51,14 @@ class GradientBoostingRegressor(FunctionalBooster, EnergyRegressor):
         :math:`\tfrac12(y-F)^2`, :math:`|y-F|`, their mixture, the pinball loss, half the Poisson
         deviance from :math:`e^F`; an object of ``groundstate.energy.trees.additive_losses``; or a function
         of torch tensors ``(F, y)``, differentiated by torch.
-    learning_rate : float, default=0.1
-        ν.
-    n_estimators : int, default=100
-        Steps.
-    subsample : float, default=1.0
-        Share of the weight that a step sees, drawn on the weight line without replacement.
-    criterion : {"squared_error", "friedman_mse", "absolute_error", "poisson"}
-    min_samples_split : int or float, default=2
-    min_samples_leaf : int or float, default=1
-    min_weight_fraction_leaf : float, default=0
-    max_depth : int or None, default=3
-    min_impurity_decrease : float, default=0
-        Limits of a tree, as in ``DecisionTreeRegressor``.
     init : regressor of any kind, "zero" or None
         Start at its answers, at zero, or at the best constant.
-    random_state : int, default=None
-    max_features : int, float, "sqrt", "log2" or None
-        Columns that are tried per node.
     alpha : float, default=0.9
         Quantile of the loss "quantile", and of the residuals beyond which "huber" is linear.
-    verbose : int, default=0
-        Above zero, a progress bar on the terminal.
-    max_leaf_nodes : int or None, default=None
-    warm_start : bool, default=False
-        Go on from the last fit.
-    validation_fraction : float, default=0.1
-        Share of the weight that is held out where ``n_iter_no_change`` is given.
-    n_iter_no_change : int or None
-        Stop when the held-out loss is lower than none of so many before it.
-    tol : float, default=1e-4
-        Least improvement for that.
-    ccp_alpha : float, default=0
-    estimator : regressor of any kind, default=None
-        Fits h in the place of a tree with the limits above.
-    line_search : {"leaf", "exact", "none"}, default="leaf"
-        The best constant of every leaf (one Newton step for classes), one :math:`\gamma \ge 0` for
-        all rows, or γ = 1. Members that are no trees need one of the latter two.
-    device : str or torch.device, default=None
-        Where to predict; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    estimators_ : (n_estimators_, n_scores) array of members
-    init_ : the fitted ``init``, or the scores that are the start
-    train_score_ : (n_estimators_,) array, loss of the rows that a step saw
     oob_improvement_, oob_scores_ : (n_estimators_,) arrays, with ``subsample``
-    feature_importances_ : (n_features,) array that sums to one, for trees
     energy_ : AdditiveEnergy
 
     Examples
@@ -113,7 +72,6 @@ class GradientBoostingRegressor(FunctionalBooster, EnergyRegressor):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CONSTRAINTS,
         "loss": [StrOptions(set(LOSSES)), AdditiveLoss, callable],
         "alpha": [Interval(Real, 0, 1, closed="neither")],
     }

@@ -14,7 +14,7 @@ from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.energy.trees.boosted import LOSSES, BoostedEnergy
 from groundstate.learn import Naive
 from groundstate.models.base import Plan
-from groundstate.models.ensembles.boosting.histogram import CONSTRAINTS, HistogramBooster
+from groundstate.models.ensembles.boosting.histogram import HistogramBooster
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.trees.inputs import started
 from groundstate.registry import models
@@ -37,54 +37,10 @@ class HistGradientBoostingRegressor(HistogramBooster, EnergyRegressor):
     loss : {"squared_error", "absolute_error", "gamma", "poisson", "quantile"}
     quantile : float, default=None
         Which quantile, for ``loss="quantile"``.
-    learning_rate : float, default=0.1
-        ν, the share of each tree that is added.
-    max_iter : int, default=100
-        Steps; with more than two classes a step is one tree per class.
-    max_leaf_nodes : int or None, default=31
-    max_depth : int or None, default=None
-    min_samples_leaf : int, default=20
-        Least weight of a leaf; a row of weight 2 counts twice.
-    l2_regularization : float, default=0
-        λ.
-    max_features : float, default=1.0
-        Share of the columns that a node may choose from.
-    max_bins : int, default=255
-        Bins of a column, missing values apart.
-    categorical_features : array of indices, names or booleans, "from_dtype" or None
-    monotonic_cst : array or dict, default=None
-        +1, −1 or 0 per column: predictions may only rise or fall with it.
-    interaction_cst : "pairwise", "no_interactions", sequence of groups or None
-        Which columns may meet on one path.
-    warm_start : bool, default=False
-        Go on from the trees of the last fit.
-    early_stopping : "auto" or bool, default="auto"
-        "auto" stops early above 10,000 rows, and with ``fit(..., X_val=, y_val=)``.
-    scoring : str, callable or None, default="loss"
-        What early stopping watches.
-    validation_fraction : float, int or None, default=0.1
-        Share of the weight that is held out; None watches the training rows.
-    n_iter_no_change : int, default=10
-    tol : float, default=1e-7
-    verbose : int, default=0
-        Above zero, a progress bar on the terminal.
-    random_state : int, default=None
-        Of the held-out rows and of ``max_features``.
-    goss : bool or (float, float), default=False
-        Gradient-based one-side sampling: a tree sees the share a of rows with the largest
-        gradients and b of the others, which then count (1 − a)/b times. True is (0.2, 0.1).
-    device : str or torch.device, default=None
-        Where trees grow and predictions are computed; with columns of categories, trees grow on
-        the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    n_iter_ : int
     train_score_, validation_score_ : (n_iter_ + 1,) arrays, where early stopping watched
-    do_early_stopping_ : bool
-    is_categorical_ : (n_features,) boolean array or None
     energy_ : BoostedEnergy
 
     Examples
@@ -101,7 +57,6 @@ class HistGradientBoostingRegressor(HistogramBooster, EnergyRegressor):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "loss": [StrOptions(set(LOSSES))],
         "quantile": [Interval(Real, 0, 1, closed="both"), None],
-        **CONSTRAINTS,
     }
 
     def __init__(

@@ -27,38 +27,78 @@ from groundstate.models.tables.categories import Categories
 from groundstate.models.traits import Traits
 from groundstate.models.trees.inputs import category_sizes
 
-CONSTRAINTS: dict[str, Any] = {
-    "learning_rate": [Interval(Real, 0, None, closed="neither")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
-    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-    "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
-    "l2_regularization": [Interval(Real, 0, None, closed="left")],
-    "max_features": [Interval(Real, 0, 1, closed="right")],
-    "max_bins": [Interval(Integral, 2, 255, closed="both")],
-    "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
-    "monotonic_cst": ["array-like", dict, None],
-    "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
-    "warm_start": ["boolean"],
-    "early_stopping": [StrOptions({"auto"}), "boolean"],
-    "scoring": [str, callable, None],
-    "validation_fraction": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(Real, 0, 1, closed="neither"),
-        None,
-    ],
-    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-    "tol": [Interval(Real, 0, None, closed="left")],
-    "verbose": ["verbose"],
-    "random_state": ["random_state"],
-    "goss": ["boolean", "array-like"],
-    "device": [Hidden(None), str, torch.device, None],
-    "callbacks": "no_validation",
-}
-
 
 class HistogramBooster(EnergyEstimator):
-    """Parameters to solver settings, and predictions after every step."""
+    """Parameters to solver settings, and predictions after every step.
+
+    Parameters
+    ----------
+    learning_rate : float
+        ν, the share of each tree that is added.
+    max_iter : int
+        Steps; with more than two classes a step is one tree per class.
+    max_leaf_nodes : int or None
+    max_depth : int or None
+    min_samples_leaf : int
+        Least weight of a leaf; a row of weight 2 counts twice.
+    l2_regularization : float
+        λ.
+    max_features : float
+        Share of the columns that a node may choose from.
+    max_bins : int
+        Bins of a column, missing values apart.
+    categorical_features : array of indices, names or booleans, "from_dtype" or None
+    monotonic_cst : array or dict
+        +1, −1 or 0 per column: predictions may only rise or fall with it.
+    interaction_cst : "pairwise", "no_interactions", sequence of groups or None
+        Which columns may meet on one path.
+    warm_start : bool
+        Go on from the trees of the last fit.
+    early_stopping : "auto" or bool
+        "auto" stops early above 10,000 rows, and with ``fit(..., X_val=, y_val=)``.
+    scoring : str, callable or None
+        What early stopping watches.
+    validation_fraction : float, int or None
+        Share of the weight that is held out; None watches the training rows.
+    n_iter_no_change : int
+    tol : float
+    random_state : int
+        Of the held-out rows and of ``max_features``.
+    goss : bool or (float, float)
+        Gradient-based one-side sampling: a tree sees the share a of rows with the largest
+        gradients and b of the others, which then count (1 − a)/b times. True is (0.2, 0.1).
+    device : str or torch.device
+        Where trees grow and predictions are computed; with columns of categories, trees grow on
+        the CPU.
+
+    Attributes
+    ----------
+    do_early_stopping_ : bool
+    is_categorical_ : (n_features,) boolean array or None
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+        "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
+        "l2_regularization": [Interval(Real, 0, None, closed="left")],
+        "max_features": [Interval(Real, 0, 1, closed="right")],
+        "max_bins": [Interval(Integral, 2, 255, closed="both")],
+        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+        "monotonic_cst": ["array-like", dict, None],
+        "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
+        "early_stopping": [StrOptions({"auto"}), "boolean"],
+        "scoring": [str, callable, None],
+        "validation_fraction": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+            None,
+        ],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "goss": ["boolean", "array-like"],
+        "device": [Hidden(None), str, torch.device, None],
+    }
 
     traits = Traits(
         single_columns=True,
@@ -96,7 +136,6 @@ class HistogramBooster(EnergyEstimator):
     n_iter_no_change: int
     tol: float
     goss: Any
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
     _judging: Any = None
 
     def fit(
@@ -282,4 +321,4 @@ class HistogramBooster(EnergyEstimator):
                 yield raw.clone(), home
 
 
-__all__ = ["CONSTRAINTS", "HistogramBooster"]
+__all__ = ["HistogramBooster"]

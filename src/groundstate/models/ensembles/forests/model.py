@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from torch import Tensor
 
-from groundstate.compute.foreign.sklearn import Interval
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.learn.solvers.trees.classes import WeighClasses
 from groundstate.learn.solvers.trees.solver import GrowTrees
 from groundstate.models import settings
@@ -21,7 +21,7 @@ from groundstate.models.ensembles.sequence import each_member, member_at
 from groundstate.models.traits import Traits
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
-from groundstate.models.trees.grown import CONSTRAINTS, decision_path, tree_limits
+from groundstate.models.trees.grown import decision_path, tree_limits
 from groundstate.models.trees.inputs import category_sizes, row_factors
 from groundstate.models.trees.model import TreeModel
 
@@ -29,24 +29,49 @@ EXACT_ROWS = 2_000  # members differ by more than cuts between neighbours: bins 
 SHARED = ("criterion", "max_depth", "min_samples_split", "min_samples_leaf",
           "min_weight_fraction_leaf", "max_features", "max_leaf_nodes", "min_impurity_decrease",
           "ccp_alpha", "monotonic_cst")  # fmt: skip
-FOREST: dict[str, Any] = {
-    "n_estimators": [Interval(Integral, 1, None, closed="left")],
-    **CONSTRAINTS,
-    "bootstrap": ["boolean"],
-    "oob_score": ["boolean", callable],
-    "n_jobs": [Integral, None],
-    "verbose": ["verbose"],
-    "warm_start": ["boolean"],
-    "max_samples": [
-        None,
-        Interval(Real, 0.0, 1.0, closed="right"),
-        Interval(Integral, 1, None, closed="left"),
-    ],
-}
 
 
 class Forest(TreeModel):
-    """Many trees on weighted copies of the rows; the energy averages them."""
+    """Many trees on weighted copies of the rows; the energy averages them.
+
+    Parameters
+    ----------
+    n_estimators : int
+    max_leaf_nodes : int or None
+    bootstrap : bool
+    oob_score : bool or callable
+        Judge every row by the trees that did not see it.
+    n_jobs : int or None
+        Threads; None takes all that torch uses.
+    warm_start : bool
+        Keep the trees of the last fit and add what is missing.
+    class_weight : dict, list of dicts, "balanced", "balanced_subsample" or None
+        What a row of a class counts in its trees; "balanced_subsample" balances every draw by
+        itself. Draws, ``min_samples_split`` and ``min_samples_leaf`` are of rows, without it.
+    ccp_alpha : float
+    max_samples : int, float or None
+        Rows drawn per tree; None draws as many as there are.
+    monotonic_cst : array or None
+
+    Attributes
+    ----------
+    oob_score_ : float, with ``oob_score``
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "bootstrap": ["boolean"],
+        "oob_score": ["boolean", callable],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+        "warm_start": ["boolean"],
+        "max_samples": [
+            None,
+            Interval(Real, 0.0, 1.0, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+        ],
+        "preset": [StrOptions({"breiman"}), None],
+    }
 
     __getitem__, __iter__ = member_at, each_member
 
@@ -155,4 +180,4 @@ class Forest(TreeModel):
         return int(self.energy_.nodes.n_trees)
 
 
-__all__ = ["FOREST", "Forest"]
+__all__ = ["Forest"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from groundstate.compute.foreign.sklearn import StrOptions
-from groundstate.models.ensembles.forests.model import FOREST, Forest
+from groundstate.models.ensembles.forests.model import Forest
 from groundstate.models.roles import EnergyClassifier
 from groundstate.models.trees.grown import CLASS_CRITERIA
 from groundstate.registry import models
@@ -27,47 +27,13 @@ class RandomForestClassifier(Forest, EnergyClassifier):
 
     Parameters
     ----------
-    n_estimators : int, default=100
     criterion : {"gini", "entropy", "log_loss"}
-    max_depth : int or None, default=None
-    min_samples_split : int or float, default=2
-    min_samples_leaf : int or float, default=1
-        Least weight of a node that is split, and of a leaf; fractions are of the whole weight.
-    min_weight_fraction_leaf : float, default=0
-    max_features : int, float, "sqrt", "log2" or None, default="sqrt"
-        Columns that are tried per node.
-    max_leaf_nodes : int or None, default=None
-    min_impurity_decrease : float, default=0
-    bootstrap : bool, default=True
-    oob_score : bool or callable, default=False
-        Judge every row by the trees that did not see it.
-    n_jobs : int or None
-        Threads; None takes all that torch uses.
-    random_state : int, default=None
-    verbose : int, default=0
-        Above zero, a progress bar on the terminal.
-    warm_start : bool, default=False
-        Keep the trees of the last fit and add what is missing.
-    class_weight : dict, list of dicts, "balanced", "balanced_subsample" or None
-        What a row of a class counts in its trees; "balanced_subsample" balances every draw by
-        itself. Draws, ``min_samples_split`` and ``min_samples_leaf`` are of rows, without it.
-    ccp_alpha : float, default=0
-    max_samples : int, float or None
-        Rows drawn per tree; None draws as many as there are.
-    monotonic_cst : array or None
     preset : "breiman" or None
         Breiman's choices: ⌊√p⌋ columns per node.
-    device : str or torch.device, default=None
-        Where predictions are computed; trees grow on the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
     estimators_ : list of DecisionTreeClassifier
-    feature_importances_ : (n_features,) array that sums to one
-    oob_score_ : float, with ``oob_score``
     oob_decision_function_ : (n_samples, n_classes) array, with ``oob_score``
     energy_ : TreeClassEnergy
 
@@ -82,9 +48,7 @@ class RandomForestClassifier(Forest, EnergyClassifier):
 
     _splitter: ClassVar[str] = "best"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **FOREST,
         "criterion": [CLASS_CRITERIA],
-        "preset": [StrOptions({"breiman"}), None],
         "class_weight": [dict, list, StrOptions({"balanced", "balanced_subsample"}), None],
     }
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from groundstate.compute.foreign.sklearn import StrOptions
-from groundstate.models.ensembles.forests.model import FOREST, Forest
+from groundstate.models.ensembles.forests.model import Forest
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.trees.grown import VALUE_CRITERIA
 from groundstate.registry import models
@@ -27,43 +26,13 @@ class RandomForestRegressor(Forest, EnergyRegressor):
 
     Parameters
     ----------
-    n_estimators : int, default=100
     criterion : {"squared_error", "friedman_mse", "absolute_error", "poisson"}
-    max_depth : int or None, default=None
-    min_samples_split : int or float, default=2
-    min_samples_leaf : int or float, default=1
-        Least weight of a node that is split, and of a leaf; fractions are of the whole weight.
-    min_weight_fraction_leaf : float, default=0
-    max_features : int, float, "sqrt", "log2" or None, default=1.0
-        Columns that are tried per node.
-    max_leaf_nodes : int or None, default=None
-    min_impurity_decrease : float, default=0
-    bootstrap : bool, default=True
-    oob_score : bool or callable, default=False
-        Judge every row by the trees that did not see it.
-    n_jobs : int or None
-        Threads; None takes all that torch uses.
-    random_state : int, default=None
-    verbose : int, default=0
-        Above zero, a progress bar on the terminal.
-    warm_start : bool, default=False
-        Keep the trees of the last fit and add what is missing.
-    ccp_alpha : float, default=0
-    max_samples : int, float or None
-        Rows drawn per tree; None draws as many as there are.
-    monotonic_cst : array or None
     preset : "breiman" or None
         Breiman's choices: ⌊p/3⌋ columns per node and no cut of fewer than five rows.
-    device : str or torch.device, default=None
-        Where predictions are computed; trees grow on the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
     estimators_ : list of DecisionTreeRegressor
-    feature_importances_ : (n_features,) array that sums to one
-    oob_score_ : float, with ``oob_score``
     oob_prediction_ : (n_samples,) or (n_samples, n_outputs) array, with ``oob_score``
     energy_ : TreeMeanEnergy
 
@@ -78,9 +47,7 @@ class RandomForestRegressor(Forest, EnergyRegressor):
 
     _splitter: ClassVar[str] = "best"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **FOREST,
         "criterion": [VALUE_CRITERIA],
-        "preset": [StrOptions({"breiman"}), None],
     }
 
     def __init__(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any
 
-from groundstate.compute.foreign.sklearn import HasMethods, Interval
 from groundstate.models.ensembles.committees import predict
 from groundstate.models.ensembles.seeds.varied import VariedCommittee
 from groundstate.models.roles import EnergyRegressor
@@ -31,23 +29,9 @@ class SeedEnsembleRegressor(VariedCommittee, EnergyRegressor):
     ----------
     estimator : regressor of any kind, default=None
         A decision tree that tries a random part of the columns per node unless given.
-    n_estimators : int, default=10
-    vary : sequence of str, default=("init", "order")
-        What members differ in: "init", the initial weights, and "order", the order of the rows and
-        other choices on the way (only networks can part the two); "bootstrap", rows drawn with
-        replacement.
-    n_jobs : int or None
-        Threads.
-    random_state : int, default=None
-        From which every member gets a seed of its own.
-    device : str or torch.device, default=None
-        Where answers are averaged; members choose their own.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    estimators_ : list of fitted members
     energy_ : CommitteeMeanEnergy
 
     Examples
@@ -61,15 +45,6 @@ class SeedEnsembleRegressor(VariedCommittee, EnergyRegressor):
     """
 
     predict = predict
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "vary": ["array-like"],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
-    }
 
     def __init__(
         self,

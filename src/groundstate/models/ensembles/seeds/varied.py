@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.base import clone
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import HasMethods, Interval
 from groundstate.compute.random import Key
 from groundstate.energy.compose.committee import CommitteeClassEnergy
 from groundstate.errors import Unsupported
@@ -24,7 +26,29 @@ VARIES = ("init", "order", "bootstrap")
 
 
 class VariedCommittee(CommitteeModel):
-    """Members that differ in their initial weights, in the order of the rows, or in the rows."""
+    """Members that differ in their initial weights, in the order of the rows, or in the rows.
+
+    Parameters
+    ----------
+    vary : sequence of str
+        What members differ in: "init", the initial weights, and "order", the order of the rows and
+        other choices on the way (only networks can part the two); "bootstrap", rows drawn with
+        replacement.
+    random_state : int
+        From which every member gets a seed of its own.
+    device : str or torch.device
+        Where answers are averaged; members choose their own.
+
+    Attributes
+    ----------
+    estimators_ : list of fitted members
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "vary": ["array-like"],
+    }
 
     traits = Traits(scaled_target=True, space={"n_estimators": settings.Whole(3, 30, log=True)})
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from groundstate.models.ensembles.snapshots.snapshots import CONSTRAINTS, SnapshotModel
+from groundstate.models.ensembles.snapshots.snapshots import SnapshotModel
 from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 from groundstate.models.roles import EnergyClassifier
 from groundstate.registry import models
@@ -27,25 +27,9 @@ class SnapshotEnsembleClassifier(SnapshotModel, EnergyClassifier):
     ----------
     estimator : classifier of groundstate whose energy has gradients, default=None
         ``LogisticRegression()`` unless given; its own solver finds the start.
-    n_snapshots : int, default=10
-    every : int, default=10
-        Steps between snapshots.
-    burn_in : int, default=20
-        Steps before the first.
-    learning_rate : float or None, default=None
-        None takes the largest at which no step of a linear model overshoots,
-        :math:`1/(1 + \max_i\|x_i\|^2)`.
-    batch_size : int, default=32
-        Rows (units of weight) of a step.
-    random_state : int, default=None
-    device : str or torch.device, default=None
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    members_ : list of energies, one per snapshot
-    classes_ : (n_classes,) array
     energy_ : CommitteeClassEnergy
 
     Examples
@@ -57,8 +41,6 @@ class SnapshotEnsembleClassifier(SnapshotModel, EnergyClassifier):
     >>> len(model.members_), bool(model.score(X, y) > 0.9)
     (10, True)
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     def __init__(
         self,

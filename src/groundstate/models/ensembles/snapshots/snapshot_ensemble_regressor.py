@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from groundstate.models.ensembles.snapshots.snapshots import CONSTRAINTS, SnapshotModel
+from groundstate.models.ensembles.snapshots.snapshots import SnapshotModel
 from groundstate.models.linear.least_squares.ridge import Ridge
 from groundstate.models.roles import EnergyRegressor
 from groundstate.registry import models
@@ -27,24 +27,9 @@ class SnapshotEnsembleRegressor(SnapshotModel, EnergyRegressor):
     ----------
     estimator : regressor of groundstate whose energy has gradients, default=None
         ``Ridge()`` unless given; its own solver finds the start.
-    n_snapshots : int, default=10
-    every : int, default=10
-        Steps between snapshots.
-    burn_in : int, default=20
-        Steps before the first.
-    learning_rate : float or None, default=None
-        None takes the largest at which no step of a linear model overshoots,
-        :math:`1/(1 + \max_i\|x_i\|^2)`.
-    batch_size : int, default=32
-        Rows (units of weight) of a step.
-    random_state : int, default=None
-    device : str or torch.device, default=None
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    members_ : list of energies, one per snapshot
     energy_ : CommitteeMeanEnergy
 
     Examples
@@ -56,8 +41,6 @@ class SnapshotEnsembleRegressor(SnapshotModel, EnergyRegressor):
     >>> len(model.members_), bool(model.score(X, X.sum(1)) > 0.9)
     (10, True)
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     def __init__(
         self,

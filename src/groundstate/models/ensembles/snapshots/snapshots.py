@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from sklearn.base import clone
@@ -22,18 +22,6 @@ from groundstate.learn.train.stochastic import Stochastic, sgd
 from groundstate.models import settings
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.traits import Traits
-
-CONSTRAINTS: dict[str, Any] = {
-    "estimator": [HasMethods(["fit", "predict"]), None],
-    "n_snapshots": [Interval(Integral, 1, None, closed="left")],
-    "every": [Interval(Integral, 1, None, closed="left")],
-    "burn_in": [Interval(Integral, 0, None, closed="left")],
-    "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-    "batch_size": [Interval(Integral, 1, None, closed="left")],
-    "random_state": ["random_state"],
-    "device": "no_validation",
-    "callbacks": "no_validation",
-}
 
 
 @dataclass(frozen=True)
@@ -104,7 +92,35 @@ class _Stop(Snapshots):
 
 
 class SnapshotModel(EnergyEstimator):
-    """One model with gradients, many of its parameters."""
+    r"""One model with gradients, many of its parameters.
+
+    Parameters
+    ----------
+    n_snapshots : int
+    every : int
+        Steps between snapshots.
+    burn_in : int
+        Steps before the first.
+    learning_rate : float or None
+        None takes the largest at which no step of a linear model overshoots,
+        :math:`1/(1 + \max_i\|x_i\|^2)`.
+    batch_size : int
+        Rows (units of weight) of a step.
+    device : str or torch.device
+
+    Attributes
+    ----------
+    members_ : list of energies, one per snapshot
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "n_snapshots": [Interval(Integral, 1, None, closed="left")],
+        "every": [Interval(Integral, 1, None, closed="left")],
+        "burn_in": [Interval(Integral, 0, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+    }
 
     traits = Traits(
         scaled_target=True,
@@ -161,4 +177,4 @@ class SnapshotModel(EnergyEstimator):
     classes_: Any
 
 
-__all__ = ["CONSTRAINTS", "SnapshotModel", "SnapshotRun"]
+__all__ = ["SnapshotModel", "SnapshotRun"]

@@ -48,24 +48,10 @@ class StackingClassifier(Stacking, EnergyClassifier):
         numbers.
     stack_method : {"auto", "predict_proba", "decision_function", "predict"}, default="auto"
         What members are asked; "auto" is the first that they have.
-    n_jobs : int or None
-        Threads.
-    passthrough : bool, default=False
-        Whether the final estimator sees the rows too.
-    verbose : int, default=0
-        A progress bar on the terminal.
-    device : str or torch.device, default=None
-        Where answers are put together; members choose their own.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
     estimators_ : list of members, fitted to class numbers
-    named_estimators_ : the same by name
-    final_estimator_ : the fitted final estimator
-    stack_method_ : list of str, what each member is asked
     energy_ : StackedClassEnergy
 
     Examples
@@ -80,7 +66,6 @@ class StackingClassifier(Stacking, EnergyClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Stacking._constraints_of_stacks,
         "stack_method": [StrOptions({"auto", *METHODS})],
     }
     _single_class: ClassVar[bool] = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
@@ -42,23 +42,10 @@ class StackingRegressor(Stacking, EnergyRegressor):
     cv : int, splitter, iterable, "prefit" or None, default=None
         How many folds (None is 5) of rows in their order, as in scikit-learn, a splitter, or pairs of
         indices; "prefit" takes members that are fitted already.
-    n_jobs : int or None
-        Threads.
-    passthrough : bool, default=False
-        Whether the final estimator sees the rows too.
-    verbose : int, default=0
-        A progress bar on the terminal.
-    device : str or torch.device, default=None
-        Where answers are put together; members choose their own.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
     estimators_ : list of members
-    named_estimators_ : the same by name
-    final_estimator_ : the fitted final estimator
-    stack_method_ : list of str, what each member is asked
     energy_ : StackedValueEnergy
 
     Examples
@@ -70,8 +57,6 @@ class StackingRegressor(Stacking, EnergyRegressor):
     >>> round(StackingRegressor(parts).fit(X, y).score(X, y), 2)
     0.54
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = Stacking._constraints_of_stacks
 
     def __init__(
         self,

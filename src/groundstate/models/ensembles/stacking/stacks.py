@@ -81,7 +81,22 @@ def has(name: str) -> Callable[[Any], bool]:
 
 
 class Stacking(Voting):
-    """Members whose out-of-fold answers a final estimator learns from."""
+    """Members whose out-of-fold answers a final estimator learns from.
+
+    Parameters
+    ----------
+    passthrough : bool
+        Whether the final estimator sees the rows too.
+    verbose : int
+        A progress bar on the terminal.
+    device : str or torch.device
+        Where answers are put together; members choose their own.
+
+    Attributes
+    ----------
+    final_estimator_ : the fitted final estimator
+    stack_method_ : list of str, what each member is asked
+    """
 
     traits = Traits(space={})
     _multi_output: ClassVar[bool] = False
@@ -91,15 +106,12 @@ class Stacking(Voting):
     passthrough: bool
     stack_method_: list[str]
     _widths: list[int]
-    _constraints_of_stacks: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimators": [list, None],
         "final_estimator": [None, HasMethods("fit")],
         "cv": "no_validation",  # type: ignore[dict-item]
         "n_jobs": "no_validation",  # type: ignore[dict-item]
         "passthrough": ["boolean"],
-        "verbose": ["verbose"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def _final(self) -> Any:

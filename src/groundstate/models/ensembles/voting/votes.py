@@ -18,7 +18,17 @@ from groundstate.models.traits import Traits
 
 
 class Voting(TransformerMixin, CommitteeModel, BaseComposition):
-    """Members of different kinds on the same rows, by name; ``"drop"`` leaves one out."""
+    """Members of different kinds on the same rows, by name; ``"drop"`` leaves one out.
+
+    Parameters
+    ----------
+    weights : (n_members,) array
+        a, up to a factor; equal unless given.
+
+    Attributes
+    ----------
+    named_estimators_ : the same by name
+    """
 
     traits = Traits(space={})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,10 +46,6 @@ class VotingClassifier(Voting, EnergyClassifier):
         small forest.
     voting : {"hard", "soft"}, default="hard"
         Count votes, or average probabilities.
-    weights : (n_members,) array, default=None
-        a, up to a factor; equal unless given.
-    n_jobs : int or None
-        Threads.
     flatten_transform : bool, default=True
         Shape of ``transform`` with soft voting: ``(n_samples, n_members * n_classes)``, or
         ``(n_members, n_samples, n_classes)``.
@@ -58,14 +53,10 @@ class VotingClassifier(Voting, EnergyClassifier):
         A progress bar on the terminal.
     device : str or torch.device, default=None
         Where answers are averaged; members choose their own.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
     estimators_ : list of members, fitted to class numbers
-    named_estimators_ : the same by name
     energy_ : CommitteeClassEnergy
 
     Examples
@@ -85,11 +76,7 @@ class VotingClassifier(Voting, EnergyClassifier):
         "estimators": [list, None],
         "voting": [StrOptions({"hard", "soft"})],
         "weights": ["array-like", None],
-        "n_jobs": [None, Integral],
         "flatten_transform": ["boolean"],
-        "verbose": ["verbose"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

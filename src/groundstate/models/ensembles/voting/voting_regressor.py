@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, ClassVar
 
 import torch
@@ -32,21 +31,14 @@ class VotingRegressor(Voting, EnergyRegressor):
     estimators : list of (name, regressor), default=None
         ``"drop"`` in the place of a member leaves it out. None takes a ridge regression, a tree
         and a small forest.
-    weights : (n_members,) array, default=None
-        a, up to a factor; equal unless given.
-    n_jobs : int or None
-        Threads.
     verbose : bool, default=False
         A progress bar on the terminal.
     device : str or torch.device, default=None
         Where answers are averaged; members choose their own.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
     estimators_ : list of fitted members
-    named_estimators_ : the same by name
     energy_ : CommitteeMeanEnergy
 
     Examples
@@ -63,10 +55,6 @@ class VotingRegressor(Voting, EnergyRegressor):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimators": [list, None],
         "weights": ["array-like", None],
-        "n_jobs": [None, Integral],
-        "verbose": ["verbose"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

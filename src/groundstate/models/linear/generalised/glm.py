@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.math.distributions import FAMILIES, Family, family_of
 from groundstate.math.distributions.links import LINKS, Link
-from groundstate.models.linear.generalised.glm_regressor import METHODS, GLMRegressor
+from groundstate.models.linear.generalised.glm_regressor import GLMRegressor
 from groundstate.registry import models
 
 
@@ -30,22 +29,6 @@ class GLM(GLMRegressor):
         ``NegativeBinomial(0.5)``.
     link : str or Link, default="canonical"
         A name of ``groundstate.math.distributions.links.LINKS`` or an object.
-    alpha : float, default=0.0
-        Strength of the penalty; the intercept is not penalised.
-    fit_intercept : bool, default=True
-    solver : {"auto", "newton-cholesky", "lbfgs"}, default="auto"
-        "auto" takes Newton's method up to 2,000 unknowns.
-    max_iter : int, default=100
-    tol : float, default=1e-4
-        Largest entry of the gradient of the objective at the end.
-    warm_start : bool, default=False
-        Begin at the weights of the last fit.
-    verbose : int, default=0
-        Accepted for scikit-learn's sake; use callbacks.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -55,8 +38,6 @@ class GLM(GLMRegressor):
         φ; 1 for coins and counts.
     deviance_ : float or (n_targets,)
         Summed over the rows of the fit.
-    n_iter_ : int
-    energy_ : GLMEnergy
 
     Examples
     --------
@@ -74,15 +55,6 @@ class GLM(GLMRegressor):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "family": [StrOptions(set(FAMILIES)), Family],
         "link": [StrOptions({"canonical", *LINKS}), Link],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "solver": [StrOptions(set(METHODS))],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

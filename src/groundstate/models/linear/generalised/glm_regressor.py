@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_consistent_length
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy
@@ -30,7 +32,32 @@ METHODS: dict[str, Any] = {"auto": "auto", "newton-cholesky": "newton", "lbfgs":
 
 
 class GLMRegressor(EnergyRegressor):
-    r"""A family, a link and a penalty: :math:`E[y \mid x] = g^{-1}(Wx + b + o)`."""
+    r"""A family, a link and a penalty: :math:`E[y \mid x] = g^{-1}(Wx + b + o)`.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength of the penalty; the intercept is not penalised.
+    solver : {"auto", "newton-cholesky", "lbfgs"}
+        "auto" takes Newton's method up to 2,000 unknowns.
+    max_iter : int
+    tol : float
+        Largest entry of the gradient of the objective at the end.
+    verbose : int
+        Accepted for scikit-learn's sake; use callbacks.
+
+    Attributes
+    ----------
+    energy_ : GLMEnergy
+    deviance_ : float
+        Summed over the rows of the fit.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "solver": [StrOptions(set(METHODS))],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+    }
 
     traits = Traits(space={"alpha": settings.Real(1e-6, 1e1, log=True)}, steps="max_iter")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.math.distributions import Family, Tweedie
-from groundstate.models.linear.generalised.glm_regressor import METHODS, GLMRegressor
+from groundstate.models.linear.generalised.glm_regressor import GLMRegressor
 from groundstate.registry import models
 
 
@@ -29,34 +29,14 @@ class TweedieRegressor(GLMRegressor):
     ----------
     power : float, default=0.0
         p; no distribution exists between 0 and 1.
-    alpha : float, default=1.0
-        Strength of the penalty; the intercept is not penalised.
-    fit_intercept : bool, default=True
     link : {"auto", "identity", "log"}, default="auto"
         "auto" is the identity for p ≤ 0, else the log.
-    solver : {"auto", "newton-cholesky", "lbfgs"}, default="auto"
-        "auto" takes Newton's method up to 2,000 unknowns.
-    max_iter : int, default=100
-    tol : float, default=1e-4
-        Largest entry of the gradient of the objective at the end.
-    warm_start : bool, default=False
-        Begin at the weights of the last fit.
-    verbose : int, default=0
-        Accepted for scikit-learn's sake; use callbacks.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
     coef_ : (n_features,)
     intercept_ : float
     dispersion_ : float
-    deviance_ : float
-        Summed over the rows of the fit.
-    n_iter_ : int
-    energy_ : GLMEnergy
 
     Examples
     --------
@@ -70,15 +50,6 @@ class TweedieRegressor(GLMRegressor):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "power": [Interval(Real, None, None, closed="neither")],
         "link": [StrOptions({"auto", "identity", "log"})],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "solver": [StrOptions(set(METHODS))],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -48,13 +48,8 @@ class BayesianRidge(EnergyRegressor):
         Initial precisions; None is 1/Var(y), and 1.
     compute_score : bool, default=False
         Keep the log evidence of every update in ``scores_``.
-    fit_intercept : bool, default=True
     copy_X, verbose
         Accepted for scikit-learn's sake: rows are never overwritten.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -64,7 +59,6 @@ class BayesianRidge(EnergyRegressor):
     sigma_ : (n_features, n_features) array, S
     scores_ : array of log evidences
     X_offset_, X_scale_ : (n_features,) arrays
-    n_iter_ : int
     energy_ : BayesianLinearEnergy
 
     Examples
@@ -92,11 +86,6 @@ class BayesianRidge(EnergyRegressor):
         "alpha_init": [None, Interval(Real, 0, None, closed="neither")],
         "lambda_init": [None, Interval(Real, 0, None, closed="neither")],
         "compute_score": ["boolean"],
-        "fit_intercept": ["boolean"],
-        "copy_X": ["boolean"],
-        "verbose": ["verbose"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
     _multi_output: ClassVar[bool] = False
 

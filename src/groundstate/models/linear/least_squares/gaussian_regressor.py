@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.compute.random import Key
 from groundstate.energy.linear.learned_noise import LINKS, NOISE, GaussianNoiseEnergy
 from groundstate.learn.rules.softmin import NLL
@@ -45,10 +44,6 @@ class GaussianRegressor(EnergyRegressor):
     max_iter : int, default=200
     tol : float, default=1e-10
         Fall of the mean objective in one round at the end.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -72,11 +67,6 @@ class GaussianRegressor(EnergyRegressor):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "noise": [StrOptions(set(NOISE))],
         "link": [StrOptions(set(LINKS))],
-        "fit_intercept": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 
-from groundstate.compute.foreign.sklearn import HasMethods, Interval, StrOptions
+from groundstate.compute.foreign.sklearn import HasMethods, StrOptions
 from groundstate.energy.base import Energy
 from groundstate.models import settings
 from groundstate.models.leverage import least_squares_leverage
@@ -28,29 +27,19 @@ class LinearRegression(LeastSquaresRegressor):
 
     Parameters
     ----------
-    fit_intercept : bool, default=True
     copy_X, n_jobs
         Accepted for scikit-learn's sake: rows are never overwritten, and threads are torch's.
     tol : float, default=1e-6
         Precision of LSMR, which solves sparse rows with many columns.
-    positive : bool, default=False
-        Allow no weight below zero.
     solver : {"auto", "cholesky", "svd", "lsqr", "sgd"} or a solver object, default="auto"
         "auto" factors the Gram matrix while it is well conditioned, else decomposes the rows.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    coef_ : (n_features,) or (n_targets, n_features)
-    intercept_ : float or (n_targets,)
     rank_ : int
         Rank of the centred rows, where they were factored.
     singular_ : (min(n_samples, n_features),) array
         Singular values of the centred rows, where they were factored.
-    energy_ : SquaredEnergy
 
     Examples
     --------
@@ -69,14 +58,7 @@ class LinearRegression(LeastSquaresRegressor):
     )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "fit_intercept": ["boolean"],
-        "copy_X": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "n_jobs": [None, Integral],
-        "positive": ["boolean"],
         "solver": [StrOptions({"auto", "cholesky", "svd", "lsqr", "sgd"}), HasMethods("run")],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
     _reports_singular: ClassVar[bool] = True
 

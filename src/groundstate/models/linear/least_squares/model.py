@@ -28,7 +28,19 @@ WAYS: dict[str, Any] = {
 
 
 class LeastSquaresRegressor(EnergyRegressor):
-    """A linear squared energy solved in closed form, on dense or sparse rows, whole or in chunks."""
+    """A linear squared energy solved in closed form, on dense or sparse rows, whole or in chunks.
+
+    Parameters
+    ----------
+    positive : bool
+        Allow no weight below zero.
+
+    Attributes
+    ----------
+    coef_ : (n_features,) or (n_targets, n_features)
+    energy_ : SquaredEnergy
+    intercept_ : float or (n_targets,)
+    """
 
     _accept_sparse: ClassVar[bool | str] = "csr"
     fit_intercept: bool

@@ -33,7 +33,6 @@ class Ridge(LeastSquaresRegressor):
     ----------
     alpha : float or (n_targets,) array, default=1.0
         Strength of the penalty; the intercept is not penalised.
-    fit_intercept : bool, default=True
     copy_X, random_state
         Accepted for scikit-learn's sake: rows are never overwritten, and nothing is random.
     max_iter : int, default=None
@@ -45,20 +44,11 @@ class Ridge(LeastSquaresRegressor):
         "auto" factors :math:`X^\top wX + \alpha`, or :math:`XX^\top + \alpha` where there are fewer
         rows than columns; sparse rows with many columns are solved by conjugate gradients. "sag",
         "saga" and "lbfgs" name the same minimum and are solved as "auto".
-    positive : bool, default=False
-        Allow no weight below zero.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    coef_ : (n_features,) or (n_targets, n_features)
-    intercept_ : float or (n_targets,)
     solver_ : str
         What solved it: "cholesky", "svd", "sparse_cg", "nnls", or ``solver`` as it was asked for.
-    energy_ : SquaredEnergy
 
     Examples
     --------
@@ -80,15 +70,8 @@ class Ridge(LeastSquaresRegressor):
     _column_is_flat: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
-        "fit_intercept": ["boolean"],
-        "copy_X": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions({*WAYS, "sgd"}), HasMethods("run")],
-        "positive": ["boolean"],
-        "random_state": ["random_state"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

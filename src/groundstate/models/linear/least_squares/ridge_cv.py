@@ -50,7 +50,6 @@ class RidgeCV(EnergyRegressor):
     ----------
     alphas : array of floats, default=(0.1, 1.0, 10.0)
         Strengths to choose from; see ``Ridge``.
-    fit_intercept : bool, default=True
     scoring : str or callable, default=None
         What to maximise; None is minus the squared error when rows are left out one by one, and
         R² with ``cv``.
@@ -63,10 +62,6 @@ class RidgeCV(EnergyRegressor):
         Keep ``cv_results_``; only with ``cv=None``.
     alpha_per_target : bool, default=False
         Choose a strength for every target on its own; only with ``cv=None``.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -97,14 +92,11 @@ class RidgeCV(EnergyRegressor):
     _runs_on: Any = "answers"  # folds and leave-one-out are computed on the CPU
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alphas": ["array-like", float, int],
-        "fit_intercept": ["boolean"],
         "scoring": [str, callable, None],
         "cv": ["cv_object"],
         "gcv_mode": [StrOptions({"auto", "svd", "eigen"}), None],
         "store_cv_results": ["boolean"],
         "alpha_per_target": ["boolean"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

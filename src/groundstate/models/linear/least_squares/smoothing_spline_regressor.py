@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 from sklearn.utils import Tags
@@ -46,8 +46,6 @@ class SmoothingSplineRegressor(EnergyRegressor):
         Largest change of a fitted value at the end, relative to the spread of y.
     device : str or torch.device, default=None
         Where predictions are computed; the fit itself runs on the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -71,10 +69,6 @@ class SmoothingSplineRegressor(EnergyRegressor):
     _runs_on: Any = "answers"  # banded systems are solved on the CPU
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "lam": [None, Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
     _multi_output: ClassVar[bool] = False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -53,7 +53,6 @@ class LogisticRegression(LinearSoftminClassifier):
     tol : float, default=1e-4
         Largest entry of the gradient of the mean objective at the end; with ``l1_ratio`` its square
         is the duality gap relative to the objective at zero.
-    fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None
         Factors on the rows of each class.
     random_state : int, default=None
@@ -67,16 +66,9 @@ class LogisticRegression(LinearSoftminClassifier):
         averaging.
     max_iter : int, default=100
         Steps at most; epochs of "sgd".
-    warm_start : bool, default=False
-        Begin at the weights of the last fit.
-    device : str or torch.device, default=None
-        Where to compute; None is where X is.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
     coef_ : (1, n_features) for two classes, else (n_classes, n_features)
     intercept_ : (1,) or (n_classes,)
     odds_ratio_ : array like coef_
@@ -85,7 +77,6 @@ class LogisticRegression(LinearSoftminClassifier):
         Whether a fit without penalty stopped because planes separate the classes; the weights are
         then those of the last step.
     energy_ : LinearEnergy
-    n_iter_ : int
 
     Examples
     --------
@@ -109,17 +100,8 @@ class LogisticRegression(LinearSoftminClassifier):
         "l1_ratio": [Interval(Real, 0, 1, closed="both"), None],
         "dual": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "random_state": ["random_state"],
         "solver": [StrOptions(SOLVERS), HasMethods("run"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "verbose": ["verbose"],
-        "warm_start": ["boolean"],
-        "n_jobs": [None, Integral],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -50,7 +50,6 @@ class LogisticRegressionCV(LinearSoftminClassifier):
         Inverse strengths to choose from; a number asks for that many between 1e-4 and 1e4.
     l1_ratios : array of floats in [0, 1], default=(0.0,)
         Mixtures of penalties to choose from; see ``LogisticRegression``.
-    fit_intercept : bool, default=True
     cv : int, splitter, iterable or None, default=None
         How many folds (None is 5) of rows in their order, labels spread evenly, as in scikit-learn, a
         splitter, or pairs of indices.
@@ -66,8 +65,6 @@ class LogisticRegressionCV(LinearSoftminClassifier):
         Give ``C_``, ``scores_`` and ``coefs_paths_`` in scikit-learn's older shapes, by class.
     device : str or torch.device, default=None
         Where to learn from all rows; the folds are learned on the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -97,22 +94,14 @@ class LogisticRegressionCV(LinearSoftminClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "l1_ratios": ["array-like"],
-        "fit_intercept": ["boolean"],
         "cv": ["cv_object"],
         "dual": ["boolean"],
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],
         "solver": [StrOptions(SOLVERS)],
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "n_jobs": [None, Integral],
-        "verbose": ["verbose"],
         "refit": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
-        "random_state": ["random_state"],
         "use_legacy_attributes": ["boolean"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -39,27 +39,20 @@ class HuberRegressor(LineRegressor):
     ----------
     epsilon : float, default=1.35
         ε, at least 1; residuals beyond εσ are outliers. 1.35 is 95 % efficient on normal noise.
-    max_iter : int, default=100
     alpha : float, default=0.0001
         Strength of the penalty; the intercept is free.
     warm_start : bool, default=False
         Begin at the last fit.
-    fit_intercept : bool, default=True
     tol : float, default=1e-5
         Largest entry of the gradient of the mean objective at the end.
     device : str or torch.device, default=None
         Where to compute; None is the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    coef_ : (n_features,)
     intercept_ : float
     scale_ : float, σ
     outliers_ : (n_samples,) bool, the rows of the fit beyond εσ
-    n_iter_ : int
-    energy_ : LinearLossEnergy
 
     Examples
     --------
@@ -79,11 +72,6 @@ class HuberRegressor(LineRegressor):
         "epsilon": [Interval(Real, 1.0, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "alpha": [Interval(Real, 0, None, closed="left")],
-        "warm_start": ["boolean"],
-        "fit_intercept": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -15,7 +15,17 @@ from groundstate.models.roles import EnergyRegressor
 
 
 class LineRegressor(EnergyRegressor):
-    r"""One target and :math:`e(x, y) = \rho((y - Wx - b)/\sigma)`; a preset names ρ and its solver."""
+    r"""One target and :math:`e(x, y) = \rho((y - Wx - b)/\sigma)`; a preset names ρ and its solver.
+
+    Parameters
+    ----------
+    max_iter : int
+
+    Attributes
+    ----------
+    coef_ : (n_features,)
+    energy_ : LinearLossEnergy
+    """
 
     _accept_sparse: ClassVar[bool | str] = "csr"
     _multi_output: ClassVar[bool] = False

@@ -35,22 +35,16 @@ class QuantileRegressor(LineRegressor):
         q, between 0 and 1.
     alpha : float, default=1.0
         Strength of the penalty, which sets weights to exactly zero; the intercept is free.
-    fit_intercept : bool, default=True
     solver : {"highs", "highs-ds", "highs-ipm"}, default="highs"
         Method of ``scipy.optimize.linprog``.
     solver_options : dict, default=None
         Options of the same.
     device : str or torch.device, default=None
         Where to predict; the program is solved on the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    coef_ : (n_features,)
     intercept_ : float
-    n_iter_ : int
-    energy_ : LinearLossEnergy
 
     Examples
     --------
@@ -66,11 +60,8 @@ class QuantileRegressor(LineRegressor):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "alpha": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
         "solver": [StrOptions({"highs", "highs-ds", "highs-ipm"})],
         "solver_options": [dict, None],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 from torch import Tensor
 
-from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.compute.foreign.sklearn import Interval
 from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.linear.sparse.members import sparse_members
@@ -30,27 +30,14 @@ class Lasso(SparseLinearRegressor):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        Strength of the penalty; the intercept is not penalised. 0 is least squares.
-    fit_intercept : bool, default=True
     precompute : bool or (n_features, n_features) array, default=False
         True or a Gram matrix: the whole matrix is computed first, of these rows and weights; False
         decides by cost.
     max_iter : int or None, default=1000
         Passes over the working set at most.
-    tol : float, default=1e-4
-        Duality gap at the end, relative to the mean square of the centred target.
-    warm_start : bool, default=False
-        Begin at the weights of the last fit.
-    positive : bool, default=False
-        Allow no weight below zero.
     copy_X, random_state, selection
         Accepted for scikit-learn's sake: rows are never overwritten, and the order of the
         coordinates does not change the solution.
-    device : str or torch.device, default=None
-        Where predictions are computed; the fit itself runs on the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -59,8 +46,6 @@ class Lasso(SparseLinearRegressor):
     intercept_ : float or (n_targets,)
     dual_gap_ : float or list of them
         Bound on how far the objective is from its minimum.
-    n_iter_ : int
-    energy_ : SquaredEnergy
 
     Examples
     --------
@@ -78,18 +63,8 @@ class Lasso(SparseLinearRegressor):
     )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
         "precompute": ["boolean", "array-like"],
-        "copy_X": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "warm_start": ["boolean"],
-        "positive": ["boolean"],
-        "random_state": ["random_state"],
-        "selection": [StrOptions({"cyclic", "random"})],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.models import settings
 from groundstate.models.linear.sparse.model import SparseLinearRegressor
 from groundstate.models.linear.sparse.path_choice import path_plan
@@ -28,28 +27,12 @@ class LassoCV(SparseLinearRegressor):
 
     Parameters
     ----------
-    eps : float, default=1e-3
-        Smallest alpha of the path, relative to the largest.
-    alphas : int or array, default=100
-        How many values along the path, or the values themselves.
-    fit_intercept : bool, default=True
     precompute : bool, "auto" or (n_features, n_features) array, default="auto"
         True or a Gram matrix computes the whole Gram matrix; otherwise that is decided by cost.
     max_iter : int, default=1000
         Passes over the working set at most, for every alpha.
-    tol : float, default=1e-4
-        Duality gap at the end, relative to the mean square of the centred target.
-    cv : int, splitter, iterable or None, default=None
-        How many folds (None is 5) of rows in their order, as in scikit-learn, a splitter, or pairs of
-        indices. ``groundstate.evaluate.folds`` gives pairs that keep equal rows together.
-    positive : bool, default=False
-        Allow no weight below zero.
     random_state, copy_X, verbose, n_jobs, selection
         Accepted for scikit-learn's sake.
-    device : str or torch.device, default=None
-        Where predictions are computed; the fit itself runs on the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
@@ -62,8 +45,6 @@ class LassoCV(SparseLinearRegressor):
     coef_ : (n_features,) array
     intercept_ : float
     dual_gap_ : float
-    n_iter_ : int
-    energy_ : SquaredEnergy
 
     Examples
     --------
@@ -80,21 +61,7 @@ class LassoCV(SparseLinearRegressor):
     _multi_output: ClassVar[bool] = False
     _build = path_plan
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "eps": [Interval(Real, 0, None, closed="neither")],
-        "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        "fit_intercept": ["boolean"],
         "precompute": [StrOptions({"auto"}), "boolean", "array-like"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "copy_X": ["boolean"],
-        "cv": ["cv_object"],
-        "verbose": ["verbose"],
-        "n_jobs": [Integral, None],
-        "positive": ["boolean"],
-        "random_state": ["random_state"],
-        "selection": [StrOptions({"cyclic", "random"})],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.energy.base import Energy
 from groundstate.energy.basic import SquaredEnergy
 from groundstate.learn import L1, L2, ElasticNet, LeastSquares, Naive
@@ -23,7 +25,38 @@ MAX_ITER = 1000
 
 
 class SparseLinearRegressor(EnergyRegressor):
-    """A linear squared energy whose weights are pulled to zero."""
+    """A linear squared energy whose weights are pulled to zero.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength of the penalty; the intercept is not penalised. 0 is least squares.
+    tol : float
+        Duality gap at the end, relative to the mean square of the centred target.
+    positive : bool
+        Allow no weight below zero.
+    device : str or torch.device
+        Where predictions are computed; the fit itself runs on the CPU.
+    eps : float
+        Smallest alpha of the path, relative to the largest.
+    alphas : int or array
+        How many values along the path, or the values themselves.
+    cv : int, splitter, iterable or None
+        How many folds (None is 5) of rows in their order, as in scikit-learn, a splitter, or pairs of
+        indices. ``groundstate.evaluate.folds`` gives pairs that keep equal rows together.
+
+    Attributes
+    ----------
+    energy_ : SquaredEnergy
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "selection": [StrOptions({"cyclic", "random"})],
+        "eps": [Interval(Real, 0, None, closed="neither")],
+        "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "cv": ["cv_object"],
+    }
 
     _runs_on: Any = "answers"  # coordinate descent is compiled for the CPU
     _accept_sparse: ClassVar[bool | str] = "csr"

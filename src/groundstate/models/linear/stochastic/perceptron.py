@@ -48,7 +48,6 @@ class Perceptron(EnergyClassifier):
         Strength of the penalty, per row.
     l1_ratio : float, default=0.15
         Share of the absolute values in "elasticnet".
-    fit_intercept : bool, default=True
     max_iter : int, default=1000
         Epochs at most.
     tol : float or None, default=1e-3
@@ -58,7 +57,6 @@ class Perceptron(EnergyClassifier):
         A fresh order of the rows each epoch.
     eta0 : float, default=1.0
         Step size; without a penalty it scales the weights and changes no prediction.
-    random_state : int, default=0
     early_stopping : bool, default=False
         Watch the errors of held-out rows instead of the loss.
     validation_fraction : float, default=0.1
@@ -66,8 +64,6 @@ class Perceptron(EnergyClassifier):
     n_iter_no_change : int, default=5
     class_weight : dict, "balanced" or None
         Factors on the rows of each class.
-    warm_start : bool, default=False
-        Begin at the weights of the last fit.
     multi_class : {"joint", "ovr"}, default="joint"
         All classes together, or each against the rest as in scikit-learn.
     average : bool, default=False
@@ -76,18 +72,14 @@ class Perceptron(EnergyClassifier):
         Accepted for scikit-learn's sake.
     device : str or torch.device, default=None
         Where predictions are computed; the fit itself runs on the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array
     coef_ : (1, n_features) for two classes, else (n_classes, n_features)
     intercept_ : (1,) or (n_classes,)
     n_mistakes_ : int, mistakes over all epochs
     converged_ : bool, whether the last epoch had none
     energy_ : LinearEnergy
-    n_iter_ : int
 
     Examples
     --------
@@ -117,23 +109,14 @@ class Perceptron(EnergyClassifier):
         "penalty": [StrOptions({"l2", "l1", "elasticnet"}), None],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
-        "fit_intercept": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "shuffle": ["boolean"],
-        "verbose": ["verbose"],
         "eta0": [Interval(Real, 0, None, closed="neither")],
-        "n_jobs": [None, Integral],
-        "random_state": ["random_state"],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "warm_start": ["boolean"],
         "multi_class": [StrOptions({"joint", "ovr"})],
         "average": ["boolean"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

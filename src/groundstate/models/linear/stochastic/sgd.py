@@ -22,32 +22,50 @@ from groundstate.models.linear.coefficients import class_part, densify, sparsify
 from groundstate.models.validation import validate_data
 
 RESIDUALS = ("squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive")
-CONSTRAINTS: dict[str, list[Any]] = {
-    "penalty": [StrOptions({"l2", "l1", "elasticnet"}), None],
-    "alpha": [Interval(Real, 0, None, closed="left")],
-    "l1_ratio": [Interval(Real, 0, 1, closed="both"), None],
-    "fit_intercept": ["boolean"],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "tol": [Interval(Real, 0, None, closed="left"), None],
-    "shuffle": ["boolean"],
-    "verbose": ["verbose"],
-    "epsilon": [Interval(Real, 0, None, closed="left")],
-    "random_state": ["random_state"],
-    "learning_rate": [StrOptions(set(RATES))],
-    "eta0": [Interval(Real, 0, None, closed="neither")],
-    "power_t": [Interval(Real, None, None, closed="neither")],
-    "early_stopping": ["boolean"],
-    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-    "warm_start": ["boolean"],
-    "average": ["boolean", Interval(Integral, 0, None, closed="left")],
-    "device": "no_validation",  # type: ignore[dict-item]
-    "callbacks": "no_validation",  # type: ignore[dict-item]
-}
 
 
 class SGDEstimator(EnergyEstimator):
-    """A linear score, a loss of the table and a rate; ``fit`` and ``partial_fit``."""
+    """A linear score, a loss of the table and a rate; ``fit`` and ``partial_fit``.
+
+    Parameters
+    ----------
+    penalty : {"l2", "l1", "elasticnet"} or None
+    l1_ratio : float
+        Share of the absolute values in "elasticnet".
+    max_iter : int
+        Epochs at most.
+    tol : float or None
+        Stop when the mean loss has not fallen by this for ``n_iter_no_change`` epochs.
+    shuffle : bool
+        A fresh order of the rows each epoch.
+    validation_fraction : float
+        The share that is held out then.
+    n_iter_no_change : int
+    average : bool or int
+        End at the mean of the weights over all visits, or from this many on.
+    device : str or torch.device
+        Where to predict; rows are visited on the CPU.
+
+    Attributes
+    ----------
+    t_ : float, one more than the weight that was visited
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "penalty": [StrOptions({"l2", "l1", "elasticnet"}), None],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both"), None],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "shuffle": ["boolean"],
+        "epsilon": [Interval(Real, 0, None, closed="left")],
+        "learning_rate": [StrOptions(set(RATES))],
+        "eta0": [Interval(Real, 0, None, closed="neither")],
+        "power_t": [Interval(Real, None, None, closed="neither")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "average": ["boolean", Interval(Integral, 0, None, closed="left")],
+    }
 
     _accept_sparse: ClassVar[bool | str] = "csr"
     _runs_on: Any = "answers"  # solved on the CPU
@@ -153,4 +171,4 @@ class SGDEstimator(EnergyEstimator):
         raise TypeError(f"{type(self).__name__} must define _part_target")
 
 
-__all__ = ["CONSTRAINTS", "RESIDUALS", "SGDEstimator"]
+__all__ = ["RESIDUALS", "SGDEstimator"]

@@ -14,7 +14,7 @@ from groundstate.math.losses import ResidualLoss
 from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.learned import Learned
-from groundstate.models.linear.stochastic.sgd import CONSTRAINTS, RESIDUALS, SGDEstimator
+from groundstate.models.linear.stochastic.sgd import RESIDUALS, SGDEstimator
 from groundstate.models.roles import EnergyRegressor
 from groundstate.models.traits import Traits
 from groundstate.registry import models
@@ -35,23 +35,12 @@ class SGDRegressor(SGDEstimator, EnergyRegressor):
     ----------
     loss : {"squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"}
         ρ; squares are halved.
-    penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
     alpha : float, default=0.0001
         Strength of the penalty on the mean loss.
-    l1_ratio : float, default=0.15
-        Share of the absolute values in "elasticnet".
-    fit_intercept : bool, default=True
-    max_iter : int, default=1000
-        Epochs at most.
-    tol : float or None, default=1e-3
-        Stop when the mean loss has not fallen by this for ``n_iter_no_change`` epochs.
-    shuffle : bool, default=True
-        A fresh order of the rows each epoch.
     verbose : int
         Accepted for scikit-learn's sake; use ``callbacks``.
     epsilon : float, default=0.1
         δ of "huber", half the width of the tube of the last two.
-    random_state : int, default=None
     learning_rate : {"invscaling", "optimal", "constant", "adaptive", "pa1", "pa2"}
         :math:`\eta_0/t^p`; :math:`1/\alpha(t_0 + t)`; η₀; η₀, divided by 5 whenever the loss stalls;
         passive-aggressive with the bound η₀.
@@ -59,24 +48,11 @@ class SGDRegressor(SGDEstimator, EnergyRegressor):
         η₀ and p.
     early_stopping : bool, default=False
         Watch R² of held-out rows instead of the loss.
-    validation_fraction : float, default=0.1
-        The share that is held out then.
-    n_iter_no_change : int, default=5
-    warm_start : bool, default=False
-        Begin at the weights of the last fit.
-    average : bool or int, default=False
-        End at the mean of the weights over all visits, or from this many on.
-    device : str or torch.device, default=None
-        Where to predict; rows are visited on the CPU.
-    callbacks : sequence, default=None
-        Callbacks of groundstate or scikit-learn.
 
     Attributes
     ----------
     coef_ : (n_features,)
     intercept_ : (1,)
-    n_iter_ : int
-    t_ : float, one more than the weight that was visited
     energy_ : LinearLossEnergy
 
     Examples
@@ -91,7 +67,6 @@ class SGDRegressor(SGDEstimator, EnergyRegressor):
     traits = Traits(steps="max_iter", space={"alpha": settings.Real(1e-7, 1e-1, log=True)})
     _multi_output: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CONSTRAINTS,
         "loss": [StrOptions(set(RESIDUALS))],
     }
 
