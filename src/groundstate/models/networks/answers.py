@@ -37,8 +37,7 @@ VALUES = tuple(
 
 
 class NetworkClassifier(NetworkModel, EnergyClassifier):
-    """A network whose outputs are scores of labels, of one label per row or of several.
-    """
+    """A network whose outputs are scores of labels, of one label per row or of several."""
 
     classes_: NDArray[Any]
     loss: Any
