@@ -86,7 +86,7 @@ def as_tensor(value: Any, name: str, like: Tensor | None = None, *, finite: bool
 def to_numpy(value: Any) -> Any:
     """Tensors of an answer as arrays and numbers, through tuples, lists, dicts and dataclasses."""
     if isinstance(value, Tensor):
-        array = value.detach().cpu().numpy()
+        array = value.detach().cpu().resolve_conj().resolve_neg().numpy()
         return array.item() if array.ndim == 0 else array
     if isinstance(value, tuple):
         parts = [to_numpy(part) for part in value]

@@ -33,7 +33,73 @@ def asked(name: str, call: Any) -> Row:
     return Row(name, call, general, ("A",), gradient=False)
 
 
+def system(rng: np.random.Generator) -> tuple[Any, Any]:
+    return definite(rng)[0], rng.normal(size=(3, 2))
+
+
+def blocks(rng: np.random.Generator) -> tuple[Any, ...]:
+    A = rng.normal(size=(5, 5)) + 5 * np.eye(5)
+    return A[:3, :3], A[:3, 3:], A[3:, :3], A[3:, 3:]
+
+
+def diagonal_and_low_rank(rng: np.random.Generator) -> tuple[Any, ...]:
+    return 1 + rng.random(6), rng.normal(size=(6, 2))
+
+
+def white(method: str) -> Row:
+    def call(X: Any) -> Any:
+        map = linalg.whitening(X, method)
+        return map.mean, map.transform(X)
+
+    return Row(f"linalg.whitening:{method}", call, lambda rng: (rng.normal(size=(7, 3)),), ("X",))
+
+
+def solved(method: str) -> Row:
+    return Row(
+        f"linalg.solve:{method}",
+        lambda A, b: linalg.solve(A, b, method, tol=1e-6 if single(A) else 1e-14)[0],
+        system,
+        ("A", "b"),
+        valid=lambda B, b: (*to_definite(B), b),
+        free=lambda rng: (*general(rng), rng.normal(size=(3, 2))),
+    )
+
+
+def single(A: Any) -> bool:
+    return getattr(A, "dtype", None) in (np.float32, torch.float32)
+
+
 ROWS = [
+    *(solved(method) for method in ("auto", "cholesky", "lu", "qr", "svd", "cg")),
+    *(white(method) for method in ("zca", "pca", "cholesky")),
+    Row("linalg.schur", linalg.schur, blocks, ("A", "B", "C", "D")),
+    Row("linalg.block_inverse", linalg.block_inverse, blocks, ("A", "B", "C", "D")),
+    Row("linalg.logdet_lemma", linalg.logdet_lemma, diagonal_and_low_rank, ("d", "U")),
+    Row(
+        "linalg.woodbury_solve",
+        linalg.woodbury_solve,
+        lambda rng: (*diagonal_and_low_rank(rng), rng.normal(size=(6, 2))),
+        ("d", "U", "b"),
+    ),
+    Row(
+        "linalg.low_rank",
+        lambda A: linalg.low_rank(A, 2, "exact"),
+        lambda rng: (rng.normal(size=(5, 4)),),
+        ("A",),
+    ),
+    Row(
+        "linalg.low_rank:randomised",
+        lambda A: linalg.low_rank(A, 2, "randomised").s,
+        lambda rng: (rng.normal(size=(9, 7)),),
+        ("A",),
+    ),
+    Row(
+        "linalg.compress_image",
+        lambda image: linalg.compress_image(image, 2).image,
+        lambda rng: (rng.random((5, 4)),),
+        ("image",),
+        batched=False,
+    ),
     spd("linalg.logm", linalg.logm),
     spd("linalg.sqrtm", linalg.sqrtm),
     spd("linalg.inv_sqrtm", linalg.inv_sqrtm),

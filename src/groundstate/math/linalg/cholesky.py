@@ -52,7 +52,8 @@ def cholesky_jitter(A: Any, jitter: float = 0.0, max_tries: int = 4) -> Any:
 
 def factor(A: Tensor, jitter: float = 0.0, max_tries: int = 4) -> tuple[Tensor, Tensor]:
     """``cholesky_jitter`` of tensors known to be symmetric."""
-    diagonal = A.detach().diagonal(dim1=-2, dim2=-1).real
+    diagonal = A.detach().diagonal(dim1=-2, dim2=-1)
+    diagonal = diagonal.real if A.is_complex() else diagonal
     delta = torch.full(A.shape[:-2], jitter, dtype=diagonal.dtype, device=A.device)
     L, failed = torch.linalg.cholesky_ex(A if jitter == 0 else A + jitter * eye_like(A))
     if not bool(failed.any()):

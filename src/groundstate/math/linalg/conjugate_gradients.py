@@ -22,10 +22,10 @@ class Solved:
 
     Attributes
     ----------
-    x : ``(n, r)``, :math:`A^{-1}B`
+    x : ``(..., n, r)``, :math:`A^{-1}B`
     steps : products with A
-    error : ``(r,)``, :math:`\|B - Ax\|/\|B\|`
-    diagonal, off : ``(r, steps)``, ``(r, steps - 1)``, the tridiagonal matrix of each column in the
+    error : ``(..., r)``, :math:`\|B - Ax\|/\|B\|`
+    diagonal, off : ``(..., r, steps)``, ``(..., r, steps - 1)``, the tridiagonal matrix of each column in the
         Krylov basis of :math:`P^{-1/2}AP^{-1/2}`; a column that is done has ones on the diagonal
     """
 
@@ -49,7 +49,7 @@ def conjugate(
     Parameters
     ----------
     A : matrix, or anything that multiplies columns
-    B : ``(n, r)``
+    B : ``(..., n, r)``
     precondition : :math:`P^{-1}r` for columns r, with P close to A
     tol : relative residual of every column
     max_iter : products with A at most
@@ -61,10 +61,10 @@ def conjugate(
     [1.0, 7.0]
     """
     X, R = torch.zeros_like(B), B.clone()
-    size = B.norm(dim=0).clamp(min=torch.finfo(B.dtype).tiny)
+    size = B.norm(dim=-2).clamp(min=torch.finfo(B.dtype).tiny)
     Z = precondition(R)
-    D, rz = Z.clone(), (R * Z).sum(0)
-    live = R.norm(dim=0) > tol * size
+    D, rz = Z.clone(), (R * Z).sum(-2)
+    live = R.norm(dim=-2) > tol * size
     diagonal, off = [], []
     before = ratio = torch.zeros_like(rz)
     steps = 0
@@ -72,31 +72,31 @@ def conjugate(
         if not bool(live.any()):
             break
         AD = A @ D
-        energy = (D * AD).sum(0)
+        energy = (D * AD).sum(-2)
         live = live & (energy > 0)  # rounding has used up what can be known of a column
         a = torch.where(live, rz / torch.where(live, energy, 1.0), 0.0)
-        X += a * D
-        R -= a * AD
+        X += a[..., None, :] * D
+        R -= a[..., None, :] * AD
         Z = precondition(R)
-        new = (R * Z).sum(0)
+        new = (R * Z).sum(-2)
         b = torch.where(live, new / torch.where(rz == 0, 1.0, rz), 0.0)
         inverse = torch.where(live, 1.0 / torch.where(a == 0, 1.0, a), 1.0)
         diagonal.append(torch.where(live, inverse + ratio * before, 1.0))
         off.append(torch.where(live, b.clamp(min=0).sqrt() * inverse, 0.0))
         before, ratio = inverse, b
-        D = Z + b * D
+        D = Z + b[..., None, :] * D
         rz = new
         steps = step + 1
-        going = live & (R.norm(dim=0) > tol * size)
+        going = live & (R.norm(dim=-2) > tol * size)
         off[-1] = torch.where(going, off[-1], 0.0)
         live = going
-    shape = (B.shape[1], 0)
+    none = B.new_zeros((*rz.shape, 0))
     return Solved(
         X,
         steps,
-        R.norm(dim=0) / size,
-        torch.stack(diagonal, 1) if diagonal else B.new_zeros(shape),
-        torch.stack(off[:-1], 1) if len(off) > 1 else B.new_zeros(shape),
+        R.norm(dim=-2) / size,
+        torch.stack(diagonal, -1) if diagonal else none,
+        torch.stack(off[:-1], -1) if len(off) > 1 else none,
     )
 
 

@@ -8,6 +8,8 @@ from scipy.linalg.lapack import dpotri
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
+from groundstate.math.linalg.cholesky import factor
+
 MOST_JITTER = 1e-4
 
 
@@ -20,21 +22,14 @@ def cholesky(K: Tensor) -> Tensor:
     >>> cholesky(torch.ones(2, 2, dtype=torch.float64)).isfinite().all().item()
     True
     """
-    L, failed = torch.linalg.cholesky_ex(K)
-    if not bool(failed.any()):
-        return L
-    size = float(K.detach().diagonal(dim1=-2, dim2=-1).mean())
-    jitter = 1e-10 if K.dtype == torch.float64 else 1e-6
-    while jitter <= MOST_JITTER * 1.01:
-        eye = torch.eye(K.shape[-1], dtype=K.dtype, device=K.device)
-        L, failed = torch.linalg.cholesky_ex(K + jitter * size * eye)
-        if not bool(failed.any()):
-            return L
-        jitter *= 10
-    raise np.linalg.LinAlgError(
-        f"the covariance of {K.shape[-1]} observations is not positive definite, even with "
-        f"{MOST_JITTER} of its size on the diagonal; raise alpha or check the kernel"
-    )
+    tries = 7 if K.dtype == torch.float64 else 3
+    try:
+        return factor(K, max_tries=tries)[0]
+    except np.linalg.LinAlgError:
+        raise np.linalg.LinAlgError(
+            f"the covariance of {K.shape[-1]} observations is not positive definite, even with "
+            f"{MOST_JITTER} of its size on the diagonal; raise alpha or check the kernel"
+        ) from None
 
 
 def lower_inverse(L: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from groundstate.errors import DataError
+from groundstate.math.linalg.whitening import whitening
 
 F64 = NDArray[np.float64]
 
@@ -121,22 +122,10 @@ class ZCAWhitener:
 
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn mean and covariance from rows ``(n, d)``."""
-        if not self.eps >= 0:
-            raise ValueError(f"eps must not be negative, got {self.eps}")
-        rows, self.mean_ = centre(X, sample_weight=sample_weight)
-        share = _shares(sample_weight, len(rows))
-        # singular values of the rows themselves: squaring first would lose half of the digits
-        _, s, Vt = np.linalg.svd(np.sqrt(share)[:, None] * rows, full_matrices=True)
-        sizes = np.zeros(rows.shape[1])
-        sizes[: len(s)] = s**2
-        sizes += self.eps
-        if not sizes.min() > (len(sizes) * np.finfo(float).eps) ** 2 * sizes.max():
-            raise DataError(
-                "the columns are linearly dependent (or there are fewer rows than columns), so "
-                "their covariance has no inverse; set eps above 0"
-            )
-        self.matrix_: F64 = (Vt.T / np.sqrt(sizes)) @ Vt
-        self.inverse_: F64 = (Vt.T * np.sqrt(sizes)) @ Vt
+        found = whitening(_table(X), "zca", self.eps, sample_weight)
+        self.mean_: F64 = found.mean
+        self.matrix_: F64 = found.matrix
+        self.inverse_: F64 = found.inverse
         return self
 
     def transform(self, X: ArrayLike) -> F64:

@@ -9,6 +9,7 @@ from groundstate.math.stats import bounds
 from groundstate.math.stats.anova import anova, likelihood_ratio_test, nested_f_test, wald_test
 from groundstate.math.stats.bootstrap import Bootstrap, bootstrap
 from groundstate.math.stats.compare import compare_models
+from groundstate.math.stats.cov import cov
 from groundstate.math.stats.credible import Region, eti, hdr
 from groundstate.math.stats.delong import auc, auc_compare, auc_interval, auc_variance
 from groundstate.math.stats.interval import Interval
@@ -44,6 +45,7 @@ __all__ = [
     "bootstrap",
     "bounds",
     "compare_models",
+    "cov",
     "design_effect",
     "effective_n",
     "eti",

@@ -16,9 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.errors import DataError, ShapeError
+from groundstate.math.linalg.whitening import METHODS, whitening
 from groundstate.nn.blocks.contract import blocks, rows_of
-
-METHODS = ("zca", "pca", "cholesky")
 
 
 @blocks.register(make=lambda: Center(3), batch=rows_of(3), formula=r"x-\bar x")
@@ -173,30 +172,11 @@ class Whiten(Center):
 
     @torch.no_grad()
     def fit(self, x: Tensor, sample_weight: Tensor | None = None) -> Whiten:
-        mean, cov = self._moments(x, sample_weight)
-        cov = cov + self.eps * torch.eye(self.features, dtype=cov.dtype, device=cov.device)
-        values, vectors = torch.linalg.eigh(cov)
-        floor = self.features * torch.finfo(torch.float64).eps * values[-1].clamp_min(0)
-        rank = int((values > floor).sum())
-        if rank < self.features:
-            raise DataError(
-                f"the covariance of {len(x)} rows has rank {rank} of {self.features} and cannot "
-                "be whitened; give eps > 0, more rows, or leave out dependent columns"
-            )
-        if self.method == "cholesky":
-            back = torch.linalg.cholesky(cov)
-            forth = torch.linalg.inv(back)
-        else:
-            values, vectors = values.flip(0), vectors.flip(1)
-            lead = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
-            vectors = vectors * torch.where(lead < 0, -1.0, 1.0)  # the largest entry is positive
-            forth = values.rsqrt()[:, None] * vectors.T
-            back = vectors * values.sqrt()
-            if self.method == "zca":
-                forth, back = vectors @ forth, back @ vectors.T
-        self.mean.copy_(mean)
-        self.matrix.copy_(forth)
-        self.unmatrix.copy_(back)
+        self._check(x)
+        found = whitening(x.double(), self.method, self.eps, sample_weight)
+        self.mean.copy_(found.mean)
+        self.matrix.copy_(found.matrix)
+        self.unmatrix.copy_(found.inverse)
         return self
 
     def forward(self, x: Tensor) -> Tensor:
