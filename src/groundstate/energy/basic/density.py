@@ -16,7 +16,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Binary, Count, Finite, Real, Simplex, Space
 from groundstate.errors import Unsupported
-from groundstate.math.distributions.gaussian_conditioning import PinnedNormal
+from groundstate.math.distributions.gaussian.pinned import PinnedNormal
 from groundstate.math.distributions.operations import (
     draw,
     gaussian_moments,

@@ -18,7 +18,7 @@ from groundstate.energy.basic.initial import normal, seeded
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
 from groundstate.errors import DataError
-from groundstate.math.distributions.gaussian_conditioning import PinnedNormal
+from groundstate.math.distributions.gaussian.pinned import PinnedNormal
 from groundstate.math.distributions.operations import draw
 from groundstate.math.info.free_energy import boltzmann_logits
 

@@ -17,7 +17,7 @@ from groundstate.energy.compose.hidden import Marginal
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
 from groundstate.errors import Unsupported
-from groundstate.math.distributions.gaussian_conditioning import PinnedNormal
+from groundstate.math.distributions.gaussian.pinned import PinnedNormal
 from groundstate.math.distributions.operations import draw, gaussian_moments
 from groundstate.math.linalg.weighted_least_squares import regression_sums, solve_regression
 

@@ -1,4 +1,9 @@
-r"""Families of distributions for a generalised linear model: choose one by the support of y.
+r"""Distributions: families for generalised linear models, and what torch.distributions lacks.
+
+torch's own distributions are used as they are; here are stable and Lévy distributions, directions, tables,
+empirical and gridded ones, distribution functions with gradients, Bayes' rule and the algebra of
+Gaussians (``distributions.gaussian``). Of the families for a generalised linear model choose one by the
+support of y:
 
 ==================  ====================  ==============  ===============
 family              y                     V(μ)            canonical link
@@ -19,15 +24,28 @@ from __future__ import annotations
 from typing import Any
 
 from groundstate.errors import Unsupported
+from groundstate.math.distributions import constructions, gaussian
 from groundstate.math.distributions.base import Family
+from groundstate.math.distributions.bayes import (
+    NormalInverseGamma,
+    Posterior,
+    conjugate_update,
+    posterior,
+)
 from groundstate.math.distributions.continuous import Gamma, Gaussian, InverseGaussian
+from groundstate.math.distributions.cumulative import cdf, icdf, log_sf, prob
 from groundstate.math.distributions.discrete import (
     Bernoulli,
     Categorical,
     NegativeBinomial,
     Poisson,
 )
+from groundstate.math.distributions.empirical import Empirical
+from groundstate.math.distributions.grid import GridDensity, convolve
+from groundstate.math.distributions.stable import Levy, Stable
+from groundstate.math.distributions.table import JointTable
 from groundstate.math.distributions.tweedie import Tweedie
+from groundstate.math.distributions.von_mises_fisher import VonMisesFisher
 
 FAMILIES: dict[str, type[Family]] = {
     cls.name: cls
@@ -56,12 +74,29 @@ __all__ = [
     "FAMILIES",
     "Bernoulli",
     "Categorical",
+    "Empirical",
     "Family",
     "Gamma",
     "Gaussian",
+    "GridDensity",
     "InverseGaussian",
+    "JointTable",
+    "Levy",
     "NegativeBinomial",
+    "NormalInverseGamma",
     "Poisson",
+    "Posterior",
+    "Stable",
     "Tweedie",
+    "VonMisesFisher",
+    "cdf",
+    "conjugate_update",
+    "constructions",
+    "convolve",
     "family_of",
+    "gaussian",
+    "icdf",
+    "log_sf",
+    "posterior",
+    "prob",
 ]
