@@ -14,8 +14,8 @@ from groundstate.errors import DataError
 from groundstate.math.distances.dissimilarities import TABLES, table
 from groundstate.math.distances.euclidean import (
     CELLS,
-    check_metric,
     inverse_root,
+    known_metric,
     lowest,
     pairwise,
     power_of,
@@ -70,7 +70,7 @@ class Memory(nn.Module):
         stretched: bool = False,
     ) -> None:
         super().__init__()
-        check_metric(metric)
+        known_metric(metric)
         if metric == "haversine" and d != 2:
             raise ValueError(f"'haversine' needs 2 features, latitude and longitude, got {d}")
         self.d, self.n_neighbors, self.algorithm = d, n_neighbors, algorithm

@@ -97,7 +97,7 @@ def unit_rows(x: Tensor) -> Tensor:
     return x / torch.where(length > 0, length, 1.0)
 
 
-def check_metric(metric: Any) -> None:
+def known_metric(metric: Any) -> None:
     """Refuse a metric that is neither known nor a function."""
     if not callable(metric) and metric not in METRICS:
         raise Unsupported(
@@ -108,7 +108,7 @@ def check_metric(metric: Any) -> None:
 
 __all__ = [
     "METRICS",
-    "check_metric",
+    "known_metric",
     "inverse_root",
     "lowest",
     "pairwise",
