@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 from sklearn.cluster import KMeans as PeerKMeans
 from sklearn.datasets import load_iris, make_blobs
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 
 from groundstate import KMeans
 from groundstate.energy import CentroidEnergy
@@ -57,20 +60,42 @@ def test_equals_the_peer_from_the_same_start(dtype: type, weighted: bool) -> Non
         np.testing.assert_allclose(ours.cluster_centers_, peer.cluster_centers_, rtol=1e-12)
 
 
-def test_bounds_change_no_label_of_any_iteration() -> None:
+@pytest.mark.parametrize("bounds", ["hamerly", "yinyang", "elkan"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_bounds_change_no_label_of_any_iteration(bounds: str, dtype: torch.dtype) -> None:
     X, _ = make_blobs(4000, 8, centers=30, cluster_std=2.5, random_state=1)
-    x = torch.from_numpy(X)
-    rows, plain = CentroidRows(x, None), CentroidRows(x, None)
-    plain.fast = False  # a table of all distances every time
-    rows.begin(x[:30].clone())
-    plain.begin(x[:30].clone())
-    compared = 0.0
+    x = torch.from_numpy(X).to(dtype)
+    rows, plain = CentroidRows(x, None, bounds), CentroidRows(x, None, "lloyd")
+    one, other = rows.begin(x[:30].clone()), plain.begin(x[:30].clone())
     for _ in range(20):
-        assert rows.assign() == plain.assign()
-        assert torch.equal(rows.label, plain.label)
-        assert rows.update() == pytest.approx(plain.update(), rel=1e-9, abs=1e-12)
-        compared = rows.compared
-    assert compared < 0.5 * plain.compared
+        assert rows.assign([one]) == plain.assign([other])
+        assert torch.equal(one.label, other.label)
+        assert rows.update(one) == pytest.approx(plain.update(other), rel=1e-9, abs=1e-12)
+    assert one.compared < 0.5 * other.compared == 0.5 * 20 * 4000
+
+
+def test_hamerly_compares_a_fifth_of_the_rows() -> None:
+    X, _ = make_blobs(20000, n_features=8, centers=50, cluster_std=1.5, random_state=0)
+    rows = CentroidRows(torch.from_numpy(X), None, "hamerly")
+    run = rows.begin(torch.from_numpy(X[:50]))
+    for _ in range(20):
+        rows.assign([run])
+        rows.update(run)
+    assert run.compared <= 0.25 * 20 * len(X)
+
+
+def test_runs_share_a_pass_and_end_as_alone() -> None:
+    X, _ = make_blobs(9000, 4, centers=12, random_state=0)
+    x = torch.from_numpy(X)
+    rows = CentroidRows(x, None)
+    together = [rows.begin(x[i : i + 10 + i]) for i in range(3)]  # also of different sizes
+    alone = [rows.begin(x[i : i + 10 + i]) for i in range(3)]
+    for _ in range(6):
+        moved = rows.assign(together)
+        assert moved == [rows.assign([run])[0] for run in alone]
+        for one, other in zip(together, alone, strict=True):
+            assert rows.update(one) == rows.update(other)
+            assert torch.equal(one.mu, other.mu)
 
 
 def test_objective_never_rises_and_is_half_the_mean_inertia() -> None:
@@ -117,7 +142,8 @@ def test_relocation_moves_a_repeated_row_like_a_heavy_one() -> None:
 def test_more_clusters_than_different_rows() -> None:
     X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 4, axis=0)
     for init in ("k-means++", "random"):
-        model = KMeans(4, init=init, random_state=0).fit(X)
+        with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(2\)"):
+            model = KMeans(4, init=init, random_state=0).fit(X)
         assert model.inertia_ == 0.0 and len(np.unique(model.labels_)) == 2
 
 
@@ -172,3 +198,91 @@ def test_answers() -> None:
     np.testing.assert_array_equal(best, model.labels_)
     drawn = model.infer({"z": [0, 1, 2]}, "x", "sample", n=2000, random_state=0)
     np.testing.assert_allclose(drawn.mean(0), model.cluster_centers_, atol=0.1)
+
+
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sparse_rows_are_dense_rows(init: str, weighted: bool) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.3, (400, 30)) * rng.uniform(0.5, 2, (400, 30))  # no ties
+    w = rng.uniform(0, 2, len(X)) if weighted else None
+    start = X[:5]
+    dense = KMeans(5, init=start, tol=0).fit(X, sample_weight=w)
+    sparse = KMeans(5, init=start, tol=0).fit(csr_matrix(X), sample_weight=w)
+    np.testing.assert_array_equal(sparse.labels_, dense.labels_)
+    np.testing.assert_allclose(sparse.cluster_centers_, dense.cluster_centers_, atol=1e-12)
+    assert sparse.inertia_ == pytest.approx(dense.inertia_, rel=1e-10)
+    np.testing.assert_array_equal(sparse.predict(csr_matrix(X)), dense.predict(X))
+    np.testing.assert_allclose(sparse.transform(csr_matrix(X)), dense.transform(X), atol=1e-7)
+    drawn = KMeans(5, init=init, random_state=0).fit(csr_matrix(X), sample_weight=w)
+    turned = KMeans(5, init=init, random_state=0)
+    turned.fit(csr_matrix(X[::-1]), sample_weight=None if w is None else w[::-1])
+    np.testing.assert_allclose(drawn.cluster_centers_, turned.cluster_centers_, atol=1e-9)
+
+
+def test_empty_clusters_stay_where_asked() -> None:
+    X = line(0, 1, 2, 3)
+    kept = KMeans(2, init=line(1, 50), empty="keep")
+    with pytest.warns(ConvergenceWarning):
+        kept.fit(X)
+    np.testing.assert_allclose(kept.cluster_centers_, line(1.5, 50))
+
+
+def test_largest_shift_as_the_rule_to_stop() -> None:
+    X, _ = make_blobs(500, 3, centers=6, cluster_std=3.0, random_state=0)
+    model = KMeans(6, init=X[:6], stop="max_shift", tol=0.05).fit(X)
+    moves = model.history_.extra["max_shift"]
+    assert len(moves) == model.n_iter_
+    assert moves[-1] < 0.05 <= min(moves[:-1])
+    assert (model.predict(X) == model.labels_).all()
+
+
+def test_scalable_start_is_as_good_and_counts_weights() -> None:
+    X, _ = make_blobs(2000, centers=25, cluster_std=0.15, center_box=(-10, 10), random_state=1)
+    plain = [KMeans(25, random_state=s).fit(X).inertia_ for s in range(10)]
+    other = [
+        KMeans(25, init="scalable-k-means++", random_state=s).fit(X).inertia_ for s in range(10)
+    ]
+    assert np.median(other) < 1.3 * np.median(plain)
+    w = np.random.default_rng(0).integers(1, 4, 300).astype(float)
+    one = KMeans(6, init="scalable-k-means++", random_state=0).fit(X[:300], sample_weight=w)
+    two = KMeans(6, init="scalable-k-means++", random_state=0).fit(
+        np.repeat(X[:300], w.astype(int), 0)
+    )
+    np.testing.assert_allclose(one.cluster_centers_, two.cluster_centers_, atol=1e-9)
+
+
+def test_plus_plus_over_fifty_seeds() -> None:
+    X, _ = make_blobs(2000, centers=25, cluster_std=0.15, center_box=(-10, 10), random_state=1)
+    found = {
+        init: np.array(
+            [KMeans(25, init=init, n_init=1, random_state=s).fit(X).inertia_ for s in range(50)]
+        )
+        for init in ("k-means++", "random")
+    }
+    best = min(v.min() for v in found.values())
+    assert np.median(found["k-means++"]) / best <= 1.3
+    assert np.median(found["random"]) / best >= 10
+
+
+def test_given_starts_are_tried_once() -> None:
+    X = line(0, 1, 9, 10)
+    with pytest.warns(RuntimeWarning, match="performing only one init"):
+        KMeans(2, init=line(0, 1), n_init=3).fit(X)
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "lloyd", "hamerly", "yinyang", "elkan"])
+def test_algorithms_agree_at_every_iteration(algorithm: str) -> None:
+    X, _ = make_blobs(1500, 5, centers=40, cluster_std=2.0, random_state=2)
+    plain = KMeans(40, init=X[:40], algorithm="lloyd", tol=0).fit(X)
+    other = KMeans(40, init=X[:40], algorithm=algorithm, tol=0).fit(X)
+    np.testing.assert_array_equal(other.labels_, plain.labels_)
+    np.testing.assert_allclose(other.history_.objective, plain.history_.objective, rtol=1e-12)
+
+
+def test_huge_and_tiny_values() -> None:
+    X, _ = make_blobs(200, 2, centers=3, random_state=0)
+    plain = KMeans(3, random_state=0).fit(X)
+    for scale in (2.0**300, 2.0**-300):
+        other = KMeans(3, random_state=0).fit(X * scale)
+        assert adjusted_rand_score(other.labels_, plain.labels_) == 1.0

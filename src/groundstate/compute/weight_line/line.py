@@ -215,6 +215,16 @@ class WeightLine:
         return at.rows[live[np.argsort(arrival, kind="stable")[:n]]]
 
     @property
+    def quantum(self) -> float:
+        """The unit of lengths on the line."""
+        return self._at.quantum
+
+    @property
+    def hash(self) -> U64:
+        """The hashes of the contents, ascending.  # (G,)"""
+        return self._at.hash
+
+    @property
     def contents(self) -> tuple[I64, I64]:
         """One row of each content in the order of the line, and how much of the line is theirs."""
         return self._at.rows, self._at.groups

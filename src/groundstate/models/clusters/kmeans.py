@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -10,6 +11,8 @@ import numpy as np
 import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.base import TransformerMixin as SklearnTransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import Tags, check_array
 from torch import Tensor
 
@@ -19,7 +22,8 @@ from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy
 from groundstate.energy.basic import CentroidEnergy
 from groundstate.learn import Lloyd, Naive
-from groundstate.learn.solvers.latent.kmeans.rows import nearest
+from groundstate.learn.solvers.latent.kmeans.rows import BOUNDS, nearest
+from groundstate.learn.solvers.latent.kmeans.table import as_csr
 from groundstate.models import settings
 from groundstate.models.arrays import plain_rows, tensor, unwrap
 from groundstate.models.base import Plan
@@ -43,11 +47,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, EnergyClu
     Parameters
     ----------
     n_clusters : int, default=8
-    init : {"k-means++", "random"}, array (n_clusters, n_features) or callable, default="k-means++"
-        Where the centroids start: rows far from each other, random rows, or these. A callable gets
+    init : {"k-means++", "scalable-k-means++", "random"}, array (n_clusters, n_features) or callable, \
+            default="k-means++"
+        Where the centroids start: rows far from each other, the same in a few passes (for very
+        many rows or centroids), random rows, or these. A callable gets
         ``(X, n_clusters, random_state=...)``.
     n_init : "auto" or int, default="auto"
-        Starts that are tried; "auto" is 10 for random and callable starts, else 1.
+        Starts that are tried, side by side; "auto" is 10 for random and callable starts, else 1.
     max_iter : int, default=300
     tol : float, default=1e-4
         Stop when the summed squared moves of the centroids, in units of the mean variance of the
@@ -57,9 +63,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, EnergyClu
     random_state : int, default=None
     copy_x : bool, default=True
         Kept for scikit-learn's signature; X is never changed.
-    algorithm : {"lloyd", "elkan"}, default="lloyd"
-        Both names give the same algorithm, which skips rows whose label the triangle inequality
-        proves; labels are those of the plain one.
+    algorithm : {"auto", "lloyd", "hamerly", "yinyang", "elkan"}, default="auto"
+        Which rows are skipped because the triangle inequality proves their label: none, by one
+        bound for each row, one for each ten centroids or one for each centroid. Labels are those
+        of "lloyd" at every iteration; "auto" is what is fastest.
+    empty : {"relocate", "keep"}, default="relocate"
+        A centroid that loses all its rows moves to the row farthest from its own, or stays.
+    stop : {"shift", "max_shift"}, default="shift"
+        What ``tol`` is compared with; "max_shift" is the largest move of a centroid, absolute.
     device : str or torch.device, default=None
         Where to compute; None is where X is.
     callbacks : sequence, default=None
@@ -72,6 +83,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, EnergyClu
     inertia_ : float
         Weighted sum of squared distances to the nearest centroid, :math:`2\sum_i w_i e`.
     energy_ : CentroidEnergy
+    history_ : History
+        Half the mean inertia after each iteration, and in ``extra["max_shift"]`` the largest move.
     n_iter_ : int
 
     Examples
@@ -88,16 +101,19 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, EnergyClu
         space={"n_clusters": settings.Whole(2, 20), "init": settings.Choice("k-means++", "random")}
     )
 
+    _accept_sparse: ClassVar[bool | str] = "csr"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "init": [StrOptions({"k-means++", "random"}), callable, "array-like"],
+        "init": [StrOptions({"k-means++", "scalable-k-means++", "random"}), callable, "array-like"],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
         "copy_x": ["boolean"],
-        "algorithm": [StrOptions({"lloyd", "elkan"})],
+        "algorithm": [StrOptions(set(BOUNDS))],
+        "empty": [StrOptions({"relocate", "keep"})],
+        "stop": [StrOptions({"shift", "max_shift"})],
         "device": "no_validation",  # type: ignore[dict-item]
         "callbacks": "no_validation",  # type: ignore[dict-item]
     }
@@ -113,7 +129,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, EnergyClu
         verbose: int = 0,
         random_state: Any = None,
         copy_x: bool = True,
-        algorithm: str = "lloyd",
+        algorithm: str = "auto",
+        empty: str = "relocate",
+        stop: str = "shift",
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
@@ -126,6 +144,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, EnergyClu
         self.random_state = random_state
         self.copy_x = copy_x
         self.algorithm = algorithm
+        self.empty = empty
+        self.stop = stop
         self.device = device
         self.callbacks = callbacks
 
@@ -135,15 +155,31 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, EnergyClu
         return tags
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
-        if len(X) < self.n_clusters and current().world == 1:
-            raise ValueError(f"n_samples={len(X)} should be >= n_clusters={self.n_clusters}.")
+        if X.shape[0] < self.n_clusters and current().world == 1:
+            raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
         self._seen = (X, weight)
         several = callable(self.init) or (isinstance(self.init, str) and self.init == "random")
         n_init = (10 if several else 1) if self.n_init == "auto" else self.n_init
+        if n_init != 1 and not isinstance(self.init, str) and not callable(self.init):
+            warnings.warn(
+                "Explicit initial center position passed: performing only one init in "
+                f"{type(self).__name__} instead of n_init={n_init}.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            n_init = 1
         return Plan(
             energy=CentroidEnergy(self.n_clusters, X.shape[1]),
             rule=Naive(latent="minimise"),
-            solver=Lloyd(self._start(X), n_init, self.max_iter, self.tol),
+            solver=Lloyd(
+                self._start(X),
+                n_init,
+                self.max_iter,
+                self.tol,
+                self.stop,
+                self.algorithm,
+                self.empty == "relocate",
+            ),
         )
 
     def _start(self, X: Tensor) -> str | Tensor | Callable[[Key], Tensor]:
@@ -164,7 +200,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, EnergyClu
             return tensor(array, X.device)
 
         if callable(init):
-            rows = X.cpu().numpy()
+            rows = as_csr(X) if X.layout == torch.sparse_csr else X.cpu().numpy()
             return lambda key: checked(
                 init(rows, self.n_clusters, random_state=np.random.RandomState(key.low % 2**32))
             )
@@ -183,6 +219,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, EnergyClu
         X, weight = self._seen
         labels, inertia = nearest(X, energy.mu.detach(), weight)
         total = current().sum(torch.tensor(inertia, dtype=torch.float64))
+        found = len(torch.unique(labels)) if current().world == 1 else self.n_clusters
+        if found < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({found}) found smaller than n_clusters "
+                f"({self.n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return {
             "labels_": labels.cpu().numpy(),
             "inertia_": float(total),
@@ -207,6 +251,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, EnergyClu
     def transform(self, X: Any) -> Any:
         """Distances to the centroids, ``(n_samples, n_clusters)``."""
         x, home = self._rows(X)
+        if x.layout == torch.sparse_csr:
+            return home.give(torch.from_numpy(euclidean_distances(as_csr(x), self._mu.numpy())))
         exactly = "donot_use_mm_for_euclid_dist"
         return home.give(torch.cdist(x, self._mu, compute_mode=exactly))
 

@@ -14,6 +14,7 @@ from groundstate.compute.random import Key
 from groundstate.learn.solvers.latent import mixture_steps, mixture_torch
 from groundstate.learn.solvers.latent.kmeans import rows
 from groundstate.learn.solvers.latent.kmeans.start import HostDrawer, TensorDrawer
+from groundstate.learn.solvers.latent.kmeans.table import Table
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -35,12 +36,22 @@ def test_fewer_contents_than_centroids() -> None:
     assert torch.equal(host.random(4), other.random(4))
 
 
-def test_nearest_by_table() -> None:
+def test_tables_of_distances() -> None:
     X, _ = make_blobs(500, 4, centers=6, random_state=1)
     x, w = torch.from_numpy(X + 1e3), torch.rand(500, dtype=torch.float64)
     labels, inertia = rows.nearest(x, x[:6], w)
-    other, value = rows._nearest_by_table(x, x[:6], w)
+    other, value = Table(x, w).nearest(x[:6])
     assert torch.equal(labels, other) and inertia == pytest.approx(value, rel=1e-12)
+    host = rows.CentroidRows(x, w)
+    run, table = host.begin(x[:6]), Table(x, w)
+    host.assign([run])
+    ((label, n, sums),) = table.assign([run.mu], host.origin)
+    assert torch.equal(label, run.label)
+    torch.testing.assert_close(n, run.n)
+    torch.testing.assert_close(sums, run.sums)
+    found = table.moments(host.origin.double())[2].sum()
+    assert float(found) == pytest.approx(host.spread, rel=1e-12)
+    torch.testing.assert_close(table.distances(run.mu, label, host.origin), host._distances(run))
 
 
 @pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])

@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from groundstate.compute.kernels.compile_numba import inner, outer
 
 FULL, DIAGONAL, LINEAR = 0, 1, 2  # φ = (y yᵀ, y, 1), (y², y, 1), (y, 1) with a shared −½‖y‖²
 
@@ -26,11 +27,10 @@ _NOTHING = 1e-290  # the share of a row so far away that its exponential was cut
 _C = tuple(1.0 / float(np.prod(np.arange(1.0, i + 1.0))) for i in range(14))  # Taylor, |r| ≤ ln2/2
 
 
-def _jit(function: Any) -> Any:
-    return njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})(function)
+_FAST = {"contract", "reassoc", "nsz"}
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})  # reassociation would undo the rounding
+@inner(fastmath={"contract"})  # reassociation would undo the rounding
 def exp_in_place(x: Any, bits: Any, scale: Any) -> None:
     """x ← eˣ for x ≤ 0, to the last bits, in loops that vectorise (math.exp does not).
 
@@ -62,7 +62,7 @@ def exp_in_place(x: Any, bits: Any, scale: Any) -> None:
         x[i] *= scale[i]
 
 
-@_jit
+@inner(fastmath=_FAST)
 def _features(y: Any, phi: Any, kind: int) -> None:
     """φ ``(F, n)`` of rows that stand as columns of ``y`` ``(d, n)``."""
     d, n = y.shape
@@ -86,7 +86,7 @@ def _features(y: Any, phi: Any, kind: int) -> None:
         phi[at, i] = 1.0
 
 
-@_jit
+@inner(fastmath=_FAST)
 def _soften(r: Any, top: Any, total: Any, buffer: Any) -> None:
     """r ← exp(r − top), with the largest and the summed entry of every column."""
     k, n = r.shape
@@ -105,7 +105,7 @@ def _soften(r: Any, top: Any, total: Any, buffer: Any) -> None:
             total[i] += r[z, i]
 
 
-@_jit
+@inner(fastmath=_FAST)
 def _narrow_logs(x: Any, start: int, mu: Any, U: Any, constant: float, gap: Any, out: Any) -> None:
     """out ← constant − ½‖Uᵀ(x − μ)‖² of the rows of a tile; U ``(d, d)``, or ``(1, d)`` if diagonal."""
     n, d = gap.shape
@@ -113,11 +113,13 @@ def _narrow_logs(x: Any, start: int, mu: Any, U: Any, constant: float, gap: Any,
         for j in range(d):
             gap[i, j] = x[start + i, j] - mu[j]
     if len(U) == d:
-        white = np.dot(gap, U)
         for i in range(n):
             s = 0.0
-            for j in range(d):
-                s += white[i, j] * white[i, j]
+            for b in range(d):
+                v = 0.0
+                for a in range(b + 1):  # U is upper triangular
+                    v += gap[i, a] * U[a, b]
+                s += v * v
             out[i] = constant - 0.5 * s
     else:
         for i in range(n):
@@ -127,25 +129,23 @@ def _narrow_logs(x: Any, start: int, mu: Any, U: Any, constant: float, gap: Any,
             out[i] = constant - 0.5 * s
 
 
-@_jit
+@inner(fastmath=_FAST)
 def _narrow_sums(share: Any, gap: Any, first: Any, second: Any) -> None:
     """Weighted sums ``(d,)`` and products ``(d, d)``, or squares ``(1, d)``, of differences."""
     n, d = gap.shape
-    scaled = np.empty((n, d))
     for i in range(n):
         r = share[i] if share[i] > _NOTHING else 0.0
-        for j in range(d):
-            scaled[i, j] = r * gap[i, j]
-            first[j] += scaled[i, j]
-    if len(second) == d:
-        second += np.dot(scaled.T, gap)
-    else:
-        for i in range(n):
-            for j in range(d):
-                second[0, j] += scaled[i, j] * gap[i, j]
+        for a in range(d):
+            v = r * gap[i, a]
+            first[a] += v
+            if len(second) == d:
+                for b in range(d):
+                    second[a, b] += v * gap[i, b]
+            else:
+                second[0, a] += v * gap[i, a]
 
 
-@_jit
+@outer(fastmath=_FAST)
 def em_pass(
     x: Any, w: Any, origin: Any, turn: Any, theta: Any, kind: int, narrow: Any, mu: Any, U: Any,
     constant: Any, tile: int, lo: int, hi: int,
@@ -205,42 +205,4 @@ def em_pass(
     return sums, first, second, value, weight
 
 
-@_jit
-def scatter(x: Any, w: Any, origin: Any, lo: int, hi: int) -> Any:
-    """Weighted second moments ``(d, d)`` of rows lo..hi about ``origin``."""
-    d = x.shape[1]
-    out, part = np.zeros((d, d)), np.empty((d, d))
-    diff, scaled = np.empty((256, d)), np.empty((256, d))
-    for start in range(lo, hi, 256):
-        n = min(256, hi - start)
-        for i in range(n):
-            wi = w[start + i] if w.size else 1.0
-            for j in range(d):
-                diff[i, j] = x[start + i, j] - origin[j]
-                scaled[i, j] = wi * diff[i, j]
-        np.dot(scaled[:n].T, diff[:n], part)
-        out += part
-    return out
-
-
-@_jit
-def reach(x: Any, origin: Any, turn: Any, lo: int, hi: int) -> float:
-    """The largest ‖turn (x − origin)‖² of rows lo..hi."""
-    d = x.shape[1]
-    diff, y = np.empty((256, d)), np.empty((256, d))
-    far = 0.0
-    for start in range(lo, hi, 256):
-        n = min(256, hi - start)
-        for i in range(n):
-            for j in range(d):
-                diff[i, j] = x[start + i, j] - origin[j]
-        np.dot(diff[:n], turn.T, y[:n])
-        for i in range(n):
-            s = 0.0
-            for j in range(d):
-                s += y[i, j] * y[i, j]
-            far = max(far, s)
-    return far
-
-
-__all__ = ["DIAGONAL", "FULL", "LINEAR", "em_pass", "exp_in_place", "reach", "scatter"]
+__all__ = ["DIAGONAL", "FULL", "LINEAR", "em_pass", "exp_in_place"]

@@ -38,8 +38,6 @@ from groundstate.learn.solvers.latent.mixture_numba import (
     FULL,
     LINEAR,
     em_pass,
-    reach,
-    scatter,
 )
 
 F64 = NDArray[np.float64]
@@ -298,6 +296,18 @@ class GaussianM(MStep):
         """Means, sums of products about the means of before, and how far the means moved."""
         step = self.sums["x"].numpy() / n[:, None]
         return _wide(self.mixture.mu)[self.narrow] + step, self.sums["xx"].numpy(), step
+
+
+def scatter(x: Any, w: Any, origin: F64, lo: int, hi: int) -> F64:
+    """Weighted second moments ``(d, d)`` of rows lo..hi about ``origin``."""
+    diff = x[lo:hi] - origin
+    out: F64 = (diff if not len(w) else diff * w[lo:hi, None]).T @ diff
+    return out
+
+
+def reach(x: Any, origin: F64, turn: F64, lo: int, hi: int) -> float:
+    """The largest ‖turn (x − origin)‖² of rows lo..hi."""
+    return float(np.square((x[lo:hi] - origin) @ turn.T).sum(1).max())
 
 
 @cache

@@ -14,11 +14,14 @@ from torch import Tensor
 
 from groundstate.learn.solvers.latent.mixture_numba import DIAGONAL, FULL, LINEAR
 
-NUMBERS = 2**27  # of one table of features
+NUMBERS = 2**29  # of one table of features, where they fit into a fourth of the free memory
 
 
 def _tiles(x: Tensor, w: Tensor | None, per_row: int) -> Iterator[tuple[Tensor, Tensor | None]]:
-    rows = max(1, NUMBERS // max(1, per_row))
+    numbers = NUMBERS
+    if x.device.type == "cuda":  # large tiles: launching costs more than computing
+        numbers = min(numbers, torch.cuda.mem_get_info(x.device)[0] // 32)
+    rows = max(1, numbers // max(1, per_row))
     for at in range(0, len(x), rows):
         yield x[at : at + rows], None if w is None else w[at : at + rows].double()
 

@@ -18,9 +18,11 @@ from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
-from groundstate.learn.solvers.latent.kmeans.rows import CentroidRows
-from groundstate.learn.solvers.latent.kmeans.start import drawer_of
+from groundstate.learn.solvers.latent.kmeans.rows import BOUNDS, CentroidRows, CentroidRun
+from groundstate.learn.solvers.latent.kmeans.start import STARTS, drawer_of
 from groundstate.registry import solvers
+
+RESIDENT = 2**28  # labels and bounds of the runs that share a pass
 
 
 @solvers.register(
@@ -41,16 +43,21 @@ class Lloyd:
 
     Parameters
     ----------
-    init : "k-means++", "random", centroids ``(k, d)``, a function of a key that gives them, or None
-        for θ as it stands
-    n_init : runs from different starts; the best is kept
+    init : "k-means++", "scalable-k-means++", "random", centroids ``(k, d)``, a function of a key that
+        gives them, or None for θ as it stands
+    n_init : runs from different starts, which share every pass over the rows; the best is kept
     max_iter : iterations of a run
     tol : stop when :math:`\sum_z\|\Delta\mu_z\|^2` is at most ``tol`` times the mean variance of the
         columns, or when no label changes
+    stop : "shift" for that rule; "max_shift" stops when :math:`\max_z\|\Delta\mu_z\| < tol`
+    bounds : "auto", or which lower bounds skip rows: "lloyd" none, "hamerly", "yinyang", "elkan"
+    relocate : whether a centroid without rows moves to the row farthest from its own, or stays
 
     Notes
     -----
-    ``History.objective`` is J after each iteration of the best run.
+    ``History.objective`` is J after each iteration of the best run. ``History.extra`` holds its
+    ``"max_shift"`` of each iteration, how many rows were ``"compared"`` with all centroids, and the
+    final J of all ``"restarts"``.
 
     Examples
     --------
@@ -67,13 +74,20 @@ class Lloyd:
     n_init: int = 1
     max_iter: int = 300
     tol: float = 1e-4
+    stop: str = "shift"
+    bounds: str = "auto"
+    relocate: bool = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.init, str) and self.init not in ("k-means++", "random"):
-            raise ValueError(f"init must be 'k-means++', 'random' or centroids, got {self.init!r}")
+        if isinstance(self.init, str) and self.init not in STARTS:
+            raise ValueError(f"init must be {', '.join(STARTS)} or centroids, got {self.init!r}")
         for name in ("n_init", "max_iter"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.stop not in ("shift", "max_shift"):
+            raise ValueError(f"stop must be 'shift' or 'max_shift', got {self.stop!r}")
+        if self.bounds not in BOUNDS:
+            raise ValueError(f"bounds must be one of {', '.join(BOUNDS)}, got {self.bounds!r}")
 
     def reason_against(self, problem: Problem) -> str | None:
         energy, rule = problem.energy, problem.rule
@@ -91,41 +105,45 @@ class Lloyd:
     def run(self, problem: Problem) -> History:
         energy = problem.energy
         assert isinstance(energy, CentroidEnergy)
-        rows = CentroidRows(problem.resident["x"], problem.sample_weight)
-        threshold = self.tol * rows.variance
+        x, weight = problem.resident["x"], problem.sample_weight
+        rows = CentroidRows(x, weight, self.bounds, self.relocate)
+        histories: list[History] = []
+        ends: list[Tensor] = []
         first = History(solver="Lloyd")
-        best: History | None = None
-        with Monitor(
-            problem.callbacks, Run(problem, first, self.max_iter * self.n_init)
-        ) as monitor:
-            for i in range(self.n_init):
-                kept = energy.mu.clone()
-                energy.mu.copy_(self._start(problem, i))
-                rows.begin(energy.mu.double())
-                found = first if i == 0 else History(solver="Lloyd")
-                stop = self._one(rows, energy, threshold, monitor, found)
-                if best is None or found.objective[-1] < best.objective[-1] * (1 - 1e-12):
-                    best = found
-                else:
-                    energy.mu.copy_(kept)
-                if stop:
+        with Monitor(problem.callbacks, Run(problem, first, self.max_iter)) as monitor:
+            at_once = max(1, RESIDENT // max(1, len(x) * len(energy.mu)))
+            for lo in range(0, self.n_init, at_once):
+                some = range(lo, min(self.n_init, lo + at_once))
+                runs = [rows.begin(self.start(problem, i)) for i in some]
+                found = [first if i == 0 else History(solver="Lloyd") for i in some]
+                wish = self._together(rows, runs, energy, monitor, found)
+                histories += found
+                ends += [rows.centroids(run) for run in runs]
+                if wish:
                     break
-        assert best is not None
-        best.n_iter = len(best.objective)
-        if not best.converged and best.stop == "max_iter" and current().rank == 0:
+        best = 0
+        for i, one in enumerate(histories):  # of equals the first
+            if one.objective[-1] < histories[best].objective[-1] * (1 - 1e-12):
+                best = i
+        energy.mu.copy_(ends[best])
+        history = histories[best]
+        history.n_iter = len(history.objective)
+        history.extra["restarts"] = [one.objective[-1] for one in histories]
+        if not history.converged and history.stop == "max_iter" and current().rank == 0:
             warnings.warn(
                 f"Lloyd stopped after {self.max_iter} iterations while labels still changed; "
                 "raise max_iter or tol",
                 NotConverged,
                 stacklevel=3,
             )
-        return best
+        return history
 
-    def _start(self, problem: Problem, i: int) -> Tensor:
+    def start(self, problem: Problem, i: int) -> Tensor:
+        """Centroids of start i, ``(k, d)``."""
         energy = problem.energy
         assert isinstance(energy, CentroidEnergy)
         if self.init is None:
-            return energy.mu
+            return energy.mu.clone()
         key = problem.key.fold("start", i)
         if not isinstance(self.init, str):
             init = self.init if isinstance(self.init, Tensor) else self.init(key)
@@ -135,52 +153,70 @@ class Lloyd:
                     f"{tuple(init.shape)}"
                 )
             return init.to(energy.mu)
-        x, weight = problem.resident["x"], problem.sample_weight
-        drawer = drawer_of(x, weight, key)
-        k = len(energy.mu)
-        chosen = drawer.plus_plus(k) if self.init == "k-means++" else drawer.random(k)
-        return chosen.to(energy.mu)
+        drawer = drawer_of(problem.resident["x"], problem.sample_weight, key)
+        return drawer.start(self.init, len(energy.mu)).to(energy.mu)
 
-    def _one(
+    def _limits(self, rows: CentroidRows) -> tuple[float, float]:
+        """The sum of squared moves and the largest move at which a run rests."""
+        if self.stop == "shift":
+            return self.tol * rows.variance, -1.0
+        return -1.0, self.tol
+
+    def _together(
         self,
         rows: CentroidRows,
+        runs: list[CentroidRun],
         energy: CentroidEnergy,
-        threshold: float,
         monitor: Monitor,
-        history: History,
+        histories: list[History],
     ) -> bool:
-        """One run from the centroids of now; True when a callback wants to stop."""
-        history.stop, wish = "max_iter", False
-        start = time.perf_counter()
-        at_once = None if monitor.callbacks else rows.run(threshold, self.max_iter)
-        if at_once is not None:
-            history.objective, history.converged, rest = at_once
-            each = (time.perf_counter() - start) / len(history.objective)
-            history.seconds = [each] * len(history.objective)
-            if history.converged:
-                history.stop = "labels" if rest else f"shift below tol={self.tol}"
-            energy.mu.copy_(rows.centroids())
-            history.extra["compared"] = [rows.compared]
-            return False
+        """Runs side by side until each has converged; True when a callback wants to stop."""
+        threshold, furthest = self._limits(rows)
+        active = list(zip(runs, histories, strict=True))
+        if not monitor.callbacks:
+            active = [pair for pair in active if not self._at_once(rows, *pair)]
+        wish = False
         for _ in range(self.max_iter):
-            start = time.perf_counter()
-            moved = rows.assign()
-            shift = rows.update()
-            history.objective.append(rows.objective)
-            history.seconds.append(time.perf_counter() - start)
-            history.converged = moved == 0 or shift <= threshold
-            if monitor.callbacks:
-                energy.mu.copy_(rows.centroids())
-            wish = monitor.epoch(rows.objective)
-            if history.converged:
-                history.stop = "labels" if moved == 0 else f"shift below tol={self.tol}"
-            elif wish:
-                history.stop = "callback"
-            if history.converged or wish:
+            if not active:
                 break
-        energy.mu.copy_(rows.centroids())
-        history.extra["compared"] = [rows.compared]
+            start = time.perf_counter()
+            moved = rows.assign([run for run, _ in active])
+            for changed, (run, history) in zip(moved, active, strict=True):
+                square = rows.update(run)
+                most = float(run.shift.max())
+                history.objective.append(run.objective)
+                history.extra.setdefault("max_shift", []).append(most)
+                history.converged = changed == 0 or square <= threshold or most < furthest
+                history.stop = self._why(history.converged, changed == 0)
+                history.seconds.append(time.perf_counter() - start)
+            best = min((run for run, _ in active), key=lambda run: run.objective)
+            if monitor.callbacks:
+                energy.mu.copy_(rows.centroids(best))
+            wish = monitor.epoch(best.objective)
+            active = [(run, history) for run, history in active if not history.converged]
+            if wish:
+                for _, history in active:
+                    history.stop = "callback"
+                break
+        for run, history in zip(runs, histories, strict=True):
+            history.extra["compared"] = [run.compared]
         return wish
+
+    def _at_once(self, rows: CentroidRows, run: CentroidRun, history: History) -> bool:
+        """A whole run in one compiled call, where rows are few; whether it was done."""
+        start = time.perf_counter()
+        done = rows.run(run, *self._limits(rows), self.max_iter)
+        if done is None:
+            return False
+        history.objective, history.extra["max_shift"], history.converged, rest = done
+        history.seconds = [(time.perf_counter() - start) / len(done[0])] * len(done[0])
+        history.stop = self._why(history.converged, rest)
+        return True
+
+    def _why(self, converged: bool, rest: bool) -> str:
+        if not converged:
+            return "max_iter"
+        return "labels" if rest else f"{self.stop} below tol={self.tol}"
 
 
 __all__ = ["Lloyd"]

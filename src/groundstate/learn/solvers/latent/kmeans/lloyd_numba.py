@@ -2,8 +2,9 @@ r"""k-means over rows, compiled: nearest centroids by matrix products, skipped w
 
 :math:`\tfrac12\|x-\mu_z\|^2 - \tfrac12\|x\|^2 = \tfrac12\|\mu_z\|^2 - \mu_z^\top x`, so a tile of rows
 is compared with all centroids by one product. With an upper bound u of a row's distance to its own
-centroid and a lower bound l to every other one (Hamerly), u < l proves the label and the row is
-skipped. Both bounds are widened by the rounding error of the products.
+centroid and lower bounds l to the others, u < min l proves the label and the row is skipped. The
+others stand in groups with one bound each: a single group (Hamerly), some (Yinyang) or one for each
+centroid (Elkan). All bounds are widened by the rounding error of the products.
 """
 
 from __future__ import annotations
@@ -11,108 +12,109 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from groundstate.compute.kernels.compile_numba import inner, outer
+
+_FAST = {"contract", "reassoc", "nsz"}
 
 
-def _jit(function: Any) -> Any:
-    return njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})(function)
-
-
-@_jit
-def _two_nearest(c: Any, half: Any, best: Any, second: Any, label: Any) -> None:
-    """The two lowest of ``half[z] - c[z, i]`` over z, and where the lowest is (the first)."""
+@inner(fastmath=_FAST)
+def _nearest(c: Any, half: Any, best: Any, label: Any) -> None:
+    """The lowest of ``half[z] - c[z, i]`` over z, and where it is (the first)."""
     k, n = c.shape
     for i in range(n):
         best[i] = half[0] - c[0, i]
-        second[i] = np.inf
         label[i] = 0
     for z in range(1, k):
         h = half[z]
         for i in range(n):
             v, b = h - c[z, i], best[i]
-            second[i] = min(second[i], max(v, b))
             label[i] = z if v < b else label[i]
             best[i] = min(v, b)
 
 
-@_jit
-def _compare(
-    x: Any, index: Any, n: int, origin: Any, mu: Any, half: Any, slack: float, out: Any
-) -> None:
-    """Labels and squared distances, widened, to the two nearest centroids of n listed rows."""
-    d = x.shape[1]
-    rows, norm, c, best, second, label = out
+@inner(fastmath=_FAST)
+def _others(c: Any, half: Any, label: Any, group: Any, low: Any) -> None:
+    """The lowest of ``half[z] - c[z, i]`` over the z of each group that are not the label."""
+    k, n = c.shape
+    for g in range(len(low)):
+        for i in range(n):
+            low[g, i] = np.inf
+    for z in range(k):
+        h, g = half[z], group[z]
+        for i in range(n):
+            v = h - c[z, i]
+            low[g, i] = low[g, i] if label[i] == z else min(low[g, i], v)
+
+
+@inner(fastmath=_FAST)
+def _compare(x: Any, index: Any, n: int, origin: Any, mu: Any, half: Any, out: Any) -> Any:
+    """Labels of n listed rows; the products with all centroids, of some rows of zeros too."""
+    rows, norm, products, best, label = out
+    m, k = (n + 15) // 16 * 16, len(mu)  # few shapes of products
     for i in range(n):
         s = x.dtype.type(0)
-        for j in range(d):
+        for j in range(x.shape[1]):
             v = x[index[i], j] - origin[j]
             rows[i, j] = v
             s += v * v
         norm[i] = s
-    if n == c.shape[1]:
-        np.dot(mu, rows.T, c)
-        _two_nearest(c, half, best, second, label)
-    else:
-        part = np.dot(mu, rows[:n].T)
-        _two_nearest(part, half, best, second, label)
-    top = half.max()
-    for i in range(n):
-        error = slack * (norm[i] + 2 * top)
-        best[i] = max(norm[i] + 2 * best[i], x.dtype.type(0)) + error
-        second[i] = max(norm[i] + 2 * second[i] - error, x.dtype.type(0))
+    for i in range(n, m):
+        for j in range(x.shape[1]):
+            rows[i, j] = 0
+    c = products[: k * m].reshape(k, m)
+    np.dot(mu, rows[:m].T, c)
+    _nearest(c, half, best, label)
+    return c
 
 
-@_jit
+@inner
 def _buffers(like: Any, tile: int, k: int) -> Any:
     d = like.shape[1]
     return (
         np.empty((tile, d), like.dtype),
         np.empty(tile, like.dtype),
-        np.empty((k, tile), like.dtype),
-        np.empty(tile, like.dtype),
+        np.empty(k * tile, like.dtype),
         np.empty(tile, like.dtype),
         np.empty(tile, np.int32),
     )
 
 
-@_jit
-def step(
-    x: Any,
-    w: Any,
-    origin: Any,
-    mu: Any,
-    half: Any,
-    gap: Any,
-    shift: Any,
-    far: Any,
-    label: Any,
-    upper: Any,
-    lower: Any,
-    slack: float,
-    tile: int,
-    lo: int,
-    hi: int,
-) -> Any:
+@inner(fastmath=_FAST)
+def _step(
+    x: Any, w: Any, origin: Any, mu: Any, half: Any, group: Any, gap: Any, shift: Any, far: Any,
+    drift: Any, label: Any, upper: Any, lower: Any, slack: float, tile: int, lo: int, hi: int,
+) -> Any:  # fmt: skip
     """Label rows lo..hi; give the change of weights ``(k,)`` and sums ``(k, d)`` and how many moved.
 
     ``mu`` and ``half`` are about ``origin``; ``gap`` is half the distance of each centroid to the
-    nearest other one, ``shift`` how far each moved, ``far`` how far any of the others moved.
-    Labels of −1 are new. ``w`` of length zero stands for ones.
+    nearest other one, ``shift`` how far each moved, ``far`` how far any of the others of its group
+    moved, ``drift`` how far any of a group moved. ``lower`` is ``(N, groups)``; without groups no row
+    is skipped. Labels of −1 are new. ``w`` of length zero stands for ones.
     """
     k, d = mu.shape
+    groups = lower.shape[1]
     n_delta, x_delta = np.zeros(k), np.zeros((k, d))
     out = _buffers(x, tile, k)
-    rows, best, second, found = out[0], out[3], out[4], out[5]
+    rows, norm, _, best, found = out
+    low = np.empty((groups, tile), x.dtype)
     index = np.empty(tile, np.int64)
+    top = half[0]
+    for z in range(1, k):
+        top = max(top, half[z])
     moved, compared, waiting = 0, 0, 0
     for i in range(lo, hi + 1):
         if i < hi:
             z = label[i]
             skip = False
-            if z >= 0:
-                u, l = upper[i] + shift[z], lower[i] - far[z]
-                m = max(l, gap[z])
-                lower[i] = l
+            if z >= 0 and groups > 0:
+                m = np.inf
+                for g in range(groups):
+                    l = lower[i, g] - (far[z] if group[z] == g else drift[g])
+                    lower[i, g] = l
+                    m = min(m, l)
+                m = max(m, gap[z])
+                u = upper[i] + shift[z]
                 if u >= m:  # the bound is too loose: measure the distance itself
                     s = 0.0
                     for j in range(d):
@@ -126,12 +128,17 @@ def step(
                 waiting += 1
         if waiting < tile and (i < hi or waiting == 0):
             continue
-        _compare(x, index, waiting, origin, mu, half, slack, out)
+        c = _compare(x, index, waiting, origin, mu, half, out)
+        if groups > 0:
+            _others(c, half, found, group, low)
         compared += waiting
         for a in range(waiting):
             row, new = index[a], found[a]
             old = label[row]
-            upper[row], lower[row] = np.sqrt(best[a]), np.sqrt(second[a])
+            error = slack * (norm[a] + 2 * top)
+            upper[row] = np.sqrt(max(norm[a] + 2 * best[a], x.dtype.type(0)) + error)
+            for g in range(groups):
+                lower[row, g] = np.sqrt(max(norm[a] + 2 * low[g, a] - error, x.dtype.type(0)))
             if new != old:
                 wi = w[row] if w.size else 1.0
                 label[row] = new
@@ -147,12 +154,18 @@ def step(
     return n_delta, x_delta, moved, compared
 
 
-@_jit
-def _geometry(mu: Any, moved: Any, slack: float, gap: Any, shift: Any, far: Any) -> None:
-    """Half distances between centroids, own shifts, and the largest shift of the others."""
+@inner(fastmath=_FAST)
+def _geometry(
+    mu: Any, moved: Any, group: Any, slack: float, gap: Any, shift: Any, far: Any, drift: Any
+) -> None:
+    """Half distances between centroids, own shifts, the largest shift of the others of a group and
+    of the group.
+    """
     k, d = mu.shape
+    for g in range(len(drift)):
+        drift[g] = 0.0
     for a in range(k):
-        least = np.inf
+        least, most = np.inf, 0.0
         for b in range(k):
             if a == b:
                 continue
@@ -161,64 +174,84 @@ def _geometry(mu: Any, moved: Any, slack: float, gap: Any, shift: Any, far: Any)
                 v = mu[a, j] - mu[b, j]
                 s += v * v
             least = min(least, s)
+            if group[a] == group[b]:
+                most = max(most, moved[b])
         gap[a] = 0.5 * np.sqrt(least) * (1 - slack)
         shift[a] = moved[a] * (1 + slack)
-    for a in range(k):
-        most = 0.0
-        for b in range(k):
-            if a != b:
-                most = max(most, shift[b])
-        far[a] = most
+        far[a] = most * (1 + slack)
+        if len(drift) > 0:
+            drift[group[a]] = max(drift[group[a]], shift[a])
 
 
-@_jit
+@inner(fastmath=_FAST)
+def _prepare(
+    mu: Any, moved: Any, group: Any, slack: float, near: Any, half: Any, gap: Any, shift: Any,
+    far: Any, drift: Any,
+) -> None:  # fmt: skip
+    """What a pass needs of the centroids: rounded ones, half their squares, and how they lie."""
+    _geometry(mu, moved, group, slack, gap, shift, far, drift)
+    for z in range(len(mu)):
+        h = 0.0
+        for j in range(mu.shape[1]):
+            near[z, j] = mu[z, j]
+            h += np.float64(near[z, j]) ** 2
+        half[z] = 0.5 * h
+
+
+@outer
+def step(
+    x: Any, w: Any, origin: Any, mu: Any, half: Any, group: Any, gap: Any, shift: Any, far: Any,
+    drift: Any, label: Any, upper: Any, lower: Any, slack: float, tile: int, lo: int, hi: int,
+) -> Any:  # fmt: skip
+    """`_step`, for Python to call where rows are many."""
+    return _step(
+        x, w, origin, mu, half, group, gap, shift, far, drift, label, upper, lower, slack, tile,
+        lo, hi,
+    )  # fmt: skip
+
+
+@outer
+def prepare(
+    mu: Any, moved: Any, group: Any, slack: float, near: Any, half: Any, gap: Any, shift: Any,
+    far: Any, drift: Any,
+) -> None:  # fmt: skip
+    """`_prepare`, for Python to call where rows are many."""
+    _prepare(mu, moved, group, slack, near, half, gap, shift, far, drift)
+
+
+@outer(fastmath=_FAST)
 def lloyd(
-    x: Any,
-    w: Any,
-    origin: Any,
-    mu: Any,
-    label: Any,
-    upper: Any,
-    lower: Any,
-    n: Any,
-    sums: Any,
-    moved: Any,
-    spread: float,
-    total: float,
-    threshold: float,
-    slack: float,
-    tile: int,
-    values: Any,
-) -> Any:
+    x: Any, w: Any, origin: Any, mu: Any, group: Any, label: Any, upper: Any, lower: Any, n: Any,
+    sums: Any, moved: Any, spread: float, total: float, threshold: float, furthest: float,
+    slack: float, tile: int, values: Any, moves: Any,
+) -> Any:  # fmt: skip
     """Iterations until no label changes, the centroids rest, ``values`` is full or one is empty.
 
     Everything is changed in place: centroids ``mu`` about ``origin``, labels and bounds of the rows,
-    weights ``n`` and sums of the centroids, how far each ``moved``, and the objective of every
-    iteration. Gives the number of iterations, how many rows changed in the last one, the sum of
-    its squared shifts, how often a row was compared, and whether a centroid lost all its rows: then
-    the last iteration has labelled but not moved.
+    weights ``n`` and sums of the centroids, how far each ``moved``, and the objective and largest
+    move of every iteration. Gives the number of iterations, how many rows changed in the last one,
+    the sum of its squared shifts, how often a row was compared, and whether a centroid lost all its
+    rows: then the last iteration has labelled but not moved.
     """
     k, d = mu.shape
-    gap, shift, far = np.empty(k), np.empty(k), np.empty(k)
+    gap, shift, far, drift = np.empty(k), np.empty(k), np.empty(k), np.empty(lower.shape[1])
     near, half = np.empty((k, d), x.dtype), np.empty(k, x.dtype)
     compared, changed, square = 0, 0, 0.0
     for iteration in range(len(values)):
-        _geometry(mu, moved, slack, gap, shift, far)
-        for z in range(k):
-            h = 0.0
-            for j in range(d):
-                near[z, j] = mu[z, j]
-                h += np.float64(near[z, j]) ** 2
-            half[z] = 0.5 * h
-        n_part, x_part, changed, c = step(
-            x, w, origin, near, half, gap, shift, far, label, upper, lower, slack, tile, 0, len(x)
-        )
+        _prepare(mu, moved, group, slack, near, half, gap, shift, far, drift)
+        n_part, x_part, changed, c = _step(
+            x, w, origin, near, half, group, gap, shift, far, drift, label, upper, lower, slack,
+            tile, 0, len(x),
+        )  # fmt: skip
         compared += c
         n += n_part
         sums += x_part
-        if n.min() <= 1e-12 * total:
+        least = n[0]
+        for z in range(1, k):
+            least = min(least, n[z])
+        if least <= 1e-12 * total:
             return iteration, changed, square, compared, True
-        square, pulled = 0.0, 0.0
+        square, pulled, most = 0.0, 0.0, 0.0
         for z in range(k):
             s = 0.0
             for j in range(d):
@@ -227,14 +260,16 @@ def lloyd(
                 mu[z, j] = mean
                 pulled += 2 * mean * sums[z, j] - n[z] * mean * mean
             moved[z] = np.sqrt(s)
+            most = max(most, moved[z])
             square += s
         values[iteration] = 0.5 * max(0.0, spread - pulled) / total
-        if changed == 0 or square <= threshold:
+        moves[iteration] = most
+        if changed == 0 or square <= threshold or most < furthest:
             return iteration + 1, changed, square, compared, False
     return len(values), changed, square, compared, False
 
 
-@_jit
+@outer(fastmath=_FAST)
 def nearest(
     x: Any, w: Any, origin: Any, mu: Any, half: Any, label: Any, tile: int, lo: int, hi: int
 ) -> float:
@@ -247,9 +282,9 @@ def nearest(
         n = min(tile, hi - start)
         for i in range(n):
             index[i] = start + i
-        _compare(x, index, n, origin, mu, half, 0.0, out)
+        _compare(x, index, n, origin, mu, half, out)
         for i in range(n):
-            z = out[5][i]
+            z = out[4][i]
             label[start + i] = z
             s = 0.0
             for j in range(d):
@@ -259,7 +294,7 @@ def nearest(
     return total
 
 
-@_jit
+@outer(fastmath=_FAST)
 def moments(x: Any, w: Any, origin: Any, lo: int, hi: int) -> Any:
     """Weight, weighted sum and weighted sum of squares ``(d,)`` of rows lo..hi about ``origin``."""
     d = x.shape[1]
@@ -274,64 +309,4 @@ def moments(x: Any, w: Any, origin: Any, lo: int, hi: int) -> Any:
     return total, first, square
 
 
-@_jit
-def potentials(x: Any, w: Any, closest: Any, rows: Any, lo: int, hi: int) -> Any:
-    """What each candidate would leave of the sum of squared distances, ``(m,)``."""
-    m, d = rows.shape
-    out = np.zeros(m)
-    for i in range(lo, hi):
-        wi = w[i] if w.size else 1.0
-        for c in range(m):
-            s = 0.0
-            for j in range(d):
-                v = x[i, j] - rows[c, j]
-                s += v * v
-            out[c] += wi * min(s, closest[i])
-    return out
-
-
-@_jit
-def approach(x: Any, closest: Any, row: Any, lo: int, hi: int) -> None:
-    """Lower the squared distances of rows lo..hi to those from one more centroid."""
-    for i in range(lo, hi):
-        s = 0.0
-        for j in range(x.shape[1]):
-            v = x[i, j] - row[j]
-            s += v * v
-        closest[i] = min(closest[i], s)
-
-
-@_jit
-def plus_plus(
-    x: Any, w: Any, rows: Any, lengths: Any, first: int, uniform: Any, chosen: Any
-) -> int:
-    """Fill ``chosen`` with row numbers far from each other; how many there are before all is zero.
-
-    ``rows`` and ``lengths`` are the weight line: one row of each content, and how much of the line
-    is its. ``uniform`` holds the draws of every round ``(k - 1, trials)``.
-    """
-    k, trials = len(chosen), uniform.shape[1]
-    closest = np.full(len(x), np.inf)
-    ends, drawn = np.empty(len(rows)), np.empty(trials, np.int64)
-    chosen[0] = first
-    approach(x, closest, x[first], 0, len(x))
-    for i in range(1, k):
-        total, last = 0.0, 0
-        for g in range(len(rows)):
-            length = closest[rows[g]] * lengths[g]
-            total += length
-            ends[g] = total
-            if length != 0:
-                last = g
-        if not 0.0 < total < np.inf:
-            return i
-        for t in range(trials):
-            found = np.searchsorted(ends, uniform[i - 1, t] * total, side="right")
-            drawn[t] = rows[min(found, last)]
-        left = potentials(x, w, closest, x[drawn], 0, len(x))
-        chosen[i] = drawn[left.argmin()]
-        approach(x, closest, x[chosen[i]], 0, len(x))
-    return k
-
-
-__all__ = ["approach", "lloyd", "moments", "nearest", "plus_plus", "potentials", "step"]
+__all__ = ["lloyd", "moments", "nearest", "prepare", "step"]

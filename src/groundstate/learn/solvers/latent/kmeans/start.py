@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,13 +18,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.compute.random import Key, mix64
-from groundstate.compute.reduce import current
+from groundstate.compute.reduce import Reduce, current
 from groundstate.compute.tiles import over_slices
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.compute.weight_line.tensor_line import TensorLine, tensor_hash
 from groundstate.errors import DataError
-from groundstate.learn.solvers.latent.kmeans import lloyd_numba as kernels
+from groundstate.learn.solvers.latent.kmeans import start_numba as kernels
+from groundstate.learn.solvers.latent.kmeans.start_numba import SAME, TILE
+from groundstate.learn.solvers.latent.kmeans.table import as_csr
+
+STARTS = ("k-means++", "scalable-k-means++", "random")
+ROUNDS, OVERSAMPLING = 5, 2
+FEW = 2**7  # tiles whose rounds are one compiled call
+PART = 2**6  # tiles of a slice of more
 
 
 class Drawer(ABC):
@@ -43,6 +51,16 @@ class Drawer(ABC):
         high, low = (int(v) for v in words.numpy().view(np.uint64))
         self.key = Key(high, low)
 
+    def start(self, name: str, k: int) -> Tensor:
+        """k rows by the name of the way to draw them, ``(k, d)`` float64."""
+        if name == "random":
+            return self.random(k)
+        return self.plus_plus(k) if name == "k-means++" else self.parallel(k)
+
+    @abstractmethod
+    def parallel(self, k: int) -> Tensor:
+        """As ``plus_plus``, in a few passes: k-means++ among 2k candidates of each of 5 rounds."""
+
     @abstractmethod
     def random(self, k: int) -> Tensor:
         """k rows of different content, ``(k, d)`` float64; where there are too few, as ``plus_plus``."""
@@ -58,7 +76,10 @@ class Drawer(ABC):
 
 def drawer_of(x: Tensor, weight: Tensor | None, key: Key) -> Drawer:
     """A drawer that works where the rows are."""
-    return (HostDrawer if x.device.type == "cpu" else TensorDrawer)(x, weight, key)
+    if x.layout == torch.sparse_csr:
+        return SparseDrawer(x, weight, key)
+    host = x.device.type == "cpu" and current().world == 1
+    return (HostDrawer if host else TensorDrawer)(x, weight, key)
 
 
 class TensorDrawer(Drawer):
@@ -67,13 +88,22 @@ class TensorDrawer(Drawer):
     def __init__(self, x: Tensor, weight: Tensor | None, key: Key) -> None:
         super().__init__(x, weight, key)
         self.x, self.w = x.detach(), None if weight is None else weight.double()
-        self.hash = tensor_hash(self.x)
+        self.hash = self._hashes()
         if self.reduce.world > 1:
-            ones = torch.ones(len(x), dtype=torch.float64, device=x.device)
+            ones = torch.ones(x.shape[0], dtype=torch.float64, device=x.device)
             weights = ones if self.w is None else self.w
             self.line, self.mine = TensorLine.gathered(self.hash, weights, self.reduce)
         else:
-            self.line, self.mine = TensorLine(self.hash, self.w), slice(0, len(x))
+            self.line, self.mine = TensorLine(self.hash, self.w), slice(0, x.shape[0])
+
+    def _hashes(self) -> Tensor:
+        return tensor_hash(self.x)
+
+    def _rounded(self) -> tuple[Any, Tensor]:
+        """Rows in the coordinates of `_frame`, rounded as on the CPU, and their squares."""
+        origin, scale = self._frame()
+        u = ((self.x.double() - origin) * scale).float().double()
+        return u, u.square().sum(1)
 
     def take(self, index: Tensor) -> Tensor:
         """Rows by their number over all shards, float64 ``(m, d)``."""
@@ -94,11 +124,14 @@ class TensorDrawer(Drawer):
         trials = 2 + int(math.log(k))
         draws = self.key.fold("next")
         first = self.take(self.line.draw(self.key.fold("first"), 1))
-        u = self.x.double() - first  # about a row of the data: products lose few digits
-        norm = u.square().sum(1)
-        closest = norm
+        origin, scale = self._frame()
+        u, norm = self._rounded()
+        v = ((first - origin) * scale).float().double()
+        square = norm + v.square().sum()
+        closest = square - 2 * _inner(v, u)[0]
+        closest = torch.where(closest > SAME * square, closest, 0.0)
         chosen = [first]
-        points = torch.from_numpy(draws.uniform((k - 1) * trials)).to(u.device)
+        points = torch.from_numpy(draws.uniform((k - 1) * trials)).to(norm.device)
         plain = self.line.draw(draws, (k - 1) * trials)  # for rows that all have been chosen
         for at in range(0, (k - 1) * trials, trials):
             extra = self.reduce.gather(closest)
@@ -106,85 +139,131 @@ class TensorDrawer(Drawer):
             drawn = self.line.weighted_draw(extra, points[some])
             drawn = torch.where(extra.max() > 0, drawn, plain[some])
             candidates = self.take(drawn)
-            v = candidates - first
+            v = ((candidates - origin) * scale).float().double()
             square = v.square().sum(1, keepdim=True) + norm  # (trials, N)
-            away = torch.addmm(square, v, u.T, alpha=-2.0)
-            away = torch.where(away > 1e-14 * square, torch.minimum(away, closest), 0.0)
+            away = square - 2 * _inner(v, u)
+            away = torch.where(away > SAME * square, torch.minimum(away, closest), 0.0)
             left = away.sum(1) if self.w is None else away @ self.w
             best = self.reduce.sum(left).argmin(0, keepdim=True)
             closest = away[best][0]
             chosen.append(candidates[best])
         return torch.cat(chosen)
 
+    def parallel(self, k: int) -> Tensor:
+        first = self.take(self.line.draw(self.key.fold("first"), 1))
+        rows, near = first, _square_distances(self.x, first)
+        closest = near.values
+        for i in range(ROUNDS):
+            extra = self.reduce.gather(closest)
+            line = extra[self.line.rows] * self.line.lengths
+            share = (OVERSAMPLING * k) * line / line.sum().clamp_min(1e-300)
+            uniform = self.line.content_uniform(self.line.hash, self.key.fold("round", i), 1)[:, 0]
+            some = self.take(self.line.rows[uniform < share])
+            rows = torch.cat([rows, some])
+            if len(some):
+                closest = torch.minimum(closest, _square_distances(self.x, some).values)
+        owner = _square_distances(self.x, rows).indices
+        w = torch.ones_like(closest) if self.w is None else self.w
+        mass = self.reduce.sum(torch.zeros(len(rows), dtype=torch.float64, device=w.device)
+                               .index_add_(0, owner, w))  # fmt: skip
+        live = mass > 0
+        few = TensorDrawer(rows[live], mass[live], self.key.fold("few"))
+        few.reduce = Reduce()  # every shard has all candidates
+        few.line, few.mine = TensorLine(few.hash, few.w), slice(0, int(live.sum()))
+        return few.plus_plus(k)
+
+    def _frame(self) -> tuple[Tensor, Tensor | float]:
+        """Where rows are measured from, and in which unit."""
+        w = self.w
+        total = (self.x if w is None else self.x * w[:, None]).sum(0, dtype=torch.float64)
+        count = total.new_tensor(float(len(self.x))) if w is None else w.sum()
+        sums = self.reduce.sum_dict({"w": count, "x": total})
+        mean = sums["x"] / sums["w"]
+        unit = _unit_of(mean.abs().max())
+        origin = (mean * unit).float().double() / unit
+        return origin, _unit_of(self.reduce.max((self.x.double() - origin).abs().max()))
+
     def uniform(self, k: int) -> Tensor:
         return self.line.content_uniform(self.hash, self.key.fold("uniform"), k)
 
 
+class SparseDrawer(TensorDrawer):
+    """Draws CSR rows, whose origin is zero."""
+
+    def _hashes(self) -> Tensor:
+        self.csr = as_csr(self.x)
+        return torch.from_numpy(row_hash(self.csr).view(np.int64))
+
+    def _rounded(self) -> tuple[Any, Tensor]:
+        wide = self.csr.astype(np.float32).astype(np.float64)
+        return wide, torch.from_numpy(np.asarray(wide.multiply(wide).sum(1)).reshape(-1))
+
+    def _frame(self) -> tuple[Tensor, Tensor | float]:
+        return torch.zeros(self.x.shape[1], dtype=torch.float64), 1.0
+
+    def take(self, index: Tensor) -> Tensor:
+        own = (index >= self.mine.start) & (index < self.mine.stop)
+        at = torch.where(own, index - self.mine.start, 0).numpy()
+        rows = torch.from_numpy(self.csr[at].toarray().astype(np.float64))
+        return self.reduce.sum(torch.where(own[:, None], rows, 0.0))
+
+    def parallel(self, k: int) -> Tensor:
+        return self.plus_plus(k)  # candidates of several rounds would be dense
+
+
 class HostDrawer(Drawer):
-    """Draws on the CPU by compiled loops."""
+    """Draws on the CPU by compiled loops, over one row of each content."""
 
     def __init__(self, x: Tensor, weight: Tensor | None, key: Key) -> None:
         super().__init__(x, weight, key)
-        self.x, self.rows = x, _host(x)
-        self.w = np.empty(0) if weight is None else _host(weight.double())
-        self.hash = row_hash(self.rows)
-        if self.reduce.world > 1:
-            ones = np.ones(len(x)) if weight is None else self.w
-            self.line, self.mine = WeightLine.gathered(self.hash, ones, self.reduce)
-        else:
-            self.line = WeightLine(self.hash, None if weight is None else self.w)
-            self.mine = slice(0, len(x))
+        self.x: NDArray[Any] = x.detach().contiguous().numpy()
+        self.hash = row_hash(self.x)
+        self.w = None if weight is None else weight.double().numpy()
+        self.line = WeightLine(self.hash, self.w)
 
     def take(self, index: NDArray[np.int64]) -> Tensor:
-        """Rows by their number over all shards, float64 ``(m, d)``."""
-        out = np.zeros((len(index), self.rows.shape[1]))
-        own = (index >= self.mine.start) & (index < self.mine.stop)
-        out[own] = self.rows[index[own] - self.mine.start]
-        return self.reduce.sum(torch.from_numpy(out))
+        return torch.from_numpy(self.x[index].astype(np.float64))
 
     def random(self, k: int) -> Tensor:
         try:
-            drawn = self.line.draw(self.key.fold("random"), k, distinct=True)
+            return self.take(self.line.draw(self.key.fold("random"), k, distinct=True))
         except DataError:
             return self.plus_plus(k)
-        return self.take(drawn)
 
     def plus_plus(self, k: int) -> Tensor:
         trials = 2 + int(math.log(k))
-        first = self.line.draw(self.key.fold("first"), 1)
         draws = self.key.fold("next")
-        if self.reduce.world == 1 and len(self.rows) <= 2**15:
-            picked = np.empty(k, np.int64)
-            rows, lengths = self.line.contents
-            uniform = draws.uniform((k - 1) * trials).reshape(-1, trials)
-            if kernels.plus_plus(self.rows, self.w, rows, lengths, first[0], uniform, picked) == k:
-                return self.take(picked)
-        chosen = self.take(first).numpy()
-        closest = np.full(len(self.rows), np.inf)
-        self._approach(closest, chosen[0])
-        for i in range(1, k):
-            extra = self.reduce.gather(torch.from_numpy(closest)).numpy()
-            drawn = self.line.weighted_draw(draws, extra, trials, start=(i - 1) * trials)
-            candidates = self.take(drawn).numpy()
-            left = self._potentials(closest, candidates)
-            best = candidates[int(left.argmin())]
-            self._approach(closest, best)
-            chosen = np.vstack([chosen, best])
-        return torch.from_numpy(chosen)
+        first = self.line.draw(self.key.fold("first"), 1)
+        rows, units = self.line.contents
+        parts = -(-len(rows) // TILE)
+        x = np.zeros((parts, self.x.shape[1], TILE), np.float32)
+        norm, lengths = np.zeros((parts, TILE)), np.zeros((parts, TILE))
+        kernels.tiles(self.x, rows, *self._frame(), x, norm)
+        lengths.reshape(-1)[: len(rows)] = units * self.line.quantum
+        state = (x, norm, lengths, np.full(lengths.shape, np.inf))
+        chosen = np.full(k, np.searchsorted(self.line.hash, self.hash[first[0]]))
+        uniform = draws.uniform((k - 1) * trials).reshape(-1, trials)
+        found = _rounds(*state, uniform, chosen)
+        picked = rows[chosen]
+        if found < k:  # all contents are chosen: the plain line
+            plain = self.line.draw(draws, (k - 1) * trials)
+            picked[found:] = plain[(found - 1) * trials :: trials]
+        return self.take(picked)
 
-    def _approach(self, closest: NDArray[Any], row: NDArray[Any]) -> None:
-        x = self.rows
-        for _ in over_slices(
-            lambda lo, hi: kernels.approach(x, closest, row, lo, hi), len(x), 2**15
-        ):
-            pass
+    def parallel(self, k: int) -> Tensor:
+        w = None if self.w is None else torch.from_numpy(self.w)
+        return TensorDrawer(torch.from_numpy(self.x), w, self.key).parallel(k)
 
-    def _potentials(self, closest: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
-        x, w = self.rows, self.w
-        parts = over_slices(
-            lambda lo, hi: kernels.potentials(x, w, closest, rows, lo, hi), len(x), 2**15
-        )
-        return self.reduce.sum(torch.from_numpy(np.sum(list(parts), axis=0))).numpy()
+    def _frame(self) -> tuple[NDArray[np.float64], float]:
+        x = self.x
+        if self.w is None:
+            mean = x.mean(0, dtype=np.float64)
+        else:
+            mean = (self.w @ x) / self.w.sum()
+        unit = _unit(float(np.abs(mean).max()))
+        origin = (mean * unit).astype(np.float32).astype(np.float64) / unit
+        far = max(float((x.max(0) - origin).max()), float((origin - x.min(0)).max()))
+        return origin, _unit(far)
 
     def uniform(self, k: int) -> Tensor:
         words = self.key.fold("uniform").words(k)
@@ -192,9 +271,63 @@ class HostDrawer(Drawer):
         return torch.from_numpy((bits >> np.uint64(11)) * 2.0**-53)
 
 
-def _host(values: Tensor) -> NDArray[Any]:
-    array: NDArray[Any] = values.detach().cpu().contiguous().numpy()
-    return array
+def _rounds(x: Any, norm: Any, lengths: Any, closest: Any, uniform: Any, chosen: Any) -> int:
+    """Choose rows one after the other; many tiles of a round are handled in threads."""
+    trials, d = uniform.shape[1], x.shape[1]
+    rows, square = np.empty((-(-trials // 3) * 3, d)), np.empty(-(-trials // 3) * 3)
+    left, drawn = np.empty(len(x)), np.empty(trials, np.int64)
+
+    def approach(row: Any) -> None:
+        step = partial(kernels.approach, x, norm, lengths, closest, row, left)
+        for _ in over_slices(step, len(x), PART):
+            pass
+
+    if len(x) <= FEW:
+        return int(
+            kernels.plus_plus(x, norm, lengths, closest, left, uniform, rows, square, chosen)
+        )
+    approach(x[chosen[0] // TILE, :, chosen[0] % TILE].astype(np.float64))
+    for i in range(1, len(chosen)):
+        total = kernels.pick(x, closest, lengths, left, uniform[i - 1], drawn, rows, square)
+        if not 0.0 < total < math.inf:
+            return i
+        step = partial(kernels.improve, x, norm, lengths, closest, rows, square)
+        gain = sum(over_slices(step, len(x), PART))
+        best = int(np.argmax(gain[:trials]))
+        chosen[i] = drawn[best]
+        approach(rows[best])
+    return len(chosen)
 
 
-__all__ = ["Drawer", "drawer_of"]
+def _square_distances(x: Tensor, rows: Tensor) -> Any:
+    """The squared distance to the nearest of some rows, ``values``, and which it is, ``indices``."""
+    parts = [
+        torch.cdist(part.double(), rows).square().min(1)
+        for part in x.split(max(1, 2**24 // max(1, len(rows))))
+    ]
+    values = torch.cat([part.values for part in parts])
+    return _Nearest(values, torch.cat([part.indices for part in parts]))
+
+
+class _Nearest(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+
+def _unit_of(far: Tensor) -> Tensor:
+    """`_unit` of a number on a device."""
+    _, exponent = torch.frexp(far)
+    return torch.where(far > 0, torch.ldexp(torch.ones_like(far), -exponent), 1.0)
+
+
+def _inner(v: Tensor, u: Any) -> Tensor:
+    """vᵀu of some rows with all rows, dense or CSR, ``(m, N)``."""
+    return v @ u.T if isinstance(u, Tensor) else torch.from_numpy(np.asarray(u @ v.numpy().T)).T
+
+
+def _unit(far: float) -> float:
+    """A power of two that takes the farthest entry to about one: no square over- or underflows."""
+    return math.ldexp(1.0, -math.frexp(far)[1]) if 0 < far < math.inf else 1.0
+
+
+__all__ = ["STARTS", "Drawer", "drawer_of"]
