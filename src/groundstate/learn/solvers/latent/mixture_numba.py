@@ -30,7 +30,7 @@ _C = tuple(1.0 / float(np.prod(np.arange(1.0, i + 1.0))) for i in range(14))  # 
 _FAST = {"contract", "reassoc", "nsz"}
 
 
-@inner(fastmath={"contract"})  # reassociation would undo the rounding
+@outer(fastmath={"contract"})  # reassociation would undo the rounding
 def exp_in_place(x: Any, bits: Any, scale: Any) -> None:
     """x ← eˣ for x ≤ 0, to the last bits, in loops that vectorise (math.exp does not).
 
