@@ -143,6 +143,3 @@ def study(table: Any, target: str | int | None = None, **options: Any) -> Study:
     found = run(table, target, **options)
     named = os.fspath(table) if isinstance(table, (str, os.PathLike)) else found.table.name
     return Study(found, str(named))
-
-
-__all__ = ["Study", "study"]

@@ -386,6 +386,3 @@ def bench(
     from groundstate.cli.bench import bench as run
 
     run(name, listed, sizes, repeats, out, seed, device, json, no_progress)
-
-
-__all__ = ["app"]

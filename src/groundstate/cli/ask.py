@@ -135,6 +135,3 @@ def sample(
     if not isinstance(drawn, pl.DataFrame):
         drawn = _columns(np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn), "x")
     screen.frame(drawn, out)
-
-
-__all__ = ["infer", "predict", "sample"]

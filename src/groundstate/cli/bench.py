@@ -49,6 +49,3 @@ def _list(screen: Screen) -> None:
     for row in found.values():
         grid.add_row(row.name, ", ".join(map(str, row.sizes)), row.title)
     screen.show(grid, "\ngroundstate bench NAME measures one")
-
-
-__all__ = ["bench"]

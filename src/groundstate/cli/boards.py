@@ -195,6 +195,3 @@ def _tie(entries: list[dict[str, Any]]) -> None:
         first = best.setdefault(_rank(entry)[:4], entry)
         spans = all(entry[k] is not None and first[k] is not None for k in ("lo", "hi"))
         entry["tied"] = bool(spans and entry["lo"] <= first["hi"] and first["lo"] <= entry["hi"])
-
-
-__all__ = ["board", "ledger"]

@@ -98,6 +98,3 @@ def _note(message: Any, category: Any, *rest: Any, **more: Any) -> None:
     if text not in _shown:
         _shown.add(text)
         sys.stderr.write(f"note: {text}\n")
-
-
-__all__ = ["BAD_INPUT", "INTERRUPTED", "TERMINATED", "Boundary", "Terminated"]

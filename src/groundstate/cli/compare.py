@@ -84,6 +84,3 @@ def _answers(
         raise DataError(f"{path!r} holds a model that does not predict")
     rows = source if isinstance(model, TablePredictor) else rows_for(model, table)
     return Prediction.of(model, rows, classes)
-
-
-__all__ = ["compare"]

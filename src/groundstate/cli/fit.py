@@ -95,6 +95,3 @@ def summary(facts: dict[str, Any]) -> list[Any]:
     legend = "* chosen   ≈ cannot be told apart from it"
     skipped = [f"left out: {'; '.join(facts['skipped'])}"] if facts["skipped"] else []
     return [head, *findings, "", grid, legend, *notes, *skipped, "", *facts["verdict"]]
-
-
-__all__ = ["LEAK", "NOT_BETTER", "fit", "summary"]

@@ -41,6 +41,3 @@ def models(name: str | None, json: bool) -> None:
     for row in rows:
         grid.add_row(row.name, row.task, row.rows, row.family, row.summary)
     screen.show(grid, "\ngroundstate models NAME explains one")
-
-
-__all__ = ["models"]

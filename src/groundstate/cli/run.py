@@ -143,6 +143,3 @@ def _word(verdict: bool) -> str:
 
 def _value(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-__all__ = ["run"]

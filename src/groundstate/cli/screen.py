@@ -112,6 +112,3 @@ def _encoded(frame: pl.DataFrame, suffix: str) -> bytes:
     if suffix in (".csv", ""):
         return frame.write_csv().encode()
     raise DataError(f"rows are written as .csv, .jsonl or .parquet, not {suffix!r}; rename --out")
-
-
-__all__ = ["Screen"]

@@ -56,6 +56,3 @@ def tune(
 
 def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-__all__ = ["tune"]

@@ -162,6 +162,3 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     head = line("th", columns) if any(columns) else ""
     body = "".join(line("td", (short(v) for v in row)) for row in rows)
     return f"<table>{head}{body}</table>"
-
-
-__all__ = ["Displayed", "Table", "html_table", "short", "span", "summary_lines", "text_table"]

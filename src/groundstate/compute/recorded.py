@@ -154,6 +154,3 @@ def no_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-__all__ = ["Recorder", "Recording", "no_collection"]

@@ -95,14 +95,3 @@ def for_rows(x: torch.Tensor) -> Iterator[None]:
         return
     with lone_products():
         yield
-
-
-__all__ = [
-    "TINY",
-    "answering",
-    "for_factors",
-    "for_rows",
-    "for_steps",
-    "lone_products",
-    "step_threads",
-]

@@ -64,6 +64,3 @@ def over_slices(kernel: Callable[[int, int], R], rows: int, size: int = SLICE) -
 def tile_rows(per_row: int, most: int = 256) -> int:
     """Rows of a tile whose products, ``per_row`` multiply-adds each, stay below the limit."""
     return max(16, min(most, GEMM_LIMIT // max(1, per_row)) // 16 * 16)
-
-
-__all__ = ["GEMM_LIMIT", "SLICE", "one_blas_thread", "over_slices", "tile_rows"]

@@ -61,6 +61,3 @@ def numbers(value: Any) -> bool:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return all(isinstance(v, int | float | np.number) or numbers(v) for v in value[:100])
     return False
-
-
-__all__ = ["RowReader", "as_list", "is_array", "numbers", "real"]

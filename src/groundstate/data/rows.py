@@ -138,6 +138,3 @@ def _form(value: Any) -> str:
     if isinstance(value, list | tuple) and value:
         return f"a {type(value).__name__} of {type(value[0]).__name__}"
     return f"a {type(value).__name__}"
-
-
-__all__ = ["KINDS", "READERS", "Taken", "rows_of"]

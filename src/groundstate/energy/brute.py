@@ -91,6 +91,3 @@ def _evaluate(energy: Energy, values: Mapping[str, Tensor], given: Mapping[str, 
             one = {n: v[i : i + 1].expand(k, *v.shape[1:]) for n, v in given.items()}
             out.append(energy(**one, **values))
     return torch.stack(out)
-
-
-__all__ = ["LIMIT", "energies", "log_partition", "rows_of"]

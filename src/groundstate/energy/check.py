@@ -321,5 +321,3 @@ _CHECKS: dict[str, Callable[[_Case], None]] = {
     "chain": _chain,
     "step": _step,
 }
-
-__all__ = ["Mismatch", "Report", "gradcheck"]

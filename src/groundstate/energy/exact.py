@@ -200,14 +200,3 @@ def exact_minimum(
 def _own_temperature(energy: Energy) -> float:
     """The mode is the same at every temperature; a marginal knows its distribution at its own."""
     return float(getattr(energy, "T", 1.0))
-
-
-__all__ = [
-    "FALLBACK",
-    "LIMIT",
-    "elimination_order",
-    "exact_free_energy",
-    "exact_minimum",
-    "marginal_way",
-    "minimum_way",
-]

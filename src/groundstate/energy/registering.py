@@ -32,6 +32,3 @@ def registered(formula: str, make: Callable[[], Energy]) -> Callable[[E], E]:
         return dict(example_rows(make(), n, generator))
 
     return energies.register(formula=formula, make=make, batch=batch)
-
-
-__all__ = ["example_rows", "registered"]

@@ -101,15 +101,3 @@ def no_information(y: Any, predicted: Any, loss: Loss) -> float:
     if loss == "absolute":
         return float(np.abs(truth[:, None].astype(np.float64) - answer[None]).mean())
     raise DataError(".632+ needs the loss zero_one, squared or absolute")
-
-
-__all__ = [
-    "Loss",
-    "error_of_mean",
-    "line_weights",
-    "loss_name",
-    "mean_loss",
-    "no_information",
-    "row_losses",
-    "total_weight",
-]

@@ -55,6 +55,3 @@ def default_pipeline(X: Any, estimator: Any) -> Any:
             f"({listing(table.columns)})"
         )
     return TablePredictor(estimator, schema=table.schema)
-
-
-__all__ = ["default_pipeline"]

@@ -207,6 +207,3 @@ class Scores(Displayed):
     def from_json(cls, text: str) -> Scores:
         """The scores of :meth:`to_json`."""
         return cls.from_dict(json.loads(text))
-
-
-__all__ = ["Scores"]

@@ -23,7 +23,10 @@ from groundstate import registry
 from groundstate.errors import DataError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:  # matplotlib is imported when a picture is asked for
+    Axes = Figure = Any
 
 COLOURS = ("#3b6fb6", "#d9822b", "#4c9f70", "#a05195", "#b23a48", "#6b7280")
 STYLE: Any = {

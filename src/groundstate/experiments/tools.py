@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy import Energy
-from groundstate.experiments.base import COLOURS
+from groundstate.experiments.base import COLOURS, Axes
 from groundstate.learn import Callback, Run
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def blobs(
@@ -130,6 +127,3 @@ def landscape(
         e = values(points).reshape(len(b), len(a))
     top = float(e.quantile(0.97))
     ax.contourf(a, b, e.clamp(max=top).numpy(), levels=16, cmap="viridis")
-
-
-__all__ = ["Watch", "accuracy", "blobs", "landscape", "plane", "regions", "scatter"]

@@ -86,6 +86,3 @@ class Patience:
         best, stale = (v.tolist() if isinstance(v, Tensor) else v for v in state[:2])
         self.best = np.array(best, dtype=np.float64).reshape(-1)
         self.stale = np.array(stale, dtype=np.int64).reshape(-1)
-
-
-__all__ = ["Patience"]

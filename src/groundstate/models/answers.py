@@ -64,6 +64,3 @@ def answers(
         x = values["x"].expand(n, *values["x"].shape) if mode == "sample" else values["x"]
         found["x"] = torch.where(unknown, found["x"], x) if "x" in found else x
     return found
-
-
-__all__ = ["MODES", "answers", "open_cells"]

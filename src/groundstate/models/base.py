@@ -394,6 +394,3 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
 
         check_is_fitted(self, "energy_")
         return save(self, path)
-
-
-__all__ = ["EnergyEstimator", "Plan"]

@@ -229,6 +229,3 @@ def _learned(estimator: EnergyEstimator) -> dict[str, Any]:
     if history.objective:
         told["objective"] = float(f"{history.objective[-1]:.6g}")
     return told
-
-
-__all__ = ["Answer", "Explanation", "Part", "explain"]

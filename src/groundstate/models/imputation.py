@@ -38,6 +38,3 @@ def impute(
     generator = Key.of(random_state).torch(device)
     filled: Tensor = fill_in(model.energy_, tensor(X, device), how, generator=generator)
     return home.give(filled)
-
-
-__all__ = ["impute"]

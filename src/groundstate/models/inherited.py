@@ -75,6 +75,3 @@ def _written(doc: str, **said: list[str]) -> str:
     sections = ((h, body) for h, body in (made | kept).items() if body.strip())
     text = "".join(f"{heading}\n{'-' * len(heading)}\n{body}" for heading, body in sections)
     return f"{first.rstrip()}\n\n{text}".rstrip() + "\n"
-
-
-__all__ = ["inherit"]

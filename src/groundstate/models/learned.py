@@ -183,6 +183,3 @@ def _layer(layers: LearnedLayers, k: int) -> Learned:
     one = Learned(lambda model: layers._parts(model)[k], instead=layers.instead)
     one.name = f"{layers.name}[{k}]"
     return one
-
-
-__all__ = ["Learned", "LearnedLayers", "Linked"]

@@ -67,6 +67,3 @@ def process_leverage(model: Any, X: Any) -> Floats:
     K = model.kernel_(rows, rows).detach().numpy().astype(np.float64)
     noisy = K + float(model.alpha) * np.eye(len(K))
     return np.einsum("ij,ji->i", K, np.linalg.inv(noisy))
-
-
-__all__ = ["least_squares_leverage", "process_leverage", "spline_leverage", "unit_leverage"]

@@ -93,6 +93,3 @@ def weights(weight: Any, X: Any) -> Tensor | None:
     found = weight.detach().to(X.dtype)
     fine = torch.isfinite(found.sum()) & (found.min() >= 0) & (found.sum() > 0)
     return found if bool(fine) else None
-
-
-__all__ = ["class_numbers", "is_resident", "on_device", "places", "targets", "weights"]

@@ -300,12 +300,3 @@ class DensityMixin:
         free = tuple(self.energy_.spaces)
         draws = draw(self.energy_, free, n=n_samples, generator=generator)
         return self._decoded("x", draws["x"][:, 0], Home())
-
-
-__all__ = [
-    "DensityMixin",
-    "EnergyClassifier",
-    "EnergyClusterer",
-    "EnergyRegressor",
-    "EnergyTransformer",
-]

@@ -50,5 +50,3 @@ class Choice:
 
 
 Setting = Real | Whole | Choice
-
-__all__ = ["Choice", "Real", "Setting", "Whole"]

@@ -146,13 +146,3 @@ def asks_scaled_target(estimator: Any) -> bool:
     loss = getattr(estimator, "loss", None)
     name = str(getattr(loss, "name", loss))  # a head knows its name
     return name not in _UNMOVED and not getattr(estimator, "normalize_y", False)
-
-
-__all__ = [
-    "FOREIGN",
-    "Traits",
-    "asks_scaled_target",
-    "asks_single_columns",
-    "last_step",
-    "traits_of",
-]

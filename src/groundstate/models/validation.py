@@ -142,6 +142,3 @@ def _bad(values: Any, missing: bool, dtype: Any) -> tuple[NDArray[np.intp], int]
 
 def _is(values: NDArray[Any], missing: bool) -> NDArray[np.bool_]:
     return np.isnan(values) if missing else np.isinf(values)
-
-
-__all__ = ["COMMON", "checked_weight", "constraints_of", "validate_data"]

@@ -74,6 +74,3 @@ def weight_arguments(model: Any, weight: Floats) -> dict[str, Floats]:
 def _taker(model: Any) -> Any:
     """Who has to take the weights: the last step, or what learns behind a preparation."""
     return model.estimator if traits_of(model).prepares else last_step(model)
-
-
-__all__ = ["fit_weighted", "n_rows", "take", "weight_arguments"]

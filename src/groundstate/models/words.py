@@ -66,6 +66,3 @@ def formula(obj: object) -> str:
     if found is None:
         return ""
     return " ".join(f"{found['one']} {found['more']}".split())
-
-
-__all__ = ["formula", "plain", "sentences"]

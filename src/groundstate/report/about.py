@@ -131,6 +131,3 @@ def again(facts: dict[str, Any]) -> str:
         f'<p class="words">Made with {escape(versions)}. SHA-256 of the table: '
         f"<code>{escape(facts['data']['hash'][:16])}…</code></p>"
     )
-
-
-__all__ = ["again", "audit", "columns", "glossary", "model", "outliers", "skipped"]

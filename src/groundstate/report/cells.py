@@ -99,6 +99,3 @@ def words_of(text: str) -> str:
 
 def between(facts: dict[str, Any], key: str, name: str, low: str = "lo", high: str = "hi") -> Any:
     return Range((at(facts, f"{key}.{low}", name), " to ", at(facts, f"{key}.{high}", name)))
-
-
-__all__ = ["Keyed", "Marked", "Range", "at", "between", "html_of", "table_of", "words_of"]

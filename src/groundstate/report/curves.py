@@ -142,6 +142,3 @@ def plot_landscape(plane: Landscape, kind: Literal["contour", "surface"] = "cont
             ax.plot(*_array(points).T, marker, color="white", markersize=8)
     ax.set(xlabel="u", ylabel="v")
     return fig
-
-
-__all__ = ["plot_band", "plot_landscape", "plot_probabilities"]

@@ -306,6 +306,3 @@ def tuning(facts: dict[str, Any]) -> Picture:
     )
     return Picture("tuning", "Tuning", caption, inline_svg("tuning", (7.5, 2.8), draw),
                    {"score": score, "best": best})  # fmt: skip
-
-
-__all__ = ["of_facts", "of_probabilities", "residuals"]

@@ -91,6 +91,3 @@ def located(source: str) -> str:
     if source in available() and not os.path.exists(source):
         return source
     return str(Path(source).expanduser().resolve())
-
-
-__all__ = ["located", "report", "timeless", "write"]

@@ -74,6 +74,3 @@ def _scale(facts: dict[str, Any], metric: str) -> str:
         f'<i class="band" style="left:{left:.2f}%;width:{max(right - left, 0.4):.2f}%"></i>'
         f'<i class="dot" style="left:{place(score["value"]):.2f}%"></i></div>'
     )
-
-
-__all__ = ["cards"]

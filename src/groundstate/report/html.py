@@ -70,6 +70,3 @@ def _figure(picture: Picture) -> str:
         f"<h4>{escape(picture.title)}</h4>\n{picture.svg}\n"
         f"<figcaption>{escape(picture.caption)}</figcaption></figure>"
     )
-
-
-__all__ = ["page"]

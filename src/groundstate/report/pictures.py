@@ -329,6 +329,3 @@ def missing_map(table: Table) -> Picture | None:
     )
     data = {"columns": holes, "share": mask.mean(1)}
     return Picture("missing", "Missing values", caption, inline_svg("missing", size, draw), data)
-
-
-__all__ = ["draw_all", "draw_survey", "forest", "missing_map"]

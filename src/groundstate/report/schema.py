@@ -65,6 +65,3 @@ def _is(value: Any, kind: str) -> bool:
         real = isinstance(value, int | float) and not isinstance(value, bool)
         return real and (kind == "number" or isinstance(value, int))
     return isinstance(value, _TYPES[kind])
-
-
-__all__ = ["report_schema", "validate"]

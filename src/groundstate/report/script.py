@@ -55,6 +55,3 @@ def reproduce_script(facts: dict[str, Any], settings: Any, source: str) -> str:
         settings=pformat(asked, sort_dicts=False), target=target, sha=facts["data"]["hash"],
         source=source,
     )  # fmt: skip
-
-
-__all__ = ["reproduce_script"]

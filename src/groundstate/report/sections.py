@@ -332,5 +332,3 @@ SECTIONS = (
     Section(_MADE, "Words", about.glossary),
     Section(_MADE, "The same numbers again", about.again),
 )  # fmt: skip
-
-__all__ = ["SECTIONS", "Section"]

@@ -70,6 +70,3 @@ def plot_simplex(
     ax.set_aspect("equal")
     ax.set_axis_off()
     return ax
-
-
-__all__ = ["barycentric", "plot_simplex"]

@@ -148,5 +148,3 @@ dt { font-weight: 600; margin-top: .6rem; } dd { margin: 0; color: var(--muted);
   .figures { grid-template-columns: 1fr 1fr; gap: .6rem; } .words { break-before: avoid; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """
-
-__all__ = ["ACCENT", "CSS", "GROUPS", "INK", "LINE", "MUTED", "PAPER", "RC", "SECOND", "VARIABLES"]

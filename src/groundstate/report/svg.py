@@ -72,6 +72,3 @@ def _embeddable(svg: str, name: str) -> str:
     for colour, variable in VARIABLES.items():
         svg = svg.replace(colour, variable)
     return svg.strip()
-
-
-__all__ = ["Picture", "inline_svg"]

@@ -56,6 +56,3 @@ def shapes_only() -> Iterator[None]:
     """
     with torch.device("meta"), _Uncomputed():
         yield
-
-
-__all__ = ["shapes_only"]

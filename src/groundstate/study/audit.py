@@ -92,6 +92,3 @@ def _folds(question: Question, design: Design) -> Iterator[Finding]:
                 "shared_groups", "serious",
                 f"{count(len(both), 'group')} on both sides of a fold", float(len(both)),
             )  # fmt: skip
-
-
-__all__ = ["audit_after", "audit_before", "ordered"]

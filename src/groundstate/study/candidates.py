@@ -197,20 +197,3 @@ def check_params(models: Mapping[str, Any], params: dict[str, Any] | None) -> No
         own = [model.get_params(deep=True) for model in models.values()]
         if not any(name in each or f"estimator__{name}" in each for each in own):
             raise DataError(f"no candidate ({', '.join(models)}) has a setting {name!r}")
-
-
-__all__ = [
-    "DUMMY",
-    "ROLES",
-    "baselines",
-    "candidates_of",
-    "check_params",
-    "chosen_models",
-    "dummy",
-    "inner_of",
-    "placed",
-    "prepared",
-    "shortlist",
-    "takes_any_number",
-    "with_params",
-]

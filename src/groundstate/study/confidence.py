@@ -94,6 +94,3 @@ def decision(
     )
     assert question.classes is not None
     return {"positive": str(question.classes[at]), **found}
-
-
-__all__ = ["calibration", "decision", "no_probabilities"]

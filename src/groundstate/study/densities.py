@@ -149,6 +149,3 @@ def _fold(estimator: Any, train: Table, part: Split, key: Key) -> NDArray[np.flo
     if not np.isfinite(judged).all():
         return "failed: some held-out rows have no finite density"
     return judged
-
-
-__all__ = ["METRIC", "compare_densities", "density_models"]

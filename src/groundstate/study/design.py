@@ -332,17 +332,3 @@ def as_split(train: Rows, test: Rows, weight: Floats) -> Split:
     sides = np.zeros((2, len(weight)))
     sides[0, train], sides[1, test] = weight[train], weight[test]
     return Split(sides[0], sides[1])
-
-
-__all__ = [
-    "INNER",
-    "REPEATS",
-    "Design",
-    "HeldRows",
-    "as_split",
-    "choose_design",
-    "make_folds",
-    "twins",
-    "usual_repeats",
-    "usual_workers",
-]

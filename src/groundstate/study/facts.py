@@ -241,6 +241,3 @@ def _target_note(model: TablePredictor) -> list[str]:
     return [
         f"{model.target_} is learned less {float(kept.mean):.4g}, in units of {float(kept.scale):.4g}"
     ]
-
-
-__all__ = ["command", "energies", "fingerprint", "report_facts", "table_facts"]

@@ -256,17 +256,3 @@ def bound(
             "as long as they come from where these rows come from"
         ),
     }
-
-
-__all__ = [
-    "SETS",
-    "all_intervals",
-    "bound",
-    "calibration",
-    "compared",
-    "costs",
-    "coverage",
-    "losses",
-    "mean_interval",
-    "scores_of",
-]

@@ -244,6 +244,3 @@ def _settings(model: Any, params: Any) -> tuple[Any, dict[str, Any] | None]:
             f"{str(params)!r} does not hold settings as written by tune: {error}"
         ) from error
     return named, found
-
-
-__all__ = ["assess_tuned", "forget", "run", "seconds"]

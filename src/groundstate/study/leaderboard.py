@@ -52,6 +52,3 @@ def one_fit(developed: Developed, begun: float, count: int) -> float:
     """Seconds of one fit of the chosen model."""
     known = developed.ranking.board[developed.chosen].fit_seconds
     return known or (time.perf_counter() - begun) / max(count, 1)
-
-
-__all__ = ["one_fit", "standing"]

@@ -91,6 +91,3 @@ def noted(
             "optimism": after.optimism,
         },
     }
-
-
-__all__ = ["ledger_of", "noted"]

@@ -114,6 +114,3 @@ def label(name: str) -> str:
     ('R²', 'ROC area', 'share of wrong answers', 'my own')
     """
     return _LABELS.get(name) or _LOSSES.get(name) or name.replace("_", " ")
-
-
-__all__ = ["is_share", "label", "plain", "show", "show_range", "span", "title"]

@@ -169,6 +169,3 @@ def collected(outer: list[Outer], design: Design, n: int) -> list[dict[str, Pred
             }
         )
     return found
-
-
-__all__ = ["RECIPE", "Outer", "Side", "collected", "judged_in_turn"]

@@ -23,6 +23,3 @@ class Watch:
         start = clocks.perf_counter()
         yield
         self.seconds[stage] = clocks.perf_counter() - start
-
-
-__all__ = ["Progress", "Watch"]

@@ -273,6 +273,3 @@ def _positive(classes: NDArray[Any] | None, wanted: Any, *costs: float | None) -
         if str(label) == str(wanted):
             return at
     raise DataError(f"positive is one of the classes {classes.tolist()}, got {wanted!r}")
-
-
-__all__ = ["Question", "Settings", "ask"]

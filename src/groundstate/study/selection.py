@@ -154,6 +154,3 @@ def develop(
         predictions = again.predictions[chosen]
     model = fit_clone(recipe, X, y, weight[: n_rows(X)], key.fold("refit", chosen))
     return Developed(ranking, chosen, recipe, params, tuned, untuned, model, predictions)
-
-
-__all__ = ["Developed", "Scorer", "Tuned", "Tuner", "develop"]

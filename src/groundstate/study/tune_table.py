@@ -99,6 +99,3 @@ def tune_table(
     # settings are given back as they were tried: rounded they would be other settings
     facts["params"] = {k.removeprefix("estimator__"): v for k, v in result.params.items()}
     return facts
-
-
-__all__ = ["tune_table"]

@@ -138,6 +138,3 @@ def _importance(study: Any) -> dict[str, float]:
     finally:
         optuna.logging.set_verbosity(level)
     return {name: float(share) for name, share in found.items()}
-
-
-__all__ = ["Search", "space_of"]

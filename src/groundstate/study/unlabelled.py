@@ -212,6 +212,3 @@ def _verdict(facts: dict[str, Any]) -> list[str]:
         f"where the median is {show(facts['energy']['median'])}."
     )
     return [first, second, third]
-
-
-__all__ = ["Survey", "survey", "survey_facts"]

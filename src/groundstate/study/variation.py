@@ -218,6 +218,3 @@ def diagnosed(
         skip(f"the diagnosis: {' '.join(str(error).split())[:200]}")
         return None
     return found.to_dict()
-
-
-__all__ = ["TUNING", "Clock", "diagnosed", "learning", "usual_numbers", "variation"]

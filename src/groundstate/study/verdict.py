@@ -74,6 +74,3 @@ def _mind(facts: dict[str, Any]) -> str:
 
 def _and(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-__all__ = ["three_sentences"]

@@ -19,6 +19,3 @@ def optuna_module() -> Any:
     except ImportError as error:
         raise Unsupported(MISSING) from error
     return optuna
-
-
-__all__ = ["MISSING", "optuna_module"]

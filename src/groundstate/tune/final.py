@@ -72,6 +72,3 @@ class Ensemble:
 
         measure = accuracy_score if hasattr(self, "classes_") else r2_score
         return float(measure(y, self.predict(X), sample_weight=sample_weight))
-
-
-__all__ = ["Ensemble", "final_model"]

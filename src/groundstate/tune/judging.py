@@ -65,6 +65,3 @@ def _folds(D: Rows, cv: Any, key: Key, classifier: bool) -> list[Part]:
         weights[0, left], weights[1, right] = D.weight[left], D.weight[right]
         parts.append(Part(D.part(weights[0]), D.part(weights[1]), D, (left, right)))
     return parts
-
-
-__all__ = ["HELD", "judged_parts"]

@@ -196,6 +196,3 @@ def _own() -> str:
     import groundstate
 
     return groundstate.__version__
-
-
-__all__ = ["Learn"]

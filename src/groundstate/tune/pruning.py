@@ -72,6 +72,3 @@ def should_prune(study: Study, pruner: BasePruner, number: int, before: int) -> 
     ))  # fmt: skip
     view: Any = EarlierRounds(study, before, number)
     return bool(pruner.prune(view, trial))
-
-
-__all__ = ["EarlierRounds", "pruner_of", "should_prune"]

@@ -75,6 +75,3 @@ def summary(params: Mapping[str, Any], score: float, k: int, n: int, best: Any) 
 
 def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-__all__ = ["cv_results", "finished", "summary"]

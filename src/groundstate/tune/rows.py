@@ -98,6 +98,3 @@ def _under(first: Any, second: Any) -> Any:
 
         return torch.cat([first, second])
     return np.concatenate([np.asarray(first), np.asarray(second)])
-
-
-__all__ = ["Rows", "check_disjoint"]

@@ -19,6 +19,3 @@ def risk_of(model: Any, rows: Rows, scoring: Any = None) -> float:
         return -float(scoring(model, rows.X, rows.y, **extra))
     scorer = check_scoring(model, scoring=scoring)
     return -float(scorer(model, rows.X, rows.y, **extra))
-
-
-__all__ = ["risk_of"]

@@ -67,6 +67,3 @@ def default_space(estimator: Any) -> Space:
             and own[key] > 0
         }
     )
-
-
-__all__ = ["COMMON", "default_space"]

@@ -87,6 +87,3 @@ def _reason(error: BaseException) -> str:
             return str(inner.orig).strip().split("\n")[0]  # type: ignore[attr-defined]
         inner = inner.__cause__ or inner.__context__
     return str(error).strip().split("\n")[0]
-
-
-__all__ = ["named", "open_study", "spoken", "sqlite_storage"]

@@ -225,6 +225,3 @@ def _population(plan: Plan, runs: Sequence[Run], tasks: Sequence[Task]) -> None:
         run.seconds += seconds
         if not np.isfinite(risk):
             run.error = run.error or f"ValueError: the score is {-risk}"
-
-
-__all__ = ["Part", "Plan", "Run", "Task"]

@@ -276,6 +276,3 @@ class Tune(MetaEstimatorMixin, BaseEstimator):
     def n_features_in_(self) -> int:
         """Number of columns of the rows that the final model has seen."""
         return int(np.asarray(self._model().n_features_in_))
-
-
-__all__ = ["Tune"]

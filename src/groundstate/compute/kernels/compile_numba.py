@@ -74,6 +74,3 @@ class _Announce(event.Listener):
 
 
 event.register("numba:compile", _Announce())
-
-
-__all__ = ["FAST", "LOG", "inner", "outer", "vector"]

@@ -58,6 +58,3 @@ def select_by(key: Any, index: Any, lo: int, hi: int, k: int) -> None:
             a = i
         else:
             return
-
-
-__all__ = ["select_by", "sort_by"]

@@ -151,6 +151,3 @@ def run_steps(
                 columns[k, p : p + 1], awake[k, p : p + 1], nesterov, pulls[k, p : p + 1],
             )  # fmt: skip
             losses[k, p] = loss[0]
-
-
-__all__ = ["CODES", "run_steps", "table"]

@@ -125,6 +125,3 @@ def by_vmap(population: Population, loss: Loss, shared: bool = True) -> Work:
         return losses.detach()
 
     return work
-
-
-__all__ = ["Step", "by_vmap"]

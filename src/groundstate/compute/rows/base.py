@@ -275,29 +275,3 @@ def check_same_length(values: Mapping[str, Rows]) -> int:
         listed = ", ".join(f"{name} has {n}" for name, n in sizes.items())
         raise ShapeError(f"all variables need the same number of rows, but {listed}")
     return next(iter(sizes.values()))
-
-
-__all__ = [
-    "RowContainer",
-    "Rows",
-    "bad_row",
-    "check_same_length",
-    "common_count",
-    "count",
-    "describe",
-    "elements",
-    "floating",
-    "floating_dtype",
-    "hash_together",
-    "hashes",
-    "home",
-    "in_memory",
-    "join",
-    "part",
-    "real_dtype",
-    "row_index",
-    "split",
-    "take",
-    "tensors",
-    "to_device",
-]

@@ -48,6 +48,3 @@ def merged(values: Mapping[str, Any], weight: Tensor | None) -> tuple[dict[str, 
     at = torch.from_numpy(index)
     sums = torch.from_numpy(total).to(home(values), real_dtype(values))
     return {name: take(v, at) for name, v in values.items()}, sums
-
-
-__all__ = ["distinct_rows", "merged"]

@@ -136,6 +136,3 @@ def _digest(path: str) -> int:
         while block := file.read(_BLOCK):
             found.update(block)
     return int.from_bytes(found.digest(), "little")
-
-
-__all__ = ["NOWHERE", "ArrayReader", "Files", "Reader"]

@@ -93,6 +93,3 @@ def _floats(values: Any) -> Tensor:
     )
     found = found.float()
     return found[:, None] if found.ndim == 1 else found
-
-
-__all__ = ["Graphs"]

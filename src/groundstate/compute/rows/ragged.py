@@ -216,6 +216,3 @@ def _row_words(rows: Ragged) -> Tensor:
     summed = (mix64_torch(_words(flat) ^ keys) - mix64_torch(keys)).sum(1)
     ends = offsets_of(summed)[rows.offsets]  # sums that wrap around: differences are exact
     return mix64_torch(ends.diff() + mix64_torch(rows.lengths + _ORIGIN))
-
-
-__all__ = ["Ragged", "offsets_of", "positions"]

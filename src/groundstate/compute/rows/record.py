@@ -110,6 +110,3 @@ class Columns(Record):
             for name, v in self.columns.items()
         )
         return f"{len(self)} rows of {', '.join(named)}"
-
-
-__all__ = ["Columns", "Record"]

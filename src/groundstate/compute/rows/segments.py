@@ -23,6 +23,3 @@ def mean_items(values: Tensor, offsets: Tensor) -> Tensor:
     """
     size = offsets.diff().clamp(min=1).to(values.dtype)
     return sum_items(values, offsets) / size.reshape(-1, *(1,) * (values.ndim - 1))
-
-
-__all__ = ["mean_items", "sum_items"]

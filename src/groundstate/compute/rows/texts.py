@@ -82,6 +82,3 @@ class Tokens(Record):
 
     def describe(self) -> str:
         return f"{len(self)} token sequences of {self.tokens._sizes('tokens')}"
-
-
-__all__ = ["Texts", "Tokens"]

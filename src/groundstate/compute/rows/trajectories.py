@@ -45,6 +45,3 @@ class Trajectories(Record):
         parts = {k: v for k, v in self.parts().items() if isinstance(v, Ragged)}
         listed = ", ".join(f"{k} {v.item_shape}" for k, v in parts.items())
         return f"{len(self)} trajectories of {steps._sizes('steps')}: {listed}"
-
-
-__all__ = ["Trajectories"]

@@ -155,6 +155,3 @@ class TensorLine:
 
 def _uniform(words: Tensor) -> Tensor:
     return ((words >> 11) & ((1 << 53) - 1)).double() * 2.0**-53
-
-
-__all__ = ["TensorLine", "tensor_hash"]

@@ -114,6 +114,3 @@ def mnist1d(
 def _resampled(x: Floats, n: int) -> Floats:
     """x at n evenly spaced places, linear in between."""
     return np.interp(np.linspace(0, 1, n), np.linspace(0, 1, len(x)), x)
-
-
-__all__ = ["Digits1D", "mnist1d", "templates"]

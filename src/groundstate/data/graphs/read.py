@@ -83,6 +83,3 @@ def _of_matrix(matrix: Any, i: int) -> tuple[Any, ...]:
     if (entries.data == 1).all():
         return nodes, edges
     return nodes, edges, np.asarray(entries.data, dtype=float)[:, None]
-
-
-__all__ = ["GraphRows"]

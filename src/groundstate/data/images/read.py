@@ -123,6 +123,3 @@ def labelled_images(folder: str | Path, reader: Reader | None = None) -> tuple[F
     if not paths:
         raise DataError(f"{str(folder)!r} holds no image files ({', '.join(sorted(SUFFIXES))})")
     return Files.of(paths, reader or ImageReader()), [p.parent.name for p in paths]
-
-
-__all__ = ["SUFFIXES", "ImageReader", "ImageRows", "image_files", "labelled_images"]

@@ -159,6 +159,3 @@ def as_floats(values: pl.Series) -> Floats:
     if values.dtype.is_numeric() and not values.null_count():  # most columns: no copy of a copy
         return np.asarray(values.to_numpy(), dtype=np.float64)
     return np.asarray(values.cast(pl.Float64).fill_null(float("nan")).to_numpy(), dtype=np.float64)
-
-
-__all__ = ["Date", "Encoder", "Floats", "Numeric", "as_floats"]

@@ -221,6 +221,3 @@ def _shrunk(codes: NDArray[np.int64], y: Floats, counts: Floats, k: int) -> tupl
         share = variance * n / (variance * n + within)
     share, own = np.nan_to_num(share), np.nan_to_num(own)
     return share * own + (1 - share) * mean, mean
-
-
-__all__ = ["PARTS", "Category", "Ordinal", "TargetMean", "level_codes", "weigh_levels"]

@@ -130,6 +130,3 @@ def _right(dense: Floats) -> Floats:
     """Right singular vectors with a singular value above rounding.  # (columns, rank)"""
     _, values, right = np.linalg.svd(dense, full_matrices=False)
     return np.asarray(right[values > 1e-10 * max(values[0], 1e-300)].T)
-
-
-__all__ = ["Text", "hashed_words", "leading"]

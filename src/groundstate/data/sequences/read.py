@@ -43,6 +43,3 @@ class SequenceRows(RowReader):
         if found.values.ndim == 1 and found.values.is_floating_point():
             found = found.like(found.values[:, None])
         return found
-
-
-__all__ = ["SequenceRows"]

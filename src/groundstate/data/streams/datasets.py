@@ -71,6 +71,3 @@ def stacked(values: list[Any]) -> Any:
         return values
     arrays = [v.numpy() if isinstance(v, Tensor) else np.asarray(v) for v in values]
     return np.stack(arrays) if len({a.shape for a in arrays}) == 1 else arrays
-
-
-__all__ = ["Rereadable", "columns_of", "is_dataset", "stacked"]

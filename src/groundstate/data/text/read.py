@@ -37,6 +37,3 @@ class TextReader(RowReader):
                 'replace missing texts by ""'
             )
         return Texts.of([str(v) for v in rows])
-
-
-__all__ = ["TextReader"]

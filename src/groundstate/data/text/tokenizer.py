@@ -92,6 +92,3 @@ class Tokenizer:
         flat = [number.get(token, UNKNOWN) for token in chain.from_iterable(cut)]
         rows = Ragged(torch.tensor(flat, dtype=torch.int64), offsets_of(lengths))
         return Tokens.of(rows, texts)
-
-
-__all__ = ["UNKNOWN", "Tokenizer"]

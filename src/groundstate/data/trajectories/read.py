@@ -52,6 +52,3 @@ class TrajectoryRows(RowReader):
 def _column(values: list[Any], name: str) -> Ragged:
     whole = name == "actions" and all(np.asarray(v).dtype.kind in "iub" for v in values)
     return Ragged.of([np.asarray(v) if whole else real(v) for v in values])
-
-
-__all__ = ["NAMES", "TrajectoryRows"]

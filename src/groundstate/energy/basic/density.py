@@ -220,6 +220,3 @@ def _from_config(config: Mapping[str, Any]) -> Distribution:
         raise Unsupported(f"family {family!r} is not one of {', '.join(FAMILIES)}")
     arguments = {name: torch.as_tensor(config[name]) for name in FAMILIES[str(family)]}
     return _build(str(family), arguments)
-
-
-__all__ = ["FAMILIES", "DensityEnergy", "space_of"]

@@ -161,6 +161,3 @@ class DirectedEnergy(Energy):
             z = draw(self.prior.distribution, n, generator)
             x = draw(self.likelihood(z), 1, generator)[0]
         return {self.observed: x, self.latent: z}
-
-
-__all__ = ["DirectedEnergy"]

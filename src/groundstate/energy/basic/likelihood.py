@@ -123,5 +123,3 @@ CONJUGATE: dict[tuple[str, type], Callable[[Any, Any, Tensor], Distribution]] = 
     ("Normal", LinearNormal): _normal,
     ("MultivariateNormal", LinearNormal): _normal,
 }
-
-__all__ = ["CONJUGATE", "BernoulliOf", "CategoricalOf", "LinearNormal", "PoissonOf"]

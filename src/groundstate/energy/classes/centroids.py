@@ -115,6 +115,3 @@ class CentroidClassEnergy(JointClassEnergy):
             u = u / u.sum(1, keepdim=True)
             z = torch.linalg.vector_norm(z, dim=1, keepdim=True) * u * z.sign()
         return mu + s * z.to(mu.device)
-
-
-__all__ = ["CentroidClassEnergy"]

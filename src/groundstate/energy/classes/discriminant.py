@@ -306,6 +306,3 @@ class GaussianClassEnergy(JointClassEnergy):
         self.rank.fill_(d)
         self.thin.zero_()
         return True
-
-
-__all__ = ["GaussianClassEnergy"]

@@ -193,6 +193,3 @@ def _tied_root(shape: Shape, cov: Tensor) -> tuple[Tensor, int, Tensor]:
     U = cov.new_zeros(d, d)
     U[:, :rank] = vectors[:, kept] * values[kept].rsqrt() / unit[:, None]
     return U, rank, vectors[:, kept] * values[kept].sqrt() * unit[:, None]
-
-
-__all__ = ["RankDeficient", "Shape", "class_shapes", "largest_variance", "total_variance"]

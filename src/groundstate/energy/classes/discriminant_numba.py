@@ -144,6 +144,3 @@ def set_classes(
         if not _root(cov, tol, U[0]):
             return 0
     return -1
-
-
-__all__ = ["class_squares", "set_classes", "set_diagonal", "widest"]

@@ -246,6 +246,3 @@ class CommitteeMeanEnergy(Committee):
     def constant(self, x: Tensor, T: float = 1.0) -> Tensor:
         size = 0.5 * self.m * math.log(2 * math.pi * T)
         return torch.full((len(x),), size, dtype=x.dtype, device=x.device)
-
-
-__all__ = ["Committee", "CommitteeClassEnergy", "CommitteeMeanEnergy"]

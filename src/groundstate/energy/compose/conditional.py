@@ -233,6 +233,3 @@ def _rule(axes: list[Tensor], event: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     points = torch.cartesian_prod(*axes).reshape(-1, *event)
     weights = torch.cartesian_prod(*logs).reshape(len(points), -1).sum(1)
     return points, weights
-
-
-__all__ = ["ConditionalEnergy"]

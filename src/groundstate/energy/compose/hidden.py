@@ -218,6 +218,3 @@ def _fallback(operation: str) -> Callable[..., Any]:
             f"this needs an approximate method to {operation}; import groundstate.infer first"
         )
     return FALLBACK[operation]
-
-
-__all__ = ["Marginal", "Minimal"]

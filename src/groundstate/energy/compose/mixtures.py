@@ -189,6 +189,3 @@ class SeveralDistributions(Distribution):
 def mixture(parts: Sequence[Energy], weights: Sequence[float] | Tensor | None = None) -> Mixture:
     """``Mixture(parts, weights)``: each part is normalised first, then probabilities are mixed."""
     return Mixture(parts, weights)
-
-
-__all__ = ["Mixture", "SeveralDistributions", "mixture"]

@@ -171,6 +171,3 @@ class StackedValueEnergy(Stacked):
     @offers.log_partition("y")
     def constant(self, x: Tensor, T: float = 1.0) -> Tensor:
         return x.new_full((len(x),), 0.5 * self.m * math.log(2 * math.pi * T))
-
-
-__all__ = ["Stacked", "StackedClassEnergy", "StackedValueEnergy"]

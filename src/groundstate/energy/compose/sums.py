@@ -230,6 +230,3 @@ def _peeled(parts: list[Energy]) -> list[Energy]:
         else:
             return []
     return order
-
-
-__all__ = ["Sum"]

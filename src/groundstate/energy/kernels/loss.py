@@ -85,6 +85,3 @@ class KernelLossEnergy(LossEnergy):
         r""":math:`\|f\|^2` in the space of the kernel, ``(1,)``."""
         K = self.kernel.of(Geometry(self.centers, self.centers))
         return (self.beta @ (K @ self.beta)).reshape(1)
-
-
-__all__ = ["KernelLossEnergy"]

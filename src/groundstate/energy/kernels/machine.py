@@ -158,6 +158,3 @@ def kernel_width(kernel: Kernel, d: int) -> int:
     from groundstate.math.kernels import Precomputed
 
     return 1 if isinstance(kernel, Precomputed) else d
-
-
-__all__ = ["KernelMachineEnergy", "votes"]

@@ -195,6 +195,3 @@ class SmootherClassEnergy(Memory):
 def safe(total: Tensor) -> Tensor:
     """A divisor: one where it would be zero."""
     return torch.where(total == 0, torch.ones_like(total), total)
-
-
-__all__ = ["SmootherClassEnergy", "SmootherEnergy"]

@@ -98,6 +98,3 @@ class KernelSquaredEnergy(Energy):
     @offers.log_partition("y")
     def constant(self, x: Tensor, T: float = 1.0) -> Tensor:
         return x.new_full((x.shape[0],), 0.5 * self.m * math.log(2 * math.pi * T))
-
-
-__all__ = ["KernelSquaredEnergy"]

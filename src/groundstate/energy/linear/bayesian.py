@@ -106,6 +106,3 @@ class BayesianLinearEnergy(Energy):
             return x.new_zeros(x.shape[0])
         whole = math.log(2 * math.pi) + self.variance(x).log()[:, 0]
         return 0.5 * (math.log(T) + whole) - 0.5 * whole / T
-
-
-__all__ = ["BayesianLinearEnergy"]

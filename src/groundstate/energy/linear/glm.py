@@ -138,6 +138,3 @@ class GLMEnergy(Energy):
 
 def _coins(eta: Tensor) -> Distribution:
     return D.Bernoulli(logits=eta, validate_args=False)
-
-
-__all__ = ["GLMEnergy", "space_of_family"]

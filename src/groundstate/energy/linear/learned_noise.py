@@ -144,6 +144,3 @@ class GaussianNoiseEnergy(Energy):
         log_v = self.log_variance(self.scores(x)[1])
         whole = math.log(2 * math.pi) + log_v
         return (0.5 * (math.log(T) + whole) - 0.5 * whole / T).sum(-1)
-
-
-__all__ = ["LINKS", "NOISE", "GaussianNoiseEnergy"]

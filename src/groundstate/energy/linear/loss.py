@@ -140,6 +140,3 @@ class LinearLossEnergy(LossEnergy):
     def predict(self, x: Tensor) -> Tensor:
         score = x @ self.W.T
         return score if self.b is None else score + self.b
-
-
-__all__ = ["LinearLossEnergy", "LossEnergy", "ResidualNoise"]

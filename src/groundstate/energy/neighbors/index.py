@@ -117,6 +117,3 @@ class NeighborIndexEnergy(Energy):
     @offers.conditional("x", when=_euclidean)
     def around(self, z: Tensor, T: float = 1.0) -> Distribution:
         return isotropic(self.memory.rows[z], T**0.5)
-
-
-__all__ = ["NeighborIndexEnergy"]

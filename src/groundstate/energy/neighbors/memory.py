@@ -266,6 +266,3 @@ def _stretch(w: Any, d: int, power: float | None) -> Tensor:
             f"{weight.tolist()}"
         )
     return torch.diag(weight ** (1.0 / power))
-
-
-__all__ = ["Memory"]

@@ -196,6 +196,3 @@ class RadiusValueEnergy(RadiusVotes, NeighborValueEnergy):
         known = ~mean.isnan().any(1)
         e = 0.5 * (y - torch.where(known[:, None], mean, 0.0)).square().sum(-1)
         return torch.where(known, e, math.inf)
-
-
-__all__ = ["RadiusClassEnergy", "RadiusValueEnergy", "RadiusVotes"]

@@ -138,6 +138,3 @@ class DistributionHead(Energy):
         hot = tempered(distribution, T)
         y = somewhere(hot).detach()
         return distribution.log_prob(y) / T - hot.log_prob(y)
-
-
-__all__ = ["HEADS", "SPACES", "DistributionHead"]

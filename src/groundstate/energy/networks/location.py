@@ -99,6 +99,3 @@ class LocationHead(Head):
     def log_constant(self, T: float = 1.0) -> float:
         r""":math:`\log\int e^{-\ell/T}dy`, which is free of θ."""
         return self.m * self.point_loss.noise(T).log_constant
-
-
-__all__ = ["LOCATIONS", "LocationHead"]

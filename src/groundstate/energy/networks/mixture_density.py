@@ -193,6 +193,3 @@ def _trunk(d: int, sizes: Sequence[int], activation: str, generator: torch.Gener
         first.weight.mul_(0.5)
         first.bias.copy_(torch.rand(len(first.bias), generator=generator) - 0.5)
     return nn.Sequential(*net.layers, make_activation(activation))
-
-
-__all__ = ["MixtureDensityEnergy"]

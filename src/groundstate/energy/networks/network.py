@@ -195,6 +195,3 @@ class NetworkEnergy(Energy):
         hot = tempered(distribution, T)
         y = somewhere(hot).detach()
         return distribution.log_prob(y) / T - hot.log_prob(y)
-
-
-__all__ = ["NetworkClassEnergy", "NetworkEnergy", "check_outputs"]

@@ -165,6 +165,3 @@ class StackedEnergies(nn.Module):
             result[f"layers.{i}.U"], result[f"layers.{i}.c"] = own.U, own.c
             down = own.x
         return result
-
-
-__all__ = ["SQUASH", "LayerGradient", "StackedEnergies", "TargetEnergy"]

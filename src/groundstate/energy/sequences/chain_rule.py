@@ -231,6 +231,3 @@ class ChainRuleEnergy(Energy):
                 if state.done:
                     return {"x": state.value}
                 increments, state = self.step(state)
-
-
-__all__ = ["ChainRuleEnergy", "Conditioner", "Recurrent", "Tables"]

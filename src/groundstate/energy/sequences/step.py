@@ -76,6 +76,3 @@ class StepState:
 
     def remember(self, **memory: Tensor) -> StepState:
         return replace(self, memory={**self.memory, **memory})
-
-
-__all__ = ["StepState"]

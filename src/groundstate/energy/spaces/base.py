@@ -108,6 +108,3 @@ class Space(ABC):
             f"{self!r} has infinitely many values and cannot be enumerated; "
             "use gradient, closed-form or sampling inference for it"
         )
-
-
-__all__ = ["Space"]

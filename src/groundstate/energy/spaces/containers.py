@@ -242,13 +242,3 @@ class Trajectory(ContainerSpace):
             assert isinstance(items, Tensor)
             parts[name] = Ragged(items, offsets)
         return Trajectories(**parts)
-
-
-__all__ = [
-    "ContainerSpace",
-    "GraphSpace",
-    "RaggedOf",
-    "TextSpace",
-    "TokenSequence",
-    "Trajectory",
-]

@@ -244,6 +244,3 @@ class AdditiveClassEnergy(Additive):
     @offers.table("y")
     def energies(self, x: Tensor) -> Tensor:
         return -self.spread(self.raw(x))
-
-
-__all__ = ["Additive", "AdditiveClassEnergy", "AdditiveEnergy"]

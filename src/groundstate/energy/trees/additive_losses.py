@@ -254,7 +254,3 @@ class TorchLoss(AdditiveLoss):
 
     def mean(self, F: Tensor) -> Tensor:
         return F
-
-
-__all__ = ["Absolute", "AdditiveLoss", "Exponential", "Huber", "Logistic", "Poisson", "Quantile",
-           "Squared", "TorchLoss"]  # fmt: skip

@@ -190,6 +190,3 @@ class BoostedEnergy(Energy):
             "quantile": math.log(T / (q * (1 - q))) if self.loss == "quantile" else 0.0,
         }[self.loss]
         return torch.full((len(x),), size, dtype=x.dtype, device=x.device)
-
-
-__all__ = ["LOSSES", "BoostedClassEnergy", "BoostedEnergy"]

@@ -162,6 +162,3 @@ class BranchingEnergy(Energy):
     @offers.table("y")
     def energies(self, x: Tensor) -> Tensor:
         return -self.probabilities(x).log()
-
-
-__all__ = ["Branch", "BranchingEnergy"]

@@ -312,6 +312,3 @@ def _threads(task: Any, rows: int, trees: int) -> None:
     cuts = np.linspace(0, rows, workers + 1).astype(int)
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(task, cuts[:-1], cuts[1:]))
-
-
-__all__ = ["Tree", "TreeNodes"]

@@ -85,6 +85,3 @@ class TreeOutputsEnergy(Energy):
     @offers.log_partition("y")
     def constant(self, x: Tensor, T: float = 1.0) -> Tensor:
         return (self.probabilities(x).log() / T).logsumexp(2).sum(1)
-
-
-__all__ = ["TreeOutputsEnergy"]

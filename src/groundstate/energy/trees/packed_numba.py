@@ -131,6 +131,3 @@ def summed(
                 for i in range(start, stop):
                     for m in range(k):
                         out[i, m] += value[at[i - start], m]
-
-
-__all__ = ["Packed", "leaves", "pack", "summed"]

@@ -96,6 +96,3 @@ class VoteEnergy(Energy):
     @offers.table("y")
     def energies(self, x: Tensor) -> Tensor:
         return -self.scores_until(x)
-
-
-__all__ = ["VoteEnergy"]

@@ -239,6 +239,3 @@ def _by_images(train: Any, test: Any, bits: int) -> tuple[Mask, Mask, NDArray[np
         near[start : start + step] = hit
         match[start : start + step] = np.where(hit, nearest, -1)
     return exact, near | exact, match, float(bits)
-
-
-__all__ = ["Contamination", "contamination", "perceptual_hash"]

@@ -330,6 +330,3 @@ def _fitted(estimator: Any) -> Iterator[Finding]:
             f"{name!r} is already fitted, so it may have seen test rows; pass it unfitted",
             1.0, (name,),
         )  # fmt: skip
-
-
-__all__ = ["LEAKS", "Audit", "audit", "between", "of_table"]

@@ -97,6 +97,3 @@ def adjust(
 def _checked(looks: int) -> None:
     if looks < 1:
         raise DataError(f"looks counts the looks at the test rows, this one included, got {looks}")
-
-
-__all__ = ["BLIND", "Adjusted", "adjust", "adjust_share"]

@@ -228,6 +228,3 @@ def _content(predicted: Prediction) -> dict[str, Any]:
     """What makes a submission the same one."""
     shares = None if predicted.probability is None else predicted.probability.tolist()
     return {"values": predicted.values.tolist(), "shares": shares}
-
-
-__all__ = ["Contest", "find_labels", "judge_folder"]

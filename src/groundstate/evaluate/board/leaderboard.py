@@ -316,5 +316,3 @@ _GROUPS = (
     "Places of one group cannot be told apart from the first of the group. Intervals and ranks hold "
     "for all submissions at once."
 )
-
-__all__ = ["Leaderboard", "Place"]

@@ -81,5 +81,3 @@ th, td {{ text-align: left; padding: .35rem .6rem; border-bottom: 1px solid #888
 {body}
 </html>
 """
-
-__all__ = ["REVEALED", "REPORTED", "answers_table", "page", "paragraph", "ranked_table"]

@@ -103,6 +103,3 @@ def _spelled(label: Any) -> str:
     if isinstance(label, float) and label.is_integer():
         return str(int(label))
     return str(label)
-
-
-__all__ = ["SUFFIXES", "is_predictions", "read_predictions", "truth_of"]

@@ -328,6 +328,3 @@ def _folds(
         sample_weight=weight,
         stratify=task == "classification",
     )
-
-
-__all__ = ["Ranked", "rank"]

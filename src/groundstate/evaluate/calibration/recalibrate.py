@@ -141,6 +141,3 @@ def chosen_rows(split: Any, part: str, doing: str) -> NDArray[np.intp]:
     if not len(rows):
         raise DataError(f"the split has no {part} rows; split with sizes=(.7, .2, .1)")
     return rows
-
-
-__all__ = ["Temperature", "chosen_rows", "fit_temperature", "recalibrate"]

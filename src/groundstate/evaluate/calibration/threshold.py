@@ -199,12 +199,3 @@ def tune_threshold(
     tuned = TunedThresholdClassifierCV(model, scoring=objective, cv=cv, refit=not prefit)
     tuned.fit(X, labels)
     return TunedThreshold(tuned, float(tuned.best_threshold_), bayes)
-
-
-__all__ = [
-    "ThresholdTable",
-    "TunedThreshold",
-    "bayes_threshold",
-    "threshold_table",
-    "tune_threshold",
-]

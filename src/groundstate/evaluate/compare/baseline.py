@@ -248,6 +248,3 @@ def _is_fitted(model: Any) -> bool:
     except (NotFittedError, TypeError):
         return False
     return True
-
-
-__all__ = ["Baseline", "Baselines", "baseline", "simple_models", "skill_interval"]

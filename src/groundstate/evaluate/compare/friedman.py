@@ -137,6 +137,3 @@ def _cliques(names: tuple[str, ...], mean: Floats, reach: float) -> tuple[tuple[
         if last > i and not any(a <= i and last <= b for a, b in found):
             found.append((i, last))
     return tuple(tuple(names[j] for j in order[a : b + 1]) for a, b in found)
-
-
-__all__ = ["Friedman", "friedman"]

@@ -160,6 +160,3 @@ def _needed(share: float, incumbent: float, level: float, method: Method) -> flo
         middle = (low + high) // 2
         low, high = (low, middle) if settled(middle) else (middle, high)
     return float(high)
-
-
-__all__ = ["Versus", "versus"]

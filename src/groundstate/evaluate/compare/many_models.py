@@ -168,6 +168,3 @@ def loss_table(given: Any) -> tuple[tuple[str, ...], Floats]:
     if table.ndim != 2 or len(table) < 2 or not np.isfinite(table).all():
         raise DataError(f"a finite number for each row and model is needed, got {table.shape}")
     return names, table
-
-
-__all__ = ["Ranking", "loss_table", "rank_draws", "rank_models"]

@@ -166,6 +166,3 @@ def _better(d: Floats, groups: Any, n: int, key: Key) -> float:
         "mean", d, n_resamples=n, groups=groups, method="percentile", random_state=key
     ).draws
     return float((draws < 0).mean() + (draws == 0).mean() / 2)
-
-
-__all__ = ["PairedComparison", "compare"]

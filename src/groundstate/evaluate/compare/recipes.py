@@ -219,6 +219,3 @@ def five_by_two(a: Any, b: Any, X: Any, y: Any, *, loss: Loss = None,
         f, float(scipy.stats.f.sf(f, 10, 5)), "both recipes are equally good", "5x2 cv F",
         (10.0, 5.0), "greater", float(d.mean()), n=n_rows(X),
     )  # fmt: skip
-
-
-__all__ = ["LearnerComparison", "compare_learners", "five_by_two"]

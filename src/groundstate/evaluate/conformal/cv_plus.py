@@ -150,6 +150,3 @@ def _spread(model: Any, X: Any, classes: NDArray[Any]) -> Floats:
     out = np.zeros((len(own), len(classes)))
     out[:, np.searchsorted(classes, model.classes_)] = own
     return out
-
-
-__all__ = ["ConformalCV", "conformal_cv"]

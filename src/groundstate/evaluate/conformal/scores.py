@@ -84,6 +84,3 @@ def quantile(scores: Floats, level: float) -> float:
 def _flat(values: Any) -> Floats:
     array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values, np.float64)
     return array.reshape(len(array))
-
-
-__all__ = ["band", "centre_scale", "class_scores", "quantile"]

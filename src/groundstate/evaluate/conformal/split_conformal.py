@@ -249,6 +249,3 @@ def _score(model: Any, score: str) -> str:
     if score in CLASSES and not hasattr(model, "predict_proba"):
         raise DataError(f"{score} sets need a classifier with predict_proba")
     return score
-
-
-__all__ = ["Conformal", "Intervals", "Sets", "conformal"]

@@ -211,6 +211,3 @@ def _descent(order: list[int], risk: Floats, at: int | None) -> tuple[int | None
     before = risk[:top].min(initial=math.inf)
     # a descent needs a hill: the peak stands above what smaller models had
     return (order[top], order[low]) if before < risk[top] else (None, None)
-
-
-__all__ = ["CapacityCurve", "capacity_curve", "parameter_count"]

@@ -167,6 +167,3 @@ def _norm(model: Any) -> float:
         if found is not None:
             return solution_norm(found if name == "coefs_" else np.asarray(found))
     return float("nan")
-
-
-__all__ = ["CapacitySweep", "capacity_sweep"]

@@ -269,6 +269,3 @@ def _mean(values: Floats, weight: Floats | None) -> float:
     """Mean over the rows that have a value."""
     known = np.isfinite(values)
     return float(np.average(values[known], weights=None if weight is None else weight[known]))
-
-
-__all__ = ["Diagnosis", "diagnose"]

@@ -298,6 +298,3 @@ def _variance(predicted: list[tuple[NDArray[np.intp], Any]], classes: bool) -> f
 def draw_band(ax: Any, x: Any, bands: list[Interval], colour: str, name: str) -> None:
     ax.plot(x, [b.estimate for b in bands], "o-", color=colour, label=name, markersize=3)
     ax.fill_between(x, [b.low for b in bands], [b.high for b in bands], color=colour, alpha=0.2)
-
-
-__all__ = ["LearningCurve", "learning_curve"]

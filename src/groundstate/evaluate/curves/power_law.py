@@ -156,6 +156,3 @@ def _on(powers: Floats, n: Floats, risks: Floats, w: Floats) -> tuple[Floats, Fl
         best[new] = np.stack([a[new], b[new], np.full(int(new.sum()), c)], 1)
         error[new] = left[new]
     return best, error
-
-
-__all__ = ["PowerLaw", "power_law"]

@@ -164,6 +164,3 @@ def _other_models(estimator: Any, overfit: bool, underfit: bool) -> Iterator[Rem
             "diagnose(make_pipeline(PolynomialFeatures(3), estimator), X, y)",
             make_pipeline(PolynomialFeatures(3), clone(estimator)),
         )
-
-
-__all__ = ["Remedy", "remedies"]

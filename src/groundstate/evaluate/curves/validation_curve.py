@@ -120,6 +120,3 @@ def validation_curve(
     return ValidationCurve(
         name, list(values), train, test, label, len(trains[0]), len(tests[0]), level
     )
-
-
-__all__ = ["ValidationCurve", "validation_curve"]

@@ -136,6 +136,3 @@ def lookalike_auc(generated: Floats, real: Floats, level: float, key: Key) -> In
         model = HistGradientBoostingClassifier(max_iter=50, max_leaf_nodes=8, random_state=seed)
     p = model.fit(rows[teach], side[teach]).predict_proba(rows[judge])[:, 1]
     return auc_interval(side[judge], p, level)
-
-
-__all__ = ["DensityAssessment", "assess_density", "lookalike_auc"]

@@ -215,6 +215,3 @@ def _likelihood(found: Fitted) -> InferenceTable:
         n, k, n - k, found.dispersion, llf, 2 * k - 2 * llf, k * float(np.log(n)) - 2 * llf,
         lr_test=(ratio, float(scipy.stats.chi2.sf(ratio, tested)) if tested else np.nan),
     )  # fmt: skip
-
-
-__all__ = ["InferenceTable", "inference"]

@@ -212,6 +212,3 @@ def from_classes(model: Any, energy: LinearEnergy, X: Any, y: Any, weight: Any) 
         null_deviance=-2 * float(torch.xlogy(w @ hit, share).sum()),
         null_parameters=k * int(intercept), log_likelihood=llf,
     )  # fmt: skip
-
-
-__all__ = ["Fitted", "from_classes", "from_glm", "from_squares", "mean_alone"]

@@ -157,6 +157,3 @@ def _disagreement(predicted: NDArray[Any]) -> float:
         counts = np.unique(column, return_counts=True)[1]
         same += float((counts * (counts - 1)).sum()) / (m * (m - 1))
     return 1 - same / predicted.reshape(m, -1).shape[1]
-
-
-__all__ = ["Retrained", "retrain"]

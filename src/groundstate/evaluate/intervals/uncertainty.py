@@ -200,6 +200,3 @@ def _variances(given: Any, models: list[Any], X: Any, said: Floats) -> Floats:
     if models and gives_std(models[0]):
         return np.stack([np.square(m.predict(X, return_std=True)[1]) for m in models])
     return np.zeros_like(said)
-
-
-__all__ = ["Uncertainty", "uncertainty"]

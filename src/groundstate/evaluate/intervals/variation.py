@@ -223,6 +223,3 @@ def _fit(
 ) -> NDArray[np.float64]:  # fmt: skip
     model = fit_weighted(with_seed(estimator, names, key), X, np.asarray(y), weight)
     return row_losses(model, X_test, y_test, loss)
-
-
-__all__ = ["VariationReport", "random_effects", "variation_report"]

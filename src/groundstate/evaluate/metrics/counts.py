@@ -185,6 +185,3 @@ def f1_of_macros(y: Any, pred: Any = None, *, sample_weight: Any = None) -> floa
 def _ratio(above: Any, below: Any) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.asarray(below) > 0, np.asarray(above) / below, np.nan)
-
-
-__all__ = ["ConfusionAccumulator", "confusion", "f1_of_macros"]

@@ -95,13 +95,3 @@ def draw_reliability(ax: Any, y: Any, p: Any, n_bins: int = 10) -> None:
 
 def _share(value: float) -> str:
     return "undefined" if np.isnan(value) else f"{value:.0%}"
-
-
-__all__ = [
-    "curve_for",
-    "draw_confusion",
-    "draw_pr",
-    "draw_reliability",
-    "draw_roc",
-    "draw_strip",
-]

@@ -120,6 +120,3 @@ def mcfadden_r2(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         return float("nan")
     null = float(seen @ np.log(seen / seen.sum()))
     return 1 - float(w @ log_p[np.arange(len(labels)), index]) / null
-
-
-__all__ = ["d2", "mcfadden_r2", "r2"]

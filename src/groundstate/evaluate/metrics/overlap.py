@@ -157,6 +157,3 @@ def _counts(
 def _over(above: Floats, below: Floats) -> Floats:
     """Ratios; what is empty in both is a perfect match."""
     return np.where(below > 0, above / np.maximum(below, 1), 1.0)
-
-
-__all__ = ["dice", "hausdorff", "iou", "mean_iou"]

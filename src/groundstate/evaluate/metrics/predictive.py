@@ -220,15 +220,3 @@ def law_of(model: Any, X: Any) -> tuple[str, Any] | None:
             [np.interp(v, row, at, left=0.0, right=1.0) for v, row in zip(y, table)]
         )
     return None
-
-
-__all__ = [
-    "PIT",
-    "Coverage",
-    "coverage",
-    "crps_gaussian",
-    "crps_sample",
-    "interval_score",
-    "law_of",
-    "pit",
-]

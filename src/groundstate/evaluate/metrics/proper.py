@@ -215,6 +215,3 @@ def _pair(y: Any, p: Any) -> tuple[Floats, Floats]:
     if not ((forecast >= 0) & (forecast <= 1)).all():
         raise DataError("probabilities must be between 0 and 1")
     return truth, forecast
-
-
-__all__ = ["BrierParts", "Reliability", "brier_parts", "ece", "reliability"]

@@ -170,6 +170,3 @@ class AUCAccumulator(Displayed):
         """Largest possible distance from the exact area."""
         pairs = float(self.positive.sum() * self.negative.sum())
         return float(self.positive @ self.negative) / 2 / pairs if pairs > 0 else math.nan
-
-
-__all__ = ["AUCAccumulator", "MeanAccumulator", "RegressionAccumulator"]

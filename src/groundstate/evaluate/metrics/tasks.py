@@ -371,14 +371,3 @@ def _interval(
             table = np.stack([1 - table, table], 1) if table.ndim == 1 else table
         predicted = Prediction(np.searchsorted(labels, pred), table, table, np.asarray(labels))
     return interval(_KNOWN[name], truth, predicted, sample_weight=w, level=level)
-
-
-__all__ = [
-    "MetricReport",
-    "TaskMetrics",
-    "empirical_risk",
-    "for_task",
-    "is_mask",
-    "report",
-    "task_of",
-]

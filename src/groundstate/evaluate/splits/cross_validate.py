@@ -304,6 +304,3 @@ def _effect(estimator: Any, y: NDArray[Any], predicted: NDArray[Any], groups: An
     except DataError:  # one row per group: nothing depends on anything
         return 1.0
     return None if math.isnan(found) else found
-
-
-__all__ = ["CrossValidation", "cross_validate", "one_standard_error", "seeded"]

@@ -117,6 +117,3 @@ def _refits(estimator: Any, X: Any, y: Floats) -> LeaveOneOut:
     errors = y - said
     return LeaveOneOut(errors, said, float(np.square(errors).mean()),
                        float(np.square(y - own).mean()), None, None, "refits")  # fmt: skip
-
-
-__all__ = ["LeaveOneOut", "loo"]

@@ -144,6 +144,3 @@ def _searcher(
     if lists and len(ParameterGrid(space)) <= n_trials:
         return GridSearchCV(model, space, **options)
     return RandomizedSearchCV(model, space, n_iter=n_trials, random_state=seed, **options)
-
-
-__all__ = ["NestedCV", "nested_cv"]

@@ -238,6 +238,3 @@ def _resplit(
     model = with_seed(estimator, names, key.fold("fit")).fit(take(X, train), y[train])
     value = float(row_losses(model, take(X, test), y[test], loss).mean())
     return value, float(np.isin(test, train).mean())
-
-
-__all__ = ["PipelineBootstrap", "pipeline_bootstrap"]

@@ -61,6 +61,3 @@ def fit_rows(
             counts = counts if weight is None else counts * weight
         models += fit_together(estimator, X, target, counts, own[chosen])
     return models
-
-
-__all__ = ["fit_rows"]

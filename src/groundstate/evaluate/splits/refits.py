@@ -76,6 +76,3 @@ def _one(
     own = None if weight is None else weight[rows]
     fitted = fit_weighted(model, take(X, rows), y[rows], own)
     return model if fitted is None else fitted
-
-
-__all__ = ["refits"]

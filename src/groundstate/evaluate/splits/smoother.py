@@ -46,6 +46,3 @@ def smoother_matrix(estimator: Any, X: Any, points: Any) -> Floats | None:
     if S.shape != (n_rows(points), n) or not np.allclose(S @ probe, said, rtol=1e-5, atol=1e-7):
         return None
     return S
-
-
-__all__ = ["smoother_matrix"]

@@ -246,6 +246,3 @@ def _by_time(time: NDArray[Any], n: int, shares: NDArray[np.float64]) -> SplitRo
 
 def _parts(part: NDArray[np.intp]) -> SplitRows:
     return SplitRows(*(np.flatnonzero(part == i) for i in range(3)))
-
-
-__all__ = ["SplitRows", "split"]

@@ -344,6 +344,3 @@ def _sigma(sigma: Any, x: Any) -> Any:
 def _two(p: Any) -> Floats:
     table = np.asarray(p, np.float64)
     return np.stack([1 - table, table], 1) if table.ndim == 1 else table
-
-
-__all__ = ["BiasVariance", "bias_variance"]

@@ -195,15 +195,3 @@ def _matrix(predictions: Any) -> Floats:
     if f.ndim != 2 or not len(f):
         raise DataError(f"predictions have one row per fit, (D, m), got {f.shape}")
     return f
-
-
-__all__ = [
-    "Domingos",
-    "Parts",
-    "bregman_parts",
-    "domingos_parts",
-    "geometric_mean",
-    "log_parts",
-    "squared_parts",
-    "zero_one_parts",
-]

@@ -143,6 +143,3 @@ def _neighbours(X: Any, y: NDArray[Any], loss: str) -> Floats | None:
 def _cover_hart(r: float, k: int) -> float:
     share = (k - 1) / k
     return share * (1 - float(np.sqrt(max(0.0, 1 - min(max(r, 0.0), share) / share))))
-
-
-__all__ = ["Floor", "noise_floor"]

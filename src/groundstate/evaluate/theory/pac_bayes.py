@@ -240,6 +240,3 @@ def _descend(
             best = (float(found.fun), np.asarray(found.x))
     assert best is not None
     return best[1][:d], np.exp(best[1][d:])
-
-
-__all__ = ["GRID", "Guarantee", "pac_bayes"]

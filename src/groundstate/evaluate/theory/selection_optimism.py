@@ -175,12 +175,3 @@ def _study(study: Any) -> Floats:
         )
     table = np.stack(found, 1).astype(np.float64)
     return table[:, np.isfinite(table).all(0)]
-
-
-__all__ = [
-    "SelectionOptimism",
-    "expected_maximum",
-    "expected_winner",
-    "optimism_guide",
-    "selection_optimism",
-]

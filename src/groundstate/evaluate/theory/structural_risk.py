@@ -88,6 +88,3 @@ def srm(
         fitted[name] = model
     best = min(rows, key=lambda row: row.bound)
     return StructuralRisk(best.name, fitted[best.name], tuple(rows))
-
-
-__all__ = ["Capacity", "StructuralRisk", "srm"]

@@ -83,6 +83,3 @@ def _box(X: NDArray[Any], labels: NDArray[Any]) -> bool:
         return True
     inside = ((ones.min(0) <= X) & (ones.max(0) >= X)).all(1)
     return not bool((inside & (labels == 0)).any())
-
-
-__all__ = ["shatters", "vc_dimension"]

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from groundstate.energy import Energy, LinearGaussianEnergy, Space
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.tools import Watch
 from groundstate.infer import Gaussian, posterior
 from groundstate.infer import Variational as Fitted
 from groundstate.learn import EM, NLL, Variational, elbo, fit
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = torch.float64
 EIGENVALUES = (9.0, 4.0, 0.5, 0.3, 0.2)

@@ -3,14 +3,13 @@ r"""Short chains from the data are biased; long ones, and chains that never stop
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy import BilinearEnergy, Energy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.tools import Watch
 from groundstate.infer import Gibbs, kernel_matrix, posterior
 from groundstate.learn import (
@@ -23,9 +22,6 @@ from groundstate.learn import (
     phases,
     sgd,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = torch.float64
 STATED = {1: (0.571875, 0.779480), 2: (0.554655, 0.766454), 5: (0.554310, 0.765031)}

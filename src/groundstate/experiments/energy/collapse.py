@@ -3,20 +3,16 @@ r"""Lowering the energy of the data alone fails: every energy falls and nothing 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy import LinearEnergy, NetEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.tools import accuracy, blobs, landscape, regions, scatter
 from groundstate.infer import Quadrature
 from groundstate.learn import NLL, History, Naive, Perceptron, Rule, SoftMin, Stochastic, fit, sgd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def descend(

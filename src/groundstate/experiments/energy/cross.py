@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch import Tensor
 from groundstate.compute.random import Key
 from groundstate.energy import ChainRuleEnergy, Energy
 from groundstate.errors import Unsupported
-from groundstate.experiments.base import Claim, Result, experiment
+from groundstate.experiments.base import Claim, Figure, Result, experiment
 from groundstate.infer import (
     HMC,
     Annealed,
@@ -32,9 +32,6 @@ from groundstate.infer import Variational as VariationalInference
 from groundstate.infer.dispatch import methods_for
 from groundstate.learn import Rule, SoftMin, Stochastic, Variational, fit
 from groundstate.registry import energies, rules
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ROWS = 6
 OBSERVED = ("x", "y")  # z is never in the data

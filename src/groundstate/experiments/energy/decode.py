@@ -3,7 +3,6 @@ r"""Between greedy search and listing everything: a beam."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -11,12 +10,8 @@ from torch import Tensor
 from groundstate.compute.random import Key
 from groundstate.energy import ChainRuleEnergy
 from groundstate.energy.sequences.chain_rule import Tables
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Axes, Claim, Figure, Result, experiment
 from groundstate.infer import Beam, Enumerate, Minimum, minimise
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 K, L = 5, 6
 WIDTHS = (1, 2, 4, 8, 16)

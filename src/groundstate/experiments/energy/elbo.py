@@ -2,21 +2,16 @@ r"""The bound and its gap make up the evidence, and climbing the bound ends at t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 from torch.distributions import Categorical, Distribution, MultivariateNormal
 
 from groundstate.compute.random import Key
 from groundstate.energy import CentroidEnergy, DirectedEnergy, Energy, LinearGaussianEnergy, Real
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.infer import Gradient, log_partition, minimise, posterior
 from groundstate.learn import elbo as bound_of
 from groundstate.math.info.entropy import kl
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = torch.float64
 

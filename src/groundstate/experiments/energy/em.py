@@ -2,20 +2,15 @@ r"""EM climbs a staircase that touches the likelihood, and where it ends depends
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy import CentroidEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.tools import blobs, scatter
 from groundstate.infer import posterior
 from groundstate.learn import EM, NLL, History, elbo, fit
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CENTRES = [[-6.0, -2.0], [-5.0, 3.0], [0.0, 5.0], [5.0, 3.0], [5.5, -3.0]]
 APART = 1e-3  # optima with log-likelihoods closer than this count as one

@@ -3,19 +3,15 @@ r"""The cost of a mini-batch EM step does not depend on the number of rows."""
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy import CentroidEnergy, Energy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.tools import Watch, blobs
 from groundstate.learn import EM, NLL, Callback, Run, fit
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIZES = (10**3, 10**4, 10**5, 10**6)
 BATCH, STEPS = 250, 200

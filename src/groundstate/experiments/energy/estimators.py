@@ -2,18 +2,13 @@ r"""Gradients through the draws beat gradients of the log-distribution, and base
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 from torch.distributions import Categorical, Normal
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.learn import EstimatorRow, compare_estimators
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = torch.float64
 REPEATS = 5_000_000  # the fourth moment of z⁵ is large: with less its variance is not within 5 %

@@ -3,7 +3,7 @@ r"""Experts that must all agree are sharper than any of them; experts that take 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -11,13 +11,9 @@ from torch.distributions import Normal
 
 from groundstate.compute.random import Key
 from groundstate.energy import DensityEnergy, Energy, TableEnergy, mixture
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Axes, Claim, Figure, Result, experiment
 from groundstate.infer import expect, posterior
 from groundstate.math.info.entropy import entropy
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 F64 = torch.float64
 CELLS, REACH = 4800, 6.0

@@ -3,7 +3,7 @@ r"""A distribution fitted by cross-entropy to one it cannot reach takes over wha
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -11,13 +11,10 @@ from torch.distributions import Geometric, Poisson
 
 from groundstate.compute.random import Key
 from groundstate.energy import DensityEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.learn import LBFGS, NLL, fit
 from groundstate.math.distributions.operations import draw
 from groundstate.math.info.entropy import cross_entropy, entropy, kl
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = torch.float64
 COUNTS = torch.arange(64, dtype=F64)  # p(64 or more) = 2^-64: below the rounding of the sums

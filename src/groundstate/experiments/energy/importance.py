@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,12 +11,9 @@ from torch.distributions import Normal
 
 from groundstate.compute.random import Key
 from groundstate.errors import Unreliable
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.energy.iw import normal, normal_normal
 from groundstate.infer import Importance, log_likelihood, marginalise, posterior
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = torch.float64
 SIZES = (10, 30, 100, 300, 1000, 3000, 10000)

@@ -2,20 +2,15 @@ r"""Moving the inputs instead of θ explains the training rows and nothing else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy import Energy, LinearEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.tools import accuracy, blobs, regions, scatter
 from groundstate.infer import Gradient, adapt
 from groundstate.learn import Perceptron, SoftMin, fit
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CENTRES = [[1.5, 0.0], [-0.8, 1.3], [-0.8, -1.3]]
 

@@ -3,19 +3,15 @@ r"""The importance-weighted bound tightens with the number of draws."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch.distributions import Independent, Normal
 
 from groundstate.compute.random import Key
 from groundstate.energy import DirectedEnergy, LinearNormal
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.infer import log_likelihood, log_partition
 from groundstate.learn import elbo
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = torch.float64
 STATED = {1: -2.4189, 5: -2.284, 50: -2.2666, 500: -2.2656}

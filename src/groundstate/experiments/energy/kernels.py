@@ -3,18 +3,14 @@ r"""Markov kernels keep their target: transition matrices, exactly."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from groundstate.energy import BilinearEnergy, TableEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.infer import Gibbs, Metropolis, kernel_matrix, posterior
 from groundstate.math.chains.markov import MarkovChain
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = torch.float64
 WEIGHTS = torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=F64)

@@ -2,15 +2,13 @@ r"""What the losses look like over θ: terraces, planes, and a smooth bowl."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy import LinearEnergy
 from groundstate.errors import Unsupported
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.tools import blobs
 from groundstate.learn import (
     Margin,
@@ -25,9 +23,6 @@ from groundstate.learn import (
     sgd,
     zero_one,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RULES: dict[str, Rule] = {"perceptron": Perceptron(), "hinge": Margin(), "cross-entropy": SoftMin()}
 

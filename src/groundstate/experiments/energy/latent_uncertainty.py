@@ -2,17 +2,12 @@ r"""The variance of the energy over z is doubt about x."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from groundstate.compute.random import Key
 from groundstate.energy import CentroidEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.infer import energy_moments
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @experiment("ENE-X-latent-uncertainty", theme="energy", title="Variance over z is doubt about x")

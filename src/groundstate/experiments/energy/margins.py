@@ -2,18 +2,13 @@ r"""The perceptron stops when it is right; the margin pushes on."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from groundstate.compute.random import Key
 from groundstate.energy import LinearEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.tools import blobs, regions
 from groundstate.learn import Margin, Perceptron, Rule, Stochastic, fit, sgd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CENTRES = [[0.0, 2.5], [-2.2, -1.2], [2.2, -1.2]]
 

@@ -3,7 +3,6 @@ r"""What the settings of a sampler do: width, burn-in, thinning, and the bias of
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -11,12 +10,9 @@ from torch.distributions import Normal
 
 from groundstate.compute.random import Key
 from groundstate.energy import DensityEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.infer import Chains, Langevin, Metropolis, expect, run_chains, sample
 from groundstate.math.chains.diagnostics import autocorr, ess, mcse
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = torch.float64
 WIDTHS = (0.25, 0.5, 1.0, 2.4, 5.0, 10.0)

@@ -2,20 +2,15 @@ r"""Filling in what is missing is inference of what was not observed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
 from groundstate.compute.random import Key
 from groundstate.energy import DensityEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.infer import Gradient, impute, minimise, posterior
 from groundstate.math.distributions.operations import draw
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = torch.float64
 HIDDEN = 0.3

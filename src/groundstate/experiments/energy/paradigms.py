@@ -2,21 +2,16 @@ r"""One energy, many tasks: what is free decides whether it is classified, clust
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy import CentroidEnergy, Energy, LinearEnergy, LinearGaussianEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.tools import blobs
 from groundstate.infer import Coordinate, Gradient, minimise, posterior
 from groundstate.learn import EM, L2, Naive, ParameterEnergy, SoftMin, fit
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CENTRES = [[-2.0, 0.0, 1.0], [2.0, 1.0, 0.0], [0.0, -2.0, -1.0]]
 

@@ -2,20 +2,15 @@ r"""Learning pushes the data down and everything else up, in proportion to its p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy import LinearEnergy, TableEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.tools import Watch, blobs
 from groundstate.infer import posterior
 from groundstate.learn import NLL, SoftMin, Stochastic, fit, phases, sgd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIDE = 32  # cells of the landscape along each axis
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -13,12 +12,9 @@ from torch.distributions import Cauchy
 
 from groundstate.compute.random import Key
 from groundstate.errors import Unreliable
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.infer import Expectation, expect
 from groundstate.math.distributions.operations import draw
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = torch.float64
 SIZES = (100, 300, 1000, 3000, 10_000, 30_000)

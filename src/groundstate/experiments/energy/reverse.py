@@ -5,18 +5,14 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy import NetClassEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.learn import SoftMin
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 WIDTHS = (5, 25, 92, 310, 995)  # two hidden layers: about 1e2, 1e3, 1e4, 1e5, 1e6 parameters
 FULL = 2  # how many of them are also differenced parameter by parameter

@@ -3,19 +3,15 @@ r"""Reverse KL locks on one mode; forward KL covers both."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.distributions import Categorical, Normal
 
 from groundstate.energy import DensityEnergy, Energy, Mixture, Real, TableEnergy, mixture
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.infer import Gradient, minimise
 from groundstate.learn import LBFGS, NLL, bound, fit
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = torch.float64
 CELL = 0.05

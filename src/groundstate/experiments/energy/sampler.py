@@ -2,21 +2,16 @@ r"""A network that is taught to draw low energies needs entropy, or it draws one
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
 from groundstate.compute.random import Key
 from groundstate.energy import Energy, Real
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.tools import landscape
 from groundstate.infer import HMC, Quadrature, marginalise, sample
 from groundstate.learn import Adversarial, Affine, PushForward
 from groundstate.nn.blocks.mlp import network
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = torch.float64
 A, H = 1.5, 0.5  # wells at x₁ = ±A, with a barrier of H·A⁴ = 2.5 between them

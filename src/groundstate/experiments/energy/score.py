@@ -3,7 +3,6 @@ r"""A score that is learned where data are is wrong where they are not, unless n
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -11,13 +10,9 @@ from torch.distributions import Normal
 
 from groundstate.compute.random import Key
 from groundstate.energy import DensityEnergy, Energy, Mixture, NetEnergy, mixture
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Axes, Claim, Figure, Result, experiment
 from groundstate.learn import DenoisingScoreMatching, Stochastic, denoise, fit
 from groundstate.math.distributions.operations import draw
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 CENTRES, WEIGHTS = (-5.0, 5.0), (0.2, 0.8)
 SIGMAS = (0.1, 3.0)

@@ -3,7 +3,6 @@ r"""Responsibilities go from a Voronoi diagram to indifference as the temperatur
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -11,12 +10,9 @@ from torch.distributions import Categorical
 
 from groundstate.compute.random import Key
 from groundstate.energy import CentroidEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.tools import plane
 from groundstate.infer import energy_moments, minimise, posterior
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 K = 5
 SHOWN = (0.0, 0.3, 1.0, 3.0, 10.0, math.inf)

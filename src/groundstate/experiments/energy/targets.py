@@ -2,19 +2,14 @@ r"""Backpropagation is every layer stepping towards a target; more than one step
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy import DistributionHead, NetClassEnergy, StackedEnergies, TargetEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.tools import blobs
 from groundstate.learn import AlternatingTargets, History, SoftMin, Stochastic, fit, sgd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RATE, STEP, INNER, ROUNDS = 0.7, 1.0, 20, 15
 

@@ -3,19 +3,15 @@ r"""One temperature joins the uniform push, cross-entropy and the perceptron."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy import Energy, LinearEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.tools import Watch, blobs
 from groundstate.learn import Perceptron, Rule, Snapshots, SoftMin, Stochastic, fit, sgd, zero_one
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TEMPERATURES = (math.inf, 10.0, 1.0, 0.1, 0.01)
 

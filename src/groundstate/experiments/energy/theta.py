@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -13,7 +12,7 @@ from torch.distributions import Normal
 
 from groundstate.compute.random import Key
 from groundstate.energy import CentroidEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.infer import HMC, minimise, sample
 from groundstate.learn import (
     SGLD,
@@ -27,9 +26,6 @@ from groundstate.learn import (
     sgd,
 )
 from groundstate.learn.base import Batch, Solver
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = torch.float64
 D = torch.tensor([1.0, 2.0, 6.0], dtype=F64)

@@ -2,8 +2,6 @@ r"""The area under the ROC curve counts ordered pairs and sees nothing else."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.special import expit, logit
 from scipy.stats import mannwhitneyu
@@ -12,12 +10,9 @@ from sklearn.metrics import log_loss, roc_curve
 from groundstate.compute.random import Key
 from groundstate.evaluate import bayes_threshold, threshold_table
 from groundstate.evaluate.metrics import reliability
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, I64
 from groundstate.math.stats import auc as area
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 COST = [[0.0, 9.0], [1.0, 0.0]]  # a lost letter is nine times as bad as a spam that comes through
 

@@ -2,18 +2,12 @@ r"""Bias, variance and noise of polynomials, by degree and number of rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.polynomial.legendre import legvander
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Axes, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 DEGREES = tuple(range(13))
 BIAS = {1: 0.196456, 3: 0.004096, 5: 1.4e-5, 9: 0.0}

@@ -2,17 +2,12 @@ r"""Noise, variance and bias of a 0-1 loss add up."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DEPTHS = (1, 2, 3, 4, 6, 8)
 GRID = np.linspace(0, 1, 101)

@@ -2,22 +2,19 @@ r"""Networks that have seen all answers are too sure; models of the spread know 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from groundstate.compute.random import Key
 from groundstate.evaluate import fit_temperature
 from groundstate.evaluate.metrics import coverage, ece, reliability
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, I64, Rng
 from groundstate.models.linear.least_squares.gaussian_regressor import GaussianRegressor
 from groundstate.models.linear.least_squares.linear_regression import LinearRegression
 from groundstate.models.networks.mlp_classifier import MLPClassifier
 from groundstate.models.population.many import fit_many
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MEMBERS = 10
 

@@ -3,18 +3,15 @@ r"""A 99 % interval holds 99 % only where its approximation does."""
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.stats import binom
 
 from groundstate.compute.random import Key
 from groundstate.errors import Unreliable
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.math.stats import mean_interval, proportion_interval
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Method = Literal["wald", "wilson", "exact"]
 CASES = ((30, 0.05), (100, 0.05), (1000, 0.05), (1000, 0.1))

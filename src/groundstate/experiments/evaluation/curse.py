@@ -3,19 +3,15 @@ r"""In many dimensions a sample covers nothing and all distances are alike."""
 from __future__ import annotations
 
 from itertools import pairwise, product
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import Rng, clouds
 from groundstate.models.neighbors.k_neighbors_classifier import KNeighborsClassifier
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NOISE = (0, 1, 2, 5, 10, 20, 50, 100)
 DIMS = (2, 10, 100, 1000)

@@ -2,18 +2,13 @@ r"""Couples are not independent people."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from groundstate.compute.random import Key
 from groundstate.evaluate import cross_validate
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.math.stats import mean_interval, proportion_interval, ttest
 from groundstate.models.neighbors.k_neighbors_regressor import KNeighborsRegressor
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 COUPLES, RHO = 100, 0.5
 

@@ -3,7 +3,6 @@ r"""Dice and IoU rank alike; the Dice loss finds what is small; one pixel sets H
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,12 +14,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from groundstate.compute.random import Key, seeded
 from groundstate.evaluate.metrics import dice as dice_score
 from groundstate.evaluate.metrics import hausdorff, iou
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.learn.losses.overlap import dice as dice_loss
 from groundstate.nn import init_
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIDE = 24
 Mask = NDArray[np.bool_]

@@ -2,18 +2,13 @@ r"""Simple models win with little noisy data, flexible ones with much."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.polynomial.legendre import legvander
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
 from groundstate.math.linalg.min_norm import min_norm_solution
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DEGREES = (1, 3, 10, 15)
 WORLDS = {"little, noisy": (15, 0.4), "much, clean": (300, 0.05)}

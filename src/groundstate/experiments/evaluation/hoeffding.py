@@ -2,17 +2,12 @@ r"""Hoeffding's inequality holds for every distribution, and is loose for most."
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.stats import binom
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.math.stats.bounds import hoeffding_tail
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 P, N = 0.3, 100
 

@@ -2,20 +2,15 @@ r"""Accuracy flatters whoever ignores a rare class; F1 does not."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
 
 from groundstate.compute.random import Key
 from groundstate.evaluate.metrics import f1_of_macros
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
 from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def rates(table: F64) -> tuple[F64, F64, F64]:

@@ -2,21 +2,16 @@ r"""Several folds judge a recipe more surely than one hold-out."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.special import expit
 
 from groundstate.compute.random import Key
 from groundstate.evaluate import folds, loo
 from groundstate.evaluate.splits.folds import Split
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, I64, Rng
 from groundstate.models.linear.least_squares.linear_regression import LinearRegression
 from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 N = 100
 SETTINGS = {"C": 1.0}

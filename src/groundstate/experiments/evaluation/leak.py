@@ -2,20 +2,15 @@ r"""Resampling before splitting and selecting before cross-validation both leak.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.pipeline import make_pipeline
 
 from groundstate.compute.random import Key
 from groundstate.evaluate import cross_validate, pipeline_bootstrap
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 from groundstate.models.neighbors.k_neighbors_classifier import KNeighborsClassifier
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @experiment(

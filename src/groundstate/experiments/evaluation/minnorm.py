@@ -2,17 +2,12 @@ r"""Gradient descent from zero finds the interpolant of least norm."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
 from groundstate.math.linalg.min_norm import min_norm_solution
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 N, D, STEPS = 20, 60, 1500
 

@@ -3,18 +3,15 @@ r"""The PAC-Bayes bound along training, and what an informed prior is worth."""
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, ndtr
 
 from groundstate.compute.random import Key
 from groundstate.evaluate import pac_bayes
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, I64, Rng
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 D, N, S = 20, 1000, 0.1
 STEPS = (0, 1, 2, 3, 5, 8, 12, 20, 35, 60, 100, 200, 400)

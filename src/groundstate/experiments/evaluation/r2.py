@@ -2,18 +2,15 @@ r"""Three definitions of R² agree in one case only."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from groundstate.compute.random import Key
 from groundstate.evaluate import r2 as r2_score
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.models.linear.least_squares.linear_regression import LinearRegression
 from groundstate.models.linear.least_squares.ridge import Ridge
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FORMS: tuple[Literal["residual", "explained", "pearson"], ...] = (
     "residual",

@@ -2,17 +2,12 @@ r"""Random search beats a grid when few settings matter."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
 from groundstate.tune import Space
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SETTINGS, TRIALS = 6, 64
 GRID = Space({f"x{i}": [0.25, 0.75] for i in range(SETTINGS)})  # 2⁶ = 64 points

@@ -2,7 +2,7 @@ r"""Refitting on training and validation rows helps a little."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
@@ -12,13 +12,10 @@ from sklearn.preprocessing import StandardScaler
 
 from groundstate.compute.random import Key
 from groundstate.evaluate import split
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.math.stats import mean_interval
 from groundstate.models.linear.least_squares.ridge import Ridge
 from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TABLES = {
     "iris": load_iris,

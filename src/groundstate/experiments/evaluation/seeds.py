@@ -2,20 +2,15 @@ r"""Retraining alone moves the accuracy, and two peaks need a region."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.stats import beta
 
 from groundstate.compute.random import Key
 from groundstate.evaluate import Scores, retrain
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, I64, Rng
 from groundstate.math.stats import eti, hdr
 from groundstate.models.networks.mlp_classifier import MLPClassifier
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TRAIN, TEST = 200, 2000
 

@@ -2,16 +2,11 @@ r"""Choosing the best of many makes its error look better, like √log K."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.math.stats.bounds import finite_class
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 N = 200
 SIZES = (1, 10, 100, 1000, 10_000)

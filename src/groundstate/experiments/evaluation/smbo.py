@@ -3,7 +3,7 @@ r"""Fewer trainings: random search, the cross-entropy method, a model of the ris
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.stats import ks_2samp
@@ -13,11 +13,8 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _A = np.array(
     [

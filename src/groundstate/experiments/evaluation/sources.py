@@ -2,7 +2,7 @@ r"""Test rows, seed and training set each add their own spread to a score."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
@@ -10,12 +10,9 @@ from sklearn.datasets import load_digits
 
 from groundstate.compute.random import Key
 from groundstate.evaluate import VariationReport, variation_report
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 from groundstate.models.networks.mlp_classifier import MLPClassifier
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SETS, SEEDS, FEW, MANY = 20, 4, 100, 1000
 

@@ -2,8 +2,6 @@ r"""Different parameters, the same model: scaled energies and co-linear features
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from scipy.special import expit
@@ -12,12 +10,9 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.math.optim import minimize
 from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @experiment(

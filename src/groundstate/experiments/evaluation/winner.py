@@ -2,18 +2,13 @@ r"""The winner's score is optimistic; a fresh set of rows is not."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, I64, Rng
 from groundstate.math.stats import proportion_interval
 from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ERROR, N = 0.1, 1000
 SIZES = (2, 10, 100)

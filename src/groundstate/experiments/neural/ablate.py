@@ -2,22 +2,17 @@ r"""Nets learned with dropout survive the loss of units."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from torch import nn
 
 from groundstate.compute.random import Key
 from groundstate.energy import Energy, NetClassEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.neural.digits import Rows, digits, share_right
 from groundstate.infer import minimise
 from groundstate.learn import NLL, learn_population
 from groundstate.nn import MLP
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SHARES = (0.0, 0.3, 0.5, 0.7, 0.9)
 WIDTH, TRAIN = 256, 1000

@@ -2,7 +2,7 @@ r"""Without a hidden non-linearity no boundary curves."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,17 +12,13 @@ from groundstate.compute.random import Key
 from groundstate.data.builtin.generators import xor
 from groundstate.energy.networks.location import LocationHead
 from groundstate.energy.networks.network import NetworkClassEnergy, NetworkEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Axes, Claim, Figure, Result, experiment
 from groundstate.experiments.neural.panels import network_of
 from groundstate.experiments.tools import plane, scatter
 from groundstate.learn import learn_population
 from groundstate.learn.losses import bce
 from groundstate.math.stats import proportion_interval
 from groundstate.nn import ACTIVATIONS, MLP, DiscLift, linear_regions
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 RINGS, STARTS, STEPS, RATE, GOOD = 32, 16, 600, 0.05, 0.98
 HIDDEN = {"identity 3": "identity", "tanh 3": "tanh", "ReLU 3": "relu"}

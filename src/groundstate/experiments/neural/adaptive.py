@@ -2,21 +2,16 @@ r"""Per-parameter rates: Adagrad suits rare features but dies, RMSprop and Adam 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy.networks.network import NetworkClassEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.learn import Regret, SoftMin, Stochastic, fit, learn_population
 from groundstate.learn.train import reference_numpy as reference_optim
 from groundstate.nn import MLP
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 D, T = 200, 5000
 RATES = {

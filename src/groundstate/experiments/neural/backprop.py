@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,15 +13,12 @@ from torch import Tensor, nn
 from groundstate.compute.device import threads
 from groundstate.compute.random import Key
 from groundstate.energy.networks.network import NetworkClassEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.tools import blobs
 from groundstate.learn import AlternatingTargets, SoftMin, fit
 from groundstate.learn.gradients import gradcheck, jacobian
 from groundstate.learn.gradients.backprop import backprop as by_hand
 from groundstate.nn import MLP
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 WIDTHS = (8, 16, 32, 64, 128, 256)
 DIFFERENCED = 3  # the widths for which every parameter is moved

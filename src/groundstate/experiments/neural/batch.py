@@ -2,20 +2,15 @@ r"""Smaller batches take rougher paths, and roughness can leave a local minimum.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
 from groundstate.compute.random import Key
 from groundstate.energy.networks.location import LocationHead
 from groundstate.energy.networks.network import NetworkEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.learn import NLL, PathRecorder, Stochastic, fit, fit_population
 from groundstate.math.optim import landscape
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ROWS, SIZES = 128, {"full": None, "32": 32, "1": 1}
 STARTS, EPOCHS, RATE = 100, 200, 8.0

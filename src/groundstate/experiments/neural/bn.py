@@ -2,20 +2,15 @@ r"""Batch norm allows larger steps and breaks at tiny batches."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 
 from groundstate.compute.random import Key
 from groundstate.energy import NetClassEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.neural.digits import Rows, digits, share_right
 from groundstate.learn import NLL, learn_population
 from groundstate.nn import MLP
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RATES = (0.01, 0.1, 0.3, 1.0, 3.0)
 BATCHES = (2, 4, 16, 100)

@@ -2,23 +2,18 @@ r"""Class activation maps point at the object."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from groundstate.compute.random import Key
 from groundstate.energy.networks.network import NetworkClassEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.neural.panels import network_of
 from groundstate.learn import learn
 from groundstate.models.networks.cam import cam as activation_map
 from groundstate.models.networks.cam import grad_cam
 from groundstate.nn import init_
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIDE, NOISE, NEAR = 16, 0.1, 2
 SHAPES = torch.tensor([

@@ -3,19 +3,15 @@ r"""Centring, standardising and whitening of inputs: the condition number sets t
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.math.optim.conditioning import hessian_condition, least_squares_hessian
 from groundstate.nn import Center, Standardize, Whiten
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = NDArray[np.float64]
 LAYERS = {"raw": None, "centred": Center, "standardised": Standardize, "whitened": Whiten}

@@ -2,21 +2,16 @@ r"""Plain nets stop training with depth; residual nets with batch norm do not.""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 
 from groundstate.compute.random import Key
 from groundstate.data.builtin.generators import spirals
 from groundstate.energy import NetClassEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.neural.digits import Rows
 from groundstate.learn import NLL, learn_population
 from groundstate.nn import MLP
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DEPTHS = (2, 8, 20, 40)
 WIDTH, STEPS, ROWS = 32, 200, 200

@@ -2,21 +2,16 @@ r"""With as many parameters, deep nets win on folded targets and not on smooth o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy.networks.location import LocationHead
 from groundstate.energy.networks.network import NetworkEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.neural.panels import network_of
 from groundstate.learn import PopulationResult, learn_population
 from groundstate.nn import MLP
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SHAPES = {"shallow": (85,), "2 layers": (14, 14), "4 layers": (8, 8, 8, 8)}
 SEEDS, STEPS, RATE = 16, 1500, 0.01

@@ -41,6 +41,3 @@ def share_right(energy: Energy, rows: Rows) -> float:
     energy.train(training)
     right = (e.argmin(1) == rows["y"]) & e.isfinite().all(1)
     return float(right.double().mean())
-
-
-__all__ = ["Rows", "cross_entropy", "digits", "share_right"]

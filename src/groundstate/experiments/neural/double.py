@@ -2,19 +2,14 @@ r"""Test error peaks where there are as many parameters as rows, and falls again
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.compute.random import Key
 from groundstate.evaluate.curves.capacity_sweep import capacity_sweep
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.math.linalg.min_norm import min_norm_solution
 from groundstate.models.linear.least_squares.ridge import Ridge
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = NDArray[np.float64]
 N, D = 40, 10

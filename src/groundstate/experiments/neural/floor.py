@@ -2,7 +2,7 @@ r"""Constant steps on single rows end in a floor of noise; steps 1/t do not."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,12 +11,9 @@ from torch import Tensor, nn
 
 from groundstate.compute.random import Key
 from groundstate.energy import Energy, Real
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.learn import Naive, PathRecorder, Stochastic, fit
 from groundstate.learn.train.schedules import InverseTime
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = NDArray[np.float64]
 RATES = (0.5, 0.1, 0.01)

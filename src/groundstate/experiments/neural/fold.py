@@ -2,22 +2,17 @@ r"""Every layer folds its input, and regions multiply."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 
 from groundstate.compute.random import Key
 from groundstate.data.builtin.generators import spirals
 from groundstate.energy.networks.network import NetworkClassEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.neural.panels import network_of
 from groundstate.learn import learn_population
 from groundstate.nn import MLP, linear_regions, region_bounds
 from groundstate.nn.piecewise import construct
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 WIDTHS = (8, 8, 8)
 DOMAIN = (-2.0, 2.0)

@@ -2,18 +2,13 @@ r"""Additive paths carry gradients through many layers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.learn.gradients import jacobian
 from groundstate.nn import Residual, init_
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 WIDTH = 32
 DEPTHS = (20, 40, 60, 80, 100)

@@ -2,19 +2,16 @@ r"""A network that gives the noise beside the mean is calibrated everywhere."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from groundstate.compute.random import Key
 from groundstate.energy.linear.learned_noise import GaussianNoiseEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.learn import NLL, learn_population
 from groundstate.nn import MLP
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ROWS, NETS = 400, 5
 

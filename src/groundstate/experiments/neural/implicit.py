@@ -3,18 +3,14 @@ r"""Steps of finite length follow the flow of a modified loss."""
 from __future__ import annotations
 
 from itertools import permutations
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.math.optim import flow, gradient_descent, modified_loss
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RATES = (0.08, 0.04, 0.02, 0.01)
 BATCHES = 4

@@ -3,7 +3,6 @@ r"""Only He's variance carries signals through fifty layers."""
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,13 +11,10 @@ from numpy.typing import NDArray
 from groundstate.compute.random import Key
 from groundstate.energy.networks.location import LocationHead
 from groundstate.energy.networks.network import NetworkEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.learn import NLL, Stochastic, fit, probe
 from groundstate.nn import MLP, init_
 from groundstate.nn.blocks.initialise import IdenticalUnits
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = NDArray[np.float64]
 WIDTH, DEPTH, ROWS = 100, 50, 200

@@ -2,19 +2,14 @@ r"""Moving the data instead of the model solves training and nothing else."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from groundstate.compute.random import Key
 from groundstate.energy import LinearEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.tools import accuracy, blobs, regions
 from groundstate.learn import Perceptron, Stochastic, fit
 from groundstate.learn.gradients import adapt_input
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CENTRES = ((0.0, 1.2), (-1.1, -0.7), (1.1, -0.7))
 STEPS, RATE = 400, 0.5

@@ -2,20 +2,15 @@ r"""Squared error blurs where it is unsure, absolute error chooses."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy.networks.location import LocationHead
 from groundstate.energy.networks.network import NetworkEnergy
-from groundstate.experiments.base import Claim, Result, experiment
+from groundstate.experiments.base import Claim, Figure, Result, experiment
 from groundstate.learn import NLL, Stochastic, fit
 from groundstate.nn import MLP
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BLOCKS, SIDE = 3, 9
 PIXELS = BLOCKS * SIDE

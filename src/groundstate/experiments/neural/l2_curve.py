@@ -2,7 +2,7 @@ r"""The larger the penalty on weights, the smoother the function."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -11,12 +11,9 @@ from torch import Tensor, nn
 from groundstate.compute.random import Key
 from groundstate.energy.networks.location import LocationHead
 from groundstate.energy.networks.network import NetworkEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.learn import NLL, learn_population
 from groundstate.nn import MLP
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ROWS, NOISE, DRAWS = 20, 0.3, 6
 STRENGTHS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)

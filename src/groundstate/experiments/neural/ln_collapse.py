@@ -2,21 +2,16 @@ r"""Layer norm of two inputs keeps one bit."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import nn
 
 from groundstate.compute.random import Key
 from groundstate.energy import NetClassEnergy
-from groundstate.experiments.base import Claim, Result, experiment
+from groundstate.experiments.base import Claim, Figure, Result, experiment
 from groundstate.experiments.neural.digits import share_right
 from groundstate.experiments.tools import scatter
 from groundstate.learn import NLL, Stochastic, fit
 from groundstate.nn import MLP, norm
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FIRST = {"none": None, "batch norm": "batch", "layer norm": "layer"}
 

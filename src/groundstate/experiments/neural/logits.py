@@ -2,16 +2,13 @@ r"""Losses fused with their sigmoid stay right where the two in turn saturate.""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.learn.losses import bce, bce_from_probability
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIZES = (50.0, 88.0, 100.0, 120.0, 200.0, 500.0, 1000.0)
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}

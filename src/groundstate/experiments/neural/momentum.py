@@ -2,15 +2,12 @@ r"""In a ravine momentum needs fewer steps, and looking ahead fewer still."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.learn.train import reference_numpy as reference_optim
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CURVATURES = np.array([1.0, 100.0])
 START = np.array([1.0, 0.1])  # both directions hold half of f

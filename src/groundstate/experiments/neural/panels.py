@@ -12,6 +12,3 @@ def network_of(energy: Energy) -> nn.Module:
     net = energy.net
     assert isinstance(net, nn.Module)
     return net
-
-
-__all__ = ["network_of"]

@@ -2,19 +2,14 @@ r"""Double descent in the degree of a polynomial, where the small true class sta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.polynomial.legendre import legvander
 from numpy.typing import NDArray
 
 from groundstate.compute.random import Key
 from groundstate.evaluate.curves.capacity_sweep import mean_squared
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.math.linalg.min_norm import min_norm_solution
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = NDArray[np.float64]
 N, NOISE = 20, 0.2

@@ -3,19 +3,15 @@ r"""Many nets in one program: the same results, in a fraction of the time."""
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import torch
 
 from groundstate.compute.device import threads
 from groundstate.compute.random import Key
 from groundstate.energy.networks.network import NetworkClassEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.learn import NLL, Stochastic, fit, fit_population
 from groundstate.nn import MLP
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ROWS, SOLO = 1280, 8  # SOLO members are also trained one by one
 MEMBERS, SIZES = (16, 64, 256), (32, 128)

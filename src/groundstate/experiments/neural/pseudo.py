@@ -2,7 +2,7 @@ r"""Pseudo-labels help when they come late, and harm when they come at once."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,16 +10,13 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits, make_moons
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.neural.digits import Rows, share_right
 from groundstate.experiments.tools import Watch
 from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 from groundstate.models.networks.mlp_classifier import MLPClassifier
 from groundstate.models.networks.pseudo_label_classifier import PseudoLabelClassifier
 from groundstate.models.networks.self_training import SelfTraining
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Table = tuple[NDArray[np.float32], NDArray[np.int64]]
 SEEDS, STEPS, RAMP, SHARE, EVERY = 6, 400, (50, 300), 3.0, 10

@@ -2,7 +2,7 @@ r"""Eight ways to keep a net from learning its noise by heart."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,15 +11,12 @@ from torch.nn import functional
 
 from groundstate.compute.random import Key
 from groundstate.energy import Energy, NetClassEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.neural.digits import Rows, cross_entropy, digits
 from groundstate.experiments.tools import Watch
 from groundstate.learn import NLL, Augmented, Rule, Stochastic, Terms, adamw, fit, learn_population
 from groundstate.nn import MLP, Augment, InputNoise, LabelNoise
 from groundstate.nn.blocks.augment import Shift
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ROWS, FLIPPED, EPOCHS, DRAWS, MEMBERS, RATE, BATCH = 200, 0.2, 150, 3, 5, 2e-3, 32
 

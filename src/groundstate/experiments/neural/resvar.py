@@ -2,18 +2,13 @@ r"""Skips add variances: He's initialisation doubles them per block, batch norm 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from torch import nn
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.nn import Residual, dense_branch
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 WIDTH, BLOCKS, ROWS = 100, 10, 1000
 

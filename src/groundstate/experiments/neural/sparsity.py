@@ -2,7 +2,7 @@ r"""L1 by its proximal map gives exact zeros; L2 and the subgradient of L1 do no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,15 +12,11 @@ from torch import Tensor
 from groundstate.compute.random import Key
 from groundstate.energy.networks.location import LocationHead
 from groundstate.energy.networks.network import NetworkEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Axes, Claim, Figure, Result, experiment
 from groundstate.learn import L1, L2, NLL, Stochastic, fit
 from groundstate.models.linear.least_squares.ridge import Ridge
 from groundstate.models.linear.sparse.paths import lasso_path
 from groundstate.nn import MLP
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 F64 = NDArray[np.float64]
 INPUTS, RELEVANT, ROWS, LAMBDA = 50, 3, 300, 1.0

@@ -2,8 +2,6 @@ r"""Descent if and only if the step is shorter than 2/L; the bound is best at 1/
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -11,16 +9,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.math.optim.smoothness import (
     descent_bound,
     is_descent,
     lipschitz,
     softmax_lipschitz,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 F64 = NDArray[np.float64]
 A = np.array([1.0, 10.0])

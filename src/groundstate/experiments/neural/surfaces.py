@@ -3,19 +3,15 @@ r"""What the losses of a linear classifier look like over its parameters."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import Claim, Result, experiment
+from groundstate.experiments.base import Claim, Figure, Result, experiment
 from groundstate.experiments.tools import blobs
 from groundstate.learn import margin_loss, perceptron_loss, softmin_loss, zero_one
 from groundstate.math.optim import landscape
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EXTENT = 6.0
 

@@ -2,7 +2,7 @@ r"""A related task is a good start where labels are few; an unrelated one can be
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
 from sklearn.datasets import load_digits
@@ -11,16 +11,13 @@ from torch import Tensor, nn
 from groundstate.compute.device import threads
 from groundstate.compute.random import Key
 from groundstate.energy.networks.network import NetworkClassEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.neural.panels import network_of
 from groundstate.learn import learn, learn_population
 from groundstate.math.stats import Interval, mean_interval
 from groundstate.nn import MLP
 from groundstate.nn.blocks.transfer import Freeze
 from groundstate.nn.blocks.transfer import transfer as carry
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LABELS = (20, 50, 100, 200)
 HIDDEN, SOURCE, STEPS, SPLITS, DRAWS = (64, 32), 900, 200, 3, 8

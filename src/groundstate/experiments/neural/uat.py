@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -13,14 +12,11 @@ from torch import Tensor, nn
 from groundstate.compute.random import Key
 from groundstate.energy.networks.location import LocationHead
 from groundstate.energy.networks.network import NetworkEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.neural.panels import network_of
 from groundstate.learn import learn_population
 from groundstate.nn import MLP
 from groundstate.nn.piecewise import construct
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 A, B = -math.pi, math.pi
 FREQUENCIES = (1, 5)

@@ -2,17 +2,12 @@ r"""C trades margin for violations; few support vectors are not guaranteed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import clouds, is_falling
 from groundstate.models.svm.svc import SVC
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CS = np.logspace(-3, 3, 13)
 GAMMAS = np.logspace(-2, 3, 11)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy import CentroidEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, friedman
 from groundstate.infer import Metropolis, minimise, sample
 from groundstate.learn import (
@@ -30,9 +30,6 @@ from groundstate.learn.posterior.averaging import GibbsPosterior
 from groundstate.models.ensembles.snapshots.snapshot_ensemble_regressor import (
     SnapshotEnsembleRegressor,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ROWS = torch.tensor([1.0, 2.0, 6.0], dtype=torch.float64)
 PRIOR = GaussianPrior(1.0)

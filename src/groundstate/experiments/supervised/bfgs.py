@@ -2,16 +2,13 @@ r"""Curvature learned from gradients, and what a line search costs and saves."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
 from groundstate.math.optim import bfgs, gradient_descent, lbfgs, newton
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 A = np.array([[3.0, 1.0], [1.0, 2.0]])
 START = np.array([-1.2, 1.0])

@@ -2,7 +2,7 @@ r"""Small steps and searched steps: the learning rate and line search of boostin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.energy.trees.additive_losses import AdditiveLoss, Huber
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, friedman
 from groundstate.models.ensembles.boosting.gradient_boosting_classifier import (
     GradientBoostingClassifier,
@@ -19,9 +19,6 @@ from groundstate.models.ensembles.boosting.gradient_boosting_regressor import (
     GradientBoostingRegressor,
 )
 from groundstate.models.trees.plot import plot_tree
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TREES = 500
 

@@ -2,18 +2,13 @@ r"""Many small errors look normal."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy import stats
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, is_falling, slope
 from groundstate.models.linear.least_squares.linear_regression import LinearRegression
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PARTS = (1, 2, 5, 30)
 ROWS = 10_000

@@ -3,12 +3,12 @@ r"""Conditioning sets the speed of descent; second order pays in small dimension
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, Rng
 from groundstate.experiments.supervised.scenes import slope as log_slope
 from groundstate.math.optim import (
@@ -19,9 +19,6 @@ from groundstate.math.optim import (
     lbfgs,
     newton,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIZES = (10, 50, 200, 1000, 2000)
 SMALL = (5, 10, 20, 40, 80)

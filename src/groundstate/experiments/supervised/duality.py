@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
 from groundstate.compute.random import Key
 from groundstate.errors import NotConverged
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, clouds, dots, levels
 from groundstate.models.svm.linear_svc import LinearSVC
 from groundstate.models.svm.svc import SVC
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 C = 1.0
 

@@ -3,12 +3,12 @@ r"""Bagging and forests cut variance, boosting cuts bias."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import friedman
 from groundstate.models.ensembles.bagging.bagging_regressor import BaggingRegressor
 from groundstate.models.ensembles.boosting.hist_gradient_boosting_regressor import (
@@ -17,9 +17,6 @@ from groundstate.models.ensembles.boosting.hist_gradient_boosting_regressor impo
 from groundstate.models.ensembles.forests.random_forest_regressor import RandomForestRegressor
 from groundstate.models.linear.least_squares.linear_regression import LinearRegression
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def _boosted(depth: int, rounds: int) -> HistGradientBoostingRegressor:

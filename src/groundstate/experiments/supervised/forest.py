@@ -3,18 +3,13 @@ r"""Correlation limits what averaging gains; trees are unstable, their forest is
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Axes, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, friedman, tree_answers
 from groundstate.models.ensembles.forests.random_forest_regressor import RandomForestRegressor
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 TREES = 400
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200)

@@ -2,14 +2,14 @@ r"""Definiteness decides what descent does."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
 from groundstate.math.optim import (
     IndefiniteError,
@@ -19,9 +19,6 @@ from groundstate.math.optim import (
     newton,
     steepest_descent,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FORMS: dict[str, tuple[list[list[float]], list[float]]] = {
     "definite": ([[3.0, 2.0], [2.0, 6.0]], [2.0, -8.0]),

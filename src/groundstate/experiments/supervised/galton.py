@@ -2,16 +2,11 @@ r"""Regression to the mean, in both directions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.models.linear.least_squares.linear_regression import LinearRegression
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RHO = 2 / 3
 

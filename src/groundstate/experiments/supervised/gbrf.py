@@ -3,12 +3,12 @@ r"""Boosting against forests on small tables."""
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, friedman
 from groundstate.models.ensembles.boosting.hist_gradient_boosting_classifier import (
     HistGradientBoostingClassifier,
@@ -18,9 +18,6 @@ from groundstate.models.ensembles.boosting.hist_gradient_boosting_regressor impo
 )
 from groundstate.models.ensembles.forests.random_forest_classifier import RandomForestClassifier
 from groundstate.models.ensembles.forests.random_forest_regressor import RandomForestRegressor
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ROUNDS = (50, 100, 200, 300)
 BOOST: list[dict[str, Any]] = [

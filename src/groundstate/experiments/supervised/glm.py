@@ -2,18 +2,15 @@ r"""The support of y chooses the family."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
 from groundstate.models.linear.generalised.glm import GLM
 from groundstate.models.linear.generalised.poisson_regressor import PoissonRegressor
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 OFFSET, SLOPE = 0.2, 1.0
 

@@ -2,18 +2,15 @@ r"""Gaussian processes before and after data."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
 from groundstate.math.kernels import RBF, Laplacian, Linear, Periodic
 from groundstate.models.processes.gaussian_process_regressor import GaussianProcessRegressor
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 GRID = np.linspace(0, 10, 201)[:, None]
 LENGTHS = (0.3, 1.0, 3.0)

@@ -2,18 +2,13 @@ r"""Learned noise is calibrated; models without it hide what they do not know.""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, Rng
 from groundstate.models.linear.least_squares.gaussian_regressor import GaussianRegressor
 from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 QUARTERS = ((0.0, 0.25), (0.25, 0.5), (0.5, 0.75), (0.75, 1.0))
 

@@ -2,20 +2,17 @@ r"""A Gaussian kernel bends more than a low-degree polynomial; its map has no en
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from groundstate.compute.random import Key
 from groundstate.data.builtin.generators import spirals
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, Rng, regions
 from groundstate.math.kernels import RBF
 from groundstate.math.kernels.feature_maps import RBFTaylor
 from groundstate.models.svm.svc import SVC
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ORDERS = tuple(range(21))
 

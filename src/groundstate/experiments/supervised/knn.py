@@ -3,18 +3,14 @@ r"""Neighbours need scaled columns and suffer from idle ones."""
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, clouds
 from groundstate.models.clusters.kmeans import KMeans
 from groundstate.models.neighbors.k_neighbors_classifier import KNeighborsClassifier
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 IDLE = (0, 2, 5, 10, 20, 50, 100, 200)
 CENTRES = [[-1.08, -1.08], [1.08, 1.08]]

@@ -2,21 +2,15 @@ r"""L1 selects, L2 shrinks; both are the likeliest θ under a prior."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.optimize import minimize
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Axes, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
 from groundstate.models.linear.least_squares.ridge import Ridge
 from groundstate.models.linear.sparse.lasso import Lasso
 from groundstate.models.linear.sparse.paths import lasso_path
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 N, P, TRUE = 100, 50, 5
 LAMBDA = 1.0  # of the one-dimensional picture

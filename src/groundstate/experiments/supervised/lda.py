@@ -2,21 +2,16 @@ r"""Principal components ignore labels, discriminants use them; distances follow
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, dots
 from groundstate.models.discriminant.linear_discriminant_analysis import LinearDiscriminantAnalysis
 from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA
 from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 from groundstate.models.mixtures.gaussian_mixture import GaussianMixture
 from groundstate.models.neighbors.k_neighbors_classifier import KNeighborsClassifier
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @experiment("SUP-X-lda", theme="supervised", title="PCA ignores labels, LDA uses them")

@@ -2,20 +2,17 @@ r"""A lift makes rows separable."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, dots
 from groundstate.math.kernels.feature_maps import Lift
 from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 from groundstate.models.svm.svc import SVC
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PRODUCT = Lift(lambda X: np.column_stack([X, X[:, 0] * X[:, 1]]))
 PARABOLA = Lift(lambda X: np.column_stack([X, (X**2).sum(1)]))

@@ -2,21 +2,16 @@ r"""An F test against a spline finds curvature."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, Rng
 from groundstate.math.stats.linearity import linearity_test
 from groundstate.models.linear.least_squares.linear_regression import LinearRegression
 from groundstate.models.linear.least_squares.smoothing_spline_regressor import (
     SmoothingSplineRegressor,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BENDS = (0.0, 0.25, 0.5, 1.0)
 ROWS = 100

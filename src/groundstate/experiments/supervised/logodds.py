@@ -2,17 +2,12 @@ r"""Log-odds are linear, odds and probabilities are not."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, clouds, is_falling
 from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SLOPE, OFFSET, ROWS, BINS = 1.5, -0.5, 20_000, 20
 DELTAS = np.linspace(0.02, 0.98, 49)

@@ -2,23 +2,17 @@ r"""Only support vectors matter, and logistic regression ends at the same direct
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Axes, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, clouds, dots, levels
 from groundstate.models.discriminant.linear_discriminant_analysis import LinearDiscriminantAnalysis
 from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 from groundstate.models.linear.stochastic.perceptron import Perceptron
 from groundstate.models.svm.linear_svc import LinearSVC
 from groundstate.models.svm.svc import SVC
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 CS = tuple(10.0**k for k in range(9))
 TABLES = 8

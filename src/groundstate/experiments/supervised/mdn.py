@@ -2,18 +2,13 @@ r"""One Gaussian puts its mass between the branches."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.special import ndtri
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, Rng
 from groundstate.models.networks.mixture_density_regressor import MixtureDensityRegressor
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 COMPONENTS = (1, 2, 3, 5)
 

@@ -3,18 +3,14 @@ r"""A mixture can have more modes than components, and a credible set can split.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.math.distributions.gaussian_mixtures import GaussianMixtureDistribution
 from groundstate.math.distributions.highest_density import density_set
 from groundstate.math.distributions.mixture_modes import modes as modes_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIDE = 2.4
 CORNERS = [[0.0, 0.0], [SIDE, 0.0], [SIDE / 2, SIDE * math.sqrt(0.75)]]

@@ -3,19 +3,16 @@ r"""Newton's method: digits double, quadratics take one step, and where it fails
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
 from groundstate.math.optim import SingularError, newton, newton_root
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ROOT = (1.0, 1.5, 1.4166666666666667, 1.4142156862745, 1.41421356237469)
 

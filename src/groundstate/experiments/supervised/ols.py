@@ -2,19 +2,14 @@ r"""Normal equations, gradient descent and Gaussian maximum likelihood find one 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.optimize import minimize
 
 from groundstate.compute.random import Key
 from groundstate.evaluate.metrics.goodness import r2
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
 from groundstate.models.linear.least_squares.linear_regression import LinearRegression
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TRUE = np.array([1.0, 2.0, -1.0, 0.5])  # offset first
 SIGMAS = (0.3, 1.0, 3.0)

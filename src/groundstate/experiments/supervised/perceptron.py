@@ -2,22 +2,17 @@ r"""The perceptron stops on separable rows and never on others."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 
 from groundstate.compute.random import Key
 from groundstate.energy import Energy, LinearEnergy
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, I64, dots
 from groundstate.experiments.tools import Watch
 from groundstate.learn.solvers.svm.smo.rows import canonical_rows
 from groundstate.models.linear.stochastic.perceptron import Perceptron
 from groundstate.models.svm.svc import SVC
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NORMAL, MIDDLE = np.array([0.8, 0.6]), np.array([1.4, 1.0])
 EPOCHS = 100

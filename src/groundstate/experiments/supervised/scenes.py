@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from groundstate.experiments.base import COLOURS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from groundstate.experiments.base import COLOURS, Axes
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -93,16 +90,3 @@ def levels(
     f = np.asarray(score(grid)).reshape(len(b), len(a))
     styles = ["solid" if value == 0 else "dashed" for value in at]
     ax.contour(a, b, f, levels=list(at), colors="black", linewidths=0.9, linestyles=styles)
-
-
-__all__ = [
-    "clouds",
-    "dots",
-    "friedman",
-    "is_falling",
-    "levels",
-    "plane",
-    "regions",
-    "slope",
-    "tree_answers",
-]

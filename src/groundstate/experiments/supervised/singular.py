@@ -2,18 +2,13 @@ r"""A little ridge rescues singular normal equations; descent from 0 finds the l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64, slope
 from groundstate.models.linear.least_squares.linear_regression import LinearRegression
 from groundstate.models.linear.least_squares.ridge import Ridge
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 JITTERS = tuple(10.0**-k for k in range(1, 11))
 

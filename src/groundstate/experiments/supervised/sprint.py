@@ -2,15 +2,10 @@ r"""A line that fits the data goes absurd beyond them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.models.linear.least_squares.linear_regression import LinearRegression
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 YEARS = (1900, 1904, 1908, 1912, 1920, 1924, 1928, 1932, 1936, *range(1948, 2005, 4))
 MEN = (11.0, 11.0, 10.8, 10.8, 10.8, 10.6, 10.8, 10.3, 10.3, 10.3, 10.4, 10.5, 10.2, 10.0, 9.95,

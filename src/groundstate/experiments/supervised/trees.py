@@ -2,19 +2,15 @@ r"""ID3 and C4.5 by hand: gains, ratios, missing values and pruning."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Axes, Claim, Figure, Result, experiment
 from groundstate.math.info.impurity import entropy, gain_ratio, information_gain
 from groundstate.models.trees.c45_classifier import C45Classifier
 from groundstate.models.trees.id3_classifier import ID3Classifier
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 COVID = (("YYY", "Y", 2), ("YYN", "N", 2), ("YYN", "Y", 1), ("YNY", "Y", 3), ("NNN", "N", 1),
          ("NYN", "N", 2), ("NYY", "Y", 2), ("NYY", "N", 1))  # fmt: skip

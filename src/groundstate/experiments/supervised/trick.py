@@ -3,18 +3,15 @@ r"""Kernel and explicit features give one classifier; the dual does not feel the
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from groundstate.compute.random import Key
-from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.math.kernels.feature_maps import PolynomialKernelMap
 from groundstate.models.svm.linear_svc import LinearSVC
 from groundstate.models.svm.svc import SVC
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 COLUMNS = (2, 5, 20, 60, 200)
 DIMENSIONS = (10, 30, 100, 300, 1000, 3000, 10_000)

@@ -180,6 +180,3 @@ def value_and_grad(query: Query, pack: Pack, repeats: int = 1) -> ValueAndGrad:
         return e.detach(), g
 
     return f
-
-
-__all__ = ["Gradient", "value_and_grad"]

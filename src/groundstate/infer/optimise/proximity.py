@@ -91,6 +91,3 @@ def adapt(
     return minimise(
         energy, variable, known, method=method or Gradient(), init={variable: start.detach()}
     )
-
-
-__all__ = ["Proximity", "adapt"]

@@ -176,6 +176,3 @@ def base_distribution(space: Space, device: torch.device, dtype: torch.dtype) ->
         at, sign = (low, 1.0) if math.isfinite(low) else (high, -1.0)
         return D.TransformedDistribution(D.HalfNormal(ones), [D.AffineTransform(at, sign)])
     return D.Normal(0 * ones, ones)
-
-
-__all__ = ["Annealed", "Bridge", "base_distribution"]

@@ -232,6 +232,3 @@ def _transforms(space: Space) -> list[Any]:
 def default_family(space: Space) -> Family:
     """The family that a space gets when none is named: mean field."""
     return MeanField()
-
-
-__all__ = ["Categorical", "Family", "Gaussian", "MeanField", "default_family"]

@@ -187,6 +187,3 @@ def _masks(run: Run) -> tuple[Callback, ...]:
     from groundstate.learn.callbacks.masks import EpochMasks
 
     return (EpochMasks(),)
-
-
-__all__ = ["Callback", "Monitor", "Run"]

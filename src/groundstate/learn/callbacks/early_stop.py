@@ -248,6 +248,3 @@ class BestCheckpoint(Watched):
 
 def _copied(energy: Energy) -> dict[str, Tensor]:
     return {k: v.detach().clone() for k, v in energy.state_dict().items()}
-
-
-__all__ = ["BestCheckpoint", "EarlyStopping", "Watched"]

@@ -115,6 +115,3 @@ class EMA(Callback):
 
 def _learned(module: nn.Module) -> list[nn.Parameter]:
     return [p for p in module.parameters() if p.requires_grad]
-
-
-__all__ = ["EMA"]

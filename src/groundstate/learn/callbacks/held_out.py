@@ -45,6 +45,3 @@ def held_out_loss(
             part = loss.sum() if weight is None else loss @ weight[at : at + chunk_rows].double()
             total = total.to(part.device) + part
     return float(total) / (rows if weight is None else float(weight.sum()))
-
-
-__all__ = ["evaluating", "held_out_loss"]

@@ -264,13 +264,3 @@ def _needed(package: str, who: str) -> Any:
             f"{who} needs the package {package}, which is not installed; run "
             f"pip install {package}, or use CSVLogger or JSONLLogger"
         ) from error
-
-
-__all__ = [
-    "CSVLogger",
-    "HistoryTable",
-    "JSONLLogger",
-    "Logger",
-    "MLflowLogger",
-    "TensorBoardLogger",
-]

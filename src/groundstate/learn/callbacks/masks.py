@@ -44,6 +44,3 @@ def lasting(net: nn.Module) -> Iterator[tuple[str, Dropout]]:
     for name, layer in net.named_modules():
         if isinstance(layer, Dropout) and layer.mask_per_epoch:
             yield name, layer
-
-
-__all__ = ["EpochMasks", "lasting"]

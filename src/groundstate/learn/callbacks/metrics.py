@@ -75,6 +75,3 @@ class Metrics(Callback):
         for name, number in zip(self.functions, numbers, strict=True):
             run.logs[self.prefix + name] = number
             run.history.extra.setdefault(self.prefix + name, []).append(number)
-
-
-__all__ = ["Metrics"]

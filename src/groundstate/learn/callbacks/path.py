@@ -76,6 +76,3 @@ class PathRecorder(Callback):
         device = self._theta[0].device
         self._points = list(state["path"].to(device).unbind())
         self._losses = list(state["losses"].to(device).unbind())
-
-
-__all__ = ["PathRecorder"]

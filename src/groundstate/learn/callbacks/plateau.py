@@ -91,6 +91,3 @@ class Plateau(Watched):
     def load(self, state: dict[str, Any]) -> None:
         self._lowest, self._bad, self._cooling = state["place"]
         self._run.factor = state["factor"]
-
-
-__all__ = ["Plateau"]

@@ -79,6 +79,3 @@ class Progress(Callback):
 
     def on_end(self, run: Run) -> None:
         self._bar.stop()
-
-
-__all__ = ["Progress"]

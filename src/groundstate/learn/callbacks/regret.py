@@ -154,6 +154,3 @@ class Regret(Callback):
             ({k: v.to(device) for k, v in batch.items()}, None if w is None else w.to(device))
             for batch, w in state["batches"]
         ]
-
-
-__all__ = ["Regret"]

@@ -196,6 +196,3 @@ def _steepest(losses: list[float], lowest: int) -> int:
         if slope < best:
             best, at = slope, i
     return at
-
-
-__all__ = ["RateCurve", "find_lr"]

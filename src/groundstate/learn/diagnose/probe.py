@@ -331,6 +331,3 @@ def gradient_autocorrelation(
         c = torch.fft.irfft(spectrum.abs().square(), 2 * n)[:n]
         total += c / c[0].clamp_min(torch.finfo(c.dtype).tiny)
     return total / len(many)
-
-
-__all__ = ["LayerSignal", "Probe", "Signals", "gradient_autocorrelation", "probe"]

@@ -334,6 +334,3 @@ def _moderate(data: Any, rows: int = 512) -> Any:
     if isinstance(data, Tensor):
         return data[:rows]
     return {k: v[:rows] for k, v in data.items()}
-
-
-__all__ = ["Diagnosis", "Finding", "diagnose"]

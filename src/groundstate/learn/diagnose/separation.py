@@ -66,6 +66,3 @@ def _against(rows: csr_matrix, index: Any, other: int, k: int) -> csr_matrix:
         factor = np.where(index[mine] == c, -1.0, 0.0) if c != other else np.ones(len(mine))
         blocks.append(part.multiply(factor[:, None]))
     return hstack(blocks).tocsr()
-
-
-__all__ = ["is_separable"]

@@ -70,6 +70,3 @@ def sharpness(
             break
         v = Hv / value
     return value
-
-
-__all__ = ["sharpness"]

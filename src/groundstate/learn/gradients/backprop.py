@@ -166,6 +166,3 @@ def _target(y: Tensor, a: Tensor, loss: str) -> Tensor:
     if y.shape != a.shape:
         raise ShapeError(f"y has shape {tuple(y.shape)}, but the network gives {tuple(a.shape)}")
     return y.to(a.dtype)
-
-
-__all__ = ["SLOPES", "TOPS", "Backprop", "backprop", "dense_layers"]

@@ -110,6 +110,3 @@ def adapt_input(
     with torch.no_grad():
         losses.append(_rows(energy, point, y, rule))
     return Adapted(point, torch.stack(losses))
-
-
-__all__ = ["Adapted", "adapt_input", "saliency"]

@@ -82,6 +82,3 @@ def vjp(f: Function, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """
     swept: Any = torch.func.vjp(f, x)
     return swept[0], swept[1](v)[0]
-
-
-__all__ = ["Mode", "jacobian", "jvp", "vjp"]

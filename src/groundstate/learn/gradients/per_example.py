@@ -76,6 +76,3 @@ def gradient_noise(grads: Mapping[str, Tensor]) -> GradientNoise:
     mean = float(flat.mean(0).square().sum())
     variance = float(flat.var(0).sum())
     return GradientNoise(mean, variance, variance / mean if mean > 0 else float("inf"))
-
-
-__all__ = ["GradientNoise", "gradient_noise", "per_example_grads"]

@@ -60,6 +60,3 @@ def bce_from_probability(
         )
     rows = per_example(functional.binary_cross_entropy(pred, y, reduction="none"))
     return reduce(rows, sample_weight, reduction)
-
-
-__all__ = ["bce", "bce_from_probability"]

@@ -180,6 +180,3 @@ def kl_divergence(
     probabilities(y.exp() if log_target else y, "kl_divergence")
     terms = functional.kl_div(pred, y, reduction="none", log_target=log_target)
     return reduce(terms.sum(1), sample_weight, reduction)
-
-
-__all__ = ["ClassWeight", "cross_entropy", "kl_divergence", "nll"]

@@ -133,6 +133,3 @@ def binary(pred: Tensor, y: Tensor, name: str) -> Tensor:
             "values in [0, 1]; map the two classes to 0 and 1"
         )
     return y
-
-
-__all__ = ["binary", "labels", "outputs", "per_example", "probabilities", "reduce", "summed"]

@@ -98,7 +98,3 @@ def perceptron_rows(e: Tensor, y: Tensor) -> Tensor:
     # min(dim) sends the gradient to one winner, the lowest index; amin would share it among ties.
     best = e.min(1).values
     return (e.gather(1, y.clamp(min=0)[:, None])[:, 0] - best).masked_fill(y < 0, 0.0)
-
-
-__all__ = ["check_margin", "in_float", "margin_loss", "margin_rows", "perceptron_loss",
-           "perceptron_rows"]  # fmt: skip

@@ -127,6 +127,3 @@ class LossHead(Head):
 
     def mode(self, raw: Tensor) -> Tensor:
         return self.predict(raw)
-
-
-__all__ = ["ROWS", "LossHead"]

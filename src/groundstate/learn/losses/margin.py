@@ -154,6 +154,3 @@ def zero_one(
     s, flat = labels(pred, y, "zero_one")
     wrong = (s.argmax(1) != flat).to(s.dtype)
     return reduce(wrong.view(y.shape), sample_weight, reduction)
-
-
-__all__ = ["hinge", "multiclass_margin", "perceptron", "squared_hinge", "zero_one"]

@@ -144,6 +144,3 @@ def _binary(s: Tensor, y: Tensor, gamma: float, alpha: float | Tensor | None) ->
 
 def _power(base: Tensor, gamma: float) -> Tensor:
     return torch.ones_like(base) if gamma == 0 else base**gamma
-
-
-__all__ = ["dice", "focal", "jaccard"]

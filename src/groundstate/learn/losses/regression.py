@@ -103,6 +103,3 @@ def quantile(
     """
     rows = summed("quantile", pred, outputs(pred, y, "quantile"), q=q)
     return reduce(rows, sample_weight, reduction)
-
-
-__all__ = ["absolute", "huber", "quantile", "squared"]

@@ -65,6 +65,3 @@ def squared_onehot_rows(s: Tensor, y: Tensor) -> Tensor:
 
 def _distance(p: Tensor, y: Tensor) -> Tensor:
     return (p - functional.one_hot(y, p.shape[1])).square().sum(1)
-
-
-__all__ = ["brier", "squared_onehot"]

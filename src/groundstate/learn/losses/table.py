@@ -136,6 +136,3 @@ def head_for(target: str, m: int = 1) -> Head:
         )
     name = DEFAULTS[target]
     return NormalHead(m, "learned") if name == "normal" else head_of(name, m)
-
-
-__all__ = ["DEFAULTS", "LOSSES", "LossRow", "head_for", "head_of"]

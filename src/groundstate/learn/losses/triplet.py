@@ -153,6 +153,3 @@ def triplet_batch(
     a, p, n = (embedding[rows[:, i]] for i in range(3))
     weight = None if sample_weight is None else sample_weight[rows[:, 0]]
     return triplet(a, p, n, weight, reduction, margin=margin, squared=squared)
-
-
-__all__ = ["mine_triplets", "triplet", "triplet_batch"]

@@ -41,6 +41,3 @@ class FunctionNorm(Penalty):
                 f"FunctionNorm is for kernel machines, got {type(energy).__name__}; use L2"
             )
         return 0.5 * self.strength * energy.norms().sum()
-
-
-__all__ = ["FunctionNorm"]

@@ -123,6 +123,3 @@ def _convex_root(t: Tensor, c: Tensor, p: float) -> Tensor:
         slope = (q * w.pow(q - 1) + c).clamp_min(torch.finfo(t.dtype).tiny)
         w = (w - (w.pow(q) + c * w - t) / slope).clamp_min(0)
     return w.pow(q)
-
-
-__all__ = ["Lp"]

@@ -347,17 +347,6 @@ def _lasso_distance(theta: Tensor, gradient: Tensor, strength: float | Tensor) -
     return torch.where(theta == 0, inside, (gradient + strength * theta.sign()).abs())
 
 
-__all__ = [
-    "ElasticNet",
-    "L1",
-    "L2",
-    "SeparablePenalty",
-    "SumPenalty",
-    "penalised",
-    "soft_threshold",
-]
-
-
 def plain_l2(penalty: Penalty) -> bool:
     """Whether this is L2 on all weights and no intercept, which closed forms know."""
     return isinstance(penalty, L2) and penalty.select is None and not penalty.intercept

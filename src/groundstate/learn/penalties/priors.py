@@ -62,6 +62,3 @@ class LaplacePrior(L1):
             raise ValueError(f"b must be positive, got {b}")
         super().__init__(1 / b, select=select, intercept=intercept)
         self.b = b
-
-
-__all__ = ["GaussianPrior", "LaplacePrior"]

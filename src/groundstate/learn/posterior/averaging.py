@@ -266,6 +266,3 @@ class ModelAverage:
         each = torch.stack([-self.rule(model, values).loss for model in self.models])
         weight = self.weights.to(each).log()
         return torch.logsumexp(each + weight[:, None], 0)
-
-
-__all__ = ["GibbsPosterior", "ModelAverage"]

@@ -242,6 +242,3 @@ def _mean(each: Tensor, weights: Tensor) -> Tensor:
 
 def _repeat(values: Mapping[str, Tensor], m: int) -> dict[str, Tensor]:
     return {k: v.repeat(m, *(1,) * (v.ndim - 1)) for k, v in values.items()}
-
-
-__all__ = ["Elbo", "elbo"]

@@ -213,6 +213,3 @@ def _constant(name: str, f: Function, q: Distribution, generator: torch.Generato
         squares = [scores(q, piece).square().sum(-1) for piece in z.split(BLOCK)]
         weights = weights * torch.cat(squares)
     return float((weights * values).sum() / weights.sum())
-
-
-__all__ = ["EstimatorRow", "compare_estimators"]

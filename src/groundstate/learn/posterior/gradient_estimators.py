@@ -231,6 +231,3 @@ def leaves(value: Tensor) -> list[Tensor]:
     if not found:
         raise Unsupported("no parameter of q requires a gradient; call requires_grad_() on it")
     return found
-
-
-__all__ = ["Baseline", "leaves", "pathwise", "place", "score_function", "scores"]

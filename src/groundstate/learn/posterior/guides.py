@@ -251,6 +251,3 @@ class Amortised(Variational):
         return _distributions(
             energy, families, lowered(energy, families, known, phi, steps=steps, T=T)
         )
-
-
-__all__ = ["Amortised", "PerInstance", "lowered", "posterior_in_family"]

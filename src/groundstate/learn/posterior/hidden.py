@@ -150,6 +150,3 @@ def spread_points(distribution: Distribution) -> Tensor:
     l = mean.shape[-1]
     columns = torch.linalg.cholesky(cov).transpose(-1, -2) * l**0.5  # row j: √l C_j
     return torch.cat([mean[:, None] + columns, mean[:, None] - columns], 1)
-
-
-__all__ = ["LISTED", "Completion", "Posterior", "soften", "spread_points"]

@@ -77,6 +77,3 @@ class BoundCompletion(Completion):
         except NotImplementedError:
             entropy = -distribution.log_prob(points).mean(0)
         return points.transpose(0, 1), entropy
-
-
-__all__ = ["BoundCompletion"]

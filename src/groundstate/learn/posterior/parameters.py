@@ -194,6 +194,3 @@ class _Call(nn.Module):
 
     def forward(self, what: Any) -> Any:
         return what(self.energy)
-
-
-__all__ = ["ParameterEnergy", "ThetaDraws"]

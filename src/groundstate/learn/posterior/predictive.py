@@ -157,6 +157,3 @@ def _frozen(distribution: Distribution) -> Distribution:
     if isinstance(distribution, Categorical):
         return Categorical(logits=distribution.logits, validate_args=False)
     return distribution
-
-
-__all__ = ["AveragedDistribution", "Predictive", "posterior_predictive"]

@@ -121,6 +121,3 @@ class _Langevin(torch.optim.Optimizer):
                     p.add_(p.grad, alpha=-0.5 * eps * self.total)
                 noise = torch.randn(p.shape, generator=generator, device=p.device, dtype=p.dtype)
                 p.add_(noise, alpha=(eps * self.T) ** 0.5)
-
-
-__all__ = ["SGLD"]

@@ -83,6 +83,3 @@ class Snapshots(Callback):
                 f"every={self.every} steps"
             )
         return ThetaDraws(self._energy, torch.stack(self._kept), self._names)
-
-
-__all__ = ["Snapshots"]

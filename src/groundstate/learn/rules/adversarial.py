@@ -182,6 +182,3 @@ class Adversarial(ContrastRule):
 
     def _route(self, plan: Plan, energy: Energy) -> Plan:
         return replace(plan, route="generator", exact=False)
-
-
-__all__ = ["Adversarial"]

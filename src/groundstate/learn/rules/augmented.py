@@ -88,6 +88,3 @@ class Augmented(Rule):
         if self.variable not in batch:
             return f"there is no variable {self.variable!r} to augment; name one with variable="
         return self.rule.reason_against(energy, batch)
-
-
-__all__ = ["Augmented"]

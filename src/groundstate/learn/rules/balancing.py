@@ -336,17 +336,3 @@ def balance(weights: Any) -> Balance:
     raise Unsupported(
         f"weights must be numbers by term, a Balance or a name, got {weights!r}; {hint}"
     )
-
-
-__all__ = [
-    "Annealing",
-    "BALANCES",
-    "Balance",
-    "DynamicAverage",
-    "EqualNorms",
-    "Fixed",
-    "GradNorm",
-    "Relative",
-    "Uncertainty",
-    "balance",
-]

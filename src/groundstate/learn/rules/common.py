@@ -237,15 +237,3 @@ def check_temperature(T: float) -> float:
     if not T >= 0 or math.isnan(T):
         raise ValueError(f"temperature must be in [0, inf], got T={T}")
     return float(T)
-
-
-__all__ = [
-    "TABLE_LIMIT",
-    "ContrastRule",
-    "Plan",
-    "check_temperature",
-    "index_of",
-    "listable",
-    "pick",
-    "table_of",
-]

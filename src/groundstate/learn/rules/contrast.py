@@ -90,6 +90,3 @@ class Contrast(ContrastRule):
 
     def _route(self, plan: Plan, energy: Energy) -> Plan:
         return replace(plan, route="source", exact=plan.exact and self.source.exact)
-
-
-__all__ = ["Contrast"]

@@ -126,6 +126,3 @@ class PersistentCD(Contrast):
 
     def make_room(self, state: Mapping[str, Any]) -> None:
         self.source.make_room({name.removeprefix("source."): v for name, v in state.items()})
-
-
-__all__ = ["ContrastiveDivergence", "PersistentCD"]

@@ -117,6 +117,3 @@ class FenchelYoung(ContrastRule):
 
     def _route(self, plan: Plan, energy: Energy) -> Plan:
         return replace(plan, route="table", table=table_of(plan.view, plan.over[0]))
-
-
-__all__ = ["FenchelYoung", "fenchel_young_loss"]

@@ -274,6 +274,3 @@ class LossTerms(Rule):
 def _everywhere(value: Tensor) -> Tensor:
     """The sum over processes: every process must find the same weights."""
     return current().sum(value) if current().world > 1 else value
-
-
-__all__ = ["LossTerms"]

@@ -95,6 +95,3 @@ def split_positive(
     if len(missing) > int(missing.sum()):
         result = result.masked_scatter(~missing, plan.positive(known, generator))
     return result
-
-
-__all__ = ["drop_missing", "is_missing", "models_input", "split_positive"]

@@ -58,6 +58,3 @@ class Naive(ContrastRule):
             UserWarning,
             stacklevel=4,
         )
-
-
-__all__ = ["Naive"]

@@ -176,6 +176,3 @@ class Nested(Rule):
             )
         one = {k: v[0] for k, v in batch.items()}
         return self.rule.reason_against(energy, one)
-
-
-__all__ = ["Nested", "adapt"]

@@ -75,6 +75,3 @@ def _gradients(value: Tensor, named: Mapping[str, Tensor], keep: bool = False) -
         name: torch.zeros_like(p) if g is None else g
         for (name, p), g in zip(named.items(), grads, strict=True)
     }
-
-
-__all__ = ["Phases", "phases"]

@@ -226,6 +226,3 @@ def _as_loss(loss: Any) -> Loss:
         return rule.mean(energy, batch, generator=generator)[0]
 
     return scalar
-
-
-__all__ = ["Follow", "Loss", "Move", "Player", "Players", "moves_of"]

@@ -103,6 +103,3 @@ class Clock(Callback):
         self.rule.t = self.before + run.epoch
 
     on_epoch = on_begin
-
-
-__all__ = ["Clock", "PseudoLabel"]

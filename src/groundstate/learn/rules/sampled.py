@@ -194,6 +194,3 @@ class NCE(ContrastRule):
 
 def _nce_parts(e: Tensor, loss: Tensor) -> tuple[Tensor, Tensor]:
     return e, e - loss
-
-
-__all__ = ["NCE", "InBatch", "Sampled"]

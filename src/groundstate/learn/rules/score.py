@@ -289,6 +289,3 @@ def denoise(
     scale = torch.as_tensor(sigma, device=x.device, dtype=x.dtype)
     scale = scale.reshape(-1, *(1,) * (x.ndim - 1)) if scale.ndim else scale
     return x.detach() - scale.square() * g
-
-
-__all__ = ["DenoisingScoreMatching", "ScoreMatching", "denoise", "laplacian", "slope"]

@@ -72,6 +72,3 @@ class ScoreLoss(Rule):
             return own, own - loss
 
         return Terms(loss, parts)
-
-
-__all__ = ["SCORE_LOSSES", "ScoreLoss"]

@@ -260,6 +260,3 @@ class NLL(SoftMin):
         approximate: Method | Iterable[Method] = (),
     ) -> None:
         super().__init__(1.0, over=over, latent=latent, approximate=approximate)
-
-
-__all__ = ["NLL", "SoftMin", "softmin_loss"]

@@ -313,6 +313,3 @@ def seeded(generator: torch.Generator | None) -> Iterator[None]:
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(own)
         yield
-
-
-__all__ = ["Estimator", "Variational", "bound", "fitted", "seeded"]

@@ -98,6 +98,3 @@ def random_search(
     for p, value_kept in zip(parameters, kept, strict=True):
         p.copy_(value_kept)
     return Searched(best, torch.tensor(trace))
-
-
-__all__ = ["Searched", "ZeroOne", "random_search", "zero_one"]

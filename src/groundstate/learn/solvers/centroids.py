@@ -117,6 +117,3 @@ def _median(x: Tensor, w: Tensor) -> Tensor:
     at = [(upto < half * (1 + side)).sum(0, keepdim=True) for side in (-1e-12, 1e-12)]
     low, high = (values.gather(0, a.clamp_max(len(x) - 1))[0] for a in at)
     return 0.5 * (low + high)
-
-
-__all__ = ["Centroids"]

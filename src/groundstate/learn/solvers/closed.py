@@ -80,6 +80,3 @@ class Closed:
 
 def _arguments(method: object) -> tuple[str, ...]:
     return tuple(inspect.signature(method).parameters) if callable(method) else ()
-
-
-__all__ = ["Closed"]

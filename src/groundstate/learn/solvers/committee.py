@@ -232,6 +232,3 @@ class _Outside:
     def mean(self) -> F64:
         with np.errstate(invalid="ignore"):
             return self.sums / self.count
-
-
-__all__ = ["FitMembers", "Member", "linear"]

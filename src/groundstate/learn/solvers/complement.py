@@ -52,6 +52,3 @@ class Complement:
                 history.objective.append(value)
             monitor.epoch(value)
         return history
-
-
-__all__ = ["Complement"]

@@ -41,6 +41,3 @@ class Given:
             value = float(problem.objective()) if problem.callbacks else float("nan")
             monitor.epoch(value)
         return history
-
-
-__all__ = ["Given"]

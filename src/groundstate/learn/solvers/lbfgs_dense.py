@@ -108,6 +108,3 @@ def _penalty(problem: Problem) -> Regulariser:
     return Regulariser(
         problem.penalty, problem.energy, problem.total_weight, decay=True, prox=False
     )
-
-
-__all__ = ["NetworkRows"]

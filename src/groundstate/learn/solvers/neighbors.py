@@ -58,6 +58,3 @@ class Memorise:
                 history.objective.append(value)
             monitor.epoch(value)
         return history
-
-
-__all__ = ["Memorise"]

@@ -333,6 +333,3 @@ def online_epoch(
     for j in range(d):
         theta[j] *= scale
     return total, t, owed
-
-
-__all__ = ["OnlineDescent", "State"]

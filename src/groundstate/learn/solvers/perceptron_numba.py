@@ -273,6 +273,3 @@ def perceptron_epoch(
                 for j in range(d + 1):
                     sums[k, j] += weight * theta[k, j]
     return total, mistakes
-
-
-__all__ = ["OnlinePerceptron"]

@@ -167,6 +167,3 @@ class _Smooth:
                 own = part.distance_of(theta[at].reshape(p.shape), own, 1 / self.total)
             worst.append(own.abs().max())
         return float(torch.stack(worst).max())
-
-
-__all__ = ["Proximal"]

@@ -118,6 +118,3 @@ def distinct_rows(x: Tensor, y: Tensor | None, weight: Tensor | None) -> tuple[I
     _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
     sums: F64 = np.bincount(group, weights=w[held], minlength=len(first)).astype(np.float64)
     return held[first].astype(np.int64), sums
-
-
-__all__ = ["Smoothing", "bandwidth", "distinct_rows"]

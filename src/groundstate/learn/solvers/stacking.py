@@ -113,6 +113,3 @@ def _rows(train: F64, weight: Tensor | None, x: Tensor) -> Tensor:
     """Training weights of a fold; a mask where rows have none of their own."""
     given = torch.from_numpy(train > 0 if weight is None else train)
     return given.to(x.device) if weight is None else given.to(x.device, x.dtype)
-
-
-__all__ = ["OutOfFold"]

@@ -202,6 +202,3 @@ class _Work:
         for p, g in zip(parameters, slopes, strict=True):
             if g is not None:
                 p.add_(g, alpha=-self.settings.lr)
-
-
-__all__ = ["AlternatingTargets", "hidden_layers"]

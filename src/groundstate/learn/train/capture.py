@@ -116,6 +116,3 @@ def captured_step(training: Training) -> CapturedStep | None:
     if not simple or not rule.is_exact(energy, problem.resident) or rule.needs_gradient:
         return None
     return CapturedStep(training)
-
-
-__all__ = ["CapturedStep", "captured_step"]

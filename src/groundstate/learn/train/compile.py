@@ -89,6 +89,3 @@ class Compiled:
             RuntimeWarning,
             stacklevel=2,
         )
-
-
-__all__ = ["Compiled", "Whole"]

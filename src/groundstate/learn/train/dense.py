@@ -199,12 +199,3 @@ def written_step(training: Training) -> WrittenStep | None:
     if not fits or x.dtype not in (torch.float32, torch.float64):
         return None
     return WrittenStep(energy, rule, layers, head)
-
-
-__all__ = [
-    "WrittenStep",
-    "untouched",
-    "written_head",
-    "written_layers",
-    "written_step",
-]

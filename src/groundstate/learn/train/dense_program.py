@@ -212,6 +212,3 @@ class _Work:
 
 def _times(mask: Tensor, delta: Tensor) -> None:
     delta.mul_(mask)
-
-
-__all__ = ["Program"]

@@ -117,6 +117,3 @@ class Engine(ABC):
     @abstractmethod
     def load(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
-
-
-__all__ = ["Engine"]

@@ -273,6 +273,3 @@ def fits(data: Mapping[str, Tensor], device: torch.device) -> bool:
         if t.device != device
     )
     return size <= torch.cuda.mem_get_info(device)[0] / 2
-
-
-__all__ = ["Fed", "Feed", "fits", "grouped"]

@@ -131,6 +131,3 @@ def unfuse(optimizer: torch.optim.Optimizer) -> None:
     if isinstance(optimizer, torch.optim.SGD):
         for group in optimizer.param_groups:
             group["fused"], group["foreach"] = False, True
-
-
-__all__ = ["FullyShared", "full", "local", "part_like", "spread_state", "unfuse"]

@@ -130,14 +130,3 @@ def _rows(rows: Tensor | None) -> str:
 
 def _kept(saved: Any) -> str:
     return "" if saved is None else f"; the last good checkpoint is {saved}"
-
-
-__all__ = [
-    "bad_parameters",
-    "check_labels",
-    "check_outputs",
-    "check_progress",
-    "not_finite",
-    "theta_not_finite",
-    "too_few_to_normalise",
-]

@@ -78,6 +78,3 @@ def hold_out(
             kept = weight[index].to(sample_weight)
         sides.append((rows, kept))
     return HeldOut(*sides[0], *sides[1])
-
-
-__all__ = ["HeldOut", "hold_out"]

@@ -133,6 +133,3 @@ def learn(
     params = {name: p.detach() for name, p in energy.named_parameters()}
     assert keep.run.state is not None
     return LearnResult(energy, params, history, keep.run.state)
-
-
-__all__ = ["LearnResult", "learn"]

@@ -66,6 +66,3 @@ def _remember(norm: BatchNorm, mean: Tensor, var: Tensor) -> None:
         rate = 1.0 / float(norm.num_batches_tracked)
     norm.running_mean.lerp_(mean.to(norm.running_mean), rate)
     norm.running_var.lerp_(var.to(norm.running_var), rate)
-
-
-__all__ = ["synchronised"]

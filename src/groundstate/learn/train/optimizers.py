@@ -263,22 +263,3 @@ def metric(optimizer: torch.optim.Optimizer, parameter: Tensor) -> float | Tenso
     if isinstance(optimizer, torch.optim.Adadelta) and "square_avg" in state:
         return lr * (state["acc_delta"] + eps).sqrt() / (state["square_avg"] + eps).sqrt()
     return float(lr)
-
-
-__all__ = [
-    "COUPLED",
-    "OPTIMIZERS",
-    "Optimizer",
-    "Update",
-    "adadelta",
-    "adagrad",
-    "adam",
-    "adamw",
-    "couples_decay",
-    "metric",
-    "momentum",
-    "nesterov",
-    "optimizer_of",
-    "rmsprop",
-    "sgd",
-]

@@ -143,6 +143,3 @@ def _parts(penalty: Penalty | None) -> list[Penalty]:
 
 def _twice(parameters: list[Tensor]) -> bool:
     return len({id(p) for p in parameters}) < len(parameters)
-
-
-__all__ = ["Regulariser"]

@@ -107,6 +107,3 @@ class Precision:
         if self.scaler is not None and state is not None:
             self.scaler.load_state_dict(state["scaler"])
             self.scaler.skipped = torch.full_like(self.scaler.skipped, state["skipped"])
-
-
-__all__ = ["PRECISIONS", "Precision", "Scaler"]

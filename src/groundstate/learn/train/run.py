@@ -374,6 +374,3 @@ class Training(Engine):
 
     def load(self, state: dict[str, Any]) -> None:
         states.unpack(self, state)
-
-
-__all__ = ["Training"]

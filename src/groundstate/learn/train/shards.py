@@ -53,6 +53,3 @@ class Shards:
             return
         for buffer in module.buffers():
             buffer.copy_(self._reduce.broadcast(buffer))
-
-
-__all__ = ["Shards"]

@@ -366,6 +366,3 @@ def _stack(values: list[Any], dtype: torch.dtype) -> Any:
     if len({a.shape for a in arrays}) > 1:
         return _tensor(Ragged.of(arrays), dtype)
     return _tensor(torch.stack(arrays), dtype)
-
-
-__all__ = ["Arrays", "Indexed", "Items", "Parquet", "Source", "as_source"]

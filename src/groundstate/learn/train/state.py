@@ -248,22 +248,3 @@ def load_module(module: torch.nn.Module, state: dict[str, Any], what: str) -> No
             f"unknown: {', '.join(unknown) or 'none'}; other shapes: {', '.join(shapes) or 'none'}"
         )
     module.load_state_dict(state)
-
-
-__all__ = [
-    "KEYS",
-    "VERSION",
-    "about",
-    "check_keys",
-    "deterministic",
-    "global_generators",
-    "keyed_layers",
-    "record",
-    "load_module",
-    "pack",
-    "pack_optimizer",
-    "pack_random",
-    "unpack",
-    "unpack_optimizer",
-    "unpack_random",
-]

@@ -105,6 +105,3 @@ def plane_distance(w: ArrayLike, c1: float, c2: float) -> float:
     0.4
     """
     return abs(c2 - c1) / hyperplane(w).length
-
-
-__all__ = ["Hyperplane", "hyperplane", "plane_distance"]

@@ -164,6 +164,3 @@ def areas(vertices: F64, ends: I64) -> F64:
     x, y = (vertices - np.repeat(vertices[begin], ends - begin, axis=0)).T
     cross = x * y[following] - x[following] * y
     return np.asarray(np.abs(np.add.reduceat(cross, begin)) / 2)
-
-
-__all__ = ["TOL", "areas", "split_polygons"]

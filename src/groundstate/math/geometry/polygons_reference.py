@@ -58,6 +58,3 @@ def split_polygons(vertices: F64, ends: Any, lines: F64) -> tuple[F64, Any, Any,
         side += [bits for _, bits in pieces]
     sizes = np.array([len(p) for p in parts])
     return np.concatenate(parts), np.cumsum(sizes), np.array(parent), np.array(side, np.uint8)
-
-
-__all__ = ["cut", "split_polygons"]

@@ -136,6 +136,3 @@ def weighted_quantile(values: Any, weight: Any | None, q: float, *, between: boo
         rest = np.flatnonzero(below > below[at] + slack)
         after = int(rest[0]) if len(rest) else at
     return float(0.5 * (ordered[at] + ordered[after]))
-
-
-__all__ = ["DOMAINS", "Domain", "PointLoss", "weighted_mean", "weighted_quantile"]

@@ -182,13 +182,3 @@ class CrossEntropy(PointLoss):
         mass = torch.zeros(k, dtype=torch.float64, device=w.device).index_add(0, y, w)
         log_p = (mass / mass.sum()).clamp(TINY, 1.0).log()
         return log_p - log_p.mean()
-
-
-__all__ = [
-    "CrossEntropy",
-    "ExponentialLoss",
-    "Hinge",
-    "LogLoss",
-    "ModifiedHuber",
-    "SquaredHinge",
-]

@@ -121,6 +121,3 @@ def gamma() -> Deviance:
 def tweedie(power: float = 1.5) -> Deviance:
     """Half Tweedie's deviance from :math:`e^\\eta`."""
     return Deviance(Tweedie(power), Log())
-
-
-__all__ = ["Deviance", "gamma", "poisson", "tweedie"]

@@ -169,6 +169,3 @@ def pointwise(
         g[i] = weight * slope
         h[i] = weight * curvature
     return total if total == total else math.inf
-
-
-__all__ = ["point", "pointwise"]

@@ -238,15 +238,3 @@ class SquaredEpsilonInsensitive(EpsilonInsensitive):
 
     def curvature(self, eta: Tensor, y: Tensor) -> Tensor:
         return 2.0 * ((y - eta).abs() > self.epsilon).to(eta.dtype)
-
-
-__all__ = [
-    "AbsoluteError",
-    "EpsilonInsensitive",
-    "Huber",
-    "Noise",
-    "Quantile",
-    "ResidualLoss",
-    "SquaredEpsilonInsensitive",
-    "SquaredError",
-]

@@ -141,6 +141,3 @@ class ZCAWhitener:
     def inverse_transform(self, X: ArrayLike) -> F64:
         """Rows as they were before whitening."""
         return _table(X) @ self.inverse_ + self.mean_
-
-
-__all__ = ["ZCAWhitener", "centre", "hessian_condition", "least_squares_hessian"]

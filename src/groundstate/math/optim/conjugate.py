@@ -242,6 +242,3 @@ def nonlinear_cg(
         beta = max(0.0, float(walk.g @ (walk.g - old)) / float(old @ old))
         d = -walk.g + beta * d
     return walk.result()
-
-
-__all__ = ["cg", "conjugate", "nonlinear_cg", "steepest_descent"]

@@ -142,6 +142,3 @@ def slices(
         ends = objective.value(at + h * d) + objective.value(at - h * d)
         curvatures.append((ends - 2 * objective.value(at)) / h**2)
     return Slices(t, lines[0], lines[1], (curvatures[0], curvatures[1]))
-
-
-__all__ = ["CriticalPoint", "Slices", "classify_critical_point", "slices"]

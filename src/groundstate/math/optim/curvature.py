@@ -175,13 +175,3 @@ def critical_point(
     elif bool((values < -zero).all()):
         kind = "maximum"
     return Critical(kind, spectrum, spectrum.gradient_norm <= gradient_tol)
-
-
-__all__ = [
-    "Critical",
-    "Spectrum",
-    "condition_number",
-    "critical_point",
-    "hessian_spectrum",
-    "lanczos",
-]

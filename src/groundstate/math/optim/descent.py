@@ -115,6 +115,3 @@ def newton_cg(
             break
         walk.move(alpha * p, alpha)
     return walk.result()
-
-
-__all__ = ["gradient_descent", "newton_cg"]

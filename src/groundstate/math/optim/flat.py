@@ -46,6 +46,3 @@ class Flat:
     def loss(self, loss: Loss, data: tuple[Any, ...]) -> Callable[[Tensor], Tensor]:
         """``loss(params, *data)`` as a function of a flat vector."""
         return lambda vector: loss(self.shaped(vector), *data)
-
-
-__all__ = ["Flat", "Loss", "Params"]

@@ -126,6 +126,3 @@ def flow(loss: Function, theta0: Any, t: float | Sequence[float], *, rtol: float
         path = found.y.T
     points = torch.as_tensor(path).to(objective.start)
     return objective.space.give(points[0] if np.ndim(t) == 0 else points)
-
-
-__all__ = ["flow", "modified_loss"]

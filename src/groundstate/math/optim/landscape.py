@@ -181,6 +181,3 @@ def _filter_normalised(flat: Flat, generator: torch.Generator) -> Tensor:
             (noise * own.norm(dim=1, keepdim=True) / noise.norm(dim=1, keepdim=True)).reshape(-1)
         )
     return torch.cat(pieces)
-
-
-__all__ = ["Landscape", "landscape"]

@@ -301,6 +301,3 @@ def _cubic(a: tuple[float, float, float], b: tuple[float, float, float]) -> floa
     best = u - (u - t) * (e + w - z) / bottom if bottom != 0 else middle
     inside = min(t, u) + 0.1 * width <= best <= max(t, u) - 0.1 * width
     return best if inside else middle
-
-
-__all__ = ["SEARCHES", "Search", "Step", "line_search", "search"]

@@ -157,6 +157,3 @@ def minimize(
     return row.run(
         f, x0, tol=tol, max_iter=row.max_iter if max_iter is None else max_iter, **options
     )
-
-
-__all__ = ["METHODS", "MethodRow", "genetic", "minimize"]

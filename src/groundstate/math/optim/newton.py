@@ -259,6 +259,3 @@ def _escape(objective: Objective, walk: Walk, H: Tensor) -> Tensor | None:
                 return step
         d = 0.5 * d
     return None
-
-
-__all__ = ["Damping", "TaylorModel", "newton", "newton_root", "taylor"]

@@ -212,6 +212,3 @@ def _not_torch() -> Unsupported:
         "f is not written in torch, so it cannot be differentiated; pass its gradient as grad=, or "
         "use torch functions in f"
     )
-
-
-__all__ = ["Function", "Objective", "Space"]

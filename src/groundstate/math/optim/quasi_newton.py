@@ -206,6 +206,3 @@ def lbfgs(
         if is_curved(*walk.last):
             pairs.append(walk.last)
     return walk.result()
-
-
-__all__ = ["Form", "bfgs", "bfgs_update", "is_curved", "lbfgs", "two_loop"]

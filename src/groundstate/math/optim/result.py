@@ -58,6 +58,3 @@ class OptimResult(Displayed):
     converged: bool
     steps: tuple[float, ...] = ()
     hessian: Any = field(default=None, repr=False)
-
-
-__all__ = ["IndefiniteError", "OptimResult", "SingularError"]

@@ -128,6 +128,3 @@ def is_descent(trace: Sequence[float], tol: float = 0.0) -> bool:
     """
     values = torch.as_tensor(trace, dtype=torch.float64).reshape(-1)
     return bool(torch.isfinite(values).all()) and bool((values.diff() <= tol).all())
-
-
-__all__ = ["descent_bound", "is_descent", "largest_step", "lipschitz", "softmax_lipschitz"]

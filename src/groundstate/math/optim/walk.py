@@ -98,6 +98,3 @@ class Walk:
             steps=tuple(self.steps),
             hessian=space.matrix(hessian),
         )
-
-
-__all__ = ["FLOOR", "Walk"]

@@ -184,6 +184,3 @@ def checked_prior(prior: Any, classes: int) -> list[float] | None:
     if not np.isclose(values.sum(), 1.0):
         raise ValueError(f"The sum of the priors should be 1, got {values.sum():.6g}.")
     return values.tolist()
-
-
-__all__ = ["ClosedFormClassifier", "checked_prior"]

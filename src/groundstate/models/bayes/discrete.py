@@ -128,6 +128,3 @@ class DiscreteNB(ClosedFormClassifier):
     def _weights_of(self, log_p: Tensor) -> Tensor:
         """The parameter W that has these log probabilities."""
         return log_p
-
-
-__all__ = ["DiscreteNB"]

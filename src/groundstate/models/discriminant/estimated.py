@@ -62,6 +62,3 @@ def _repeats(weight: NDArray[Any]) -> NDArray[np.int64]:
             "repeat rows"
         )
     return times
-
-
-__all__ = ["with_covariances"]

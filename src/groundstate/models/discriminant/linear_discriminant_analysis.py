@@ -211,6 +211,3 @@ def proportions(priors: Any, classes: int) -> list[float] | None:
     if abs(values.sum() - 1.0) > 1e-5:
         warnings.warn("The priors do not sum to 1. Renormalizing", UserWarning, stacklevel=6)
     return (values / values.sum()).tolist()
-
-
-__all__ = ["LinearDiscriminantAnalysis", "proportions"]

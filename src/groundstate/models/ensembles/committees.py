@@ -153,6 +153,3 @@ def amount(share: Any, total: float, name: str) -> int:
     if not 0 < share <= 1:
         raise ValueError(f"{name}={share} is a share and must be above 0 and at most 1")
     return max(1, math.floor(share * total + 1e-9))
-
-
-__all__ = ["CommitteeModel", "amount", "predict"]

@@ -52,6 +52,3 @@ def estimator_of(energy: Any, base: Any) -> Any:
     else:
         model._flat_target = energy.m == 1
     return model
-
-
-__all__ = ["estimator_of", "fits"]

@@ -210,6 +210,3 @@ def _whole(weight: NDArray[np.float64], base: Any) -> NDArray[np.int64]:
             "be whole numbers; use a member that takes weights"
         )
     return counts.astype(np.int64)
-
-
-__all__ = ["ClassMember", "ValueMember", "member", "seeded"]

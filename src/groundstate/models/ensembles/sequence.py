@@ -14,6 +14,3 @@ def member_at(model: Any, index: Any) -> Any:
 def each_member(model: Any) -> Iterator[Any]:
     """The method ``__iter__`` of an ensemble."""
     return iter(model.estimators_)
-
-
-__all__ = ["each_member", "member_at"]

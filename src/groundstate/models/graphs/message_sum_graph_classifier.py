@@ -85,6 +85,3 @@ class MessageSumGraphClassifier(RowClassifier):
         edges = 0 if X.edge_features is None else X.edge_features.item_shape[0]
         net = MessageSum(nodes, edges, self.hidden_size, k, generator=generator)
         return NetClassEnergy(GraphSpace(nodes, edges), k, net)
-
-
-__all__ = ["MessageSumGraphClassifier"]

@@ -56,6 +56,3 @@ def gamma_of(gamma: Any, X: Tensor, y: Tensor | None, weight: Any) -> float:
     total = v.sum() * x.shape[1]
     variance = float((v @ np.square(x - (v @ x).sum() / total)).sum() / total)
     return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-
-
-__all__ = ["chosen_kernel", "gamma_of"]

@@ -69,6 +69,3 @@ def changed(kernel: Kernel, name: str, value: Any) -> Kernel:
             f"{', '.join(sorted(parameters(kernel))) or 'none'}"
         )
     return replace(kernel, **{head: changed(inner, rest, value) if rest else value})  # type: ignore[arg-type]
-
-
-__all__ = ["NestedKernel", "changed", "parameters"]

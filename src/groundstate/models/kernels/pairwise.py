@@ -61,6 +61,3 @@ def ridge_kernel(
         return Sigmoid(rate, coef0)
     named = {"gamma": gamma, "degree": degree, "coef0": coef0}
     return Pairwise(kernel, tuple((name, v) for name, v in named.items() if v is not None))
-
-
-__all__ = ["Pairwise", "ridge_kernel"]

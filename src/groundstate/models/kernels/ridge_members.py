@@ -78,5 +78,3 @@ kernel_ridge_members = Together(
     _kernel_ridge_members,
     frozenset({"alpha", "kernel", "gamma", "degree", "coef0", "kernel_params"}),
 )
-
-__all__ = ["kernel_ridge_members"]

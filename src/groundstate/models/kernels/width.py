@@ -21,6 +21,3 @@ def start_kernel(kernel: Any, X: Tensor, y: Tensor | None, weight: Tensor | None
     variance = float((w @ np.square(x - (w @ x).sum() / total)).sum()) / total
     width = (0.5 * X.shape[1] * variance) ** 0.5 if variance > 0 else 0.5**0.5
     return RBF(width, (1e-3 * width, 1e3 * width))
-
-
-__all__ = ["start_kernel"]

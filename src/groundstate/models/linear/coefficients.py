@@ -57,6 +57,3 @@ def densify(model: Any) -> Any:
     check_is_fitted(model, "coef_")
     model.coef_ = model.coef_.toarray() if issparse(model.coef_) else model.coef_
     return model
-
-
-__all__ = ["class_part", "densify", "output_part", "sparsify"]

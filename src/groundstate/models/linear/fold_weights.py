@@ -42,6 +42,3 @@ def fold_weights(
     if not both.shape[1]:
         raise ValueError("no fold has rows of weight on both sides; pass another cv")
     return both[0], both[1]
-
-
-__all__ = ["fold_weights"]

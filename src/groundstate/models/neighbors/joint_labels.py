@@ -98,6 +98,3 @@ class JointLabels(EnergyClassifier):
         codes = self._joint[values.cpu().numpy()]
         labels = [known[codes[..., j]] for j, known in enumerate(self.classes_)]
         return home.give(np.stack(labels, -1))
-
-
-__all__ = ["JointLabels"]

@@ -309,6 +309,3 @@ def _pieces(values: torch.Tensor, ends: list[int], home: Home) -> Any:
     out = np.empty(len(pieces), dtype=object)
     out[:] = pieces
     return out
-
-
-__all__ = ["NeighborSearch", "RadiusSearch"]

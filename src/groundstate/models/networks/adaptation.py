@@ -79,6 +79,3 @@ def _both(source: Any, target: Any) -> tuple[Floats, Floats]:
             "for other columns train a new network or transfer a part of one"
         )
     return a, b
-
-
-__all__ = ["coral", "importance_weights"]

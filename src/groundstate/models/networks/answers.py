@@ -369,6 +369,3 @@ def _half_deviance(name: str) -> Callable[[Batch, Tensor | None], float] | None:
 
 def _minus_loss(energy: Energy, rows: Batch, weight: Tensor | None) -> float:
     return -float(weighted_mean(energy(**rows), weight))
-
-
-__all__ = ["VALUES", "NetworkClassifier", "NetworkRegressor"]

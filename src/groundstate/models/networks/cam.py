@@ -185,6 +185,3 @@ def _sized(maps: Tensor, x: Tensor) -> Tensor:
     kinds = {1: "linear", 2: "bilinear", 3: "trilinear"}
     kind = kinds[maps.ndim - 1]
     return interpolate(maps[:, None], size=tuple(size), mode=kind, align_corners=False)[:, 0]
-
-
-__all__ = ["cam", "grad_cam", "overlay"]

@@ -50,6 +50,3 @@ def fit_gradually(
     finally:
         model.warm_start = warm
     return model
-
-
-__all__ = ["fit_gradually"]

@@ -98,15 +98,3 @@ def glorot_(net: nn.Module, generator: torch.Generator, factor: float = 6.0) -> 
                 drawn = torch.rand(part.shape, generator=generator, dtype=torch.float64)
                 part.copy_(bound * (2 * drawn - 1))
     return net
-
-
-__all__ = [
-    "MLP_TRAITS",
-    "biases_of_layers",
-    "glorot_",
-    "n_layers",
-    "n_outputs",
-    "out_activation",
-    "perceptron",
-    "weights_of_layers",
-]

@@ -386,6 +386,3 @@ class _Outputs(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x.new_zeros(len(x), self.outputs)
-
-
-__all__ = ["CHUNK", "NetworkModel"]

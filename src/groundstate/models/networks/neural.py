@@ -81,6 +81,3 @@ def make_module(module: Any, d: int, outputs: int, given: dict[str, Any]) -> nn.
             f"gave {type(made).__name__}"
         )
     return made
-
-
-__all__ = ["engine_settings", "fitted_module", "make_module", "wrapped_module"]

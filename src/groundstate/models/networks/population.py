@@ -24,6 +24,3 @@ def network_members(
             "randomness of their own are trained alone"
         )
     return found
-
-
-__all__ = ["network_members"]

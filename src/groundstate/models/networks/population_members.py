@@ -258,6 +258,3 @@ def fit_members(
     except Unsupported:  # whatever it is, a single fit can do it or says why not
         return None
     return [member.model for member in members]
-
-
-__all__ = ["Member", "Rows", "fit_members", "keyed", "learn_members", "plan_member"]

@@ -19,6 +19,3 @@ def init_key(seed: Any) -> Key:
 def order_key(seed: Any) -> Key:
     """The key of the order of the rows and of dropout; of a pair of seeds the second one's."""
     return Key.of(seed[1] if isinstance(seed, tuple | list) else seed)
-
-
-__all__ = ["init_key", "order_key"]

@@ -138,6 +138,3 @@ def _frame(X: Any, rows: NDArray[np.bool_]) -> Any:
     from groundstate.compute.foreign.sklearn import safe_indexing
 
     return safe_indexing(X, np.flatnonzero(rows))
-
-
-__all__ = ["SelfTraining"]

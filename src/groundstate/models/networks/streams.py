@@ -97,6 +97,3 @@ class Coded(Source):
     def _coded(self, batch: Batch) -> Batch:
         y = torch.from_numpy(np.ascontiguousarray(self.encode(_plain(batch["y"]))))
         return {**batch, "y": y if y.dtype == torch.int64 else y.to(batch["x"].dtype)}
-
-
-__all__ = ["Coded", "Survey", "stream_of"]

@@ -148,6 +148,3 @@ def _alone(estimator: Any, X: Any, y: Any, weight: F64 | None, settings: Mapping
         rows = np.flatnonzero(weight)
         X, y, weight = take(X, rows), None if y is None else take(y, rows), weight[rows]
     return fit_weighted(model, X, y, weight)
-
-
-__all__ = ["fit_many", "fit_together", "has_program", "log_reason"]

@@ -143,6 +143,3 @@ class Members:
 def _same(a: Any, b: Any) -> bool:
     plain = (str, bool, int, float, type(None))
     return isinstance(a, plain) and isinstance(b, plain) and a == b
-
-
-__all__ = ["F64", "Members", "Settings", "Together", "distinct"]

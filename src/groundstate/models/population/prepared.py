@@ -126,6 +126,3 @@ def _around(made: Any, model: Any, settings: Mapping[str, Any]) -> Any:
     own = clone(made)
     own.steps = [*made.steps[:-1], (made.steps[-1][0], model)]
     return own
-
-
-__all__ = ["fit_prepared"]

@@ -47,5 +47,3 @@ _LEAVES: dict[str, tuple[Any, tuple[str, ...]]] = {
         ("length_scale", "periodicity", "length_scale_bounds", "periodicity_bounds"),
     ),
 }
-
-__all__ = ["own_kernel"]

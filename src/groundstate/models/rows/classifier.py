@@ -181,6 +181,3 @@ class RowClassifier(EnergyClassifier):
             check_form(self, here)
             tables.append(self.energy_.table("y", x=here))
         return torch.cat(tables) if tables else torch.zeros(0, len(self.classes_), device=device)
-
-
-__all__ = ["CHUNK", "RowClassifier"]

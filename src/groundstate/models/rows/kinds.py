@@ -104,6 +104,3 @@ def check_form(estimator: Any, rows: Rows) -> None:
             f"{type(estimator).__name__} was fitted to {space!r}; X must {space.expected()}, got "
             f"{tuple(rows.shape) if isinstance(rows, Tensor) else describe(rows)}"
         )
-
-
-__all__ = ["KINDS", "TABLE", "RowKind", "check_form"]

@@ -50,6 +50,3 @@ class MeanPoolSequenceClassifier(RowClassifier):
             raise ShapeError(f"items must have shape (d,), got {X.item_shape}")
         d = X.item_shape[0]
         return NetClassEnergy(RaggedOf(Real(d)), k, MeanPool(d, k))
-
-
-__all__ = ["MeanPoolSequenceClassifier"]

@@ -27,6 +27,3 @@ def linear_solver(
             )
         return HingeDual(max_iter, tol)
     return HingeDual(max_iter, tol) if dual is True else SquaredHingeNewton(max_iter)
-
-
-__all__ = ["linear_solver"]

@@ -116,5 +116,3 @@ svc_members = Together(
     _svc_members,
     frozenset({"C", "kernel", "gamma", "degree", "coef0", "tol", "max_iter", "shrinking"}),
 )
-
-__all__ = ["svc_members"]

@@ -180,6 +180,3 @@ def _numbers(column: NDArray[Any], levels: NDArray[Any]) -> NDArray[Any]:
         return np.full_like(column, np.nan)
     at = np.minimum(np.searchsorted(levels, column), len(levels) - 1)
     return np.where(levels[at] == column, at, np.nan).astype(column.dtype)
-
-
-__all__ = ["Categories"]

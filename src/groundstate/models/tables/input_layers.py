@@ -106,6 +106,3 @@ class InputTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         from copy import deepcopy
 
         return deepcopy(self.layer_).to(dtype)
-
-
-__all__ = ["KINDS", "InputTransformer"]

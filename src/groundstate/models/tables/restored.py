@@ -94,6 +94,3 @@ def _numbers(encoder: Numeric, block: NDArray[Any], whole: bool) -> NDArray[np.f
     values = block[:, 0] * encoder.scale + encoder.mean
     values = np.round(values) if whole else values
     return np.where(block[:, 1] > 0.5, np.nan, values) if encoder.indicator else values
-
-
-__all__ = ["kept", "opened", "restored"]

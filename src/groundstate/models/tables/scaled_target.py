@@ -76,6 +76,3 @@ def _numbers(y: Any) -> NDArray[np.float64]:
         raise DataError(
             "scale_target needs a target of numbers; pass numbers, or scale_target=False"
         ) from error
-
-
-__all__ = ["TargetScale"]

@@ -392,6 +392,3 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
             )
         rows = np.asarray(x)
         return restored(self.preparation_, rows.reshape(-1, rows.shape[-1]))
-
-
-__all__ = ["TablePredictor"]

@@ -118,6 +118,3 @@ class BagOfTokensClassifier(RowClassifier):
     def _energy(self, X: Any, k: int, generator: torch.Generator) -> Energy:
         size = self.tokenizer_.size
         return NetClassEnergy(TokenSequence(size), k, BagOfTokens(size, k))
-
-
-__all__ = ["BagOfTokensClassifier"]

@@ -107,6 +107,3 @@ class AttributeTree(EnergyClassifier):
             f"{'<=' if c == 0 else '>'} {t!r}" if t == t else f"= {levels[c]}" for c in range(n)
         ]
         return [(f"{name} {word}", int(e.first[v]) + c) for c, word in enumerate(words)]
-
-
-__all__ = ["AttributeTree"]

@@ -172,16 +172,3 @@ def importances(model: Any, trees: int, normalize: bool = True) -> NDArray[np.fl
         return np.zeros(model.n_features_in_)
     mean: NDArray[np.float64] = np.mean(found, axis=0)
     return mean / mean.sum()
-
-
-__all__ = [
-    "CLASS_CRITERIA",
-    "CONSTRAINTS",
-    "VALUE_CRITERIA",
-    "decision_path",
-    "importances",
-    "apply",
-    "tree_limits",
-    "tree_view",
-    "tried_columns",
-]

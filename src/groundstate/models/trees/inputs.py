@@ -69,6 +69,3 @@ def row_factors(balance: Any, classes: Any, y: Any, weight: Any) -> NDArray[np.f
     parts = [row_factors(own, known, column, weight)
              for own, known, column in zip(each, classes, labels.T)]  # fmt: skip
     return np.asarray(np.prod(parts, axis=0))
-
-
-__all__ = ["category_sizes", "check_not_fewer", "class_factors", "row_factors", "started"]

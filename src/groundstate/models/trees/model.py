@@ -146,6 +146,3 @@ class TreeModel(EnergyEstimator):
         """Fall of impurity by column, averaged over trees; sums to one."""
         check_is_fitted(self, "energy_")
         return importances(self, self.energy_.nodes.n_trees)
-
-
-__all__ = ["TreeModel"]

@@ -134,6 +134,3 @@ def _colour(model: Any, view: TreeView, v: int) -> Any:
         base = np.array(to_rgb(COLOURS[int(value[0].argmax()) % len(COLOURS)]))
         return tuple(1 - strength * (1 - base))
     return "#eef2f7"
-
-
-__all__ = ["plot_tree"]

@@ -77,6 +77,3 @@ def plot_sum(
     for ax in (axes[0], axes[-1]):
         ax.axis("off")
     return fig
-
-
-__all__ = ["plot_sum"]

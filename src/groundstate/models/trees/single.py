@@ -99,6 +99,3 @@ class SingleTree(TreeModel):
         # branches that fall at the same cost are one step
         last = [k for k in range(len(alphas)) if k + 1 == len(alphas) or alphas[k + 1] > alphas[k]]
         return Bunch(ccp_alphas=alphas[last], impurities=impurities[last])
-
-
-__all__ = ["SingleTree"]

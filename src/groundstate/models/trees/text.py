@@ -190,6 +190,3 @@ def _walk(line: _Line, row: NDArray[Any]) -> NDArray[np.float64]:
         assert step is not None
         line = step
     return line.value
-
-
-__all__ = ["answer", "export_text", "question", "read_text", "rules", "view_of"]

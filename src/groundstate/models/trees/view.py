@@ -102,6 +102,3 @@ class TreeView:
         out /= self.weighted_n_node_samples[0]
         total = out.sum()
         return out / total if normalize and total > 0 else out
-
-
-__all__ = ["LEAF", "TreeView"]

@@ -52,6 +52,3 @@ class LinearImageClassifier(RowClassifier):
         for p in layer.parameters():  # the problem is convex: any start will do
             nn.init.zeros_(p)
         return NetClassEnergy(shape, k, nn.Sequential(nn.Flatten(), layer))
-
-
-__all__ = ["LinearImageClassifier"]

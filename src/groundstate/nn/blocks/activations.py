@@ -178,17 +178,3 @@ def recommended_init(module: nn.Module | None) -> str:
         return "he"
     row = _BY_CLASS.get(type(module))
     return row.init if row is not None else "xavier"
-
-
-__all__ = [
-    "ACTIVATIONS",
-    "HIDDEN",
-    "Activation",
-    "Bump",
-    "Maxout",
-    "Sin",
-    "Step",
-    "activation",
-    "is_activation",
-    "recommended_init",
-]

@@ -246,16 +246,3 @@ def _uniform(x: Tensor, generator: Rng) -> Tensor:
 
 def _column(v: Tensor, x: Tensor) -> Tensor:
     return v.view(-1, *[1] * (x.ndim - 1))
-
-
-__all__ = [
-    "Augment",
-    "Crop",
-    "Each",
-    "Flip",
-    "Mixup",
-    "Noise",
-    "Rotate",
-    "Shift",
-    "Transform",
-]

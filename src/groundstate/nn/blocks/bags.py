@@ -64,6 +64,3 @@ class BagOfTokens(nn.Module):
     def forward(self, x: Tokens) -> Tensor:
         votes = nn.functional.embedding(x.tokens.values, self.weight)
         return mean_items(votes, x.tokens.offsets) + self.bias
-
-
-__all__ = ["BagOfTokens", "MeanPool"]

@@ -144,6 +144,3 @@ def _error(
     numeric = float((up - down) / (2 * h))
     exact = float((grad * d).sum())
     return abs(numeric - exact) / (1 + abs(exact))
-
-
-__all__ = ["BlockReport", "NotDifferentiable", "blocks", "check_block", "rows_of"]

@@ -60,6 +60,3 @@ def resample_masks(net: nn.Module) -> None:
     for module in net.modules():
         if isinstance(module, Dropout):
             module.resample()
-
-
-__all__ = ["Dropout", "resample_masks"]

@@ -185,14 +185,3 @@ def _uniform(weight: Tensor, radius: float, generator: torch.Generator) -> None:
         weight.shape, generator=generator, dtype=weight.dtype, device=generator.device
     )
     weight.copy_((2 * draw - 1) * radius)
-
-
-__all__ = [
-    "MODES",
-    "SCHEMES",
-    "IdenticalUnits",
-    "fans",
-    "init_",
-    "layers_with_activation",
-    "linear",
-]

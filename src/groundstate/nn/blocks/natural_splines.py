@@ -86,6 +86,3 @@ def _natural(x: Tensor, t: Tensor, f: Tensor, d: Tensor) -> Tensor:
     rise = s.square() * (3 - 2 * s) * (f[i + 1] - f[i])
     inside = f[i] + rise + h * s * (1 - s) * ((1 - s) * d[i] - s * d[i + 1])
     return inside + torch.where(x < t[0], d[0], d[-1]) * (x - u)
-
-
-__all__ = ["NaturalSplines"]

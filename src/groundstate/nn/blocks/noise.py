@@ -185,6 +185,3 @@ def _nonnegative(sigma: float) -> float:
 
 def _normal(x: Tensor, generator: torch.Generator | None) -> Tensor:
     return torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
-
-
-__all__ = ["InputNoise", "LabelNoise", "WeightNoise", "smooth_labels"]

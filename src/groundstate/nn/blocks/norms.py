@@ -139,6 +139,3 @@ def _refit(net: nn.Module, layer: BatchNorm, batches: Iterable[Any]) -> None:
     assert layer.running_mean is not None and layer.running_var is not None
     layer.running_mean.copy_(mean)
     layer.running_var.copy_((within + between) / (n - 1))
-
-
-__all__ = ["KINDS", "norm", "refit_norm"]

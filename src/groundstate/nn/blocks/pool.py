@@ -47,6 +47,3 @@ class PoolHead(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         result: Tensor = self.linear(self.pool(x).flatten(1))
         return result
-
-
-__all__ = ["PoolHead"]

@@ -145,6 +145,3 @@ def _projection(
     if d_in == d_out:
         return None
     return init_(linear(d_in, d_out, bias=False), "lecun", generator)
-
-
-__all__ = ["ORDERS", "SCALES", "Residual", "dense_branch"]

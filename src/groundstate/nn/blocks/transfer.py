@@ -189,6 +189,3 @@ def _try(net: Transferred, example: Tensor) -> None:
         ) from None
     finally:
         net.train(was)
-
-
-__all__ = ["Transferred", "layers_of", "transfer"]

@@ -184,6 +184,3 @@ class Whiten(Center):
 
     def inverse(self, x: Tensor) -> Tensor:
         return super().inverse(x @ self.unmatrix.T)
-
-
-__all__ = ["METHODS", "Center", "Standardize", "Whiten"]

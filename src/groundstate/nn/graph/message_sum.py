@@ -63,6 +63,3 @@ class MessageSum(nn.Module):
         h = torch.relu(self.own(nodes) + self.sent(came))
         out: Tensor = self.read(mean_items(h, x.nodes.offsets))
         return out
-
-
-__all__ = ["MessageSum"]

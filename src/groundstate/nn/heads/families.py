@@ -150,6 +150,3 @@ def check_support(y: Tensor, kind: Kind, m: int, name: str) -> None:
             f"y[{', '.join(map(str, at))}] is {y[tuple(at)].tolist()}, but {name} needs "
             f"{says.format(k=m - 1)}; fix the target or choose a head for its support"
         )
-
-
-__all__ = ["FAMILIES", "LINKS", "SUPPORTS", "Family", "Kind", "Link", "check_support"]

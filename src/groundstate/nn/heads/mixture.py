@@ -105,6 +105,3 @@ class MixtureHead(nn.Module):
     def nll(self, h: Tensor, y: Tensor) -> Tensor:
         r""":math:`-\log\sum_z\pi_zN(y; \mu_z, \sigma_z^2)`, ``(B,)``, in one fused pass."""
         return head_nll(self.outputs(h), y, self.sizes, self.k, self.min_scale)
-
-
-__all__ = ["COVARIANCES", "WEIGHTS", "MixtureHead"]

@@ -96,6 +96,3 @@ class MultiHead(nn.Module):
         """One value of every output per row."""
         parts = self.split(raw)
         return {name: head.predict(parts[name]) for name, head in self.items()}
-
-
-__all__ = ["MultiHead"]

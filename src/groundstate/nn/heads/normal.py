@@ -90,6 +90,3 @@ class NormalHead(Head):
         mu, log_var = self.moments(raw)
         distribution = D.Normal(mu, (0.5 * log_var).exp(), validate_args=False)
         return D.Independent(distribution, 1, validate_args=False)
-
-
-__all__ = ["NormalHead"]

@@ -223,6 +223,3 @@ def _values(net: nn.Module, x: Tensor) -> list[list[float]]:
     with torch.no_grad():
         seen = trace(net, row)
     return [row[0].tolist(), *(layer["a"][0].tolist() for layer in seen.values())]
-
-
-__all__ = ["Canvas", "Drawing", "draw", "draw_residual"]

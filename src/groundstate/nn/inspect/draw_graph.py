@@ -63,6 +63,3 @@ def draw_backprop(
 def _numbers(values: Tensor, digits: int) -> str:
     shown = [f"{v:.{digits}g}" for v in values.detach().flatten()[:4].tolist()]
     return ", ".join(shown) + (", …" if values.numel() > 4 else "")
-
-
-__all__ = ["draw_backprop"]

@@ -79,6 +79,3 @@ def draw_norm(kind: str, shape: tuple[int, int, int] = (4, 6, 5), groups: int = 
         f'font-family="sans-serif">\n{body}\n</svg>\n'
     )
     return Drawing(svg, len(faces), 0)
-
-
-__all__ = ["draw_norm", "norm_axes"]

@@ -153,6 +153,3 @@ def multiply_adds(module: nn.Module, x: Tensor, output: Tensor) -> int:
     if isinstance(module, _TRANSPOSED):
         return x.numel() * (module.out_channels // module.groups) * math.prod(module.kernel_size)
     return 0
-
-
-__all__ = ["LayerRow", "Summary", "multiply_adds", "summary"]

@@ -95,6 +95,3 @@ def _after(seen: dict[str, dict[str, Tensor]]) -> Any:
             seen[next(reversed(seen))]["a"] = a
 
     return keep
-
-
-__all__ = ["BIASES", "trace"]

@@ -97,6 +97,3 @@ class Polygons:
 
     def polygons(self) -> list[F64]:
         return np.split(self.vertices, self.ends[:-1])
-
-
-__all__ = ["BACKENDS", "Cells", "Intervals", "Polygons"]

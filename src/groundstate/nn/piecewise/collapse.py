@@ -75,6 +75,3 @@ def _merged(first: nn.Linear, second: nn.Linear) -> nn.Linear:
             b = b + outer_b.double()
         made.bias.copy_(b)
     return made
-
-
-__all__ = ["collapse_linear", "flat_layers"]

@@ -262,9 +262,3 @@ def _set(net: MLP, layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
     for layer, (W, b) in zip(linear, layers, strict=True):
         layer.weight.copy_(torch.from_numpy(np.ascontiguousarray(W)))
         layer.bias.copy_(torch.from_numpy(np.asarray(b, float)))
-
-
-__all__ = [
-    "Bernstein", "bernstein", "boxes", "compose", "folding", "relu_interpolant", "step", "table",
-    "walls",
-]  # fmt: skip

@@ -41,6 +41,3 @@ def floor_ceil(x: Tensor) -> Tensor:
     """
     r2 = x.square().sum(-1)
     return torch.ceil(torch.floor(r2) / torch.where(r2 == 0, 1.0, r2))
-
-
-__all__ = ["DiscLift", "floor_ceil"]

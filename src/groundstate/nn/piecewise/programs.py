@@ -92,6 +92,3 @@ def _given(value: Tensor | None) -> Tensor:
 
 def _array(value: Any) -> F64:
     return np.asarray(value.detach().double().cpu().numpy())
-
-
-__all__ = ["Add", "Affine", "Keep", "Op", "Rectify", "program"]

@@ -204,6 +204,3 @@ def region_bounds(widths: Sequence[int], n0: int = 1) -> RegionBounds:
     for n in widths[:-1]:
         lower *= max(1, n // n0) ** n0
     return RegionBounds(lower, math.prod(shallow_regions(n, n0) for n in widths))
-
-
-__all__ = ["LinearRegions", "RegionBounds", "linear_regions", "region_bounds", "shallow_regions"]

@@ -130,6 +130,3 @@ def _risk(model: Any, rows: Rows, penalised: bool) -> Risk:
         return lam[0].exp() * (w * each).sum() + 0.5 * size
 
     return risk
-
-
-__all__ = ["descend"]

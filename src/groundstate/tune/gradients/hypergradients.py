@@ -202,6 +202,3 @@ def _reverse(learn: Problem, params: Tensor, segment: int) -> Tensor:
         pull, more = back(pull)
         slope = slope + more
     return slope
-
-
-__all__ = ["Problem", "hypergradient", "response"]

@@ -97,6 +97,3 @@ def tops(U: Floats, log_ei: Floats, k: int) -> Floats:
             if len(kept) == k:
                 break
     return U[kept]
-
-
-__all__ = ["candidates", "climb", "spread", "tops"]

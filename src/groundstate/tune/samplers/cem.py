@@ -127,6 +127,3 @@ class CEMSampler(PriorSampler):
                 rows.append([mine[i] for i in order[:keep]])
             self._batches = (tag, rows)
         return self._batches[1]
-
-
-__all__ = ["CEMSampler"]

@@ -172,6 +172,3 @@ def _index(choices: Sequence[Any], value: Any) -> int:
         if choice is value or (type(choice) is type(value) and choice == value):
             return i
     return list(choices).index(value)
-
-
-__all__ = ["Axis", "Cube"]

@@ -104,6 +104,3 @@ def log_h(z: Any) -> Floats:
 def improvement_slopes(z: Floats, logs: Floats) -> tuple[Floats, Floats]:
     r""":math:`\Phi(z)/h(z)` and :math:`\varphi(z)/h(z)`, the slopes of log EI in −m and s."""
     return np.exp(log_ndtr(z) - logs), np.exp(-0.5 * z * z - _HALF_LOG_TAU - logs)
-
-
-__all__ = ["expected_improvement", "log_expected_improvement", "sampled_improvement"]

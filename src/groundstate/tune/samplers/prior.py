@@ -83,6 +83,3 @@ class PriorSampler(BaseSampler):
                 f"{type(self).__name__} lowers one risk, the study has {len(study.directions)} "
                 "objectives; give them one sum, or use optuna's NSGAIISampler"
             )
-
-
-__all__ = ["PriorSampler"]

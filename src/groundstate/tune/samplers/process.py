@@ -233,6 +233,3 @@ def _cholesky(K: Floats) -> Floats:
 def _lower(L: Floats, B: Floats, transposed: bool = False) -> Floats:
     solution, _ = dtrtrs(L, B, lower=1, trans=1 if transposed else 0)
     return np.asarray(solution)
-
-
-__all__ = ["Process", "fit_process"]

@@ -115,6 +115,3 @@ class Proposal:
         from groundstate.tune.samplers.proposal_energy import ProposalEnergy
 
         return ProposalEnergy(self.logits())
-
-
-__all__ = ["Proposal"]

@@ -37,6 +37,3 @@ class ProposalEnergy(Energy):
 
     def forward(self, y: Tensor) -> Tensor:
         return -self.logits[y]
-
-
-__all__ = ["ProposalEnergy"]

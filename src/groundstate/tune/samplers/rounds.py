@@ -124,6 +124,3 @@ def _fits(distribution: Any, value: Any) -> bool:
         return bool(distribution._contains(distribution.to_internal_repr(value)))
     except (TypeError, ValueError):
         return False
-
-
-__all__ = ["SLOT", "Known", "covered", "known", "risks", "slot_of", "standardise"]

@@ -238,6 +238,3 @@ def _repeats(cube: Cube, U: Floats, taken: Floats) -> NDArray[np.bool_]:
         return np.zeros(len(U), bool)
     tried = {row.tobytes() for row in np.round(taken, 9) + 0.0}
     return np.array([row.tobytes() in tried for row in np.round(U, 9) + 0.0])
-
-
-__all__ = ["SMBOSampler"]

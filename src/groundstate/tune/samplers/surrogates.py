@@ -114,6 +114,3 @@ def _network(theta: list[Any], x: Any) -> Any:
     for W, b in zip(theta[:-2:2], theta[1:-2:2]):
         x = (x @ W + b).tanh()
     return x @ theta[-2] + theta[-1]
-
-
-__all__ = ["Ensemble", "Forest", "Surrogate"]

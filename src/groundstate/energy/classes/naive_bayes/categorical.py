@@ -135,6 +135,3 @@ class CategoricalClassEnergy(JointClassEnergy):
 
 def _some_missing(x: Tensor) -> bool:
     return x.numel() > 0 and int(x.amin()) < 0
-
-
-__all__ = ["CategoricalClassEnergy"]

@@ -116,6 +116,3 @@ class ComplementClassEnergy(JointClassEnergy):
         share = others / others.sum(1, keepdim=True).clamp_min(1e-300)
         weights = -share.log().clamp_min(LOWEST)
         self.W.copy_(weights / weights.sum(1, keepdim=True) if self.norm else weights)
-
-
-__all__ = ["ComplementClassEnergy"]

@@ -235,6 +235,3 @@ class MultinomialClassEnergy(JointClassEnergy):
         counts = words + alpha
         share = counts / counts.sum(1, keepdim=True).clamp_min(1e-300)
         self.W.copy_(share.log().clamp_min(LOWEST))
-
-
-__all__ = ["BernoulliClassEnergy", "MultinomialClassEnergy"]

@@ -142,6 +142,3 @@ def _transposed_product(x: Tensor, r: Tensor) -> Tensor:
     )
     product: Tensor = turned @ r
     return product
-
-
-__all__ = ["LOWEST", "JointClassEnergy"]

@@ -125,13 +125,3 @@ def shared(sums: Tensor, seen: Tensor) -> Tensor:
     if float(seen.min()) > 0:
         return means
     return torch.where(seen > 0, means, sums.sum(0) / seen.sum(0).clamp_min(1e-300))
-
-
-__all__ = [
-    "observed_sums",
-    "seen_weight",
-    "shared",
-    "some_missing",
-    "spoilt",
-    "without_missing",
-]

@@ -50,6 +50,3 @@ def observed_class_sums(x: Any, y: Any, w: Any, origin: Any, squares: bool) -> A
                 if squares:
                     second[c, j] += v * u * u
     return n, seen, first, second
-
-
-__all__ = ["class_sums", "observed_class_sums"]

@@ -263,6 +263,3 @@ class ProcessEnergy(ProcessDistribution):
             return super().functions(x, n, generator)
         found = matheron(self.kernel, x, self.x, self.a, self.factor(), self.spread, n, generator)
         return found * self.scale + self.shift
-
-
-__all__ = ["FieldEnergy", "ProcessEnergy"]

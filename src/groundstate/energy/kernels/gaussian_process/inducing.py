@@ -115,6 +115,3 @@ def inducing_factor(kernel: Kernel, u: Tensor, theta: Tensor | None) -> Tensor:
     size = K.diagonal().mean()
     jitter = JITTER if K.dtype == torch.float64 else 1e-6
     return cholesky(K + jitter * size * torch.eye(len(K), dtype=K.dtype, device=K.device))
-
-
-__all__ = ["InducingProcessEnergy", "inducing_factor"]

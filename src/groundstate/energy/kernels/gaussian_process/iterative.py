@@ -144,6 +144,3 @@ class IterativeProcessEnergy(ProcessEnergy):
     def functions(self, x: Tensor, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draws of the function at these inputs, ``(n, B, m)``, from their joint distribution."""
         return super(ProcessEnergy, self).functions(x, n, generator)
-
-
-__all__ = ["IterativeProcessEnergy"]

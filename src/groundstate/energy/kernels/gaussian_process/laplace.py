@@ -191,6 +191,3 @@ class LaplaceClassEnergy(Energy):
         if T == 1 and self.normalised:
             return x.new_zeros(len(x))
         return torch.logsumexp(-self.energies(x) / T, 1)
-
-
-__all__ = ["LaplaceClassEnergy", "LaplaceEnergy", "smoothed"]

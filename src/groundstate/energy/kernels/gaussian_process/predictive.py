@@ -99,6 +99,3 @@ class ProcessDistribution(Energy):
         _, v = self._moments(x)
         log = (2 * math.pi * v).log()
         return (0.5 * (math.log(T) + log) - 0.5 * log / T).sum(-1)
-
-
-__all__ = ["ProcessDistribution"]

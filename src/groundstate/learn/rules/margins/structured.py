@@ -116,6 +116,3 @@ def nbest_margin(
     wrong = differs[worst, rows] > 0
     loss = functional.relu(delta[worst, rows] + positive - energy_of(rival))
     return positive, torch.where(wrong, loss, 0.0 * loss)
-
-
-__all__ = ["chain_margin", "hamming", "nbest", "nbest_margin"]

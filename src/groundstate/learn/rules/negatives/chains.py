@@ -233,6 +233,3 @@ class Persistent(_ChainSource):
         # Chains exist only after the first step; a fresh rule makes room for saved ones.
         self.make_room({k.removeprefix(prefix): v for k, v in state_dict.items()})
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
-
-
-__all__ = ["Chain", "Persistent", "default_kernel"]

@@ -169,13 +169,3 @@ def wider_gaussian(x: Tensor, alpha: float, generator: torch.Generator | None) -
         chol = torch.linalg.cholesky(alpha * cov + jitter * eye)
         noise = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
         return mean + noise @ chol.T
-
-
-__all__ = [
-    "Affine",
-    "Generator",
-    "PushForward",
-    "gaussian_entropy_bound",
-    "mmd_squared",
-    "wider_gaussian",
-]

@@ -163,6 +163,3 @@ def uniform_log_prob(space: Space, lengths: Tensor | None = None) -> float | Ten
         assert space.low is not None and space.high is not None
         return -math.prod(space.shape) * math.log(space.high - space.low)
     return -math.log(space.size)
-
-
-__all__ = ["Drawn", "ProposalLike", "Proposer", "has_uniform", "uniform_log_prob"]

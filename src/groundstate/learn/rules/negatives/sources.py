@@ -191,17 +191,3 @@ class Proposal(Source):
             log_q = torch.cat([proposer.log_prob(batch)[None], drawn.log_q])
             log_w = -log_q - math.log(self.n + 1)
         return Negatives(e, log_w)
-
-
-__all__ = [
-    "All",
-    "InBatch",
-    "Negatives",
-    "Proposal",
-    "Reduce",
-    "Source",
-    "Wrong",
-    "distinct",
-    "evaluate",
-    "reduce",
-]

@@ -107,6 +107,3 @@ class AdaBoost:
                     break
         history.n_iter = len(energy.members)
         return history
-
-
-__all__ = ["AdaBoost", "stump"]

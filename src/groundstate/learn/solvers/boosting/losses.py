@@ -54,6 +54,3 @@ class Loss:
     def leaf_value(self, residual: F64, weight: F64 | None) -> float:
         """The best constant to add to rows of these residuals, where ``renews``."""
         return weighted_quantile(residual, weight, getattr(self.loss, "q", 0.5))
-
-
-__all__ = ["Loss"]

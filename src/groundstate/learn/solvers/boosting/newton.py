@@ -314,6 +314,3 @@ def _stump(outputs: int) -> Tree:
     none = np.full(1, -1)
     return Tree(none, one, none, none, np.zeros(1, bool), np.zeros((1, 1)), one, one,
                 np.zeros(1, np.int64), {}, 0)  # fmt: skip
-
-
-__all__ = ["HistogramBoosting", "Stopping"]

@@ -52,6 +52,8 @@ class Base(Protocol):
 
 
 class TreePiece:
+    """A tree grown on residuals, and the leaf of every row."""
+
     def __init__(self, tree: Tree, at: NDArray[np.int64], kept: list[Tree]) -> None:
         self.tree, self.at, self.kept = tree, torch.from_numpy(at), kept
         self.values = torch.from_numpy(tree.value[:, 0])[self.at]
@@ -128,6 +130,8 @@ def leaves_of(tree: Tree, x: Tensor, spare: TreeNodes) -> NDArray[np.int64]:
 
 
 class MemberPiece:
+    """A fitted member and what it answers on the rows."""
+
     def __init__(self, member: Any, x: Tensor) -> None:
         self.member, self.x = member, x
         self._value()
@@ -169,6 +173,3 @@ class MemberBase:
         with torch.enable_grad():  # members may learn by gradients
             fitted = self.member(self.x, y, w, key)
         return MemberPiece(fitted, self.x)
-
-
-__all__ = ["Base", "MemberBase", "Piece", "TreeBase", "leaves_of"]

@@ -237,6 +237,3 @@ def _finish(energy: GLMEnergy, j: int, system: System, unknowns: int) -> float:
         phi = pearson / (free if free > 0 else system.total)
         energy.phi[j] = max(phi, 1e-12 * square / system.total, 1e-300)
     return deviance
-
-
-__all__ = ["IRLS"]

@@ -29,6 +29,3 @@ def scaled_block(x: Any, h: Any, out: Any) -> None:
         for j in range(x.shape[1]):
             out[i, j] = x[i, j] * s
         out[i, x.shape[1]] = s
-
-
-__all__ = ["scaled_block", "sparse_gram"]

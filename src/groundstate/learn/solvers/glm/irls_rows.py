@@ -219,6 +219,3 @@ def rows_of(x: Tensor, intercept: bool) -> Rows:
     if x.layout == torch.sparse_csr:
         return SparseRows.of(x, intercept)
     return DenseRows(x.detach().numpy(), intercept)
-
-
-__all__ = ["Array", "Rows", "over_shards", "rows_of"]

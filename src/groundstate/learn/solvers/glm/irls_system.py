@@ -218,6 +218,3 @@ class Factor:
         else:
             found = dpotrs(self.lower, right, lower=1)[0]
         return found / self.scale
-
-
-__all__ = ["System", "Target"]

@@ -195,6 +195,3 @@ def _store_line(W: torch.Tensor, b: torch.Tensor | None, j: int, theta: Array, r
         return
     W[j].copy_(torch.from_numpy(theta[:-1]))
     b[j] = float(theta[-1] - (0.0 if rows.shift is None else theta[:-1] @ rows.shift))
-
-
-__all__ = ["NoiseScoring"]

@@ -286,8 +286,3 @@ def merged(
 def _all_different(column: Tensor) -> bool:
     values = np.sort(column.detach().cpu().numpy())
     return bool((values[1:] != values[:-1]).all())
-
-
-__all__ = [
-    "Conditioning", "Evidence", "EvidenceObjective", "EvidencePoint", "evidence", "merged", "sketch",
-]  # fmt: skip

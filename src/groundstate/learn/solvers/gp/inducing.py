@@ -127,6 +127,3 @@ def chosen_points(field: FieldEnergy, k: int) -> Tensor:
     x = x[torch.from_numpy(np.argsort(row_hash(x), kind="stable")).to(x.device)]
     at = pivoted_cholesky(field.kernel, x, k, field.theta.detach(), tol=1e-8)[1]
     return x[at]
-
-
-__all__ = ["Inducing", "chosen_points"]

@@ -139,6 +139,3 @@ def _backward(pairs: list[tuple[Tensor, Tensor]], t: Tensor) -> Tensor:
     outputs, weights = zip(*live, strict=True)
     (g,) = torch.autograd.grad(outputs, [t], weights, allow_unused=True)
     return torch.zeros_like(t) if g is None else g
-
-
-__all__ = ["BoundPoint", "CollapsedBound"]

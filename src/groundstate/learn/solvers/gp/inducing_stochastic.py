@@ -153,6 +153,3 @@ class _Batch:
         log_det = 2 * factor.diagonal().log().sum()
         divergence = 0.5 * (m * (spread - len(u) + log_det) + mu.square().sum())
         return (self._scale() * rows).sum() + divergence
-
-
-__all__ = ["VariationalInducing"]

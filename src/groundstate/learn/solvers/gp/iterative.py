@@ -167,6 +167,3 @@ class IterativeConditioning(Conditioning):
             field.theta.copy_(torch.as_tensor(theta))
         history.objective.append(value)
         energy.observe(field, y)
-
-
-__all__ = ["IterativeConditioning", "IterativeEvidence"]

@@ -204,6 +204,3 @@ class KernelRidgePath:
         """Mean squared error of rows left out, for every strength, ``(P,)``."""
         found = [float(self.left_out(a, folds).square().nanmean()) for a in alphas]
         return np.array(found)
-
-
-__all__ = ["KernelLeastSquares", "KernelRidgePath", "RidgeNorm", "ridge_coefficients"]

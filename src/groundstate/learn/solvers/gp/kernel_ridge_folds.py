@@ -106,6 +106,3 @@ def _lanczos(K: Tensor, y: Tensor, root: Tensor, strengths: Tensor, out: Tensor)
         z[:, :, k] = below
     out.copy_((z @ V[:, : len(pivots)]) * root[:, None])
     return (done & z.isfinite().all(-1)).cpu()
-
-
-__all__ = ["ridge_folds"]

@@ -214,6 +214,3 @@ def tasks(energy: Any, y: Tensor) -> list[tuple[Tensor, Tensor]]:
         return [(everything, (y == c).long()) for c in range(energy.k)]
     pairs = itertools.combinations(range(energy.k), 2)
     return [(at, (y[at] == b).long()) for a, b in pairs for at in [everything[(y == a) | (y == b)]]]
-
-
-__all__ = ["Field", "Laplace", "Mode", "tasks"]

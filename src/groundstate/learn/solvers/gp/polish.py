@@ -84,6 +84,3 @@ def polish(
         if gain <= ftol * max(abs(value), 1.0) or not math.isfinite(value):
             break
     return theta, value
-
-
-__all__ = ["curvature", "polish"]

@@ -150,6 +150,3 @@ def _write(energy: SquaredEnergy, output: int, w: Any, design: Any) -> None:
     energy.W[output].copy_(torch.from_numpy(np.asarray(w)))
     if energy.b is not None:
         energy.b[output] = bias
-
-
-__all__ = ["CoordinateDescent", "columns_of"]

@@ -138,6 +138,3 @@ def _errors(X: Any, y: Tensor, out: Any, held: F64, coefs: F64, design: Design) 
         predicted = X[out] @ coefs - design.mean_x @ coefs
     wrong = y.double().numpy()[out] - design.mean_y - predicted
     return (held @ wrong**2) / held.sum()
-
-
-__all__ = ["PathChoice", "choose_penalty"]

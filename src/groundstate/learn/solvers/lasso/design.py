@@ -190,6 +190,3 @@ class SparseDesign(Design):
         )  # fmt: skip
         self.total = float(total)
         return int(epochs)
-
-
-__all__ = ["ColumnDesign", "Design", "GramDesign", "SparseDesign"]

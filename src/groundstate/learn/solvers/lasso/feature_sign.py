@@ -83,6 +83,3 @@ def _solved(G: F64, right: F64) -> F64:
 
 def _value(G: F64, c: F64, lam: float, w: F64) -> float:
     return float(0.5 * w @ (G @ w) - c @ w + lam * abs(w).sum())
-
-
-__all__ = ["feature_sign"]

@@ -150,6 +150,3 @@ def gram_path(
         epochs[t], gaps[t], rounds[t], before = passes, gap, done, lam
         for j in range(p):
             coefs[t, j] = w[j]
-
-
-__all__ = ["ROUNDS", "START", "gram_path", "working_set"]

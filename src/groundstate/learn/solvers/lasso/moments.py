@@ -142,6 +142,3 @@ def path_alphas(top: float, n_alphas: int, eps: float) -> NDArray[np.float64]:
     if top <= np.finfo(float).resolution:
         return np.full(n_alphas, np.finfo(float).resolution)
     return np.geomspace(top, eps * top, num=n_alphas)
-
-
-__all__ = ["Moments", "designs_of", "middle", "path_alphas", "use_gram"]

@@ -152,6 +152,3 @@ def alpha_max(design: Design, l1_ratio: float = 1.0, positive: bool = False) -> 
     reach = design.q if positive else np.abs(design.q)
     top = float(reach.max()) if len(reach) else 0.0
     return max(top, 0.0) / design.W / max(l1_ratio, 1e-3)
-
-
-__all__ = ["Path", "alpha_max", "solve_path"]

@@ -44,6 +44,3 @@ def polished(design: Design, w: F64, lam: float, mu: float, positive: bool) -> F
         signs[turned] = 0.0
         signs[outside] = np.sign(g[outside])
     return w
-
-
-__all__ = ["polished"]

@@ -300,7 +300,3 @@ def sparse_descent(
             if gap_at(yy, yr, rr, top, one, two, lam, mu, positive)[1] <= tol or not moved:
                 break
     return epoch, total
-
-
-__all__ = ["descent", "dot", "gap_at", "gap_of", "gram_descent", "inner", "outer",
-           "sparse_correlations", "sparse_descent", "without"]  # fmt: skip

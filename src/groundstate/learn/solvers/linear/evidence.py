@@ -180,6 +180,3 @@ class _Directions:
         energy.alpha.fill_(alpha)
         energy.lam.fill_(lam)
         return m, sse
-
-
-__all__ = ["EvidenceUpdates"]

@@ -251,6 +251,3 @@ def _roots(gram: Any) -> list[float]:
     values = torch.linalg.eigvalsh(torch.as_tensor(gram)).flip(0).clamp_min(0).sqrt()
     singular: list[float] = values.tolist()
     return singular
-
-
-__all__ = ["LeastSquares", "OutputL2", "from_sums", "solve_sums"]

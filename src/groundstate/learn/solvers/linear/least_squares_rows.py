@@ -183,6 +183,3 @@ class Rows:
                 used = count[0]
             steps = max(steps, used)
         return torch.from_numpy(out), steps
-
-
-__all__ = ["Rows"]

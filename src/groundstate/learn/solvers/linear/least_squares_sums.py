@@ -222,6 +222,3 @@ def _on_device(x: Tensor, y: Tensor, w: Tensor | None, intercept: bool) -> Regre
             z *= w[lo:hi].double().sqrt()[:, None]
         total.addmm_(z.T, z)
     return _centred(total, p, ox, oy, intercept)
-
-
-__all__ = ["RegressionSums", "is_sparse", "scipy_rows"]

@@ -165,6 +165,3 @@ def cut(values: Tensor, lo: int, hi: int) -> Tensor:
 def _assign(parameters: list[Any], values: list[Tensor]) -> None:
     for p, v in zip(parameters, values, strict=True):
         p.copy_(v)
-
-
-__all__ = ["BATCH", "Stream", "averaged_descent", "cut", "rate_for"]

@@ -124,6 +124,3 @@ class QuantileProgram:
             cost, A_eq=rows, b_eq=np.zeros(rows.shape[0]), bounds=bounds, method=self.method,
             options=dict(self.options),
         )  # fmt: skip
-
-
-__all__ = ["QuantileProgram"]

@@ -221,6 +221,3 @@ def solved(matrix: Any, right: Array) -> Array:
             continue
         return found
     return right
-
-
-__all__ = ["ResidualNewton", "line_rows"]

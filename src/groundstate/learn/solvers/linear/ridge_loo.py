@@ -125,6 +125,3 @@ class RidgePath:
             out = self.w.clamp_max(1.0)[:, None] * out
         left = y[:, :, None] - fitted.reshape(len(y), m, len(alphas))
         return left / (1 - out).clamp_min(1e-12)[:, None, :]
-
-
-__all__ = ["RidgePath"]

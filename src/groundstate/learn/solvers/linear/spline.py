@@ -160,6 +160,3 @@ def _cross_validated(t: Array, y: Array, w: Array) -> float:
     ends = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
     found = minimize_scalar(lost, bounds=ends, method="bounded", options={"xatol": 1e-4})
     return float(10.0 ** float(found.x))
-
-
-__all__ = ["SplineSmoothing", "smoothing_spline"]

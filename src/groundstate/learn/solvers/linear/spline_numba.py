@@ -79,6 +79,3 @@ def smoother(t: Any, y: Any, w: Any, lam: float) -> tuple[Any, Any, float, float
             slope += part if s == 0 else (-b0 * part if s == 1 else -b1 * part)
         slopes[i] = slope
     return values, slopes, rss, free
-
-
-__all__ = ["smoother"]

@@ -316,6 +316,3 @@ def _single_precision_will_do(rows: SoftmaxObjective, tol: float) -> bool:
     mean, square = np.full(len(x), 1.0 / len(x)) @ x, np.einsum("ij,ij->j", x, x) / len(x)
     near = bool((mean**2 <= 0.999 * square).all() and square.max() <= (WIDE * tol) ** 2)
     return near and float(np.vdot(rows.x, rows.x)) < 1e30
-
-
-__all__ = ["AtHand", "FoldPaths", "fold_paths", "sparse_fold_paths"]

@@ -231,13 +231,3 @@ def _conjugate(rows: SoftmaxObjective, kept: Any, gradient: Any) -> Any:
     most = min(200, 10 + gradient.size) if isinstance(gradient, np.ndarray) else 200
     move = truncated(lambda d: rows.product(kept, d), -gradient, goal, most)
     return move if float((move * gradient).sum()) < 0 else -gradient
-
-
-__all__ = [
-    "MAX_DENSE",
-    "Step",
-    "conjugate_newton",
-    "exact_newton",
-    "metric_newton",
-    "sampled_newton",
-]

@@ -39,6 +39,3 @@ class SoftmaxRows:
     def value_and_gradient(self, flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         value, gradient = self.rows.evaluate(self._theta(flat))
         return value, torch.as_tensor(gradient).reshape(-1).cpu().numpy()
-
-
-__all__ = ["SoftmaxRows"]

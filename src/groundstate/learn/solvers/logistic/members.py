@@ -67,6 +67,3 @@ class Members:
         found: F64 = total.reshape(many, r, d) + own * ridge[:, None, :]
         found /= self.totals[fold][:, None, None]
         return found
-
-
-__all__ = ["CELLS", "Members"]

@@ -152,6 +152,3 @@ class Newton:
                 NotConverged,
                 stacklevel=4,
             )
-
-
-__all__ = ["Newton"]

@@ -291,6 +291,3 @@ class SoftmaxObjective:
             margin = margin[self.w > 0]
         behind = torch.tensor(float((margin <= 0).sum()), dtype=torch.float64)
         return float(current().sum(behind)) == 0.0
-
-
-__all__ = ["CELLS", "SoftmaxObjective", "far_means", "reason_against_softmax"]

@@ -262,6 +262,3 @@ def _derivatives(x: Any, y: Any, w: Any, theta: Any) -> tuple[Any, Any]:
     p = probabilities(theta @ x.T)
     curved = hessian(x, p, w)
     return (minus_target(p, y) * w) @ x, curved
-
-
-__all__ = ["UNKNOWNS", "Population"]

@@ -113,16 +113,3 @@ def pin(matrix: Any, free: Any, r: int) -> Any:
     for j in free:
         blocks[:, j, :, j] += scale
     return matrix
-
-
-__all__ = [
-    "both",
-    "hessian",
-    "losses",
-    "members_slope",
-    "minus_target",
-    "pin",
-    "places",
-    "probabilities",
-    "xp_of",
-]

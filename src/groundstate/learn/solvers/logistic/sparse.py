@@ -135,6 +135,3 @@ def _chosen(state: SparseLogit, g: Any, size: int) -> Any:
     if len(others) > room:
         others = others[np.argpartition(-reach[others], room)[:room]]
     return np.sort(np.concatenate([np.flatnonzero(support), others]))
-
-
-__all__ = ["ProximalNewton"]

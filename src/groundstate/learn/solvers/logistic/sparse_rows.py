@@ -231,6 +231,3 @@ class SparseLogit:
         self.energy.W.copy_(W)
         if self.energy.b is not None:
             self.energy.b.copy_(b)
-
-
-__all__ = ["SparseLogit"]

@@ -112,6 +112,3 @@ class Descent:
         rate, self.rate = float(state["rate"]), float(state["rate"])
         for group in optimizer.param_groups:
             group["lr"] = rate * group.get("scale", 1.0)
-
-
-__all__ = ["Descent"]

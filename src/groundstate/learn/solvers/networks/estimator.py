@@ -357,6 +357,3 @@ def _fixed(data: Batch, weight: Tensor | None, size: int, key: Key) -> list[dict
             batch["weight"] = own.to(real_dtype(data))
         out.append(batch)
     return out
-
-
-__all__ = ["MeanRest", "NetworkTraining", "Rest", "Score", "held_out_parts"]

@@ -164,6 +164,3 @@ def start(energy: MixtureDensityEnergy, rows: Batch, weight: Tensor, *, key: Key
     total = sums["n"].sum()
     sd = (sums["left"] / total).sqrt().clamp_min(max(1e-2, 2 * energy.head.min_scale))
     energy.head.start((sums["n"] / total).to(y), centroids.mu, sd.expand(energy.k).to(y))
-
-
-__all__ = ["MixtureDensityTraining"]

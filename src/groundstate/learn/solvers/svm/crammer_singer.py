@@ -233,6 +233,3 @@ class _Joint:
         )  # fmt: skip
         held = self._weights() if self.free else self.W
         return float(loss) + 0.5 * self.lam * float((held * held).sum())
-
-
-__all__ = ["CrammerSinger"]

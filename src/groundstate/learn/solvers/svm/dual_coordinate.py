@@ -268,6 +268,3 @@ class _Dual:
         )
         held = self.theta[:-1] if at.free else self.theta
         return float(loss) + 0.5 * at.lam * float(held @ held)
-
-
-__all__ = ["HingeDual"]

@@ -291,6 +291,3 @@ def interior_steps(
         if gap <= tol * max(primal, 1e-300):
             return done, primal, gap, False
     return most, primal, gap, False
-
-
-__all__ = ["TubeInterior"]

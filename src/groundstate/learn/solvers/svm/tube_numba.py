@@ -184,6 +184,3 @@ def tube_passes(
             continue
         limit = worst
     return size, limit, worst if size == n and worst <= tol else np.inf
-
-
-__all__ = ["TubeDual"]

@@ -117,6 +117,3 @@ def absolute_cut(
         tried += different
         if tried >= rule.columns:
             return
-
-
-__all__ = ["absolute_cut", "absolute_impurity"]

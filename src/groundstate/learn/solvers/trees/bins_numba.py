@@ -199,6 +199,3 @@ def _each(task: Any, n: int, threads: int) -> list[Any]:
         return [task(j) for j in range(0, n, TOGETHER)]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(task, range(0, n, TOGETHER)))
-
-
-__all__ = ["Bins", "column_edges", "midpoint"]

@@ -255,6 +255,3 @@ def _first_best(found: list[_Question], score: list[float]) -> _Question:
     """The first of those that share the highest score."""
     top = max(score)
     return next(q for q, s in zip(found, score) if s >= top - 1e-12)
-
-
-__all__ = ["GrowBranches", "upper_limit"]

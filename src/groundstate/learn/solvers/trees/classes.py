@@ -136,6 +136,3 @@ def _shown(tree: Tree, sizes: tuple[int, ...], unit: float, faint: float) -> Tre
     for part in np.split(np.arange(value.shape[1]), np.cumsum(sizes)[:-1]):
         value[:, part] /= value[:, part].sum(1, keepdims=True)
     return replace(tree, value=value, impurity=tree.impurity / unit)
-
-
-__all__ = ["GrowOutputs", "WeighClasses"]

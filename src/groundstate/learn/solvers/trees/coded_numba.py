@@ -121,6 +121,3 @@ def coded_column(
                 cut[LOW] = -1
     _clear(found, present, hist)
     return True
-
-
-__all__ = ["coded_column"]

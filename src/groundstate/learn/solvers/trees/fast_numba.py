@@ -120,6 +120,3 @@ def best_of(
         cut[SCORE] = NONE
         keep(cut, gains[i], j, run[0, i], run[0, i + 1] if i + 1 < m else -1.0, nan_left)
     return True
-
-
-__all__ = ["BINS", "best_of", "coded_sums"]

@@ -348,7 +348,3 @@ def grow(
         whole[pending[k], FEATURE] = -1
     _preorder(whole, order, pending)
     return n_nodes
-
-
-__all__ = ["CODE", "CUT_AT", "FEATURE", "FIRST", "IMPURITY", "LAST", "LEFT", "NAN", "NEXT", "RIGHT",
-           "WEIGHT", "Columns", "Grown", "Stop", "Work", "empty_nodes", "grow", "workspace"]  # fmt: skip

@@ -130,8 +130,3 @@ def keep(cut: Any, value: float, j: int, low: Any, high: Any, nan_left: int) -> 
     cut[SCORE], cut[THRESHOLD], cut[COLUMN] = value, np.nan, j
     cut[LOW], cut[HIGH], cut[NAN_LEFT] = low, high, nan_left
     return True
-
-
-__all__ = ["ABSOLUTE", "COLUMN", "CUT", "ENTROPY", "GAP", "GINI", "HIGH", "LOW", "NAN_LEFT",
-           "NONE", "POISSON", "REST", "SCORE", "SIDE", "SQUARED", "THRESHOLD", "TIE", "TOTAL",
-           "Rule", "add", "both", "drawn", "keep", "mix", "score", "weight_of"]  # fmt: skip

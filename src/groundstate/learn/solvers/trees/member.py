@@ -49,6 +49,3 @@ class GrownMember:
         energy.to(x.device, x.dtype)
         energy.nodes.set([tree])
         return energy
-
-
-__all__ = ["GrownMember"]

@@ -116,6 +116,3 @@ def ordered_cuts(
     if many is not None:
         _each(keys, lo, hi, bins, j, sign, rule, stats, sums, cut)
     return True
-
-
-__all__ = ["ordered_cuts", "sorted_keys"]

@@ -131,6 +131,3 @@ def part(keys: Any, lo: int, hi: int, left: Any, spare: Any) -> None:
             other += _U(1) - go
         for i in range(other):
             line[at + i] = spare[i]
-
-
-__all__ = ["kept", "mark", "part", "presort", "ranks"]

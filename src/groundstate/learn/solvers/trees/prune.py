@@ -78,6 +78,3 @@ def pruned(tree: Tree, alpha: float) -> Tree:
         {int(place[v]): m for v, m in tree.categories.items() if place[v] >= 0 and inner[v]},
         tree.column,
     )
-
-
-__all__ = ["pruned", "pruning_path"]

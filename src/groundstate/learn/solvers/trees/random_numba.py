@@ -142,6 +142,3 @@ def random_column(
         cut[SCORE], cut[THRESHOLD], cut[COLUMN] = value, threshold, j
         cut[LOW], cut[HIGH], cut[NAN_LEFT] = 0, 1, nan_left
     return True
-
-
-__all__ = ["Values", "hold", "random_column", "random_part", "values_of"]

@@ -275,6 +275,3 @@ def _first_values(bins: Bins, X: NDArray[Any], j: int) -> F64:
         return np.arange(len(edges) + 1.0)
     low = float(np.nanmin(column)) if not np.isnan(column).all() else 0.0
     return np.concatenate([[low], edges])
-
-
-__all__ = ["KINDS", "TreeLimits", "TreeRows"]

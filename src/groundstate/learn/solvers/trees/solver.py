@@ -154,6 +154,3 @@ class GrowTrees:
 def _finite(problem: Problem) -> float:
     """The objective, which is infinite while a pure leaf forbids a class that a row has."""
     return float(problem.objective())
-
-
-__all__ = ["GrowTrees"]

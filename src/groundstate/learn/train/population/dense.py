@@ -53,6 +53,3 @@ def dense_program(
         for layer in layers
     ]
     return Dense(population.params, population.buffers, named, head)
-
-
-__all__ = ["Objective", "dense_program"]

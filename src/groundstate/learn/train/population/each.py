@@ -30,6 +30,3 @@ class Each:
         own = {name: pick(v) for name, v in self.settings.items()}
         given = {f.name: pick(getattr(self, f.name)) for f in fields(self) if f.name != "settings"}
         return Each(**given, settings=own)
-
-
-__all__ = ["Each"]

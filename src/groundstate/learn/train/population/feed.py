@@ -159,6 +159,3 @@ class PopulationFeed:
         cut = self.lines[line].batches(key, self.size, self.device)
         live = self.live[line]
         return cut if live is None else Batches(live[cut.rows], cut.weights, cut.sizes)
-
-
-__all__ = ["PopulationFeed"]

@@ -176,6 +176,3 @@ def _score(history: History) -> float:
     if "the loss became" in history.stop:
         return float("inf")
     return history.extra.get("held_out", history.objective)[-1]
-
-
-__all__ = ["learn_population"]

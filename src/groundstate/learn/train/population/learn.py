@@ -338,6 +338,3 @@ def _free(place: torch.device) -> float:
         return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (ValueError, OSError, AttributeError):  # a system that does not say
         return 4e9
-
-
-__all__ = ["fit_population"]

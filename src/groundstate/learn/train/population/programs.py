@@ -125,6 +125,3 @@ def program_of(
         except NotApplicable:
             continue
     return Looped(population)
-
-
-__all__ = ["Looped", "Program", "Vectorised", "Written", "program_of"]

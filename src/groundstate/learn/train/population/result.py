@@ -152,6 +152,3 @@ class PopulationResult(Displayed, Sequence[LearnedMember]):
         differ = [name for name in rows[0] if len({repr(row[name]) for row in rows}) > 1]
         columns = tuple(dict.fromkeys([*differ, "score", "epochs", "stop"]))
         return columns, [tuple(row[name] for name in columns) for row in rows]
-
-
-__all__ = ["LearnedMember", "PopulationResult"]

@@ -84,6 +84,3 @@ def _upgraded(old: dict[str, Any], steps: int) -> dict[str, Any]:
         "history": old["histories"],
         "callbacks": {},
     }
-
-
-__all__ = ["pack", "unpack"]

@@ -146,6 +146,3 @@ def _joined(parts: list[Tensor | None]) -> Any:
     """Rows or weights of all steps side by side.  # (1 or P, M)"""
     own = torch.cat([part for part in parts if part is not None], -1)
     return (own[None] if own.ndim == 1 else own).contiguous().numpy()
-
-
-__all__ = ["Steps"]

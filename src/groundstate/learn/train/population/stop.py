@@ -109,6 +109,3 @@ class Best:
     def load(self, state: dict[str, Any]) -> None:
         self.kept = state["kept"].to(self.kept)
         self.buffers = {n: b.to(self.kept.device) for n, b in state["buffers"].items()}
-
-
-__all__ = ["Best", "Judge", "Stop"]

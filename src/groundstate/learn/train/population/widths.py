@@ -114,6 +114,3 @@ def narrowed(wide: Sequence[Energy], energies: Sequence[Energy]) -> None:
             continue
         for own, theirs in zip(energy.parameters(), copied.parameters(), strict=True):
             own.data = theirs[tuple(slice(n) for n in own.shape)].clone()
-
-
-__all__ = ["chain_of", "joined", "kind_of", "narrowed", "widened"]

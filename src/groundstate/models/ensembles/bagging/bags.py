@@ -160,6 +160,3 @@ class Bagging(CommitteeModel):
             )
         counts = [np.ceil(bag - 1e-4).astype(np.int64) for bag in bags]
         return [np.repeat(np.arange(len(own)), own) for own in counts]
-
-
-__all__ = ["Bagging"]

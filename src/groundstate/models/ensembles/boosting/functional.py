@@ -255,6 +255,3 @@ def _trees(limits: Any, sizes: Any, alpha: float, kept: list[Tree]) -> Base:
 
 def _members(base: Any, kept: list[Tree]) -> Base:
     return MemberBase(member(base, None))
-
-
-__all__ = ["FunctionalBooster"]

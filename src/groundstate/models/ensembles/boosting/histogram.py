@@ -319,6 +319,3 @@ class HistogramBooster(EnergyEstimator):
                 for c in range(k):
                     raw[:, c] += energy.nodes.value[leaves[:, t + c], 0]
                 yield raw.clone(), home
-
-
-__all__ = ["HistogramBooster"]

@@ -178,6 +178,3 @@ class Forest(TreeModel):
 
     def __len__(self) -> int:
         return int(self.energy_.nodes.n_trees)
-
-
-__all__ = ["Forest"]

@@ -50,6 +50,3 @@ def judge_values(model: Any, outside: NDArray[Any], y: Any, weight: Any) -> None
 def _seen(values: Any, shape: tuple[int, ...], seen: NDArray[np.bool_]) -> Any:
     """What was given in ``fit``, of the rows that some tree did not see."""
     return None if values is None else np.asarray(unwrap(values)[0]).reshape(shape)[seen]
-
-
-__all__ = ["judge_labels", "judge_values"]

@@ -126,6 +126,3 @@ def monte_carlo_dropout(
         draws = draws[..., 0]
     spread = draws.var(0, unbiased=False)
     return Draws(home.give(draws.mean(0)), home.give(spread), home.give(draws))
-
-
-__all__ = ["Draws", "Ensemble", "monte_carlo_dropout"]

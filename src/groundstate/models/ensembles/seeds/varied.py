@@ -107,6 +107,3 @@ class VariedCommittee(CommitteeModel):
         if isinstance(told, Tensor):
             return told.var(0, unbiased=False)
         return np.var(told, axis=0)
-
-
-__all__ = ["VARIES", "VariedCommittee"]

@@ -175,6 +175,3 @@ class SnapshotModel(EnergyEstimator):
         return len(self.energy_.members)
 
     classes_: Any
-
-
-__all__ = ["SnapshotModel", "SnapshotRun"]

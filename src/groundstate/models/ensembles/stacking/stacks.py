@@ -234,6 +234,3 @@ def _as_it_is(base: Any, k: int | None, method: str) -> Member:
         return answers(base, x.shape[1], k, method)
 
     return fitted
-
-
-__all__ = ["ClassAnswers", "Stacking", "ValueAnswers", "has"]

@@ -128,6 +128,3 @@ class Voting(TransformerMixin, CommitteeModel, BaseComposition):
 
 def _dropped(base: Any) -> bool:
     return isinstance(base, str) and base == "drop"
-
-
-__all__ = ["Voting"]

@@ -234,6 +234,3 @@ class GLMRegressor(EnergyRegressor):
 
 def _tails(level: float) -> tuple[float, float]:
     return 0.5 * (1 - level), 0.5 * (1 + level)
-
-
-__all__ = ["METHODS", "GLMRegressor"]

@@ -118,6 +118,3 @@ class LeastSquaresRegressor(EnergyRegressor):
         for name, value in self._learned(self.energy_).items():
             setattr(self, name, value)
         return self
-
-
-__all__ = ["LeastSquaresRegressor"]

@@ -71,5 +71,3 @@ def _times(sums: RegressionSums, w: float) -> RegressionSums:
 
 
 ridge_members = Together(_ridge_members, frozenset({"alpha", "fit_intercept"}))
-
-__all__ = ["ridge_members"]

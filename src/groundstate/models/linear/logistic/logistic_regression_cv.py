@@ -302,6 +302,3 @@ class LogisticRegressionCV(LinearSoftminClassifier):
             learned["C_"] = np.repeat(self.C_, len(names))
             learned["l1_ratio_"] = np.repeat(self.l1_ratio_, len(names))
         return learned
-
-
-__all__ = ["LogisticRegressionCV"]

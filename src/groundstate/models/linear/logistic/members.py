@@ -74,5 +74,3 @@ def _member(found: Members, at: int, theta: Any, steps: int) -> Any:
 logistic_members = Together(
     _logistic_members, frozenset({"C", "l1_ratio", "fit_intercept", "tol", "max_iter"})
 )
-
-__all__ = ["logistic_members"]

@@ -99,6 +99,3 @@ class LinearSoftminClassifier(EnergyClassifier):
             now.W.copy_(last.W)
             if now.b is not None:
                 now.b.copy_(last.b)
-
-
-__all__ = ["SOLVERS", "LinearSoftminClassifier", "penalty_for"]

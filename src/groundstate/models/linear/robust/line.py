@@ -45,6 +45,3 @@ class LineRegressor(EnergyRegressor):
         if isinstance(last, LinearLossEnergy) and last.config() == energy.config():
             energy.load_state_dict(last.state_dict())
         return energy
-
-
-__all__ = ["LineRegressor"]

@@ -124,5 +124,3 @@ sparse_members = Together(
     _sparse_members,
     frozenset({"alpha", "l1_ratio", "fit_intercept", "tol", "max_iter", "positive"}),
 )
-
-__all__ = ["sparse_members"]

@@ -122,6 +122,3 @@ class SparseLinearRegressor(EnergyRegressor):
     def sparse_coef_(self) -> csr_matrix:
         """``coef_`` as a sparse matrix, ``(1, n_features)`` or ``(n_targets, n_features)``."""
         return csr_matrix(self.coef_)
-
-
-__all__ = ["SparseLinearRegressor"]

@@ -55,6 +55,3 @@ def _say(model: Any, found: PathChoice) -> None:
             NotConverged,
             stacklevel=6,
         )
-
-
-__all__ = ["path_plan"]

@@ -116,6 +116,3 @@ def lasso_path(
     ([1.0, 0.0316, 0.001], True)
     """
     return enet_path(X, y, l1_ratio=1.0, eps=eps, alphas=alphas, **settings)
-
-
-__all__ = ["enet_path", "lasso_path"]

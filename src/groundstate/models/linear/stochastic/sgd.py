@@ -169,6 +169,3 @@ class SGDEstimator(EnergyEstimator):
 
     def _part_target(self, y: Any) -> tuple[Any, dict[str, Any]]:
         raise TypeError(f"{type(self).__name__} must define _part_target")
-
-
-__all__ = ["RESIDUALS", "SGDEstimator"]

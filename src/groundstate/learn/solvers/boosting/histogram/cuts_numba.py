@@ -260,9 +260,3 @@ def column_cuts(
         if asked:
             numeric_cut(m, run, gains, g_gap, p_gap, node, units, signs, j, floor, cuts[j])
             floor = max(floor, cuts[j, GAIN])
-
-
-__all__ = ["BINS", "BITS", "CODE", "DIRECTION", "GAIN", "GROUP", "L2", "LEAST_W", "LEFT_G", "LEFT_H",
-           "LEFT_W", "LOWER", "MISSING", "NONE", "REAL", "SEEN", "SIZE", "STEP_G", "STEP_H",
-           "STEP_W", "SUM_G", "SUM_H", "SUM_W", "TIE", "UPPER", "VALUE", "WIN",
-           "column_cuts"]  # fmt: skip

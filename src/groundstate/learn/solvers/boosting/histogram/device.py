@@ -283,6 +283,3 @@ class DeviceGrower:
             nodes = TreeNodes().to(device, torch.float64)
             nodes.set([replace(tree, column=-1)])
             out[rest] += nodes(self.x[rest].double(), 1)[:, 0]
-
-
-__all__ = ["DeviceGrower"]

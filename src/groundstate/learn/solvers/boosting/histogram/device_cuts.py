@@ -215,6 +215,3 @@ def best_cuts(
         ],
         1,
     )
-
-
-__all__ = ["CODE", "COLUMN", "GAIN", "LEFT_G", "LEFT_H", "LEFT_W", "SEEN", "SIDE", "best_cuts"]

@@ -113,6 +113,3 @@ def _fill_torch(
             for q in range(groups):
                 place = (codes[q, part].long() + offset).reshape(-1)
                 out[s].view(groups, GROUP * BINS, 2)[q].index_add_(0, place, own)
-
-
-__all__ = ["fill"]

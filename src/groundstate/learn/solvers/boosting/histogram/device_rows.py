@@ -92,6 +92,3 @@ def partition(
     to = torch.where(go > 0, lo[owner] + left - 1, middle[owner] + inside - left)
     rows[to] = own
     return [int(m) for m in middle.tolist()]
-
-
-__all__ = ["device_bins", "device_codes", "partition", "quantised", "step_of"]

@@ -86,6 +86,3 @@ def siblings_threads(
     for q in prange(len(words)):
         siblings(q, words, rows, lo, hi, pairs, pool, a, b, n_bins, categories, signs, real, first,
                  second, units, allowed, cuts, chosen, run, gains)  # fmt: skip
-
-
-__all__ = ["fill", "fill_few", "siblings", "siblings_threads"]

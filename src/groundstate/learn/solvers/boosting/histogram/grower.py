@@ -209,6 +209,3 @@ class Grower:
             sets = np.zeros((1, 1), bool) if self.node_sets is None else self.node_sets
             nodes = self.node.whole, sets, tree.nan_left, tree.value[:, 0]
             descend(self.table.codes, *nodes, rest, out.numpy())
-
-
-__all__ = ["Grower", "Limits", "Weighing"]

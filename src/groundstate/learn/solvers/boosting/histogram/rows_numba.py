@@ -67,6 +67,3 @@ def add_values(value: Any, spans: Any, rows: Any, out: Any) -> None:
         v = value[spans[k, 0]]
         for i in range(spans[k, 1], spans[k, 2]):
             out[rows[i]] += v
-
-
-__all__ = ["add_values", "descend", "quantised"]

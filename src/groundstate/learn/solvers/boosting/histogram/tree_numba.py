@@ -353,7 +353,3 @@ def grow(
             value = -a / b if b > 0 else 0.0
             real[v, VALUE] = min(max(value, real[v, LOWER]), real[v, UPPER])
     return n_nodes
-
-
-__all__ = ["COLUMN", "FEW", "HI", "LAST_CODE", "LEFT", "LO", "NAN_LEFT", "Nodes", "Settings", "Table", "Work",
-           "empty_nodes", "grow", "workspace"]  # fmt: skip

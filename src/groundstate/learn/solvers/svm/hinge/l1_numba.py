@@ -314,6 +314,3 @@ def _passes(
             continue
         state[0], state[1] = size, worst
     return passes, False
-
-
-__all__ = ["SquaredHingeL1"]

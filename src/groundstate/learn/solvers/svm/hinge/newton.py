@@ -175,6 +175,3 @@ def _pilot(
         if part.step(1e-4):
             break
     return part.theta, SHARE * part.scale
-
-
-__all__ = ["Descent", "SquaredHingeNewton"]

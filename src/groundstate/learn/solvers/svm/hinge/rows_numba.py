@@ -167,9 +167,3 @@ def write(parameter: Tensor, values: F64) -> None:
         parameter.detach().numpy()[...] = values
     else:
         parameter.copy_(torch.from_numpy(np.ascontiguousarray(values)))
-
-
-__all__ = [
-    "Rows", "add_row", "dense_rows", "dot_row", "jit", "matrix_of", "reason_against", "rows_of", "shuffle",
-    "squared_norms", "store", "stream", "strengths", "wanted_classes", "write",
-]  # fmt: skip

@@ -44,6 +44,3 @@ def _solve(part: Descent, tol: float) -> None:
     for _ in range(STEPS):
         if part.step(tol):
             return
-
-
-__all__ = ["smooth_start"]

@@ -196,6 +196,3 @@ class ProductSums:
 
         found: F64 = truncated(times, -gradient, goal, 2 * len(gradient))
         return found
-
-
-__all__ = ["ProductSums", "Sums", "TileSums"]

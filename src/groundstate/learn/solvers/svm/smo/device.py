@@ -98,6 +98,3 @@ def _errors(rows: KernelRows, beta: Tensor, target: Tensor) -> Tensor:
     for piece in torch.split(support, max(1, PIECE // rows.n)):
         F -= beta[piece] @ rows.of(piece).double()
     return F
-
-
-__all__ = ["device_rounds"]

@@ -186,6 +186,3 @@ def intercept(beta: F64, lo: F64, hi: F64, F: F64) -> float:
     if math.isinf(low) or math.isinf(high):
         return low if math.isfinite(low) else high if math.isfinite(high) else 0.0
     return 0.5 * (low + high)
-
-
-__all__ = ["Solution", "in_one_piece", "intercept", "smo"]

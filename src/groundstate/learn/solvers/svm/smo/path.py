@@ -68,6 +68,3 @@ def smo_path(
         pairs.log(histories[k], found)
         last = [(s, strength) for s in found]
     return histories
-
-
-__all__ = ["smo_path"]

@@ -47,6 +47,3 @@ def polished(K: F64, p: F64, lo: F64, hi: F64, beta: F64, F: F64) -> tuple[F64, 
             return (new, errors + b) if rest else (beta, F)
         free = (free & ~out) | wrong
     return beta, F
-
-
-__all__ = ["polished"]

@@ -36,6 +36,3 @@ def smo_reference(
         beta[j] -= step
         F -= step * (K[i] - K[j])
     return beta, F
-
-
-__all__ = ["smo_reference"]

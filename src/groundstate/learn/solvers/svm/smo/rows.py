@@ -165,6 +165,3 @@ class RowCache:
         rows, by = slots[moved], change[moved]
         large = len(rows) * self.n > PARALLEL
         (subtract_rows_parallel if large else subtract_rows)(F, self.array, rows, by)
-
-
-__all__ = ["KernelRows", "RowCache", "canonical_rows", "gram"]

@@ -268,6 +268,3 @@ class _Pairs:
             np.bincount(self.y[kept], minlength=k).tolist(),
             at,
         )
-
-
-__all__ = ["SMO"]

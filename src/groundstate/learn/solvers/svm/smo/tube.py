@@ -115,6 +115,3 @@ class TubeSMO:
                 stacklevel=3,
             )
         return history
-
-
-__all__ = ["TubeSMO"]
