@@ -12,9 +12,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions, check_sample_weight
+from groundstate.math.linalg.whitening import METHODS
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.validation import validate_data
-from groundstate.nn.blocks.whiten import METHODS, Center, Standardize, Whiten
+from groundstate.nn.blocks.whiten import Center, Standardize, Whiten
 
 KINDS = ("center", "standardize", "whiten")
 
