@@ -2,6 +2,7 @@ r"""Dormand and Prince with a step size, an error and a clock of its own for eve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,13 +13,18 @@ from torch.utils.checkpoint import checkpoint
 from groundstate.math.ode.fixed import Field
 from groundstate.math.ode.tables import DOPRI5, DOPRI5_DENSE, DOPRI5_ERROR
 
-SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
+LOG_SAFETY, LOG_SHRINK, LOG_GROW, LOG_FLOOR = (math.log(x) for x in (0.9, 0.2, 10.0, 1e-4))
+DENSE = tuple(zip(*DOPRI5_DENSE))
 Norm = Callable[[Tensor], Tensor]
 
 
 def row_norm(scaled: Tensor) -> Tensor:
     """Root of the mean square of every row, ``(R,)``."""
-    return scaled.flatten(1).abs().square().mean(1).sqrt() if scaled.ndim > 1 else scaled.abs()
+    if scaled.ndim < 2:
+        return scaled.abs()
+    square = scaled.abs().flatten(1).square()
+    n = square.shape[1]
+    return (square @ square.new_full((n,), 1 / n)).sqrt()  # faster than a mean over a short axis
 
 
 @dataclass(frozen=True)
@@ -39,28 +45,45 @@ class Control:
 class Stages:
     """The slopes of a step; one block of memory where no gradient is needed."""
 
-    def __init__(self, first: Tensor, keep_graph: bool) -> None:
+    def __init__(self, like: Tensor, keep_graph: bool) -> None:
+        kind = {"dtype": like.dtype, "device": like.device}
         n = len(DOPRI5.a)
-        self.block = None if keep_graph else first.new_empty((n, *first.shape))
+        self.block = None if keep_graph else torch.empty((n, *like.shape), **kind)  # type: ignore[call-overload]
+        self.rows = [torch.tensor(row, **kind) for row in DOPRI5.a]  # type: ignore[arg-type]
+        self.error_row = torch.tensor(DOPRI5_ERROR, **kind)  # type: ignore[arg-type]
+        self.dense_rows = torch.tensor(DENSE, **kind)  # type: ignore[arg-type]
         self.list: list[Tensor] = []
-        self.put(first)
 
     def put(self, k: Tensor) -> None:
         if self.block is not None:
-            self.block[len(self.list)] = k
-            k = self.block[len(self.list)]
+            place = self.block[len(self.list)]
+            k = place.copy_(k)
         self.list.append(k)
 
-    def combine(self, weights: tuple[float, ...] | Tensor) -> Tensor:
-        """The weighted sum of the slopes so far."""
+    def before(self, i: int) -> Tensor:
+        """The slope that leads to stage i."""
+        return self._combine(DOPRI5.a[i], self.rows[i])
+
+    def error(self) -> Tensor:
+        """The difference of the solutions of order 5 and 4, for a step of one."""
+        return self._combine(DOPRI5_ERROR, self.error_row)
+
+    def quartic(self) -> Tensor:
+        """Coefficients of θ to θ⁴ of the slope between both ends of the step, ``(4, R, ...)``."""
+        if self.block is not None:
+            flat = self.block.reshape(len(self.block), -1)
+            return (self.dense_rows @ flat).reshape(4, *self.block.shape[1:])
+        parts = [self._combine(weights, row) for weights, row in zip(DENSE, self.dense_rows)]
+        return torch.stack(parts)
+
+    def _combine(self, weights: tuple[float, ...], row: Tensor) -> Tensor:
         if self.block is not None:
             n = len(weights)
-            w = torch.as_tensor(weights, dtype=self.block.dtype, device=self.block.device)
-            return (w @ self.block[:n].reshape(n, -1)).reshape(self.block.shape[1:])
-        out = torch.zeros_like(self.list[0])
-        for w, k in zip(weights, self.list):
+            return (row @ self.block[:n].reshape(n, -1)).reshape(self.block.shape[1:])
+        out = self.list[0] * weights[0]
+        for w, k in zip(weights[1:], self.list[1:]):
             if w:
-                out = torch.add(out, k, alpha=float(w))
+                out = torch.add(out, k, alpha=w)
         return out
 
 
@@ -70,27 +93,32 @@ def _wide(x: Tensor, like: Tensor) -> Tensor:
     return x.to(kind).reshape(-1, *[1] * (like.ndim - 1))
 
 
-def _attempt(
-    f: Field, t: Tensor, y: Tensor, k: Tensor, h: Tensor, graph: bool
-) -> tuple[Tensor, Stages]:
-    """One step of every row from t, ``(R,)``, with its own h."""
-    stages, wide = Stages(k, graph), _wide(h, y)
+def _full(x: Tensor, like: Tensor) -> Tensor:
+    """The same, repeated over the axes of states: products with a short last axis are slow."""
+    wide = _wide(x, like)
+    return wide.expand(len(x), *like.shape[1:]).to(like.dtype).contiguous()
+
+
+def _attempt(f: Field, t: Tensor, y: Tensor, k: Tensor, h: Tensor, stages: Stages) -> Tensor:
+    """One step of every row from t, ``(R,)``, with its own h; fills ``stages``."""
+    stages.list.clear()
+    stages.put(k)
+    full = _full(h, y)
     new = y
-    for row, c in zip(DOPRI5.a[1:], DOPRI5.c[1:]):
-        new = torch.addcmul(y, wide.expand_as(y).to(y.dtype), stages.combine(row))
-        stages.put(f(_wide(t + c * h, y), new))
-    return new, stages
+    for i in range(1, len(DOPRI5.a)):
+        new = torch.addcmul(y, full, stages.before(i))
+        stages.put(f(_wide(t + DOPRI5.c[i] * h, y), new))
+    return new
 
 
 def _between(y: Tensor, h: Tensor, stages: Stages, rows: Tensor, part: Tensor) -> Tensor:
     """States at the parts θ of the steps of the given rows, by the quartic of the method."""
-    powers = torch.stack([part, part**2, part**3, part**4], -1)  # (pairs, 4)
-    weights = powers @ torch.tensor(DOPRI5_DENSE, dtype=part.dtype, device=part.device).T
-    total = y[rows]
-    for i, k in enumerate(stages.list):
-        if i != 1:  # the second stage has no weight
-            total = total + _wide(weights[:, i] * h[rows], y) * k[rows]
-    return total
+    theta, scale = (_full(x, y) for x in (part, part * h[rows]))
+    q1, q2, q3, q4 = stages.quartic().index_select(1, rows)
+    inner = torch.addcmul(q3, theta, q4)
+    inner = torch.addcmul(q2, theta, inner)
+    inner = torch.addcmul(q1, theta, inner)
+    return torch.addcmul(y.index_select(0, rows), scale, inner)
 
 
 def _first_step(f: Field, t: Tensor, y: Tensor, k: Tensor, way: float, control: Control) -> Tensor:
@@ -117,77 +145,94 @@ def adaptive(f: Field, y: Tensor, t: Tensor, control: Control, spare: bool) -> T
     R, m = len(y), len(t)
     times = t.detach().to(torch.float64)
     way = 1.0 if float(times[-1]) >= float(times[0]) else -1.0
-    end, order = times[-1], way * times
+    end = times[-1]
+    order = torch.cat([way * times, times.new_full((1,), torch.inf)])
     now = times[0].expand(R).clone()
     rows = torch.arange(R, device=y.device)
     k = f(_wide(now, y), y)
     graph = torch.is_grad_enabled() and (k.requires_grad or y.requires_grad)
     with torch.no_grad():
         h = _first_step(f, now, y.detach(), k.detach(), way, control)
-    seen = torch.ones(R, dtype=torch.int64, device=y.device)  # outputs that a row has passed
-    before = torch.ones(R, dtype=torch.float64, device=y.device)
-    rejected = torch.zeros(R, dtype=torch.bool, device=y.device)
+        stages = Stages(y, keep_graph=False)
+        seen = torch.ones(R, dtype=torch.int64, device=y.device)  # outputs that a row has passed
+        due = order[1].expand(R).clone()  # time of its next one
+        log_before = torch.zeros(R, dtype=torch.float64, device=y.device)
+        rejected: Tensor | None = None
     found = [(torch.zeros_like(rows), rows, y)]
     for _ in range(control.max_steps):
-        done = seen == m
-        if bool(done.all()):
-            break
         left = end - now
         last = way * left <= way * h * (1 + 1e-9)
         h = torch.where(last, left, h)  # also nothing, for a row that is done
-        stuck = ~done & ~last & (h.abs() <= 16 * torch.finfo(torch.float64).eps * now.abs())
-        if bool(stuck.any()):
-            _too_small(now, h, stuck)
+        if rejected is not None:
+            _check_size(h, now, rejected & ~last)
         with torch.set_grad_enabled(graph and not spare):
-            new, stages = _attempt(f, now, y, k, h, graph and not spare)
+            if graph and not spare:
+                stages = Stages(y, keep_graph=True)
+            new = _attempt(f, now, y, k, h, stages)
+        k_new = stages.list[-1]
         with torch.no_grad():
-            error = _wide(h, y) * stages.combine(DOPRI5_ERROR).detach()
+            error = _wide(h, y) * stages.error().detach()
             ratio = control.ratio(error, y.detach(), new.detach()).to(torch.float64)
-            ratio = torch.where(ratio.isfinite(), ratio, 1e10)  # NaN is an error that is too large
+            ratio = ratio.nan_to_num(1e10, 1e10)  # NaN is an error that is too large
             accept = ratio <= 1.0
-            step = torch.where(accept, h, 0.0)
-            moved = torch.where(accept, torch.where(last, end, now + h), now)
-            upto = torch.searchsorted(order, way * moved, right=True)
-            count = upto - seen
-            at = torch.repeat_interleave(rows, count)
-            first = torch.repeat_interleave(seen - (count.cumsum(0) - count), count)
-            which = first + torch.arange(len(at), device=y.device)
-            part = (times[which] - now[at]) / torch.where(step == 0, 1.0, step)[at]
-        every = bool(accept.all())
+            every = bool(accept.all())
+            rejected = None if every else ~accept
+            step = h if every else torch.where(accept, h, 0.0)
+            moved = torch.where(last & accept, end, now + step)
+            passed = (way * moved >= due).nonzero()[:, 0]
+            at, which, part = _outputs(passed, order, seen, due, way, now, moved, step)
         if graph and (spare or not (every or bool(new.isfinite().all()))):
             # a rejected step stays out of the graph: 0 times infinity has no gradient
             run = _replay(f, now, step, at, part)
-            if spare:
-                new, k_new, values = checkpoint(run, y, k, use_reentrant=False)
-            else:
-                new, k_new, values = run(y, k)
+            new, k_new, values = checkpoint(run, y, k, use_reentrant=False) if spare else run(y, k)
         else:
-            k_new = stages.list[-1]
             values = _between(y, step, stages, at, part) if len(at) else y[at]
-            if not every:
-                mask = accept.reshape(-1, *[1] * (y.ndim - 1))
+            if rejected is not None and graph:
+                mask = _mask(accept, y)
                 new, k_new = torch.where(mask, new, y), torch.where(mask, k_new, k)
-            elif not graph:
-                k_new = k_new.clone()
+            elif rejected is not None:
+                again = rejected.nonzero()[:, 0]
+                new.index_copy_(0, again, y[again])
+                k_new.index_copy_(0, again, stages.list[0][again])
         if len(at):
             exact = part == 1.0
             if bool(exact.any()):
                 values = torch.where(_mask(exact, y), new[at], values)
             found.append((which, at, values))
+            if bool((seen == m).all()):
+                break
         with torch.no_grad():
-            up = SAFETY * ratio.clamp(min=1e-10) ** -0.14 * before**0.08
-            up = torch.where(rejected, up.clamp(max=1.0), up).clamp(SHRINK, GROW)
-            down = (SAFETY * ratio.clamp(min=1.0) ** -0.2).clamp(min=SHRINK)
-            before = torch.where(accept, ratio.clamp(min=1e-4), before)
-            rejected = ~accept
-            h = torch.where(accept, up, down) * torch.where(h == 0, way, h)
-        y, k, now, seen = new, k_new, moved, upto
+            log_ratio = ratio.clamp(min=1e-10).log()
+            grow = (0.08 * log_before - 0.14 * log_ratio + LOG_SAFETY).clamp(LOG_SHRINK, LOG_GROW)
+            log_before = log_ratio.clamp(min=LOG_FLOOR)
+            if rejected is not None:
+                less = (LOG_SAFETY - 0.2 * log_ratio).clamp(min=LOG_SHRINK)
+                grow = torch.where(accept, grow, less)
+                log_before = torch.where(accept, log_before, 0.0)
+            h = grow.exp() * torch.where(last & accept, way, h)
+        y, k, now = new, k_new, moved
     else:
-        if bool((seen < m).any()):
-            _too_many(control.max_steps, now, way)
+        _too_many(control.max_steps, now, way)
     out = y.new_zeros((m, *y.shape))
     which, at, values = (torch.cat(parts) for parts in zip(*found))
     return out.index_put((which, at), values)
+
+
+def _outputs(
+    passed: Tensor, order: Tensor, seen: Tensor, due: Tensor, way: float, now: Tensor, moved: Tensor,
+    step: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Rows, outputs and parts θ of the step, for all output times that the rows ``passed`` went by."""
+    if not len(passed):
+        return passed, passed, step[passed]
+    upto = torch.searchsorted(order, way * moved[passed], right=True)
+    count = upto - seen[passed]
+    at = torch.repeat_interleave(passed, count)
+    first = torch.repeat_interleave(seen[passed] - (count.cumsum(0) - count), count)
+    which = first + torch.arange(len(at), device=at.device)
+    seen[passed] = upto
+    due[passed] = order[upto]
+    return at, which, (way * order[which] - now[at]) / step[at]
 
 
 def _mask(which: Tensor, like: Tensor) -> Tensor:
@@ -200,18 +245,21 @@ def _replay(
     """A step again, with steps of nothing for rows whose step was rejected."""
 
     def run(y: Tensor, k: Tensor) -> tuple[Tensor, ...]:
-        new, stages = _attempt(f, now, y, k, step, True)
+        stages = Stages(y, keep_graph=True)
+        new = _attempt(f, now, y, k, step, stages)
         return new, stages.list[-1], _between(y, step, stages, at, part)
 
     return run
 
 
-def _too_small(now: Tensor, h: Tensor, stuck: Tensor) -> None:
-    i = int(stuck.nonzero()[0])
-    raise ValueError(
-        f"dopri5 needs steps of {float(h[i].abs()):.3g} at t={float(now[i]):.6g}, below rounding: the "
-        "solution may have a pole there, or f may not be smooth; check f or end before that time"
-    )
+def _check_size(h: Tensor, now: Tensor, which: Tensor) -> None:
+    stuck = which & (h.abs() <= 16 * torch.finfo(torch.float64).eps * now.abs())
+    if bool(stuck.any()):
+        i = int(stuck.nonzero()[0])
+        raise ValueError(
+            f"dopri5 needs steps of {float(h[i].abs()):.3g} at t={float(now[i]):.6g}, below rounding: "
+            "the solution may have a pole there, or f may not be smooth; check f or end before that time"
+        )
 
 
 def _too_many(max_steps: int, now: Tensor, way: float) -> None:

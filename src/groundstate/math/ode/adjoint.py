@@ -30,7 +30,7 @@ def parameters_of(f: Any, field: Field, time: Tensor, y: Tensor) -> tuple[Tensor
         out = field(time, y.detach())
     seen: set[Any] = set()
     leaves: list[Tensor] = []
-    todo = [out.grad_fn] if out.grad_fn is not None else []
+    todo: list[Any] = [out.grad_fn]
     while todo:
         node = todo.pop()
         if node is None or node in seen:
@@ -78,8 +78,8 @@ class _Adjoint(torch.autograd.Function):
                 parts = torch.autograd.grad(
                     slope, (y, *params), -a, allow_unused=True, retain_graph=True
                 )
-            parts = [torch.zeros_like(v) if p is None else p for p, v in zip(parts, (y, *params))]
-            return torch.cat([slope.detach().flatten(), *(p.flatten() for p in parts)])
+            given = [torch.zeros_like(v) if p is None else p for p, v in zip(parts, (y, *params))]
+            return torch.cat([slope.detach().flatten(), *(g.flatten() for g in given)])
 
         def norm(scaled: Tensor) -> Tensor:  # every row and the parameters must be good enough
             flat = scaled.reshape(-1).abs().square()
