@@ -20,7 +20,7 @@ from groundstate.store import RunDir
 from groundstate.study.assess import Assessment
 from groundstate.study.facts import report_facts
 from groundstate.study.job import run
-from groundstate.study.unlabelled import Survey, survey_facts
+from groundstate.study.unlabelled.survey import Survey, survey_facts
 
 _SHOWN = 5  # places of the leaderboard that are printed
 

@@ -11,7 +11,7 @@ from groundstate import evaluate, study
 from groundstate.compute.display import Displayed
 from groundstate.evaluate import Entry, Prediction, Standings
 from groundstate.study.assess import Assessment
-from groundstate.study.unlabelled import Survey
+from groundstate.study.unlabelled.survey import Survey
 
 SHORT = {"Entry", "Interval", "Metric"}  # a few numbers each: the form of dataclasses will do
 RESULTS = [

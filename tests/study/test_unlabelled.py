@@ -17,7 +17,7 @@ from groundstate.models.tables.table import TablePredictor
 from groundstate.report import write
 from groundstate.store import RunDir
 from groundstate.study import Survey, compare_densities, survey, survey_facts
-from groundstate.study.densities import density_models
+from groundstate.study.unlabelled.densities import DensitySearch
 
 
 @pytest.fixture(scope="module")
@@ -63,16 +63,114 @@ def test_one_cloud_is_one_group() -> None:
 
 def test_candidates_fit_the_table() -> None:
     few = data.read(np.random.default_rng(0).normal(size=(12, 3)))
-    assert list(density_models("auto", few)) == [
+    names = "GaussianMixture,ProbabilisticPCA"
+    assert list(DensitySearch(names, few).start()) == [
         "GaussianMixture(1)",
         "GaussianMixture(2)",
         "ProbabilisticPCA(1)",
         "ProbabilisticPCA(2)",
     ]
     with pytest.raises(Unsupported, match="KMeans is a clusterer without a density"):
-        density_models("KMeans", few)
+        DensitySearch("KMeans", few)
     with pytest.raises(Unsupported, match="did you mean 'GaussianMixture'"):
-        density_models("GaussianMixtur", few)
+        DensitySearch("GaussianMixtur", few)
+
+
+def test_a_search_goes_past_its_edge_while_the_edge_is_best() -> None:
+    rows = data.read(np.random.default_rng(0).normal(size=(200, 2)))
+    search = DensitySearch("GaussianMixture", rows)
+    names = list(search.start())
+    assert names[-1] == "GaussianMixture(8)"
+    falling = {name: -float(i) for i, name in enumerate(names)}
+    assert list(search.more(falling)) == ["GaussianMixture(12)"]
+    assert search.more({**falling, "GaussianMixture(12)": 0.0}) == {}  # the edge is not the best
+    assert list(search.more({**falling, "GaussianMixture(12)": -99.0})) == ["GaussianMixture(18)"]
+    for name in ("GaussianMixture(18)", "GaussianMixture(27)"):
+        falling[name] = -100.0 - len(falling)
+        search.more(falling)
+    assert max(search.tried["GaussianMixture"]) <= 40, "at least five rows for each component"
+
+
+def test_many_clouds_are_found_past_the_first_sizes() -> None:
+    rng = np.random.default_rng(0)
+    at = np.array([[i, j] for i in range(4) for j in range(3)]) * 12.0  # twelve clouds
+    rows = np.repeat(at, 60, 0) + rng.normal(size=(720, 2))
+    found = survey({"a": rows[:, 0], "b": rows[:, 1]}, models="GaussianMixture")
+    assert found.chosen == "GaussianMixture(12)"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_steps_and_copies_do_not_make_densities_infinite(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 300
+    table = {
+        "whole": rng.integers(0, 4, n), "zeros": np.where(rng.random(n) < 0.7, 0.0, rng.random(n)),
+        "colour": rng.choice(["red", "green"], n), "real": rng.normal(size=n),
+    }  # fmt: skip
+    table["copy"] = table["real"]
+    found = survey(table, models="GaussianMixture", seed=seed)
+    assert all(-20 < entry.score < 60 for entry in found.board if not entry.failed)
+    assert np.abs(found.energies).max() < 200
+    assert found.scores["mean_nll"].estimate > -20
+
+
+def test_odd_cells_are_named_with_what_was_expected() -> None:
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=400)
+    kind = np.where(size > 0, "large", "small")
+    table = {"size": size, "weight": 2 * size + 0.1 * rng.normal(size=400), "kind": kind}
+    table["weight"][7] = 6.0
+    table["size"][7] = 0.0
+    found = survey(table, models="GaussianMixture")
+    first = found.outliers[0]
+    assert first["row"] == 8 and {r["column"] for r in first["reasons"]} >= {"weight", "size"}
+    weight = next(r for r in first["reasons"] if r["column"] == "weight")
+    assert weight["value"] == 6.0 and weight["expected"][1] < 3.0
+    assert "is expected" in survey_facts(found)["verdict"][2]
+
+
+def test_groups_are_described_and_their_stability_is_measured() -> None:
+    rng = np.random.default_rng(0)
+    left = rng.random(300) < 0.5
+    x = np.where(left, -6.0, 6.0) + rng.normal(size=300)
+    table = {"x": x, "noise": rng.normal(size=300), "side": np.where(left, "left", "right")}
+    facts = survey_facts(survey(table, models="GaussianMixture"))
+    grouping = facts["grouping"]
+    assert len(grouping["each"]) == 2 and grouping["agreement"]["mean"] > 0.95
+    for group in grouping["each"]:
+        assert group["stability"] > 0.95
+        assert {mark["column"] for mark in group["marks"]} == {"x", "side"}
+    assert "2 groups" in facts["verdict"][1] and ", stable" in facts["verdict"][1]
+
+
+def test_one_cloud_cut_in_three_is_called_unstable() -> None:
+    from groundstate.compute.random import Key
+    from groundstate.study.unlabelled.groups import group_facts
+
+    rng = np.random.default_rng(0)
+    table = data.read({"a": rng.normal(size=200), "b": rng.normal(size=200)})
+    model = TablePredictor(GaussianMixture(4, random_state=0))
+    groups = np.asarray(model.fit(table).predict(table))
+    facts = group_facts(model, table, np.unique(groups, return_inverse=True)[1], Key.of(0))
+    assert facts["agreement"]["mean"] < 0.6
+
+
+def test_missing_cells_are_filled_with_how_sure_that_is() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=400)
+    b = [None if i < 20 else v for i, v in enumerate((3 * a + 0.1 * rng.normal(size=400)).tolist())]
+    table = {"a": a, "b": b, "noise": rng.normal(size=400)}
+    found = survey(table, models="GaussianMixture")
+    skill = {fact["column"]: fact for fact in found.filling}
+    assert skill["b"]["skill"] > 0.95 and skill["noise"]["skill"] < 0.2
+    assert skill["b"]["lo"] <= skill["b"]["skill"] <= skill["b"]["hi"]
+    assert 0.75 < skill["b"]["covered"] <= 1.0
+    filled = found.filled
+    assert filled is not None and filled["row"].to_list() == list(range(1, 21))
+    values = filled["value"].cast(float).to_numpy()
+    assert np.abs(values - 3 * a[:20]).max() < 1.0
+    inside = (filled["low"].to_numpy() <= 3 * a[:20]) & (filled["high"].to_numpy() >= 3 * a[:20])
+    assert inside.mean() > 0.7
 
 
 def test_failures_become_notes_and_all_failing_is_an_error() -> None:

@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from groundstate.models.words import plain as plain_formula
-from groundstate.report.cells import Marked, at, table_of, words_of
+from groundstate.report.cells import Marked, table_of, words_of
 
 _GLOSSARY = (
     (
@@ -36,15 +36,6 @@ _GLOSSARY = (
     ),
     ("Energy", "How badly a row and an answer fit together; the prediction is the lowest."),
 )
-
-
-def outliers(facts: dict[str, Any]) -> str:
-    """Rows of the highest energy."""
-    rows = facts.get("outliers", [])
-    if not rows:
-        return ""
-    cells = [(f"{r['row']:,}", at(facts, f"outliers.{i}.energy")) for i, r in enumerate(rows)]
-    return table_of(("row", "energy"), cells, (0, 1))
 
 
 def audit(facts: dict[str, Any]) -> str:

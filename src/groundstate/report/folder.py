@@ -20,7 +20,7 @@ from groundstate.study.assess import Assessment
 from groundstate.study.candidates import inner_of
 from groundstate.study.facts import report_facts
 from groundstate.study.numbers import plain
-from groundstate.study.unlabelled import Survey, survey_facts
+from groundstate.study.unlabelled.survey import Survey, survey_facts
 
 
 def report(found: Assessment | Survey) -> tuple[dict[str, Any], list[Picture]]:
@@ -67,6 +67,8 @@ def write(
                 f"model.gs: {name} is another library's model, which files of this one do not "
                 "hold; reproduce.py fits it again"
             )
+    if isinstance(found, Survey) and found.filled is not None:
+        run.write_text("filled.csv", found.filled.write_csv())
     run.write_json("report.json", facts)
     run.write_text("report.html", page(facts, drawn))
     run.write_text("reproduce.py", reproduce_script(facts, found.settings, located(source)))

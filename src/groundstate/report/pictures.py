@@ -14,6 +14,7 @@ from groundstate.report.svg import Picture, inline_svg
 from groundstate.study.candidates import inner_of
 from groundstate.study.facts import confusion, energies
 from groundstate.study.numbers import is_share, label, title
+from groundstate.study.unlabelled.maps import LINEAR
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from groundstate.evaluate import Standings
     from groundstate.study import Assessment
-    from groundstate.study.unlabelled import Survey
+    from groundstate.study.unlabelled.survey import Survey
 
 _MAP_BINS = 48
 _MAX_CLASSES = 25
@@ -57,34 +58,40 @@ def draw_survey(found: Survey) -> list[Picture]:
 
 
 def scatter(found: Survey) -> Picture:
-    """The rows along their two widest directions, coloured by group, the odd ones circled."""
-    X = found.model.prepare(found.table)
-    X = X - X.mean(0)
-    _, _, directions = np.linalg.svd(X, full_matrices=False)
-    # a direction has no sign: its largest entry is made positive, or pictures would flip
-    turn = np.sign(np.take_along_axis(directions, np.abs(directions).argmax(1)[:, None], 1))
-    at = X @ (directions * turn)[:2].T  # (n, 1 or 2)
-    at = at if at.shape[1] == 2 else np.stack([at[:, 0], np.zeros(len(at))], 1)
-    step = -(-len(at) // _MAX_POINTS)
-    groups = np.zeros(len(at), np.int64) if found.groups is None else found.groups
-    odd = np.argsort(-found.energies, kind="stable")[:10]
+    """The map of the rows, coloured by group, the odd ones circled."""
+    shown = found.map
+    groups = (
+        np.zeros(len(shown.rows), np.int64) if found.groups is None else found.groups[shown.rows]
+    )
+    odd = np.flatnonzero(np.isin(shown.rows, [row["row"] - 1 for row in found.outliers]))
+    linear = shown.name == LINEAR
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         for group in np.unique(groups):
-            mine = at[groups == group][::step]
+            mine = shown.at[groups == group]
             look: Any = {"color": GROUPS[group % len(GROUPS)], "marker": "os^Dvp*X"[group % 8]}
             axes.plot(*mine.T, linestyle="", markersize=4, alpha=0.6, markeredgewidth=0, **look)
-        axes.plot(*at[odd].T, "o", markersize=10, markerfacecolor="none", markeredgecolor=INK)
-        axes.set_xlabel("widest direction")
-        axes.set_ylabel("second widest")
+        axes.plot(*shown.at[odd].T, "o", markersize=10, markerfacecolor="none", markeredgecolor=INK)
+        if linear:
+            axes.set_xlabel("widest direction")
+            axes.set_ylabel("second widest")
+        else:  # such a map has neither units nor directions
+            axes.set_xticks([])
+            axes.set_yticks([])
 
-    caption = (
-        "The rows seen along the two directions in which they differ most; signs are groups, and "
-        "the ten rows of highest energy, the least typical ones, are circled."
+    how = (
+        "seen along the two directions in which they differ most"
+        if linear
+        else f"by {shown.name}, which keeps near rows near; distances between far groups mean little"
     )
-    data = {"x": at[::step, 0], "y": at[::step, 1], "group": groups[::step]}
-    return Picture("rows", "The rows", caption, inline_svg("rows", (7.0, 4.4), draw), data)
+    trust = f"{shown.trust[shown.name]:.0%}"
+    caption = (
+        f"The rows {how}; signs are groups, and the rows of highest energy, the least typical ones, "
+        f"are circled. Trust in its neighbourhoods: {trust}."
+    )
+    data = {"x": shown.at[:, 0], "y": shown.at[:, 1], "group": groups}
+    return Picture("rows", "A map of the rows", caption, inline_svg("rows", (7.0, 4.4), draw), data)
 
 
 def forest(board: Standings) -> Picture:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from groundstate.report import about
+from groundstate.report import about, unlabelled
 from groundstate.report.cells import Keyed, Marked, at, between, html_of, table_of, words_of
 from groundstate.study.candidates import DUMMY
 from groundstate.study.numbers import label, show, title
@@ -312,7 +312,10 @@ SECTIONS = (
     Section(_GOOD, "Beside simple answers", _baselines),
     Section(_GOOD, "Finding a class", _nothing, ("roc", "precision_recall")),
     Section(_GOOD, "What mistakes cost", _decision),
-    Section(_GOOD, "The least typical rows", about.outliers),
+    Section(_GOOD, "Groups", unlabelled.groups),
+    Section(_GOOD, "Maps", unlabelled.maps),
+    Section(_GOOD, "The least typical rows", unlabelled.outliers),
+    Section(_GOOD, "Filling missing cells", unlabelled.filling),
     Section(_SURE, "Single answers", _calibration, ("reliability", "coverage")),
     Section(_SURE, "How far the score moves", _variation, ("refits", "sources"),
             "Standard deviations: about two thirds of repetitions lie within one."),

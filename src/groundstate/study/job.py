@@ -12,12 +12,12 @@ from groundstate.data.messages import count, listing
 from groundstate.data.preparation.preparation import without_features
 from groundstate.errors import DataError
 from groundstate.study.assess import Assessment, assess
-from groundstate.study.densities import METRIC
 from groundstate.study.facts import fingerprint
 from groundstate.study.ledger_entry import ledger_of
 from groundstate.study.progress import Progress
 from groundstate.study.tuning import Search
-from groundstate.study.unlabelled import Survey, survey
+from groundstate.study.unlabelled.densities import METRIC
+from groundstate.study.unlabelled.survey import Survey, survey
 
 _SURVEYED = 0.25  # share of the rows that judge densities
 _FEWEST = 5  # rows with a target, below which no score of held-out rows means anything

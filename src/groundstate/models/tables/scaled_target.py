@@ -10,9 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_regressor
 
 from groundstate.data.preparation.weighted import check_weights, mean_and_scale, tally
-from groundstate.errors import DataError
+from groundstate.errors import DataError, Unsupported
+from groundstate.models.traits import asks_scaled_target
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no one answer
@@ -67,6 +69,18 @@ class TargetScale:
         given : whether y is given; it is summed over otherwise
         """
         return float(np.log(self.scale).sum()) * (distribution - (0.0 if given else T))
+
+
+def scale_for(estimator: Any, wanted: bool | None, y: Any, weight: Any) -> TargetScale | None:
+    """The scale that an estimator learns its target on, or None; it needs one when not told."""
+    if wanted is None:
+        wanted = asks_scaled_target(estimator)
+    elif wanted and not is_regressor(estimator):
+        raise Unsupported(
+            f"scale_target=True is for regressors, and {type(estimator).__name__} is none; "
+            "leave it at None"
+        )
+    return TargetScale.of(y, weight) if wanted and y is not None else None
 
 
 def _numbers(y: Any) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone, is_regressor
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -18,9 +18,10 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from groundstate.data import Preparation, Schema, Table, read
 from groundstate.energy.spaces import Real
 from groundstate.errors import DataError, Unsupported
+from groundstate.models.tables.dequantise import dequantised
 from groundstate.models.tables.restored import kept, opened, restored
-from groundstate.models.tables.scaled_target import TargetScale
-from groundstate.models.traits import Traits, asks_scaled_target, asks_single_columns
+from groundstate.models.tables.scaled_target import TargetScale, scale_for
+from groundstate.models.traits import Traits, asks_single_columns
 
 
 def _has(name: str) -> Callable[[Any], bool]:
@@ -60,12 +61,18 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         Whether a regressor learns from a target of mean 0 and spread 1. When None those do that
         need it: networks, and kernel machines and Gaussian processes that centre nothing
         themselves, but no distribution of counts or of positive values.
+    dequantise : bool, default=False
+        For densities: spread values that come in steps (whole numbers, rounded measurements,
+        categories) over their step before learning, so that no density grows without bound at a
+        value that many rows share. Takes no ``sample_weight``.
 
     Attributes
     ----------
     estimator_ : the fitted estimator
     target_scale_ : TargetScale or None
         Mean and spread of the target in the training rows, where it is scaled.
+    steps_ : (n_prepared,) array or None
+        Step of every prepared column, where they are spread.
     preparation_ : Preparation
     schema_ : Schema
         Columns of the training table, its target among them when it had one.
@@ -91,6 +98,7 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
     estimator_: Any
     preparation_: Preparation
     target_scale_: TargetScale | None = None
+    steps_: NDArray[np.float64] | None = None
     schema_: Schema
     target_: str
     classes_: NDArray[Any]
@@ -107,6 +115,7 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         trees: bool | None = None,
         schema: Schema | None = None,
         scale_target: bool | None = None,
+        dequantise: bool = False,
     ) -> None:
         self.estimator = estimator
         self.max_categories = max_categories
@@ -115,6 +124,7 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         self.trees = trees
         self.schema = schema
         self.scale_target = scale_target
+        self.dequantise = dequantise
 
     @property
     def dropped_(self) -> list[str]:
@@ -176,7 +186,9 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         self.schema_, self.target_ = table.schema, table.target or "y"
         self.n_features_in_ = features.n_columns
         self.feature_names_in_ = np.array(features.columns, dtype=object)
-        self.target_scale_ = self._scale_of(y, sample_weight)
+        self.target_scale_ = scale_for(self.estimator, self.scale_target, y, sample_weight)
+        if self.dequantise:
+            prepared, self.steps_ = dequantised(prepared, sample_weight)
         return prepared, self._there(y)
 
     def _take(self, fitted: Any) -> Self:
@@ -190,17 +202,6 @@ class TablePredictor(MetaEstimatorMixin, BaseEstimator):
         own = clone(self).set_params(**settings)
         own.__dict__.update({k: v for k, v in vars(self).items() if k.endswith("_")})
         return own._take(fitted)
-
-    def _scale_of(self, y: Any, sample_weight: Any) -> TargetScale | None:
-        wanted = self.scale_target
-        if wanted is None:
-            wanted = asks_scaled_target(self.estimator)
-        elif wanted and not is_regressor(self.estimator):
-            raise Unsupported(
-                f"scale_target=True is for regressors, and {type(self.estimator).__name__} is none; "
-                "leave it at None"
-            )
-        return TargetScale.of(y, sample_weight) if wanted and y is not None else None
 
     def _there(self, y: Any) -> Any:
         """Values of the target as the estimator knows them."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from groundstate.compute.device import resolve_device, threads
@@ -17,8 +19,8 @@ from groundstate.errors import DataError
 from groundstate.evaluate import METRICS, Interval, Prediction, Split, Standings, train_test
 from groundstate.evaluate import interval as interval_of
 from groundstate.evaluate.fitting import fit_clone
+from groundstate.models.tables.dequantise import held_out_log_density
 from groundstate.models.tables.table import TablePredictor
-from groundstate.study.densities import METRIC, compare_densities, density_models
 from groundstate.study.facts import (
     FORMAT,
     LIBRARIES,
@@ -30,8 +32,11 @@ from groundstate.study.facts import (
 from groundstate.study.numbers import plain, show, show_range, span
 from groundstate.study.progress import Progress, Watch
 from groundstate.study.question import Settings
-
-_OUTLIERS = 10
+from groundstate.study.unlabelled.densities import METRIC, DensitySearch, compare_densities
+from groundstate.study.unlabelled.filling import filled_cells, filling_facts
+from groundstate.study.unlabelled.groups import group_facts
+from groundstate.study.unlabelled.maps import Map, map_of
+from groundstate.study.unlabelled.outliers import outlier_facts
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,17 @@ class Survey(Displayed):
     energies : (n_rows,)
         Free energy of every row: high is unusual.
     groups : (n_rows,) or None
-        The group of every row, for models that have groups.
+        The group of every row, by the best model that has groups.
+    grouping : dict
+        Sizes, stability and marks of the groups, and the model that sees them.
+    outliers : list of dict
+        The rows of highest energy with the cells that cause it.
+    filling : list of dict
+        How well a hidden cell of each column is filled from the rest of its row.
+    filled : polars.DataFrame or None
+        The missing cells, filled, with how sure that is.
+    map : Map
+        Rows in two dimensions.
     """
 
     table: Table
@@ -63,6 +78,11 @@ class Survey(Displayed):
     scores: dict[str, Interval]
     energies: NDArray[np.float64]
     groups: NDArray[np.int64] | None
+    grouping: dict[str, Any]
+    outliers: list[dict[str, Any]]
+    filling: list[dict[str, Any]]
+    filled: pl.DataFrame | None
+    map: Map
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
 
     def __str__(self) -> str:
@@ -107,24 +127,39 @@ def survey(
             resolve_device(device)
         split = train_test(table, test=test, key=seed)
         train, rest = table.take(split.train_rows), table.take(split.test_rows)
-        candidates = density_models(models, train, device)
-        names = dict.fromkeys(name.partition("(")[0] for name in candidates)
-        settings = Settings(
-            seed, test, cv, 0.95, METRIC, tuple(candidates), device, spec=",".join(names)
-        )
+        search = DensitySearch(models, train, device)
+        candidates = search.start()
     with threadpool_limits(1), threads(1):
         with watch("auditing the table"):
             findings = tuple(audit(table))
         with watch(f"comparing {len(candidates)} densities on {train.n_rows:,} training rows"):
-            board = compare_densities(candidates, train, cv=cv, key=seed, n_jobs=workers)
+
+            def more(scores: Mapping[str, float]) -> dict[str, TablePredictor]:
+                larger = search.more(scores)
+                candidates.update(larger)
+                return larger
+
+            board = compare_densities(candidates, train, more=more, cv=cv, key=seed, n_jobs=workers)
             chosen = board.best.name
-            key = Key.of(seed).fold("refit", chosen)
-            model = fit_clone(candidates[chosen], train, None, np.ones(train.n_rows), key)  # type: ignore[arg-type]
+            model = _refit(candidates, chosen, train, seed)
         with watch(f"looking at {rest.n_rows:,} test rows, once"):
-            judged = np.asarray(model.score_samples(rest), np.float64)
+            judged = held_out_log_density(model, rest, Key.of(seed).fold("cells"))
             seen = interval_of(METRICS[METRIC], judged, Prediction(judged), key=seed)
-        energies = -np.asarray(model.score_samples(table), np.float64)
-        groups = np.asarray(model.predict(table)) if hasattr(model, "predict") else None
+        key = Key.of(seed)
+        with watch("naming the odd rows and why they are odd"):
+            energies = -np.asarray(model.score_samples(table), np.float64)
+            outliers = outlier_facts(model, table, energies, key.fold("outliers"))
+        with watch("judging how stable the groups are"):
+            groups, grouping = _groups(candidates, board, model, table, train, seed)
+        with watch("filling cells from the rest of their rows"):
+            filling = filling_facts(model, train, rest, key.fold("filling"))
+            filled = filled_cells(model, table, key.fold("filled"))
+        with watch("drawing a map of the rows"):
+            drawn = map_of(model, table, key.fold("map"))
+    names = dict.fromkeys(name.partition("(")[0] for name in candidates)
+    settings = Settings(
+        seed, test, cv, 0.95, METRIC, tuple(candidates), device, spec=",".join(names)
+    )
     board = board.with_entry(
         chosen, test_score=seen.estimate, test_low=seen.low, test_high=seen.high
     )
@@ -139,14 +174,45 @@ def survey(
         scores={METRIC: seen},
         energies=energies,
         groups=groups,
+        grouping=grouping,
+        outliers=outliers,
+        filling=filling,
+        filled=filled,
+        map=drawn,
         seconds=watch.seconds,
     )
+
+
+def _refit(candidates: Mapping[str, Any], name: str, train: Table, seed: int) -> TablePredictor:
+    """One candidate, fitted to all training rows."""
+    key = Key.of(seed).fold("refit", name)
+    found: TablePredictor = fit_clone(candidates[name], train, None, np.ones(train.n_rows), key)  # type: ignore[arg-type]
+    return found
+
+
+def _groups(
+    candidates: Mapping[str, Any],
+    board: Standings,
+    model: TablePredictor,
+    table: Table,
+    train: Table,
+    seed: int,
+) -> tuple[NDArray[np.int64] | None, dict[str, Any]]:
+    """Groups of all rows by the best candidate that has any, with what is known of them."""
+    ranked = [e.name for e in board if not e.failed and hasattr(candidates[e.name], "predict")]
+    if not ranked:
+        return None, {}
+    best = ranked[0]
+    if best != board.best.name:
+        model = _refit(candidates, best, train, seed)
+    _, groups = np.unique(np.asarray(model.predict(table)), return_inverse=True)
+    found = group_facts(candidates[best], table, groups, Key.of(seed).fold("groups"))
+    return groups, {"model": best, **found}
 
 
 def survey_facts(found: Survey) -> dict[str, Any]:
     """Everything a reader or a program needs to know, a function of the table and the settings."""
     settings = found.settings
-    odd = np.argsort(-found.energies, kind="stable")[:_OUTLIERS]
     groups = [] if found.groups is None else np.bincount(found.groups).tolist()
     n = len(found.split.test_rows)
     facts = plain(
@@ -176,7 +242,13 @@ def survey_facts(found: Survey) -> dict[str, Any]:
             "ledger": {"looks": 1, "clean": True, "recorded": False, "log": ["report"]},
             "groups": groups,
             "energy": {"median": float(np.median(found.energies))},
-            "outliers": [{"row": int(i) + 1, "energy": float(found.energies[i])} for i in odd],
+            "outliers": found.outliers,
+            "grouping": found.grouping,
+            "filling": {
+                "columns": found.filling,
+                "missing": 0 if found.filled is None else len(found.filled),
+            },
+            "map": {"name": found.map.name, "trust": found.map.trust, "rows": len(found.map.rows)},
             "model": model_facts(found.model),
             "skipped": [],
             "reproduce": {
@@ -198,17 +270,39 @@ def _verdict(facts: dict[str, Any]) -> list[str]:
     )
     others = [name for name in facts["comparison"]["tied"] if name != facts["chosen"]]
     rivals = f"; {', '.join(others)} cannot be told apart from it" if others else ""
-    sizes = [n for n in facts["groups"] if n]
-    if len(sizes) > 1:
-        listed = f"{', '.join(map(str, sizes[:-1]))} and {sizes[-1]} rows"
-        second = f"It sees {len(sizes)} groups, of {listed}{rivals}."
-    elif sizes:
-        second = f"It sees one group: nothing here suggests several{rivals}."
-    else:
-        second = f"It describes a row by a code of fewer numbers, not by groups{rivals}."
+    return [first, _about_groups(facts, rivals), _about_odd(facts)]
+
+
+def _about_groups(facts: dict[str, Any], rivals: str) -> str:
+    sizes, grouping = facts["groups"], facts["grouping"]
+    if not sizes:
+        return f"It describes a row by a code of fewer numbers, not by groups{rivals}."
+    who = "It" if grouping["model"] == facts["chosen"] else grouping["model"]
+    if len(sizes) == 1:
+        return f"{who} sees one group: nothing here suggests several{rivals}."
+    listed = f"{', '.join(map(str, sizes[:-1]))} and {sizes[-1]} rows"
+    agree = grouping["agreement"]["mean"]
+    firm = "stable" if agree >= 0.8 else "partly stable" if agree >= 0.5 else "not stable"
+    return (
+        f"{who} sees {len(sizes)} groups, of {listed}, {firm} when half of the rows are left out "
+        f"(agreement {show(agree)}, 1 is perfect){rivals}."
+    )
+
+
+def _about_odd(facts: dict[str, Any]) -> str:
     odd = facts["outliers"][0]
     third = (
         f"The least typical row is number {odd['row']}, with an energy of {show(odd['energy'])} "
-        f"where the median is {show(facts['energy']['median'])}."
+        f"where the median is {show(facts['energy']['median'])}"
     )
-    return [first, second, third]
+    if odd["reasons"]:
+        return f"{third}: {reason_words(odd['reasons'][0])}."
+    return f"{third}; {odd['missing']} of its cells are missing." if odd["missing"] else f"{third}."
+
+
+def reason_words(reason: dict[str, Any]) -> str:
+    """Why a cell is odd, in words."""
+    name, value, expected = reason["column"], reason["value"], reason["expected"]
+    if isinstance(value, str):
+        return f"{name} is {value}, where {expected} is expected"
+    return f"{name} is {value:.4g}, where {expected[0]:.4g} to {expected[1]:.4g} is expected"

@@ -1,0 +1,1 @@
+"""A table without a target: its density, groups, odd rows, missing cells and map."""

@@ -1,0 +1,194 @@
+"""Candidates for a table without a target, compared by the energy they give to held-out rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundstate.compute.random import Key
+from groundstate.data import Preparation, Table
+from groundstate.errors import DataError, Unsupported
+from groundstate.evaluate import (
+    METRICS,
+    Entry,
+    Prediction,
+    Split,
+    Standings,
+    folds,
+    interval,
+    tied_with_best,
+)
+from groundstate.evaluate.fitting import fit_clone
+from groundstate.models.explain import explain
+from groundstate.models.tables.dequantise import held_out_log_density
+from groundstate.models.tables.table import TablePredictor
+from groundstate.registry import ModelRow
+from groundstate.registry import models as registered
+from groundstate.study.candidates import placed
+
+METRIC = "mean_nll"
+_START = (1, 2, 3, 4, 6, 8)  # sizes that are always tried
+_GROWTH = 1.5  # from the largest size tried, while it is the best
+_ROWS_PER_COMPONENT = 5
+_MOST = 64  # components; more than these are no description of a table
+
+
+class DensitySearch:
+    """Densities of several sizes, such as ``GaussianMixture(3)``: first a few, then larger ones.
+
+    They are the registered models that judge and draw rows of real numbers; a code has fewer
+    directions than there are numbers, a mixture at least five rows per component. While the largest
+    size of a model is its best, larger ones are tried.
+
+    Parameters
+    ----------
+    names : model names, separated by commas, or ``"auto"``
+    train : training rows
+    device : where to compute
+    """
+
+    def __init__(self, names: str, train: Table, device: str | None = None) -> None:
+        fitting = {row.name: row for row in registered if _is_density(row)}
+        wanted = [name.strip() for name in names.split(",") if name.strip()]
+        wanted = [name for name in fitting if fitting[name].auto] if wanted == ["auto"] else wanted
+        for name in wanted:
+            if name not in fitting:
+                role = registered[name].role  # an unknown name raises, with the nearest known one
+                raise Unsupported(
+                    f"{name} is a {role} without a density of real rows; without a target choose "
+                    f"among {', '.join(fitting)}, or say what to predict with target"
+                )
+        d = len(Preparation().fit(train).feature_names_out())
+        self.device, self.made = device, {name: fitting[name].obj for name in wanted}
+        self.limit = {
+            name: d - 1
+            if fitting[name].role == "transformer"
+            else min(_MOST, max(1, train.n_rows // _ROWS_PER_COMPONENT))
+            for name in wanted
+        }
+        self.tried: dict[str, list[int]] = {name: [] for name in wanted}
+
+    def start(self) -> dict[str, TablePredictor]:
+        """The first candidates by name, unfitted."""
+        found = {
+            name: model
+            for kind in self.made
+            for k in _START
+            if k <= self.limit[kind]
+            for name, model in self._candidate(kind, k).items()
+        }
+        if not found:
+            raise DataError("no model fits a table this small; bring more rows or columns")
+        return found
+
+    def more(self, scores: Mapping[str, float]) -> dict[str, TablePredictor]:
+        """Larger sizes of the models whose largest size has the lowest score so far."""
+        found: dict[str, TablePredictor] = {}
+        for kind, sizes in self.tried.items():
+            known = {k: scores[f"{kind}({k})"] for k in sizes if f"{kind}({k})" in scores}
+            if not known or min(known, key=lambda k: known[k]) != max(sizes):
+                continue
+            larger = min(math.ceil(max(sizes) * _GROWTH), self.limit[kind])
+            if larger > max(sizes):
+                found |= self._candidate(kind, larger)
+        return found
+
+    def _candidate(self, kind: str, k: int) -> dict[str, TablePredictor]:
+        self.tried[kind].append(k)
+        model = placed(self.made[kind](n_components=k), self.device)
+        return {f"{kind}({k})": TablePredictor(model, dequantise=True)}
+
+
+def _is_density(row: ModelRow) -> bool:
+    able = hasattr(row.obj, "score_samples") and hasattr(row.obj, "sample")
+    return able and explain(row.name).spaces["x"].startswith("Real")
+
+
+def compare_densities(
+    candidates: Mapping[str, Any],
+    train: Table,
+    *,
+    more: Callable[[Mapping[str, float]], Mapping[str, Any]] | None = None,
+    cv: int = 5,
+    key: int = 0,
+    n_jobs: int = 1,
+    level: float = 0.95,
+) -> Standings:
+    """Rank densities by the mean negative log density of held-out rows, in nats.
+
+    Parameters
+    ----------
+    candidates : unfitted `TablePredictor` around densities, by name
+    train : training rows
+    more : asked with the scores so far for further candidates, until it has none
+    cv, key, n_jobs : folds, seed, worker processes
+    level : confidence of the intervals
+
+    Examples
+    --------
+    >>> from groundstate.data import load
+    >>> from groundstate import GaussianMixture
+    >>> ring = load("rings").features
+    >>> sizes = {str(k): TablePredictor(GaussianMixture(k)) for k in (1, 8)}
+    >>> compare_densities(sizes, ring).best.name
+    '8'
+    """
+    from joblib import Parallel, delayed
+
+    parts = folds(train, k=cv, key=Key.of(key).fold("folds"))
+    predicted: dict[str, Prediction] = {}
+    entries: dict[str, Entry] = {}
+    while candidates:
+        jobs = [(name, i) for name in candidates for i in range(len(parts))]
+        found = Parallel(n_jobs=n_jobs)(
+            delayed(_fold)(candidates[name], train, parts[i], Key.of(key).fold("fit", name, i))
+            for name, i in jobs
+        )
+        by = dict(zip(jobs, found, strict=True))
+        for name in candidates:
+            mine = [by[name, i] for i in range(len(parts))]
+            failed = [note for note in mine if isinstance(note, str)]
+            if failed:
+                entries[name] = Entry(name, math.nan, math.nan, math.nan, notes=(failed[0],))
+                continue
+            values = np.zeros(train.n_rows)
+            for part, judged in zip(parts, mine, strict=True):
+                values[part.test_rows] = judged
+            predicted[name] = Prediction(values)
+            seen = interval(METRICS[METRIC], values, predicted[name], level=level, key=key)
+            each = tuple(-float(judged.mean()) for judged in mine)
+            entries[name] = Entry(name, seen.estimate, seen.low, seen.high, each)
+        scores = {name: entry.score for name, entry in entries.items() if not entry.failed}
+        candidates = {} if more is None else more(scores)
+    if not predicted:
+        raise DataError(f"no candidate could be fitted; {next(iter(entries.values())).notes[0]}")
+    board = Standings(tuple(entries.values()), METRIC, False, level)
+    zeros = np.zeros(train.n_rows)
+    for name in tied_with_best(METRICS[METRIC], zeros, predicted, key=Key.of(key).fold("tied")):
+        board = board.with_entry(name, tied_with_best=True)
+    return board
+
+
+def _fold(estimator: Any, train: Table, part: Split, key: Key) -> NDArray[np.float64] | str:
+    """Log densities of the held-out rows, or why there are none."""
+    import warnings
+
+    from threadpoolctl import threadpool_limits
+
+    from groundstate.compute.device import threads
+
+    with warnings.catch_warnings(), threadpool_limits(1), threads(1):
+        warnings.simplefilter("ignore")
+        try:
+            rows = train.take(part.train_rows)
+            model = fit_clone(estimator, rows, None, np.ones(rows.n_rows), key)  # type: ignore[arg-type]
+            judged = held_out_log_density(model, train.take(part.test_rows), key.fold("cells"))
+        except Exception as error:  # any estimator may fail in any way; the others go on
+            return f"failed: {type(error).__name__}: {' '.join(str(error).split())}"[:300]
+    if not np.isfinite(judged).all():
+        return "failed: some held-out rows have no finite density"
+    return judged

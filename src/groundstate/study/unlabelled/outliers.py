@@ -1,0 +1,82 @@
+"""Rows of the highest energy, and which of their cells the rest of the row does not expect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundstate.compute.random import Key
+from groundstate.data import Table
+from groundstate.models.tables.table import TablePredictor
+from groundstate.study.unlabelled.cells import (
+    Numbers,
+    Ranges,
+    columns_of,
+    draws_of,
+    ranges_of,
+    truth_of,
+)
+
+ROWS = 10
+_REASONS = 3  # columns named for a row
+_COLUMNS = 40  # asked about; of more, those farthest from their middle
+_NOTABLE = 2.0  # nats: two standard deviations, or a level of probability .14
+
+
+def outlier_facts(
+    model: TablePredictor, table: Table, energies: NDArray[np.float64], key: Key
+) -> list[dict[str, Any]]:
+    """The rows of highest energy with their energy, how rare that is, and the cells that cause it."""
+    odd = np.argsort(-energies, kind="stable")[:ROWS]
+    rows = table.take(odd)
+    reasons = _reasons(model, rows, ranges_of(table), key)
+    empty = rows.frame.select(pl.sum_horizontal(pl.all().is_null())).to_series().to_list()
+    return [
+        {
+            "row": int(i) + 1,
+            "energy": float(energies[i]),
+            "above": float((energies <= energies[i]).mean()),
+            "missing": int(empty[place]),
+            "reasons": reasons[place],
+        }
+        for place, i in enumerate(odd)
+    ]
+
+
+def _reasons(
+    model: TablePredictor, rows: Table, ranges: Ranges, key: Key
+) -> list[list[dict[str, Any]]]:
+    found: list[list[dict[str, Any]]] = [[] for _ in range(rows.n_rows)]
+    for column in _candidates(model, rows):
+        kind = model.schema_[column].kind
+        truth = truth_of(rows, column, kind)
+        drawn = draws_of(model, rows, column, key.fold("cell", column))
+        surprise = drawn.surprise(truth)
+        for i in range(rows.n_rows):
+            value = truth[i]
+            if value is None or value != value or not surprise[i] >= _NOTABLE:
+                continue  # a missing cell is not odd
+            reason: dict[str, Any] = {"column": column, "surprise": float(surprise[i])}
+            if isinstance(drawn, Numbers):
+                low, high = drawn.interval(within=ranges[column])[i]
+                reason |= {"value": float(value), "expected": [float(low), float(high)]}
+            else:
+                chance = float(drawn.of(truth)[i])
+                reason |= {"value": str(value), "probability": chance, "expected": drawn.mode[i]}
+            found[i].append(reason)
+    return [sorted(r, key=lambda one: -one["surprise"])[:_REASONS] for r in found]
+
+
+def _candidates(model: TablePredictor, rows: Table) -> list[str]:
+    """The columns to ask about."""
+    columns = columns_of(model)
+    if len(columns) <= _COLUMNS:
+        return columns
+    away = np.abs(model.prepare(rows)).max(0)  # prepared numbers have mean 0 and spread 1
+    sizes = {name: len(e.names(name)) for name, e in model.preparation_.encoders_.items()}
+    ends = np.cumsum(list(sizes.values()))
+    far = {name: away[end - sizes[name] : end].max() for name, end in zip(sizes, ends, strict=True)}
+    return sorted(columns, key=lambda name: -far[name])[:_COLUMNS]
