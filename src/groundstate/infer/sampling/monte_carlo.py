@@ -4,47 +4,19 @@ r"""Expectations by Monte Carlo: :math:`\mathbb{E} f \approx \frac1n\sum_i f(v_i
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key
-from groundstate.errors import Unreliable
 from groundstate.infer.base import Draws
 from groundstate.math.distributions.operations import draw
+from groundstate.math.stats.montecarlo.expectation import Accumulator, Expectation, looks_until
 from groundstate.math.stats.psis import weight_ess
 
 Sampler = Callable[[int, torch.Generator], Tensor]
-LOOKS = 8  # places at which the running standard error is noted, each twice as far as the last
-DOMINANT = 0.1  # share of the sum of squares that one draw of a thousand may have
-STEEP = -0.25  # a finite variance gives a slope of -1/2 in log stderr against log n
-
-
-@dataclass(frozen=True)
-class Expectation(Displayed):
-    """A Monte Carlo mean with its standard error.
-
-    Attributes
-    ----------
-    mean, stderr : shape of one value of ``f``
-    variance : variance of ``f`` over the draws
-    n : draws; for weighted draws the effective number
-    reliable : False when the standard error does not fall like 1/√n or hangs on a single draw
-    running : draws and largest standard error at each look
-    """
-
-    mean: Tensor
-    stderr: Tensor
-    variance: Tensor
-    n: float
-    reliable: bool = True
-    running: tuple[tuple[int, float], ...] = ()
 
 
 def expect(
@@ -103,38 +75,12 @@ def expect(
     if n < 2:
         raise ValueError(f"a standard error needs at least 2 draws, got n={n}")
     generator = generator or Key.of(None).torch()
-    looks = sorted({max(2, n >> k) for k in range(LOOKS)})
-    count, mean, square, largest = 0, torch.zeros(()), torch.zeros(()), torch.zeros(())
-    running = []
-    for look in looks:
-        while count < look:
-            m = min(block, look - count)
-            part = f(source(m, generator)).detach()
-            own = part.to(torch.float64)
-            own_mean = own.mean(0)
-            own_square = (own - own_mean).square().sum(0)
-            gap = own_mean - mean
-            total = count + m
-            square = square + own_square + gap.square() * (count * m / total)
-            mean = mean + gap * (m / total)
-            largest = torch.maximum(largest, (own - mean).square().amax(0))
-            count = total
-        stderr = (square / (count - 1) / count).sqrt()
-        running.append((count, float(stderr.max())))
-    variance = square / (count - 1)
-    # one draw that makes up much of all squares: the next such draw will move everything again
-    lonely = count >= 1000 and bool((largest > DOMINANT * square).any())
-    reliable = _falls(running) and not lonely
-    if not reliable:
-        warnings.warn(
-            f"the standard error does not fall steadily with the number of draws (from "
-            f"{running[0][1]:.3g} at n={running[0][0]} to {running[-1][1]:.3g} at n={count}); the "
-            "variance may be infinite and the mean meaningless",
-            Unreliable,
-            stacklevel=2,
-        )
-    stderr = (variance / count).sqrt()
-    return Expectation(mean, stderr, variance, count, reliable, tuple(running))
+    moments = Accumulator()
+    for look in looks_until(n):
+        while moments.count < look:
+            moments.add(f(source(min(block, look - moments.count), generator)))
+        moments.look()
+    return moments.result(judge_tail=False)
 
 
 def expect_sum(
@@ -165,15 +111,6 @@ def expect_sum(
     return expect(lambda i: count * term(i), indices, n, generator=generator)
 
 
-def _falls(running: list[tuple[int, float]]) -> bool:
-    points = [(math.log(k), math.log(s)) for k, s in running if s > 0 and k >= 30]
-    if len(points) < 4:
-        return True
-    x, y = (torch.tensor(v, dtype=torch.float64) for v in zip(*points, strict=True))
-    x = x - x.mean()
-    return float((x * y).sum() / x.square().sum()) < STEEP
-
-
 def _weighted(values: Tensor, log_weight: Tensor) -> Expectation:
     """Self-normalised mean of ``(n, B, ...)`` values with log weights ``(n, B)``."""
     w = log_weight.softmax(0).reshape(*log_weight.shape, *(1,) * (values.ndim - 2)).double()
@@ -182,3 +119,6 @@ def _weighted(values: Tensor, log_weight: Tensor) -> Expectation:
     centred = (values - mean).square()
     stderr = (w.square() * centred).sum(0).sqrt()
     return Expectation(mean, stderr, (w * centred).sum(0), float(weight_ess(log_weight).min()))
+
+
+__all__ = ["Expectation", "Sampler", "expect", "expect_sum"]

@@ -46,7 +46,7 @@ def cdf(distribution: Distribution, x: Tensor) -> Tensor:
     for kind in type(distribution).__mro__:
         if kind in _CDF:
             return _CDF[kind](distribution, x)
-    low, high = _ends(distribution)
+    low, high = ends(distribution)
     try:
         result: Tensor = distribution.cdf(x.clamp(low, high))
         return result
@@ -91,7 +91,7 @@ def prob(distribution: Distribution, a: Tensor, b: Tensor) -> Tensor:
     """
     if bool((a > b).any()):
         raise ValueError("prob(a, b) needs a ≤ b")
-    if _discrete(distribution):
+    if is_discrete(distribution):
         a = a.ceil() - 1
     below = cdf(distribution, a)
     plain = cdf(distribution, b) - below
@@ -140,9 +140,9 @@ def inverted(distribution: Distribution, q: Tensor) -> Tensor:
     p: Any = distribution
     shape = torch.broadcast_shapes(q.shape, distribution.batch_shape)
     q = q.expand(shape)
-    if _discrete(distribution):
+    if is_discrete(distribution):
         return _first_above(distribution, q.detach())
-    low, high = _ends(distribution)
+    low, high = ends(distribution)
     loc = getattr(p, "loc", torch.zeros(())) if math.isinf(low) else torch.as_tensor(low)
     scale = getattr(p, "scale", torch.ones(()))
     loc, scale = (torch.as_tensor(v).detach().to(q) for v in (loc, scale))
@@ -190,7 +190,7 @@ def inverted(distribution: Distribution, q: Tensor) -> Tensor:
 
 
 def _first_above(distribution: Distribution, q: Tensor) -> Tensor:
-    _, high = _ends(distribution)
+    _, high = ends(distribution)
     with torch.no_grad():
         a = torch.full_like(q, -1.0)
         b = torch.full_like(q, 2.0**50 if math.isinf(high) else high)
@@ -201,11 +201,11 @@ def _first_above(distribution: Distribution, q: Tensor) -> Tensor:
         return torch.where((q == 1) & math.isinf(high), math.inf, b)
 
 
-def _discrete(distribution: Distribution) -> bool:
+def is_discrete(distribution: Distribution) -> bool:
     return bool(getattr(distribution.support, "is_discrete", False))
 
 
-def _ends(distribution: Distribution) -> tuple[float, float]:
+def ends(distribution: Distribution) -> tuple[float, float]:
     """The ends of the support."""
     support: Any = distribution.support
     low = getattr(support, "lower_bound", -math.inf)
@@ -364,4 +364,14 @@ _CDF: dict[type[Distribution], Callable[[Any, Tensor], Tensor]] = {
     D.NegativeBinomial: _counting(lambda p, k: betainc(p.total_count, k + 1, 1 - p.probs)),
 }
 
-__all__ = ["betainc", "cdf", "gammainc", "icdf", "inverted", "log_sf", "prob"]
+__all__ = [
+    "betainc",
+    "cdf",
+    "ends",
+    "gammainc",
+    "icdf",
+    "inverted",
+    "is_discrete",
+    "log_sf",
+    "prob",
+]

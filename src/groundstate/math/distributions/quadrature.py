@@ -1,4 +1,4 @@
-r"""Integrals of densities: :math:`\log\int e^{\ell(t)}\,dt` for a log-integrand with one mode, and moments.
+r"""Integrals of densities: :math:`\log\int e^{\ell(t)}\,dt` for a log-integrand with one mode.
 
 The window in which :math:`\ell` is within 40 of its largest value is found by searches that carry no
 gradient; panels of Gauss and Legendre's nodes on each side of the mode integrate to rounding, and

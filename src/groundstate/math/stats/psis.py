@@ -75,14 +75,14 @@ def _smooth_one(log_weight: Array) -> tuple[Array, float]:
     k = math.inf
     if len(index) > 4:
         order = index[np.argsort(x[index], kind="stable")]
-        k, sigma = _fit(np.exp(x[order]) - math.exp(cut))
+        k, sigma = pareto_fit(np.exp(x[order]) - math.exp(cut))
         if math.isfinite(k) and sigma > 0:
             at = np.arange(0.5, len(order)) / len(order)
             x[order] = np.minimum(np.log(_quantile(at, k, sigma) + math.exp(cut)), 0.0)
     return x - np.logaddexp.reduce(x), k
 
 
-def _fit(x: Array) -> tuple[float, float]:
+def pareto_fit(x: Array) -> tuple[float, float]:
     """Shape and scale of a generalised Pareto distribution, ``x`` ascending (Zhang and Stephens 2009)."""
     n = len(x)
     m = 30 + int(math.sqrt(n))

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, constraints
+from torch.distributions import Distribution, biject_to, constraints
 from torch.distributions.utils import broadcast_all
 
 from groundstate.math.distributions.stable.integrals import distribution_function, log_density
@@ -20,8 +20,15 @@ BLOCK = 2**14  # integrals at a time
 class _Stability(constraints.Constraint):
     """(0, 2]."""
 
+    lower_bound, upper_bound = 0.0, 2.0
+
     def check(self, value: Tensor) -> Tensor:
         return (value > 0) & (value <= 2)
+
+
+@biject_to.register(_Stability)
+def _unbounded(constraint: _Stability) -> Any:
+    return biject_to(constraints.interval(constraint.lower_bound, constraint.upper_bound))
 
 
 class Stable(Distribution):
