@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from torch import distributions as D
 
 from groundstate import distributions as gd
-from groundstate.math.distributions.cumulative import betainc, gammainc
+from groundstate.math.distributions.calculus.cumulative import betainc, gammainc
 
 F64 = torch.float64
 

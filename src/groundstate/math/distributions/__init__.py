@@ -32,8 +32,9 @@ from groundstate.math.distributions.bayes import (
     conjugate_update,
     posterior,
 )
+from groundstate.math.distributions.calculus.cumulative import cdf, icdf, log_sf, prob
+from groundstate.math.distributions.calculus.grid import GridDensity, convolve
 from groundstate.math.distributions.continuous import Gamma, Gaussian, InverseGaussian
-from groundstate.math.distributions.cumulative import cdf, icdf, log_sf, prob
 from groundstate.math.distributions.discrete import (
     Bernoulli,
     Categorical,
@@ -41,7 +42,6 @@ from groundstate.math.distributions.discrete import (
     Poisson,
 )
 from groundstate.math.distributions.empirical import Empirical
-from groundstate.math.distributions.grid import GridDensity, convolve
 from groundstate.math.distributions.stable import Levy, Stable
 from groundstate.math.distributions.table import JointTable
 from groundstate.math.distributions.tweedie import Tweedie

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 
 from groundstate.math.arrays import as_tensor
-from groundstate.math.distributions.quadrature import log_integral
+from groundstate.math.distributions.calculus.quadrature import log_integral
 
 
 class _Sphere(constraints.Constraint):

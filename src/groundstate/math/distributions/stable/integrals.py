@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from groundstate.math.distributions.quadrature import log_integral
+from groundstate.math.distributions.calculus.quadrature import log_integral
 
 REACH = 600.0  # of t; the logistic function is above the smallest number there
 SMALLEST = 1e-100  # of |x|; the density is level long before

@@ -127,7 +127,7 @@ class Stable(Distribution):
 
     def icdf(self, value: Tensor) -> Tensor:
         """The quantile function, by bisection, differentiable."""
-        from groundstate.math.distributions.cumulative import inverted
+        from groundstate.math.distributions.calculus.cumulative import inverted
 
         return inverted(self, value)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from groundstate.math.arrays import takes_arrays
-from groundstate.math.distributions.integrate import expectation
+from groundstate.math.distributions.calculus.integrate import expectation
 
 
 def moments(
@@ -117,7 +117,7 @@ def mean_abs_dev(x: Any, center: Literal["median", "mean"] = "median") -> Any:
     if center not in ("median", "mean"):
         raise ValueError(f"center must be 'median' or 'mean', got {center!r}")
     if isinstance(x, Distribution):
-        from groundstate.math.distributions.cumulative import icdf
+        from groundstate.math.distributions.calculus.cumulative import icdf
 
         half = torch.tensor(0.5, dtype=torch.float64)
         middle = icdf(x, half) if center == "median" else expectation(x, lambda v: v)

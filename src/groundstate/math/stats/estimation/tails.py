@@ -14,7 +14,7 @@ from torch.distributions import Distribution
 from groundstate.compute.display import Displayed
 from groundstate.errors import DataError
 from groundstate.math.arrays import as_tensor
-from groundstate.math.distributions.cumulative import icdf, log_sf
+from groundstate.math.distributions.calculus.cumulative import icdf, log_sf
 from groundstate.math.stats.psis import pareto_fit
 
 Floats = NDArray[np.float64]

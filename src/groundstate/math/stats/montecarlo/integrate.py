@@ -13,7 +13,7 @@ from torch import distributions as D
 from torch.distributions import Distribution
 
 from groundstate.compute.random import Key, RandomState
-from groundstate.math.distributions.cumulative import icdf
+from groundstate.math.distributions.calculus.cumulative import icdf
 from groundstate.math.distributions.operations import draw
 from groundstate.math.stats.estimation.covariance import StreamingCov
 from groundstate.math.stats.montecarlo.expectation import Accumulator, Expectation, looks_until

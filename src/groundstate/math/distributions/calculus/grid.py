@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 
 from groundstate.math.arrays import as_tensor
-from groundstate.math.distributions.cumulative import cdf
+from groundstate.math.distributions.calculus.cumulative import cdf
 
 
 class GridDensity(Distribution):

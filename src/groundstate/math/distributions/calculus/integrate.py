@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from groundstate.errors import Unsupported
-from groundstate.math.distributions.cumulative import ends, icdf, is_discrete
+from groundstate.math.distributions.calculus.cumulative import ends, icdf, is_discrete
 
 NODES = 4001
 MOST = 10_000_000  # terms of a sum

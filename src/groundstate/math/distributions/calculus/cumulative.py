@@ -20,7 +20,7 @@ from torch.distributions import Distribution
 
 from groundstate.errors import Unsupported
 from groundstate.math.arrays import takes_arrays
-from groundstate.math.distributions.quadrature import log_integral
+from groundstate.math.distributions.calculus.quadrature import log_integral
 
 CLOSE = 1e-9  # the last step squares it
 COARSE = 12  # halvings before Newton's steps

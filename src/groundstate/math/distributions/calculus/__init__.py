@@ -1,0 +1,1 @@
+"""Distribution functions and their inverses, integrals under densities, densities on grids."""
