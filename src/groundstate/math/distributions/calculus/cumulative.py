@@ -110,9 +110,11 @@ def log_sf(distribution: Distribution, x: Tensor) -> Tensor:
     >>> round(log_sf(D.Normal(torch.tensor(0.0).double(), torch.tensor(1.0).double()), 30.0), 4)
     -454.3212
     """
-    from groundstate.math.distributions.stable import Levy
-
     p: Any = distribution
+    own = getattr(p, "log_sf", None)
+    if own is not None:
+        known: Tensor = own(x)
+        return known
     if isinstance(p, D.Normal):
         return torch.special.log_ndtr((p.loc - x) / p.scale)
     if isinstance(p, D.Exponential):
@@ -122,9 +124,6 @@ def log_sf(distribution: Distribution, x: Tensor) -> Tensor:
     if isinstance(p, D.Laplace):
         z = (x - p.loc) / p.scale
         return torch.where(z > 0, -z - math.log(2), torch.log1p(-0.5 * z.clamp(max=0).exp()))
-    if isinstance(p, Levy):
-        y = (x - p.loc).clamp(min=torch.finfo(x.dtype).tiny)
-        return torch.erf((p.scale / (2 * y)).sqrt()).log()
     if isinstance(p, D.StudentT):
         return cdf(D.StudentT(p.df, -p.loc, p.scale, validate_args=False), -x).log()
     if isinstance(p, D.Gamma):

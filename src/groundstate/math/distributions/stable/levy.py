@@ -72,6 +72,11 @@ class Levy(Distribution):
         safe = torch.where(y > 0, y, 1.0)
         return torch.where(y > 0, torch.erfc((self.scale / (2 * safe)).sqrt()), 0.0)
 
+    def log_sf(self, value: Tensor) -> Tensor:
+        """log P(X > value), to full digits far out."""
+        y = (value - self.loc).clamp(min=torch.finfo(value.dtype).tiny)
+        return torch.erf((self.scale / (2 * y)).sqrt()).log()
+
     def icdf(self, value: Tensor) -> Tensor:
         """The quantile function, differentiable."""
         return self.loc + self.scale / torch.special.ndtri(0.5 * value).square()
