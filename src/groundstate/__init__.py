@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from groundstate.models.bayes.gaussian_nb import GaussianNB as GaussianNB
     from groundstate.models.bayes.multinomial_nb import MultinomialNB as MultinomialNB
     from groundstate.models.clusters.kmeans import KMeans as KMeans
+    from groundstate.models.diagnosis import diagnose as diagnose
     from groundstate.models.discriminant.linear_discriminant_analysis import (
         LinearDiscriminantAnalysis as LinearDiscriminantAnalysis,
     )
@@ -287,6 +288,7 @@ _EXPORTS = {
     "TweedieRegressor": "groundstate.models.linear.generalised.tweedie_regressor",
     "VotingClassifier": "groundstate.models.ensembles.voting.voting_classifier",
     "VotingRegressor": "groundstate.models.ensembles.voting.voting_regressor",
+    "diagnose": "groundstate.models.diagnosis",
     "distances": "groundstate.math",
     "distributions": "groundstate.math",
     "divergences": "groundstate.math",

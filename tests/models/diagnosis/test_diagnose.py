@@ -1,0 +1,67 @@
+"""Each finding is made by one built example and not by its clean twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from groundstate import GaussianMixture, KMeans
+from groundstate.models.diagnosis import diagnose
+
+
+def blobs(
+    n: int = 100, centres: tuple[float, ...] = (-10.0, 0.0, 10.0), seed: int = 0
+) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return np.concatenate([rng.normal(c, 1.0, (n, 2)) for c in centres])
+
+
+def test_a_clean_fit_has_no_findings() -> None:
+    X = blobs()
+    for model in (KMeans(3, n_init=5, random_state=0), GaussianMixture(3, random_state=0)):
+        found = diagnose(model.fit(X), X)
+        assert not found and str(found) == "nothing is wrong"
+
+
+def test_scales() -> None:
+    X = blobs() * [1.0, 1000.0]
+    found = diagnose(KMeans(3, random_state=0).fit(X), X)["scales"]
+    assert found.number > found.threshold == 100 and "scale them" in found.advice
+
+
+def test_few_rows() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 10))
+    assert "few rows" in diagnose(KMeans(2, random_state=0).fit(X), X).names
+
+
+def test_tiny_cluster_and_component() -> None:
+    X = np.concatenate([blobs(300, (0.0,)), [[60.0, 60.0], [60.1, 60.0]]])
+    assert "tiny cluster" in diagnose(KMeans(2, random_state=0).fit(X), X).names
+    assert "tiny component" in diagnose(GaussianMixture(2, random_state=0).fit(X), X).names
+
+
+def test_restarts_that_end_elsewhere() -> None:
+    X = blobs(50, (0.0, 10.0, 20.0))
+    bad = np.array([[0.0, 0.0], [0.5, 0.5], [15.0, 15.0]])
+    model = KMeans(3, init=bad, n_init=1, random_state=0).fit(X)
+    model.init = "k-means++"  # what another start would be
+    found = diagnose(model, X)["restarts"]
+    assert found.number > 1 and "n_init" in found.advice
+
+
+def test_collapse() -> None:
+    X = np.concatenate([blobs(), np.full((30, 2), 3.0)])
+    assert "collapse" in diagnose(GaussianMixture(4, random_state=0).fit(X), X).names
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_stopped() -> None:
+    X = blobs(100, (0.0, 1.0, 2.0))
+    model = GaussianMixture(3, max_iter=1, tol=1e-9, random_state=0).fit(X)
+    assert "stopped" in diagnose(model, X).names
+
+
+def test_findings_print_number_threshold_and_advice() -> None:
+    X = blobs() * [1.0, 1000.0]
+    text = str(diagnose(KMeans(3, random_state=0).fit(X), X))
+    assert text.startswith("scales: ") and "threshold 100" in text and ";" in text
