@@ -98,7 +98,12 @@ if TYPE_CHECKING:
         VotingRegressor as VotingRegressor,
     )
     from groundstate.models.explain import explain as explain
+    from groundstate.models.factors.factor_analysis import FactorAnalysis as FactorAnalysis
+    from groundstate.models.factors.incremental_pca import IncrementalPCA as IncrementalPCA
+    from groundstate.models.factors.pca import PCA as PCA
     from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
+    from groundstate.models.factors.truncated_svd import TruncatedSVD as TruncatedSVD
+    from groundstate.models.factors.whitener import Whitener as Whitener
     from groundstate.models.graphs.message_sum_graph_classifier import (
         MessageSumGraphClassifier as MessageSumGraphClassifier,
     )
@@ -223,6 +228,7 @@ _EXPORTS = {
     "ElasticNetCV": "groundstate.models.linear.sparse.elastic_net_cv",
     "ExtraTreesClassifier": "groundstate.models.ensembles.forests.extra_trees_classifier",
     "ExtraTreesRegressor": "groundstate.models.ensembles.forests.extra_trees_regressor",
+    "FactorAnalysis": "groundstate.models.factors.factor_analysis",
     "GLM": "groundstate.models.linear.generalised.glm",
     "GammaRegressor": "groundstate.models.linear.generalised.gamma_regressor",
     "GaussianMixture": "groundstate.models.mixtures.gaussian_mixture",
@@ -236,6 +242,7 @@ _EXPORTS = {
     "HistGradientBoostingRegressor": "groundstate.models.ensembles.boosting.hist_gradient_boosting_regressor",
     "HuberRegressor": "groundstate.models.linear.robust.huber_regressor",
     "ID3Classifier": "groundstate.models.trees.id3_classifier",
+    "IncrementalPCA": "groundstate.models.factors.incremental_pca",
     "KMeans": "groundstate.models.clusters.kmeans",
     "KNeighborsClassifier": "groundstate.models.neighbors.k_neighbors_classifier",
     "KNeighborsRegressor": "groundstate.models.neighbors.k_neighbors_regressor",
@@ -261,6 +268,7 @@ _EXPORTS = {
     "NearestNeighbors": "groundstate.models.neighbors.nearest_neighbors",
     "NeuralClassifier": "groundstate.models.networks.neural_classifier",
     "NeuralRegressor": "groundstate.models.networks.neural_regressor",
+    "PCA": "groundstate.models.factors.pca",
     "Perceptron": "groundstate.models.linear.stochastic.perceptron",
     "PoissonRegressor": "groundstate.models.linear.generalised.poisson_regressor",
     "ProbabilisticPCA": "groundstate.models.factors.probabilistic_pca",
@@ -285,10 +293,12 @@ _EXPORTS = {
     "StackingClassifier": "groundstate.models.ensembles.stacking.stacking_classifier",
     "StackingRegressor": "groundstate.models.ensembles.stacking.stacking_regressor",
     "TablePredictor": "groundstate.models.tables.table",
+    "TruncatedSVD": "groundstate.models.factors.truncated_svd",
     "TweedieRegressor": "groundstate.models.linear.generalised.tweedie_regressor",
     "VotingClassifier": "groundstate.models.ensembles.voting.voting_classifier",
     "VotingRegressor": "groundstate.models.ensembles.voting.voting_regressor",
     "diagnose": "groundstate.models.diagnosis",
+    "Whitener": "groundstate.models.factors.whitener",
     "distances": "groundstate.math",
     "distributions": "groundstate.math",
     "divergences": "groundstate.math",

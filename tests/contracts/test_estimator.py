@@ -22,6 +22,8 @@ from sklearn.utils.estimator_checks import check_estimator
 import groundstate
 from groundstate.registry import models
 
+pytestmark = pytest.mark.filterwarnings("ignore:Heywood case")  # factors of the rows of irises
+
 
 class ByContent:
     """Five folds by what is in a row, so that equal rows stay together in any order."""
@@ -52,6 +54,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "ElasticNetCV": {},
     "ExtraTreesClassifier": {"n_estimators": 8, "random_state": 0},
     "ExtraTreesRegressor": {"n_estimators": 8, "random_state": 0},
+    "FactorAnalysis": {"n_components": 1},
     "GLM": {},
     "GammaRegressor": {},
     "GaussianMixture": {"n_components": 3, "random_state": 0},
@@ -65,6 +68,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "HistGradientBoostingRegressor": {"max_iter": 8},
     "HuberRegressor": {},
     "ID3Classifier": {},
+    "IncrementalPCA": {"n_components": 2},
     "KMeans": {"n_clusters": 3, "random_state": 0},
     "KNeighborsClassifier": {"n_neighbors": 3},
     "KNeighborsRegressor": {},
@@ -89,6 +93,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "NeuralClassifier": {"max_iter": 60, "n_iter_no_change": np.inf, "random_state": 0},
     "NeuralRegressor": {"learning_rate_init": 0.01, "max_iter": 600, "n_iter_no_change": np.inf}
     | {"random_state": 0},
+    "PCA": {"n_components": 2},
     "Perceptron": {},
     "PoissonRegressor": {},
     "ProbabilisticPCA": {"n_components": 2},
@@ -112,9 +117,11 @@ QUICK: dict[str, dict[str, Any]] = {
     "SnapshotEnsembleRegressor": {"random_state": 0},
     "StackingClassifier": {},
     "StackingRegressor": {},
+    "TruncatedSVD": {"random_state": 0},
     "TweedieRegressor": {},
     "VotingClassifier": {},
     "VotingRegressor": {},
+    "Whitener": {},
 }
 NAMES = sorted(QUICK)
 CLASSIFIERS = [

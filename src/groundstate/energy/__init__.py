@@ -32,8 +32,12 @@ from groundstate.energy.kernels.gaussian_process.exact import FieldEnergy, Proce
 from groundstate.energy.kernels.loss import KernelLossEnergy
 from groundstate.energy.kernels.machine import KernelMachineEnergy
 from groundstate.energy.kernels.smoother import SmootherClassEnergy, SmootherEnergy
+from groundstate.energy.latent.codes import LinearCodeEnergy, WhiteCodeEnergy
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
-from groundstate.energy.latent.probabilistic_pca import ProbabilisticPCAEnergy
+from groundstate.energy.latent.probabilistic_pca import (
+    FactorAnalysisEnergy,
+    ProbabilisticPCAEnergy,
+)
 from groundstate.energy.linear.bayesian import BayesianLinearEnergy
 from groundstate.energy.linear.glm import GLMEnergy
 from groundstate.energy.linear.learned_noise import GaussianNoiseEnergy
@@ -81,6 +85,7 @@ __all__ = [
     "DirectedEnergy",
     "DistributionHead",
     "Energy",
+    "FactorAnalysisEnergy",
     "FieldEnergy",
     "Finite",
     "GLMEnergy",
@@ -90,6 +95,7 @@ __all__ = [
     "KernelLossEnergy",
     "KernelMachineEnergy",
     "LatentClassEnergy",
+    "LinearCodeEnergy",
     "LinearEnergy",
     "LinearGaussianEnergy",
     "LinearLossEnergy",
@@ -117,6 +123,7 @@ __all__ = [
     "Sum",
     "TableEnergy",
     "TargetEnergy",
+    "WhiteCodeEnergy",
     "batch_size",
     "exact_free_energy",
     "exact_minimum",

@@ -68,6 +68,7 @@ class Energy(nn.Module):
     [0.0, 9.0]
     """
 
+    bounded_below: bool = False  # e ≥ c for all values and θ: a distance cannot fall without end
     spaces: Mapping[str, Space]
     normalised: frozenset[str] = frozenset()
     context: tuple[str, ...] = ()

@@ -84,9 +84,10 @@ from groundstate.learn.solvers.glm.learned_noise import NoiseScoring
 from groundstate.learn.solvers.gp.evidence import Conditioning, Evidence
 from groundstate.learn.solvers.lasso.coordinate_descent import CoordinateDescent
 from groundstate.learn.solvers.latent.boltzmann import BoltzmannSGD
+from groundstate.learn.solvers.latent.factors.eigen_factors import EigenFactors
+from groundstate.learn.solvers.latent.factors.principal_axes import PrincipalAxes
 from groundstate.learn.solvers.latent.kmeans.lloyd import Lloyd
 from groundstate.learn.solvers.latent.mixture import MixtureEM
-from groundstate.learn.solvers.latent.probabilistic_pca import EigenFactors
 from groundstate.learn.solvers.lbfgs import LBFGS
 from groundstate.learn.solvers.lbfgs_dense import NetworkRows as NetworkRows
 from groundstate.learn.solvers.linear.evidence import EvidenceUpdates
@@ -153,6 +154,7 @@ __all__ = [
     "OnlinePerceptron",
     "Penalty",
     "PopulationResult",
+    "PrincipalAxes",
     "Problem",
     "Progress",
     "Rule",

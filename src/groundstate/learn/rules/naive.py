@@ -18,7 +18,8 @@ class Naive(ContrastRule):
     r""":math:`L = e`, so :math:`R = 0`. Lowers e on the data, raises e nowhere.
 
     Safe only if the normaliser :math:`Z(\theta)` over the contrasted variables does not depend on
-    θ, as for squared error; otherwise every energy can fall without end, and the rule warns.
+    θ, as for squared error, or the energy is bounded from below, as a distance to a plane; otherwise
+    every energy can fall without end, and the rule warns.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ class Naive(ContrastRule):
 
     def _first_use(self, energy: Energy, plan: Plan) -> None:
         free = (*plan.over, *plan.latents)
-        if set(plan.over) <= energy.normalised or theta_free(energy, free):
+        if energy.bounded_below or set(plan.over) <= energy.normalised or theta_free(energy, free):
             return
         warnings.warn(
             f"Naive lowers the energy of the data and raises nothing, and {type(energy).__name__} "

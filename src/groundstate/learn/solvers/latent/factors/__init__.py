@@ -1,0 +1,1 @@
+"""Principal axes and Gaussian factors."""
