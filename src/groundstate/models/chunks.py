@@ -159,6 +159,3 @@ def _piece(piece: Any) -> tuple[Tensor, Tensor | None]:
         piece = piece.double()
     w = None if weight is None else torch.as_tensor(np.asarray(weight))
     return piece, w
-
-
-__all__ = ["Chunks", "TAKES", "chunks_of"]

@@ -204,6 +204,3 @@ class WhiteCodeEnergy(CodeEnergy):
 
     def left(self, x: Tensor, code: Tensor) -> Tensor:
         return 0.5 * code.square().sum(-1)
-
-
-__all__ = ["CodeEnergy", "LinearCodeEnergy", "WhiteCodeEnergy"]

@@ -107,6 +107,3 @@ def _largest(H: Tensor, k: int, straight: bool) -> tuple[Tensor, Tensor]:
         H.diagonal().numpy(), H.diagonal(1).numpy(), select="i", select_range=(n - k, n - 1)
     )
     return torch.from_numpy(found[0]), torch.from_numpy(found[1])
-
-
-__all__ = ["lanczos"]

@@ -159,6 +159,3 @@ def randomized_svd(
     small = rows.tdot(Q).T  # (size, d)
     U, s, Vt = torch.linalg.svd(small, full_matrices=False)
     return Q @ U[:, :k], s[:k], Vt[:k]
-
-
-__all__ = ["CentredRows", "Map", "orthonormal", "randomized_svd", "range_finder"]

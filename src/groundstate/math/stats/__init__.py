@@ -50,7 +50,6 @@ from groundstate.math.stats.proportions import (
     proportion_interval,
 )
 from groundstate.math.stats.result import TestResult
-from groundstate.math.stats.streaming_cov import StreamingCov
 from groundstate.math.stats.ttest import power_ttest, ttest, ttest_from_stats
 from groundstate.math.stats.twosample import memorisation, two_sample
 
@@ -70,7 +69,6 @@ __all__ = [
     "StandardizedMeans",
     "StreamingCov",
     "TailReport",
-    "StreamingCov",
     "TestResult",
     "accuracy_report",
     "adjust_pvalues",

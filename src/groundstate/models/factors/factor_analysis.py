@@ -185,6 +185,3 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, GaussianFactors):
         if "history_" not in vars(self):
             raise AttributeError("FactorAnalysis has loglike_ after fit, and is not fitted yet")
         return list(np.asarray(self.history_.extra["log_likelihood"], dtype=float))
-
-
-__all__ = ["FactorAnalysis"]

@@ -98,6 +98,3 @@ class GaussianFactors(Streamed, DensityMixin, EnergyTransformer):
         """The inverse of ``get_covariance()``."""
         with torch.no_grad():
             return self._factors.precision().cpu().numpy()
-
-
-__all__ = ["GaussianFactors"]

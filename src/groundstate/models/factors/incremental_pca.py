@@ -275,6 +275,3 @@ def _tensors(state: dict[str, Any], device: torch.device) -> dict[str, Any]:
         k: torch.from_numpy(np.array(v)).to(device) if isinstance(v, np.ndarray) else v
         for k, v in state.items()
     }
-
-
-__all__ = ["IncrementalPCA"]

@@ -66,6 +66,3 @@ class LinearCodes(Streamed, EnergyTransformer):
         with torch.no_grad():
             scale = self._scale()
             return home.give(energy.decode(codes if scale is None else codes * scale))
-
-
-__all__ = ["LinearCodes", "codes_of"]

@@ -238,6 +238,3 @@ class PCA(ClassNamePrefixFeaturesOutMixin, LinearCodes):
         energy: Any = self.energy_
         extra = (energy.variance - energy.noise).clamp_min(0)
         return energy.W.detach().T, extra, energy.noise
-
-
-__all__ = ["PCA"]

@@ -336,6 +336,3 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, GaussianFactors):
 
 def _blocks(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Tensor:
     return torch.cat([torch.cat([a, b], 1), torch.cat([c, d], 1)])
-
-
-__all__ = ["JointGaussian", "ProbabilisticPCA"]

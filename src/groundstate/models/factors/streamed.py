@@ -69,6 +69,3 @@ class Streamed(EnergyEstimator):
             return X.detach()
         kept = [np.float64, np.float32]
         return validate_data(self, unwrap(X)[0], reset=False, dtype=kept, order="C")
-
-
-__all__ = ["Streamed"]

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Problem, Rule
+from groundstate.learn.solvers.latent.factors.row_sums import RowSums
 from groundstate.learn.solvers.latent.factors.spectrum import Summed
-from groundstate.math.stats.streaming_cov import StreamingCov
 
 
-class Sums(StreamingCov):
+class Sums(RowSums):
     """Weight, mean and scatter as plain arrays for the store, and as a problem for a solver."""
 
     @classmethod
@@ -47,6 +47,3 @@ class Sums(StreamingCov):
     def problem(self, energy: Energy, rule: Rule) -> Problem:
         """A problem whose solver asks for moments alone."""
         return Problem(energy, rule, Summed(self))
-
-
-__all__ = ["Sums"]

@@ -149,6 +149,3 @@ class TruncatedSVD(ClassNamePrefixFeaturesOutMixin, LinearCodes):
     explained_variance_ratio_ = Learned(
         lambda model: model.energy_.variance / (model.energy_.total or 1.0), instead=SPREAD
     )
-
-
-__all__ = ["TruncatedSVD"]

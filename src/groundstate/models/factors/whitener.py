@@ -141,6 +141,3 @@ class Whitener(OneToOneFeatureMixin, LinearCodes):
 
     mean_ = Learned(lambda model: model.energy_.b)
     whitening_ = Learned(lambda model: model.energy_.J)
-
-
-__all__ = ["Whitener"]

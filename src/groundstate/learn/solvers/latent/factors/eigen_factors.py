@@ -160,6 +160,3 @@ def fixed_axes(energy: ProbabilisticPCAEnergy) -> None:
         U, s, _ = torch.linalg.svd(energy.W.double(), full_matrices=False)
         turned: Tensor = upright(U) * s
         energy.W.zero_()[:, : turned.shape[1]] = turned.to(energy.W)
-
-
-__all__ = ["EigenFactors", "bound_optimum", "fixed_axes", "least_noise", "refusal", "spectrum"]

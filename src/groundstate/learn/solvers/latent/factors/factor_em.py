@@ -133,6 +133,3 @@ def _write(energy: ProbabilisticPCAEnergy, now: Factors, mean: Tensor) -> None:
     energy.W.copy_(now.W)
     energy.b.copy_(mean)
     energy.log_noise.copy_(now.noise.log())
-
-
-__all__ = ["FactorEM"]

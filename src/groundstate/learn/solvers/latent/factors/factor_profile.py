@@ -284,6 +284,3 @@ class Profile:
         energy.W.zero_()[:, : W.shape[1]] = W.to(energy.W)
         energy.b.copy_(mean)
         energy.log_noise.copy_(torch.from_numpy(np.log(psi)))
-
-
-__all__ = ["FactorProfile", "Profile"]

@@ -169,6 +169,3 @@ class FactorSGD:
                 before = value
         fixed_axes(energy)
         return history
-
-
-__all__ = ["FactorSGD", "Walk", "rate_of"]

@@ -48,6 +48,3 @@ class Factors:
         l = len(A)
         gap = width * A.trace() - l - l * math.log(width) - torch.logdet(A)
         return self.log_likelihood(cov) - 0.5 * float(gap)
-
-
-__all__ = ["Factors"]

@@ -72,6 +72,3 @@ def oja_step(state: State | None, x: Tensor, k: int, start: Tensor, rate: float 
     return {
         "rows": total, "mean": mean, "square": square, "steps": steps, "V": V, "variance": variance,
     }  # fmt: skip
-
-
-__all__ = ["State", "oja_step", "sketch_step"]

@@ -58,6 +58,3 @@ def _evidence(variances: F64, k: int, n: float) -> float:
     if math.isnan(curvature):
         return -math.inf
     return uniform + own + rest + scale - curvature / 2.0 - k * math.log(n) / 2.0
-
-
-__all__ = ["minka_dimension"]

@@ -193,6 +193,3 @@ def observed_answers(energy: ProbabilisticPCAEnergy, x: Tensor) -> tuple[Tensor,
     now = Factors(energy.W.double(), energy.noise.double(), energy.prior_variance)
     m, _, density = Observed(x).codes(now, energy.b.double())
     return m.to(energy.W.dtype), density.to(energy.W.dtype)
-
-
-__all__ = ["MissingFactors", "Observed", "observed_answers"]

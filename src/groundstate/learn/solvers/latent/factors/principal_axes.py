@@ -222,6 +222,3 @@ def _narrow(problem: Problem, energy: LinearCodeEnergy) -> Problem:
             f"takes at most {WIDE} columns, got {d}; pass the rows as one array or sparse matrix"
         )
     return problem
-
-
-__all__ = ["PrincipalAxes"]

@@ -48,6 +48,3 @@ def rotation_of(
             break
         before = after
     return R
-
-
-__all__ = ["rotation_of"]

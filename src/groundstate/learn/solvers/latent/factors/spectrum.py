@@ -16,9 +16,9 @@ from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
 from groundstate.errors import DataError
 from groundstate.learn.base import Batch, Problem
+from groundstate.learn.solvers.latent.factors.row_sums import RowSums
 from groundstate.math.linalg.lanczos import lanczos
 from groundstate.math.linalg.range_finder import CentredRows, randomized_svd
-from groundstate.math.stats.streaming_cov import StreamingCov
 
 WIDE = 10_000  # columns of a covariance matrix at most
 SQUARED = "covariance_eigh"
@@ -49,7 +49,7 @@ class Spectrum:
 class Summed:
     """Rows of which the sums are known, in place of the rows of a problem."""
 
-    def __init__(self, sums: StreamingCov) -> None:
+    def __init__(self, sums: RowSums) -> None:
         self.sums = sums
 
     def __iter__(self) -> Iterator[Batch]:
@@ -106,19 +106,19 @@ def completed(vectors: Tensor, values: Tensor, k: int) -> Tensor:
     return found
 
 
-def moments(problem: Problem) -> StreamingCov:
+def moments(problem: Problem) -> RowSums:
     """Weight, mean and scatter of all rows of all shards, in one pass."""
-    found: StreamingCov | None = None
+    found: RowSums | None = None
     if isinstance(problem.data, Summed):
         found = problem.data.sums
     elif problem.is_resident:
         x = problem.resident["x"]
-        found = StreamingCov(x.shape[1], x.device).update(x, problem.sample_weight)
+        found = RowSums(x.shape[1], x.device).update(x, problem.sample_weight)
     else:
         for batch, weight in problem.chunks(2**16):
             x = batch["x"]
             if found is None:
-                found = StreamingCov(x.shape[1], x.device)
+                found = RowSums(x.shape[1], x.device)
             found.update(x, weight)
     if found is None:
         raise DataError("there are no rows to learn from")
@@ -296,9 +296,3 @@ def sparse_scatter(problem: Problem) -> Spectrum:
     gram = torch.from_numpy((host.T @ scaled).toarray().astype("float64")).to(x.device)
     values, vectors = descending(gram / weight - torch.outer(mean, mean))
     return Spectrum(mean, values, vectors, float(values.sum()), weight, SQUARED)
-
-
-__all__ = [
-    "SQUARED", "Spectrum", "Summed", "WIDE", "by_few", "by_little", "by_moments", "by_power",
-    "by_rows", "completed", "descending", "moments", "sparse_scatter", "upright",
-]  # fmt: skip

@@ -1,4 +1,4 @@
-"""StreamingCov: pieces, shards of weight and far origins give the covariance of all rows."""
+"""RowSums: pieces, shards of weight and far origins give the covariance of all rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from groundstate.math.stats import StreamingCov
+from groundstate.learn.solvers.latent.factors.row_sums import RowSums
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (900, 7), (150_000, 3), (70, 200)])
@@ -16,7 +16,7 @@ def test_any_pieces_give_the_covariance(shape: tuple[int, int], origin: float) -
     X = rng.normal(size=shape) * np.arange(1, shape[1] + 1) + origin
     expected = np.atleast_2d(np.cov(X.T, ddof=0))
     for cuts in ([], [1], [2, 3]):
-        found = StreamingCov(shape[1])
+        found = RowSums(shape[1])
         for part in np.split(X, cuts):
             found.update(part)
         np.testing.assert_allclose(
@@ -29,7 +29,7 @@ def test_any_pieces_give_the_covariance(shape: tuple[int, int], origin: float) -
 def test_weights_are_repetitions() -> None:
     rng = np.random.default_rng(0)
     X, w = rng.normal(size=(3000, 4)), rng.integers(0, 4, 3000)
-    a, b = StreamingCov(4).update(X, w), StreamingCov(4).update(np.repeat(X, w, 0))
+    a, b = RowSums(4).update(X, w), RowSums(4).update(np.repeat(X, w, 0))
     np.testing.assert_allclose(a.scatter, b.scatter, rtol=1e-10, atol=1e-8)
     assert a.weight == b.weight == w.sum()
 
@@ -37,20 +37,20 @@ def test_weights_are_repetitions() -> None:
 def test_rows_whose_mean_runs_away() -> None:
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(200, 3)) + m for m in (0.0, 1e7, -1e7, 1e7)] * 10)
-    found = StreamingCov(3).update(X).covariance()
+    found = RowSums(3).update(X).covariance()
     np.testing.assert_allclose(found, np.cov(X.T, ddof=0), rtol=1e-12)
 
 
 def test_single_precision_is_summed_in_double() -> None:
     X = (np.random.default_rng(0).normal(size=(50_000, 3)) + 100).astype(np.float32)
-    found = StreamingCov(3).update(X)
+    found = RowSums(3).update(X)
     assert found.scatter.dtype == torch.float64
     np.testing.assert_allclose(found.covariance(), np.cov(X.T.astype(float), ddof=0), atol=1e-5)
 
 
 def test_merged_is_all_and_leaves_the_other_alone() -> None:
     X = np.random.default_rng(0).normal(size=(40, 2))
-    a, b = StreamingCov(2).update(X[:10]), StreamingCov(2).update(X[10:])
+    a, b = RowSums(2).update(X[:10]), RowSums(2).update(X[10:])
     before = b.scatter.clone()
     np.testing.assert_allclose(a.merge(b).covariance(1), np.cov(X.T), rtol=1e-12)
     torch.testing.assert_close(b.scatter, before, rtol=0, atol=0)
@@ -59,6 +59,6 @@ def test_merged_is_all_and_leaves_the_other_alone() -> None:
 
 def test_refusals() -> None:
     with pytest.raises(ValueError, match=r"rows of 2 columns are summed here, got shape \(3, 1\)"):
-        StreamingCov(2).update(np.ones((3, 1)))
+        RowSums(2).update(np.ones((3, 1)))
     with pytest.raises(ValueError, match="needs rows of more weight, got 0"):
-        StreamingCov(2).covariance()
+        RowSums(2).covariance()

@@ -21,7 +21,7 @@ SMALL = 2**12  # numbers of a table that is summed at once
 FAR = 1e4  # squared means, in variances, from which rows are moved before they are multiplied
 
 
-class StreamingCov:
+class RowSums:
     r"""Weight n, mean and scatter of rows, :math:`S = \sum_i w_i(x_i-\bar x)(x_i-\bar x)^\top`, mergeable.
 
     Two of them are one by Chan's formula, with :math:`\delta = \bar x_b - \bar x_a`:
@@ -31,7 +31,8 @@ class StreamingCov:
         S = S_a + S_b + \tfrac{n_a n_b}{n}\,\delta\delta^\top .
 
     Sums are of double precision. Rows whose means are far from zero, counted in standard deviations,
-    are moved first, so that nothing cancels.
+    are moved first, so that nothing cancels; tiles are multiplied while they are in the cache, slices of
+    rows in threads.
 
     Parameters
     ----------
@@ -47,8 +48,8 @@ class StreamingCov:
 
     Examples
     --------
-    >>> a = StreamingCov(1).update(np.array([[1e8], [1e8 + 1]]))
-    >>> b = StreamingCov(1).update(np.array([[1e8 + 2]]))
+    >>> a = RowSums(1).update(np.array([[1e8], [1e8 + 1]]))
+    >>> b = RowSums(1).update(np.array([[1e8 + 2]]))
     >>> a.merge(b).covariance().item()
     0.6666666666666666
     """
@@ -100,13 +101,13 @@ class StreamingCov:
         self._sums = self.mean + delta * (weight / total), scatter
         self.weight = total
 
-    def merge(self, other: StreamingCov) -> Self:
+    def merge(self, other: RowSums) -> Self:
         """Add what another one has seen."""
         self._add(other.weight, other.mean.to(self.mean), other.scatter.to(self.scatter))
         self.rows += other.rows
         return self
 
-    def reduced(self) -> StreamingCov:
+    def reduced(self) -> RowSums:
         """Over all shards; alone, this one."""
         reduce = current()
         if reduce.world == 1:
@@ -114,7 +115,7 @@ class StreamingCov:
         device = self.mean.device
         counts = torch.tensor([self.weight, self.rows], dtype=torch.float64, device=device)
         sums = reduce.sum_dict({"counts": counts, "x": self.weight * self.mean})
-        out = StreamingCov(len(self.mean), device)
+        out = RowSums(len(self.mean), device)
         out.weight, out.rows = float(sums["counts"][0]), int(sums["counts"][1])
         if out.weight == 0:
             return out
@@ -137,7 +138,7 @@ class StreamingCov:
         return self.scatter / torch.outer(sd, sd)
 
     def __repr__(self) -> str:
-        return f"StreamingCov(columns={len(self.mean)}, rows={self.rows}, weight={self.weight:g})"
+        return f"RowSums(columns={len(self.mean)}, rows={self.rows}, weight={self.weight:g})"
 
 
 Part = tuple[float, Tensor, Tensor]
@@ -241,6 +242,3 @@ def _part(weight: float, sums: F64, upper: F64, origin: F64) -> Part:
     delta = sums / weight
     full -= weight * np.outer(delta, delta)
     return weight, torch.from_numpy(origin + delta), torch.from_numpy(np.ascontiguousarray(full))
-
-
-__all__ = ["StreamingCov"]
