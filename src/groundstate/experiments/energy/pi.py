@@ -15,9 +15,13 @@ from groundstate.errors import Unreliable
 from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.infer import Expectation, expect
 from groundstate.math.distributions.operations import draw
+from groundstate.math.stats import expect_mc
 
 F64 = torch.float64
-SIZES = (100, 300, 1000, 3000, 10_000, 30_000)
+SIZES = (10, 100, 1000, 10_000, 100_000, 1_000_000)
+SPREAD = SIZES[1:5]  # for Sobol points
+BLOCK = 2**20  # numbers at a time
+FAR = SIZES[:5]  # for means that do not settle
 SIGMA = math.sqrt(math.pi * (4 - math.pi))  # 1.642: standard deviation of 4·1(u in the quadrant)
 
 
@@ -33,19 +37,28 @@ def monte_carlo_pi(seed: int = 0, *, quick: bool = False) -> Result:
     The draws have standard deviation :math:`\sqrt{\pi(4-\pi)} = 1.642`, so the mean errs by
     :math:`1.642/\sqrt n`: slope −½ on log-log axes, whatever the dimension. The law of large numbers
     asks for a mean to exist: the mean of n Cauchy draws is as wild as a single one, for every n, and
-    its standard error, which does not fall, gives it away.
+    its standard error, which does not fall, gives it away. Points that are spread evenly (Sobol's) do better.
     """
     key = Key.of(seed)
-    repeats = 300 if quick else 600
-    rms, reported, wild = [], [], []
+    rms, reported, wild, even, counts = [], [], [], [], []
     for n in SIZES:
+        repeats = min(3000, max(50, 3_000_000 // n))
+        counts.append(repeats)
         found = _means(key.fold("pi", n), n, repeats)
         rms.append(float((found.mean - math.pi).square().mean().sqrt()))
         reported.append(float(found.stderr.mean()) * math.sqrt(n))
-        wild.append(float(_cauchy(key.fold("cauchy", n), n, repeats).mean.abs().median()))
-    slope, wild_slope = _slope(rms), _slope(wild)
+        if n in FAR:
+            wild.append(float(_cauchy(key.fold("cauchy", n), n, repeats).mean.abs().median()))
+        if n in SPREAD:
+            off = [
+                float(expect_mc(quadrant, 2, n, qmc="sobol", random_state=key.fold("even", i)).mean)
+                - math.pi
+                for i in range(6)
+            ]
+            even.append(float(np.sqrt(np.mean(np.square(off)))))
+    slope, wild_slope, even_slope = _slope(SIZES, rms), _slope(FAR, wild), _slope(SPREAD, even)
     scaled = [r * math.sqrt(n) for r, n in zip(rms, SIZES)]
-    pooled = float(np.sqrt(np.mean(np.square(scaled))))
+    pooled = float(np.sqrt(np.average(np.square(scaled), weights=counts)))
 
     one = expect(quadrant, _uniform, 1_000_000, generator=key.fold("one").torch())
     with warnings.catch_warnings(record=True) as heard:
@@ -57,16 +70,18 @@ def monte_carlo_pi(seed: int = 0, *, quick: bool = False) -> Result:
     claims = [
         Claim.close("π: slope of log error against log n", slope, -0.5, tol=0.05),
         Claim.close("π: root mean square error times √n", pooled, SIGMA, tol=0.05),
-        Claim.close("π: reported standard error times √n, n = 30 000", reported[-1], 1.642, tol=0.002),
+        Claim.close("π: reported standard error times √n, n = 10⁶", reported[-1], 1.642, tol=0.002),
         Claim.at_most("π from a million draws: error in standard errors",
                       float((one.mean - math.pi).abs() / one.stderr), 4.0),
         Claim.equal("π: the mean is reliable", one.reliable, True),
+        Claim.at_most("π from Sobol points: slope of log error against log n", even_slope, -0.6),
+        Claim.at_most("π from 10⁵ Sobol points: error over that of random ones", even[-1] / rms[4], 0.3),
         Claim.close("Cauchy: slope of log median |mean| against log n", wild_slope, 0.0, tol=0.05),
         Claim.equal("Cauchy: flagged, with a warning", (flagged.reliable, warned), (False, True)),
     ]  # fmt: skip
     numbers = {
         "n": list(SIZES), "rms": rms, "stderr √n": reported, "slope": slope, "pi": float(one.mean),
-        "Cauchy |mean|": wild, "Cauchy slope": wild_slope,
+        "Cauchy |mean|": wild, "Cauchy slope": wild_slope, "Sobol rms": even, "Sobol slope": even_slope,
     }  # fmt: skip
     shown = _uniform(4000, key.fold("one").torch())
     paths = quadrant(shown).cumsum(0) / torch.arange(1, 4001)
@@ -89,8 +104,9 @@ def monte_carlo_pi(seed: int = 0, *, quick: bool = False) -> Result:
         line = [SIGMA / math.sqrt(n) for n in SIZES]
         bottom[2].loglog(SIZES, line, color="black", linestyle=":", label="1.642/√n")
         bottom[2].loglog(
-            SIZES, wild, "o", color=COLOURS[1], label=f"Cauchy: slope {wild_slope:.2f}"
+            SPREAD, even, "o", color=COLOURS[2], label=f"Sobol: slope {even_slope:.2f}"
         )
+        bottom[2].loglog(FAR, wild, "o", color=COLOURS[1], label=f"Cauchy: slope {wild_slope:.2f}")
         bottom[2].set(title="error of the mean", xlabel="draws n")
         bottom[2].legend()
 
@@ -104,7 +120,7 @@ def _uniform(n: int, generator: torch.Generator, repeats: tuple[int, ...] = ()) 
 def _means(key: Key, n: int, repeats: int) -> Expectation:
     """``repeats`` independent means of n draws each."""
     source = lambda m, g: _uniform(m, g, (repeats,))  # noqa: E731
-    return expect(quadrant, source, n, generator=key.torch(), block=2**10)
+    return expect(quadrant, source, n, generator=key.torch(), block=BLOCK // repeats)
 
 
 def _cauchy(key: Key, n: int, repeats: int) -> Expectation:
@@ -112,11 +128,11 @@ def _cauchy(key: Key, n: int, repeats: int) -> Expectation:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Unreliable)
         distribution = Cauchy(zeros, zeros + 1)
-        return expect(None, distribution, n, generator=key.torch(), block=2**10)
+        return expect(None, distribution, n, generator=key.torch(), block=BLOCK // repeats)
 
 
-def _slope(errors: list[float]) -> float:
-    return float(np.polyfit(np.log(SIZES), np.log(errors), 1)[0])
+def _slope(sizes: tuple[int, ...], errors: list[float]) -> float:
+    return float(np.polyfit(np.log(sizes), np.log(errors), 1)[0])
 
 
 def _running(ax: object, path: Tensor, limit: float, title: str) -> None:

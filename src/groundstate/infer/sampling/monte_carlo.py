@@ -75,12 +75,12 @@ def expect(
     if n < 2:
         raise ValueError(f"a standard error needs at least 2 draws, got n={n}")
     generator = generator or Key.of(None).torch()
-    moments = Accumulator()
+    moments = Accumulator(tail=False)
     for look in looks_until(n):
         while moments.count < look:
             moments.add(f(source(min(block, look - moments.count), generator)))
         moments.look()
-    return moments.result(judge_tail=False)
+    return moments.result()
 
 
 def expect_sum(

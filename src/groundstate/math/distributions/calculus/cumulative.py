@@ -29,7 +29,7 @@ FAR = 700.0  # sinh and exp of it are the largest numbers
 
 
 @takes_arrays("x", finite=False)
-def cdf(distribution: Distribution, x: Tensor) -> Tensor:
+def cdf(distribution: Distribution, x: Any) -> Any:
     """P(X ≤ x), differentiable in x (the density) and in the parameters.
 
     Parameters
@@ -58,7 +58,7 @@ def cdf(distribution: Distribution, x: Tensor) -> Tensor:
 
 
 @takes_arrays("q")
-def icdf(distribution: Distribution, q: Tensor) -> Tensor:
+def icdf(distribution: Distribution, q: Any) -> Any:
     """The quantile function: the smallest x with P(X ≤ x) ≥ q, differentiable for continuous ones.
 
     Examples
@@ -80,7 +80,7 @@ def icdf(distribution: Distribution, q: Tensor) -> Tensor:
 
 
 @takes_arrays("a", "b", finite=False)
-def prob(distribution: Distribution, a: Tensor, b: Tensor) -> Tensor:
+def prob(distribution: Distribution, a: Any, b: Any) -> Any:
     """P(a ≤ X ≤ b); a single point of a continuous distribution has none.
 
     Examples
@@ -102,7 +102,7 @@ def prob(distribution: Distribution, a: Tensor, b: Tensor) -> Tensor:
 
 
 @takes_arrays("x", finite=False)
-def log_sf(distribution: Distribution, x: Tensor) -> Tensor:
+def log_sf(distribution: Distribution, x: Any) -> Any:
     """log P(X > x), to full digits far out in the tail where a formula is known.
 
     Examples

@@ -269,7 +269,9 @@ class _Problem:
         L, failed = torch.linalg.cholesky_ex(H)
         out = {}
         for name in self.free:
-            J = torch.autograd.functional.jacobian(lambda v, k=name: params(v)[k], u)
+            v = u.detach().requires_grad_()
+            value = params(v)[name]
+            J = _rows(value.reshape(-1), v).reshape(*value.shape, len(u))
             flat = J.reshape(-1, len(u))
             half = torch.linalg.solve_triangular(L, flat.T, upper=False)
             error = half.square().sum(0).sqrt().reshape(J.shape[:-1])
@@ -279,7 +281,7 @@ class _Problem:
 
 def _polished(f: Any, u: Tensor) -> tuple[Tensor, Tensor]:
     """A few of Newton's steps, as long as they help; the point and the Hessian there."""
-    H = torch.autograd.functional.hessian(f, u)
+    H = _hessian(f, u)
     for _ in range(4):
         v = u.detach().requires_grad_()
         value = f(v)
@@ -293,8 +295,36 @@ def _polished(f: Any, u: Tensor) -> tuple[Tensor, Tensor]:
         if not float(better) <= float(value) + 1e-14 * abs(float(value)):
             break
         u = new.detach()
-        H = torch.autograd.functional.hessian(f, u)
+        H = _hessian(f, u)
     return u, H
+
+
+def _hessian(f: Any, u: Tensor) -> Tensor:
+    """Central differences of the gradient: some log-densities cannot be derived twice."""
+    step = 6e-6 * (1 + u.abs())  # the cube root of the rounding
+
+    def slope(v: Tensor) -> Tensor:
+        v = v.detach().requires_grad_()
+        (found,) = torch.autograd.grad(f(v), v)
+        return found
+
+    columns = []
+    for i in range(len(u)):
+        move = torch.zeros_like(u)
+        move[i] = step[i]
+        columns.append((slope(u + move) - slope(u - move)) / (2 * step[i]))
+    H = torch.stack(columns, 1)
+    return 0.5 * (H + H.T)
+
+
+def _rows(values: Tensor, v: Tensor) -> Tensor:
+    """The gradient of each value.  # (k, len(v))"""
+    if not values.requires_grad:
+        return torch.zeros(len(values), len(v), dtype=v.dtype, device=v.device)
+    found = [
+        torch.autograd.grad(value, v, retain_graph=True, allow_unused=True)[0] for value in values
+    ]
+    return torch.stack([torch.zeros_like(v) if g is None else g for g in found])
 
 
 def _tensor(value: Any, like: Tensor) -> Tensor:

@@ -57,9 +57,16 @@ class Expectation(Displayed):
 
 
 class Accumulator:
-    """Moments of values that come in blocks, with what is needed to judge them."""
+    """Moments of values that come in blocks, with what is needed to judge them.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    tail : keep the largest deviations and count a Hill index below 2 as an infinite variance; not for
+        finitely many values
+    """
+
+    def __init__(self, *, tail: bool = True) -> None:
+        self.tail = tail
         self.count = 0
         self.mean = self.square = self.largest = torch.zeros(())
         self.top: Tensor | None = None
@@ -78,8 +85,9 @@ class Accumulator:
         self.mean = self.mean + gap * (m / total)
         off = (own - self.mean).abs()
         self.largest = torch.maximum(self.largest, off.amax(0).square())
-        both = off if self.top is None else torch.cat([self.top, off])
-        self.top = both.topk(min(TOP, len(both)), dim=0).values
+        if self.tail:
+            both = off if self.top is None else torch.cat([self.top, off])
+            self.top = both.topk(min(TOP, len(both)), dim=0).values
         self.count = total
 
     @property
@@ -104,19 +112,14 @@ class Accumulator:
         mean = (self.top[:k].clamp(min=torch.finfo(torch.float64).tiny) / start).log().mean(0)
         return float((1 / mean.clamp(min=1e-300)).min())
 
-    def result(self, *, judge_tail: bool = True) -> Expectation:
-        """The mean of all blocks; warns where it cannot be trusted.
-
-        Parameters
-        ----------
-        judge_tail : count a Hill index below 2 as an infinite variance; not for finitely many values
-        """
+    def result(self) -> Expectation:
+        """The mean of all blocks; warns where it cannot be trusted."""
         index = self.tail_index()
         # one draw that makes up much of all squares: the next such draw will move everything again
         lonely = self.count >= 1000 and bool((self.largest > DOMINANT * self.square).any())
         k = min(TOP - 1, math.isqrt(self.count))
         infinite = (
-            judge_tail and self.count >= 1000 and index * (1 + 1.645 / math.sqrt(max(k, 1))) < 2
+            self.tail and self.count >= 1000 and index * (1 + 1.645 / math.sqrt(max(k, 1))) < 2
         )
         rounding = bool((self.stderr <= 1e-14 * self.mean.abs()).all())  # no spread to judge
         reliable = rounding or (_falls(self.running) and not lonely and not infinite)
