@@ -30,7 +30,7 @@ def quadrant(u: Tensor) -> Tensor:
     return 4.0 * (u.square().sum(-1) < 1).double()
 
 
-@experiment("ENE-X-pi", theme="energy", title="Monte Carlo rate")
+@experiment("ENE-X-pi", theme="energy", title="Monte Carlo rate", slow=True)
 def monte_carlo_pi(seed: int = 0, *, quick: bool = False) -> Result:
     r""":math:`\pi = E[4\cdot 1(u_1^2 + u_2^2 < 1)]` for u uniform on the unit square, from n draws.
 

@@ -63,7 +63,7 @@ def pvalue(seed: int = 0, *, quick: bool = False) -> Result:
     def draw(figure: Figure) -> None:
         left, middle, right = figure.subplots(1, 3)
         for ax, d in ((left, 0.0), (middle, 0.5)):
-            ax.hist(p[d, 20], 40, (0, 1), color=COLOURS[0])
+            ax.hist(p[d, 20], 40, range=(0, 1), color=COLOURS[0])
             ax.axvline(0.05, color=COLOURS[4], linewidth=0.8)
             ax.set(title=f"p values, effect {d:g}, n = 20", xlabel="p")
         n = np.arange(3, 101)
