@@ -10,7 +10,7 @@ from groundstate.errors import DataError
 from groundstate.evaluate.theory.pac_bayes import pac_bayes
 from groundstate.evaluate.theory.structural_risk import srm
 from groundstate.evaluate.theory.vc_dimension import shatters, vc_dimension
-from groundstate.math.info.divergences import kl_bernoulli
+from groundstate.math.divergences.bernoulli import kl_bernoulli
 from groundstate.math.stats import bounds
 from groundstate.math.stats.vc_bound import vc_bound
 

@@ -10,11 +10,11 @@ from torch import Tensor
 from groundstate.math.distributions.simplex import (
     entmax,
     fenchel_young,
-    maxent,
     softmax,
     sparsemax,
     tsallis,
 )
+from groundstate.math.info import maxent
 
 A = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
 

@@ -12,7 +12,7 @@ import torch
 
 from groundstate.errors import DataError, Unreliable
 from groundstate.math import stats
-from groundstate.math.info.divergences import kl_bernoulli, kl_bernoulli_inv
+from groundstate.math.divergences.bernoulli import kl_bernoulli, kl_bernoulli_inv
 from groundstate.math.stats import bounds
 
 rng = np.random.default_rng(0)

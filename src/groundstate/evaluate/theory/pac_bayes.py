@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError
-from groundstate.math.info.divergences import kl_bernoulli_inv
+from groundstate.math.divergences.bernoulli import kl_bernoulli_inv
 from groundstate.math.stats.bounds_pac_bayes import LogTerm, kl_gaussians
 from groundstate.math.stats.bounds_pac_bayes import pac_bayes as bound_of
 

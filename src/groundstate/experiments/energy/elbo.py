@@ -11,7 +11,7 @@ from groundstate.energy import CentroidEnergy, DirectedEnergy, Energy, LinearGau
 from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.infer import Gradient, log_partition, minimise, posterior
 from groundstate.learn import elbo as bound_of
-from groundstate.math.info.entropy import kl
+from groundstate.math.divergences import kl
 
 F64 = torch.float64
 

@@ -14,7 +14,8 @@ from groundstate.energy import DensityEnergy
 from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.learn import LBFGS, NLL, fit
 from groundstate.math.distributions.operations import draw
-from groundstate.math.info.entropy import cross_entropy, entropy, kl
+from groundstate.math.divergences import kl
+from groundstate.math.info import cross_entropy, entropy
 
 F64 = torch.float64
 COUNTS = torch.arange(64, dtype=F64)  # p(64 or more) = 2^-64: below the rounding of the sums

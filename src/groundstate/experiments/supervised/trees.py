@@ -8,7 +8,7 @@ import numpy as np
 
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Axes, Claim, Figure, Result, experiment
-from groundstate.math.info.impurity import entropy, gain_ratio, information_gain
+from groundstate.math.info import entropy, gain_ratio, information_gain
 from groundstate.models.trees.c45_classifier import C45Classifier
 from groundstate.models.trees.id3_classifier import ID3Classifier
 
@@ -55,16 +55,16 @@ def trees(seed: int = 0, *, quick: bool = False) -> Result:
     of numbers, which can be cut anywhere, fool the pruning; the number is reported.)
     """
     X, y = covid()
-    gains = [information_gain(X[:, j], y) for j in range(3)]
-    ratios = [gain_ratio(X[:, j], y) for j in range(3)]
-    breath = {v: information_gain(X[X[:, 2] == v, 0], y[X[:, 2] == v]) for v in "YN"}
+    gains = [information_gain(y, X[:, j]) for j in range(3)]
+    ratios = [gain_ratio(y, X[:, j]) for j in range(3)]
+    breath = {v: information_gain(y[X[:, 2] == v], X[X[:, 2] == v, 0]) for v in "YN"}
     tree = ID3Classifier().fit(X, y)
     answers = [str(tree.predict(np.array([[f, "Y", b]], dtype=object))[0])
                for b, f in ("YY", "YN", "NY", "NN")]  # fmt: skip
     D, play = tennis()
     numbered = np.arange(14).astype(str)
-    outlook = [f(D[:, 0], play) for f in (information_gain, gain_ratio)]
-    lead = [f(numbered, play) / o for f, o in zip((information_gain, gain_ratio), outlook)]
+    outlook = [f(play, D[:, 0]) for f in (information_gain, gain_ratio)]
+    lead = [f(play, numbered) / o for f, o in zip((information_gain, gain_ratio), outlook)]
 
     rng = Key.of(seed).fold("rows").numpy()
     true = rng.permutation(200) % 2
@@ -72,7 +72,7 @@ def trees(seed: int = 0, *, quick: bool = False) -> Result:
     many = np.column_stack([np.arange(200), true, rng.integers(0, 3, 200), rng.integers(0, 2, 200)])
     rows = many.astype(str).astype(object)
     by_gain, by_ratio = ID3Classifier().fit(rows, label), C45Classifier().fit(rows, label)
-    scores = [gain_ratio(many[:, j], label) for j in (1, 0)]
+    scores = [gain_ratio(label, many[:, j]) for j in (1, 0)]
 
     days = C45Classifier(prune=False).fit(D, play)
     blank = D[:1].copy()
@@ -89,7 +89,7 @@ def trees(seed: int = 0, *, quick: bool = False) -> Result:
     fooled = C45Classifier().fit(rng.standard_normal((400, 4)), rng.permutation(400) % 2)
     asked = [SYMPTOMS[j] for j in questions(tree)[:3]]
     results = {
-        "entropy of the people's labels": (entropy([8, 6]), 0.985228),
+        "entropy of the people's labels": (entropy([8, 6], base=2), 0.985228),
         **{f"gain of {s}": (g, e) for s, g, e in zip(SYMPTOMS, gains, (0.128085, 0.039149, 0.396039))},
         **{f"ratio of {s}": (r, e) for s, r, e in zip(SYMPTOMS, ratios, (0.130006, 0.045357, 0.401977))},
         "gain of fever where breathing is hard": (breath["Y"], 0.199204),

@@ -10,7 +10,7 @@ between interpolate and give exact zeros for every alpha > 1. Score = logit = âˆ
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -99,41 +99,6 @@ def _bisect(scores: Tensor, alpha: float) -> Tensor:
         low = torch.where(enough, middle, low)
     p = (z - low).clamp_min(0.0) ** power
     return p / p.sum(-1, keepdim=True)
-
-
-class MaxEnt(NamedTuple):
-    r"""Solution of :math:`\max_p -a^\top p + H(p)`: the distribution, its multiplier, the value."""
-
-    p: Tensor
-    gamma: Tensor
-    value: Tensor
-
-    def stationarity(self, a: Tensor) -> Tensor:
-        r"""Gradient of the Lagrangian, :math:`-a_k - \log p_k - 1 + \gamma`: zero at the solution.
-
-        The multipliers of :math:`p_k \ge 0` are 0, because every :math:`p_k` is positive.
-        """
-        return -a - self.p.log() - 1 + self.gamma.unsqueeze(-1)
-
-
-def maxent(a: Tensor) -> MaxEnt:
-    r"""Softmax as maximum entropy: :math:`\max_{p\in\Delta} -a^\top p + H(p)` by its Lagrangian.
-
-    .. math:: \mathcal L = -a^\top p + H(p) + \gamma(\textstyle\sum_k p_k - 1)
-
-    Setting :math:`\partial\mathcal L/\partial p_k = 0` gives :math:`p_k = e^{-a_k + \gamma - 1}`;
-    the constraint gives :math:`\gamma = 1 - \log\sum_k e^{-a_k}`; the value is
-    :math:`\log\sum_k e^{-a_k}`.
-
-    Examples
-    --------
-    >>> s = maxent(torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64))
-    >>> [round(float(v), 6) for v in (*s.p, s.gamma, s.value)]
-    [0.665241, 0.244728, 0.090031, 1.592394, -0.592394]
-    """
-    value = torch.logsumexp(-a, -1)
-    gamma = 1.0 - value
-    return MaxEnt(torch.exp(-a + (gamma - 1.0).unsqueeze(-1)), gamma, value)
 
 
 def tsallis(p: Tensor, alpha: float) -> Tensor:

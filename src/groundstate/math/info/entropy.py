@@ -1,171 +1,193 @@
-r"""Information: surprise :math:`-\log p`, entropy, cross-entropy and Kullback-Leibler divergence.
+r"""Surprise :math:`-\log p`, entropy and cross-entropy.
 
-.. math:: H(q) = -E_q\log q,\quad H(q, p) = -E_q\log p,\quad KL(q\|p) = H(q, p) - H(q) \ge 0
+.. math:: H(p) = -E_p\log p,\qquad H(p, q) = -E_p\log q = H(p) + KL(p\|q) \ge H(p)
 
-Distributions are tensors of probabilities (last axis sums to one) or torch distributions. Natural
-logarithm; ``code_length`` is in bits. :math:`0\log 0 = 0`.
+Distributions are tables (weights, counts or log-weights) or torch distributions. Natural logarithm
+unless a ``base`` is given.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, kl_divergence
 
-from groundstate.errors import ShapeError, Unsupported
+from groundstate.compute.random import Key, RandomState, seeded
+from groundstate.errors import Unsupported
+from groundstate.math.arrays import takes_arrays
 from groundstate.math.distributions.operations import draw
-
-DistributionLike = Tensor | Distribution
-
-
-class Estimate(NamedTuple):
-    """A value and its standard error; the error is 0 where the value is exact."""
-
-    value: Tensor
-    stderr: Tensor
+from groundstate.math.info.pmf import Estimate, average, exact, in_base, logarithm, pmf, weighted
 
 
-def surprise(p: DistributionLike, value: Tensor | None = None) -> Tensor:
-    r""":math:`-\log p(v)`; for a tensor of probabilities without ``value``, of every entry.
+def surprise(p: Any, value: Any = None, *, base: float | None = None) -> Any:
+    r""":math:`-\log p` of probabilities, elementwise; or :math:`-\log p(v)`.
 
-    >>> round(float(surprise(torch.tensor([0.5, 0.25, 0.25]), torch.tensor(1))), 6)
-    1.386294
+    Parameters
+    ----------
+    p : probabilities of any shape, or with ``value`` a table ``(..., K)`` or torch distribution
+    value : what was seen: indices into the last axis of a table, or values of a distribution
+    base : of the logarithm; 2 gives bits
+
+    Examples
+    --------
+    >>> round(surprise(0.01), 4), surprise([0.5, 0.25], base=2).tolist()
+    (4.6052, [1.0, 2.0])
+    >>> surprise([0.5, 0.25, 0.25], [0, 2], base=2).tolist()
+    [1.0, 2.0]
     """
     if isinstance(p, Distribution):
         if value is None:
             raise ValueError("the surprise of a distribution needs a value")
-        return -p.log_prob(value)
+        return in_base(-p.log_prob(torch.as_tensor(value)), base)
+    return _surprise(p, value, base)
+
+
+@takes_arrays("p")
+def _surprise(p: Any, value: Any, base: float | None) -> Any:
+    seen = p.detach()
+    if bool(((seen < 0) | (seen > 1 + 1e-6)).any()):
+        raise ValueError("p must hold probabilities between 0 and 1")
     if value is not None:
-        p = p.expand(*value.shape, p.shape[-1]).gather(-1, value.unsqueeze(-1)).squeeze(-1)
-    return -p.log()
+        index = torch.as_tensor(value, device=p.device).long()
+        p = p.expand(*index.shape, p.shape[-1]).gather(-1, index.unsqueeze(-1)).squeeze(-1)
+    return in_base(-logarithm(p), base)
 
 
-def code_length(q: DistributionLike, value: Tensor | None = None) -> Tensor:
-    r"""Length of the best code for ``q`` in bits, :math:`-\log_2 q(v)`.
+def code_length(q: Any, x: Any = None) -> Any:
+    r"""Bits of the best code for ``q``, :math:`-\log_2 q(x)`; of every entry without ``x``.
 
-    >>> code_length(torch.tensor([0.5, 0.25, 0.25])).tolist()
-    [1.0, 2.0, 2.0]
-    """
-    return surprise(q, value) / math.log(2)
-
-
-def entropy(
-    q: DistributionLike,
-    *,
-    n: int = 10_000,
-    generator: torch.Generator | None = None,
-    stderr: bool = False,
-) -> Tensor | Estimate:
-    r""":math:`H(q) = -\sum_k q_k\log q_k`.
-
-    Closed form where there is one, else the mean surprise of ``n`` draws; ``stderr=True`` returns
-    the value with its standard error.
-
-    >>> round(float(entropy(torch.tensor([0.2, 0.6, 0.2]))), 6)
-    0.950271
-    """
-    if isinstance(q, Tensor):
-        return _exact(-_xlogy(_distribution(q), q).sum(-1), stderr)
-    try:
-        return _exact(q.entropy(), stderr)
-    except NotImplementedError:
-        return _mean(-_log_prob(q, draw(q, n, generator)), stderr)
-
-
-def cross_entropy(
-    q: DistributionLike,
-    p: DistributionLike,
-    *,
-    n: int = 10_000,
-    generator: torch.Generator | None = None,
-    stderr: bool = False,
-) -> Tensor | Estimate:
-    r""":math:`H(q, p) = -E_q\log p`: mean code length of ``q``'s values in ``p``'s code, in nats.
-
-    Infinite where ``p`` is 0 and ``q`` is not.
-    """
-    if isinstance(q, Tensor) and isinstance(p, Tensor):
-        return _exact(-_xlogy(_distribution(q), _distribution(p)).sum(-1), stderr)
-    distribution_q, distribution_p = _both(q, p)
-    try:
-        return _exact(
-            kl_divergence(distribution_q, distribution_p) + distribution_q.entropy(), stderr
-        )
-    except NotImplementedError:
-        return _mean(-_log_prob(distribution_p, draw(distribution_q, n, generator)), stderr)
-
-
-def kl(
-    q: DistributionLike,
-    p: DistributionLike,
-    *,
-    n: int = 10_000,
-    generator: torch.Generator | None = None,
-    stderr: bool = False,
-) -> Tensor | Estimate:
-    r""":math:`KL(q\|p) = \sum_k q_k\log(q_k/p_k)`, 0 exactly when the distributions agree.
-
-    Closed form where torch knows it, else the mean of ``n`` draws of :math:`\log q - \log p`.
+    On data from p the mean length is :math:`H(p, q)`, of which :math:`KL(p\|q)` is waste.
 
     Examples
     --------
-    >>> from torch.distributions import Normal
-    >>> zero, one, two = torch.tensor([0.0, 1.0, 2.0])
-    >>> round(float(kl(Normal(zero, one), Normal(one, two))), 6)
-    0.443147
+    >>> code_length([0.5, 0.25, 0.25]).tolist(), code_length([0.5, 0.25, 0.25], [0, 1]).tolist()
+    ([1.0, 2.0, 2.0], [1.0, 2.0])
     """
-    if isinstance(q, Tensor) and isinstance(p, Tensor):
-        distribution_q, distribution_p = _distribution(q), _distribution(p)
-        return _exact(
-            (_xlogy(distribution_q, distribution_q) - _xlogy(distribution_q, distribution_p)).sum(
-                -1
-            ),
-            stderr,
-        )
-    a, b = _both(q, p)
+    return surprise(q, x, base=2)
+
+
+def entropy(
+    p: Any,
+    dim: int = -1,
+    base: float | None = None,
+    normalized: bool = False,
+    *,
+    logits: bool = False,
+    n: int = 10_000,
+    random_state: RandomState = None,
+    stderr: bool = False,
+) -> Any:
+    r""":math:`H(p) = -\sum_k p_k\log p_k`, between 0 and :math:`\log K`.
+
+    A torch distribution has its closed form, else the mean surprise of ``n`` draws.
+
+    Parameters
+    ----------
+    p : weights or counts, divided by their sum along ``dim``; or a torch distribution
+    dim : axis of the values
+    base : of the logarithm; 2 gives bits
+    normalized : divide by :math:`\log K`, the entropy of K equal weights
+    logits : ``p`` holds unnormalised log-weights
+    n, random_state : draws where there is no closed form
+    stderr : return an ``Estimate(value, stderr)``
+
+    Examples
+    --------
+    >>> round(entropy([0.2, 0.6, 0.2]), 6), round(entropy([9, 5], base=2), 6)
+    (0.950271, 0.940286)
+    >>> entropy([[1.0, 1.0], [1.0, 0.0]], normalized=True).tolist()
+    [1.0, 0.0]
+    """
+    if not isinstance(p, Distribution):
+        return _entropy(p, dim, base, normalized, logits, stderr)
+    if normalized:
+        raise Unsupported("normalized=True divides by log K and is for tables of K values")
     try:
-        return _exact(kl_divergence(a, b), stderr)
+        return exact(p.entropy(), base, stderr)
     except NotImplementedError:
-        value = draw(a, n, generator)
-        return _mean(_log_prob(a, value) - _log_prob(b, value), stderr)
+        return average(-log_prob(p, draws(p, n, random_state)), base, stderr)
 
 
-def _distribution(p: Tensor) -> Tensor:
-    if p.ndim == 0 or not p.is_floating_point():
-        raise ShapeError(
-            f"probabilities are a float tensor (..., K), got {p.dtype} {tuple(p.shape)}"
-        )
-    total = p.detach().sum(-1)
-    if bool((p.detach() < 0).any()) or not torch.allclose(total, torch.ones_like(total), atol=1e-4):
-        raise ValueError("probabilities must be non-negative and sum to one along the last axis")
-    return p
+@takes_arrays("p", finite=False)
+def _entropy(
+    p: Any, dim: int, base: float | None, normalized: bool, logits: bool, stderr: bool
+) -> Any:
+    table = pmf(p, "p", dim, logits=logits)
+    value = 0.0 - weighted(table.p, table.log).sum(dim)  # not minus zero
+    if normalized:
+        values = p.shape[dim]
+        return exact(value / math.log(values) if values > 1 else value, None, stderr)
+    return exact(value, base, stderr)
 
 
-def _xlogy(q: Tensor, p: Tensor) -> Tensor:
-    return torch.special.xlogy(q, p)
+def cross_entropy(
+    p: Any,
+    q: Any,
+    dim: int = -1,
+    base: float | None = None,
+    *,
+    logits: bool = False,
+    n: int = 10_000,
+    random_state: RandomState = None,
+    stderr: bool = False,
+) -> Any:
+    r""":math:`H(p, q) = -\sum_k p_k\log q_k`: mean code length of p's values in q's code.
+
+    Infinite where q is 0 and p is not. Two torch distributions use their closed forms
+    :math:`H(p) + KL(p\|q)`, else the mean of ``n`` draws from p.
+
+    Parameters
+    ----------
+    p, q : two tables, or two torch distributions
+    dim, base, logits, n, random_state, stderr : as in `entropy`
+
+    Examples
+    --------
+    >>> [round(cross_entropy([0, 0, 1], [0.1, 0.2, 0.7], base=b), 6) for b in (None, 2, 10)]
+    [0.356675, 0.514573, 0.154902]
+    """
+    if not pair(p, q):
+        return _cross_entropy(p, q, dim, base, logits, stderr)
+    try:
+        return exact(kl_divergence(p, q) + p.entropy(), base, stderr)
+    except NotImplementedError:
+        return average(-log_prob(q, draws(p, n, random_state)), base, stderr)
 
 
-def _both(q: DistributionLike, p: DistributionLike) -> tuple[Distribution, Distribution]:
-    if isinstance(q, Tensor) or isinstance(p, Tensor):
+@takes_arrays("p", "q", finite=False)
+def _cross_entropy(p: Any, q: Any, dim: int, base: float | None, logits: bool, stderr: bool) -> Any:
+    a, b = pmf(p, "p", dim, logits=logits), pmf(q, "q", dim, logits=logits)
+    return exact(0.0 - weighted(a.p, b.log).sum(dim), base, stderr)
+
+
+def pair(p: Any, q: Any) -> bool:
+    """Whether both are torch distributions; a mixed pair is refused."""
+    both = isinstance(p, Distribution), isinstance(q, Distribution)
+    if any(both) and not all(both):
         raise Unsupported(
-            "both distributions must be tensors or both distributions; wrap a tensor of probabilities in "
-            "torch.distributions.Categorical(probs=...)"
+            "both distributions must be tables or both distributions; wrap a table of "
+            "probabilities in torch.distributions.Categorical(probs=...)"
         )
-    return q, p
+    return all(both)
 
 
-def _log_prob(distribution: Distribution, value: Tensor) -> Tensor:
+def draws(p: Distribution, n: int, random_state: RandomState) -> Tensor:
+    """``n`` draws, with a gradient where the distribution has one to give."""
+    key = Key.of(random_state)
+    if p.has_rsample:
+        with seeded(key):
+            drawn: Tensor = p.rsample(torch.Size((n,)))
+        return drawn
+    return draw(p, n, key.torch())
+
+
+def log_prob(distribution: Distribution, value: Tensor) -> Tensor:
+    """``distribution.log_prob(value)``, typed."""
     result: Tensor = distribution.log_prob(value)
     return result
 
 
-def _exact(value: Tensor, stderr: bool) -> Tensor | Estimate:
-    return Estimate(value, torch.zeros_like(value)) if stderr else value
-
-
-def _mean(each: Tensor, stderr: bool) -> Tensor | Estimate:
-    value = each.mean(0)
-    return Estimate(value, each.std(0) / math.sqrt(len(each))) if stderr else value
+__all__ = ["Estimate", "code_length", "cross_entropy", "entropy", "surprise"]

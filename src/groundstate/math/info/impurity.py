@@ -1,31 +1,24 @@
 r"""How mixed a set of labels is, and how much a question about it tells.
 
-.. math:: H = -\sum_c p_c \log p_c, \qquad IG = H - \sum_v \frac{n_v}{n} H_v, \qquad
+.. math:: IG = H(S) - \sum_v \frac{n_v}{n} H(S_v), \qquad
           \text{gain ratio} = IG \Big/ {-\sum_v \frac{n_v}{n}\log\frac{n_v}{n}} .
+
+The gain is the mutual information of the table of counts ``crossed(feature, y)``; trees that hold
+such a table call `mutual_information` on it.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from groundstate.errors import ShapeError
+from groundstate.math.info.entropy import entropy
+from groundstate.math.info.mutual_information import mutual_information
+
 F64 = NDArray[np.float64]
-
-
-def entropy(counts: ArrayLike, base: float = 2.0) -> float:
-    """Entropy of class counts or weights, with 0 log 0 = 0.
-
-    Examples
-    --------
-    >>> round(entropy([9, 5]), 6)
-    0.940286
-    """
-    p = _shares(counts)
-    p = p[p > 0]
-    return float(max(0.0, -(p * np.log(p)).sum() / math.log(base)))
 
 
 def gini(counts: ArrayLike) -> float:
@@ -36,7 +29,9 @@ def gini(counts: ArrayLike) -> float:
     >>> gini([1, 1])
     0.5
     """
-    return float(1.0 - np.square(_shares(counts)).sum())
+    n = np.asarray(counts, np.float64)
+    total = n.sum()
+    return float(1.0 - np.square(n / total if total > 0 else n).sum())
 
 
 def squared_error(y: ArrayLike, weight: ArrayLike | None = None) -> float:
@@ -53,45 +48,69 @@ def squared_error(y: ArrayLike, weight: ArrayLike | None = None) -> float:
     return float(np.average(np.square(values - mean), weights=w))
 
 
-def information_gain(attribute: Any, y: Any, weight: ArrayLike | None = None) -> float:
-    """Fall of the entropy of y (in bits) when the attribute is known.
+def information_gain(
+    y: Any, feature: Any, base: float | None = 2, *, sample_weight: ArrayLike | None = None
+) -> float:
+    """Fall of the entropy of y when the feature is known, in bits.
+
+    Parameters
+    ----------
+    y, feature : labels of any kind, ``(n,)``
+    base : of the logarithm; None gives nats
+    sample_weight : a weight of 2 is the row twice
 
     Examples
     --------
-    >>> information_gain(["a", "a", "b", "b"], [0, 0, 1, 1])
+    >>> information_gain([0, 0, 1, 1], ["a", "a", "b", "b"])
     1.0
     """
-    table = crossed(attribute, y, weight)
-    n_v = table.sum(1)
-    inside = sum(n * entropy(row) for n, row in zip(n_v, table) if n > 0)
-    return float(max(0.0, entropy(table.sum(0)) - inside / n_v.sum()))
+    return float(mutual_information(crossed(feature, y, sample_weight), base))
 
 
-def gain_ratio(attribute: Any, y: Any, weight: ArrayLike | None = None) -> float:
-    """Information gain over the entropy of the attribute itself; 0 where that is 0.
+def split_info(
+    feature: Any, base: float | None = 2, *, sample_weight: ArrayLike | None = None
+) -> float:
+    """Entropy of the feature itself: what the split costs.
 
     Examples
     --------
-    >>> gain_ratio(["a", "a", "a"], [0, 1, 1])
+    >>> split_info(["a", "b", "c", "d"])
+    2.0
+    """
+    constant = np.zeros(len(np.asarray(feature)))
+    return float(entropy(crossed(feature, constant, sample_weight)[:, 0], base=base))
+
+
+def gain_ratio(y: Any, feature: Any, *, sample_weight: ArrayLike | None = None) -> float:
+    """Information gain over the entropy of the feature; 0 where that is 0.
+
+    Examples
+    --------
+    >>> gain_ratio([0, 1, 1], ["a", "a", "a"])
     0.0
     """
-    own = entropy(crossed(attribute, y, weight).sum(1))
-    return information_gain(attribute, y, weight) / own if own > 0 else 0.0
+    own = split_info(feature, sample_weight=sample_weight)
+    return information_gain(y, feature, sample_weight=sample_weight) / own if own > 0 else 0.0
 
 
-def crossed(attribute: Any, y: Any, weight: ArrayLike | None = None) -> F64:
-    """Weights of every pair of attribute value and class, (values, classes)."""
-    rows, i = np.unique(np.asarray(attribute), return_inverse=True)
-    columns, j = np.unique(np.asarray(y), return_inverse=True)
+def crossed(feature: Any, y: Any, sample_weight: ArrayLike | None = None) -> F64:
+    """Weights of every pair of feature value and class, (values, classes).
+
+    Examples
+    --------
+    >>> crossed(["a", "b", "b"], [0, 0, 1]).tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
+    """
+    a, b = np.asarray(feature), np.asarray(y)
+    if a.ndim != 1 or a.shape != b.shape or len(a) == 0:
+        raise ShapeError(
+            f"feature and y must be two columns of one length, got {a.shape} and {b.shape}"
+        )
+    rows, i = np.unique(a, return_inverse=True)
+    columns, j = np.unique(b, return_inverse=True)
     out = np.zeros((len(rows), len(columns)))
-    np.add.at(out, (i, j), 1.0 if weight is None else np.asarray(weight, np.float64))
+    np.add.at(out, (i, j), 1.0 if sample_weight is None else np.asarray(sample_weight, np.float64))
     return out
 
 
-def _shares(counts: ArrayLike) -> F64:
-    n = np.asarray(counts, np.float64)
-    total = n.sum()
-    return n / total if total > 0 else n
-
-
-__all__ = ["crossed", "entropy", "gain_ratio", "gini", "information_gain", "squared_error"]
+__all__ = ["crossed", "gain_ratio", "gini", "information_gain", "split_info", "squared_error"]

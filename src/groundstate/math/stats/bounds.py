@@ -9,7 +9,7 @@ import math
 
 import scipy.stats
 
-from groundstate.math.info.divergences import kl_bernoulli_inv
+from groundstate.math.divergences.bernoulli import kl_bernoulli_inv
 from groundstate.math.stats.bounds_pac_bayes import kl_gaussians, pac_bayes, pac_bayes_rhs
 from groundstate.math.stats.bounds_vc import growth, vc
 

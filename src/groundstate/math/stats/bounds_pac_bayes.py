@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from groundstate.math.info.divergences import kl_bernoulli_inv
+from groundstate.math.divergences.bernoulli import kl_bernoulli_inv
 
 LogTerm = Literal["seeger", "maurer"]
 

@@ -11,10 +11,15 @@ from typing import Any, Literal
 import numpy as np
 import scipy.spatial
 import scipy.stats
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError, ShapeError
+from groundstate.math.divergences.mmd import median_length_scale, mmd_of_labels
+from groundstate.math.kernels.geometry import Geometry
+from groundstate.math.kernels.stationary import RBF
 from groundstate.math.stats.proportions import proportion_interval
 from groundstate.math.stats.result import TestResult
 
@@ -69,41 +74,20 @@ def two_sample(
     if method not in ("mmd", "energy"):
         raise ValueError(f"method must be 'mmd', 'energy', 'ks' or 'c2st', got {method!r}")
     a, b = (_some(rows, max_rows, key.fold("rows", i)) for i, rows in enumerate((a, b)))
-    both = np.concatenate([a, b])
-    distance = scipy.spatial.distance.cdist(both, both)
+    both = torch.from_numpy(np.concatenate([a, b])).to(_device(X, Y))
     if method == "energy":
-        observed, draws = _permuted(-distance, len(a), n_permutations, key, unbiased=False)
-        name = "energy distance"
+        mode = "donot_use_mm_for_euclid_dist"
+        K, name = -torch.cdist(both, both, compute_mode=mode), "energy distance"
     else:
-        off = distance[np.triu_indices(len(both), 1)]
-        width = float(np.median(off)) or float(off.mean()) or 1.0
-        kernel = np.exp(-0.5 * (distance / width) ** 2)
-        observed, draws = _permuted(kernel, len(a), n_permutations, key, unbiased=True)
-        name = "mmd"
-    slack = 1e-12 * abs(observed)
+        K, name = RBF(median_length_scale(both, max_rows=None)).of(Geometry(both)), "mmd"
+    labels = np.zeros((n_permutations + 1, len(both)))
+    labels[:, : len(a)] = 1
+    key.fold("permute").numpy().permuted(labels[1:], axis=1, out=labels[1:])
+    found = mmd_of_labels(K, torch.from_numpy(labels).to(K), unbiased=method == "mmd")
+    observed, draws = float(found[0]), found[1:]
+    slack = 1e-12 * max(abs(observed), float(K.abs().max()))
     p = (1 + int((draws >= observed - slack).sum())) / (1 + n_permutations)
     return TestResult(observed, p, _NULL, name, n=(len(a), len(b)))
-
-
-def _permuted(K: Floats, n: int, times: int, key: Key, *, unbiased: bool) -> tuple[float, Floats]:
-    """The discrepancy of the first n against the rest, and of permuted labels."""
-    K = K.copy()
-    if unbiased:
-        np.fill_diagonal(K, 0.0)
-    size = len(K)
-    m = size - n
-    labels = np.zeros((times + 1, size))
-    labels[0, :n] = 1
-    order = np.argsort(key.fold("permute").numpy().random((times, size)), axis=1)[:, :n]
-    np.put_along_axis(labels[1:], order, 1.0, axis=1)
-    inside = labels @ K  # (times + 1, size)
-    xx = np.einsum("bi,bi->b", inside, labels)
-    x1, total = inside.sum(1), float(K.sum())
-    xy = x1 - xx
-    yy = total - 2 * x1 + xx
-    nn, mm = (n * (n - 1), m * (m - 1)) if unbiased else (n * n, m * m)
-    value = xx / nn + yy / mm - 2 * xy / (n * m)
-    return float(value[0]), value[1:]
 
 
 def _classifier(a: Floats, b: Floats, key: Key) -> TestResult:
@@ -158,8 +142,13 @@ def memorisation(generated: Any, train: Any, heldout: Any) -> TestResult:
                       "memorisation", alternative="less", n=(len(g), len(t), len(h)))  # fmt: skip
 
 
+def _device(*given: Any) -> torch.device:
+    """Where the first tensor is; the CPU where there is none."""
+    return next((rows.device for rows in given if isinstance(rows, Tensor)), torch.device("cpu"))
+
+
 def _rows(X: Any, name: str) -> Floats:
-    rows = np.asarray(X, np.float64)
+    rows = np.asarray(X.detach().cpu() if isinstance(X, Tensor) else X, np.float64)
     rows = rows[:, None] if rows.ndim == 1 else rows.reshape(len(rows), -1)
     if len(rows) < 2:
         raise DataError(f"{name} needs at least two rows, got {len(rows)}")

@@ -17,7 +17,8 @@ from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
-from groundstate.math.info.impurity import entropy
+from groundstate.math.info.entropy import entropy
+from groundstate.math.info.mutual_information import mutual_information
 from groundstate.registry import solvers
 
 F64 = NDArray[np.float64]
@@ -164,13 +165,12 @@ class _Builder:
         mass = table.sum(1)
         if self.solver.ratio and (mass >= self.solver.min_leaf).sum() < 2:
             return None
-        inside = sum(m * entropy(row) for m, row in zip(mass, table) if m > 0) / mass.sum()
         share = float(w[known].sum() / w.sum())
-        gain = share * (entropy(table.sum(0)) - inside)
+        gain = share * mutual_information(table, base=2)
         if gain <= 1e-12:
             return None
         gone = w[~known].sum()
-        info = entropy(np.r_[mass, gone] if gone > 0 else mass)
+        info = entropy(np.r_[mass, gone] if gone > 0 else mass, base=2)
         return _Question(j, threshold, float(gain), info, answer)
 
     def _threshold(self, values: F64, y: I64, w: F64) -> float:

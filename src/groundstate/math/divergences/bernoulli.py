@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
+
+from groundstate.math.arrays import takes_arrays
 
 _STEPS = 80  # Newton needs under ten; the bisection guard ends any case
 
 
+@takes_arrays("p", "q")
 def kl_bernoulli(p: Any, q: Any) -> Any:
     r""":math:`\mathrm{kl}(p,q) = p\log\frac pq + (1-p)\log\frac{1-p}{1-q}` in nats, elementwise.
 
-    Zero where p = q, infinite where q excludes what p allows, never NaN. Numbers give a number,
-    NumPy arrays an array, tensors a tensor with gradients.
+    Zero where p = q, infinite where q excludes what p allows, never NaN.
 
     Parameters
     ----------
@@ -29,10 +30,12 @@ def kl_bernoulli(p: Any, q: Any) -> Any:
     >>> round(kl_bernoulli(0.1, 0.2), 6), kl_bernoulli(0.0, 0.0), kl_bernoulli(0.5, 1.0)
     (0.03669, 0.0, inf)
     """
-    a, b = _shares(p, "p", q), _shares(q, "q", p)
-    return _give(_kl(a, b), p, q)
+    _check(p, "p")
+    _check(q, "q")
+    return _kl(p, q)
 
 
+@takes_arrays("p", "c", finite=False)
 def kl_bernoulli_inv(p: Any, c: Any, side: Literal["upper", "lower"] = "upper") -> Any:
     r"""The largest (or smallest) q with :math:`\mathrm{kl}(p, q) \le c`.
 
@@ -52,13 +55,11 @@ def kl_bernoulli_inv(p: Any, c: Any, side: Literal["upper", "lower"] = "upper") 
     """
     if side not in ("upper", "lower"):
         raise ValueError(f"side must be 'upper' or 'lower', got {side!r}")
-    share = _shares(p, "p", c)
-    limit = _tensor(c, p)
-    if bool((limit.detach() < 0).any()) or bool(limit.detach().isnan().any()):
+    _check(p, "p")
+    if not bool((c.detach() >= 0).all()):
         raise ValueError("c must be non-negative: it is the divergence allowed")
-    share, limit = torch.broadcast_tensors(share, limit)
-    found = _upper(share, limit) if side == "upper" else 1 - _upper(1 - share, limit)
-    return _give(found, p, c)
+    p, c = torch.broadcast_tensors(p, c)
+    return _upper(p, c) if side == "upper" else 1 - _upper(1 - p, c)
 
 
 def _kl(p: Tensor, q: Tensor) -> Tensor:
@@ -94,27 +95,9 @@ def _upper(p: Tensor, c: Tensor) -> Tensor:
     return torch.where(flat, p, q - step)  # a last step, whose gradient is the implicit one
 
 
-def _tensor(value: Any, other: Any) -> Tensor:
-    if isinstance(value, Tensor):
-        return value if value.is_floating_point() else value.double()
-    like = other if isinstance(other, Tensor) and other.is_floating_point() else None
-    array = torch.as_tensor(np.asarray(value, np.float64))
-    return array if like is None else array.to(like)
-
-
-def _shares(value: Any, name: str, other: Any) -> Tensor:
-    tensor = _tensor(value, other)
-    seen = tensor.detach()
-    if not bool(((seen >= 0) & (seen <= 1)).all()):
+def _check(p: Tensor, name: str) -> None:
+    if not bool(((p.detach() >= 0) & (p.detach() <= 1)).all()):
         raise ValueError(f"{name} must be shares between 0 and 1")
-    return tensor
-
-
-def _give(found: Tensor, *given: Any) -> Any:
-    if any(isinstance(value, Tensor) for value in given):
-        return found
-    array = found.numpy()
-    return array if any(isinstance(value, np.ndarray) for value in given) else array.tolist()
 
 
 __all__ = ["kl_bernoulli", "kl_bernoulli_inv"]
