@@ -7,6 +7,7 @@ from groundstate.math.divergences.frechet import frechet, frechet_from_samples
 from groundstate.math.divergences.js import js
 from groundstate.math.divergences.kl import kl, kl_gaussian
 from groundstate.math.divergences.mmd import median_length_scale, mmd
+from groundstate.math.divergences.wasserstein import sinkhorn, wasserstein
 from groundstate.math.divergences.wasserstein_1d import sliced_wasserstein, wasserstein_1d
 
 __all__ = [
@@ -24,7 +25,9 @@ __all__ = [
     "median_length_scale",
     "mmd",
     "renyi",
+    "sinkhorn",
     "sliced_wasserstein",
     "tv",
+    "wasserstein",
     "wasserstein_1d",
 ]

@@ -98,6 +98,3 @@ def _upper(p: Tensor, c: Tensor) -> Tensor:
 def _check(p: Tensor, name: str) -> None:
     if not bool(((p.detach() >= 0) & (p.detach() <= 1)).all()):
         raise ValueError(f"{name} must be shares between 0 and 1")
-
-
-__all__ = ["kl_bernoulli", "kl_bernoulli_inv"]

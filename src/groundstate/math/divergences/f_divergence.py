@@ -132,6 +132,3 @@ def _root(x: Tensor) -> Tensor:
     """Square root with gradient 0 at 0."""
     some = x != 0
     return torch.where(some, torch.where(some, x, 1.0).sqrt(), 0.0)
-
-
-__all__ = ["chi2", "f_divergence", "hellinger", "renyi", "tv"]

@@ -85,6 +85,3 @@ def score(p: Score, x: Tensor) -> Tensor:
     if not bool(torch.isfinite(slope.detach()).all()):
         raise ValueError("a score is infinite or NaN at some row of x; are they in the support?")
     return slope
-
-
-__all__ = ["fisher", "score"]

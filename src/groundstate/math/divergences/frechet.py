@@ -93,6 +93,3 @@ def moments(X: Tensor) -> tuple[Tensor, Tensor]:
     mean = rows.mean(-2)
     centred = rows - mean.unsqueeze(-2)
     return mean, centred.mT @ centred / (X.shape[-2] - 1)
-
-
-__all__ = ["factor", "frechet", "frechet_from_samples", "moments"]

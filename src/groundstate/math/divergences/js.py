@@ -137,6 +137,3 @@ def _grid(law: Distribution) -> tuple[Tensor, Tensor] | None:
     u, width = real_line(_NODES, mean)
     x = mean + scale * u.reshape(shape)
     return x, scale * width.reshape(shape) * log_prob(law, x).exp()
-
-
-__all__ = ["js"]

@@ -188,6 +188,3 @@ def _knn(p: Any, q: Any, k: int, base: float | None) -> Any:
     if not bool((rho.detach() > 0).all()):
         raise ValueError("p holds a row more than k times; knn is for continuous samples")
     return in_base(x.shape[1] * (nu.log() - rho.log()).mean() + math.log(m / (n - 1)), base)
-
-
-__all__ = ["kl", "kl_gaussian"]

@@ -218,6 +218,3 @@ def _rows(X: Tensor, name: str) -> Tensor:
     if rows.ndim < 2 or rows.shape[-2] < 1:
         raise ShapeError(f"{name} must be rows (n, d), got shape {tuple(X.shape)}")
     return rows
-
-
-__all__ = ["median_length_scale", "mmd", "mmd_of_labels"]

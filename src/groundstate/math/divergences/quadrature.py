@@ -39,6 +39,3 @@ def real_line(n: int, like: Tensor) -> tuple[Tensor, Tensor]:
     u = torch.linspace(-9.9, 9.9, n, dtype=torch.float64, device=like.device)
     step = 19.8 / (n - 1)
     return u.sinh().to(like.dtype), (step * u.cosh()).to(like.dtype)
-
-
-__all__ = ["real_line", "unit_interval"]

@@ -223,6 +223,3 @@ def _cumulative(p: Any) -> NDArray[np.int64]:
     whole[(weights > 0) & (whole == 0)] = 1
     whole[int(np.argmax(whole))] += _TOTAL - int(whole.sum())
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(whole)])
-
-
-__all__ = ["ArithmeticCoder", "Huffman", "Message", "huffman"]

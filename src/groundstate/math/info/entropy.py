@@ -188,6 +188,3 @@ def log_prob(distribution: Distribution, value: Tensor) -> Tensor:
     """``distribution.log_prob(value)``, typed."""
     result: Tensor = distribution.log_prob(value)
     return result
-
-
-__all__ = ["Estimate", "code_length", "cross_entropy", "entropy", "surprise"]

@@ -53,6 +53,3 @@ def boltzmann_logits(e: Tensor, T: float = 1.0) -> Tensor:
     if math.isinf(T):
         return torch.where(torch.isposinf(e), -math.inf, 0.0).to(e.dtype)
     return -e if T == 1 else e * (-1.0 / T)
-
-
-__all__ = ["boltzmann_logits", "free_energy"]

@@ -111,6 +111,3 @@ def crossed(feature: Any, y: Any, sample_weight: ArrayLike | None = None) -> F64
     out = np.zeros((len(rows), len(columns)))
     np.add.at(out, (i, j), 1.0 if sample_weight is None else np.asarray(sample_weight, np.float64))
     return out
-
-
-__all__ = ["crossed", "gain_ratio", "gini", "information_gain", "split_info", "squared_error"]

@@ -139,8 +139,3 @@ def mixture_entropy(components: Any, weights: Any = None) -> Inequality:
 
 def _kl(p: Pmf, q: Pmf) -> Tensor:
     return weighted(p.p, torch.where(p.p > 0, p.log, 0.0) - q.log).sum(-1)
-
-
-__all__ = [
-    "Inequality", "data_processing", "gibbs", "jensen", "log_sum", "mixture_entropy", "pinsker",
-]  # fmt: skip

@@ -125,6 +125,3 @@ def _dual_newton(f: Tensor, t: Tensor) -> Tensor:
         "no distribution of full support has these feature means; move targets strictly inside "
         "the hull of the features"
     )
-
-
-__all__ = ["MaxEnt", "maxent"]

@@ -106,6 +106,3 @@ def _joint(table: Tensor) -> tuple[Tensor, Tensor]:
 
 def _log(p: Tensor) -> Tensor:
     return torch.where(p > 0, p, 1.0).log()
-
-
-__all__ = ["conditional_entropy", "mi_gaussian", "mutual_information"]

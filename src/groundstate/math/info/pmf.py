@@ -92,6 +92,3 @@ def exact(value: Tensor, base: float | None, stderr: bool) -> Tensor | Estimate:
     """A value without error, with that error where asked."""
     value = in_base(value, base)
     return Estimate(value, torch.zeros_like(value)) if stderr else value
-
-
-__all__ = ["Estimate", "Pmf", "average", "exact", "in_base", "logarithm", "pmf", "weighted"]
