@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from groundstate.errors import ShapeError
-from groundstate.math.arrays import as_tensor
-from groundstate.math.info.pmf import pmf
 
 F64 = NDArray[np.float64]
 _TOTAL = 1 << 30  # sum of the integer weights of one symbol
@@ -208,12 +207,15 @@ def _narrow(low: int, high: int, first: int, last: int) -> tuple[int, int]:
 
 
 def _weights(p: Any, name: str) -> F64:
-    if getattr(p, "requires_grad", False):
-        p = p.detach()
-    weights: F64 = pmf(as_tensor(p, name).double(), name).p.cpu().numpy()
-    if weights.ndim != 1:
+    """Weights divided by their sum; without tensors, since a model is asked once a symbol."""
+    weights = np.asarray(p.detach().cpu() if isinstance(p, Tensor) else p, np.float64)
+    if weights.ndim != 1 or not len(weights):
         raise ShapeError(f"{name} must be one row of weights (K,), got shape {weights.shape}")
-    return weights
+    total = float(weights.sum())
+    if not (np.isfinite(total) and total > 0 and weights.min() >= 0):
+        raise ValueError(f"{name} must be finite weights, none negative and not all zero")
+    out: F64 = weights / total
+    return out
 
 
 def _cumulative(p: Any) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from groundstate.compute.random import Key, RandomState, seeded
 from groundstate.errors import Unsupported
 from groundstate.math.arrays import takes_arrays
 from groundstate.math.distributions.operations import draw
-from groundstate.math.info.pmf import Estimate, average, exact, in_base, logarithm, pmf, weighted
+from groundstate.math.info.pmf import average, exact, in_base, logarithm, pmf, weighted
 
 
 def surprise(p: Any, value: Any = None, *, base: float | None = None) -> Any:
