@@ -41,8 +41,12 @@ def wiggle(seed: int = 0, *, quick: bool = False) -> Result:
         left.axhline(1, color="black", linewidth=0.6)
         left.set(title="densities on [0, 1]", xlabel="x", ylim=(0, 1.8))
         left.legend()
-        for name, values, colour in (("W₁", w, 2), ("KL", kl, 4), ("L₂", l2, 3)):
-            right.loglog(K, values, "o-", color=COLOURS[colour], label=name)
+        for name, values, colour in (
+            ("W₁", w, COLOURS[2]),
+            ("KL", kl, COLOURS[4]),
+            ("L₂", l2, COLOURS[3]),
+        ):
+            right.loglog(K, values, "o-", color=colour, label=name)
         right.set(title="distance from uniform", xlabel="k")
         right.legend()
 
