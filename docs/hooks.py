@@ -30,6 +30,7 @@ FAMILIES = {  # page of docs/families: the families of the registry it tells abo
     "networks": ("networks",),
     "rows": ("vision", "text", "sequences", "graphs"),
     "latent": ("clusters", "mixtures", "factors", "undirected"),
+    "manifolds": ("manifolds",),
 }
 MARK = re.compile(r"^\{\{ table: (?P<name>[\w-]+) \}\}$", re.M)
 

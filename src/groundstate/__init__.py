@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from groundstate.math import distances as distances
     from groundstate.math import distributions as distributions
     from groundstate.math import divergences as divergences
+    from groundstate.math import graphs as graphs
     from groundstate.math import info as info
     from groundstate.math import kernels as kernels
     from groundstate.math import linalg as linalg
+    from groundstate.math import manifold as manifold
+    from groundstate.math import neighbors as neighbors
     from groundstate.math import ode as ode
     from groundstate.math import optim as optim
     from groundstate.math import stats as stats
@@ -151,6 +154,11 @@ if TYPE_CHECKING:
     from groundstate.models.linear.stochastic.perceptron import Perceptron as Perceptron
     from groundstate.models.linear.stochastic.sgd_classifier import SGDClassifier as SGDClassifier
     from groundstate.models.linear.stochastic.sgd_regressor import SGDRegressor as SGDRegressor
+    from groundstate.models.manifolds.classical_mds import ClassicalMDS as ClassicalMDS
+    from groundstate.models.manifolds.isomap import Isomap as Isomap
+    from groundstate.models.manifolds.landmark_mds import LandmarkMDS as LandmarkMDS
+    from groundstate.models.manifolds.mds import MDS as MDS
+    from groundstate.models.manifolds.tsne import TSNE as TSNE
     from groundstate.models.mixtures.gaussian_mixture import GaussianMixture as GaussianMixture
     from groundstate.models.neighbors.k_neighbors_classifier import (
         KNeighborsClassifier as KNeighborsClassifier,
@@ -221,6 +229,7 @@ _EXPORTS = {
     "BernoulliRBM": "groundstate.models.undirected.bernoulli_rbm",
     "C45Classifier": "groundstate.models.trees.c45_classifier",
     "CategoricalNB": "groundstate.models.bayes.categorical_nb",
+    "ClassicalMDS": "groundstate.models.manifolds.classical_mds",
     "ComplementNB": "groundstate.models.bayes.complement_nb",
     "DecisionTreeClassifier": "groundstate.models.trees.decision_tree_classifier",
     "DecisionTreeRegressor": "groundstate.models.trees.decision_tree_regressor",
@@ -243,12 +252,14 @@ _EXPORTS = {
     "HuberRegressor": "groundstate.models.linear.robust.huber_regressor",
     "ID3Classifier": "groundstate.models.trees.id3_classifier",
     "IncrementalPCA": "groundstate.models.factors.incremental_pca",
+    "Isomap": "groundstate.models.manifolds.isomap",
     "KMeans": "groundstate.models.clusters.kmeans",
     "KNeighborsClassifier": "groundstate.models.neighbors.k_neighbors_classifier",
     "KNeighborsRegressor": "groundstate.models.neighbors.k_neighbors_regressor",
     "KernelClassifier": "groundstate.models.kernels.kernel_classifier",
     "KernelRegressor": "groundstate.models.kernels.kernel_regressor",
     "KernelRidge": "groundstate.models.kernels.kernel_ridge",
+    "LandmarkMDS": "groundstate.models.manifolds.landmark_mds",
     "Lasso": "groundstate.models.linear.sparse.lasso",
     "LassoCV": "groundstate.models.linear.sparse.lasso_cv",
     "LinearDiscriminantAnalysis": "groundstate.models.discriminant.linear_discriminant_analysis",
@@ -258,6 +269,7 @@ _EXPORTS = {
     "LinearSVR": "groundstate.models.svm.linear_svr",
     "LogisticRegression": "groundstate.models.linear.logistic.logistic_regression",
     "LogisticRegressionCV": "groundstate.models.linear.logistic.logistic_regression_cv",
+    "MDS": "groundstate.models.manifolds.mds",
     "MLPClassifier": "groundstate.models.networks.mlp_classifier",
     "MLPRegressor": "groundstate.models.networks.mlp_regressor",
     "MeanPoolSequenceClassifier": "groundstate.models.sequences.mean_pool_sequence_classifier",
@@ -292,28 +304,32 @@ _EXPORTS = {
     "SnapshotEnsembleRegressor": "groundstate.models.ensembles.snapshots.snapshot_ensemble_regressor",
     "StackingClassifier": "groundstate.models.ensembles.stacking.stacking_classifier",
     "StackingRegressor": "groundstate.models.ensembles.stacking.stacking_regressor",
+    "TSNE": "groundstate.models.manifolds.tsne",
     "TablePredictor": "groundstate.models.tables.table",
     "TruncatedSVD": "groundstate.models.factors.truncated_svd",
     "TweedieRegressor": "groundstate.models.linear.generalised.tweedie_regressor",
     "VotingClassifier": "groundstate.models.ensembles.voting.voting_classifier",
     "VotingRegressor": "groundstate.models.ensembles.voting.voting_regressor",
-    "diagnose": "groundstate.models.diagnosis",
     "Whitener": "groundstate.models.factors.whitener",
+    "diagnose": "groundstate.models.diagnosis",
     "distances": "groundstate.math",
     "distributions": "groundstate.math",
     "divergences": "groundstate.math",
+    "explain": "groundstate.models.explain",
+    "fit_many": "groundstate.models.population.many",
+    "graphs": "groundstate.math",
     "info": "groundstate.math",
     "kernels": "groundstate.math",
     "linalg": "groundstate.math",
-    "ode": "groundstate.math",
-    "transport": "groundstate.math",
-    "explain": "groundstate.models.explain",
-    "fit_many": "groundstate.models.population.many",
     "load": "groundstate.store",
+    "manifold": "groundstate.math",
     "metrics": "groundstate.evaluate",
+    "neighbors": "groundstate.math",
+    "ode": "groundstate.math",
     "optim": "groundstate.math",
     "stats": "groundstate.math",
     "study": "groundstate.studies",
+    "transport": "groundstate.math",
 }
 
 _ROOMS = (

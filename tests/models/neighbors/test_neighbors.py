@@ -10,7 +10,8 @@ from sklearn.datasets import load_iris, make_regression
 
 from groundstate import KNeighborsClassifier, KNeighborsRegressor
 from groundstate.errors import Unsupported
-from groundstate.math.neighbors.nearest import NearestRows, nearest_on_device
+from groundstate.math.neighbors.nearest import NearestRows
+from groundstate.math.neighbors.nearest_device import nearest_on_device
 
 rng = np.random.default_rng(0)
 X, y = load_iris(return_X_y=True)

@@ -22,7 +22,8 @@ from groundstate.math.distances.euclidean import (
     smallest,
     unit_rows,
 )
-from groundstate.math.neighbors.nearest import NearestRows, nearest_on_device
+from groundstate.math.neighbors.nearest import NearestRows
+from groundstate.math.neighbors.nearest_device import nearest_on_device
 from groundstate.math.neighbors.radius import Ragged, within, within_by
 
 

@@ -29,7 +29,6 @@ LOOK = 32  # queries that say whether single precision is enough
 SPARE = 6  # candidates beyond k
 TREE_FEATURES, TREE_ROWS = 6, 10_000  # where a tree of boxes beats the products
 BALL_FEATURES, BALL_ROWS = 3, 256  # for all rows within a radius
-CELLS = 2**26  # numbers of one product on a GPU
 
 
 class NearestRows:
@@ -197,41 +196,4 @@ def _even(lo: int, hi: int, most: int) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pairwise(cuts) if a < b]
 
 
-@torch.no_grad()
-def nearest_on_device(x: Tensor, rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Distances and indices ``(q, k)`` by blocks of products on a GPU, exact like `NearestRows`."""
-    origin = rows.mean(0, dtype=torch.float64)
-    side = (rows.double() - origin).float()
-    norm = side.double().square().sum(1).float()
-    m = min(k + SPARE, len(rows))
-    out, found = [], []
-    for part in x.split(max(1, CELLS // len(rows))):
-        about = (part.double() - origin).float()
-        scores = torch.addmm(norm, about, side.T, alpha=-2.0)  # (q, n)
-        worst, index = scores.topk(m, largest=False)
-        square = _differences(part, rows, index)
-        size = about.double().square().sum(1)
-        reach = (size.sqrt() + norm.max().double().sqrt()).square()
-        floor = worst[:, -1].double() + size - (x.shape[1] + 8) * 2.0**-22 * reach
-        order = _by_value_and_index(square, index)
-        square, index = square.gather(1, order)[:, :k], index.gather(1, order)[:, :k]
-        unsure = ~(square[:, -1] < floor) if m < len(rows) else torch.zeros_like(floor).bool()
-        for q in unsure.nonzero()[:, 0].tolist():
-            every = (rows.double() - part[q].double()).square().sum(1)
-            best = every.sort(stable=True).indices[:k]
-            square[q], index[q] = every[best], best
-        out.append(square.sqrt())
-        found.append(index)
-    return torch.cat(out), torch.cat(found)
-
-
-def _differences(x: Tensor, rows: Tensor, index: Tensor) -> Tensor:
-    return (rows[index].double() - x[:, None].double()).square().sum(-1)
-
-
-def _by_value_and_index(value: Tensor, index: Tensor) -> Tensor:
-    first = index.argsort(1)
-    return first.gather(1, value.gather(1, first).sort(dim=1, stable=True).indices)
-
-
-__all__ = ["NearestRows", "nearest_on_device"]
+__all__ = ["NearestRows"]

@@ -1,0 +1,1 @@
+"""Laying out maps: coordinates from distances, paths and neighbours."""
