@@ -9,7 +9,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 from sklearn.datasets import make_blobs
 
-from groundstate import BernoulliRBM, GaussianMixture, KMeans, ProbabilisticPCA
+from groundstate import (
+    BayesianGaussianMixture,
+    BernoulliRBM,
+    GaussianMixture,
+    KMeans,
+    MiniBatchKMeans,
+    MixtureModel,
+    ProbabilisticPCA,
+    SoftKMeans,
+)
 
 BLOBS, _ = make_blobs(150, centers=[[0, 0], [4, 1], [1, 4]], cluster_std=0.9, random_state=0)
 LONG = BLOBS @ np.array([[1.0, 0.7], [0.0, 0.6]])
@@ -102,9 +111,86 @@ def bernoulli_rbm() -> Figure:
     return fig
 
 
+def mini_batch_kmeans() -> Figure:
+    """The path of centroids over mini-batches, and how the sum of squares falls."""
+    model = MiniBatchKMeans(3, init=BLOBS[:3], random_state=0)
+    rng = np.random.default_rng(0)
+    path, loss = [BLOBS[:3]], []
+    for _ in range(60):
+        model.partial_fit(BLOBS[rng.integers(len(BLOBS), size=10)])
+        path.append(model.cluster_centers_.copy())
+        loss.append(-model.score(BLOBS))
+    fig, (left, right) = figure(2)
+    scatter(left, BLOBS, model.predict(BLOBS))
+    for k in range(3):
+        left.plot(*np.array(path)[:, k].T, color="black", lw=1)
+    left.set_title("centroids over 60 mini-batches of ten rows")
+    right.plot(loss, color=COLOURS[0])
+    right.set(xlabel="mini-batch", ylabel="sum of squares", title="not monotone, but it falls")
+    return fig
+
+
+def soft_kmeans() -> Figure:
+    """Shares at a temperature, and centroids that part while it falls."""
+    fig, (left, right) = figure(2)
+    model = SoftKMeans(3, temperature=1.5, init=BLOBS[:3]).fit(BLOBS)
+    colours = model.predict_proba(BLOBS)
+    left.scatter(*BLOBS.T, s=12, c=np.clip(colours, 0, 1))
+    left.scatter(*model.cluster_centers_.T, marker="x", s=70, color="black")
+    left.set_title("shares of three centroids at T = 1.5")
+    top = float(np.linalg.eigvalsh(np.cov(BLOBS.T, ddof=0))[-1])
+    for T in np.geomspace(1.5 * top, 0.05 * top, 40):
+        cooled = SoftKMeans(
+            3, temperature=float(T), schedule="anneal", random_state=0, max_iter=2000
+        ).fit(BLOBS)
+        right.scatter([T] * 3, cooled.cluster_centers_[:, 0], s=8, color=COLOURS[0])
+    right.axvline(top, color="black", ls="--", lw=1)
+    right.set(xscale="log", xlabel="temperature", title="centroids part below the largest variance")
+    right.invert_xaxis()
+    return fig
+
+
+def bayesian_gaussian_mixture() -> Figure:
+    """Components that are left of ten, and their weights."""
+    model = BayesianGaussianMixture(10, random_state=0, max_iter=2000).fit(LONG)
+    fig, (left, right) = figure(2)
+    scatter(left, LONG, model.predict(LONG))
+    for weight, mean, cov in zip(model.weights_, model.means_, model.covariances_, strict=True):
+        if weight > 0.02:
+            ellipse(left, mean, cov, "black")
+    left.set_title("components with more than 2 % of the weight")
+    right.bar(range(10), np.sort(model.weights_)[::-1], color=COLOURS[0])
+    right.set(xlabel="component", ylabel="weight", title="the others are emptied")
+    return fig
+
+
+def mixture_model() -> Figure:
+    """Prototypes of bits, and counts."""
+    from sklearn.datasets import load_digits
+
+    X = (load_digits().data >= 8).astype(float)
+    model = MixtureModel("bernoulli", 10, random_state=0, max_iter=500).fit(X)
+    fig, (left, right) = figure(2)
+    p = model.energy_.families[0].p.detach().numpy().reshape(2, 5, 8, 8)
+    left.imshow(p.transpose(0, 2, 1, 3).reshape(16, 40), cmap="Greys", vmin=0, vmax=1)
+    left.set(xticks=[], yticks=[], title="ten Bernoulli components of digits")
+    rng = np.random.default_rng(0)
+    counts = np.concatenate([rng.poisson(2, 300), rng.poisson(11, 200)])[:, None].astype(float)
+    poisson = MixtureModel("poisson", 2, random_state=0).fit(counts)
+    at = np.arange(22.0)[:, None]
+    right.hist(counts[:, 0], bins=np.arange(-0.5, 22), density=True, color="lightgrey")
+    right.plot(at, np.exp(poisson.score_samples(at)), marker="o", ms=4, color=COLOURS[0])
+    right.set(xlabel="count", title="two Poisson components")
+    return fig
+
+
 PICTURES = {
+    "BayesianGaussianMixture": bayesian_gaussian_mixture,
     "BernoulliRBM": bernoulli_rbm,
     "GaussianMixture": gaussian_mixture,
     "KMeans": kmeans,
+    "MiniBatchKMeans": mini_batch_kmeans,
+    "MixtureModel": mixture_model,
     "ProbabilisticPCA": probabilistic_pca,
+    "SoftKMeans": soft_kmeans,
 }

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from groundstate.models.bayes.multinomial_nb import MultinomialNB as MultinomialNB
     from groundstate.models.clusters.kmeans import KMeans as KMeans
     from groundstate.models.diagnosis import diagnose as diagnose
+    from groundstate.models.clusters.mini_batch_kmeans import MiniBatchKMeans as MiniBatchKMeans
+    from groundstate.models.clusters.soft_kmeans import SoftKMeans as SoftKMeans
     from groundstate.models.discriminant.linear_discriminant_analysis import (
         LinearDiscriminantAnalysis as LinearDiscriminantAnalysis,
     )
@@ -159,7 +161,11 @@ if TYPE_CHECKING:
     from groundstate.models.manifolds.landmark_mds import LandmarkMDS as LandmarkMDS
     from groundstate.models.manifolds.mds import MDS as MDS
     from groundstate.models.manifolds.tsne import TSNE as TSNE
+    from groundstate.models.mixtures.bayesian_gaussian_mixture import (
+        BayesianGaussianMixture as BayesianGaussianMixture,
+    )
     from groundstate.models.mixtures.gaussian_mixture import GaussianMixture as GaussianMixture
+    from groundstate.models.mixtures.mixture_model import MixtureModel as MixtureModel
     from groundstate.models.neighbors.k_neighbors_classifier import (
         KNeighborsClassifier as KNeighborsClassifier,
     )
@@ -224,6 +230,7 @@ _EXPORTS = {
     "BagOfTokensClassifier": "groundstate.models.text.bag_of_tokens_classifier",
     "BaggingClassifier": "groundstate.models.ensembles.bagging.bagging_classifier",
     "BaggingRegressor": "groundstate.models.ensembles.bagging.bagging_regressor",
+    "BayesianGaussianMixture": "groundstate.models.mixtures.bayesian_gaussian_mixture",
     "BayesianRidge": "groundstate.models.linear.least_squares.bayesian_ridge",
     "BernoulliNB": "groundstate.models.bayes.bernoulli_nb",
     "BernoulliRBM": "groundstate.models.undirected.bernoulli_rbm",
@@ -274,7 +281,9 @@ _EXPORTS = {
     "MLPRegressor": "groundstate.models.networks.mlp_regressor",
     "MeanPoolSequenceClassifier": "groundstate.models.sequences.mean_pool_sequence_classifier",
     "MessageSumGraphClassifier": "groundstate.models.graphs.message_sum_graph_classifier",
+    "MiniBatchKMeans": "groundstate.models.clusters.mini_batch_kmeans",
     "MixtureDensityRegressor": "groundstate.models.networks.mixture_density_regressor",
+    "MixtureModel": "groundstate.models.mixtures.mixture_model",
     "MultinomialNB": "groundstate.models.bayes.multinomial_nb",
     "NearestCentroid": "groundstate.models.neighbors.nearest_centroid",
     "NearestNeighbors": "groundstate.models.neighbors.nearest_neighbors",
@@ -302,6 +311,7 @@ _EXPORTS = {
     "SmoothingSplineRegressor": "groundstate.models.linear.least_squares.smoothing_spline_regressor",
     "SnapshotEnsembleClassifier": "groundstate.models.ensembles.snapshots.snapshot_ensemble_classifier",
     "SnapshotEnsembleRegressor": "groundstate.models.ensembles.snapshots.snapshot_ensemble_regressor",
+    "SoftKMeans": "groundstate.models.clusters.soft_kmeans",
     "StackingClassifier": "groundstate.models.ensembles.stacking.stacking_classifier",
     "StackingRegressor": "groundstate.models.ensembles.stacking.stacking_regressor",
     "TSNE": "groundstate.models.manifolds.tsne",

@@ -20,7 +20,9 @@ PARAMETERS = ("coef_", "intercept_", "coefs_", "intercepts_", "means_", "cluster
               "feature_log_prob_", "precisions_cholesky_", "support_vectors_")  # fmt: skip
 SETTINGS: dict[str, dict[str, Any]] = {
     "SVC": {"kernel": "linear"},
+    "BayesianGaussianMixture": {"n_components": 3},
     "GaussianMixture": {"n_components": 3},
+    "MixtureModel": {"n_components": 3},
 }
 
 NORMALISED = ("class_log_prior_", "feature_log_prob_", "weights_", "priors_", "class_prior_")

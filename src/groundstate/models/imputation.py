@@ -18,7 +18,7 @@ from groundstate.models.validation import validate_data
 def impute(
     model: Any,
     X: Any,
-    how: Literal["mean", "minimise", "sample"] = "mean",
+    how: Literal["mean", "mode", "minimise", "sample"] = "mean",
     *,
     random_state: Any = None,
 ) -> Any:
@@ -27,7 +27,7 @@ def impute(
     Parameters
     ----------
     X : rows with NaN where a value is missing
-    how : the conditional "mean", the most probable value ("minimise"), or one "sample"
+    how : the conditional "mean", the most probable value ("mode" or "minimise"), or one "sample"
     random_state : int, for ``how="sample"``
     """
     check_is_fitted(model, "energy_")
@@ -36,5 +36,6 @@ def impute(
     kept = np.float64 if dtype == torch.float64 else np.float32
     X = validate_data(model, X, reset=False, dtype=kept, order="C", ensure_all_finite="allow-nan")
     generator = Key.of(random_state).torch(device)
-    filled: Tensor = fill_in(model.energy_, tensor(X, device), how, generator=generator)
+    way = "minimise" if how == "mode" else how
+    filled: Tensor = fill_in(model.energy_, tensor(X, device), way, generator=generator)
     return home.give(filled)

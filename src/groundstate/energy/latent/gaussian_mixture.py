@@ -22,7 +22,7 @@ from groundstate.math.distributions.gaussian.pinned import PinnedNormal
 from groundstate.math.distributions.operations import draw
 from groundstate.math.info.free_energy import boltzmann_logits
 
-COVARIANCES = ("full", "tied", "diag", "spherical")
+COVARIANCES = ("full", "tied", "diag", "spherical", "identity")
 SMALL = 2**14  # entries of U below which calls cost more than arithmetic
 CELLS = 2**21  # numbers of one block of differences (B, k, d)
 
@@ -52,7 +52,9 @@ class GaussianMixtureEnergy(Energy):
     ----------
     k : number of components
     d : number of features
-    covariance_type : "full" (each its own), "tied" (one for all), "diag" or "spherical"
+    covariance_type : "full" (each its own), "tied" (one for all), "diag", "spherical", or "identity"
+        (Σ = I, not learned)
+    uniform : whether π = 1/k, not learned
     reg_covar : added to the diagonal of every learned covariance
     scale : standard deviation of the initial means
     generator : source of the initial means
@@ -61,7 +63,7 @@ class GaussianMixtureEnergy(Energy):
     ----------
     logits : Parameter, ``(k,)``; :math:`\pi` is their softmax
     mu : Parameter, ``(k, d)``
-    U : Parameter, ``(k, d, d)`` full, ``(d, d)`` tied, ``(k, d)`` diag, ``(k,)`` spherical
+    U : Parameter, ``(k, d, d)`` full, ``(d, d)`` tied, ``(k, d)`` diag, ``(k,)`` spherical, identity
     origin : buffer, ``(d,)``; summed statistics are taken about it
 
     Examples
@@ -74,6 +76,7 @@ class GaussianMixtureEnergy(Energy):
 
     normalised = frozenset({"x", "z"})
     gaussian = frozenset({"x"})
+    reseeded = 0  # components that lost all rows and began again elsewhere
     origin: Tensor
 
     def __init__(
@@ -85,6 +88,7 @@ class GaussianMixtureEnergy(Energy):
         reg_covar: float = 1e-6,
         scale: float = 1.0,
         generator: torch.Generator | None = None,
+        uniform: bool = False,
     ) -> None:
         if covariance_type not in COVARIANCES:
             raise ValueError(
@@ -92,20 +96,27 @@ class GaussianMixtureEnergy(Energy):
             )
         super().__init__(x=Real(d), z=Finite(k))
         self.covariance_type, self.reg_covar = covariance_type, float(reg_covar)
-        self.logits = nn.Parameter(torch.zeros(k))
+        self.uniform = bool(uniform)
+        self.logits = nn.Parameter(torch.zeros(k), requires_grad=not self.uniform)
         self.mu = nn.Parameter(normal(k, d, scale=scale, generator=seeded(generator)))
         if covariance_type in ("full", "tied"):
             eye = torch.eye(d)
             unit = eye if covariance_type == "tied" else eye.expand(k, d, d).clone()
         else:
             unit = torch.ones(k, d) if covariance_type == "diag" else torch.ones(k)
-        self.U = nn.Parameter(unit)
+        self.U = nn.Parameter(unit, requires_grad=covariance_type != "identity")
         self.register_buffer("origin", torch.zeros(d))
 
     def config(self) -> dict[str, Any]:
         k, d = self.mu.shape
         kind, reg = self.covariance_type, self.reg_covar
-        return {"k": k, "d": d, "covariance_type": kind, "reg_covar": reg}
+        fixed = {"uniform": True} if self.uniform else {}
+        return {"k": k, "d": d, "covariance_type": kind, "reg_covar": reg, **fixed}
+
+    @property
+    def whole(self) -> bool:
+        """Whether covariances are matrices."""
+        return self.covariance_type in ("full", "tied")
 
     # --- θ as people know it ----------------------------------------------------------------
 
@@ -135,7 +146,7 @@ class GaussianMixtureEnergy(Energy):
     def covariances(self) -> Tensor:
         """In the shape of ``U``: matrices, variances or one variance per component, float64."""
         U = self.U.detach().double()
-        if self.covariance_type in ("diag", "spherical"):
+        if not self.whole:
             return U.square().reciprocal()
         root = _inverse(U)
         return root.mT @ root
@@ -150,10 +161,13 @@ class GaussianMixtureEnergy(Energy):
             return self._from_few(n.numpy(), mean.numpy(), cov.numpy())
         n, mean, cov = (v.to(self.mu.device) for v in (n, mean, cov))
         n = n.double() + 10 * torch.finfo(torch.float64).eps
-        self.logits.copy_(torch.log(n / n.sum()))
+        if not self.uniform:
+            self.logits.copy_(torch.log(n / n.sum()))
         self.mu.copy_(torch.where(n[:, None] > 1e-14 * n.sum(), mean, self.mu.double()))
+        if self.covariance_type == "identity":
+            return
         cov = cov.double()
-        if self.covariance_type in ("diag", "spherical"):
+        if not self.whole:
             variance = cov + self.reg_covar
             if not bool((variance > 0).all()):
                 raise self._collapsed()
@@ -171,9 +185,12 @@ class GaussianMixtureEnergy(Energy):
         total = n.sum()
         theta = (self.logits, self.mu, self.U)
         logits, mu, U = arrays = [p.detach().cpu().numpy() for p in theta]
-        logits[:] = np.log(n / total)
+        if not self.uniform:
+            logits[:] = np.log(n / total)
         np.copyto(mu, mean, "same_kind", where=n[:, None] > 1e-14 * total)
-        if self.covariance_type in ("diag", "spherical"):
+        if self.covariance_type == "identity":
+            pass
+        elif not self.whole:
             variance = cov + self.reg_covar
             if not (variance > 0).all():
                 raise self._collapsed()
@@ -195,7 +212,7 @@ class GaussianMixtureEnergy(Energy):
     def from_precisions(self, precisions: Tensor) -> None:
         """U from precisions in its own shape: matrices, vectors or numbers."""
         P = precisions.double()
-        if self.covariance_type in ("diag", "spherical"):
+        if not self.whole:
             if not bool((P > 0).all()):
                 raise DataError("precisions must be positive")
             self.U.copy_(P.sqrt())
@@ -232,6 +249,37 @@ class GaussianMixtureEnergy(Energy):
             white = diff * self.U.reshape(len(self.mu), 1, -1)
         return white.square().sum(-1).T
 
+    def observed_energies(self, x: Tensor) -> Tensor:
+        r"""Energies of all z of rows with NaN, :math:`-\log\pi_z - \log N(x_o; \mu_o, \Sigma_{oo})`."""
+        hidden = torch.isnan(x)
+        if not bool(hidden.any()):
+            return self.energies(x)
+        out = x.new_zeros(len(x), len(self.mu)) - self.log_weights
+        for rows, free in patterns(hidden):
+            known = ~free
+            if bool(known.any()):
+                root, log_det = self.blocks(known)
+                diff = x[rows][:, known] - self.mu[:, None, known]  # (k, B, o)
+                squares = (diff @ root).square().sum(-1).T
+                constant = 0.5 * int(known.sum()) * math.log(2 * math.pi) - log_det
+                out[rows] += 0.5 * squares + constant
+        return out
+
+    def blocks(self, known: Tensor) -> tuple[Tensor, Tensor]:
+        r"""U of :math:`\Sigma_{oo}^{-1} = UU^\top` ``(k, o, o)`` and log |U| ``(k,)`` of some columns."""
+        cov = self.full_covariances()[:, known][:, :, known]
+        root = _inverse(torch.linalg.cholesky(cov).mT).to(self.mu.dtype)
+        return root, root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+    def full_covariances(self) -> Tensor:
+        """Covariances as matrices, ``(k, d, d)`` float64."""
+        k, d = self.mu.shape
+        if self.covariance_type == "full":
+            return self.covariances()
+        if self.covariance_type == "tied":
+            return self.covariances().expand(k, d, d)
+        return torch.diag_embed(self.covariances().reshape(k, -1).expand(k, d))
+
     @offers.conditional("z")
     def responsibilities(self, x: Tensor, T: float = 1.0) -> Categorical:
         return Categorical(logits=boltzmann_logits(self.energies(x), T), validate_args=False)
@@ -245,7 +293,7 @@ class GaussianMixtureEnergy(Energy):
         if x is not None and mask is not None:
             U = self.factors()
             return PinnedNormal(mean, (U @ U.mT)[z] / T, x, mask)
-        if self.covariance_type in ("diag", "spherical"):
+        if not self.whole:
             scale = T**0.5 / self.U.abs().reshape(len(self.mu), -1)[z]
             return Independent(Normal(mean, scale.expand_as(mean), validate_args=False), 1)
         lower = _inverse(self.factors()).mT * T**0.5
@@ -300,7 +348,7 @@ class GaussianMixtureEnergy(Energy):
         r = z.probs if isinstance(z, Distribution) else one_hot(z, k)
         r = r.double() if weights is None else r * weights.double()[:, None]
         sums = {"n": r.sum(0), "x": r.T @ x}
-        if self.covariance_type in ("diag", "spherical"):
+        if not self.whole:
             return {**sums, "xx": r.T @ x.square()}
         if self.covariance_type == "tied":
             return {**sums, "xx": (x * r.sum(1, keepdim=True)).T @ x}
@@ -325,8 +373,16 @@ class GaussianMixtureEnergy(Energy):
             cov = (stats["xx"] - (n[:, None] * mean).T @ mean) / n.sum()
         else:
             cov = (stats["xx"] / n[:, None] - mean.square()).clamp_min(0)
-            cov = cov.mean(1) if self.covariance_type == "spherical" else cov
+            cov = cov.mean(1) if self.U.ndim == 1 else cov
         self.from_moments(stats["n"], mean + self.origin.double(), cov)
+
+
+def patterns(hidden: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Rows with the same hidden columns: their numbers, and which columns are hidden ``(d,)``."""
+    kinds, which = torch.unique(hidden, dim=0, return_inverse=True)
+    order = which.argsort(stable=True)
+    sizes = which.bincount(minlength=len(kinds)).tolist()
+    return list(zip(order.split(sizes), kinds, strict=True))
 
 
 def _inverse(upper: Tensor) -> Tensor:
@@ -335,4 +391,4 @@ def _inverse(upper: Tensor) -> Tensor:
     return torch.linalg.solve_triangular(upper.triu(), eye.expand_as(upper), upper=True)
 
 
-__all__ = ["COVARIANCES", "GaussianMixtureEnergy"]
+__all__ = ["COVARIANCES", "GaussianMixtureEnergy", "patterns"]

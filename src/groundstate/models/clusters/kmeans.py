@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-import torch
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
-from sklearn.base import TransformerMixin as SklearnTransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import Tags, check_array
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
-from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy
 from groundstate.energy.basic import CentroidEnergy
 from groundstate.learn import Lloyd, Naive
-from groundstate.learn.solvers.latent.kmeans.rows import BOUNDS, nearest
-from groundstate.learn.solvers.latent.kmeans.table import as_csr
+from groundstate.learn.solvers.latent.kmeans.rows import BOUNDS
 from groundstate.models import settings
-from groundstate.models.arrays import plain_rows, tensor, unwrap
 from groundstate.models.base import Plan
-from groundstate.models.learned import Learned
-from groundstate.models.roles import EnergyClusterer
+from groundstate.models.clusters.centroids import CentroidClusterer
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
 @models.register(family="clusters", task="clustering", role="clusterer")
-class KMeans(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, EnergyClusterer):
+class KMeans(CentroidClusterer):
     r"""Squared distance to the nearest of k centroids, minimised in turn over labels and centroids.
 
     .. math::
@@ -101,7 +91,6 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, EnergyClu
         space={"n_clusters": settings.Whole(2, 20), "init": settings.Choice("k-means++", "random")}
     )
 
-    _accept_sparse: ClassVar[bool | str] = "csr"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"k-means++", "scalable-k-means++", "random"}), callable, "array-like"],
@@ -149,14 +138,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, EnergyClu
         self.device = device
         self.callbacks = callbacks
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
-        if X.shape[0] < self.n_clusters and current().world == 1:
-            raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
+        self._enough(X)
         self._seen = (X, weight)
         several = callable(self.init) or (isinstance(self.init, str) and self.init == "random")
         n_init = (10 if several else 1) if self.n_init == "auto" else self.n_init
@@ -182,92 +165,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, EnergyClu
             ),
         )
 
-    def _start(self, X: Tensor) -> str | Tensor | Callable[[Key], Tensor]:
-        """The start in the solver's terms; centroids given by the user are checked here."""
-        init = self.init
-        if isinstance(init, str):
-            return init
-
-        def checked(values: Any) -> Tensor:
-            array = unwrap(values)[0]
-            if not plain_rows(array) or array.dtype != np.float64:
-                array = check_array(array, dtype=np.float64, order="C", input_name="init")
-            if array.shape != (self.n_clusters, X.shape[1]):
-                raise ValueError(
-                    f"init must hold one row per cluster, ({self.n_clusters}, {X.shape[1]}), got "
-                    f"{array.shape}"
-                )
-            return tensor(array, X.device)
-
-        if callable(init):
-            rows = as_csr(X) if X.layout == torch.sparse_csr else X.cpu().numpy()
-            return lambda key: checked(
-                init(rows, self.n_clusters, random_state=np.random.RandomState(key.low % 2**32))
-            )
-        return checked(init)
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        try:
-            return super()._fit(X, y, sample_weight)
-        finally:
-            self.__dict__.pop("_seen", None)
-
-    cluster_centers_ = Learned(lambda model: model.energy_.mu)
-
     def _learned(self, energy: Energy) -> dict[str, Any]:
-        assert isinstance(energy, CentroidEnergy)
-        X, weight = self._seen
-        labels, inertia = nearest(X, energy.mu.detach(), weight)
-        total = current().sum(torch.tensor(inertia, dtype=torch.float64))
-        found = len(torch.unique(labels)) if current().world == 1 else self.n_clusters
-        if found < self.n_clusters:
+        found = super()._learned(energy)
+        count = len(np.unique(found["labels_"])) if current().world == 1 else self.n_clusters
+        if count < self.n_clusters:
             warnings.warn(
-                f"Number of distinct clusters ({found}) found smaller than n_clusters "
+                f"Number of distinct clusters ({count}) found smaller than n_clusters "
                 f"({self.n_clusters}). Possibly due to duplicate points in X.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        return {
-            "labels_": labels.cpu().numpy(),
-            "inertia_": float(total),
-        }
-
-    # --- answers -------------------------------------------------------------------------
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.cluster_centers_.shape[0])
-
-    def predict(self, X: Any) -> Any:
-        """Index of the nearest centroid, ``(n_samples,)`` int32."""
-        x, home = self._rows(X)
-        return home.give(nearest(x, self._mu)[0])
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Learn, then the cluster of each row."""
-        self.fit(X, y, sample_weight=sample_weight)
-        return unwrap(X)[1].give(self.labels_)
-
-    def transform(self, X: Any) -> Any:
-        """Distances to the centroids, ``(n_samples, n_clusters)``."""
-        x, home = self._rows(X)
-        if x.layout == torch.sparse_csr:
-            return home.give(torch.from_numpy(euclidean_distances(as_csr(x), self._mu.numpy())))
-        exactly = "donot_use_mm_for_euclid_dist"
-        return home.give(torch.cdist(x, self._mu, compute_mode=exactly))
-
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Learn, then the distances of each row to the centroids."""
-        return self.fit(X, y, sample_weight=sample_weight).transform(X)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the weighted sum of squared distances to the nearest centroid."""
-        x, _ = self._rows(X)
-        weight = self._checked_weight(sample_weight, x)
-        w = None if weight is None else tensor(weight, x.device)
-        return -nearest(x, self._mu, w)[1]
-
-    @property
-    def _mu(self) -> Tensor:
-        mu: Tensor = self.energy_.mu  # type: ignore[assignment]
-        return mu.detach()
+        return found

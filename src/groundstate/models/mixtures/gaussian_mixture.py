@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from sklearn.base import DensityMixin as SklearnDensityMixin
+from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
+from torch.distributions import Categorical
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
-from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
-from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
+from groundstate.energy.latent.gaussian_mixture import COVARIANCES, GaussianMixtureEnergy
+from groundstate.errors import NotConverged
 from groundstate.learn import NLL, MixtureEM
+from groundstate.learn.solvers.em.online import decaying
+from groundstate.math.info.free_energy import boltzmann_logits
 from groundstate.models import settings
-from groundstate.models.arrays import Home
-from groundstate.models.base import EnergyEstimator, Plan
+from groundstate.models.arrays import tensor
+from groundstate.models.base import Plan
 from groundstate.models.imputation import impute
-from groundstate.models.learned import Learned
-from groundstate.models.roles import DensityMixin
+from groundstate.models.mixtures.gaussians import GaussianAnswers
+from groundstate.models.mixtures.regularisation import chosen_reg_covar
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
 @models.register(family="mixtures", task="density", role="density")
-class GaussianMixture(DensityMixin, SklearnDensityMixin, EnergyEstimator):
+class GaussianMixture(GaussianAnswers):
     r"""A weighted sum of Gaussians, learned by expectation maximisation.
 
     .. math::
@@ -45,15 +49,25 @@ class GaussianMixture(DensityMixin, SklearnDensityMixin, EnergyEstimator):
     Parameters
     ----------
     n_components : int, default=1
-    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
-        Each component its own covariance, one for all, axis-parallel, or a ball.
+    covariance_type : {"full", "tied", "diag", "spherical", "identity"}, default="full"
+        Each component its own covariance, one for all, axis-parallel, a ball, or Σ = I, not learned.
     tol : float, default=1e-3
         Stop when the mean log-likelihood rises by less.
-    reg_covar : float, default=1e-6
-        Added to the diagonal of every covariance.
+    reg_covar : float or "auto", default=1e-6
+        Added to the diagonal of every covariance. "auto" chooses it by the likelihood of held-out
+        rows, which keeps components from collapsing on discrete or repeated values.
     max_iter : int, default=100
     n_init : int, default=1
         Starts that are tried; the best is kept.
+    weights : {"learned", "uniform"}, default="learned"
+        Whether π is learned or 1/k.
+    temperature : float, default=1.0
+        Divides the energy in the E-step and in ``predict_proba``; 0 assigns every row whole.
+    batch_size : int, default=None
+        Rows of a mini-batch of stepwise EM: statistics move by
+        :math:`s \leftarrow (1-\rho_t)s + \rho_t s_{batch}`, :math:`\rho_t = (t+2)^{-0.7}`, and memory
+        does not grow with the rows. ``partial_fit`` does the same with the rows it gets. None uses
+        all rows in every iteration.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
     weights_init : (n_components,) array, default=None
     means_init : (n_components, n_features) array, default=None
@@ -82,8 +96,20 @@ class GaussianMixture(DensityMixin, SklearnDensityMixin, EnergyEstimator):
         Mean log-likelihood of the training rows at the learned parameters.
     lower_bounds_ : list of float
         The same after each iteration.
+    restarts_ : list of float
+        The lower bound that each start ended with.
+    n_reseeded_ : int
+        Components that lost all their rows and began again at a row of lowest density.
+    reg_covar_ : float
+    n_steps_ : int
+        Calls of ``partial_fit`` since the last ``fit``.
     energy_ : GaussianMixtureEnergy
     n_iter_ : int
+
+    Notes
+    -----
+    NaN are values missing at random: rows count with what is observed of them, and ``impute`` fills
+    them in.
 
     Examples
     --------
@@ -104,12 +130,16 @@ class GaussianMixture(DensityMixin, SklearnDensityMixin, EnergyEstimator):
         steps="max_iter",
     )
 
+    _allow_nan: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "covariance_type": [StrOptions({"full", "tied", "diag", "spherical"})],
+        "covariance_type": [StrOptions(set(COVARIANCES))],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "reg_covar": [Interval(Real, 0, None, closed="left")],
+        "reg_covar": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "weights": [StrOptions({"learned", "uniform"})],
+        "temperature": [Interval(Real, 0, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "init_params": [StrOptions({"kmeans", "k-means++", "random", "random_from_data"})],
         "weights_init": ["array-like", None],
@@ -129,13 +159,16 @@ class GaussianMixture(DensityMixin, SklearnDensityMixin, EnergyEstimator):
         *,
         covariance_type: str = "full",
         tol: float = 1e-3,
-        reg_covar: float = 1e-6,
+        reg_covar: Any = 1e-6,
         max_iter: int = 100,
         n_init: int = 1,
         init_params: str = "kmeans",
         weights_init: Any = None,
         means_init: Any = None,
         precisions_init: Any = None,
+        weights: str = "learned",
+        temperature: float = 1.0,
+        batch_size: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
@@ -153,6 +186,9 @@ class GaussianMixture(DensityMixin, SklearnDensityMixin, EnergyEstimator):
         self.weights_init = weights_init
         self.means_init = means_init
         self.precisions_init = precisions_init
+        self.weights = weights
+        self.temperature = temperature
+        self.batch_size = batch_size
         self.random_state = random_state
         self.warm_start = warm_start
         self.verbose = verbose
@@ -171,16 +207,26 @@ class GaussianMixture(DensityMixin, SklearnDensityMixin, EnergyEstimator):
                 f"Expected n_samples >= n_components but got n_components = {self.n_components}, "
                 f"n_samples = {len(X)}"
             )
+        if self.reg_covar == "auto":
+            self.reg_covar_ = chosen_reg_covar(self, X, weight)
+        else:
+            self.reg_covar_ = float(self.reg_covar)
         energy = GaussianMixtureEnergy(
-            self.n_components, X.shape[1], self.covariance_type, reg_covar=self.reg_covar
+            self.n_components,
+            X.shape[1],
+            self.covariance_type,
+            reg_covar=self.reg_covar_,
+            uniform=self.weights == "uniform",
         )
         last = getattr(self, "energy_", None) if self.warm_start else None
         if isinstance(last, GaussianMixtureEnergy) and last.config() == energy.config():
-            solver = MixtureEM(max_iter=self.max_iter, tol=self.tol)
+            solver = MixtureEM(max_iter=self.max_iter, tol=self.tol, T=self.temperature)
             return Plan(energy=copy.deepcopy(last), rule=NLL(), solver=solver)
         solver = MixtureEM(
             max_iter=self.max_iter,
             tol=self.tol,
+            T=self.temperature,
+            batch_size=self.batch_size,
             n_init=self.n_init,
             init=self.init_params,
             given=self._given(energy, X),
@@ -211,31 +257,6 @@ class GaussianMixture(DensityMixin, SklearnDensityMixin, EnergyEstimator):
         return given
 
     impute = impute
-    weights_ = Learned(
-        lambda model: model.energy_.log_weights.exp(),
-        lambda model, pi: model.energy_.logits.copy_(pi.log()),
-    )
-    means_ = Learned(lambda model: model.energy_.mu)
-    precisions_cholesky_ = Learned(
-        lambda model: model._factors(), lambda model, U: model.energy_.U.copy_(U)
-    )
-    covariances_ = Learned(
-        lambda model: model.energy_.covariances().to(model.energy_.mu.dtype),
-        instead="set precisions_cholesky_",
-    )
-    precisions_ = Learned(lambda model: model._precisions(), instead="set precisions_cholesky_")
-
-    def _factors(self) -> Any:
-        U: Any = self.energy_.U
-        return U.triu() if U.ndim > 1 and self._whole else U.abs()
-
-    def _precisions(self) -> Any:
-        factors = self._factors()
-        return factors @ factors.mT if self._whole else factors.square()
-
-    @property
-    def _whole(self) -> bool:
-        return self.covariance_type in ("full", "tied")
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         super()._fit(X, y, sample_weight)
@@ -243,63 +264,98 @@ class GaussianMixture(DensityMixin, SklearnDensityMixin, EnergyEstimator):
         self.converged_ = history.converged
         self.lower_bounds_ = [-value for value in history.objective]
         self.lower_bound_ = self.lower_bounds_[-1]
+        self.restarts_ = list(history.extra.get("restarts", [self.lower_bound_]))
+        self.n_reseeded_ = int(getattr(self.energy_, "reseeded", 0))
+        self.__dict__.pop("_average", None)
+        self.n_steps_ = 0
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Learn, then the most probable component of each row."""
-        return self.fit(X, y, sample_weight=sample_weight).predict(X)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        r"""One step of stepwise EM with these rows: statistics are a moving average over calls.
 
-    # --- answers -------------------------------------------------------------------------
-
-    def predict(self, X: Any) -> Any:
-        """The component of lowest energy, ``(n_samples,)``."""
-        x, home = self._rows(X)
-        with torch.no_grad():
-            return home.give(self.energy_.table("z", x=x).argmin(1))
-
-    def predict_proba(self, X: Any) -> Any:
-        """Probability of each component, ``(n_samples, n_components)``."""
-        x, home = self._rows(X)
-        with torch.no_grad():
-            return home.give(torch.softmax(-self.energy_.table("z", x=x), 1))
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log density of the rows."""
-        return float(np.mean(np.asarray(self.score_samples(X), dtype=np.float64)))
-
-    def sample(
-        self, n_samples: int = 1, random_state: Any = None
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Draw rows ``(n_samples, n_features)`` and the components they come from."""
-        if n_samples < 1:
-            raise ValueError(
-                f"Invalid value for 'n_samples': {n_samples} . The sampling requires at least one "
-                "sample."
-            )
-        check_is_fitted(self, "energy_")
-        key = Key.of(self.random_state if random_state is None else random_state)
+        The first call starts as ``fit`` does, from its own rows.
+        """
+        if not hasattr(self, "energy_"):
+            once = clone(self).set_params(batch_size=None, max_iter=1, tol=0.0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NotConverged)
+                once.fit(X, sample_weight=sample_weight)
+            for name in [k for k in vars(once) if k.endswith("_")]:
+                setattr(self, name, getattr(once, name))
+        x, _ = self._rows(X)
+        weight = self._checked_weight(sample_weight, x)
+        wt = None if weight is None else tensor(weight, x.device)
         energy = self.energy_
         assert isinstance(energy, GaussianMixtureEnergy)
         with torch.no_grad():
-            drawn = energy.ancestral(n_samples, generator=key.torch(energy.mu.device))
-        return Home().give(drawn["x"]), Home().give(drawn["z"])
+            table = energy.table("z", x=x)
+            posterior = Categorical(logits=boltzmann_logits(table, self.temperature))
+            sums = energy.stats(wt, x, posterior)
+            total = float(len(x) if wt is None else wt.sum())
+            unit = current().sum_dict({**sums, "total": sums["n"].new_tensor([total])})
+            mass = unit.pop("total")
+            unit = {name: value / mass for name, value in unit.items()}
+            old = getattr(self, "_average", None)
+            rho = 1.0 if old is None else decaying(self.n_steps_)
+            new = unit if old is None else {k: torch.lerp(old[k], unit[k], rho) for k in unit}
+            energy.from_stats({k: v * 2.0**20 for k, v in new.items()})
+        self._average, self.n_steps_ = new, self.n_steps_ + 1
+        self.lower_bound_ = float(torch.logsumexp(-table, 1).mean())
+        self.lower_bounds_ = [*self.lower_bounds_, self.lower_bound_]
+        return self
+
+    # --- answers -------------------------------------------------------------------------
+
+    def _table(self, x: Tensor) -> Tensor:
+        energy = self.energy_
+        assert isinstance(energy, GaussianMixtureEnergy)
+        return energy.observed_energies(x)
 
     def _n_parameters(self) -> int:
-        """Free parameters of the model."""
         k, d = self.means_.shape
         covariance = {
             "full": k * d * (d + 1) / 2,
             "diag": k * d,
             "tied": d * (d + 1) / 2,
             "spherical": k,
+            "identity": 0,
         }
-        return int(covariance[self.covariance_type] + k * d + k - 1)
+        free = k - 1 if self.weights == "learned" else 0
+        return int(covariance[self.covariance_type] + k * d + free)
 
-    def bic(self, X: Any) -> float:
-        """Bayesian information criterion on X; low is good."""
-        n = len(X)
-        return -2 * self.score(X) * n + self._n_parameters() * math.log(n)
+    def condition(self, known: Mapping[int, float]) -> GaussianMixture:
+        r"""The mixture of the other columns given values of some, :math:`p(x_m \mid x_o)`.
 
-    def aic(self, X: Any) -> float:
-        """Akaike information criterion on X; low is good."""
-        return -2 * self.score(X) * len(X) + 2 * self._n_parameters()
+        Parameters
+        ----------
+        known : values by column number
+        """
+        check_is_fitted(self, "energy_")
+        energy = self.energy_
+        assert isinstance(energy, GaussianMixtureEnergy)
+        k, d = energy.mu.shape
+        at = sorted(known)
+        if not at or at[0] < 0 or at[-1] >= d or len(at) == d:
+            raise ValueError(
+                f"condition takes values of some of the {d} columns by number, got {dict(known)}"
+            )
+        mask = torch.zeros(d, dtype=torch.bool, device=energy.mu.device)
+        mask[at] = True
+        values = torch.full((1, d), torch.nan, dtype=torch.float64, device=mask.device)
+        values[0, at] = values.new_tensor([float(known[j]) for j in at])
+        with torch.no_grad():
+            log_pi = torch.log_softmax(-energy.observed_energies(values.to(energy.mu)), 1)[0]
+            mu, cov = energy.mu.double(), energy.full_covariances()
+            gain = torch.linalg.solve(cov[:, mask][:, :, mask], cov[:, mask][:, :, ~mask])
+            diff = values[:, mask] - mu[:, mask]  # (k, o)
+            mean = mu[:, ~mask] + (diff[:, None] @ gain)[:, 0]
+            rest = cov[:, ~mask][:, :, ~mask] - cov[:, ~mask][:, :, mask] @ gain
+            out = clone(self).set_params(covariance_type="full", weights="learned")
+            new = GaussianMixtureEnergy(k, d - len(at), reg_covar=0.0).to(energy.mu)
+            new.from_moments(log_pi.double().exp(), mean, rest)
+            new.mu.copy_(mean)
+            new.logits.copy_(log_pi)  # also of components that are all but impossible
+        out.energy_, out.n_features_in_ = new, d - len(at)
+        out.history_, out.n_iter_ = self.history_, self.n_iter_
+        out.converged_, out.lower_bound_ = self.converged_, self.lower_bound_
+        return out

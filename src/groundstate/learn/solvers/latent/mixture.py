@@ -12,6 +12,7 @@ from torch.distributions import Categorical
 from groundstate.compute.reduce import current
 from groundstate.energy.basic import CentroidEnergy
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
+from groundstate.errors import DataError
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
@@ -22,6 +23,7 @@ from groundstate.learn.solvers.em.steps import MStep
 from groundstate.learn.solvers.latent.kmeans.lloyd import Lloyd
 from groundstate.learn.solvers.latent.kmeans.rows import nearest
 from groundstate.learn.solvers.latent.kmeans.start import drawer_of
+from groundstate.learn.solvers.latent.mixture_missing import MissingM
 from groundstate.learn.solvers.latent.mixture_steps import GaussianM
 from groundstate.registry import solvers
 
@@ -81,8 +83,10 @@ class MixtureEM(EM):
         return EM.reason_against(_with_one_start(self), problem)
 
     def m_step(self, problem: Problem) -> MStep:
-        if self.inner is not None:
+        if self.inner is not None or self.batch_size is not None:
             return super().m_step(problem)
+        if problem.is_resident and bool(torch.isnan(problem.resident["x"]).any()):
+            return MissingM(problem, "z")
         return GaussianM(problem, "z")
 
     def run(self, problem: Problem) -> History:
@@ -90,25 +94,30 @@ class MixtureEM(EM):
             start_mixture(problem, self, 0)
         history = super().run(problem) if self.n_init == 1 else self._best(problem)
         history.solver = "MixtureEM"
+        history.extra.setdefault("restarts", [-history.objective[-1]] if history.objective else [])
         return history
 
     def _best(self, problem: Problem) -> History:
         """The best of ``n_init`` runs; θ is at the first start."""
         first = best = History(solver="MixtureEM")
+        ends: list[float] = []
         run = Run(problem, first, self.max_iter * self.n_init)
         with Monitor(problem.callbacks, run) as monitor:
             self._one(problem, monitor, first)
+            ends.append(-first.objective[-1])
             for i in range(1, self.n_init):
                 if first.stop == "callback":
                     break
                 kept = {k: v.clone() for k, v in problem.energy.state_dict().items()}
                 start_mixture(problem, self, i)
                 other = self._one(problem, monitor, History(solver="MixtureEM"))
+                ends.append(-other.objective[-1])
                 if other.objective[-1] < best.objective[-1]:
                     best = other
                 else:
                     problem.energy.load_state_dict(kept)
         best.n_iter = len(best.objective)
+        best.extra["restarts"] = ends
         self._say(best)
         return best
 
@@ -121,6 +130,7 @@ def _with_one_start(solver: MixtureEM) -> EM:
 def start_mixture(problem: Problem, solver: MixtureEM, i: int = 0) -> None:
     """Set θ to a start: components of a first clustering, or of drawn rows."""
     energy, x, weight = problem.energy, problem.resident["x"], problem.sample_weight
+    x = filled(x, weight)
     assert isinstance(energy, GaussianMixtureEnergy)
     given = dict(solver.given or {})
     if not {"weights", "means", "precisions"} <= set(given) and solver.init is not None:
@@ -150,6 +160,22 @@ def start_mixture(problem: Problem, solver: MixtureEM, i: int = 0) -> None:
         energy.mu.copy_(given["means"].to(energy.mu))
     if "precisions" in given:
         energy.from_precisions(given["precisions"].to(energy.mu.device))
+
+
+def filled(x: Tensor, weight: Tensor | None) -> Tensor:
+    """Rows with column means for NaN: somewhere to start from."""
+    hidden = torch.isnan(x)
+    if not bool(hidden.any()):
+        return x
+    w = x.new_ones(len(x)) if weight is None else weight
+    known = torch.where(hidden, 0.0, w[:, None].double())
+    sums = {"w": known.sum(0), "x": (known * torch.nan_to_num(x)).sum(0)}
+    sums = current().sum_dict(sums)
+    if bool((sums["w"] == 0).any()):
+        column = int((sums["w"] == 0).nonzero()[0])
+        raise DataError(f"column {column} of X has no value at all; drop it")
+    # rounded, so that the order of the sums leaves no trace in the content of a row
+    return torch.where(hidden, (sums["x"] / sums["w"]).float().to(x.dtype), x)
 
 
 def _complete(energy: GaussianMixtureEnergy, x: Tensor, weight: Tensor | None, z: Tensor) -> None:

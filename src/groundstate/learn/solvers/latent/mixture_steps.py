@@ -43,7 +43,13 @@ from groundstate.learn.solvers.latent.mixture_numba import (
 F64 = NDArray[np.float64]
 DIGITS = 1e-8  # largest error of a log density that the fast path may make
 MAX_FEATURES = 2**13  # beyond this a tile of features leaves the cache
-KINDS = {"full": FULL, "tied": LINEAR, "diag": DIAGONAL, "spherical": DIAGONAL}
+KINDS = {
+    "full": FULL,
+    "tied": LINEAR,
+    "diag": DIAGONAL,
+    "spherical": DIAGONAL,
+    "identity": DIAGONAL,
+}
 EPS = float(np.finfo(np.float64).eps)
 TINY = 10 * EPS
 ROWS = 2**14  # completed at once where differences are taken; more on a device
@@ -53,7 +59,7 @@ SMALL = 2**20  # differences below which waiting for threads costs more than it 
 class GaussianM(MStep):
     """E-step and statistics of a pass, then weights, means and covariances."""
 
-    def __init__(self, problem: Problem, latent: str) -> None:
+    def __init__(self, problem: Problem, latent: str, whiten: bool = True) -> None:
         super().__init__(problem, latent)
         energy = problem.energy
         assert isinstance(energy, GaussianMixtureEnergy)
@@ -62,7 +68,8 @@ class GaussianM(MStep):
         d = energy.mu.shape[1]
         features = d * (d + 1) // 2 if self.kind == FULL else d
         self.on_host = energy.mu.device.type == "cpu"
-        self.able = features <= MAX_FEATURES and energy.mu.device.type != "mps"  # has no float64
+        small = features <= MAX_FEATURES and energy.mu.device.type != "mps"  # has no float64
+        self.able = whiten and small
         self.fast = False
         if self.able:
             if self.kind == FULL:  # φ holds the entries of a symmetric matrix once
@@ -239,7 +246,31 @@ class GaussianM(MStep):
     def finish(self) -> None:
         with threads(1) if self.on_host else nullcontext():
             n, mean, cov = self._fast_moments() if self.fast else self._moments()
+            if bool((n < TINY).any()):
+                n, mean, cov = self._reseeded(n.clone(), mean.clone(), cov.clone())
             self.mixture.from_moments(n, mean, cov)
+
+    def _reseeded(self, n: Tensor, mean: Tensor, cov: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Components without rows begin again at the rows of lowest density."""
+        reduce, dead = current(), (n < TINY).nonzero().flatten()
+        lowest, rows = [], []
+        for batch, weight in self.problem.chunks(ROWS):
+            x = batch["x"]
+            density = torch.logsumexp(-self.mixture.observed_energies(x), 1).double()
+            if weight is not None:
+                density = torch.where(weight > 0, density, torch.inf)
+            value, at = density.topk(min(len(dead), len(x)), largest=False)
+            lowest.append(value)
+            rows.append(torch.nan_to_num(x[at].double()))
+        values, found = reduce.gather(torch.cat(lowest)), reduce.gather(torch.cat(rows))
+        order = torch.sort(values, stable=True).indices[: len(dead)].to(n.device)
+        for z, row in zip(dead.tolist(), found.to(n.device)[order], strict=False):
+            live = n >= TINY
+            n[z], mean[z] = n[live].mean() / 10, row
+            if cov.ndim == self.mixture.U.ndim and self.mixture.covariance_type != "tied":
+                cov[z] = cov[live].mean(0)
+        self.mixture.reseeded += len(dead)
+        return n, mean, cov
 
     def _moments(self) -> tuple[Tensor, Tensor, Tensor]:
         sums, energy = self.sums, self.mixture
@@ -252,7 +283,7 @@ class GaussianM(MStep):
             cov = (sums["xx"] - (n[:, None] * step).T @ step) / n.sum()
         else:
             cov = (sums["xx"] / n[:, None] - step.square()).clamp_min(0)
-        return sums["n"], mean, cov.mean(1) if energy.covariance_type == "spherical" else cov
+        return sums["n"], mean, cov.mean(1) if energy.U.ndim == 1 else cov
 
     def _fast_moments(self) -> tuple[Tensor, Tensor, Tensor]:
         S = self.sums["S"].numpy()
@@ -271,7 +302,7 @@ class GaussianM(MStep):
             scale = np.diagonal(self.back)
             mean = first * scale
             cov = np.maximum(S[:d].T / n[:, None] - np.square(first), 0) * np.square(scale)
-            cov = cov.mean(1) if self.mixture.covariance_type == "spherical" else cov
+            cov = cov.mean(1) if self.mixture.U.ndim == 1 else cov
         else:
             mean = first @ self.back.T
             second = np.empty((k, d * d))
