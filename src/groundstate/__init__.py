@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from groundstate.models.bayes.gaussian_nb import GaussianNB as GaussianNB
     from groundstate.models.bayes.multinomial_nb import MultinomialNB as MultinomialNB
     from groundstate.models.clusters.kmeans import KMeans as KMeans
-    from groundstate.models.diagnosis import diagnose as diagnose
     from groundstate.models.clusters.mini_batch_kmeans import MiniBatchKMeans as MiniBatchKMeans
     from groundstate.models.clusters.soft_kmeans import SoftKMeans as SoftKMeans
+    from groundstate.models.diagnosis import diagnose as diagnose
     from groundstate.models.discriminant.linear_discriminant_analysis import (
         LinearDiscriminantAnalysis as LinearDiscriminantAnalysis,
     )

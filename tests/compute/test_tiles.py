@@ -9,7 +9,7 @@ from sklearn.datasets import make_blobs
 from groundstate import GaussianMixture, KMeans
 from groundstate.compute import threads
 from groundstate.compute.tiles import GEMM_LIMIT, over_slices, tile_rows
-from groundstate.learn.solvers.latent.mixture_numba import exp_in_place
+from groundstate.learn.solvers.latent.mixtures.pass_numba import exp_in_place
 
 
 def test_slices_come_in_order_and_cover_the_rows() -> None:

@@ -87,7 +87,7 @@ from groundstate.learn.solvers.latent.boltzmann import BoltzmannSGD
 from groundstate.learn.solvers.latent.factors.eigen_factors import EigenFactors
 from groundstate.learn.solvers.latent.factors.principal_axes import PrincipalAxes
 from groundstate.learn.solvers.latent.kmeans.lloyd import Lloyd
-from groundstate.learn.solvers.latent.mixture import MixtureEM
+from groundstate.learn.solvers.latent.mixtures.mixture_em import MixtureEM
 from groundstate.learn.solvers.lbfgs import LBFGS
 from groundstate.learn.solvers.lbfgs_dense import NetworkRows as NetworkRows
 from groundstate.learn.solvers.linear.evidence import EvidenceUpdates

@@ -117,12 +117,12 @@ def test_missing_values(kind: str) -> None:
 
 
 def test_missing_values_change_nothing_where_there_are_none() -> None:
-    from groundstate.learn.solvers.latent.mixture_missing import MissingM
-    from groundstate.learn.solvers.latent.mixture_steps import GaussianM
+    from groundstate.learn.solvers.latent.mixtures.missing import MissingM
+    from groundstate.learn.solvers.latent.mixtures.steps import GaussianM
 
     X, _ = make_blobs(200, 2, centers=3, random_state=0)
     plain = GaussianMixture(3, random_state=0).fit(X)
-    import groundstate.learn.solvers.latent.mixture as solver
+    import groundstate.learn.solvers.latent.mixtures.mixture_em as solver
 
     kept = solver.GaussianM
     try:

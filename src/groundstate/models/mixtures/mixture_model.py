@@ -14,7 +14,7 @@ from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.energy.latent.custom_mixture import CustomMixtureEnergy
 from groundstate.energy.latent.family_mixture import FAMILIES, FamilyMixtureEnergy
 from groundstate.learn import NLL
-from groundstate.learn.solvers.latent.family_em import FamilyEM
+from groundstate.learn.solvers.latent.mixtures.family_em import FamilyEM
 from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.learned import Learned

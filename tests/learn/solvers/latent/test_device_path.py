@@ -11,10 +11,10 @@ from sklearn.datasets import make_blobs
 
 from groundstate import GaussianMixture
 from groundstate.compute.random import Key
-from groundstate.learn.solvers.latent import mixture_steps, mixture_torch
 from groundstate.learn.solvers.latent.kmeans import rows
 from groundstate.learn.solvers.latent.kmeans.start import HostDrawer, TensorDrawer
 from groundstate.learn.solvers.latent.kmeans.table import Table
+from groundstate.learn.solvers.latent.mixtures import pass_torch, steps
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -62,14 +62,12 @@ def test_passes_of_em(kind: str, weighted: bool, monkeypatch: pytest.MonkeyPatch
     w = np.random.default_rng(0).uniform(0, 2, len(X)) if weighted else None
     settings: dict[str, Any] = {"tol": 0.0, "max_iter": 5, "reg_covar": 1e-12, "random_state": 0}
     host = GaussianMixture(5, covariance_type=kind, **settings).fit(X, sample_weight=w)
-    monkeypatch.setattr(mixture_torch, "NUMBERS", 2**11)
+    monkeypatch.setattr(pass_torch, "NUMBERS", 2**11)
+    monkeypatch.setattr(steps.GaussianM, "_taken", lambda self, batch, weight: (batch["x"], weight))
     monkeypatch.setattr(
-        mixture_steps.GaussianM, "_taken", lambda self, batch, weight: (batch["x"], weight)
-    )
-    monkeypatch.setattr(
-        mixture_steps.GaussianM,
+        steps.GaussianM,
         "_sliced",
-        lambda self, kernel, x, *rest: iter([getattr(mixture_torch, kernel.__name__)(x, *rest)]),
+        lambda self, kernel, x, *rest: iter([getattr(pass_torch, kernel.__name__)(x, *rest)]),
     )
     other = GaussianMixture(5, covariance_type=kind, **settings).fit(X, sample_weight=w)
     np.testing.assert_allclose(other.means_, host.means_, rtol=1e-9, atol=1e-9)

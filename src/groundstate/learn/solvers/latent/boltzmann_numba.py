@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from groundstate.learn.solvers.latent.mixture_numba import exp_in_place
+from groundstate.learn.solvers.latent.mixtures.pass_numba import exp_in_place
 
 _TERMS = 512  # factors of at most 2 whose product is still finite
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from groundstate.energy.latent.gaussian_mixture import patterns
 from groundstate.learn.base import Batch, Problem
 from groundstate.learn.solvers.em.steps import MStep
-from groundstate.learn.solvers.latent.mixture_steps import GaussianM
+from groundstate.learn.solvers.latent.mixtures.steps import GaussianM
 
 
 class MissingM(GaussianM):

@@ -1,4 +1,4 @@
-r"""One pass of EM over rows on a device: the sums of ``mixture_numba`` by matrix products of tiles.
+r"""One pass of EM over rows on a device: the sums of ``pass_numba`` by matrix products of tiles.
 
 Rows stay on their device and are taken in float64; what comes back is as large as θ.
 """
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from groundstate.learn.solvers.latent.mixture_numba import DIAGONAL, FULL, LINEAR
+from groundstate.learn.solvers.latent.mixtures.pass_numba import DIAGONAL, FULL, LINEAR
 
 NUMBERS = 2**29  # of one table of features, where they fit into a fourth of the free memory
 

@@ -23,8 +23,8 @@ from groundstate.learn.solvers.em.steps import MStep
 from groundstate.learn.solvers.latent.kmeans.lloyd import Lloyd
 from groundstate.learn.solvers.latent.kmeans.rows import nearest
 from groundstate.learn.solvers.latent.kmeans.start import drawer_of
-from groundstate.learn.solvers.latent.mixture_missing import MissingM
-from groundstate.learn.solvers.latent.mixture_steps import GaussianM
+from groundstate.learn.solvers.latent.mixtures.missing import MissingM
+from groundstate.learn.solvers.latent.mixtures.steps import GaussianM
 from groundstate.registry import solvers
 
 STARTS = ("kmeans", "k-means++", "random", "random_from_data")

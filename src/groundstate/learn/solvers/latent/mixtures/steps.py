@@ -31,9 +31,9 @@ from groundstate.compute.tiles import one_blas_thread, over_slices, tile_rows
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn.base import Batch, Problem
 from groundstate.learn.solvers.em.steps import MStep
-from groundstate.learn.solvers.latent import mixture_torch
 from groundstate.learn.solvers.latent.kmeans.lloyd_numba import moments
-from groundstate.learn.solvers.latent.mixture_numba import (
+from groundstate.learn.solvers.latent.mixtures import pass_torch
+from groundstate.learn.solvers.latent.mixtures.pass_numba import (
     DIAGONAL,
     FULL,
     LINEAR,
@@ -126,7 +126,7 @@ class GaussianM(MStep):
     def _sliced(self, kernel: Any, x: Any, *arguments: Any) -> Iterator[Any]:
         """What a kernel sums over slices of the rows, or on a device over all of them."""
         if not self.on_host:
-            return iter([getattr(mixture_torch, kernel.__name__)(x, *arguments)])
+            return iter([getattr(pass_torch, kernel.__name__)(x, *arguments)])
         more = (tile_rows(self.theta.size),) if kernel is em_pass else ()
         return over_slices(lambda lo, hi: kernel(x, *arguments, *more, lo, hi), len(x))
 

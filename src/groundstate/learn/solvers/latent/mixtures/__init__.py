@@ -1,0 +1,1 @@
+"""EM for mixtures: Gaussian components, missing values, any family."""
