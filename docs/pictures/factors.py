@@ -6,9 +6,9 @@ import numpy as np
 from common import COLOURS, figure, landscape, scatter
 from matplotlib.figure import Figure
 from scipy.linalg import subspace_angles
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, make_circles
 
-from groundstate import PCA, FactorAnalysis, IncrementalPCA, TruncatedSVD, Whitener
+from groundstate import PCA, FactorAnalysis, IncrementalPCA, KernelPCA, TruncatedSVD, Whitener
 
 RNG = np.random.default_rng(0)
 CLOUD = RNG.normal(size=(140, 2)) @ np.array([[2.0, 1.0], [0.0, 0.5]]) + [1.0, 2.0]
@@ -97,9 +97,23 @@ def factor_analysis() -> Figure:
     return fig
 
 
+def kernel_pca() -> Figure:
+    """Two rings that no line parts, and their codes under a Gaussian kernel."""
+    X, y = make_circles(240, factor=0.3, noise=0.06, random_state=0)
+    fig, (left, right) = figure(2)
+    model = KernelPCA(1, kernel="rbf", gamma=3.0).fit(X)
+    landscape(left, X, lambda rows: model.transform(rows)[:, 0])
+    scatter(left, X, y)
+    left.set_title("the first code over the plane")
+    scatter(right, KernelPCA(2, kernel="rbf", gamma=3.0).fit_transform(X), y)
+    right.set(title="rows by their two codes", xlabel="first", ylabel="second")
+    return fig
+
+
 PICTURES = {
     "FactorAnalysis": factor_analysis,
     "IncrementalPCA": incremental_pca,
+    "KernelPCA": kernel_pca,
     "PCA": pca,
     "TruncatedSVD": truncated_svd,
     "Whitener": whitener,

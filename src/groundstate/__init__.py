@@ -105,6 +105,7 @@ if TYPE_CHECKING:
     from groundstate.models.explain import explain as explain
     from groundstate.models.factors.factor_analysis import FactorAnalysis as FactorAnalysis
     from groundstate.models.factors.incremental_pca import IncrementalPCA as IncrementalPCA
+    from groundstate.models.factors.kernel_pca import KernelPCA as KernelPCA
     from groundstate.models.factors.pca import PCA as PCA
     from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
     from groundstate.models.factors.truncated_svd import TruncatedSVD as TruncatedSVD
@@ -264,6 +265,7 @@ _EXPORTS = {
     "KNeighborsClassifier": "groundstate.models.neighbors.k_neighbors_classifier",
     "KNeighborsRegressor": "groundstate.models.neighbors.k_neighbors_regressor",
     "KernelClassifier": "groundstate.models.kernels.kernel_classifier",
+    "KernelPCA": "groundstate.models.factors.kernel_pca",
     "KernelRegressor": "groundstate.models.kernels.kernel_regressor",
     "KernelRidge": "groundstate.models.kernels.kernel_ridge",
     "LandmarkMDS": "groundstate.models.manifolds.landmark_mds",

@@ -78,6 +78,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "KNeighborsClassifier": {"n_neighbors": 3},
     "KNeighborsRegressor": {},
     "KernelClassifier": {},
+    "KernelPCA": {"n_components": 2, "kernel": "rbf"},
     "KernelRegressor": {},
     "KernelRidge": {},
     "LandmarkMDS": {"n_landmarks": 30},

@@ -19,6 +19,7 @@ from groundstate.energy import (
     FactorAnalysisEnergy,
     FieldEnergy,
     GaussianMixtureEnergy,
+    KernelCodeEnergy,
     KernelLossEnergy,
     KernelMachineEnergy,
     LinearCodeEnergy,
@@ -167,6 +168,9 @@ PROBLEMS: dict[str, tuple[Energy, Rule, Mapping[str, Tensor], Penalty | None]] =
     "factors": (LinearGaussianEnergy(3, 1), NLL(over="x"), {"x": X}, None),
     "k-means": (CentroidEnergy(2, 3), Naive(latent="minimise"), {"x": X}, None),
     "gaussians": (GaussianMixtureEnergy(2, 3), NLL(), {"x": X}, None),
+    "plane of a kernel": (
+        KernelCodeEnergy(3, 1, RBF(1.0)), Naive(latent="minimise"), {"x": X}, None,
+    ),
     "plane": (LinearCodeEnergy(3, 1), Naive(latent="minimise"), {"x": X}, None),
     "noise of their own": (FactorAnalysisEnergy(3, 1), NLL(), {"x": X}, None),
     "noisy factors": (ProbabilisticPCAEnergy(3, 1), NLL(), {"x": X}, None),

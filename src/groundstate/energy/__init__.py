@@ -34,6 +34,7 @@ from groundstate.energy.kernels.machine import KernelMachineEnergy
 from groundstate.energy.kernels.smoother import SmootherClassEnergy, SmootherEnergy
 from groundstate.energy.latent.codes import LinearCodeEnergy, WhiteCodeEnergy
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
+from groundstate.energy.latent.kernel_codes import KernelCodeEnergy
 from groundstate.energy.latent.probabilistic_pca import (
     FactorAnalysisEnergy,
     ProbabilisticPCAEnergy,
@@ -92,6 +93,7 @@ __all__ = [
     "GaussianMixtureEnergy",
     "GaussianNoiseEnergy",
     "Given",
+    "KernelCodeEnergy",
     "KernelLossEnergy",
     "KernelMachineEnergy",
     "LatentClassEnergy",

@@ -307,6 +307,43 @@ def test_whitened_rows_have_unit_covariance(method: str) -> None:
             Whitener(method).fit(np.column_stack([IRIS, IRIS[:, 0]]))
 
 
+def test_a_linear_autoencoder_ends_at_the_same_plane() -> None:
+    from groundstate.experiments.unsupervised.pca_ways import SD, autoencoder
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 6)) * SD
+    X -= X.mean(0)
+    decoder, loss = autoencoder(X, (0.3 * rng.normal(size=(6, 2)), 0.3 * rng.normal(size=(2, 6))))
+    values = np.linalg.eigvalsh(np.cov(X.T, ddof=0))
+    assert loss == pytest.approx(values[:4].sum(), abs=1e-7)
+    assert subspace_angles(decoder, PCA(2).fit(X).components_.T).max() < 1e-5
+
+
+def test_lda_is_pca_of_the_class_means_after_whitening_within() -> None:
+    from sklearn.datasets import load_wine
+
+    from groundstate import LinearDiscriminantAnalysis
+
+    X, y = load_wine(return_X_y=True)
+    means = np.array([X[y == c].mean(0) for c in range(3)])
+    white = Whitener("cholesky").fit(X - means[y])
+    J = np.asarray(white.whitening_)
+    share = np.bincount(y) / len(y)
+    centres = (means - share @ means) @ J.T
+    axes = PCA(2, svd_solver="full").fit(centres, sample_weight=len(y) * share)
+    ours = (axes.components_ @ J).T
+    peer = np.asarray(LinearDiscriminantAnalysis(n_components=2).fit(X, y).scalings_)[:, :2]
+    np.testing.assert_allclose(subspace_angles(ours, peer), 0, atol=1e-7)
+    two = y < 2
+    X, y = X[two], y[two]
+    within = X - means[y]
+    fisher = np.linalg.solve(within.T @ within, means[1] - means[0])
+    w = np.asarray(LinearDiscriminantAnalysis(n_components=1).fit(X, y).scalings_)[:, 0]
+    assert abs(w @ fisher) / np.linalg.norm(w) / np.linalg.norm(fisher) == pytest.approx(
+        1, abs=1e-8
+    )
+
+
 def test_bad_rows_are_refused() -> None:
     with pytest.raises(ValueError, match="n_components=5 must be between 0 and"):
         PCA(5).fit(IRIS)

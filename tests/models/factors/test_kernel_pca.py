@@ -1,0 +1,74 @@
+"""KernelPCA: the peer's coordinates, and the two kernels that give PCA and classical scaling."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist, squareform
+from sklearn.datasets import load_iris, make_circles
+from sklearn.decomposition import KernelPCA as Peer
+
+from groundstate import PCA, KernelPCA
+
+IRIS = load_iris().data
+NEW = IRIS[::7] + 0.1
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "sigmoid", "cosine"])
+@pytest.mark.parametrize("solver", ["auto", "dense", "arpack", "randomized"])
+def test_the_peers_coordinates(kernel: str, solver: str) -> None:
+    if kernel == "sigmoid" and solver == "randomized":
+        pytest.skip("not positive: its largest eigenvalue in modulus is below zero")
+    settings = {"kernel": kernel, "gamma": 0.05, "coef0": 0.5}
+    model = KernelPCA(3, eigen_solver=solver, iterated_power=40, random_state=0, **settings)
+    peer = Peer(3, eigen_solver="dense", **settings).fit(IRIS)
+    codes = model.fit_transform(IRIS)
+    np.testing.assert_allclose(model.eigenvalues_, peer.eigenvalues_, rtol=1e-6)
+    np.testing.assert_allclose(np.abs(codes), np.abs(peer.transform(IRIS)), atol=1e-6)
+    np.testing.assert_allclose(np.abs(model.transform(NEW)), np.abs(peer.transform(NEW)), atol=1e-6)
+    scaled = model.eigenvectors_ * np.sqrt(model.eigenvalues_)
+    np.testing.assert_allclose(codes, scaled, atol=1e-7)
+
+
+def test_two_kernels_that_are_known_by_other_names() -> None:
+    linear, pca = KernelPCA(2).fit(IRIS), PCA(2).fit(IRIS)
+    np.testing.assert_allclose(np.abs(linear.transform(NEW)), np.abs(pca.transform(NEW)), atol=1e-8)
+    np.testing.assert_allclose(linear.energy(NEW), pca.energy(NEW), atol=1e-8)
+    D = squareform(pdist(IRIS))
+    scaling = KernelPCA(2, kernel="precomputed").fit_transform(-0.5 * D**2)
+    np.testing.assert_allclose(np.abs(scaling), np.abs(pca.transform(IRIS)), atol=1e-8)
+
+
+def test_back_from_codes() -> None:
+    settings = {"kernel": "rbf", "gamma": 0.1, "fit_inverse_transform": True, "alpha": 0.01}
+    model, peer = KernelPCA(5, **settings).fit(IRIS), Peer(5, **settings).fit(IRIS)
+    np.testing.assert_allclose(model.inverse_transform(model.transform(NEW)),
+                               peer.inverse_transform(peer.transform(NEW)), atol=1e-6)  # fmt: skip
+    with pytest.raises(ValueError, match="precomputed"):
+        KernelPCA(kernel="precomputed", fit_inverse_transform=True).fit(np.eye(3))
+
+
+def test_weights_are_repetitions() -> None:
+    w = np.random.default_rng(0).integers(0, 3, len(IRIS))
+    a = KernelPCA(3, kernel="rbf").fit(IRIS, sample_weight=w)
+    b = KernelPCA(3, kernel="rbf").fit(np.repeat(IRIS, w, 0))
+    np.testing.assert_allclose(a.eigenvalues_, b.eigenvalues_, rtol=1e-8)
+    np.testing.assert_allclose(np.abs(a.transform(NEW)), np.abs(b.transform(NEW)), atol=1e-7)
+
+
+def test_landmarks_come_near_and_all_of_them_are_exact() -> None:
+    X, _ = make_circles(300, factor=0.3, noise=0.05, random_state=0)
+    whole = KernelPCA(2, kernel="rbf", gamma=1.0).fit(X)
+    few = KernelPCA(2, kernel="rbf", gamma=1.0, n_landmarks=60, random_state=0).fit(X)
+    assert len(few.X_fit_) == 60
+    np.testing.assert_allclose(few.eigenvalues_, whole.eigenvalues_, rtol=0.01)
+    np.testing.assert_allclose(few.energy(X), whole.energy(X), atol=0.01)
+    full = KernelPCA(2, kernel="rbf", gamma=1.0, n_landmarks=300).fit(X)
+    np.testing.assert_allclose(full.transform(X), whole.transform(X), atol=1e-8)
+
+
+def test_all_axes_and_no_variance() -> None:
+    assert KernelPCA().fit(IRIS).eigenvalues_.shape == (4,)
+    assert KernelPCA(6, remove_zero_eig=True).fit(IRIS).eigenvalues_.shape == (4,)
+    flat = KernelPCA(2, kernel="rbf").fit(np.ones((5, 2)))
+    np.testing.assert_array_equal(flat.transform(np.ones((2, 2))), 0)
