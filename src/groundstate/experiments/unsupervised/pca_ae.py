@@ -46,7 +46,7 @@ def trained(X: Any, l: int, generator: torch.Generator, starts: int) -> tuple[nn
             loss.backward()
             return loss
 
-        search.step(closure)  # type: ignore[no-untyped-call,arg-type]
+        search.step(closure)
         with torch.no_grad():
             loss = float((model(x) - x).square().mean())
         if best is None or loss < best[0]:

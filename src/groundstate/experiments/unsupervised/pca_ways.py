@@ -39,10 +39,10 @@ def autoencoder(X: Any, start: Any) -> tuple[Any, float]:
     def closure() -> Any:
         search.zero_grad()
         loss = (x - x @ E @ D).square().sum(1).mean()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         return loss
 
-    loss = search.step(closure)  # type: ignore[no-untyped-call,arg-type]
+    loss = search.step(closure)
     with torch.no_grad():
         loss = (x - x @ E @ D).square().sum(1).mean()
     return D.detach().numpy().T, float(loss)

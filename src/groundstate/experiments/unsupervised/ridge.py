@@ -31,11 +31,11 @@ def ridge(seed: int = 0, *, quick: bool = False) -> Result:
     model = ProbabilisticPCA(3, noise_variance=1.0).fit(rng.normal(size=(20, 6)))
     energy = model.energy_
     with torch.no_grad():
-        energy.W.copy_(torch.from_numpy(W))  # type: ignore[operator,union-attr]
-        energy.b.zero_()  # type: ignore[operator,union-attr]
+        energy.W.copy_(torch.from_numpy(W))
+        energy.b.zero_()
     codes, peers = [], []
     for sigma in SIGMAS:
-        energy.prior_variance = float(sigma**2)  # type: ignore[assignment]
+        energy.prior_variance = float(sigma**2)
         codes.append(model.transform(row)[0])
         peers.append(Ridge(alpha=1 / sigma**2, fit_intercept=False).fit(W, row[0]).coef_)
     path, peer = np.array(codes), np.array(peers)

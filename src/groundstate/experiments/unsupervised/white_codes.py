@@ -38,7 +38,7 @@ def white_codes(seed: int = 0, *, quick: bool = False) -> Result:
     for name, model in models.items():
         clouds[name] = model.fit(X).transform(X)
         eigen[name] = np.sort(np.linalg.eigvalsh(np.cov(clouds[name].T, ddof=0)))[::-1]
-    W = models["exact"].energy_.W.detach().numpy()  # type: ignore[union-attr,operator]
+    W = models["exact"].energy_.W.detach().numpy()
     S = np.linalg.inv(W.T @ W + np.eye(2))
     white = np.abs(np.cov(clouds["exact"].T, ddof=0) + S - np.eye(2)).max()
     claims = [

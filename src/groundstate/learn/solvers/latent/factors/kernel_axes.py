@@ -90,6 +90,7 @@ class KernelAxes:
         if bool((w != 1).any()):
             K.mul_(root[:, None]).mul_(root[None])
         values, u = self._largest(K, problem)
+        u = u * _signs(u / root[:, None])  # by the coordinates of rows, which repetition leaves
         good = values > 0
         A = u * root[:, None] * torch.where(good, values.clamp_min(1e-300).rsqrt(), 0.0)
         # codes sum to nothing over the rows, so centring a new row is one constant
@@ -121,7 +122,7 @@ class KernelAxes:
         values = torch.where(values > noise, values, 0.0)
         if self.remove_zero_eig or self.n_components is None:
             u, values = u[:, values > 0], values[values > 0]
-        return values, upright(u)
+        return values, u
 
     def _by_landmarks(
         self, energy: KernelCodeEnergy, x: Tensor, w: Tensor, problem: Problem
@@ -147,3 +148,9 @@ class KernelAxes:
         q = half @ mean
         energy.set(L, A, mean @ V, q, float(mean.square().sum()))
         return values, diff @ V * torch.where(values > 0, values.clamp_min(1e-300).rsqrt(), 0.0)
+
+
+def _signs(columns: Tensor) -> Tensor:
+    """Signs that make the entry of largest modulus of each column positive, ``(k,)``."""
+    peak = columns.gather(0, columns.abs().argmax(0, keepdim=True))[0]
+    return torch.where(peak < 0, -1.0, 1.0).to(columns)
