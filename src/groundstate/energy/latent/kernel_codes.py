@@ -101,7 +101,9 @@ class KernelCodeEnergy(CodeEnergy):
         return torch.cat([self.values(piece) @ self.A for piece in pieces]) - self.c
 
     def left(self, x: Tensor, code: Tensor) -> Tensor:
-        if isinstance(self.kernel, Precomputed) or not len(self.centers):
+        if isinstance(self.kernel, Precomputed):
             return x.new_zeros(len(x))  # k(x, x) is not known
-        away = self.kernel.diagonal(x, noise=False) - 2 * self.values(x) @ self.q + self.square
+        away = self.kernel.diagonal(x, noise=False)
+        if len(self.centers):
+            away = away - 2 * self.values(x) @ self.q + self.square
         return 0.5 * (away - code.square().sum(-1))
