@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
@@ -87,7 +86,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, NestedKernel, EnergyTransformer
     ----------
     eigenvalues_ : (n_components,) array
     eigenvectors_ : (n_samples, n_components) array
-    X_fit_ : (n_samples, n_features) array
+    X_fit_ : (n_distinct, n_features) array
+        The rows; equal rows are kept once.
     gamma_ : float
     dual_coef_, X_transformed_fit_ : arrays, with ``fit_inverse_transform=True``
     energy_ : KernelCodeEnergy
@@ -204,16 +204,19 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, NestedKernel, EnergyTransformer
             self.n_components, self.eigen_solver, self.tol, self.iterated_power,
             self.remove_zero_eig, self.n_landmarks,
         )  # fmt: skip
-        self._rows_seen = X
+        self._seen = X, weight
         energy = KernelCodeEnergy(X.shape[1], 1, self._given(X.shape[1]))
         return Plan(energy, Naive(latent="minimise"), solver)
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
         assert isinstance(energy, KernelCodeEnergy)
-        X = self.__dict__.pop("_rows_seen")
-        about = self.history_.about
-        vectors: NDArray[Any] = about.pop("eigenvectors")
+        X, weight = self.__dict__.pop("_seen")
         values = np.asarray(self.history_.extra["eigenvalues"])
+        with torch.no_grad():
+            codes = energy.encode(X)
+        vectors = codes.double().cpu().numpy() / np.sqrt(np.where(values > 0, values, np.inf))
+        if weight is not None:
+            vectors = vectors * np.sqrt(weight.double().cpu().numpy())[:, None]
         kept = np.float32 if X.dtype == torch.float32 else np.float64
         d = X.shape[1]
         found: dict[str, Any] = {
@@ -223,7 +226,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, NestedKernel, EnergyTransformer
         }
         if self.fit_inverse_transform:
             with torch.no_grad():
-                codes = energy.encode(X)
                 K = self._given(codes.shape[1]).of(Geometry(codes, codes)).double()
                 K.diagonal().add_(self.alpha)
                 dual = torch.linalg.solve(K, X.double()).to(X)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from groundstate.compute.rows.distinct import merged
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.latent.kernel_codes import KernelCodeEnergy
 from groundstate.learn.base import History, Problem
@@ -63,19 +64,18 @@ class KernelAxes:
         x, w = problem.resident["x"], problem.sample_weight
         history = History(converged=True, solver="KernelAxes", stop="closed form")
         with Monitor(problem.callbacks, Run(problem, history, max_epochs=1)) as monitor:
-            if w is not None and bool((w == 0).any()):
-                x, w = x[w > 0], w[w > 0]
-            share = torch.ones(len(x)).to(x).double() if w is None else w.double()
-            values, vectors = self._found(energy, x, share, problem)
+            if isinstance(energy.kernel, Precomputed):  # its columns are rows, and stay as they are
+                share = torch.ones(len(x)).to(x) if w is None else w
+            else:
+                rows, share = merged({"x": x}, w)
+                x = rows["x"]
+            values = self._found(energy, x, share.double(), problem)
             history.extra["eigenvalues"] = values.tolist()
-            history.about["eigenvectors"] = vectors.cpu().numpy()
             history.seconds.append(time.perf_counter() - start)
             monitor.epoch(math.nan)
         return history
 
-    def _found(
-        self, energy: KernelCodeEnergy, x: Tensor, w: Tensor, problem: Problem
-    ) -> tuple[Tensor, Tensor]:
+    def _found(self, energy: KernelCodeEnergy, x: Tensor, w: Tensor, problem: Problem) -> Tensor:
         if self.n_landmarks is not None and self.n_landmarks < len(x):
             return self._by_landmarks(energy, x, w, problem)
         kernel = energy.kernel
@@ -90,13 +90,14 @@ class KernelAxes:
         if bool((w != 1).any()):
             K.mul_(root[:, None]).mul_(root[None])
         values, u = self._largest(K, problem)
-        u = u * _signs(u / root[:, None])  # by the coordinates of rows, which repetition leaves
+        # by the coordinates of rows, which repetition leaves
+        u = u * _signs(u / root.clamp_min(1e-300)[:, None])
         good = values > 0
         A = u * root[:, None] * torch.where(good, values.clamp_min(1e-300).rsqrt(), 0.0)
         # codes sum to nothing over the rows, so centring a new row is one constant
         A = A - p[:, None] * A.sum(0) if bool((~good).any()) else A
         energy.set(centers, A, mean @ A, p, square)
-        return values, u
+        return values
 
     def _largest(self, K: Tensor, problem: Problem) -> tuple[Tensor, Tensor]:
         n = len(K)
@@ -126,11 +127,11 @@ class KernelAxes:
 
     def _by_landmarks(
         self, energy: KernelCodeEnergy, x: Tensor, w: Tensor, problem: Problem
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Tensor:
         r"""Principal axes of :math:`K_{xm}K_{mm}^{-1/2}`, features that agree with the kernel at m rows."""
         m = self.n_landmarks
         assert m is not None
-        line = WeightLine.of(x, weights=None if problem.sample_weight is None else w)
+        line = WeightLine.of(x, weights=w)
         chosen = line.draw(problem.key.fold("landmarks"), m, distinct=True)
         L = x[torch.as_tensor(chosen, device=x.device)]
         kernel = energy.kernel
@@ -147,7 +148,7 @@ class KernelAxes:
         A = half @ V
         q = half @ mean
         energy.set(L, A, mean @ V, q, float(mean.square().sum()))
-        return values, diff @ V * torch.where(values > 0, values.clamp_min(1e-300).rsqrt(), 0.0)
+        return values
 
 
 def _signs(columns: Tensor) -> Tensor:
