@@ -33,10 +33,10 @@ def corr(a: F64, b: F64) -> float:
 def swiss_roll(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Isomap lays out :math:`\tau(D_S) = -\tfrac12 H(D_S\circ D_S)H` of the shortest paths
     :math:`D_S` along a graph of near rows, classical scaling the same of straight distances, which is
-    principal component analysis. On a rolled sheet of 1,000 rows only the paths find the length
+    principal component analysis. On a rolled sheet of 1,500 rows only the paths find the length
     along the roll, and they are nearly the true geodesics of the sheet, a little too long.
     """
-    X, t = make_swiss_roll(1000, random_state=seed)
+    X, t = make_swiss_roll(1500, random_state=seed)
     along, width = arc(t), X[:, 1]
     centred = X - X.mean(0)
     pca = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
@@ -44,8 +44,8 @@ def swiss_roll(seed: int = 0, *, quick: bool = False) -> Result:
         "PCA": pca,
         "classical MDS": ClassicalMDS().fit(X).embedding_,
     }
-    whole = Isomap(n_neighbors=8).fit(X)
-    some = Isomap(n_neighbors=8, n_landmarks=100).fit(X)
+    whole = Isomap(n_neighbors=10).fit(X)
+    some = Isomap(n_neighbors=10, n_landmarks=100).fit(X)
     maps |= {"Isomap": whole.embedding_, "landmarks": some.embedding_}
     found = {name: corr(Y[:, 0], along) for name, Y in maps.items()}
     true = np.hypot(along[:, None] - along, width[:, None] - width)
@@ -72,7 +72,7 @@ def swiss_roll(seed: int = 0, *, quick: bool = False) -> Result:
 
     def draw(figure: Figure) -> None:
         left, middle, right = figure.subplots(1, 3)
-        graph = neighbors_graph(X, 8)
+        graph = neighbors_graph(X, 10)
         _, before = geodesic_distances(graph, [first], return_predecessors=True)
         path = [last]
         while path[-1] != first:

@@ -83,9 +83,9 @@ class _Device:
         grad, _ = self.forces(self.Y, pull)
         against = self.update * grad < 0
         self.gains = torch.where(against, self.gains + 0.2, self.gains * 0.8).clamp_min(0.01)
-        self.update = momentum * self.update - rate * (self.gains * grad)
+        self.update = torch.addcmul(momentum * self.update, self.gains, grad, value=-rate)
         self.Y = self.Y + self.update
-        return grad.double().square().sum().sqrt()
+        return torch.linalg.vector_norm(grad)
 
     def rest(self) -> None:
         self.update, self.gains = torch.zeros_like(self.Y), torch.ones_like(self.Y)

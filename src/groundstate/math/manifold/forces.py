@@ -158,21 +158,23 @@ class DeviceForces:
 
     def __call__(self, Y: Tensor, pull: float = 1.0) -> tuple[Tensor, Tensor]:
         """Gradient ``(n, p)`` and Z for coordinates ``(n, p)``."""
-        parts = []
-        gaps = [Y[:, c][self.row][:, None] - Y[:, c][self.end] for c in range(Y.shape[1])]
-        square = sum(gap * gap for gap in gaps)
-        weight = self.p * self.pair.slope(square)  # type: ignore[arg-type]
-        for gap in gaps:
-            chunk = torch.cat([(weight * gap).sum(1), weight.new_zeros(1)])
-            parts.append(chunk[self.chunk].sum(1))
+        gap, square = self._edges(Y)
+        pulls = (gap * (self.p * self.pair.slope(square))[..., None]).sum(1)  # (chunks, p)
+        pulls = torch.cat([pulls, pulls.new_zeros(1, Y.shape[1])])[self.chunk].sum(1)
         push, z = self.push(Y)
-        return 4.0 * (pull * torch.stack(parts, 1) - push / z.to(Y.dtype)), z
+        return 4.0 * (pull * pulls - push / z.to(Y.dtype)), z
+
+    def _edges(self, Y: Tensor) -> tuple[Tensor, Tensor]:
+        """Differences along the edges ``(chunks, 32, p)`` and their squared lengths."""
+        gap = Y[self.row][:, None] - Y[self.end]
+        square = gap[..., 0].square()
+        for c in range(1, Y.shape[1]):
+            square = torch.addcmul(square, gap[..., c], gap[..., c])
+        return gap, square
 
     def divergence(self, Y: Tensor, z: Tensor) -> float:
-        square = sum(
-            (Y[:, c][self.row][:, None] - Y[:, c][self.end]).square() for c in range(Y.shape[1])
-        )
-        energy = (self.p * self.pair.energy(square)).sum(dtype=torch.float64)  # type: ignore[arg-type]
+        square = self._edges(Y)[1]
+        energy = (self.p * self.pair.energy(square)).sum(dtype=torch.float64)
         return self.constant + float(energy + z.double().log())
 
     def push(self, Y: Tensor) -> tuple[Tensor, Tensor]:

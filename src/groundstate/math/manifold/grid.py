@@ -33,6 +33,7 @@ class Grid:
         self.pair = pair
         self._key: tuple[Any, ...] = ()
         self._spectrum, self._shift = torch.empty(0), 0.0
+        self._powers = torch.empty(0, dtype=torch.bool)
 
     def __call__(self, Y: Tensor) -> tuple[Tensor, Tensor]:
         """Pushes ``(n, p)`` and Z of coordinates ``(n, p)``."""
@@ -42,7 +43,7 @@ class Grid:
         spectrum, shift = self.spectrum(spacing, nodes, size, p, Y)
         at = (Y - (low + high) / 2) / spacing + nodes / 2
         first = at.floor()
-        weight, slope = splines(at - first)  # (n, p, 6) each
+        weight, slope = self._splines(at - first)  # (n, p, 6) each
         place = (first.long() - (ORDER // 2 - 1))[..., None] + torch.arange(ORDER, device=Y.device)
         if p == 1:
             flat, value, slopes = place[:, 0], weight[:, 0], [slope[:, 0]]
@@ -60,6 +61,21 @@ class Grid:
         phi = (field * value).sum(1, dtype=torch.float64)
         push = torch.stack([(field * one).sum(1) for one in slopes], 1) * (-0.5 / spacing)
         return push, phi.sum() + n * (n * shift) - n * self.own
+
+    def _splines(self, t: Tensor) -> tuple[Tensor, Tensor]:
+        """`splines` as polynomials, in the few operations that a device likes."""
+        if self._powers.dtype != t.dtype or self._powers.device != t.device:
+            at = torch.linspace(0, 1, ORDER, dtype=torch.float64)
+            table = torch.linalg.solve(torch.vander(at, increasing=True), splines(at)[0])
+            self._powers = table.to(t.device, t.dtype)  # (power, node)
+        t = t[..., None]
+        weight = self._powers[-1]
+        slope = (ORDER - 1) * self._powers[-1]
+        for k in range(ORDER - 2, -1, -1):
+            weight = torch.addcmul(self._powers[k], weight, t)
+            if k:
+                slope = torch.addcmul(k * self._powers[k], slope, t)
+        return weight, slope
 
     @property
     def own(self) -> float:

@@ -122,11 +122,12 @@ def _least(scores: Tensor, m: int) -> tuple[Tensor, Tensor]:
     if groups <= 2 * m:
         value, index = scores.topk(m, largest=False)
         return value[:, -1], index
-    view = scores.view(q, groups, GROUP)
-    chosen = view.amin(2).topk(m, largest=False, sorted=False).indices  # (q, m)
-    inside = view.gather(1, chosen[:, :, None].expand(-1, -1, GROUP)).reshape(q, m * GROUP)
+    # a group is every so-manieth column: minima over them are vectors of minima
+    view = scores.view(q, GROUP, groups)
+    chosen = view.amin(1).topk(m, largest=False, sorted=False).indices  # (q, m)
+    inside = view.gather(2, chosen[:, None].expand(-1, GROUP, -1)).reshape(q, GROUP * m)
     value, index = inside.topk(m, largest=False)
-    return value[:, -1], chosen.gather(1, index // GROUP) * GROUP + index % GROUP
+    return value[:, -1], chosen.gather(1, index % m) + index // m * groups
 
 
 @contextmanager
