@@ -12,6 +12,7 @@ from groundstate.compute.random import Key
 from groundstate.learn.base import Problem
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import EnergyEstimator
+from groundstate.models.bridge import callbacks_of
 from groundstate.models.chunks import Chunks, chunks_of
 from groundstate.models.resident import places
 from groundstate.models.validation import validate_data
@@ -35,7 +36,7 @@ class Streamed(EnergyEstimator):
             del self._counts_rows
         assert plan.solver is not None
         plan.energy.to(device, chunks.dtype)
-        mine, _ = self._callbacks(plan.energy, X, y, sample_weight)
+        mine, _ = callbacks_of(self, plan.energy, X, y, sample_weight)
         key = Key.of(getattr(self, "random_state", 0))
         problem = Problem(plan.energy, plan.rule, chunks, None, plan.penalty, tuple(mine), key)
         history = plan.solver.run(problem)
