@@ -78,9 +78,14 @@ def as_tensor(value: Any, name: str, like: Tensor | None = None, *, finite: bool
         out = out.to(torch.float64)
     if like is not None and out.device != like.device:
         out = out.to(like.device)
-    if finite and not bool(torch.isfinite(out.detach()).all()):
+    if finite and not _all_finite(out.detach()):
         raise ValueError(f"{name} holds NaN or infinity; drop or fill these entries before calling")
     return out
+
+
+def _all_finite(x: Tensor) -> bool:
+    """Whether no entry is NaN or infinite; a sum says so in one pass, unless it overflows."""
+    return bool(torch.isfinite(x.sum())) or bool(torch.isfinite(x).all())
 
 
 def to_numpy(value: Any) -> Any:
