@@ -22,7 +22,7 @@ def row_norm(scaled: Tensor) -> Tensor:
     """Root of the mean square of every row, ``(R,)``."""
     if scaled.ndim < 2:
         return scaled.abs()
-    square = scaled.abs().flatten(1).square()
+    square = (scaled.abs() if scaled.is_complex() else scaled).flatten(1).square()
     n = square.shape[1]
     return (square @ square.new_full((n,), 1 / n)).sqrt()  # faster than a mean over a short axis
 
@@ -38,7 +38,7 @@ class Control:
 
     def ratio(self, error: Tensor, before: Tensor, after: Tensor) -> Tensor:
         """The error in units of what is allowed, ``(R,)``."""
-        allowed = self.atol + self.rtol * torch.maximum(before.abs(), after.abs())
+        allowed = torch.maximum(before.abs(), after.abs()).mul_(self.rtol).add_(self.atol)
         return self.norm(error / allowed)
 
 
@@ -46,40 +46,42 @@ class Stages:
     """The slopes of a step; one block of memory where no gradient is needed."""
 
     def __init__(self, like: Tensor, keep_graph: bool) -> None:
-        kind = {"dtype": like.dtype, "device": like.device}
-        n = len(DOPRI5.a)
-        self.block = None if keep_graph else torch.empty((n, *like.shape), **kind)  # type: ignore[call-overload]
-        self.rows = [torch.tensor(row, **kind) for row in DOPRI5.a]  # type: ignore[arg-type]
-        self.error_row = torch.tensor(DOPRI5_ERROR, **kind)  # type: ignore[arg-type]
-        self.dense_rows = torch.tensor(DENSE, **kind)  # type: ignore[arg-type]
         self.list: list[Tensor] = []
+        self.block: Tensor | None = None
+        if not keep_graph:
+            self.block = torch.empty(
+                (len(DOPRI5.a), *like.shape), dtype=like.dtype, device=like.device
+            )
+            flat = self.block.view(len(DOPRI5.a), -1)
+            self.places = list(self.block)
+            self.parts = [flat[:n] for n in range(len(flat) + 1)]
+            rows = (*DOPRI5.a, DOPRI5_ERROR, DENSE)
+            self.rows = [torch.tensor(row, dtype=like.dtype, device=like.device) for row in rows]
 
     def put(self, k: Tensor) -> None:
         if self.block is not None:
-            place = self.block[len(self.list)]
-            k = place.copy_(k)
+            k = self.places[len(self.list)].copy_(k)
         self.list.append(k)
 
     def before(self, i: int) -> Tensor:
         """The slope that leads to stage i."""
-        return self._combine(DOPRI5.a[i], self.rows[i])
+        if self.block is not None:
+            return (self.rows[i] @ self.parts[i]).view(self.places[0].shape)
+        return self._sum(DOPRI5.a[i])
 
     def error(self) -> Tensor:
         """The difference of the solutions of order 5 and 4, for a step of one."""
-        return self._combine(DOPRI5_ERROR, self.error_row)
+        if self.block is not None:
+            return (self.rows[-2] @ self.parts[-1]).view(self.places[0].shape)
+        return self._sum(DOPRI5_ERROR)
 
     def quartic(self) -> Tensor:
         """Coefficients of θ to θ⁴ of the slope between both ends of the step, ``(4, R, ...)``."""
         if self.block is not None:
-            flat = self.block.reshape(len(self.block), -1)
-            return (self.dense_rows @ flat).reshape(4, *self.block.shape[1:])
-        parts = [self._combine(weights, row) for weights, row in zip(DENSE, self.dense_rows)]
-        return torch.stack(parts)
+            return (self.rows[-1] @ self.parts[-1]).view(4, *self.places[0].shape)
+        return torch.stack([self._sum(weights) for weights in DENSE])
 
-    def _combine(self, weights: tuple[float, ...], row: Tensor) -> Tensor:
-        if self.block is not None:
-            n = len(weights)
-            return (row @ self.block[:n].reshape(n, -1)).reshape(self.block.shape[1:])
+    def _sum(self, weights: tuple[float, ...]) -> Tensor:
         out = self.list[0] * weights[0]
         for w, k in zip(weights[1:], self.list[1:]):
             if w:
@@ -105,15 +107,19 @@ def _attempt(f: Field, t: Tensor, y: Tensor, k: Tensor, h: Tensor, stages: Stage
     stages.put(k)
     full = _full(h, y)
     new = y
-    for i in range(1, len(DOPRI5.a)):
+    share = torch.tensor(DOPRI5.c, dtype=h.dtype, device=h.device)
+    clocks = _wide(torch.addcmul(t, share[:, None], h).flatten(), y).view(
+        len(share), *full.shape[:1], *[1] * (y.ndim - 1)
+    )
+    for i, clock in enumerate(clocks[1:], 1):
         new = torch.addcmul(y, full, stages.before(i))
-        stages.put(f(_wide(t + DOPRI5.c[i] * h, y), new))
+        stages.put(f(clock, new))
     return new
 
 
 def _between(y: Tensor, h: Tensor, stages: Stages, rows: Tensor, part: Tensor) -> Tensor:
     """States at the parts θ of the steps of the given rows, by the quartic of the method."""
-    theta, scale = (_full(x, y) for x in (part, part * h[rows]))
+    theta, scale = (_full(x, y) for x in (part, part * h.index_select(0, rows)))
     q1, q2, q3, q4 = stages.quartic().index_select(1, rows)
     inner = torch.addcmul(q3, theta, q4)
     inner = torch.addcmul(q2, theta, inner)
@@ -158,7 +164,7 @@ def adaptive(f: Field, y: Tensor, t: Tensor, control: Control, spare: bool) -> T
         due = order[1].expand(R).clone()  # time of its next one
         log_before = torch.zeros(R, dtype=torch.float64, device=y.device)
         rejected: Tensor | None = None
-    found = [(torch.zeros_like(rows), rows, y)]
+    found = [(rows, y)]  # places in (m, R) and states
     for _ in range(control.max_steps):
         left = end - now
         last = way * left <= way * h * (1 + 1e-9)
@@ -198,7 +204,7 @@ def adaptive(f: Field, y: Tensor, t: Tensor, control: Control, spare: bool) -> T
             exact = part == 1.0
             if bool(exact.any()):
                 values = torch.where(_mask(exact, y), new[at], values)
-            found.append((which, at, values))
+            found.append((which * R + at, values))
             if bool((seen == m).all()):
                 break
         with torch.no_grad():
@@ -213,9 +219,9 @@ def adaptive(f: Field, y: Tensor, t: Tensor, control: Control, spare: bool) -> T
         y, k, now = new, k_new, moved
     else:
         _too_many(control.max_steps, now, way)
-    out = y.new_zeros((m, *y.shape))
-    which, at, values = (torch.cat(parts) for parts in zip(*found))
-    return out.index_put((which, at), values)
+    where, states = (torch.cat(parts) for parts in zip(*found))
+    out = states.new_zeros(states.shape).index_copy(0, where, states)
+    return out.reshape(m, *y.shape)
 
 
 def _outputs(
@@ -225,14 +231,22 @@ def _outputs(
     """Rows, outputs and parts θ of the step, for all output times that the rows ``passed`` went by."""
     if not len(passed):
         return passed, passed, step[passed]
-    upto = torch.searchsorted(order, way * moved[passed], right=True)
-    count = upto - seen[passed]
-    at = torch.repeat_interleave(passed, count)
-    first = torch.repeat_interleave(seen[passed] - (count.cumsum(0) - count), count)
-    which = first + torch.arange(len(at), device=at.device)
-    seen[passed] = upto
-    due[passed] = order[upto]
-    return at, which, (way * order[which] - now[at]) / step[at]
+    at, which = passed, seen.index_select(0, passed)
+    after = order.index_select(0, which + 1)
+    far = way * moved.index_select(0, passed)
+    if bool((far >= after).any()):  # some went by more than one
+        upto = torch.searchsorted(order, far, right=True)
+        count = upto - which
+        at = torch.repeat_interleave(passed, count)
+        which = torch.repeat_interleave(which - (count.cumsum(0) - count), count)
+        which = which + torch.arange(len(at), device=at.device)
+        after = order.index_select(0, upto)
+    else:
+        upto = which + 1
+    seen.index_copy_(0, passed, upto)
+    due.index_copy_(0, passed, after)
+    away = way * order.index_select(0, which) - now.index_select(0, at)
+    return at, which, away / step.index_select(0, at)
 
 
 def _mask(which: Tensor, like: Tensor) -> Tensor:
