@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -47,31 +47,6 @@ class KNeighborsClassifier(NeighborSearch, JointLabels):
     """
 
     _single_class: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        n_neighbors: int = 5,
-        *,
-        weights: Any = "uniform",
-        algorithm: str = "auto",
-        leaf_size: int = 30,
-        p: float = 2,
-        metric: Any = "minkowski",
-        metric_params: dict[str, Any] | None = None,
-        n_jobs: int | None = None,
-        device: Any = None,
-        callbacks: Any = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.algorithm = algorithm
-        self.leaf_size = leaf_size
-        self.p = p
-        self.metric = metric
-        self.metric_params = metric_params
-        self.n_jobs = n_jobs
-        self.device = device
-        self.callbacks = callbacks
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         energy = NeighborClassEnergy(self._combinations(), X.shape[1], **self._memory())

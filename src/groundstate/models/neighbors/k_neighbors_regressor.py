@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor
 
 from groundstate.energy.neighbors.votes import NeighborValueEnergy
@@ -43,31 +41,6 @@ class KNeighborsRegressor(NeighborSearch, EnergyRegressor):
     >>> KNeighborsRegressor(2).fit(X, [1.0, 3.0, 9.0]).predict([[0.2]]).tolist()
     [2.0]
     """
-
-    def __init__(
-        self,
-        n_neighbors: int = 5,
-        *,
-        weights: Any = "uniform",
-        algorithm: str = "auto",
-        leaf_size: int = 30,
-        p: float = 2,
-        metric: Any = "minkowski",
-        metric_params: dict[str, Any] | None = None,
-        n_jobs: int | None = None,
-        device: Any = None,
-        callbacks: Any = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.algorithm = algorithm
-        self.leaf_size = leaf_size
-        self.p = p
-        self.metric = metric
-        self.metric_params = metric_params
-        self.n_jobs = n_jobs
-        self.device = device
-        self.callbacks = callbacks
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         assert y is not None

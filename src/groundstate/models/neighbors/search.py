@@ -70,13 +70,32 @@ class NeighborSearch(EnergyEstimator):
         "metric": [str, callable],
         "metric_params": [dict, None],
     }
-    n_neighbors: int
-    weights: Any
-    algorithm: str
-    p: float
-    metric: Any
-    metric_params: dict[str, Any] | None
     n_samples_fit_: int
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        weights: Any = "uniform",
+        algorithm: str = "auto",
+        leaf_size: int = 30,
+        p: float = 2,
+        metric: Any = "minkowski",
+        metric_params: dict[str, Any] | None = None,
+        n_jobs: int | None = None,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.algorithm = algorithm
+        self.leaf_size = leaf_size
+        self.p = p
+        self.metric = metric
+        self.metric_params = metric_params
+        self.n_jobs = n_jobs
+        self.device = device
+        self.callbacks = callbacks
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -50,37 +50,6 @@ class BaggingRegressor(Bagging, EnergyRegressor):
 
     predict = predict
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        n_estimators: int = 10,
-        *,
-        max_samples: Any = None,
-        max_features: Any = 1.0,
-        bootstrap: bool = True,
-        bootstrap_features: bool = False,
-        oob_score: Any = False,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        device: Any = None,
-        callbacks: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.max_samples = max_samples
-        self.max_features = max_features
-        self.bootstrap = bootstrap
-        self.bootstrap_features = bootstrap_features
-        self.oob_score = oob_score
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.device = device
-        self.callbacks = callbacks
-
     def _base(self) -> Any:
         return DecisionTreeRegressor()
 

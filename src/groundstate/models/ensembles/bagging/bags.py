@@ -71,15 +71,38 @@ class Bagging(CommitteeModel):
         counts_all_steps=True,
     )
 
-    estimator: Any
-    n_estimators: int
-    max_samples: Any
-    max_features: Any
-    bootstrap: bool
-    bootstrap_features: bool
-    oob_score: Any
-    warm_start: bool
     _bags: list[NDArray[np.float32]]
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_estimators: int = 10,
+        *,
+        max_samples: Any = None,
+        max_features: Any = 1.0,
+        bootstrap: bool = True,
+        bootstrap_features: bool = False,
+        oob_score: Any = False,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.max_samples = max_samples
+        self.max_features = max_features
+        self.bootstrap = bootstrap
+        self.bootstrap_features = bootstrap_features
+        self.oob_score = oob_score
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.device = device
+        self.callbacks = callbacks
 
     def _base(self) -> Any:
         """The member unless one was given."""

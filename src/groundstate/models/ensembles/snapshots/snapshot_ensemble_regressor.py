@@ -42,28 +42,5 @@ class SnapshotEnsembleRegressor(SnapshotModel, EnergyRegressor):
     (10, True)
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        n_snapshots: int = 10,
-        every: int = 10,
-        burn_in: int = 20,
-        learning_rate: float | None = None,
-        batch_size: int = 32,
-        random_state: Any = None,
-        device: Any = None,
-        callbacks: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_snapshots = n_snapshots
-        self.every = every
-        self.burn_in = burn_in
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.random_state = random_state
-        self.device = device
-        self.callbacks = callbacks
-
     def _base(self) -> Any:
         return Ridge()

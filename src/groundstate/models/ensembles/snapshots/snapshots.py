@@ -133,12 +133,29 @@ class SnapshotModel(EnergyEstimator):
 
     _runs_on: Any = "cpu"  # the model that is stepped may be any
     energy_: Any
-    estimator: Any
-    n_snapshots: int
-    every: int
-    burn_in: int
-    learning_rate: float | None
-    batch_size: int
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_snapshots: int = 10,
+        every: int = 10,
+        burn_in: int = 20,
+        learning_rate: float | None = None,
+        batch_size: int = 32,
+        random_state: Any = None,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_snapshots = n_snapshots
+        self.every = every
+        self.burn_in = burn_in
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.random_state = random_state
+        self.device = device
+        self.callbacks = callbacks
 
     def _base(self) -> Any:
         """The model unless one was given."""

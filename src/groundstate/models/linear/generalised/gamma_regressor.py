@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from groundstate.math.distributions import Family, Gamma
 from groundstate.models.linear.generalised.glm_regressor import GLMRegressor
 from groundstate.registry import models
@@ -32,29 +30,6 @@ class GammaRegressor(GLMRegressor):
     >>> round(model.intercept_, 6), model.coef_.round(6).tolist()
     (0.030865, [0.578055])
     """
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        verbose: int = 0,
-        device: Any = None,
-        callbacks: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.device = device
-        self.callbacks = callbacks
 
     def _family(self) -> Family:
         return Gamma()

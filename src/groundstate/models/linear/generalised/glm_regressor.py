@@ -67,15 +67,32 @@ class GLMRegressor(EnergyRegressor):
         "mean"  # of the distribution of y; its most probable value is ``infer``'s
     )
     _offset: Any = None
-    alpha: float
-    fit_intercept: bool
-    solver: str
-    max_iter: int
-    tol: float
-    warm_start: bool
     coef_: Any
     dispersion_: Any
     deviance_: Any
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        verbose: int = 0,
+        device: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.device = device
+        self.callbacks = callbacks
 
     def _family(self) -> Family:
         """The family that the parameters name."""
