@@ -17,7 +17,6 @@ ONE_MORE = {
     "Stacking": "a stack is a vote whose answers a final estimator learns from",
     "ClosedFormClassifier": "counts of words and categories add smoothing to sums of moments",
     "JointLabels": "the k nearest rows and those within a radius vote on several labels",
-    "RadiusSearch": "those who look within a radius also look for the k nearest rows",
     "NetworkModel": "networks are trained alike, whatever they answer",
 }
 

@@ -14,7 +14,7 @@ from groundstate.compute.rows.base import hash_together, home, real_dtype, take
 
 
 def distinct_rows(
-    hashes: NDArray[np.uint64], weight: NDArray[Any] | None = None
+    hashes: NDArray[np.uint64], weight: NDArray[Any] | Tensor | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """One row of each content in the order of the hashes, and their summed weights, ``(G,)`` each.
 
@@ -26,6 +26,8 @@ def distinct_rows(
     >>> rows.tolist(), weight.tolist()
     ([1, 0], [1.0, 2.0])
     """
+    if isinstance(weight, Tensor):
+        weight = weight.detach().cpu().numpy()
     w = np.ones(len(hashes)) if weight is None else np.asarray(weight, dtype=np.float64)
     held = np.flatnonzero(w > 0)
     order = held[np.argsort(hashes[held], kind="stable")]
@@ -43,8 +45,7 @@ def merged(values: Mapping[str, Any], weight: Tensor | None) -> tuple[dict[str, 
     >>> sorted(zip(rows["x"][:, 0].tolist(), weight.tolist()))
     [(1.0, 2.0), (2.0, 1.0)]
     """
-    given = None if weight is None else weight.detach().cpu().double().numpy()
-    index, total = distinct_rows(hash_together(values), given)
+    index, total = distinct_rows(hash_together(values), weight)
     at = torch.from_numpy(index)
     sums = torch.from_numpy(total).to(home(values), real_dtype(values))
     return {name: take(v, at) for name, v in values.items()}, sums

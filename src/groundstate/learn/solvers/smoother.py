@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.rows.distinct import distinct_rows
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.energy.kernels.smoother import Memory, SmootherClassEnergy, SmootherEnergy, safe
 from groundstate.learn.base import History, Problem
@@ -77,7 +78,7 @@ def bandwidth(
     """The kernel with the smallest mean squared error of leaving one out, and that error."""
     from scipy.optimize import minimize
 
-    index, weights = distinct_rows(x, values, weight)
+    index, weights = distinct_rows(row_hash(x, values), weight)
     at = torch.from_numpy(index[:MOST]).to(x.device)
     w = torch.from_numpy(weights[:MOST]).to(x.device)
     x, values = x[at].double(), values[at].double()
@@ -108,13 +109,3 @@ def bandwidth(
     start = min((np.clip(theta + s, *bounds.T) for s in STARTS), key=value)
     best = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds)
     return kernel.clone_with_theta(best.x), float(best.fun) * unit**2
-
-
-def distinct_rows(x: Tensor, y: Tensor | None, weight: Tensor | None) -> tuple[I64, F64]:
-    """First places of rows of different content, in the order of their hash, and summed weights."""
-    w = np.ones(len(x)) if weight is None else weight.detach().cpu().double().numpy()
-    held = np.flatnonzero(w > 0)
-    hashes = row_hash(x, y)[held]
-    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
-    sums: F64 = np.bincount(group, weights=w[held], minlength=len(first)).astype(np.float64)
-    return held[first].astype(np.int64), sums

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from groundstate.learn.solvers.smoother import distinct_rows
+from groundstate.compute.rows.distinct import distinct_rows
+from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.math.kernels import RBF, Function, Kernel
 
 
@@ -15,7 +16,8 @@ def start_kernel(kernel: Any, X: Tensor, y: Tensor | None, weight: Tensor | None
     """The kernel or function that was given, or an RBF as wide as the rows are spread."""
     if kernel is not None:
         return kernel if isinstance(kernel, Kernel) else Function(kernel)
-    index, w = distinct_rows(X, y, weight)  # the same sum for a weighted and a repeated table
+    # the same sum for a weighted and a repeated table
+    index, w = distinct_rows(row_hash(X, y), weight)
     x = X.detach().cpu().numpy().astype(np.float64)[index]
     total = float(w.sum()) * x.shape[1]
     variance = float((w @ np.square(x - (w @ x).sum() / total)).sum()) / total

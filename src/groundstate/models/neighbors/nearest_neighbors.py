@@ -15,12 +15,13 @@ from groundstate.energy.neighbors.index import NeighborIndexEnergy
 from groundstate.learn import Naive
 from groundstate.learn.solvers.neighbors import Memorise
 from groundstate.models.base import Plan
-from groundstate.models.neighbors.search import RadiusSearch
+from groundstate.models.neighbors.radius import radius_neighbors, radius_neighbors_graph
+from groundstate.models.neighbors.search import NeighborSearch
 from groundstate.registry import models
 
 
 @models.register(family="neighbors", task="representation", role="transformer", auto=False)
-class NearestNeighbors(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, RadiusSearch):
+class NearestNeighbors(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin, NeighborSearch):
     r"""The row that x is most like, as a hidden index.
 
     .. math:: e(x, z) = \tfrac12\,d(x, x_z)^2 - \log w_z , \qquad z \in \{1, \dots, n\} .
@@ -54,6 +55,9 @@ class NearestNeighbors(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin,
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
         "radius": [Interval(Real, 0, None, closed="both"), None],
     }
+
+    radius_neighbors = radius_neighbors
+    radius_neighbors_graph = radius_neighbors_graph
 
     def __init__(
         self,

@@ -18,13 +18,14 @@ from groundstate.models import settings
 from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
 from groundstate.models.neighbors.joint_labels import JointLabels
-from groundstate.models.neighbors.search import RadiusSearch
+from groundstate.models.neighbors.radius import radius_neighbors, radius_neighbors_graph
+from groundstate.models.neighbors.search import NeighborSearch
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
 @models.register(family="neighbors", task="classification", role="classifier", auto=False)
-class RadiusNeighborsClassifier(RadiusSearch, JointLabels):
+class RadiusNeighborsClassifier(NeighborSearch, JointLabels):
     r"""All remembered rows within a radius vote on the class.
 
     .. math:: e(x, y) = -\log\sum_{i : d(x, x_i) \le r} s_i(x)\,[y_i = y] ,
@@ -74,6 +75,9 @@ class RadiusNeighborsClassifier(RadiusSearch, JointLabels):
     }
     n_neighbors: ClassVar[int] = 5  # type: ignore[misc]  # of `kneighbors`, where none is given
     outlier_label_: list[Any] | None
+
+    radius_neighbors = radius_neighbors
+    radius_neighbors_graph = radius_neighbors_graph
 
     def __init__(
         self,

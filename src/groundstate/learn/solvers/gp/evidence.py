@@ -271,9 +271,8 @@ def merged(
     """
     if weight is None and not ordered and any(map(_all_different, (x[:, 0], y[:, 0]))):
         return torch.arange(len(x), device=x.device), None
-    w = np.ones(len(x)) if weight is None else weight.double().cpu().numpy()
     hashes = row_hash(x, y, None if alpha is None else alpha.contiguous())
-    first, sums = distinct_rows(hashes, w)
+    first, sums = distinct_rows(hashes, weight)
     plain = bool((sums == 1).all()) and len(first) == len(x)
     if plain and not ordered:
         return torch.arange(len(x), device=x.device), None

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.rows.distinct import distinct_rows
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.learn.solvers.svm.smo.loops_numba import (
     gather,
@@ -40,11 +41,7 @@ def canonical_rows(x: Any, y: Tensor | None, weight: Tensor | None) -> tuple[I64
             labels = (labels.astype(np.float64) + 0.0).view(np.int64)
         found: tuple[I64, F64] = grouped(rows, rows.view(np.uint64), labels, w)
         return found
-    held = np.flatnonzero(w > 0)
-    hashes = row_hash(x, y)[held]
-    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
-    sums: F64 = np.bincount(group, weights=w[held], minlength=len(first)).astype(np.float64)
-    return held[first].astype(np.int64), sums
+    return distinct_rows(row_hash(x, y), w)
 
 
 def gram(kernel: Kernel, x: Tensor) -> F64:
