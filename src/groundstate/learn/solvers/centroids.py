@@ -2,7 +2,6 @@ r"""Means or medians of the classes, drawn towards the middle of all rows where 
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +12,9 @@ from torch import Tensor
 from groundstate.energy.classes.centroids import CentroidClassEnergy
 from groundstate.errors import DataError
 from groundstate.learn.base import History, Problem
-from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.softmin import SoftMin
+from groundstate.learn.solvers.passes import at_once
 
 TINY = 1e-300
 
@@ -45,17 +44,10 @@ class Centroids:
 
     @torch.no_grad()
     def run(self, problem: Problem) -> History:
-        start = time.perf_counter()
         energy, data = problem.energy, problem.resident
         assert isinstance(energy, CentroidClassEnergy)
-        history = History(converged=True, solver="Centroids", stop="closed form")
-        with Monitor(problem.callbacks, Run(problem, history, max_epochs=1)) as monitor:
+        with at_once(problem, "Centroids") as history:
             self._place(energy, data["x"], data["y"], problem.sample_weight)
-            history.seconds.append(time.perf_counter() - start)
-            value = float(problem.objective()) if problem.callbacks else float("nan")
-            if problem.callbacks:
-                history.objective.append(value)
-            monitor.epoch(value)
         return history
 
     def _place(

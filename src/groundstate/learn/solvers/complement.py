@@ -2,7 +2,6 @@ r"""Counts of the other classes: one pass of sums, then smoothed shares."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import torch
@@ -11,9 +10,9 @@ from torch import Tensor
 from groundstate.compute.reduce import current
 from groundstate.energy.classes.naive_bayes.complement import ComplementClassEnergy
 from groundstate.learn.base import History, Problem
-from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.softmin import SoftMin
+from groundstate.learn.solvers.passes import at_once
 
 
 @solver_for(ComplementClassEnergy, SoftMin)
@@ -36,19 +35,12 @@ class Complement:
 
     @torch.no_grad()
     def run(self, problem: Problem) -> History:
-        start = time.perf_counter()
         energy = problem.energy
         assert isinstance(energy, ComplementClassEnergy)
-        history = History(converged=True, solver="Complement", stop="closed form")
         total: dict[str, Tensor] = {}
-        with Monitor(problem.callbacks, Run(problem, history, max_epochs=1)) as monitor:
+        with at_once(problem, "Complement") as history:
             for batch, weight in problem.chunks(self.chunk_rows):
                 for k, v in energy.stats(weight, **batch).items():
                     total[k] = total[k] + v if k in total else v
             energy.from_stats(current().sum_dict(total))
-            history.seconds.append(time.perf_counter() - start)
-            value = float(problem.objective()) if problem.callbacks else float("nan")
-            if problem.callbacks:
-                history.objective.append(value)
-            monitor.epoch(value)
         return history

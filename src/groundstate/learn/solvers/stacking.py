@@ -2,7 +2,6 @@ r"""Fit members, then a last energy on what they say of rows that they have not 
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +14,8 @@ from torch import Tensor, nn
 from groundstate.compute.random import Key
 from groundstate.energy.compose.stacked import Stacked
 from groundstate.learn.base import History, Problem
-from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.solvers.committee import Member
+from groundstate.learn.solvers.passes import at_once
 
 F64 = NDArray[np.float64]
 
@@ -52,12 +51,10 @@ class OutOfFold:
         return "its members have their own penalties" if problem.penalty is not None else None
 
     def run(self, problem: Problem) -> History:
-        start = time.perf_counter()
         energy, x, y = problem.energy, problem.resident["x"], problem.resident["y"]
         assert isinstance(energy, Stacked)
         weight = problem.sample_weight
-        history = History(converged=True, solver="OutOfFold", stop="fitted")
-        with Monitor(problem.callbacks, Run(problem, history, max_epochs=1)) as monitor:
+        with at_once(problem, "OutOfFold", "fitted") as history:
             weights = [weight]
             if self.train is not None:
                 # weights of ones are none, for members that take none
@@ -77,11 +74,6 @@ class OutOfFold:
             features, rows = self._features(energy, [own[1:] for own in each], x)
             own = None if weight is None else weight[rows]
             energy.final = self.final(features, y[rows], own, problem.key.fold("final"))
-            history.seconds.append(time.perf_counter() - start)
-            value = float(problem.objective()) if problem.callbacks else float("nan")
-            if problem.callbacks:
-                history.objective.append(value)
-            monitor.epoch(value)
         return history
 
     def _fitted(self, m: int, weight: Tensor | None, x: Tensor, y: Tensor, key: Key) -> Any:

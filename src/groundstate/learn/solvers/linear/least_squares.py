@@ -2,8 +2,6 @@ r"""Least squares and ridge: the closed form of a linear squared energy, on the 
 
 from __future__ import annotations
 
-import math
-import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,13 +13,13 @@ from torch import Tensor
 from groundstate.compute.reduce import current
 from groundstate.energy.basic import SquaredEnergy
 from groundstate.learn.base import History, Problem
-from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L2, plain_l2
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.linear.least_squares_rows import Rows
 from groundstate.learn.solvers.linear.least_squares_sums import RegressionSums, is_sparse
+from groundstate.learn.solvers.passes import at_once
 from groundstate.registry import solvers
 
 WELL_CONDITIONED = 1e-5  # smallest pivot of the unit-diagonal Gram matrix that is trusted
@@ -90,17 +88,11 @@ class LeastSquares:
 
     @torch.no_grad()
     def run(self, problem: Problem) -> History:
-        start = time.perf_counter()
         energy = problem.energy
         assert isinstance(energy, SquaredEnergy)
-        history = History(converged=True, solver="LeastSquares", stop="closed form")
-        with Monitor(problem.callbacks, Run(problem, history, max_epochs=1)) as monitor:
+        with at_once(problem, "LeastSquares") as history:
             strength: Any = problem.penalty.strength if isinstance(problem.penalty, L2) else 0.0
             self._solve(problem, energy, torch.as_tensor(strength, dtype=torch.float64), history)
-            history.seconds.append(time.perf_counter() - start)
-            if problem.callbacks:
-                history.objective.append(float(problem.objective()))
-            monitor.epoch(history.objective[0] if history.objective else math.nan)
         return history
 
     def _solve(

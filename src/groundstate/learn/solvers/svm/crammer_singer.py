@@ -3,8 +3,6 @@ r"""The margin against the best wrong class, in the dual: all classes of a linea
 from __future__ import annotations
 
 import math
-import time
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,12 +10,11 @@ import torch
 from scipy.linalg.lapack import dposv
 
 from groundstate.energy.basic import LinearEnergy
-from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
-from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L2
 from groundstate.learn.rules.margins.margin import Margin
+from groundstate.learn.solvers.passes import until_optimal
 from groundstate.learn.solvers.svm.dual_coordinate import BETWEEN, LEAPS, MOST_CELLS, ROUNDS
 from groundstate.learn.solvers.svm.dual_coordinate_numba import joint_passes, joint_sum
 from groundstate.learn.solvers.svm.hinge.rows_numba import (
@@ -77,33 +74,18 @@ class CrammerSinger:
         return None
 
     def run(self, problem: Problem) -> History:
-        history = History(solver="CrammerSinger")
-        run = Run(problem, history, self.max_iter)
         dual = _Joint(problem)
-        each = 1 if problem.callbacks else self.max_iter
-        with Monitor(problem.callbacks, run) as monitor:
-            while run.epoch < self.max_iter:
-                start = time.perf_counter()
-                done = dual.descend(self.tol, each)
-                history.converged = dual.converged
-                dual.store()
-                value = dual.value() / problem.total_weight
-                history.objective.append(value)
-                history.seconds.append(time.perf_counter() - start)
-                run.epoch += max(done, 1) - 1
-                if monitor.epoch(value):
-                    return history
-                if history.converged:
-                    break
-        history.stop = "optimality" if history.converged else "max_iter"
-        if not history.converged:
-            warnings.warn(
-                f"the dual did not reach tol={self.tol} in {self.max_iter} passes; raise max_iter, "
-                "lower C or scale the inputs",
-                NotConverged,
-                stacklevel=3,
-            )
-        return history
+
+        def advance(passes: int) -> tuple[float, int, bool]:
+            done = dual.descend(self.tol, passes)
+            dual.store()
+            return dual.value(), done, dual.converged
+
+        return until_optimal(
+            problem, "CrammerSinger", self.max_iter, advance,
+            f"the dual did not reach tol={self.tol} in {self.max_iter} passes; raise max_iter"
+            ", lower C or scale the inputs",
+        )  # fmt: skip
 
 
 class _Joint:

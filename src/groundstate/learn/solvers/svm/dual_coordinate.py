@@ -3,8 +3,6 @@ r"""Coordinate descent in the dual of the linear support vector machine, one row
 from __future__ import annotations
 
 import math
-import time
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +11,11 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
 from groundstate.energy.basic import LinearEnergy
-from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
-from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L2
 from groundstate.learn.rules.margins.one_vs_rest import OneVsRest
+from groundstate.learn.solvers.passes import until_optimal
 from groundstate.learn.solvers.svm.dual_coordinate_numba import dual_passes, hinge_sum
 from groundstate.learn.solvers.svm.hinge.newton import MAX_FEATURES
 from groundstate.learn.solvers.svm.hinge.rows_numba import (
@@ -87,36 +84,21 @@ class HingeDual:
         return isinstance(problem.rule, OneVsRest) and problem.rule.power == 1
 
     def run(self, problem: Problem) -> History:
-        history = History(solver="HingeDual")
-        run = Run(problem, history, self.max_iter)
         energy = problem.energy
         assert isinstance(energy, LinearEnergy)
         table = _Table(problem)
         parts = [_Dual(table, k) for k in wanted_classes(energy)]
-        each = 1 if problem.callbacks else self.max_iter
-        with Monitor(problem.callbacks, run) as monitor:
-            while run.epoch < self.max_iter:
-                start = time.perf_counter()
-                done = [part.descend(self.tol, each) for part in parts]
-                history.converged = all(part.converged for part in parts)
-                store(energy, [part.weights() for part in parts])
-                value = sum(part.value() for part in parts) / problem.total_weight
-                history.objective.append(value)
-                history.seconds.append(time.perf_counter() - start)
-                run.epoch += max([*done, 1]) - 1
-                if monitor.epoch(value):
-                    return history
-                if history.converged:
-                    break
-        history.stop = "optimality" if history.converged else "max_iter"
-        if not history.converged:
-            warnings.warn(
-                f"the dual did not reach tol={self.tol} in {self.max_iter} passes; raise max_iter, "
-                "lower C or scale the inputs",
-                NotConverged,
-                stacklevel=3,
-            )
-        return history
+
+        def advance(passes: int) -> tuple[float, int, bool]:
+            done = max(part.descend(self.tol, passes) for part in parts)
+            store(energy, [part.weights() for part in parts])
+            return sum(p.value() for p in parts), done, all(p.converged for p in parts)
+
+        return until_optimal(
+            problem, "HingeDual", self.max_iter, advance,
+            f"the dual did not reach tol={self.tol} in {self.max_iter} passes; raise max_iter"
+            ", lower C or scale the inputs",
+        )  # fmt: skip
 
 
 class _Table:

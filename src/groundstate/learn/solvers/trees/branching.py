@@ -2,7 +2,6 @@ r"""ID3 and C4.5: questions by information gain, one branch per answer."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +12,10 @@ from scipy.stats import beta
 
 from groundstate.energy.trees.branching import Branch, BranchingEnergy
 from groundstate.learn.base import History, Problem
-from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
+from groundstate.learn.solvers.passes import at_once
 from groundstate.math.info.entropy import entropy
 from groundstate.math.info.mutual_information import mutual_information
 from groundstate.registry import solvers
@@ -75,21 +74,17 @@ class GrowBranches:
 
     @torch.no_grad()
     def run(self, problem: Problem) -> History:
-        start = time.perf_counter()
-        history = History(converged=True, solver="GrowBranches", stop="grown")
         energy: Any = problem.energy
         weight = problem.sample_weight
         X = problem.resident["x"].double().cpu().numpy()
         w = np.ones(len(X)) if weight is None else weight.double().cpu().numpy()
         rows = np.flatnonzero(w)
         build = _Builder(self, X, problem.resident["y"].cpu().numpy(), energy.k)
-        with Monitor(problem.callbacks, Run(problem, history, 1)) as monitor:
+        with at_once(problem, "GrowBranches", "grown") as history:
             root = build.grow(rows, w[rows], frozenset(range(X.shape[1])), None)
             if self.cf is not None:
                 build.prune(root, rows, w[rows])
             energy.set(root)
-            history.seconds.append(time.perf_counter() - start)
-            monitor.epoch(float(problem.objective()) if problem.callbacks else float("nan"))
         return history
 
 

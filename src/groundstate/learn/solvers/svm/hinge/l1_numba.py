@@ -2,8 +2,6 @@ r"""The squared hinge with an L1 penalty: coordinate descent over the columns.""
 
 from __future__ import annotations
 
-import time
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +11,11 @@ from scipy.linalg.lapack import dposv
 from torch import Tensor
 
 from groundstate.energy.basic import LinearEnergy
-from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
-from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L1
 from groundstate.learn.rules.margins.one_vs_rest import OneVsRest
+from groundstate.learn.solvers.passes import until_optimal
 from groundstate.learn.solvers.svm.dual_coordinate import BETWEEN, LEAPS, MOST_CELLS, MOST_FREE
 from groundstate.learn.solvers.svm.hinge.rows_numba import (
     F64,
@@ -69,8 +66,6 @@ class SquaredHingeL1:
         return reason
 
     def run(self, problem: Problem) -> History:
-        history = History(solver="SquaredHingeL1")
-        run = Run(problem, history, self.max_iter)
         energy, rule = problem.energy, problem.rule
         assert isinstance(energy, LinearEnergy) and isinstance(rule, OneVsRest)
         x, y, w = problem.resident["x"].detach(), problem.resident["y"], problem.sample_weight
@@ -85,30 +80,17 @@ class SquaredHingeL1:
             _OneClass(columns, np.where(y.numpy() == k, 1.0, -1.0), weight, lam, rule.m, d)
             for k in wanted_classes(energy)
         ]
-        each = 1 if problem.callbacks else self.max_iter
-        with Monitor(problem.callbacks, run) as monitor:
-            while run.epoch < self.max_iter:
-                start = time.perf_counter()
-                done = [part.descend(self.tol, each) for part in parts]
-                history.converged = all(part.converged for part in parts)
-                store(energy, [part.theta for part in parts])
-                value = sum(part.value() for part in parts) / problem.total_weight
-                history.objective.append(value)
-                history.seconds.append(time.perf_counter() - start)
-                run.epoch += max([*done, 1]) - 1
-                if monitor.epoch(value):
-                    return history
-                if history.converged:
-                    break
-        history.stop = "optimality" if history.converged else "max_iter"
-        if not history.converged:
-            warnings.warn(
-                f"coordinate descent did not reach tol={self.tol} in {self.max_iter} passes; raise "
-                "max_iter, lower C or scale the inputs",
-                NotConverged,
-                stacklevel=3,
-            )
-        return history
+
+        def advance(passes: int) -> tuple[float, int, bool]:
+            done = max(part.descend(self.tol, passes) for part in parts)
+            store(energy, [part.theta for part in parts])
+            return sum(p.value() for p in parts), done, all(p.converged for p in parts)
+
+        return until_optimal(
+            problem, "SquaredHingeL1", self.max_iter, advance,
+            f"coordinate descent did not reach tol={self.tol} in {self.max_iter} passes; raise max_iter"
+            ", lower C or scale the inputs",
+        )  # fmt: skip
 
 
 def _columns(x: Tensor) -> Rows:

@@ -2,8 +2,6 @@ r"""Newton's method for the squared hinge: the linear support vector machine in 
 
 from __future__ import annotations
 
-import time
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,12 +9,11 @@ import torch
 
 from groundstate.compute.reduce import current
 from groundstate.energy.basic import LinearEnergy
-from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
-from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.penalties.norms import L2
 from groundstate.learn.rules.margins.one_vs_rest import OneVsRest
+from groundstate.learn.solvers.passes import until_optimal
 from groundstate.learn.solvers.svm.hinge.rows_numba import (
     F64,
     reason_against,
@@ -66,36 +63,20 @@ class SquaredHingeNewton:
 
     @torch.no_grad()
     def run(self, problem: Problem) -> History:
-        history = History(solver="SquaredHingeNewton")
-        run = Run(problem, history, self.max_iter)
         energy = problem.energy
         assert isinstance(energy, LinearEnergy)
         parts = _separate(problem)
-        total = problem.total_weight
-        with Monitor(problem.callbacks, run) as monitor:
-            while run.epoch < self.max_iter:
-                start = time.perf_counter()
-                done = [part.step(self.tol) for part in parts]
-                history.converged = all(done)
-                if problem.callbacks:
-                    store(energy, [part.theta for part in parts])
-                value = sum(part.value for part in parts) / total
-                history.objective.append(value)
-                history.seconds.append(time.perf_counter() - start)
-                if monitor.epoch(value):
-                    return history
-                if history.converged:
-                    break
-        store(energy, [part.theta for part in parts])
-        history.stop = "gradient" if history.converged else "max_iter"
-        if not history.converged:
-            warnings.warn(
-                f"the squared hinge did not reach tol={self.tol} in {self.max_iter} steps; raise "
-                "max_iter or scale the inputs",
-                NotConverged,
-                stacklevel=3,
-            )
-        return history
+
+        def advance(passes: int) -> tuple[float, int, bool]:
+            done = [part.step(self.tol) for part in parts]
+            store(energy, [part.theta for part in parts])
+            return sum(part.value for part in parts), 1, all(done)
+
+        return until_optimal(
+            problem, "SquaredHingeNewton", self.max_iter, advance,
+            f"the squared hinge did not reach tol={self.tol} in {self.max_iter} steps; raise max_iter"
+            " or scale the inputs", "gradient",
+        )  # fmt: skip
 
 
 class Descent:
