@@ -2,19 +2,16 @@ r"""Squared error as an energy, :math:`e(x, y) = \tfrac12\|y - f(x)\|^2`."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution
 
 from groundstate.energy.abilities import offers
-from groundstate.energy.base import Energy
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
-from groundstate.math.distributions.operations import isotropic
+from groundstate.energy.value import ValueEnergy
 from groundstate.math.linalg.weighted_least_squares import regression_sums, solve_regression
 from groundstate.nn.blocks.mlp import network
 
@@ -22,7 +19,7 @@ _when_linear = offers.closed_form(when=lambda energy: energy.net is None)
 
 
 @registered(r"e(x, y) = \tfrac12\|y - f(x)\|^2", lambda: SquaredEnergy(3, 2))
-class SquaredEnergy(Energy):
+class SquaredEnergy(ValueEnergy):
     r"""Squared distance to a prediction, :math:`e(x, y) = \tfrac12\|y - f(x)\|^2`.
 
     :math:`\int e^{-e/T}dy = (2\pi T)^{m/2}` does not depend on θ, so lowering ``e`` on the data is
@@ -51,7 +48,6 @@ class SquaredEnergy(Energy):
     (2.0, 1.0)
     """
 
-    gaussian = frozenset({"y"})
     W: Tensor
     b: Tensor | None
 
@@ -85,22 +81,6 @@ class SquaredEnergy(Energy):
             return nn.functional.linear(x, self.W, self.b)
         result: Tensor = self.net(x)
         return result
-
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return 0.5 * (y - self.predict(x)).square().sum(-1)
-
-    @offers.argmin("y")
-    def best(self, x: Tensor) -> Tensor:
-        return self.predict(x)
-
-    @offers.conditional("y")
-    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
-        mean = self.predict(x)
-        return isotropic(mean, T**0.5)
-
-    @offers.log_partition("y")
-    def constant(self, x: Tensor, T: float = 1.0) -> Tensor:
-        return x.new_full((x.shape[0],), 0.5 * self.m * math.log(2 * math.pi * T))
 
     @_when_linear.stats
     def stats(self, weights: Tensor | None, x: Tensor, y: Tensor) -> dict[str, Tensor]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution
 from torch.nn.functional import pad
 
 from groundstate.energy.abilities import offers
@@ -17,8 +16,8 @@ from groundstate.energy.basic import LinearEnergy, SquaredEnergy
 from groundstate.energy.exact import exact_minimum
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
+from groundstate.energy.value import ValueEnergy
 from groundstate.errors import Unsupported
-from groundstate.math.distributions.operations import isotropic
 
 Columns = Sequence[Sequence[int] | None]
 
@@ -188,7 +187,7 @@ def _certain(best: Tensor, k: int, dtype: torch.dtype) -> Tensor:
 
 
 @registered(r"e(x, y) = \tfrac12\|y - \sum_m a_m f_m(x)\|^2", _mean_example)
-class CommitteeMeanEnergy(Committee):
+class CommitteeMeanEnergy(ValueEnergy, Committee):
     r"""Squared distance to the averaged value, :math:`e(x, y) = \tfrac12\|y - \sum_m a_m f_m(x)\|^2`,
     :math:`\sum_m a_m = 1`, with :math:`f_m(x) = \arg\min_y e_m(x, y)`.
 
@@ -211,8 +210,6 @@ class CommitteeMeanEnergy(Committee):
     [[2.0, 3.5]]
     """
 
-    gaussian = frozenset({"y"})
-
     def __init__(
         self, d: int, m: int = 1, members: Sequence[Energy] = (), columns: Columns | None = None
     ) -> None:
@@ -230,19 +227,3 @@ class CommitteeMeanEnergy(Committee):
             return torch.zeros(len(x), self.m, dtype=x.dtype, device=x.device)
         values = torch.stack([self.member_value(m, x) for m in range(len(self.members))])
         return torch.tensordot(self.shares(), values, 1)
-
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return 0.5 * (y - self.predict(x)).square().sum(-1)
-
-    @offers.argmin("y")
-    def best(self, x: Tensor) -> Tensor:
-        return self.predict(x)
-
-    @offers.conditional("y")
-    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
-        return isotropic(self.predict(x), math.sqrt(T))
-
-    @offers.log_partition("y")
-    def constant(self, x: Tensor, T: float = 1.0) -> Tensor:
-        size = 0.5 * self.m * math.log(2 * math.pi * T)
-        return torch.full((len(x),), size, dtype=x.dtype, device=x.device)

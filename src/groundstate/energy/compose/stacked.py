@@ -2,20 +2,18 @@ r"""Energies of answers: members say what they think of x, and a last energy lea
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution
 
 from groundstate.energy.abilities import offers
 from groundstate.energy.base import Energy
 from groundstate.energy.basic import LinearEnergy, SquaredEnergy
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
-from groundstate.math.distributions.operations import isotropic
+from groundstate.energy.value import ValueEnergy
 
 
 def _linear(d: int, k: int, seed: int) -> Energy:
@@ -115,7 +113,7 @@ class StackedClassEnergy(Stacked):
 
 
 @registered(r"e(x, y) = \tfrac12\|y - f_\text{final}(\varphi(x))\|^2", _value_example)
-class StackedValueEnergy(Stacked):
+class StackedValueEnergy(ValueEnergy, Stacked):
     r"""Values from the answers of members, :math:`e(x, y) = \tfrac12\|y - f_\text{final}(\varphi(x))\|^2`.
 
     Parameters
@@ -131,8 +129,6 @@ class StackedValueEnergy(Stacked):
     >>> _value_example().best(torch.tensor([[1.0, 2.0]])).tolist()
     [[-0.5]]
     """
-
-    gaussian = frozenset({"y"})
 
     def __init__(
         self,
@@ -152,22 +148,10 @@ class StackedValueEnergy(Stacked):
             "passthrough": self.passthrough,
         }  # fmt: skip
 
-    @offers.argmin("y")
-    def best(self, x: Tensor) -> Tensor:
+    def predict(self, x: Tensor) -> Tensor:
         """f(φ(x)), ``(B, m)``."""
         if self.final is None:
             return x.new_zeros(len(x), self.m)
         argmin: Any = self.final.ability("argmin", "y")
         value: Tensor = argmin(x=self.features(x))
         return value
-
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return 0.5 * (y - self.best(x)).square().sum(-1)
-
-    @offers.conditional("y")
-    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
-        return isotropic(self.best(x), math.sqrt(T))
-
-    @offers.log_partition("y")
-    def constant(self, x: Tensor, T: float = 1.0) -> Tensor:
-        return x.new_full((len(x),), 0.5 * self.m * math.log(2 * math.pi * T))

@@ -7,15 +7,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution
 
 from groundstate.energy.abilities import offers
 from groundstate.energy.base import Energy
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
+from groundstate.energy.value import ValueEnergy
 from groundstate.errors import DataError
 from groundstate.math.distances.euclidean import pairwise
-from groundstate.math.distributions.operations import isotropic
 from groundstate.math.kernels import RBF, Geometry, Kernel
 
 TILE = 2**24  # kernel values of one piece of rows
@@ -82,7 +81,7 @@ def _regression() -> SmootherEnergy:
 
 
 @registered(r"e(x, y) = \tfrac12\|y - \sum_ik_iy_i/\sum_ik_i\|^2", _regression)
-class SmootherEnergy(Memory):
+class SmootherEnergy(ValueEnergy, Memory):
     r"""Squared distance to a local mean, :math:`e(x, y) = \tfrac12\|y - f(x)\|^2` with
     :math:`f(x) = \sum_iw_ik(x, x_i)y_i / \sum_iw_ik(x, x_i)` (Nadaraya and Watson).
 
@@ -102,8 +101,6 @@ class SmootherEnergy(Memory):
     0.7295
     """
 
-    gaussian = frozenset({"y"})
-
     def __init__(self, d: int, m: int, kernel: Kernel, n: int = 0, normalize: bool = True) -> None:
         super().__init__(x=Real(d), y=Real(m))
         self.normalize = normalize
@@ -119,21 +116,6 @@ class SmootherEnergy(Memory):
         """f(x), ``(B, m)``."""
         found, total = self.sums(x)
         return found / safe(total)[:, None] if self.normalize else found
-
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return 0.5 * (y - self.predict(x)).square().sum(-1)
-
-    @offers.argmin("y")
-    def best(self, x: Tensor) -> Tensor:
-        return self.predict(x)
-
-    @offers.conditional("y")
-    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
-        return isotropic(self.predict(x), T**0.5)
-
-    @offers.log_partition("y")
-    def constant(self, x: Tensor, T: float = 1.0) -> Tensor:
-        return x.new_full((x.shape[0],), 0.5 * self.m * math.log(2 * math.pi * T))
 
 
 def _classes() -> SmootherClassEnergy:

@@ -2,19 +2,15 @@ r"""Regression by a sum of kernels: squared distance to :math:`\sum_i a_i k(x_i,
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution
 
-from groundstate.energy.abilities import offers
-from groundstate.energy.base import Energy
 from groundstate.energy.kernels.machine import kernel_width
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Real
-from groundstate.math.distributions.operations import isotropic
+from groundstate.energy.value import ValueEnergy
 from groundstate.math.kernels import RBF, Geometry, Kernel
 
 TILE = 2**24  # kernel values of one piece of rows
@@ -28,7 +24,7 @@ def _example() -> KernelSquaredEnergy:
 
 
 @registered(r"e(x, y) = \tfrac12\|y - \sum_i a_i k(x_i, x)\|^2", _example)
-class KernelSquaredEnergy(Energy):
+class KernelSquaredEnergy(ValueEnergy):
     r""":math:`e(x, y) = \tfrac12\|y - f(x)\|^2` with :math:`f(x) = \sum_i a_i k(x_i, x)`.
 
     Parameters
@@ -50,7 +46,6 @@ class KernelSquaredEnergy(Energy):
     1.2131
     """
 
-    gaussian = frozenset({"y"})
     centers: Tensor
 
     def __init__(self, d: int, m: int, kernel: Kernel, n: int = 0) -> None:
@@ -83,18 +78,3 @@ class KernelSquaredEnergy(Energy):
             return self.a.sum(0)
         K = self.kernel.of(Geometry(self.centers, self.centers))
         return (self.a * (K @ self.a)).sum(0)
-
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return 0.5 * (y - self.predict(x)).square().sum(-1)
-
-    @offers.argmin("y")
-    def best(self, x: Tensor) -> Tensor:
-        return self.predict(x)
-
-    @offers.conditional("y")
-    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
-        return isotropic(self.predict(x), T**0.5)
-
-    @offers.log_partition("y")
-    def constant(self, x: Tensor, T: float = 1.0) -> Tensor:
-        return x.new_full((x.shape[0],), 0.5 * self.m * math.log(2 * math.pi * T))

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.distributions import Categorical, Distribution
+from torch.distributions import Categorical
 
 from groundstate.energy.abilities import offers
 from groundstate.energy.base import Energy
 from groundstate.energy.neighbors.memory import Memory
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
-from groundstate.math.distributions.operations import isotropic
+from groundstate.energy.value import ValueEnergy
 from groundstate.math.info.free_energy import boltzmann_logits
 
 Votes = str | Callable[[Any], Any]
@@ -151,7 +151,7 @@ def _example_values() -> NeighborValueEnergy:
 
 
 @registered(r"e(x, y) = \tfrac12\|y - \sum_{i\in N(x)} s_i(x)\,y_i\|^2", _example_values)
-class NeighborValueEnergy(NeighborEnergy):
+class NeighborValueEnergy(ValueEnergy, NeighborEnergy):
     r"""Squared distance to the mean of the nearest rows,
     :math:`e(x, y) = \tfrac12\|y - \sum_{i\in N(x)} s_i(x)\,y_i\|^2`.
 
@@ -176,8 +176,6 @@ class NeighborValueEnergy(NeighborEnergy):
     [[2.0]]
     """
 
-    gaussian = frozenset({"y"})
-
     def __init__(
         self, d: int, m: int = 1, n_neighbors: int = 5, *, votes: Votes = "uniform", **memory: Any
     ) -> None:
@@ -188,20 +186,11 @@ class NeighborValueEnergy(NeighborEnergy):
     def config(self) -> dict[str, Any]:
         return {"m": self.m, **self.memory.config(), "votes": self.votes}
 
-    @offers.argmin("y")
+    def predict(self, x: Tensor) -> Tensor:
+        return self.mean(x)
+
     def mean(self, x: Tensor) -> Tensor:
         """The mean of the nearest, ``(B, m)``; zero before anything is remembered."""
         if not len(self.target):
             return x.new_zeros(len(x), self.m)
         return self.average(x, self.target).to(x.dtype)
-
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return 0.5 * (y - self.mean(x)).square().sum(-1)
-
-    @offers.conditional("y")
-    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
-        return isotropic(self.mean(x), T**0.5)
-
-    @offers.log_partition("y")
-    def constant(self, x: Tensor, T: float = 1.0) -> Tensor:
-        return x.new_full((x.shape[0],), 0.5 * self.m * math.log(2 * math.pi * T))

@@ -2,19 +2,16 @@ r"""Energies read off the leaves of trees: averaged probabilities, and averaged 
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch.distributions import Distribution
 
 from groundstate.energy.abilities import offers
 from groundstate.energy.base import Energy
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
 from groundstate.energy.trees.nodes import Tree, TreeNodes
-from groundstate.math.distributions.operations import isotropic
+from groundstate.energy.value import ValueEnergy
 
 
 def example_tree(values: list[list[float]], column: int = -1) -> Tree:
@@ -102,7 +99,7 @@ class TreeClassEnergy(Energy):
 
 
 @registered(r"e(x, y) = \tfrac12\|y - \tfrac1T\sum_t v_{\ell_t(x)}\|^2", _mean_example)
-class TreeMeanEnergy(Energy):
+class TreeMeanEnergy(ValueEnergy):
     r"""Squared distance to the mean of the leaves,
     :math:`e(x, y) = \tfrac12\|y - \tfrac1T\sum_t v_{\ell_t(x)}\|^2`.
 
@@ -123,7 +120,6 @@ class TreeMeanEnergy(Energy):
     [[0.5, 1.0], [0.0, -0.5]]
     """
 
-    gaussian = frozenset({"y"})
     missing = frozenset({"x"})
     held = frozenset({"x"})  # boxes are flat: no gradient flows into x
 
@@ -139,19 +135,3 @@ class TreeMeanEnergy(Energy):
         """f(x), ``(B, m)``."""
         f: Tensor = self.nodes(x, self.m) / self.nodes.n_trees
         return f
-
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return 0.5 * (y - self.predict(x)).square().sum(-1)
-
-    @offers.argmin("y")
-    def best(self, x: Tensor) -> Tensor:
-        return self.predict(x)
-
-    @offers.conditional("y")
-    def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
-        return isotropic(self.predict(x), math.sqrt(T))
-
-    @offers.log_partition("y")
-    def constant(self, x: Tensor, T: float = 1.0) -> Tensor:
-        size = 0.5 * self.m * math.log(2 * math.pi * T)
-        return torch.full((len(x),), size, dtype=x.dtype, device=x.device)
