@@ -70,7 +70,7 @@ class Deep(Family):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"width": [float]}
 
     def __init__(self, width: float = 2.0, *, depth: int = 3, kind: str = "a") -> None:
-        self.width, self.depth, self.kind = width, depth, kind
+        self._keep(locals())
 
 
 class Deeper(Deep):
@@ -96,3 +96,17 @@ def test_constraints_of_parameters_that_a_class_has() -> None:
     assert Deeper._parameter_constraints == Deep._parameter_constraints
     assert "fit_intercept" in Ridge._parameter_constraints  # said for all models
     assert "fit_intercept" not in RandomForestRegressor._parameter_constraints
+
+
+class Own(Deep):
+    """With parameters of its own beside those of its base."""
+
+    def __init__(self, height: float = 1.0) -> None:
+        super().__init__(depth=7)
+        self.height = height
+
+
+def test_parameters_are_kept_as_they_are_given() -> None:
+    assert vars(Deep(5.0)) == {"width": 5.0, "depth": 3, "kind": "a"}
+    assert vars(Own()) == {"width": 2.0, "depth": 7, "kind": "a", "height": 1.0}
+    assert Own(3.0).get_params() == {"height": 3.0}

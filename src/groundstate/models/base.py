@@ -31,7 +31,7 @@ from groundstate.learn.base import History, Penalty, Problem, Rule, Solver
 from groundstate.models.answers import answers, open_cells
 from groundstate.models.arrays import Home, plain_rows, plain_target, tensor, unwrap
 from groundstate.models.bridge import callbacks_of
-from groundstate.models.inherited import inherit
+from groundstate.models.inherited import inherit, keep
 from groundstate.models.resident import is_resident, places, weights
 from groundstate.models.rows.kinds import KINDS, TABLE
 from groundstate.models.tables.categories import Categories
@@ -116,6 +116,8 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.sparse = self._accept_sparse is not False
         tags.input_tags.allow_nan = self._allow_nan
         return tags
+
+    _keep = keep
 
     # --- what a preset fills in ----------------------------------------------------------
 

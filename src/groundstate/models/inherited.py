@@ -47,6 +47,13 @@ def inherit(cls: Any) -> None:
     )
 
 
+def keep(estimator: Any, given: dict[str, Any]) -> None:
+    """What an ``__init__`` does, and all it does: keep its parameters, which are its ``locals()``."""
+    for name, value in given.items():
+        if name != "self":
+            setattr(estimator, name, value)
+
+
 @cache
 def _said(cls: Any) -> dict[str, dict[str, str]]:
     """What the docstring of a class itself says of parameters and attributes, by name."""

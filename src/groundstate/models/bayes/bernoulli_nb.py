@@ -62,13 +62,7 @@ class BernoulliNB(DiscreteNB):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.alpha = alpha
-        self.force_alpha = force_alpha
-        self.binarize = binarize
-        self.fit_prior = fit_prior
-        self.class_prior = class_prior
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _features(self, x: Tensor) -> Tensor:
         if self.binarize is None:

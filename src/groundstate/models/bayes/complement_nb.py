@@ -80,13 +80,7 @@ class ComplementNB(DiscreteNB):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.alpha = alpha
-        self.force_alpha = force_alpha
-        self.fit_prior = fit_prior
-        self.class_prior = class_prior
-        self.norm = norm
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _energy(self, x: Tensor, y: Tensor, weight: Tensor | None) -> ComplementClassEnergy:
         k, d = len(self.classes_), x.shape[1]

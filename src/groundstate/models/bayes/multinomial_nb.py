@@ -55,12 +55,7 @@ class MultinomialNB(DiscreteNB):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.alpha = alpha
-        self.force_alpha = force_alpha
-        self.fit_prior = fit_prior
-        self.class_prior = class_prior
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _class_table(self, x: Tensor) -> Tensor:
         # what all classes share needs no computing

@@ -92,15 +92,7 @@ class QuadraticDiscriminantAnalysis(ClosedFormClassifier):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.solver = solver
-        self.shrinkage = shrinkage
-        self.priors = priors
-        self.reg_param = reg_param
-        self.store_covariance = store_covariance
-        self.tol = tol
-        self.covariance_estimator = covariance_estimator
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"sample_weight": None}
 

@@ -76,11 +76,7 @@ class KernelClassifier(NestedKernel, EnergyClassifier):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.kernel = kernel
-        self.normalize = normalize
-        self.bandwidth = bandwidth
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         learn = self.bandwidth == "loo" or (self.bandwidth == "auto" and self.kernel is None)

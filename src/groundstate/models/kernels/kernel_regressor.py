@@ -72,11 +72,7 @@ class KernelRegressor(NestedKernel, EnergyRegressor):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.kernel = kernel
-        self.normalize = normalize
-        self.bandwidth = bandwidth
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         assert y is not None

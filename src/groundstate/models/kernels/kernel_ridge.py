@@ -105,14 +105,7 @@ class KernelRidge(NestedKernel, EnergyRegressor):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

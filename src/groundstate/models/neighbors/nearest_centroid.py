@@ -87,11 +87,7 @@ class NearestCentroid(EnergyClassifier):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.metric = metric
-        self.shrink_threshold = shrink_threshold
-        self.priors = priors
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         energy = CentroidClassEnergy(len(self.classes_), X.shape[1], self.metric, self._prior())

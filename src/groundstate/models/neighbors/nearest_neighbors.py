@@ -73,16 +73,7 @@ class NearestNeighbors(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin,
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.algorithm = algorithm
-        self.leaf_size = leaf_size
-        self.metric = metric
-        self.p = p
-        self.metric_params = metric_params
-        self.n_jobs = n_jobs
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

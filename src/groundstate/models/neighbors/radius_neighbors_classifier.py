@@ -73,7 +73,7 @@ class RadiusNeighborsClassifier(NeighborSearch, JointLabels):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "outlier_label": [Real, str, "array-like", None],
     }
-    n_neighbors: ClassVar[int] = 5  # type: ignore[misc]  # of `kneighbors`, where none is given
+    n_neighbors: ClassVar[int] = 5  # of `kneighbors`, where none is given
     outlier_label_: list[Any] | None
 
     radius_neighbors = radius_neighbors
@@ -94,17 +94,7 @@ class RadiusNeighborsClassifier(NeighborSearch, JointLabels):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.radius = radius
-        self.weights = weights
-        self.algorithm = algorithm
-        self.leaf_size = leaf_size
-        self.p = p
-        self.metric = metric
-        self.outlier_label = outlier_label
-        self.metric_params = metric_params
-        self.n_jobs = n_jobs
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _each_classes(self) -> list[NDArray[Any]]:
         return list(self.classes_) if self.outputs_2d_ else [self.classes_]

@@ -56,7 +56,7 @@ class RadiusNeighborsRegressor(NeighborSearch, EnergyRegressor):
             "p": settings.Choice(1, 2),
         }
     )
-    n_neighbors: ClassVar[int] = 5  # type: ignore[misc]  # of `kneighbors`, where none is given
+    n_neighbors: ClassVar[int] = 5  # of `kneighbors`, where none is given
 
     radius_neighbors = radius_neighbors
     radius_neighbors_graph = radius_neighbors_graph
@@ -75,16 +75,7 @@ class RadiusNeighborsRegressor(NeighborSearch, EnergyRegressor):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.radius = radius
-        self.weights = weights
-        self.algorithm = algorithm
-        self.leaf_size = leaf_size
-        self.p = p
-        self.metric = metric
-        self.metric_params = metric_params
-        self.n_jobs = n_jobs
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         assert y is not None

@@ -98,37 +98,7 @@ class NeuralClassifier(NetworkClassifier):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.module = module
-        self.module_params = module_params
-        self.input_shape = input_shape
-        self.solver = solver
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.learning_rate_init = learning_rate_init
-        self.power_t = power_t
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.tol = tol
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.momentum = momentum
-        self.nesterovs_momentum = nesterovs_momentum
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
-        self.n_iter_no_change = n_iter_no_change
-        self.max_fun = max_fun
-        self.loss = loss
-        self.clip_norm = clip_norm
-        self.schedule = schedule
-        self.precision = precision
-        self.compile = compile
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _network(self, d: int, outputs: int, key: Key) -> nn.Module:
         net = last = wrapped_module(self, d, outputs, key)

@@ -109,17 +109,7 @@ class GaussianProcessClassifier(NestedKernel, EnergyClassifier):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.kernel = kernel
-        self.optimizer = optimizer
-        self.n_restarts_optimizer = n_restarts_optimizer
-        self.max_iter_predict = max_iter_predict
-        self.warm_start = warm_start
-        self.copy_X_train = copy_X_train
-        self.random_state = random_state
-        self.multi_class = multi_class
-        self.n_jobs = n_jobs
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _prior_kernel(self) -> Kernel:
         if self.kernel is None:

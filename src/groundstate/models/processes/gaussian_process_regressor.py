@@ -154,19 +154,7 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.optimizer = optimizer
-        self.n_restarts_optimizer = n_restarts_optimizer
-        self.normalize_y = normalize_y
-        self.copy_X_train = copy_X_train
-        self.n_targets = n_targets
-        self.method = method
-        self.n_inducing = n_inducing
-        self.batch_size = batch_size
-        self.random_state = random_state
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

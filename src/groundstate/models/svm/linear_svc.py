@@ -123,21 +123,7 @@ class LinearSVC(EnergyClassifier):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.penalty = penalty
-        self.loss = loss
-        self.dual = dual
-        self.tol = tol
-        self.C = C
-        self.multi_class = multi_class
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.penalize_intercept = penalize_intercept
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     @property
     def _runs_on(self) -> str:

@@ -93,18 +93,7 @@ class LinearSVR(LineRegressor):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.tol = tol
-        self.C = C
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.dual = dual
-        self.verbose = verbose
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _solver(self, columns: int) -> Any:
         if self.loss == "squared_epsilon_insensitive":

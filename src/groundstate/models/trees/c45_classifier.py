@@ -81,13 +81,7 @@ class C45Classifier(AttributeTree):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.cf = cf
-        self.min_samples_leaf = min_samples_leaf
-        self.prune = prune
-        self.costs = costs
-        self.categorical_features = categorical_features
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         costs = None if self.costs is None else tuple(float(c) for c in self.costs)

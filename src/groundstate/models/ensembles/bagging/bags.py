@@ -90,19 +90,7 @@ class Bagging(CommitteeModel):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.max_samples = max_samples
-        self.max_features = max_features
-        self.bootstrap = bootstrap
-        self.bootstrap_features = bootstrap_features
-        self.oob_score = oob_score
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _base(self) -> Any:
         """The member unless one was given."""

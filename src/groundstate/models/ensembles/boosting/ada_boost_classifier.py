@@ -107,12 +107,7 @@ class AdaBoostClassifier(EnergyClassifier):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.random_state = random_state
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         k = len(self.classes_)

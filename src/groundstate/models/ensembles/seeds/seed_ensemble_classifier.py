@@ -62,14 +62,7 @@ class SeedEnsembleClassifier(VariedCommittee, EnergyClassifier):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.vary = vary
-        self.voting = voting
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     @property
     def _hard(self) -> bool:  # type: ignore[override]

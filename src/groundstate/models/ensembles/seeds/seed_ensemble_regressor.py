@@ -57,13 +57,7 @@ class SeedEnsembleRegressor(VariedCommittee, EnergyRegressor):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.vary = vary
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _kinds(self) -> list[Any]:
         default = DecisionTreeRegressor(max_features=0.5)

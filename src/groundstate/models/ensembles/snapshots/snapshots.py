@@ -147,15 +147,7 @@ class SnapshotModel(EnergyEstimator):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.n_snapshots = n_snapshots
-        self.every = every
-        self.burn_in = burn_in
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.random_state = random_state
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _base(self) -> Any:
         """The model unless one was given."""

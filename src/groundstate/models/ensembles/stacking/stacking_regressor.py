@@ -70,14 +70,7 @@ class StackingRegressor(Stacking, EnergyRegressor):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.estimators = estimators
-        self.final_estimator = final_estimator
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.passthrough = passthrough
-        self.verbose = verbose
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _defaults(self) -> list[tuple[str, Any]]:
         return [

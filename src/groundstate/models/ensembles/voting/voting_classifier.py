@@ -91,14 +91,7 @@ class VotingClassifier(Voting, EnergyClassifier):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.estimators = estimators
-        self.voting = voting
-        self.weights = weights
-        self.n_jobs = n_jobs
-        self.flatten_transform = flatten_transform
-        self.verbose = verbose
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _defaults(self) -> list[tuple[str, Any]]:
         return [

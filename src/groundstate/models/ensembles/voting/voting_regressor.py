@@ -67,12 +67,7 @@ class VotingRegressor(Voting, EnergyRegressor):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.estimators = estimators
-        self.weights = weights
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _defaults(self) -> list[tuple[str, Any]]:
         return [

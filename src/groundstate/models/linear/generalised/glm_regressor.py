@@ -84,15 +84,7 @@ class GLMRegressor(EnergyRegressor):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _family(self) -> Family:
         """The family that the parameters name."""

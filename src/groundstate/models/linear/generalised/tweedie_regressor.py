@@ -67,17 +67,7 @@ class TweedieRegressor(GLMRegressor):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.power = power
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.link = link
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _family(self) -> Family:
         return Tweedie(float(self.power))

@@ -80,13 +80,7 @@ class GaussianRegressor(EnergyRegressor):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.noise = noise
-        self.link = link
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         assert y is not None

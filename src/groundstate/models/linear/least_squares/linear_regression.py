@@ -74,14 +74,7 @@ class LinearRegression(LeastSquaresRegressor):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.fit_intercept = fit_intercept
-        self.copy_X = copy_X
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.positive = positive
-        self.solver = solver
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
         learned = super()._learned(energy)

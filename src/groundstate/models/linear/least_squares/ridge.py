@@ -88,16 +88,7 @@ class Ridge(LeastSquaresRegressor):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.copy_X = copy_X
-        self.max_iter = max_iter
-        self.tol = tol
-        self.solver = solver
-        self.positive = positive
-        self.random_state = random_state
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
         told = self.history_.extra if hasattr(self, "history_") else {}

@@ -81,11 +81,7 @@ class SmoothingSplineRegressor(EnergyRegressor):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.lam = lam
-        self.max_iter = max_iter
-        self.tol = tol
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -86,14 +86,7 @@ class HuberRegressor(LineRegressor):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.max_iter = max_iter
-        self.alpha = alpha
-        self.warm_start = warm_start
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         try:

@@ -75,13 +75,7 @@ class QuantileRegressor(LineRegressor):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.quantile = quantile
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.solver_options = solver_options
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         total = float(X.shape[0] if weight is None else weight.double().sum())

@@ -89,19 +89,4 @@ class ElasticNetCV(SparseLinearRegressor):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.l1_ratio = l1_ratio
-        self.eps = eps
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.precompute = precompute
-        self.max_iter = max_iter
-        self.tol = tol
-        self.copy_X = copy_X
-        self.cv = cv
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.positive = positive
-        self.random_state = random_state
-        self.selection = selection
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
