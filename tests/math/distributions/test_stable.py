@@ -134,8 +134,7 @@ def test_gradients() -> None:
 
     def drawn(a, b, s, m) -> torch.Tensor:
         p = gd.Stable(a, b, s, m, validate_args=False)
-        u, w = t([0.1, 0.4, 0.8]), t([0.3, 1.0, 2.0])
-        return p._of(u, w)
+        return s * p._of(t([0.1, 0.4, 0.8]), t([0.3, 0.6, 0.9])) + m
 
     assert torch.autograd.gradcheck(drawn, rest)
     assert gd.Stable(free(1.4)).rsample((3,)).requires_grad

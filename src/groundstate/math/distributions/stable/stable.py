@@ -15,6 +15,7 @@ from groundstate.math.distributions.stable.integrals import distribution_functio
 from groundstate.math.distributions.stable.table import tabulated
 
 BLOCK = 2**14  # integrals at a time
+CACHED = 2**14  # draws at a time
 
 
 class _Stability(constraints.Constraint):
@@ -162,29 +163,38 @@ class Stable(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(torch.Size(sample_shape))
-        like: dict[str, Any] = {"dtype": self.loc.dtype, "device": self.loc.device}
-        return self._of(torch.rand(shape, **like), torch.empty(shape, **like).exponential_())
+        return self.scale * self._noise(shape, None) + (self.loc + self._shift())
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
         """``(n, *batch)`` from an explicit generator."""
-        like: dict[str, Any] = {"dtype": self.loc.dtype, "device": generator.device}
-        size = (n, *self.batch_shape)
-        u = torch.rand(size, generator=generator, **like)
-        w = torch.empty(size, **like).exponential_(generator=generator)
-        return self._of(u.to(self.loc.device), w.to(self.loc.device))
+        with torch.no_grad():
+            z = self._noise(torch.Size([n, *self.batch_shape]), generator)
+            return z.mul_(self.scale).add_(self.loc + self._shift())
 
-    def _of(self, u: Tensor, w: Tensor) -> Tensor:
-        """Chambers, Mallows and Stuck's function of a uniform and an exponential variable."""
-        angle = math.pi * (u - 0.5)
+    def _noise(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        """Standard draws, in blocks that stay in the cache where the parameters are plain numbers."""
+        device = self.loc.device if generator is None else generator.device
+        like: dict[str, Any] = {"dtype": self.loc.dtype, "device": device}
         learned = self.alpha.requires_grad or self.beta.requires_grad
-        if self._single and not learned:
+        if learned or not self._single or device.type != "cpu":
+            u, v = (torch.rand(shape, generator=generator, **like) for _ in range(2))
+            return self._of(u.to(self.loc.device), v.to(self.loc.device))
+        z = torch.empty(shape, **like)
+        for part in z.view(-1).split(CACHED):
+            u = torch.rand(len(part), generator=generator, **like)
+            part.copy_(self._of(u, part.uniform_(generator=generator)))
+        return z.to(self.loc.device)
+
+    def _of(self, u: Tensor, v: Tensor) -> Tensor:
+        """Chambers, Mallows and Stuck's function of two uniform variables."""
+        angle = math.pi * (u - 0.5)
+        w = (-torch.log1p(-v)).clamp(min=torch.finfo(v.dtype).tiny)  # exponential
+        if self._single and not (self.alpha.requires_grad or self.beta.requires_grad):
             alpha, beta = self._shape()
-            z = _unit(angle, w, self.beta) if alpha == 1 else _general(angle, w, alpha, beta)
-        else:
-            one = self.alpha == 1
-            safe = torch.where(one, 1.5, self.alpha)
-            z = torch.where(one, _unit(angle, w, self.beta), _general(angle, w, safe, self.beta))
-        return self.scale * z + (self.loc + self._shift())
+            return _unit(angle, w, beta) if alpha == 1 else _general(angle, w, alpha, beta)
+        one = self.alpha == 1
+        safe = torch.where(one, 1.5, self.alpha)
+        return torch.where(one, _unit(angle, w, self.beta), _general(angle, w, safe, self.beta))
 
     @classmethod
     def fit(cls, x: Any) -> Stable:
@@ -221,7 +231,7 @@ def _general(angle: Tensor, w: Tensor, alpha: Any, beta: Any) -> Tensor:
     return torch.sin(turned) * (rest - torch.cos(angle).log() / alpha + size).exp()
 
 
-def _unit(angle: Tensor, w: Tensor, beta: Tensor) -> Tensor:
+def _unit(angle: Tensor, w: Tensor, beta: Any) -> Tensor:
     level = 0.5 * math.pi + beta * angle
     inner = (0.5 * math.pi * w * torch.cos(angle) / level).log()
     return (2 / math.pi) * (level * torch.tan(angle) - beta * inner)

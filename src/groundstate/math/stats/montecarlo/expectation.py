@@ -30,8 +30,8 @@ class Expectation(Displayed):
     mean, stderr : shape of one value of ``f``
     variance : variance of ``f`` over the draws
     n : draws; for weighted draws the effective number
-    reliable : False when the standard error does not fall like 1/√n, hangs on a single draw, or the tail of
-        the values is so heavy that their variance is infinite
+    reliable : False when the tail of the values is so heavy that their variance is infinite, or, without a tail
+        index, when the standard error does not fall like 1/√n or hangs on a single draw
     running : draws and largest standard error at each look
     running_mean : means at the same looks, ``(looks, ...)``
     tail_index : Hill's estimate for the largest deviations; below 2 the variance is infinite
@@ -115,20 +115,22 @@ class Accumulator:
     def result(self) -> Expectation:
         """The mean of all blocks; warns where it cannot be trusted."""
         index = self.tail_index()
-        # one draw that makes up much of all squares: the next such draw will move everything again
-        lonely = self.count >= 1000 and bool((self.largest > DOMINANT * self.square).any())
         k = min(TOP - 1, math.isqrt(self.count))
-        infinite = (
-            self.tail and self.count >= 1000 and index * (1 + 1.645 / math.sqrt(max(k, 1))) < 2
-        )
+        if self.tail:  # three standard errors below 2
+            doubtful = self.count >= 1000 and index * (1 + 3 / math.sqrt(k)) < 2
+        else:  # one draw that makes up much of all squares: the next one will move everything again
+            lonely = self.count >= 1000 and bool((self.largest > DOMINANT * self.square).any())
+            doubtful = lonely or not _falls(self.running)
         rounding = bool((self.stderr <= 1e-14 * self.mean.abs()).all())  # no spread to judge
-        reliable = rounding or (_falls(self.running) and not lonely and not infinite)
+        reliable = rounding or not doubtful
         if not reliable:
             first, last = self.running[0], self.running[-1]
+            why = f"Hill's index of the largest draws is {index:.2g}, below 2" if self.tail else (
+                "the standard error does not fall steadily with the number of draws"
+            )  # fmt: skip
             warnings.warn(
-                f"the standard error does not fall steadily with the number of draws (from "
-                f"{first[1]:.3g} at n={first[0]} to {last[1]:.3g} at n={self.count}; tail index "
-                f"{index:.2g}); the variance may be infinite and the mean meaningless",
+                f"{why} (standard error {first[1]:.3g} at n={first[0]}, {last[1]:.3g} at "
+                f"n={self.count}); the variance may be infinite and the mean meaningless",
                 Unreliable,
                 stacklevel=3,
             )
