@@ -59,7 +59,7 @@ def sparse(size: tuple[int, int], seed: int) -> dict[str, Any]:
 SPARSE = Benchmark(
     name="pca-sparse",
     title="PCA(10).fit of a sparse table, one entry in a hundred",
-    sizes={"2000x20000": (2_000, 20_000)},
+    sizes={"500x5000": (500, 5_000), "1000x10000": (1_000, 10_000), "2000x20000": (2_000, 20_000)},
     data=sparse,
     ours=ours,
     peers={"scikit-learn": Peer(sklearn, "scikit-learn", "sklearn")},
@@ -100,7 +100,7 @@ def sklearn_default(data: dict[str, Any]) -> Any:
 FACTORS = Benchmark(
     name="factor-analysis",
     title="FactorAnalysis.fit; scikit-learn to the same likelihood, and with its defaults",
-    sizes={"178x13": (178, 13), "5000x40": (5_000, 40)},
+    sizes={"178x13": (178, 13), "2000x20": (2_000, 20), "5000x40": (5_000, 40)},
     data=wine,
     ours=our_factors,
     peers={
@@ -128,7 +128,7 @@ def sklearn_kernel(data: dict[str, Any]) -> Any:
 KERNEL = Benchmark(
     name="kernel-pca",
     title="KernelPCA(5, kernel='rbf').fit",
-    sizes={"500x10": (500, 10), "2000x10": (2_000, 10)},
+    sizes={"200x10": (200, 10), "600x10": (600, 10), "2000x10": (2_000, 10)},
     data=table,
     ours=our_kernel,
     peers={"scikit-learn": Peer(sklearn_kernel, "scikit-learn", "sklearn")},

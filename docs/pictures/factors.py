@@ -8,7 +8,15 @@ from matplotlib.figure import Figure
 from scipy.linalg import subspace_angles
 from sklearn.datasets import load_digits, make_circles
 
-from groundstate import PCA, FactorAnalysis, IncrementalPCA, KernelPCA, TruncatedSVD, Whitener
+from groundstate import (
+    PCA,
+    FactorAnalysis,
+    FastICA,
+    IncrementalPCA,
+    KernelPCA,
+    TruncatedSVD,
+    Whitener,
+)
 
 RNG = np.random.default_rng(0)
 CLOUD = RNG.normal(size=(140, 2)) @ np.array([[2.0, 1.0], [0.0, 0.5]]) + [1.0, 2.0]
@@ -97,6 +105,22 @@ def factor_analysis() -> Figure:
     return fig
 
 
+def fast_ica() -> Figure:
+    """Mixed sources with the axes of PCA, and the sources found."""
+    S = np.random.default_rng(0).uniform(-1, 1, (600, 2))
+    X = S @ np.array([[2.0, 1.0], [0.5, 1.0]])
+    fig, (left, right) = figure(2)
+    model = FastICA(random_state=0).fit(X)
+    scatter(left, X)
+    for axes, colour in ((PCA().fit(X).components_, COLOURS[1]), (model.mixing_.T, COLOURS[2])):
+        for axis in axes:
+            left.plot(*np.outer([-1.5, 1.5], axis / np.linalg.norm(axis)).T, color=colour)
+    left.set(title="mixed; orange: axes of PCA, green: of the sources", aspect="equal")
+    scatter(right, model.transform(X))
+    right.set(title="sources found", aspect="equal")
+    return fig
+
+
 def kernel_pca() -> Figure:
     """Two rings that no line parts, and their codes under a Gaussian kernel."""
     X, y = make_circles(240, factor=0.3, noise=0.06, random_state=0)
@@ -112,6 +136,7 @@ def kernel_pca() -> Figure:
 
 PICTURES = {
     "FactorAnalysis": factor_analysis,
+    "FastICA": fast_ica,
     "IncrementalPCA": incremental_pca,
     "KernelPCA": kernel_pca,
     "PCA": pca,

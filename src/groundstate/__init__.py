@@ -104,6 +104,7 @@ if TYPE_CHECKING:
     )
     from groundstate.models.explain import explain as explain
     from groundstate.models.factors.factor_analysis import FactorAnalysis as FactorAnalysis
+    from groundstate.models.factors.fast_ica import FastICA as FastICA
     from groundstate.models.factors.incremental_pca import IncrementalPCA as IncrementalPCA
     from groundstate.models.factors.kernel_pca import KernelPCA as KernelPCA
     from groundstate.models.factors.pca import PCA as PCA
@@ -246,6 +247,7 @@ _EXPORTS = {
     "ExtraTreesClassifier": "groundstate.models.ensembles.forests.extra_trees_classifier",
     "ExtraTreesRegressor": "groundstate.models.ensembles.forests.extra_trees_regressor",
     "FactorAnalysis": "groundstate.models.factors.factor_analysis",
+    "FastICA": "groundstate.models.factors.fast_ica",
     "GLM": "groundstate.models.linear.generalised.glm",
     "GammaRegressor": "groundstate.models.linear.generalised.gamma_regressor",
     "GaussianMixture": "groundstate.models.mixtures.gaussian_mixture",

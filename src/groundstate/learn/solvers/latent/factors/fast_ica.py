@@ -1,0 +1,195 @@
+r"""Independent components: rotations of white rows that make single coordinates least Gaussian."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from groundstate.energy.latent.independent_codes import IndependentCodeEnergy
+from groundstate.errors import NotConverged
+from groundstate.learn.base import History, Problem
+from groundstate.learn.callbacks import Monitor, Run
+from groundstate.learn.solvers.latent.factors.spectrum import moments
+
+TILE = 2**16  # numbers of white rows whose contrast is taken at once
+Contrast = Callable[[Tensor], tuple[Tensor, Tensor]]
+
+
+def contrast(name: str, alpha: float = 1.0) -> Contrast:
+    """Derivatives g and g′ of the contrast G, by name: "logcosh", "exp" or "cube"."""
+    if name == "logcosh":
+
+        def derivatives(u: Tensor) -> tuple[Tensor, Tensor]:
+            t = torch.tanh(u if alpha == 1 else alpha * u)
+            return t, alpha * (1 - t.square())
+
+    elif name == "exp":
+
+        def derivatives(u: Tensor) -> tuple[Tensor, Tensor]:
+            square = u.square()
+            e = torch.exp(-0.5 * square)
+            return u * e, (1 - square) * e
+
+    else:
+
+        def derivatives(u: Tensor) -> tuple[Tensor, Tensor]:
+            return u**3, 3 * u.square()
+
+    return derivatives
+
+
+def decorrelated(W: Tensor) -> Tensor:
+    r""":math:`(WW^\top)^{-1/2}W`, the nearest orthogonal matrix."""
+    s, u = torch.linalg.eigh(W @ W.T)
+    return u @ (s.clamp_min(torch.finfo(W.dtype).tiny).rsqrt()[:, None] * (u.T @ W))
+
+
+@dataclass(frozen=True)
+class FastICA:
+    r"""Fixed-point steps :math:`w \leftarrow E[x\,g(w^\top x)] - E[g'(w^\top x)]\,w` on white rows.
+
+    Parameters
+    ----------
+    n_components : sources; None: as many as directions with variance
+    algorithm : "parallel" (all at once, :math:`(WW^\top)^{-1/2}W` after each step) or "deflation"
+    whiten : whether rows are whitened first
+    unit_variance : whether sources are scaled to unit variance, or stay of the scale of white rows
+    fun : "logcosh", "exp", "cube", or a function of u to ``(g, g')``
+    alpha : of "logcosh"
+    max_iter : steps at most
+    tol : stop when no direction turns by more
+    start : initial W ``(l, l)``; None: random
+    """
+
+    n_components: int | None = None
+    algorithm: str = "parallel"
+    whiten: bool = True
+    unit_variance: bool = True
+    fun: Any = "logcosh"
+    alpha: float = 1.0
+    max_iter: int = 200
+    tol: float = 1e-4
+    start: Any = field(default=None, compare=False)
+
+    def reason_against(self, problem: Problem) -> str | None:
+        if not isinstance(problem.energy, IndependentCodeEnergy):
+            return "it is for independent codes"
+        return None if problem.is_resident else "it needs resident x"
+
+    @torch.no_grad()
+    def run(self, problem: Problem) -> History:
+        began = time.perf_counter()
+        energy = problem.energy
+        assert isinstance(energy, IndependentCodeEnergy)
+        x, weight = problem.resident["x"].double(), problem.sample_weight
+        n, d = x.shape
+        history = History(solver="FastICA", stop="max_iter")
+        share = None if weight is None else weight.double() / weight.double().sum()
+        if self.whiten:
+            sums = moments(problem)
+            values, u = torch.linalg.eigh(sums.covariance())
+            values, u = values.flip(0), u.flip(1)
+            u = u * torch.where(u[0] < 0, -1.0, 1.0)
+            least = torch.finfo(torch.float64).eps * 10 * d * values[0].clamp_min(1e-300)
+            l = (
+                max(1, int((values > least).sum()))
+                if self.n_components is None
+                else self.n_components
+            )
+            K = (u / values.clamp_min(least).sqrt()).T[:l]
+            mean = sums.mean
+            white = (x - mean) @ K.T
+        else:
+            l, K, mean, white = d, torch.eye(d).to(x), torch.zeros(d).to(x), x
+        W = self._start(l, problem).to(white)
+        g = self.fun if callable(self.fun) else contrast(self.fun, self.alpha)
+        find = self._parallel if self.algorithm == "parallel" else self._deflation
+        with Monitor(problem.callbacks, Run(problem, history, max_epochs=self.max_iter)) as monitor:
+            W = find(W, white, share, g, history, monitor)
+        if self.whiten and self.unit_variance:
+            source = white @ W.T
+            square = source.square().mean(0) if share is None else share @ source.square()
+            W = W / square.sqrt().clamp_min(1e-300)[:, None]
+        elif self.whiten:
+            W = W / math.sqrt(n)  # sources of the scale of scikit-learn's arbitrary-variance
+        energy.set(W @ K, torch.linalg.pinv(W @ K), mean if self.whiten else None)
+        history.about["whitening"] = K.cpu().numpy()
+        history.about["rotation"] = W.cpu().numpy()
+        history.seconds.append(time.perf_counter() - began)
+        if not history.converged and history.stop == "max_iter":
+            warnings.warn(
+                f"FastICA did not converge in max_iter={self.max_iter} steps; raise max_iter or tol",
+                NotConverged,
+                stacklevel=3,
+            )
+        return history
+
+    def _start(self, l: int, problem: Problem) -> Tensor:
+        if self.start is not None:
+            given = torch.as_tensor(self.start, dtype=torch.float64)
+            if given.shape != (l, l):
+                raise ValueError(f"w_init has invalid shape -- should be {(l, l)}")
+            return given
+        generator = problem.key.fold("ica").torch(torch.device("cpu"))
+        return torch.randn(l, l, generator=generator, dtype=torch.float64)
+
+    def _step(self, W: Tensor, white: Tensor, share: Tensor | None, g: Contrast) -> Tensor:
+        """:math:`E[g(Wx)x^\\top] - \\operatorname{diag}(E[g'(Wx)])W`, tile by tile."""
+        total = torch.zeros_like(W)
+        slope = torch.zeros(len(W), dtype=W.dtype, device=W.device)
+        rows = max(64, TILE // white.shape[1]) if white.device.type == "cpu" else len(white)
+        for at in range(0, len(white), rows):
+            part = white[at : at + rows]
+            value, derivative = g(part @ W.T)
+            if share is None:
+                total.addmm_(value.T, part)
+                slope += derivative.sum(0)
+            else:
+                v = share[at : at + rows]
+                total.addmm_((value * v[:, None]).T, part)
+                slope += v @ derivative
+        scale = len(white) if share is None else 1.0
+        return total / scale - (slope / scale)[:, None] * W
+
+    def _parallel(
+        self, W: Tensor, white: Tensor, share: Any, g: Any, history: Any, monitor: Any
+    ) -> Tensor:
+        W = decorrelated(W)
+        for history.n_iter in range(1, self.max_iter + 1):
+            new = decorrelated(self._step(W, white, share, g))
+            turned = float(((new * W).sum(1).abs() - 1).abs().max())
+            W = new
+            if monitor.epoch(turned) or turned < self.tol:
+                history.converged, history.stop = True, "tol"
+                break
+        return W
+
+    def _deflation(
+        self, W: Tensor, white: Tensor, share: Any, g: Any, history: Any, monitor: Any
+    ) -> Tensor:
+        found: list[Tensor] = []
+        history.converged, history.stop = True, "tol"
+        for start in W:
+            w = start / start.norm()
+            for step in range(1, self.max_iter + 1):
+                new = self._step(w[None], white, share, g)[0]
+                for earlier in found:
+                    new = new - (earlier @ new) * earlier
+                new = new / new.norm()
+                turned = abs(abs(float(new @ w)) - 1)
+                w = new
+                history.n_iter = max(history.n_iter, step)
+                if turned < self.tol:
+                    break
+            else:
+                history.converged, history.stop = False, "max_iter"
+            found.append(w)
+        monitor.epoch(math.nan)
+        return torch.stack(found)
