@@ -53,16 +53,21 @@ def dot_test(
     generator = Key.of(random_state).fold("dot_test").torch()
 
     def draw(shape: tuple[int, ...], kind: torch.dtype) -> Tensor:
-        return torch.randn(shape, dtype=kind, generator=generator)
+        return torch.randn(shape, dtype=kind, generator=generator).to(device)
 
+    device = torch.device("cpu")
     if x is not None:
         if not callable(A):
             raise ValueError("x is the point of a differentiable function; A is not a function")
-        pair, name = _jacobian(A, as_tensor(x, "x"))
+        point = as_tensor(x, "x")
+        device = point.device
+        pair, name = _jacobian(A, point)
     else:
         if callable(A) and not isinstance(A, LinearOperator | Tensor) and not hasattr(A, "shape"):
             raise ValueError("a function needs the point x at which its derivatives are compared")
         operator = LinearOperator.of(A)
+        if operator.tensor is not None:
+            device = operator.tensor.device
         kind = torch.complex128 if operator.is_complex else torch.float64
         first = (*operator.shape[:-2], operator.shape[-1])
         second = (*operator.shape[:-2], operator.shape[-2])
