@@ -55,7 +55,9 @@ def _named(family: Mapping[Any, str], j: int) -> str:
 
 @registered(r"e(x, z) = -\log\pi_z - \log p(x \mid z)", _example)
 class FamilyMixtureEnergy(Energy):
-    r"""One of k distributions of a family holds, columns independent given z where there are several.
+    r"""One of k distributions of a family holds, :math:`e(x, z) = -\log\pi_z - \log p(x \mid \theta_z)`.
+
+    Columns of different families are independent given z.
 
     Parameters
     ----------
