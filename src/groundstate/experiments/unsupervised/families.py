@@ -21,7 +21,9 @@ def _fall(model: MixtureModel) -> float:
 
 @experiment("UNSX-families", theme="unsupervised", title="The same EM with other components")
 def families(seed: int = 0, *, quick: bool = False) -> Result:
-    """Bits of digits by ten Bernoulli components, counts by Poisson ones, and columns of different
+    r"""Components of any family in :math:`e(x, z) = -\log\pi_z - \log p(x \mid \theta_z)`.
+
+    Bits of digits by ten Bernoulli components, counts by Poisson ones, and columns of different
     kinds: the likelihood rises at every step, and the groups are found.
     """
     digits = load_digits()

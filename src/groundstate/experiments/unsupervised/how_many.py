@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 @experiment("UNSX-how-many", theme="unsupervised", title="How many clusters there are")
 def how_many(seed: int = 0, *, quick: bool = False) -> Result:
-    """Three groups of unit width. The information criterion and the silhouette are best at three, and
+    r"""Compare :math:`-2\ell + q\log n`, silhouettes and variational weights.
+
+    Three groups of unit width. The information criterion and the silhouette are best at three, and
     of ten components of a variational mixture three keep weight.
     """
     X, _ = make_blobs(600, centers=[[0, 0], [5, 0], [0, 5]], random_state=seed)

@@ -19,7 +19,9 @@ SEEDS = 50
 
 @experiment("UNSX-local-optima", theme="unsupervised", title="The start decides the optimum")
 def local_optima(seed: int = 0, *, quick: bool = False) -> Result:
-    """EM and k-means lower their objective at every step and stop at a local optimum.
+    r"""Only a local minimum of :math:`\sum_i\min_z\tfrac12\|x_i - \mu_z\|^2` is found.
+
+    EM and k-means lower their objective at every step and stop at a local optimum.
 
     Three groups on a line with two means started in the first of them; four corners of a rectangle
     cut the long way; 25 tight groups, where random rows as starts leave several of them without a

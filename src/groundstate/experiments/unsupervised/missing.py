@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 @experiment("UNSX-missing", theme="unsupervised", title="A density fills gaps")
 def missing(seed: int = 0, *, quick: bool = False) -> Result:
-    """Eight columns driven by two hidden numbers, 30 % of the cells removed at random. One Gaussian
+    r"""Fill in :math:`E[x_m \mid x_o] = \mu_m + \Sigma_{mo}\Sigma_{oo}^{-1}(x_o - \mu_o)`.
+
+    Eight columns driven by two hidden numbers, 30 % of the cells removed at random. One Gaussian
     learned from what is observed fills them with conditional means; column means know nothing of the
     other columns.
     """

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 @experiment("UNSX-one-energy", theme="unsupervised", title="One energy call does all of it")
 def one_energy(seed: int = 0, *, quick: bool = False) -> Result:
-    """Free z finite is clustering, free z real is a code, a free part of x is completion, free x and z
+    r"""Minimise, sum out or sample the free parts of :math:`e(x, z)`.
+
+    Free z finite is clustering, free z real is a code, a free part of x is completion, free x and z
     is generation: the core operations on three energies give what the estimators give.
     """
     X, _ = make_blobs(300, centers=3, random_state=seed)
@@ -75,4 +77,5 @@ def one_energy(seed: int = 0, *, quick: bool = False) -> Result:
         for ax, title in zip(axes, ("cluster", "encode", "complete", "generate"), strict=True):
             ax.set(xticks=[], yticks=[], title=title)
 
-    return Result(claims, {}, draw, size=(10.0, 2.6))
+    numbers = {"labels": labels[:20].tolist(), "filled": filled[:20, 1].tolist()}
+    return Result(claims, numbers, draw, size=(10.0, 2.6))

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @experiment("UNSX-shape", theme="unsupervised", title="Round clusters are an assumption")
 def shape(seed: int = 0, *, quick: bool = False) -> Result:
-    """Three groups drawn out in one direction (blobs of seed 170, sheared): k-means cuts them across,
+    r"""The energy :math:`\tfrac12\|x - \mu_z\|^2` takes every cluster to be round.
+
+    Three groups drawn out in one direction (blobs of seed 170, sheared): k-means cuts them across,
     a mixture with full or tied covariances finds them, one with axis-parallel ones does not. The seed
     is that of the starts.
     """

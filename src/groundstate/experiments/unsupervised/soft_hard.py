@@ -20,7 +20,9 @@ START = np.array([[-1.0], [1.0]])
 
 @experiment("UNSX-soft-hard", theme="unsupervised", title="Hard centroids are further apart")
 def soft_hard_centres(seed: int = 0, *, quick: bool = False) -> Result:
-    """Sharing rows pulls centres towards each other: at T = 1 each also owns a part of the other's
+    r"""Shares at T = 1 against labels at T = 0 of :math:`\tfrac12\|x - \mu_z\|^2`.
+
+    Sharing rows pulls centres towards each other: at T = 1 each also owns a part of the other's
     rows. A hard label needs ⌈log₂ k⌉ bits, shares k numbers.
     """
     hard = KMeans(2, init=START, tol=0).fit(LINE).cluster_centers_.ravel()

@@ -33,7 +33,9 @@ def _p_value(a: np.ndarray, b: np.ndarray, rng: np.random.Generator, draws: int)
 
 @experiment("UNSX-use", theme="unsupervised", title="A density draws new rows and names components")
 def use(seed: int = 0, *, quick: bool = False) -> Result:
-    """Ten Gaussians fitted to two moons draw rows that a two-sample test cannot tell from held-out
+    r"""Draw from :math:`p(x) = \sum_z\pi_zN(x; \mu_z, \Sigma_z)` and ask for :math:`p(z \mid x)`.
+
+    Ten Gaussians fitted to two moons draw rows that a two-sample test cannot tell from held-out
     ones; one Gaussian does not. Posteriors of groups of known origin are calibrated.
     """
     X, _ = make_moons(2300, noise=0.12, random_state=seed)
