@@ -44,13 +44,13 @@ def codes(seed: int = 0, *, quick: bool = False) -> Result:
     text, whatever model q predicts the next letter. A model that looks at the letter before writes
     the same text in fewer bits.
 
-    Models are counted on one text of 12,000 letters and code another one.
+    Models are counted on one text of 10,000 letters and code another one.
     """
     grid = np.linspace(0.01, 1, 100)
     s = info.surprise(grid)
     additive = float(np.abs(info.surprise(np.outer(grid, grid)) - s[:, None] - s).max())
     rng = Key.of(seed).fold("text").numpy()
-    n = 12_000
+    n = 10_000
     first, second = text(rng, n), text(rng, n)
     one, two = counts(first)
     shares = np.bincount(second, minlength=len(LETTERS)) / n

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.compute.kernels.compile_numba import inner, outer, vector
+from groundstate.compute.tiles import one_blas_thread
 
 F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]
@@ -54,9 +55,10 @@ def _prices(C: F64, a: F64, b: F64) -> F64:
     K = np.exp(rest.astype(np.float32))
     x, y = (a / a.sum()).astype(np.float32), np.ones(len(b), np.float32)
     rows, columns = x, (b / b.sum()).astype(np.float32)
-    for _ in range(_STEPS):
-        x = rows / np.maximum(K @ y, _TINY)
-        y = columns / np.maximum(x @ K, _TINY)
+    with one_blas_thread():  # threads cost more than products of this size
+        for _ in range(_STEPS):
+            x = rows / np.maximum(K @ y, _TINY)
+            y = columns / np.maximum(x @ K, _TINY)
     prices: F64 = v + eps * np.log(np.maximum(y, _TINY).astype(np.float64))
     return prices
 
