@@ -157,7 +157,7 @@ def pot_sliced(data: dict[str, Any]) -> float:
 SLICED = Benchmark(
     name="sliced-wasserstein",
     title="Sliced Wasserstein distance, 128 directions of 10 columns",
-    sizes={"1000": 1000, "10000": 10_000, "50000": 50_000},
+    sizes={"1000": 1000, "5000": 5000, "20000": 20_000},
     data=rows,
     ours=sliced,
     peers={"POT": Peer(pot_sliced, "POT", "ot")},
