@@ -333,9 +333,20 @@ def folders_table() -> str:
     return table(("folder", "modules", "what it holds"), rows, "The package has no folders.")
 
 
+def maps_table() -> str:
+    """Return the numbers of five maps of digits, measured now."""
+    from groundstate.experiments.base import get
+
+    rows = get("UNSX-ladder").run(seed=0).numbers["maps"]
+    names = list(next(iter(rows.values())))
+    cells = [(name, *(f"{row[key]:.3f}" for key in names)) for name, row in rows.items()]
+    return table(("map", *names), cells, "No map was made.")
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "models": models_table,
     **{f"family-{page}": family_table(page) for page in FAMILIES},
+    "maps": maps_table,
     "experiments": experiments_table,
     "activations": activations_table,
     "coverage": coverage_table,

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from sklearn.datasets import load_digits, make_swiss_roll
 
 from groundstate import MDS, TSNE, ClassicalMDS, Isomap, LandmarkMDS
+from groundstate.experiments.base import get
 from groundstate.math.manifold import classical_scaling, residual_variance
 
 ROLL, T = make_swiss_roll(600, random_state=0)
@@ -111,7 +112,13 @@ def family() -> Figure:
     return fig
 
 
+def guide() -> Figure:
+    """Five maps of the same digits."""
+    return get("UNSX-ladder").run(seed=0).figure()
+
+
 PICTURES = {
+    "guide-maps": guide,
     "ClassicalMDS": classical_mds,
     "Isomap": isomap,
     "LandmarkMDS": landmark_mds,

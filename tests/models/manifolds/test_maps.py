@@ -16,6 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from groundstate import MDS, TSNE, ClassicalMDS, Isomap, LandmarkMDS, manifold
 from groundstate.errors import DataError, Unreliable
 from groundstate.learn import Callback
+from groundstate.models.manifolds.views import compare_views
 
 ROLL, T = make_swiss_roll(1000, random_state=0)
 ARC = 0.5 * (T * np.sqrt(1 + T * T) + np.arcsinh(T))
@@ -280,3 +281,23 @@ def test_tensors_stay_tensors() -> None:
     Y = TSNE(perplexity=5, max_iter=250).fit_transform(X)
     assert isinstance(Y, torch.Tensor) and Y.dtype == torch.float32
     assert isinstance(Isomap(n_neighbors=20).fit(X).transform(X), torch.Tensor)
+
+
+def test_a_map_needs_an_extension_and_a_metric_does_not() -> None:
+    X, _ = make_swiss_roll(1000, random_state=0)
+    found = compare_views(X[:800], X[800:], Isomap(n_neighbors=8))
+    assert found.moved_new < 0.05 and np.isfinite(found.distances).all()
+    assert found.asymmetry < 1e-9 and found.distances.shape == (200, 800)
+    loose = compare_views(X[:150], X[150:200], TSNE(perplexity=10, max_iter=300))
+    assert loose.moved_new > 0.01 and loose.moved_known > 0.01
+
+
+def test_the_roll_of_the_specification() -> None:
+    """Paths a little longer than the geodesics of the sheet, and much longer than the chord."""
+    paths = Isomap(n_neighbors=10).fit(ROLL).dist_matrix_
+    true = np.hypot(ARC[:, None] - ARC, ROLL[:, 1][:, None] - ROLL[:, 1])
+    upper = np.triu_indices(1000, 1)
+    assert np.isclose(np.median(paths[upper] / true[upper]), 1.037, atol=1e-3)
+    a, b = T.argmin(), T.argmax()
+    ends = [paths[a, b], true[a, b], np.linalg.norm(ROLL[a] - ROLL[b])]
+    np.testing.assert_allclose(ends, [91.7, 89.6, 20.1], atol=0.06)

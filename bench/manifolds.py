@@ -1,0 +1,117 @@
+"""Maps against scikit-learn and openTSNE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from groundstate.bench import Benchmark, Peer
+
+
+def roll(size: int, seed: int) -> dict[str, Any]:
+    from sklearn.datasets import make_swiss_roll
+
+    return {"X": make_swiss_roll(size, random_state=seed)[0]}
+
+
+def clouds(size: tuple[int, int], seed: int) -> dict[str, Any]:
+    from sklearn.datasets import make_blobs
+
+    n, d = size
+    return {"X": make_blobs(n, d, centers=10, cluster_std=4.0, random_state=seed)[0]}
+
+
+def isomap(data: dict[str, Any]) -> Any:
+    from groundstate import Isomap
+
+    return Isomap(n_neighbors=10).fit(data["X"]).embedding_
+
+
+def sklearn_isomap(data: dict[str, Any]) -> Any:
+    from sklearn.manifold import Isomap
+
+    return Isomap(n_neighbors=10).fit(data["X"]).embedding_
+
+
+def residual(data: dict[str, Any], Y: Any) -> float:
+    """Residual variance of the distances, of 500 rows."""
+    from groundstate.math.manifold import residual_variance
+
+    return float(residual_variance(data["X"][:500], Y[:500]))
+
+
+def mds(data: dict[str, Any]) -> Any:
+    from groundstate import MDS
+
+    return MDS(init="classical_mds").fit(data["X"]).stress_
+
+
+def sklearn_mds(data: dict[str, Any]) -> Any:
+    from sklearn.manifold import MDS
+
+    return MDS(init="classical_mds", n_init=1).fit(data["X"]).stress_
+
+
+def tsne(data: dict[str, Any]) -> Any:
+    from groundstate import TSNE
+
+    return TSNE(random_state=0).fit(data["X"]).embedding_
+
+
+def sklearn_tsne(data: dict[str, Any]) -> Any:
+    from sklearn.manifold import TSNE
+
+    return TSNE(random_state=0, n_jobs=-1).fit(data["X"]).embedding_
+
+
+def open_tsne(data: dict[str, Any]) -> Any:
+    import numpy as np
+    from openTSNE import TSNE
+
+    return np.asarray(TSNE(random_state=0, n_jobs=-1, n_iter=750).fit(data["X"]))
+
+
+def kept(data: dict[str, Any], Y: Any) -> float:
+    from groundstate.math.manifold import trustworthiness
+
+    return float(trustworthiness(data["X"][:2000], Y[:2000], 10))
+
+
+ISOMAP = Benchmark(
+    name="isomap",
+    title="Isomap(n_neighbors=10).fit of a rolled sheet",
+    sizes={"500x3": 500, "2000x3": 2_000, "5000x3": 5_000},
+    data=roll,
+    ours=isomap,
+    peers={"scikit-learn": Peer(sklearn_isomap, "scikit-learn", "sklearn")},
+    score=residual,
+    score_name="residual variance",
+    target=3.0,
+)
+
+MDS_ = Benchmark(
+    name="mds",
+    title="MDS().fit by stress majorisation from the classical start",
+    sizes={"200x10": (200, 10), "700x10": (700, 10), "2000x10": (2_000, 10)},
+    data=clouds,
+    ours=mds,
+    peers={"scikit-learn": Peer(sklearn_mds, "scikit-learn", "sklearn")},
+    score=lambda data, stress: float(stress),
+    score_name="stress",
+    target=3.0,
+)
+
+TSNE_ = Benchmark(
+    name="tsne",
+    title="TSNE().fit, 1,000 steps",
+    sizes={"1000x50": (1_000, 50), "3000x50": (3_000, 50), "10000x50": (10_000, 50)},
+    data=clouds,
+    ours=tsne,
+    peers={
+        "scikit-learn": Peer(sklearn_tsne, "scikit-learn", "sklearn"),
+        "openTSNE": Peer(open_tsne, "openTSNE"),
+    },
+    score=kept,
+    score_name="trustworthiness",
+    better="high",
+    target=1.0,
+)
