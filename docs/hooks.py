@@ -29,6 +29,7 @@ FAMILIES = {  # page of docs/families: the families of the registry it tells abo
     "ensembles": ("ensembles",),
     "networks": ("networks",),
     "rows": ("vision", "text", "sequences", "graphs"),
+    "metrics": ("metrics", "outliers"),
     "latent": ("clusters", "mixtures", "factors", "undirected"),
     "manifolds": ("manifolds",),
 }

@@ -163,6 +163,14 @@ if TYPE_CHECKING:
     from groundstate.models.manifolds.landmark_mds import LandmarkMDS as LandmarkMDS
     from groundstate.models.manifolds.mds import MDS as MDS
     from groundstate.models.manifolds.tsne import TSNE as TSNE
+    from groundstate.models.metrics.lmnn import LMNN as LMNN
+    from groundstate.models.metrics.mahalanobis_transformer import (
+        MahalanobisTransformer as MahalanobisTransformer,
+    )
+    from groundstate.models.metrics.neighborhood_components_analysis import (
+        NeighborhoodComponentsAnalysis as NeighborhoodComponentsAnalysis,
+    )
+    from groundstate.models.metrics.rca import RCA as RCA
     from groundstate.models.mixtures.bayesian_gaussian_mixture import (
         BayesianGaussianMixture as BayesianGaussianMixture,
     )
@@ -192,6 +200,8 @@ if TYPE_CHECKING:
     from groundstate.models.networks.pseudo_label_classifier import (
         PseudoLabelClassifier as PseudoLabelClassifier,
     )
+    from groundstate.models.outliers.elliptic_envelope import EllipticEnvelope as EllipticEnvelope
+    from groundstate.models.outliers.energy_outlier import EnergyOutlier as EnergyOutlier
     from groundstate.models.population.many import fit_many as fit_many
     from groundstate.models.processes.gaussian_process_classifier import (
         GaussianProcessClassifier as GaussianProcessClassifier,
@@ -244,6 +254,8 @@ _EXPORTS = {
     "DecisionTreeRegressor": "groundstate.models.trees.decision_tree_regressor",
     "ElasticNet": "groundstate.models.linear.sparse.elastic_net",
     "ElasticNetCV": "groundstate.models.linear.sparse.elastic_net_cv",
+    "EllipticEnvelope": "groundstate.models.outliers.elliptic_envelope",
+    "EnergyOutlier": "groundstate.models.outliers.energy_outlier",
     "ExtraTreesClassifier": "groundstate.models.ensembles.forests.extra_trees_classifier",
     "ExtraTreesRegressor": "groundstate.models.ensembles.forests.extra_trees_regressor",
     "FactorAnalysis": "groundstate.models.factors.factor_analysis",
@@ -270,6 +282,7 @@ _EXPORTS = {
     "KernelPCA": "groundstate.models.factors.kernel_pca",
     "KernelRegressor": "groundstate.models.kernels.kernel_regressor",
     "KernelRidge": "groundstate.models.kernels.kernel_ridge",
+    "LMNN": "groundstate.models.metrics.lmnn",
     "LandmarkMDS": "groundstate.models.manifolds.landmark_mds",
     "Lasso": "groundstate.models.linear.sparse.lasso",
     "LassoCV": "groundstate.models.linear.sparse.lasso_cv",
@@ -283,6 +296,7 @@ _EXPORTS = {
     "MDS": "groundstate.models.manifolds.mds",
     "MLPClassifier": "groundstate.models.networks.mlp_classifier",
     "MLPRegressor": "groundstate.models.networks.mlp_regressor",
+    "MahalanobisTransformer": "groundstate.models.metrics.mahalanobis_transformer",
     "MeanPoolSequenceClassifier": "groundstate.models.sequences.mean_pool_sequence_classifier",
     "MessageSumGraphClassifier": "groundstate.models.graphs.message_sum_graph_classifier",
     "MiniBatchKMeans": "groundstate.models.clusters.mini_batch_kmeans",
@@ -291,6 +305,7 @@ _EXPORTS = {
     "MultinomialNB": "groundstate.models.bayes.multinomial_nb",
     "NearestCentroid": "groundstate.models.neighbors.nearest_centroid",
     "NearestNeighbors": "groundstate.models.neighbors.nearest_neighbors",
+    "NeighborhoodComponentsAnalysis": "groundstate.models.metrics.neighborhood_components_analysis",
     "NeuralClassifier": "groundstate.models.networks.neural_classifier",
     "NeuralRegressor": "groundstate.models.networks.neural_regressor",
     "PCA": "groundstate.models.factors.pca",
@@ -300,6 +315,7 @@ _EXPORTS = {
     "PseudoLabelClassifier": "groundstate.models.networks.pseudo_label_classifier",
     "QuadraticDiscriminantAnalysis": "groundstate.models.discriminant.quadratic_discriminant_analysis",
     "QuantileRegressor": "groundstate.models.linear.robust.quantile_regressor",
+    "RCA": "groundstate.models.metrics.rca",
     "RadiusNeighborsClassifier": "groundstate.models.neighbors.radius_neighbors_classifier",
     "RadiusNeighborsRegressor": "groundstate.models.neighbors.radius_neighbors_regressor",
     "RandomForestClassifier": "groundstate.models.ensembles.forests.random_forest_classifier",

@@ -34,7 +34,7 @@ BESIDE = {"data": "models", "store": "learn"}
 UNDER_BESIDE = {"errors", "registry", "compute", "math"}
 
 # file -> why it may have more than 400 lines
-LONG: dict[str, str] = {}
+LONG: dict[str, str] = {"src/groundstate/__init__.py": "two lines for every public name"}
 
 
 def sources() -> list[Path]:

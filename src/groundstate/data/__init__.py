@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from groundstate.data.builtin.load import available, load
     from groundstate.data.builtin.mnist1d import mnist1d
+    from groundstate.data.builtin.toys import (
+        make_anisotropic,
+        make_elongated,
+        make_half_circle,
+        make_ring,
+        roll_arc_length,
+    )
     from groundstate.data.images.read import ImageReader, labelled_images
     from groundstate.data.preparation.preparation import Preparation
     from groundstate.data.reader import read
@@ -25,6 +32,13 @@ if TYPE_CHECKING:
 _HOMES = {
     "builtin.load": ("available", "load"),
     "builtin.mnist1d": ("mnist1d",),
+    "builtin.toys": (
+        "make_anisotropic",
+        "make_elongated",
+        "make_half_circle",
+        "make_ring",
+        "roll_arc_length",
+    ),
     "images.read": ("ImageReader", "labelled_images"),
     "preparation.preparation": ("Preparation",),
     "rows": ("KINDS", "Taken", "rows_of"),
@@ -60,8 +74,13 @@ __all__ = [
     "audit",
     "available",
     "load",
+    "make_anisotropic",
+    "make_elongated",
+    "make_half_circle",
+    "make_ring",
     "mnist1d",
     "read",
+    "roll_arc_length",
     "stream",
 ]
 

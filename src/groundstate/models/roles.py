@@ -18,7 +18,7 @@ from torch import Tensor
 
 from groundstate.compute.random import Key
 from groundstate.compute.thread_policy import answering
-from groundstate.infer import minimise, posterior
+from groundstate.infer import energy_moments, minimise, posterior
 from groundstate.infer import sample as draw
 from groundstate.models.arrays import Home, unwrap
 from groundstate.models.base import EnergyEstimator
@@ -266,6 +266,14 @@ class EnergyTransformer(SklearnTransformerMixin, EnergyEstimator):
             return home.give(posterior(self.energy_, "z", {"x": x}).mean)
 
 
+def _has_hidden(estimator: Any) -> bool:
+    check_is_fitted(estimator, "energy_")
+    space = estimator.energy_.spaces.get("z")
+    if space is None or not space.is_finite:
+        raise AttributeError(f"{type(estimator).__name__} has no hidden z that can be listed")
+    return True
+
+
 def _can_sample(estimator: Any) -> bool:
     check_is_fitted(estimator, "energy_")
     return "x" in estimator.energy_.spaces
@@ -292,6 +300,26 @@ class DensityMixin:
         x, home = self._rows(X)
         with answering(self.energy_, x):
             return home.give(self._log_density(x))
+
+    @available_if(_has_hidden)
+    def energy_variance(self, X: Any) -> Any:
+        r""":math:`\operatorname{Var}_{z \sim p(z)}e(x, z)` of each row, ``(n_samples,)``: how much the
+        hypotheses z disagree about x. It vanishes where they agree, as on a border between two."""
+        x, home = self._rows(X)
+        with answering(self.energy_, x):
+            volume = self.energy_.ability("log_partition", "x")
+            z = self.energy_.spaces["z"].enumerate(x.device, x.dtype)
+            logits = x.new_zeros(len(z)) if volume is None else volume(z=z)
+            prior = torch.softmax(logits, 0)
+            return home.give(energy_moments(self.energy_, "z", {"x": x}, weights=prior).variance)
+
+    @available_if(_has_hidden)
+    def posterior_entropy(self, X: Any) -> Any:
+        r"""Entropy of :math:`p(z \mid x)` of each row in nats, ``(n_samples,)``: which z is it?"""
+        x, home = self._rows(X)
+        with answering(self.energy_, x):
+            p = torch.softmax(-self.energy_.table("z", x=x), 1)
+            return home.give(torch.special.entr(p).sum(1))
 
     @available_if(_can_sample)
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:

@@ -1,0 +1,198 @@
+r"""Neighbourhood components: the map under which a random neighbour is most often of one's own class."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from torch import Tensor
+
+from groundstate.compute.rows.distinct import distinct_rows
+from groundstate.compute.weight_line.hashing import row_hash
+from groundstate.energy.neighbors.linear_metric import LinearMetricEnergy
+from groundstate.learn.base import History, Problem
+from groundstate.learn.callbacks import Monitor, Run
+from groundstate.learn.fit import solver_for
+from groundstate.learn.rules.softmin import SoftMin
+from groundstate.learn.solvers.metrics.starts import first_map
+
+F64 = NDArray[np.float64]
+TILE = 2**17  # probabilities of one tile: it stays in cache
+FAR = -600.0
+
+
+def reason_against(problem: Problem) -> str | None:
+    """Why a metric cannot be learned from this problem."""
+    if not isinstance(problem.energy, LinearMetricEnergy):
+        return "it is for a linear metric with remembered rows"
+    if not problem.is_resident or set(problem.names) != {"x", "y"}:
+        return "it needs resident x and y"
+    return "it takes no penalty" if problem.penalty is not None else None
+
+
+@solver_for(LinearMetricEnergy, SoftMin)
+@dataclass(frozen=True)
+class NeighborhoodComponents:
+    r"""Maximise the expected number of right neighbours,
+    :math:`f(J) = \sum_iw_i\sum_{j \ne i:\,y_j = y_i}p_{ij}`, with
+    :math:`p_{ij} \propto w_j\,e^{-\|J(x_i - x_j)\|^2}`, by L-BFGS.
+
+    Rows are sorted by class and probabilities computed tile by tile, so that no n × n matrix exists.
+
+    Parameters
+    ----------
+    init : a name of `starts.STARTS` or an array
+    max_iter, tol : of L-BFGS
+    callback : called with the entries of J and the number of the step
+    """
+
+    init: Any = "auto"
+    max_iter: int = 50
+    tol: float = 1e-5
+    callback: Callable[[F64, int], Any] | None = None
+
+    def reason_against(self, problem: Problem) -> str | None:
+        return reason_against(problem)
+
+    def run(self, problem: Problem) -> History:
+        energy = problem.energy
+        assert isinstance(energy, LinearMetricEnergy)
+        start = time.perf_counter()
+        history = History(solver="NeighborhoodComponents")
+        x, y, w = rows_of(problem)
+        p = energy.J.shape[0]
+        J = first_map(self.init, x.cpu().numpy(), y.cpu().numpy(), w.cpu().numpy(), p, problem.key)
+        objective = Neighbors(x, y, w)
+        energy.remember(problem.resident["x"], problem.resident["y"], problem.sample_weight)
+        with Monitor(problem.callbacks, Run(problem, history, self.max_iter)) as monitor:
+
+            def step(intermediate_result: Any) -> None:
+                set_map(energy, intermediate_result.x)
+                history.objective.append(float(intermediate_result.fun))
+                history.seconds.append(time.perf_counter() - start)
+                if self.callback is not None:
+                    self.callback(intermediate_result.x, len(history.objective))
+                if monitor.epoch(float(intermediate_result.fun)):
+                    raise StopIteration
+
+            found = minimize(
+                objective, J.ravel(), jac=True, method="L-BFGS-B", tol=self.tol,
+                options={"maxiter": self.max_iter}, callback=step,
+            )  # fmt: skip
+            set_map(energy, found.x)
+        history.n_iter = int(found.nit)
+        history.converged = bool(found.success)
+        history.stop = str(found.message)
+        return history
+
+
+@torch.no_grad()
+def set_map(energy: LinearMetricEnergy, J: F64) -> None:
+    energy.J.copy_(torch.from_numpy(np.ascontiguousarray(J)).reshape(energy.J.shape))
+
+
+def rows_of(problem: Problem) -> tuple[Tensor, Tensor, Tensor]:
+    """Different rows in float64 with summed weights, in the order of their content: ties between
+    neighbours do not depend on the order in which rows came."""
+    x, y = problem.resident["x"].detach(), problem.resident["y"].detach()
+    index, weights = distinct_rows(row_hash(x, y), problem.sample_weight)
+    at = torch.from_numpy(index).to(x.device)
+    return x[at].double(), y[at], torch.from_numpy(weights).to(x.device)
+
+
+class Neighbors:
+    r"""−f(J) and its gradient
+    :math:`-2\,(WZ + W^\top Z - cZ)^\top X`, where :math:`W_{ij} = w_ip_{ij}([y_i = y_j] - p_i)`,
+    :math:`p_i = \sum_{j:\,y_j = y_i}p_{ij}`, Z = XJᵀ and c the sums of the columns of W.
+
+    Parameters
+    ----------
+    x, y, w : rows, class numbers and weights
+    """
+
+    def __init__(self, x: Tensor, y: Tensor, w: Tensor) -> None:
+        order = torch.argsort(y, stable=True)
+        y = y[order]
+        self.x, self.w = x[order] - x.mean(0), w[order]
+        counts = torch.bincount(y)
+        edges = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).tolist()
+        self.classes = [(a, b) for a, b in pairwise(edges) if b > a]
+        self.logw = None if bool((w == 1).all()) else self.w.log()
+        self.own = (
+            (self.w - 1).clamp(min=0).log()
+        )  # a row of weight 3 has two twins, of weight 1 none
+        self.same = None if len(x) ** 2 > TILE else (y[:, None] == y).to(x)
+
+    def __call__(self, J: F64) -> tuple[float, F64]:
+        x = self.x
+        z = x @ torch.from_numpy(J).to(x).reshape(-1, x.shape[1]).T  # (n, p)
+        square, one = z.square().sum(1, keepdim=True), torch.ones_like(z[:, :1])
+        left, right = torch.cat([z, -square, -one], 1), torch.cat([2 * z, one, square], 1).T
+        z1 = torch.cat([z, one], 1)
+        if self.same is not None:
+            total, pulled = self._whole(left, right, z1)
+        else:
+            total, pulled = self._tiles(left, right, z1)
+        gradient = (pulled[:, :-1] - pulled[:, -1:] * z).T @ x
+        return -total, (-2 * gradient).cpu().numpy().ravel()
+
+    def _whole(self, left: Tensor, right: Tensor, z1: Tensor) -> tuple[float, Tensor]:
+        """Σ w_ip_i and WZ + WᵀZ with the sums of the columns of W, from one small matrix."""
+        assert self.same is not None
+        P = self._chances(left, right, 0, len(left))
+        scale = self.w / P.sum(1)
+        P *= scale[:, None]
+        W = P * self.same
+        mine = W.sum(1) / self.w
+        W.addcmul_(P, mine[:, None], value=-1)
+        total = float(mine @ self.w)
+        return total, (W + W.T) @ z1  # rows of W add to nothing
+
+    def _tiles(self, left: Tensor, right: Tensor, z1: Tensor) -> tuple[float, Tensor]:
+        """The same, some rows at a time."""
+        pulled, total = torch.zeros_like(z1), 0.0
+        step = max(8, TILE // len(z1))
+        for low, high in self.classes:
+            for a in range(low, high, step):
+                b = min(high, a + step)
+                P = self._chances(left, right, a, b)
+                block, whole = P[:, low:high], P.sum(1)
+                mine = block.sum(1) / whole  # p_i
+                scale = self.w[a:b] / whole
+                total += float(mine @ self.w[a:b])
+                added = block * scale[:, None]
+                P *= (-mine * scale)[:, None]
+                block += added  # W
+                pulled[a:b] += P @ z1
+                pulled += P.T @ z1[a:b]
+        return total, pulled
+
+    def _chances(self, left: Tensor, right: Tensor, a: int, b: int) -> Tensor:
+        """Proportional to the chance that row i takes row j, ``(b - a, n)``."""
+        P = left[a:b] @ right
+        if self.logw is not None:
+            P += self.logw
+        P[:, a:b].diagonal().copy_(self.own[a:b])
+        top = P.amax(1, keepdim=True)
+        if bool((top < FAR).any()):  # the exponential of all would be nothing
+            P -= top.clamp(min=-1e300)
+        _exponential(P)
+        return P
+
+
+def _exponential(P: Tensor) -> None:
+    if P.device.type == "cpu":
+        values = P.numpy()
+        np.exp(values, out=values)  # twice as fast as torch's
+    else:
+        P.exp_()
+
+
+__all__ = ["Neighbors", "NeighborhoodComponents", "reason_against", "rows_of", "set_map"]
