@@ -174,7 +174,7 @@ def conjugate_update(
     if isinstance(prior, D.Dirichlet):
         k = p.concentration.shape[-1]
         _whole(rows, 0, k - 1, f"labels 0 to {k - 1}")
-        counts = torch.zeros(k, dtype=w.dtype).index_add(0, rows.long(), w)
+        counts = torch.zeros(k, dtype=w.dtype, device=w.device).index_add(0, rows.long(), w)
         return D.Dirichlet(p.concentration + counts.to(p.concentration))
     if isinstance(prior, D.Gamma):
         _whole(rows, 0, math.inf, "counts")
