@@ -9,7 +9,7 @@ import numpy as np
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experiment
 from groundstate.experiments.supervised.scenes import F64
-from groundstate.math.kernels import RBF, Laplacian, Linear, Periodic
+from groundstate.math.kernels import RBF, Laplacian, Linear, Periodic, sample_path
 from groundstate.models.processes.gaussian_process_regressor import GaussianProcessRegressor
 
 GRID = np.linspace(0, 10, 201)[:, None]
@@ -52,6 +52,18 @@ def gp(seed: int = 0, *, quick: bool = False) -> Result:
     ratio = rough["Laplacian"] / rough["Gaussian"]
     repeat = float(np.abs(drawn["periodic"][:141] - drawn["periodic"][60:]).max())
 
+    at, m = np.linspace(0, 2, 9)[:, None], 4000
+    scores = {}
+    for name in ("Gaussian, ℓ = 1", "Laplacian, ℓ = 1", "linear", "periodic"):
+        f, K = (
+            sample_path(priors[name], at, m, random_state=key.fold("paths", name)),
+            priors[name](at),
+        )
+        error = np.sqrt((np.diagonal(K)[:, None] * np.diagonal(K) + K**2) / m)
+        known = error > 1e-6  # a linear function is zero at zero
+        scores[name] = float(
+            np.quantile((np.abs(f.T @ f / m - K) / np.where(known, error, 1.0))[known], 0.9)
+        )
     scale = 0.6
     rng = key.fold("rows").numpy()
     y = np.sin(AT) + 0.3 * rng.standard_normal(5)
@@ -63,6 +75,7 @@ def gp(seed: int = 0, *, quick: bool = False) -> Result:
     _, cov = fits[5].predict(np.vstack([AT[:, None], GRID]), return_cov=True)
     rows = float(np.abs(cov[:5]).max())
     claims = [
+        *[Claim.at_most(f"{n}: covariance of draws, in standard errors", z, 3.0) for n, z in scores.items()],
         Claim.at_most("no data: largest |mean|", float(np.abs(mean0).max()), 1e-12),
         Claim.at_most("no data: spread of the standard deviations", float(np.ptp(sd0)), 1e-12),
         Claim.below("largest standard deviation at the rows", float(max(spread)), 1e-4),

@@ -2,6 +2,7 @@ r"""A Gaussian kernel bends more than a low-degree polynomial; its map has no en
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,11 @@ def kernels(seed: int = 0, *, quick: bool = False) -> Result:
     points = np.column_stack([np.linspace(0, 10, 30), rng.standard_normal(30)])
     gram = RBF(1.0)(points, points)
     rank = int(np.linalg.matrix_rank(np.asarray(gram)))
+    sizes = (5, 10, 20, 50, 100)
+    ranks = [
+        int(np.linalg.matrix_rank(np.asarray(RBF(1.0)(np.linspace(0, n, n)[:, None]))))
+        for n in sizes
+    ]
     x = rng.uniform(-1, 1, (40, 2))
     exact = np.asarray(RBF(1.0)(x, x))
     errors = []
@@ -75,6 +81,12 @@ def kernels(seed: int = 0, *, quick: bool = False) -> Result:
         Claim.at_most("spirals, cubic", score["spirals, cubic"], 0.9),
         Claim.at_least("spirals, Gaussian", score["spirals, Gaussian"], 0.98),
         Claim.equal("rank of the Gram matrix of 30 points", rank, 30),
+        Claim.equal("ranks of Gram matrices of 5 to 100 points", ranks, list(sizes)),
+        Claim.below(
+            "largest error of an order over the one before, to order 12",
+            max(b / a for a, b in pairwise(errors[:13])),
+            1.0,
+        ),
         Claim.below("error of the series to order 20", errors[-1], 1e-10),
     ]
     numbers = {"accuracy": score, "rank": rank, "error by order": errors}
