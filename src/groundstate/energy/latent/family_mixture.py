@@ -73,8 +73,8 @@ class FamilyMixtureEnergy(Energy):
 
     Examples
     --------
-    >>> energy = FamilyMixtureEnergy(2, 1, "poisson")
-    >>> energy.energies(torch.tensor([[0.0]])).round(decimals=4).tolist()
+    >>> energy = FamilyMixtureEnergy(2, 1, "poisson").double()
+    >>> energy.energies(torch.zeros(1, 1, dtype=torch.float64)).round(decimals=4).tolist()
     [[1.6931, 1.6931]]
     """
 

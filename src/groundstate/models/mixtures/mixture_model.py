@@ -81,8 +81,8 @@ class MixtureModel(MixtureAnswers):
     >>> from groundstate import MixtureModel
     >>> X = np.array([[0.0], [1.0], [0.0], [9.0], [11.0], [10.0]])
     >>> model = MixtureModel("poisson", 2, random_state=0).fit(X)
-    >>> sorted(model.energy_.families[0].rate.flatten().tolist())[1].__round__(2)
-    10.0
+    >>> model.predict(X).tolist() in ([0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0])
+    True
     """
 
     traits = Traits(space={"n_components": settings.Whole(1, 12)}, steps="max_iter")
