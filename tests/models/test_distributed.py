@@ -38,7 +38,7 @@ def learned(rows: slice) -> dict[str, Any]:
     sides = np.where(X[:, 0] + X[:, 1] ** 2 > X[:, 2] + 20, 1, np.where(X[:, 1] > 0, 2, 0))
     out["planes"] = LinearSVC(C=0.01).fit(X, sides, sample_weight=w).coef_
     out["axes"] = ProbabilisticPCA(2).fit(X, sample_weight=w).components_
-    return {k: torch.as_tensor(v) for k, v in out.items()}
+    return {k: torch.as_tensor(np.array(v)) for k, v in out.items()}
 
 
 def shard(rank: int) -> dict[str, Any]:
