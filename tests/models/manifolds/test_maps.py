@@ -301,3 +301,10 @@ def test_the_roll_of_the_specification() -> None:
     a, b = T.argmin(), T.argmax()
     ends = [paths[a, b], true[a, b], np.linalg.norm(ROLL[a] - ROLL[b])]
     np.testing.assert_allclose(ends, [91.7, 89.6, 20.1], atol=0.06)
+
+
+def test_a_start_may_be_given_to_fit() -> None:
+    X = DIGITS.data[:60]
+    start = ClassicalMDS().fit_transform(X)
+    given = MDS(init="random", random_state=0).fit_transform(X, init=start)
+    np.testing.assert_allclose(given, MDS(init=start).fit(X).embedding_)

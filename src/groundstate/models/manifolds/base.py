@@ -105,7 +105,7 @@ class EnergyEmbedding(SklearnTransformerMixin, EnergyEstimator):
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Lay out the map; the places of the rows, ``(n_samples, n_components)``."""
         try:
-            super().fit(X, y, sample_weight=sample_weight)
+            EnergyEstimator.fit(self, X, y, sample_weight)
             return unwrap(X)[1].give(self._laid) if isinstance(X, Tensor) else self.embedding_
         finally:
             for name in ("_laid", "_index"):

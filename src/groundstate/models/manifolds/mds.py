@@ -129,8 +129,25 @@ class MDS(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         self.device = device
         self.callbacks = callbacks
 
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, init: Any = None) -> Any:
+        """Lay out the map; ``init``, coordinates to start from, goes before the parameter."""
+        self.fit_transform(X, y, sample_weight, init)
+        return self
+
+    def fit_transform(
+        self, X: Any, y: Any = None, sample_weight: Any = None, init: Any = None
+    ) -> Any:
+        """Lay out the map; the places of the rows, ``(n_samples, n_components)``."""
+        self._given = init
+        try:
+            return super().fit_transform(X, y, sample_weight)
+        finally:
+            self.__dict__.pop("_given", None)
+
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         init, weights = self.init, self.weights
+        if self.__dict__.get("_given") is not None:
+            init = self._given
         if not isinstance(init, str):
             init = torch.from_numpy(
                 check_array(unwrap(init)[0], dtype=np.float64, input_name="init")
