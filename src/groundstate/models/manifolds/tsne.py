@@ -24,7 +24,7 @@ from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
-@models.register(family="manifolds", task="representation", role="embedding", auto=False)
+@models.register(family="manifolds", task="representation", role="embedding")
 class TSNE(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
     r"""A map in which rows have the neighbours that they have among the features (t-SNE).
 

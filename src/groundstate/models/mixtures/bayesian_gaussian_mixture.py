@@ -150,7 +150,7 @@ def _into(energy: Any, engine: Any) -> None:
     energy.U.copy_(torch.from_numpy(np.asarray(engine.precisions_cholesky_)))
 
 
-@models.register(family="mixtures", task="density", role="density")
+@models.register(family="mixtures", task="density", role="density", auto=False)
 class BayesianGaussianMixture(GaussianAnswers):
     r"""A mixture of Gaussians with distributions over its parameters, which empties unused components.
 

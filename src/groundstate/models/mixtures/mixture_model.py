@@ -34,7 +34,7 @@ class Columns(dict[Any, str]):
         return f"Columns({dict(self)!r})"
 
 
-@models.register(family="mixtures", task="density", role="density")
+@models.register(family="mixtures", task="density", role="density", auto=False)
 class MixtureModel(MixtureAnswers):
     r"""A weighted sum of distributions of a family, learned by the same EM whatever the family.
 

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import torch
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from groundstate.compute.random import Key
 from groundstate.data import Table, read
+from groundstate.infer import sample
 from groundstate.models.tables.restored import opened, restored
 from groundstate.models.tables.table import TablePredictor
 
@@ -18,6 +21,7 @@ F64 = NDArray[np.float64]
 Ranges = dict[str, tuple[float, float]]
 KINDS = ("numeric", "category")  # of columns whose cells can be drawn and read back
 DRAWS = 200
+_MANY = 100  # draws whose quantiles are worth something
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,11 @@ class Numbers:
 
     def interval(self, level: float = 0.9, within: tuple[float, float] | None = None) -> F64:
         """Ends of the central interval, ``(n_rows, 2)``, within the range that a column has."""
-        ends = np.quantile(self.values, [(1 - level) / 2, (1 + level) / 2], axis=1).T
+        if self.values.shape[1] >= _MANY:
+            ends = np.quantile(self.values, [(1 - level) / 2, (1 + level) / 2], axis=1).T
+        else:  # too few for quantiles
+            half = float(norm.ppf((1 + level) / 2)) * self.values.std(1, ddof=1)
+            ends = np.stack([self.mean - half, self.mean + half], 1)
         return np.asarray(ends if within is None else np.clip(ends, *within))
 
     def surprise(self, truth: F64) -> F64:
@@ -82,9 +90,16 @@ def draws_of(
     """Draws of one column's cells given all others of their rows; what stands there is not looked at."""
     frame = rows.frame.with_columns(pl.lit(None, dtype=rows.frame[column].dtype).alias(column))
     X = opened(model.preparation_, read(frame, schema=model.schema_))
-    filled = model.estimator_.impute(
-        np.repeat(X, n, axis=0), "sample", random_state=int(key.words(1)[0] % 2**31)
-    )
+    energy = model.estimator_.energy_
+    device, dtype = energy.placement()
+    x = torch.as_tensor(X, device=device, dtype=dtype)
+    hidden = torch.isnan(x)
+    others = [name for name in energy.spaces if name != "x"]
+    drawn_x = sample(
+        energy.marginal(*others) if others else energy, {"x": hidden},
+        {"x": torch.where(hidden, 0.0, x)}, n, generator=key.torch(device),
+    )["x"]  # (n, n_rows, d)  # fmt: skip
+    filled = drawn_x.transpose(0, 1).reshape(-1, x.shape[1]).cpu().numpy()
     drawn = restored(model.preparation_, filled)[column]
     if model.schema_[column].kind == "numeric":
         return Numbers(drawn.cast(pl.Float64).to_numpy().reshape(rows.n_rows, n))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,10 @@ from groundstate.evaluate import (
 )
 from groundstate.evaluate.fitting import fit_clone
 from groundstate.models.explain import explain
+from groundstate.models.settings import Choice
 from groundstate.models.tables.dequantise import held_out_log_density
 from groundstate.models.tables.table import TablePredictor
+from groundstate.models.traits import traits_of
 from groundstate.registry import ModelRow
 from groundstate.registry import models as registered
 from groundstate.study.candidates import placed
@@ -63,20 +66,20 @@ class DensitySearch:
                     f"among {', '.join(fitting)}, or say what to predict with target"
                 )
         d = len(Preparation().fit(train).feature_names_out())
-        self.device, self.made = device, {name: fitting[name].obj for name in wanted}
+        mixture = min(_MOST, max(1, train.n_rows // _ROWS_PER_COMPONENT))
+        self.device = device
+        self.kinds = [kind for name in wanted for kind in _forms(fitting[name])]
         self.limit = {
-            name: d - 1
-            if fitting[name].role == "transformer"
-            else min(_MOST, max(1, train.n_rows // _ROWS_PER_COMPONENT))
-            for name in wanted
+            kind: d - 1 if fitting[kind.name].role == "transformer" else mixture
+            for kind in self.kinds
         }
-        self.tried: dict[str, list[int]] = {name: [] for name in wanted}
+        self.tried: dict[_Kind, list[int]] = {kind: [] for kind in self.kinds}
 
     def start(self) -> dict[str, TablePredictor]:
         """The first candidates by name, unfitted."""
         found = {
             name: model
-            for kind in self.made
+            for kind in self.kinds
             for k in _START
             if k <= self.limit[kind]
             for name, model in self._candidate(kind, k).items()
@@ -89,7 +92,7 @@ class DensitySearch:
         """Larger sizes of the models whose largest size has the lowest score so far."""
         found: dict[str, TablePredictor] = {}
         for kind, sizes in self.tried.items():
-            known = {k: scores[f"{kind}({k})"] for k in sizes if f"{kind}({k})" in scores}
+            known = {k: scores[kind.title(k)] for k in sizes if kind.title(k) in scores}
             if not known or min(known, key=lambda k: known[k]) != max(sizes):
                 continue
             larger = min(math.ceil(max(sizes) * _GROWTH), self.limit[kind])
@@ -97,10 +100,31 @@ class DensitySearch:
                 found |= self._candidate(kind, larger)
         return found
 
-    def _candidate(self, kind: str, k: int) -> dict[str, TablePredictor]:
+    def _candidate(self, kind: _Kind, k: int) -> dict[str, TablePredictor]:
         self.tried[kind].append(k)
-        model = placed(self.made[kind](n_components=k), self.device)
-        return {f"{kind}({k})": TablePredictor(model, dequantise=True)}
+        model = placed(kind.make(n_components=k, **dict(kind.settings)), self.device)
+        return {kind.title(k): TablePredictor(model, dequantise=True)}
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A model in one of the forms that it is tried in."""
+
+    name: str
+    make: Any
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def title(self, k: int) -> str:
+        return f"{self.name}({', '.join([str(k), *(value for _, value in self.settings)])})"
+
+
+def _forms(row: ModelRow) -> list[_Kind]:
+    """A mixture with free covariances and, where its search space has them, with diagonal ones."""
+    shape = (traits_of(row.obj).space or {}).get("covariance_type")
+    plain = [_Kind(row.name, row.obj)]
+    if isinstance(shape, Choice) and "diag" in shape.choices:
+        plain.append(_Kind(row.name, row.obj, (("covariance_type", "diag"),)))
+    return plain
 
 
 def _is_density(row: ModelRow) -> bool:

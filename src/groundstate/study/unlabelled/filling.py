@@ -15,10 +15,10 @@ from groundstate.study.unlabelled.cells import Numbers, columns_of, draws_of, ra
 
 F64 = NDArray[np.float64]
 LEVEL = 0.9
-_ROWS = 200  # test rows whose cells are hidden
+_ROWS = 100  # test rows whose cells are hidden
 _COLUMNS = 40
-_DRAWS = 100
-_CELLS = 20_000  # filled at most
+_DRAWS = 48
+_CELLS = 5_000  # filled at most
 _RESAMPLES = 1_000
 
 
@@ -81,7 +81,7 @@ def filled_cells(model: TablePredictor, table: Table, key: Key) -> pl.DataFrame 
         missing = np.flatnonzero(table.frame[column].is_null().to_numpy())[:_CELLS]
         if not len(missing):
             continue
-        drawn = draws_of(model, table.take(missing), column, key.fold("missing", column))
+        drawn = draws_of(model, table.take(missing), column, key.fold("missing", column), _DRAWS)
         if isinstance(drawn, Numbers):
             low_high = drawn.interval(LEVEL, ranges.get(column))
             values = [f"{v:.6g}" for v in np.clip(drawn.mean, *ranges.get(column, (None, None)))]

@@ -41,16 +41,24 @@ class PinnedNormal(Distribution):
 
     def __init__(self, mean: Tensor, precision: Tensor, value: Tensor, mask: Tensor) -> None:
         b, d = value.shape
+        # coordinates that are known in every row need no place in the systems to be solved
+        self._some = mask.any(0).nonzero()[:, 0]  # (u,)
+        self._mask = mask[:, self._some]
         self.mask = mask
-        precision = precision.expand(b, d, d)
+        rows = precision[..., self._some, :].expand(b, -1, d)  # (B, u, d)
         off = torch.where(mask, 0.0, value - mean)
-        both = mask[:, :, None] & mask[:, None, :]
-        A = torch.where(both, precision, torch.eye(d, dtype=value.dtype, device=value.device))
-        self._factor = torch.linalg.cholesky(A)  # (B, d, d)
-        pull = torch.where(mask, -(precision @ off.unsqueeze(-1)).squeeze(-1), 0.0)
+        both = self._mask[:, :, None] & self._mask[:, None, :]
+        eye = torch.eye(len(self._some), dtype=value.dtype, device=value.device)
+        self._factor = torch.linalg.cholesky(torch.where(both, rows[..., self._some], eye))
+        pull = torch.where(self._mask, -(rows @ off.unsqueeze(-1)).squeeze(-1), 0.0)
         shift = torch.cholesky_solve(pull.unsqueeze(-1), self._factor).squeeze(-1)
-        self._mean = torch.where(mask, mean + shift, value)
+        self._mean = torch.where(mask, mean + self._spread(shift, d), value)
         super().__init__(torch.Size([b]), torch.Size([d]), validate_args=False)
+
+    def _spread(self, part: Tensor, d: int) -> Tensor:
+        """Values of the coordinates that may be free, ``(..., u)``, at their places of ``(..., d)``."""
+        out = part.new_zeros((*part.shape[:-1], d))
+        return out.index_copy(-1, self._some, part)
 
     @property
     def mean(self) -> Tensor:
@@ -63,24 +71,27 @@ class PinnedNormal(Distribution):
     @property
     def variance(self) -> Tensor:
         inverse = torch.cholesky_inverse(self._factor)
-        return torch.where(self.mask, inverse.diagonal(dim1=-2, dim2=-1), 0.0)
+        own = torch.where(self._mask, inverse.diagonal(dim1=-2, dim2=-1), 0.0)
+        return self._spread(own, self._mean.shape[-1])
 
     def log_prob(self, value: Tensor) -> Tensor:
-        diff = torch.where(self.mask, value - self._mean, 0.0)
+        gap = (value - self._mean)[..., self._some]
+        diff = torch.where(self._mask, gap, 0.0)
         white = (self._factor.mT @ diff.unsqueeze(-1)).squeeze(-1)
         log_det = self._factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        free = self.mask.sum(-1)
+        free = self._mask.sum(-1)
         return log_det - 0.5 * white.square().sum(-1) - 0.5 * free * math.log(2 * math.pi)
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
         """``(n, B, d)`` from an explicit generator."""
-        size = (n, *self._mean.shape)
+        size = (n, *self._mask.shape)
         noise = torch.randn(
             size, generator=generator, device=generator.device, dtype=self._mean.dtype
         )
-        noise = torch.where(self.mask, noise.to(self._mean.device), 0.0).unsqueeze(-1)
+        noise = torch.where(self._mask, noise.to(self._mean.device), 0.0).unsqueeze(-1)
         step = torch.linalg.solve_triangular(self._factor.mT, noise, upper=True).squeeze(-1)
-        return self._mean + torch.where(self.mask, step, 0.0)
+        moved = torch.where(self._mask, step, 0.0)
+        return self._mean + self._spread(moved, self._mean.shape[-1])
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = torch.Size(sample_shape)
