@@ -19,7 +19,7 @@ from groundstate.errors import DataError, NotConverged
 from groundstate.learn import EM, NLL, MixtureEM, fit
 from groundstate.learn.base import Problem
 from groundstate.learn.fit import choose
-from groundstate.learn.solvers.latent import steps
+from groundstate.learn.solvers.latent.mixtures import steps
 
 IRIS = load_iris().data
 KINDS = ("full", "tied", "diag", "spherical")
