@@ -10,6 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import ive, psi
 from torch import Tensor, nn
 
+from groundstate.compute.foreign.torch import standard_gamma
 from groundstate.energy.latent.families import Family
 
 
@@ -66,7 +67,7 @@ class StudentT(Family):
             self.nu.detach()[z],
         )
         noise = torch.randn(mean.shape, generator=generator, dtype=mean.dtype, device=mean.device)
-        gamma = torch._standard_gamma(nu / 2, generator=generator)
+        gamma = standard_gamma(nu / 2, generator=generator)
         return mean + scale * noise / (2 * gamma / nu).sqrt()[:, None]
 
 

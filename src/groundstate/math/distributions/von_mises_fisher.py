@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints
 
+from groundstate.compute.foreign.torch import standard_gamma
 from groundstate.math.arrays import as_tensor
 from groundstate.math.distributions.calculus.quadrature import log_integral
 
@@ -124,8 +125,8 @@ class VonMisesFisher(Distribution):
             torch.ones(size, dtype=torch.bool, device=k.device),
         )
         while bool(open_.any()):
-            one = torch._standard_gamma(shape, generator)
-            z = one / (one + torch._standard_gamma(shape, generator))  # Beta((d-1)/2, (d-1)/2)
+            one = standard_gamma(shape, generator)
+            z = one / (one + standard_gamma(shape, generator))  # Beta((d-1)/2, (d-1)/2)
             w = (1 - (1 + b) * z) / (1 - (1 - b) * z)
             u = torch.rand(size, generator=generator, **like)
             taken = open_ & (k * w + (d - 1) * torch.log1p(-x0 * w) - c >= u.log())
