@@ -22,9 +22,11 @@ from sklearn.utils.estimator_checks import check_estimator
 import groundstate
 from groundstate.registry import models
 
-pytestmark = pytest.mark.filterwarnings("ignore:Heywood case")  # factors of the rows of irises
-# two species of iris have no neighbour among the third
-pytestmark = pytest.mark.filterwarnings("ignore:the graph of near rows has")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Heywood case"),  # factors of the rows of irises
+    # two species of iris have no neighbour among the third
+    pytest.mark.filterwarnings("ignore:the graph of near rows has"),
+]
 
 
 class ByContent:

@@ -18,6 +18,10 @@ ONE_MORE = {
     "ClosedFormClassifier": "counts of words and categories add smoothing to sums of moments",
     "JointLabels": "the k nearest rows and those within a radius vote on several labels",
     "NetworkModel": "networks are trained alike, whatever they answer",
+    "Streamed": "planes and densities are learned from sums, of rows in memory or in pieces",
+    "GaussianFactors": "a density and a transformer at once: two roles, not one",
+    "PCA": "batches of rows have the axes and the answers of all rows",
+    "MixtureAnswers": "mixtures of Gaussians and of any other family answer alike",
 }
 
 

@@ -43,6 +43,8 @@ def made(row: Any, **settings: Any) -> Any:
     settings = {"random_state": 0, "n_estimators": 5, "max_iter": 20} | settings
     if row.name in ("BernoulliRBM", "MixtureDensityRegressor"):
         settings |= {"n_iter": 3, "max_epochs": 3}
+    if row.name == "TSNE":
+        settings |= {"max_iter": 250}  # the fewest there are
     settings = {k: v for k, v in settings.items() if k in known}
     if isinstance(known.get("max_iter"), float) or known.get("max_iter", 0) in (None, -1):
         settings.pop("max_iter", None)

@@ -76,7 +76,7 @@ def test_rows_from_memory_and_options_of_the_command() -> None:
 
 def test_without_a_target() -> None:
     found = groundstate.study("rings", "none", model="GaussianMixture")
-    assert found.chosen == "GaussianMixture(8)" and "8 groups" in found.verdict
+    assert found.chosen == "GaussianMixture(8, diag)" and "8 groups" in found.verdict
     assert "no target" in repr(found)
 
 

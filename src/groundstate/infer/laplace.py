@@ -6,6 +6,7 @@ r"""The mode of real variables and the curvature there, on the line.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -60,4 +61,30 @@ def laplace(query: Query, pack: Pack, restarts: int = 4) -> tuple[Tensor, Tensor
     # a flat or saddle direction has no scale of its own: it gets the unit scale
     flat = curvature <= 1e-8 * curvature.abs().amax(1, keepdim=True).clamp_min(1.0)
     curvature = torch.where(flat, torch.ones_like(curvature), curvature)
+    with torch.no_grad():
+        curvature = _without_cusps(lambda u: energy(u, rows), centre, curvature, axes, query.T)
     return centre, (axes * curvature[:, None]) @ axes.mT
+
+
+def _without_cusps(
+    energy: Callable[[Tensor], Tensor], centre: Tensor, curvature: Tensor, axes: Tensor, T: float
+) -> Tensor:
+    r"""Curvatures ``(B, D)`` whose scale :math:`s = \sqrt{T/c}` is one that the energy has.
+
+    At the tip of a cone, as of a distance, the second derivative is infinite and says nothing of the
+    width. Where the energy rises by less than a hundredth of the T/2 of a parabola, s is doubled until
+    it rises by that much.
+    """
+    lowest, columns = energy(centre), []
+
+    def rise(c: Tensor, axis: Tensor) -> Tensor:
+        step = axis * (T / c).sqrt()[:, None]
+        return (energy(centre + step) + energy(centre - step)) / 2 - lowest
+
+    for c, axis in zip(curvature.unbind(1), axes.unbind(2), strict=True):
+        cusp = (c > 1.0) & (rise(c, axis) < 0.01 * T / 2)
+        while bool(cusp.any()):
+            c = torch.where(cusp, c / 4, c)
+            cusp &= (c > 1.0) & (rise(c, axis) < T / 2)
+        columns.append(c)
+    return torch.stack(columns, 1)

@@ -100,6 +100,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     _store_private: ClassVar[tuple[str, ...]] = ("_levels",)
     _levels: dict[int, NDArray[Any]]
     _takes_target: ClassVar[bool] = False
+    _takes_classes: ClassVar[bool] = False  # True where y are classes, though none are predicted
     _multi_output: ClassVar[bool] = False
     energy_: Energy
     rule_: Any

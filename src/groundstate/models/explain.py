@@ -191,7 +191,7 @@ def _plan(estimator: EnergyEstimator) -> tuple[Plan, Problem]:
 def _target(estimator: EnergyEstimator, X: Any) -> NDArray[Any] | None:
     if not estimator._takes_target:
         return None
-    if not is_classifier(estimator):
+    if not (is_classifier(estimator) or estimator._takes_classes):
         values: NDArray[Any] = X.sum(1) if estimator.rows == TABLE else np.arange(float(len(X)))
         return values
     classes = getattr(estimator, "classes_", np.arange(3))

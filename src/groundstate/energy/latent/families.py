@@ -169,7 +169,7 @@ class Multinomial(Family):
         return self.k * (self.d - 1)
 
 
-class Poisson(Family):
+class PoissonComponents(Family):
     r"""Counts with a mean each, :math:`p(x\mid z) = \prod_j\lambda_{zj}^{x_j}e^{-\lambda_{zj}}/x_j!`."""
 
     name, wants = "poisson", "counts from 0"
@@ -192,7 +192,7 @@ class Poisson(Family):
         return torch.poisson(self.rate.detach()[z], generator=generator)
 
 
-class Exponential(Family):
+class ExponentialComponents(Family):
     r"""Waiting times with a rate each, :math:`p(x\mid z) = \prod_j\lambda_{zj}e^{-\lambda_{zj}x_j}`."""
 
     name, wants = "exponential", "numbers of at least 0"
@@ -258,6 +258,6 @@ def settings_of(family: Family) -> dict[str, Any]:
 
 
 __all__ = [
-    "Bernoulli", "Categorical", "Exponential", "Family", "Gaussian", "Multinomial", "Poisson",
-    "settings_of",
+    "Bernoulli", "Categorical", "ExponentialComponents", "Family", "Gaussian", "Multinomial",
+    "PoissonComponents", "settings_of",
 ]  # fmt: skip

@@ -15,11 +15,11 @@ from groundstate.energy.latent.directions import StudentT, VonMisesFisher
 from groundstate.energy.latent.families import (
     Bernoulli,
     Categorical,
-    Exponential,
+    ExponentialComponents,
     Family,
     Gaussian,
     Multinomial,
-    Poisson,
+    PoissonComponents,
     settings_of,
 )
 from groundstate.energy.registering import registered
@@ -32,8 +32,8 @@ FAMILIES: dict[str, type[Family]] = {
         Bernoulli,
         Categorical,
         Multinomial,
-        Poisson,
-        Exponential,
+        PoissonComponents,
+        ExponentialComponents,
         Gaussian,
         StudentT,
         VonMisesFisher,

@@ -36,7 +36,8 @@ class KernelCodeEnergy(CodeEnergy):
 
     Axes are :math:`v_k = \sum_i A_{ik}(\phi(x_i) - \mu)`, orthonormal, so that codes are
     :math:`g(x) = k(x)^\top A - c`, k(x) the kernel values with the centres. The mean is
-    :math:`\mu = \sum_i q_i\phi(x_i)`.
+    :math:`\mu = \sum_i q_i\phi(x_i)`. Away from orthonormal axes this is no distance and falls without end,
+    so that A and c take no gradient steps: they are set together, by an eigendecomposition.
 
     Parameters
     ----------
@@ -72,8 +73,8 @@ class KernelCodeEnergy(CodeEnergy):
         self.register_buffer("centers", torch.zeros(n, kernel_width(kernel, d)))
         self.register_buffer("q", torch.zeros(n))
         self.register_buffer("square", torch.zeros(()))
-        self.A = nn.Parameter(torch.zeros(n, l))
-        self.c = nn.Parameter(torch.zeros(l))
+        self.A = nn.Parameter(torch.zeros(n, l), requires_grad=False)
+        self.c = nn.Parameter(torch.zeros(l), requires_grad=False)
 
     def config(self) -> dict[str, Any]:
         n, l = self.A.shape
@@ -86,8 +87,8 @@ class KernelCodeEnergy(CodeEnergy):
         self.centers = centers.to(*to).contiguous()
         self.q = q.to(*to)
         self.square = self.square.new_tensor(square)
-        self.A = nn.Parameter(A.to(*to).contiguous())
-        self.c = nn.Parameter(c.to(*to))
+        self.A = nn.Parameter(A.to(*to).contiguous(), requires_grad=False)
+        self.c = nn.Parameter(c.to(*to), requires_grad=False)
         vars(self)["spaces"] = {**self.spaces, "z": Real(A.shape[1])}
 
     def values(self, x: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.utils import skip_init
 
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
@@ -21,7 +22,7 @@ def net(d: int, l: int, generator: torch.Generator) -> nn.Sequential:
     """d → 32 → l → 32 → d with tanh, in double precision."""
     layers: list[nn.Module] = []
     for a, b, last in ((d, 32, False), (32, l, True), (l, 32, False), (32, d, True)):
-        linear = nn.Linear(a, b).double()
+        linear = skip_init(nn.Linear, a, b, dtype=torch.float64)  # no draw of torch's own
         with torch.no_grad():
             draw = torch.randn(b, a, generator=generator, dtype=torch.float64)
             linear.weight.copy_(draw / a**0.5)
@@ -72,10 +73,10 @@ def sheet(rng: Any, n: int) -> Any:
     slow=True,
 )
 def pca_ae(seed: int = 0, *, quick: bool = False) -> Result:
-    r"""What PCA gives back from p codes lies in a plane of p dimensions; what an autoencoder gives back can
-    bend. On a parabola with one code and on a bent sheet with two, the error of PCA is the variance off the
-    plane, that of a small network near the noise. Scores of PCA are uncorrelated, codes of the network
-    need not be.
+    r"""What PCA gives back from p codes, :math:`WW^\top(x - b) + b`, lies in a plane of p dimensions; what
+    an autoencoder gives back, :math:`f(g(x))`, can bend. On a parabola with one code and on a bent sheet
+    with two, the error of PCA is the variance off the plane, that of a small network near the noise. Scores
+    of PCA are uncorrelated, codes of the network need not be.
 
     300 rows to learn from, 1,000 to judge; a network of 32 tanh units on both sides, L-BFGS, best of three
     starts.

@@ -163,8 +163,15 @@ class FastICA(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
         whitening = about.pop("whitening")
         return {**found, "whitening_": whitening} if self.whiten else found
 
-    components_ = Learned(lambda model: model.energy_.U)
-    mixing_ = Learned(lambda model: model.energy_.mixing)
+    # each is the inverse of the other: writing one sets both
+    components_ = Learned(
+        lambda model: model.energy_.U.clone(),
+        lambda model, value: model.energy_.set(value, torch.linalg.pinv(value), None),
+    )
+    mixing_ = Learned(
+        lambda model: model.energy_.mixing.clone(),
+        lambda model, value: model.energy_.set(torch.linalg.pinv(value), value, None),
+    )
     mean_ = Learned(lambda model: model.energy_.b)
 
     @property

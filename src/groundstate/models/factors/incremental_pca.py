@@ -19,9 +19,11 @@ from groundstate.learn.base import History
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.latent.factors.incremental import oja_step, sketch_step
 from groundstate.learn.solvers.latent.factors.principal_axes import PrincipalAxes
+from groundstate.models.base import Plan
 from groundstate.models.chunks import chunks_of
 from groundstate.models.factors.pca import PCA
 from groundstate.models.factors.sums import Sums
+from groundstate.models.learned import Learned
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
@@ -112,6 +114,12 @@ class IncrementalPCA(PCA):
         self.random_state = random_state
         self.device = device
         self.callbacks = callbacks
+
+    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
+        """What all rows at once would be learned by; "exact" ends there for any batches."""
+        length = self.n_components or 0
+        energy = LinearCodeEnergy(X.shape[1], min(length, X.shape[1]), dtype=X.dtype)
+        return Plan(energy, Naive(latent="minimise"), PrincipalAxes(self.n_components))
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         for name in ("_state", "n_features_in_", "feature_names_in_", "energy_"):
@@ -234,18 +242,15 @@ class IncrementalPCA(PCA):
             length = None if self.n_components is None else min(self.n_components, rows)
             solver = PrincipalAxes(length)
             self.history_ = solver.run(sums.problem(energy, Naive(latent="minimise")))
-            square = sums.scatter.diagonal().cpu().numpy()
-            weight = sums.weight
         else:
-            weight = float(rows)
             self._write(energy, _tensors(state, device), rows)
-            square = np.asarray(state["square"])
             self.history_ = History(converged=True, solver=self.method, stop="rows")
         self.energy_, self.n_iter_ = energy, 1
-        self.var_ = square / weight
         self.n_samples_seen_ = rows
         for name, value in self._learned(energy).items():
             setattr(self, name, value)
+
+    var_ = Learned(lambda model: _variances(model), instead="it belongs to the rows; fit again")
 
     def _write(self, energy: LinearCodeEnergy, state: dict[str, Any], rows: int) -> None:
         d, l = len(state["mean"]), len(state["V"])
@@ -264,6 +269,14 @@ class IncrementalPCA(PCA):
         total = float(state["square"].sum()) / (rows - 1)
         axes = state["V"].T
         energy.set(axes, state["mean"], variance, noise=noise, total=total, count=float(rows))
+
+
+def _variances(model: Any) -> Tensor:
+    """Variances of the features, by the weight of the rows."""
+    state = model._state
+    if "scatter" in state:
+        return torch.from_numpy(np.diagonal(state["scatter"]) / state["weight"])
+    return torch.from_numpy(np.asarray(state["square"]) / float(state["rows"]))
 
 
 def _arrays(state: dict[str, Any]) -> dict[str, Any]:

@@ -196,7 +196,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, LinearCodes):
 
     def reconstruction_error(self, X: Any) -> Any:
         """Squared distance of each row to the plane, twice its energy, ``(n_samples,)``."""
-        return 2 * self.energy(X)
+        x, home = self._rows(X)
+        energy: Any = self.energy_
+        with torch.no_grad():
+            return home.give(2 * energy.left(x, energy.encode(x)))
 
     def score_samples(self, X: Any) -> Any:
         r"""Log density of each row under :math:`N(b, W(\Lambda - \nu I)W^\top + \nu I)`."""

@@ -145,7 +145,8 @@ class TruncatedSVD(ClassNamePrefixFeaturesOutMixin, LinearCodes):
         return {}
 
     components_ = Learned(lambda model: model.energy_.W.T)
-    explained_variance_ = Learned(lambda model: model.energy_.variance)
+    # codes do not depend on it: a copy, so that writing is refused
+    explained_variance_ = Learned(lambda model: model.energy_.variance.clone(), instead=SPREAD)
     explained_variance_ratio_ = Learned(
         lambda model: model.energy_.variance / (model.energy_.total or 1.0), instead=SPREAD
     )

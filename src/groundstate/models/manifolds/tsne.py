@@ -166,8 +166,6 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         n = len(X) if weight is None else int(weight.sum())
-        if not self.perplexity < n:
-            raise ValueError(f"perplexity ({self.perplexity}) must be less than n_samples ({n})")
         init = self.init
         if isinstance(init, str):
             if init == "pca" and self._is_square:

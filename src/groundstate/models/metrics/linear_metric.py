@@ -18,6 +18,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.neighbors.linear_metric import LinearMetricEnergy
 from groundstate.learn.solvers.metrics.starts import STARTS
 from groundstate.models.learned import Learned
+from groundstate.models.resident import class_numbers
 from groundstate.models.roles import EnergyTransformer
 
 
@@ -25,6 +26,7 @@ class LinearMetricLearner(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
     """A map J learned from labelled rows; ``transform`` applies it."""
 
     _takes_target: ClassVar[bool] = True
+    _takes_classes: ClassVar[bool] = True
     n_components: int | None
     classes_: NDArray[Any]
 
@@ -41,6 +43,10 @@ class LinearMetricLearner(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
         check_classification_targets(y)
         classes, index = np.unique(y, return_inverse=True)
         return index.astype(np.int64), {"classes_": classes}
+
+    def _resident_target(self, y: Any, X: Tensor) -> tuple[Tensor, dict[str, Any]] | None:
+        found = class_numbers(y, len(X))
+        return None if found is None else (found[0], {"classes_": found[1]})
 
     def _energy(self, X: Tensor) -> LinearMetricEnergy:
         d = X.shape[1]

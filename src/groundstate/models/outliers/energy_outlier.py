@@ -13,7 +13,7 @@ from torch import Tensor
 from groundstate.compute.foreign.sklearn import Interval, callback_management_context
 from groundstate.errors import Unsupported
 from groundstate.models import settings
-from groundstate.models.base import EnergyEstimator
+from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.mixtures.gaussian_mixture import GaussianMixture
 from groundstate.models.outliers.role import OutlierMixin
 from groundstate.models.traits import Traits
@@ -73,25 +73,35 @@ class EnergyOutlier(OutlierMixin, EnergyEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        if self.estimator is not None:
-            tags.input_tags.allow_nan = get_tags(self.estimator).input_tags.allow_nan
+        model = GaussianMixture() if self.estimator is None else self.estimator
+        tags.input_tags.allow_nan = get_tags(model).input_tags.allow_nan
         return tags
+
+    def _density(self) -> EnergyEstimator:
+        """The model of the rows that is asked for, not fitted."""
+        model: Any = GaussianMixture() if self.estimator is None else clone(self.estimator)
+        if not isinstance(model, EnergyEstimator):
+            raise Unsupported(
+                f"EnergyOutlier asks a model for its energy, which {type(model).__name__} has not; "
+                "pass an estimator of groundstate, such as GaussianMixture"
+            )
+        if model._takes_target:
+            raise Unsupported(
+                f"the energy of {type(model).__name__} is one of labels, not of rows alone; pass a "
+                "density such as GaussianMixture"
+            )
+        return model
+
+    def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
+        model = self._density()
+        model._checked(X, None)  # what it notes of its columns
+        return model._build(X, None, weight)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the model of rows X (n_samples, n_features), then the offset of their scores."""
         self._validate_params()
         with callback_management_context(self):
-            model = GaussianMixture() if self.estimator is None else clone(self.estimator)
-            if not isinstance(model, EnergyEstimator):
-                raise Unsupported(
-                    f"EnergyOutlier asks a model for its energy, which {type(model).__name__} has not; "
-                    "pass an estimator of groundstate, such as GaussianMixture"
-                )
-            if model._takes_target:
-                raise Unsupported(
-                    f"the energy of {type(model).__name__} is one of labels, not of rows alone; pass a "
-                    "density such as GaussianMixture"
-                )
+            model = self._density()
             if self.callbacks and "callbacks" in model.get_params():
                 model.set_params(callbacks=self.callbacks)
             fitted = model.fit(X) if sample_weight is None else model.fit(X, None, sample_weight)

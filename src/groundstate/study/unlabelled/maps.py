@@ -20,6 +20,7 @@ F64 = NDArray[np.float64]
 LINEAR = "two widest directions"
 _ROWS = 1_000
 _NEIGHBOURS = 10
+_LEAST = 100  # rows that need more than their two widest directions
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def map_of(model: TablePredictor, table: Table, key: Key) -> Map:
     X = model.prepare(table.take(rows))
     maps = {LINEAR: _linear(X)}
     k = min(_NEIGHBOURS, (len(X) - 1) // 2)
-    if X.shape[1] > 2 and k >= 1:
+    if X.shape[1] > 2 and len(X) >= _LEAST:
         maps |= _embeddings(X, key)
     trust = {
         name: float(trustworthiness(X, at, n_neighbors=k)) if k >= 1 else 1.0

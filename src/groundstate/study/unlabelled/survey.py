@@ -114,7 +114,7 @@ def survey(
     --------
     >>> found = survey("rings", models="GaussianMixture")
     >>> found.chosen, np.bincount(found.groups).tolist()
-    ('GaussianMixture(8)', [100, 100, 100, 100, 100, 100, 100, 100])
+    ('GaussianMixture(8, diag)', [100, 100, 100, 100, 100, 100, 100, 100])
     """
     from threadpoolctl import threadpool_limits
 

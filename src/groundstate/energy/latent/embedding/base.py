@@ -60,7 +60,10 @@ class MapEnergy(Energy):
             self.memory.column = columns
 
     def away(self, x: Tensor) -> Tensor:
-        """Distances to the remembered rows ``(B, n)``, differentiable in x."""
+        """Distances to the remembered rows ``(B, n)``, twice differentiable in x."""
+        if x.requires_grad and torch.is_grad_enabled():  # cdist has no second derivative
+            every = torch.arange(len(self.memory.rows), device=x.device)
+            return self.memory.measured(x, every.expand(len(x), -1)).to(x.dtype)
         return self.memory.every(x).to(x.dtype)
 
     def place(self, x: Tensor) -> Tensor:

@@ -67,14 +67,18 @@ class NeighborMapEnergy(MapEnergy):
         }  # fmt: skip
 
     def neighbours(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Probabilities of the nearest known rows and their numbers, ``(B, k)``."""
+        """Probabilities of the nearest known rows and their numbers, ``(B, k)``.
+
+        NaN where a distance overflows: a walk that has left for infinity is told so by its energy.
+        """
         n = len(self.memory.rows)
         k = min(n, max(int(3 * self.perplexity) + 1, 1))
         with torch.no_grad():
             index = self.memory.nearest(x, k)[1]
         away = powered(self.memory.measured(x, index), self.distance_power, self.components)
-        p: Tensor = conditional(away, min(self.perplexity, k))[0]
-        return p, index
+        known = torch.isfinite(away.square()).all(1, keepdim=True)
+        p: Tensor = conditional(torch.where(known, away, 0.0), min(self.perplexity, k))[0]
+        return torch.where(known, p, torch.nan), index
 
     def forward(self, x: Tensor, z: Tensor) -> Tensor:
         if not len(self.Y):
@@ -83,7 +87,8 @@ class NeighborMapEnergy(MapEnergy):
         Y, z = self.Y.double(), z.double()
         energy = self.pair.energy((z[:, None] - Y).square().sum(-1))  # (B, n)
         log_z = torch.logsumexp(-energy, 1)
-        e = torch.xlogy(p, p).sum(1) + (p * energy.gather(1, index)).sum(1) + log_z
+        log_p = torch.where(p > 0, p, 1.0).log()  # where p is zero, so is its slope
+        e = (p * log_p).sum(1) + (p * energy.gather(1, index)).sum(1) + log_z
         return e.to(x.dtype)
 
     def placed(self, x: Tensor) -> Tensor:
