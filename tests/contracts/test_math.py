@@ -92,10 +92,8 @@ def test_single_precision_stays(row: Row) -> None:
             )
 
 
-@every
+@pytest.mark.parametrize("row", [row for row in ROWS if row.gradient], ids=str)
 def test_gradient(row: Row) -> None:
-    if not row.gradient:
-        pytest.skip("not differentiable")
     free = [a.requires_grad_() for a in tensors((row.free or row.draw)(rng()))]
 
     def smooth(*raw: Tensor) -> tuple[Tensor, ...]:
@@ -106,10 +104,8 @@ def test_gradient(row: Row) -> None:
     assert torch.autograd.gradcheck(smooth, free, eps=1e-6, atol=1e-5, rtol=1e-4)
 
 
-@every
+@pytest.mark.parametrize("row", [row for row in ROWS if row.batched], ids=str)
 def test_a_batch_is_a_loop(row: Row) -> None:
-    if not row.batched:
-        pytest.skip("takes no batch")
     singles = [row.draw(rng(seed)) for seed in (0, 1, 2)]
     batch = tuple(np.stack(parts) for parts in zip(*singles, strict=True))
     together = list(numbers(row.call(*batch)))
