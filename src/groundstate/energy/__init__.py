@@ -16,6 +16,7 @@ from groundstate.energy.basic import (
 )
 from groundstate.energy.basic.density import DensityEnergy, space_of
 from groundstate.energy.basic.directed import DirectedEnergy
+from groundstate.energy.basic.labels import ClassEnergy
 from groundstate.energy.basic.likelihood import BernoulliOf, CategoricalOf, LinearNormal, PoissonOf
 from groundstate.energy.check import gradcheck
 from groundstate.energy.compose.operators import (
@@ -45,6 +46,8 @@ from groundstate.energy.linear.learned_noise import GaussianNoiseEnergy
 from groundstate.energy.linear.loss import LinearLossEnergy
 from groundstate.energy.networks.head import DistributionHead
 from groundstate.energy.networks.mixture_density import MixtureDensityEnergy
+from groundstate.energy.networks.residual import ResidualEnergy
+from groundstate.energy.networks.sequence import SequenceEnergy
 from groundstate.energy.networks.targets import StackedEnergies, TargetEnergy
 from groundstate.energy.sequences.chain import ChainEnergy
 from groundstate.energy.sequences.chain_rule import ChainRuleEnergy
@@ -62,6 +65,7 @@ from groundstate.energy.spaces import (
     TextSpace,
     TokenSequence,
     Trajectory,
+    label_grid,
 )
 from groundstate.math.info.free_energy import free_energy
 
@@ -80,6 +84,7 @@ __all__ = [
     "CentroidEnergy",
     "ChainEnergy",
     "ChainRuleEnergy",
+    "ClassEnergy",
     "Count",
     "DecoderEnergy",
     "DensityEnergy",
@@ -113,8 +118,10 @@ __all__ = [
     "ProcessEnergy",
     "ProbabilisticPCAEnergy",
     "Real",
+    "ResidualEnergy",
     "Scaled",
     "Sequence",
+    "SequenceEnergy",
     "Simplex",
     "SmootherClassEnergy",
     "SmootherEnergy",
@@ -131,6 +138,7 @@ __all__ = [
     "exact_minimum",
     "free_energy",
     "gradcheck",
+    "label_grid",
     "marginal_way",
     "minimum_way",
     "mixture",

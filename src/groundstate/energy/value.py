@@ -16,18 +16,19 @@ from groundstate.math.distributions.operations import isotropic
 class ValueEnergy(Energy):
     r"""Normal around :math:`f(x)`: :math:`\int e^{-e/T}dy = (2\pi T)^{m/2}`.
 
-    A subclass has ``m`` outputs and defines ``predict``.
+    A subclass has ``m`` outputs in all and defines ``predict``.
     """
 
     gaussian = frozenset({"y"})
     m: int
 
     def predict(self, x: Tensor) -> Tensor:
-        """f(x), ``(B, m)``."""
+        """f(x), the shape of y."""
         raise TypeError(f"{type(self).__name__} must define predict(x)")
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return 0.5 * (y - self.predict(x)).square().sum(-1)
+        each = (y - self.predict(x)).square()
+        return 0.5 * (each.sum(-1) if each.ndim == 2 else each.flatten(1).sum(1))
 
     @offers.argmin("y")
     def best(self, x: Tensor) -> Tensor:
@@ -35,9 +36,11 @@ class ValueEnergy(Energy):
 
     @offers.conditional("y")
     def distribution(self, x: Tensor, T: float = 1.0) -> Distribution:
-        return isotropic(self.predict(x), math.sqrt(T))
+        mean = self.predict(x)
+        return isotropic(mean, math.sqrt(T), mean.ndim - 1)
 
     @offers.log_partition("y")
     def constant(self, x: Tensor, T: float = 1.0) -> Tensor:
         size = 0.5 * self.m * math.log(2 * math.pi * T)
-        return torch.full((len(x),), size, dtype=x.dtype, device=x.device)
+        device, dtype = (x.device, x.dtype) if isinstance(x, Tensor) else self.placement({"x": x})
+        return torch.full((len(x),), size, dtype=dtype, device=device)

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from groundstate.energy.abilities import offers
-from groundstate.energy.base import Energy
+from groundstate.energy.basic.labels import ClassEnergy
 from groundstate.energy.registering import registered
-from groundstate.energy.spaces import Finite, Real, Space
+from groundstate.energy.spaces import Real, Space, space_of_rows
 from groundstate.nn.blocks.mlp import network
 
 
 @registered(r"e(x, y) = -f_\theta(x)_y", lambda: NetClassEnergy(3, 4, net=(8,)))
-class NetClassEnergy(Energy):
+class NetClassEnergy(ClassEnergy):
     r"""A network gives the energy of every class, :math:`e(x, y) = -f_\theta(x)_y`.
 
     Parameters
@@ -43,28 +42,14 @@ class NetClassEnergy(Energy):
         *,
         generator: torch.Generator | None = None,
     ) -> None:
-        space = d if isinstance(d, Space) else Real(*((d,) if isinstance(d, int) else d))
-        super().__init__(x=space, y=Finite(k))
-        self.k, self.activation = k, activation
-        self.sizes = None if isinstance(net, nn.Module) else tuple(net)
+        space = space_of_rows(d)
         inputs = space.shape[0] if space.shape else 0
-        self.net = network(net, inputs, k, generator, activation)
+        super().__init__(network(net, inputs, k, generator, activation), space, k)
+        self.activation = activation
+        self.sizes = None if isinstance(net, nn.Module) else tuple(net)
 
     def config(self) -> dict[str, Any]:
         net = self.net if self.sizes is None else list(self.sizes)
         space = self.spaces["x"]
         d = list(space.shape) if isinstance(space, Real) else space
         return {"d": d, "k": self.k, "net": net, "activation": self.activation}
-
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return -self.scores(x).gather(1, y[:, None]).squeeze(1)
-
-    @offers.scores("y")
-    def scores(self, x: Tensor) -> Tensor:
-        """The logits ``-e`` of all classes, ``(B, k)``."""
-        result: Tensor = self.net(x)
-        return result
-
-    @offers.table("y")
-    def energies(self, x: Tensor) -> Tensor:
-        return -self.scores(x)

@@ -2,6 +2,7 @@ r"""Squared error as an energy, :math:`e(x, y) = \tfrac12\|y - f(x)\|^2`."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from groundstate.energy.abilities import offers
 from groundstate.energy.registering import registered
-from groundstate.energy.spaces import Real
+from groundstate.energy.spaces import Real, Space, space_of_rows
 from groundstate.energy.value import ValueEnergy
 from groundstate.math.linalg.weighted_least_squares import regression_sums, solve_regression
 from groundstate.nn.blocks.mlp import network
@@ -27,9 +28,9 @@ class SquaredEnergy(ValueEnergy):
 
     Parameters
     ----------
-    d : number of features
-    m : number of outputs
-    net : None for linear, hidden sizes, or a module from ``(B, d)`` to ``(B, m)``
+    d : number of features; the event shape of x, or its space, when ``net`` is a module
+    m : number of outputs, or the event shape of y
+    net : None for linear, hidden sizes, or a module from rows of x to ``(B, m)`` or ``(B, *m)``
     bias : whether the linear f has a ``b``
     activation : of the hidden layers
     generator : source of the initial weights of the network; linear starts at 0
@@ -53,30 +54,42 @@ class SquaredEnergy(ValueEnergy):
 
     def __init__(
         self,
-        d: int,
-        m: int = 1,
+        d: int | Sequence[int] | Space,
+        m: int | Sequence[int] = 1,
         net: Sequence[int] | nn.Module | None = None,
         bias: bool = True,
         activation: str = "tanh",
         *,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__(x=Real(d), y=Real(m))
-        self.d, self.m, self.bias, self.activation = d, m, bias, activation
+        x, y = space_of_rows(d), Real(*((m,) if isinstance(m, int) else m))
+        super().__init__(x=x, y=y)
+        self.m, self.bias, self.activation = math.prod(y.shape), bias, activation
         self.sizes = None if net is None or isinstance(net, nn.Module) else tuple(net)
-        self.net = None if net is None else network(net, d, m, generator, activation)
+        if not isinstance(net, nn.Module) and not (isinstance(d, int) and isinstance(m, int)):
+            raise ValueError(f"rows of shape {x!r} and {y!r} need a module as net, got {net!r}")
+        self.net: nn.Module | None
+        if isinstance(d, int):
+            self.d = d
+            self.net = None if net is None else network(net, d, self.m, generator, activation)
+        else:
+            assert isinstance(net, nn.Module)
+            self.net = net
         if self.net is None:
-            self.W = nn.Parameter(torch.zeros(m, d))
-            self.b = nn.Parameter(torch.zeros(m)) if bias else None
+            self.W = nn.Parameter(torch.zeros(self.m, self.d))
+            self.b = nn.Parameter(torch.zeros(self.m)) if bias else None
 
     def config(self) -> dict[str, Any]:
         net = self.net if self.sizes is None else list(self.sizes)
+        x, shape = self.spaces["x"], list(self.spaces["y"].shape)
+        rows = x if not isinstance(x, Real) else x.shape[0] if len(x.shape) == 1 else list(x.shape)
         return {
-            "d": self.d, "m": self.m, "net": net, "bias": self.bias, "activation": self.activation,
+            "d": rows, "m": self.m if len(shape) == 1 else shape, "net": net, "bias": self.bias,
+            "activation": self.activation,
         }  # fmt: skip
 
     def predict(self, x: Tensor) -> Tensor:
-        """f(x), ``(B, m)``."""
+        """f(x), ``(B, m)`` or ``(B, *m)``."""
         if self.net is None:
             return nn.functional.linear(x, self.W, self.b)
         result: Tensor = self.net(x)

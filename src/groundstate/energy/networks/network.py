@@ -12,9 +12,10 @@ from torch.distributions import Distribution
 
 from groundstate.energy.abilities import offers
 from groundstate.energy.base import Energy
+from groundstate.energy.basic.labels import ClassEnergy
 from groundstate.energy.networks.location import LocationHead
 from groundstate.energy.registering import registered
-from groundstate.energy.spaces import Binary, Count, Finite, Real, Space
+from groundstate.energy.spaces import Binary, Count, Real, Space
 from groundstate.errors import ShapeError
 from groundstate.math.distributions.operations import somewhere, tempered
 from groundstate.nn.heads.base import DistributionHead, Head
@@ -62,7 +63,7 @@ def check_outputs(net: nn.Module, shape: Sequence[int], allowed: Sequence[int], 
 
 
 @registered(r"e(x, y) = -f_\theta(x)_y", lambda: NetworkClassEnergy(3, 4, nn.Linear(3, 4)))
-class NetworkClassEnergy(Energy):
+class NetworkClassEnergy(ClassEnergy):
     r"""A network gives the score of every label, :math:`e(x, y) = -f_\theta(x)_y`.
 
     For two labels one output is enough: :math:`e(x, 0) = 0` and :math:`e(x, 1) = -f_\theta(x)`, so
@@ -88,29 +89,17 @@ class NetworkClassEnergy(Energy):
 
     def __init__(self, d: int | Sequence[int], k: int, net: nn.Module) -> None:
         shape = (d,) if isinstance(d, int) else tuple(d)
-        super().__init__(x=Real(*shape), y=Finite(k))
-        self.k = k
+        super().__init__(net, shape, k)
         allowed = (1, 2) if k == 2 else (k,)
         self.single = check_outputs(net, shape, allowed, f"{k} classes need") == 1
-        self.net = net
 
     def config(self) -> dict[str, Any]:
         return {"d": list(self.spaces["x"].shape), "k": self.k, "net": self.net}
 
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return -self.scores(x).gather(1, y[:, None]).squeeze(1)
-
-    @offers.scores("y")
-    def scores(self, x: Tensor) -> Tensor:
-        """The logits ``-e`` of all classes, ``(B, k)``."""
-        raw: Tensor = self.net(x)
+    def _raw(self, x: Any) -> Any:
         if not self.single:
-            return raw
-        return nn.functional.pad(raw, (1, 0))  # label 0 has the score 0
-
-    @offers.table("y")
-    def energies(self, x: Tensor) -> Tensor:
-        return -self.scores(x)
+            return super()._raw(x)
+        return nn.functional.pad(self.net(x), (1, 0))  # label 0 has the score 0
 
 
 @registered(

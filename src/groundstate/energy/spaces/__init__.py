@@ -1,6 +1,15 @@
 r"""Where a variable lives: spaces of arrays, and of rows that differ in size."""
 
-from groundstate.energy.spaces.arrays import Binary, Count, Finite, Real, Sequence, Simplex
+from groundstate.energy.spaces.arrays import (
+    Binary,
+    Count,
+    Finite,
+    Real,
+    Sequence,
+    Simplex,
+    label_grid,
+    space_of_rows,
+)
 from groundstate.energy.spaces.base import Space
 from groundstate.energy.spaces.containers import (
     ContainerSpace,
@@ -25,4 +34,6 @@ __all__ = [
     "TextSpace",
     "TokenSequence",
     "Trajectory",
+    "label_grid",
+    "space_of_rows",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 from typing import Any
 
@@ -287,3 +288,26 @@ class Sequence(Space):
     ) -> Tensor:
         flat = self.item.draw(n * self.max_length, generator=generator, device=device, dtype=dtype)
         return flat.reshape(n, self.max_length, *self.item.shape)
+
+
+def space_of_rows(x: int | SequenceOf[int] | Space) -> Space:
+    """A space as it is; real rows of a size or shape otherwise.
+
+    >>> space_of_rows(3), space_of_rows((1, 28, 28)), space_of_rows(Finite(2))
+    (Real(3), Real(1, 28, 28), Finite(n=2))
+    """
+    if isinstance(x, Space):
+        return x
+    return Real(*((x,) if isinstance(x, int) else x))
+
+
+def label_grid(k: int, *positions: int) -> Space:
+    """The space of one label out of k at each position.
+
+    >>> label_grid(3), label_grid(3, 2).shape, label_grid(3, 4, 5).shape
+    (Finite(n=3), (2,), (4, 5))
+    """
+    space: Space = Finite(k)
+    for size in reversed(positions):
+        space = Sequence(space, size)
+    return space

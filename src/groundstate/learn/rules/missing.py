@@ -54,6 +54,8 @@ def drop_missing(
     """
     if "y" not in data or "y" not in energy.spaces or models_input(rule, energy):
         return data, weight
+    if "y" in energy.missing or not isinstance(data["y"], Tensor):  # e knows what it is not told
+        return data, weight
     missing = is_missing(data["y"])
     count = int(missing.sum())
     if count == 0:
@@ -78,7 +80,7 @@ def split_positive(
     generator: torch.Generator | None,
 ) -> Tensor:
     """The positive term ``(B,)``; rows with an unknown ``y`` get the free energy over it."""
-    if len(plan.over) < 2 or "y" not in plan.over:
+    if len(plan.over) < 2 or "y" not in plan.over or "y" in energy.missing:
         return plan.positive(batch, generator)
     missing = is_missing(batch["y"])
     if not bool(missing.any()):

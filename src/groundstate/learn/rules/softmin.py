@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from groundstate.compute.rows import count
 from groundstate.energy.base import Energy
 from groundstate.energy.exact import marginal_way
 from groundstate.infer.base import Method
@@ -146,7 +147,7 @@ class SoftMin(ContrastRule):
     def _contrast(
         self, plan: Plan, energy: Energy, batch: Batch, generator: torch.Generator | None
     ) -> Tensor:
-        rows = batch[plan.over[0]].shape[0]
+        rows = count(batch[plan.over[0]])
         if plan.route == "normalised":
             device, dtype = energy.placement(batch)
             return torch.zeros(rows, device=device, dtype=dtype)

@@ -92,11 +92,10 @@ def _discrete(distribution: Distribution) -> bool:
     return bool(getattr(distribution.support, "is_discrete", False))
 
 
-def isotropic(mean: Tensor, scale: float) -> Distribution:
-    """The distribution N(mean, scale² I) of vectors, batch shape ``(B,)``."""
-    return D.Independent(
-        D.Normal(mean, torch.full_like(mean, scale), validate_args=False), 1, validate_args=False
-    )
+def isotropic(mean: Tensor, scale: float, event: int = 1) -> Distribution:
+    """The distribution N(mean, scale² I) of vectors, or of arrays with so many event axes."""
+    normal = D.Normal(mean, torch.full_like(mean, scale), validate_args=False)
+    return D.Independent(normal, event, validate_args=False)
 
 
 def is_gaussian(distribution: Distribution) -> bool:
