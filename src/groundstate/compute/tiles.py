@@ -16,7 +16,10 @@ from typing import Any, TypeVar
 
 import torch
 
+from groundstate.compute.mapped import give_back
+
 SLICE = 2**13  # rows whose sums are taken together
+HELD = 2**4  # slices after which pages of tables in files are given back
 GEMM_LIMIT = 10**6  # multiply-adds of one product: below it BLAS skips packing and is fastest
 
 R = TypeVar("R")
@@ -56,9 +59,13 @@ def over_slices(kernel: Callable[[int, int], R], rows: int, size: int = SLICE) -
     threads = min(torch.get_num_threads(), len(bounds))
     with one_blas_thread():
         if threads < 2:
-            yield from (kernel(lo, hi) for lo, hi in bounds)
-            return
-        yield from _pool(os.getpid(), threads).map(lambda bound: kernel(*bound), bounds)
+            results: Iterator[R] = (kernel(lo, hi) for lo, hi in bounds)
+        else:
+            results = _pool(os.getpid(), threads).map(lambda bound: kernel(*bound), bounds)
+        for i, result in enumerate(results, 1):
+            yield result
+            if i % HELD == 0:
+                give_back()
 
 
 def tile_rows(per_row: int, most: int = 256) -> int:

@@ -40,6 +40,7 @@ class Chunks:
         if first is None:
             raise DataError("the stream gives no rows to learn from")
         self._once = once if once is pieces else None  # a generator is read once
+        self._spent = False
         self._first = first
         self.names = _names(first)
         x, _ = _piece(first)
@@ -52,8 +53,13 @@ class Chunks:
 
     def __iter__(self) -> Iterator[Batch]:
         if self._once is not None:
+            if self._spent:
+                raise DataError(
+                    "a generator can be read once, and this fit reads its rows several times; pass "
+                    "groundstate.data.Rereadable(function) with the function that makes it"
+                )
             pieces: Iterable[Any] = chain([self._first], self._once)
-            self._once = iter(())
+            self._spent = True
         else:
             pieces = self._pieces
         seen = 0

@@ -19,12 +19,13 @@ from groundstate.learn.solvers.latent.kmeans.rows import BOUNDS
 from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.clusters.centroids import CentroidClusterer
+from groundstate.models.streamed import Mapped
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
 @models.register(family="clusters", task="clustering", role="clusterer")
-class KMeans(CentroidClusterer):
+class KMeans(Mapped, CentroidClusterer):
     r"""Squared distance to the nearest of k centroids, minimised in turn over labels and centroids.
 
     .. math::

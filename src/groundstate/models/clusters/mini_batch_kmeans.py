@@ -21,12 +21,13 @@ from groundstate.models.arrays import tensor
 from groundstate.models.base import Plan
 from groundstate.models.clusters.centroids import CentroidClusterer
 from groundstate.models.resident import places
+from groundstate.models.streamed import Mapped
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
 @models.register(family="clusters", task="clustering", role="clusterer")
-class MiniBatchKMeans(CentroidClusterer):
+class MiniBatchKMeans(Mapped, CentroidClusterer):
     r"""``KMeans`` that sees a few rows at a time: each centroid is a running mean.
 
     .. math::

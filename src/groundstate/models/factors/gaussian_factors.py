@@ -14,9 +14,9 @@ from groundstate.compute.reduce import current
 from groundstate.energy.latent.probabilistic_pca import ProbabilisticPCAEnergy
 from groundstate.learn.solvers.latent.factors.missing import observed_answers
 from groundstate.models.factors.linear_codes import codes_of
-from groundstate.models.factors.streamed import Streamed
 from groundstate.models.imputation import impute
 from groundstate.models.roles import DensityMixin, EnergyTransformer
+from groundstate.models.streamed import Streamed
 
 
 class GaussianFactors(Streamed, DensityMixin, EnergyTransformer):

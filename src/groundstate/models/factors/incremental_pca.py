@@ -24,6 +24,7 @@ from groundstate.models.chunks import chunks_of
 from groundstate.models.factors.pca import PCA
 from groundstate.models.factors.sums import Sums
 from groundstate.models.learned import Learned
+from groundstate.models.streamed import named
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
@@ -130,7 +131,7 @@ class IncrementalPCA(PCA):
             for batch in chunks:
                 self._add(batch["x"], batch.get("weight"))
             self.batch_size_ = len(chunks.first)
-            self._named(chunks)
+            named(self, chunks)
         else:
             x, weight = self._more(X, sample_weight)
             self.batch_size_ = self.batch_size or 5 * x.shape[1]

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from groundstate.compute.thread_policy import answering
 from groundstate.models.arrays import Home, tensor, unwrap
-from groundstate.models.factors.streamed import Streamed
 from groundstate.models.roles import EnergyTransformer
+from groundstate.models.streamed import Streamed
 
 
 def codes_of(model: Any, Z: Any, length: int) -> tuple[Tensor, Home]:

@@ -11,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.mapped import pieces
 from groundstate.compute.reduce import current
 from groundstate.compute.tiles import one_blas_thread, over_slices, tile_rows
-from groundstate.compute.weight_line.hashing import row_hash
-from groundstate.compute.weight_line.tensor_line import tensor_hash
 from groundstate.errors import DataError
 from groundstate.learn.solvers.latent.kmeans import lloyd_numba as kernels
+from groundstate.learn.solvers.latent.kmeans.start import row_hashes
 from groundstate.learn.solvers.latent.kmeans.table import Table, as_csr
 
 PART = 2**15  # rows whose moments are taken together
@@ -240,15 +240,11 @@ class CentroidRows:
         self, run: CentroidRun, n: Tensor, sums: Tensor, empty: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Give each empty centroid the row farthest from its own, with all rows equal to it."""
-        reduce, x = current(), self.x
+        reduce = current()
         distance = self._distances(run)
         w = torch.ones_like(distance) if self.weight is None else self.weight
         distance = torch.where(w > 0, distance, -1.0)
-        if x.device.type == "cpu":
-            rows = as_csr(x) if self.sparse else self.rows
-            hashes = torch.from_numpy(row_hash(rows).view(np.int64))
-        else:
-            hashes = tensor_hash(x)
+        hashes = row_hashes(self.x)
         empty, most = empty.clone(), torch.iinfo(torch.int64).max
         for z in empty.nonzero().flatten().tolist():
             far = reduce.max(distance.max())
@@ -276,7 +272,7 @@ class CentroidRows:
     def _distances(self, run: CentroidRun) -> Tensor:
         if not self.fast:
             return self.table.distances(run.mu, run.label, self.origin)
-        parts = zip(self.x.split(2**16), run.label.split(2**16))
+        parts = zip(pieces(self.x, 2**16), run.label.split(2**16))
         origin = self.origin.double()
         return torch.cat(
             [(x.double() - origin - run.mu[z.long()]).square().sum(1) for x, z in parts]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.mapped import is_mapped, pieces
 from groundstate.compute.random import Key, mix64
 from groundstate.compute.reduce import Reduce, current
 from groundstate.compute.tiles import over_slices
@@ -32,6 +34,7 @@ STARTS = ("k-means++", "scalable-k-means++", "random")
 ROUNDS, OVERSAMPLING = 5, 2
 FEW = 2**7  # tiles whose rounds are one compiled call
 PART = 2**6  # tiles of a slice of more
+PIECE = 2**16  # rows of a file that are looked at together
 
 
 class Drawer(ABC):
@@ -78,6 +81,8 @@ def drawer_of(x: Tensor, weight: Tensor | None, key: Key) -> Drawer:
     """A drawer that works where the rows are."""
     if x.layout == torch.sparse_csr:
         return SparseDrawer(x, weight, key)
+    if is_mapped(x):
+        return MappedDrawer(x, weight, key)
     host = x.device.type == "cpu" and current().world == 1
     return (HostDrawer if host else TensorDrawer)(x, weight, key)
 
@@ -100,8 +105,7 @@ class TensorDrawer(Drawer):
         return tensor_hash(self.x)
 
     def _rounded(self) -> tuple[Any, Tensor]:
-        """Rows in the coordinates of `_frame`, rounded as on the CPU, and their squares."""
-        origin, scale = self._frame()
+        origin, scale = self.frame
         u = ((self.x.double() - origin) * scale).float().double()
         return u, u.square().sum(1)
 
@@ -124,14 +128,10 @@ class TensorDrawer(Drawer):
         trials = 2 + int(math.log(k))
         draws = self.key.fold("next")
         first = self.take(self.line.draw(self.key.fold("first"), 1))
-        origin, scale = self._frame()
-        u, norm = self._rounded()
-        v = ((first - origin) * scale).float().double()
-        square = norm + v.square().sum()
-        closest = square - 2 * _inner(v, u)[0]
-        closest = torch.where(closest > SAME * square, closest, 0.0)
+        self._prepare()
+        closest = self._closest(first, None)
         chosen = [first]
-        points = torch.from_numpy(draws.uniform((k - 1) * trials)).to(norm.device)
+        points = torch.from_numpy(draws.uniform((k - 1) * trials)).to(closest.device)
         plain = self.line.draw(draws, (k - 1) * trials)  # for rows that all have been chosen
         for at in range(0, (k - 1) * trials, trials):
             extra = self.reduce.gather(closest)
@@ -139,15 +139,34 @@ class TensorDrawer(Drawer):
             drawn = self.line.weighted_draw(extra, points[some])
             drawn = torch.where(extra.max() > 0, drawn, plain[some])
             candidates = self.take(drawn)
-            v = ((candidates - origin) * scale).float().double()
-            square = v.square().sum(1, keepdim=True) + norm  # (trials, N)
-            away = square - 2 * _inner(v, u)
-            away = torch.where(away > SAME * square, torch.minimum(away, closest), 0.0)
-            left = away.sum(1) if self.w is None else away @ self.w
-            best = self.reduce.sum(left).argmin(0, keepdim=True)
-            closest = away[best][0]
+            best, closest = self._best(candidates, closest)
             chosen.append(candidates[best])
         return torch.cat(chosen)
+
+    def _prepare(self) -> None:
+        """Rows in the coordinates of `_frame`, rounded as on the CPU, and their squares."""
+        self.frame = self._frame()
+        self.u, self.norm = self._rounded()
+
+    def _closest(self, row: Tensor, closest: Tensor | None) -> Tensor:
+        """Squared distances ``(N,)`` to one more centroid ``(1, d)`` or to those before."""
+        return self._away(row, self.u, self.norm, closest)[0]
+
+    def _best(self, candidates: Tensor, closest: Tensor) -> tuple[Tensor, Tensor]:
+        """Which candidate leaves the least, ``(1,)``, and what it leaves of each row ``(N,)``."""
+        away = self._away(candidates, self.u, self.norm, closest)
+        left = away.sum(1) if self.w is None else away @ self.w
+        best = self.reduce.sum(left).argmin(0, keepdim=True)
+        return best, away[best][0]
+
+    def _away(self, rows: Tensor, u: Any, norm: Tensor, closest: Tensor | None) -> Tensor:
+        """Squared distances of u to some rows, at most ``closest``, ``(m, N)``."""
+        origin, scale = self.frame
+        v = ((rows - origin) * scale).float().double()
+        square = v.square().sum(1, keepdim=True) + norm
+        away = square - 2 * _inner(v, u)
+        least = away if closest is None else torch.minimum(away, closest)
+        return torch.where(away > SAME * square, least, 0.0)
 
     def parallel(self, k: int) -> Tensor:
         first = self.take(self.line.draw(self.key.fold("first"), 1))
@@ -177,14 +196,63 @@ class TensorDrawer(Drawer):
         w = self.w
         total = (self.x if w is None else self.x * w[:, None]).sum(0, dtype=torch.float64)
         count = total.new_tensor(float(len(self.x))) if w is None else w.sum()
+        origin = self._origin(total, count)
+        return origin, _unit_of(self.reduce.max((self.x.double() - origin).abs().max()))
+
+    def _origin(self, total: Tensor, count: Tensor) -> Tensor:
+        """The mean of the rows of all shards, rounded."""
         sums = self.reduce.sum_dict({"w": count, "x": total})
         mean = sums["x"] / sums["w"]
         unit = _unit_of(mean.abs().max())
-        origin = (mean * unit).float().double() / unit
-        return origin, _unit_of(self.reduce.max((self.x.double() - origin).abs().max()))
+        return (mean * unit).float().double() / unit
 
     def uniform(self, k: int) -> Tensor:
         return self.line.content_uniform(self.hash, self.key.fold("uniform"), k)
+
+
+class MappedDrawer(TensorDrawer):
+    """Draws rows of a file: a pass over it for each round and one for the row that was chosen."""
+
+    def _hashes(self) -> Tensor:
+        return row_hashes(self.x)
+
+    def _prepare(self) -> None:
+        self.frame = self._frame()
+
+    def _passes(self, rows: Tensor, closest: Tensor | None) -> Iterator[tuple[slice, Tensor]]:
+        """`_away` of some rows ``(m, PIECE)``, piece by piece."""
+        origin, scale = self.frame
+        at = 0
+        for part in pieces(self.x, PIECE):
+            some = slice(at, at + len(part))
+            u = ((part.double() - origin) * scale).float().double()
+            near = None if closest is None else closest[some]
+            yield some, self._away(rows, u, u.square().sum(1), near)
+            at = some.stop
+
+    def _closest(self, row: Tensor, closest: Tensor | None) -> Tensor:
+        out = torch.empty(len(self.x), dtype=torch.float64) if closest is None else closest
+        for some, away in self._passes(row, closest):
+            out[some] = away[0]
+        return out
+
+    def _best(self, candidates: Tensor, closest: Tensor) -> tuple[Tensor, Tensor]:
+        left = torch.zeros(len(candidates), dtype=torch.float64)
+        for some, away in self._passes(candidates, closest):
+            left += away.sum(1) if self.w is None else away @ self.w[some]
+        best = self.reduce.sum(left).argmin(0, keepdim=True)
+        return best, self._closest(candidates[best], closest)
+
+    def _frame(self) -> tuple[Tensor, Tensor | float]:
+        total, count, at = torch.zeros(self.x.shape[1], dtype=torch.float64), 0.0, 0
+        for part in pieces(self.x, PIECE):
+            w = None if self.w is None else self.w[at : at + len(part)]
+            total += part.sum(0, dtype=torch.float64) if w is None else w @ part.double()
+            count += len(part) if w is None else float(w.sum())
+            at += len(part)
+        origin = self._origin(total, total.new_tensor(count))
+        far = max(float((part.double() - origin).abs().max()) for part in pieces(self.x, PIECE))
+        return origin, _unit_of(self.reduce.max(total.new_tensor(far)))
 
 
 class SparseDrawer(TensorDrawer):
@@ -192,7 +260,7 @@ class SparseDrawer(TensorDrawer):
 
     def _hashes(self) -> Tensor:
         self.csr = as_csr(self.x)
-        return torch.from_numpy(row_hash(self.csr).view(np.int64))
+        return row_hashes(self.x)
 
     def _rounded(self) -> tuple[Any, Tensor]:
         wide = self.csr.astype(np.float32).astype(np.float64)
@@ -299,11 +367,21 @@ def _rounds(x: Any, norm: Any, lengths: Any, closest: Any, uniform: Any, chosen:
     return len(chosen)
 
 
+def row_hashes(x: Tensor) -> Tensor:
+    """Hashes of the content of rows ``(N,)`` int64, on their device."""
+    if x.device.type != "cpu":
+        return tensor_hash(x)
+    if x.layout == torch.sparse_csr:
+        return torch.from_numpy(row_hash(as_csr(x)).view(np.int64))
+    parts = [row_hash(part.numpy()) for part in pieces(x.detach(), PIECE)]
+    return torch.from_numpy(np.concatenate(parts).view(np.int64))
+
+
 def _square_distances(x: Tensor, rows: Tensor) -> Any:
     """The squared distance to the nearest of some rows, ``values``, and which it is, ``indices``."""
     parts = [
         torch.cdist(part.double(), rows).square().min(1)
-        for part in x.split(max(1, 2**24 // max(1, len(rows))))
+        for part in pieces(x, 2**24 // max(1, len(rows)))
     ]
     values = torch.cat([part.values for part in parts])
     return _Nearest(values, torch.cat([part.indices for part in parts]))
@@ -330,4 +408,4 @@ def _unit(far: float) -> float:
     return math.ldexp(1.0, -math.frexp(far)[1]) if 0 < far < math.inf else 1.0
 
 
-__all__ = ["STARTS", "Drawer", "drawer_of"]
+__all__ = ["STARTS", "Drawer", "drawer_of", "row_hashes"]
