@@ -12,7 +12,8 @@ from sklearn.datasets import make_blobs
 from groundstate import GaussianMixture
 from groundstate.compute.random import Key
 from groundstate.learn.solvers.latent.kmeans import rows
-from groundstate.learn.solvers.latent.kmeans.start import HostDrawer, TensorDrawer
+from groundstate.learn.solvers.latent.kmeans.drawers import TensorDrawer
+from groundstate.learn.solvers.latent.kmeans.start import HostDrawer
 from groundstate.learn.solvers.latent.kmeans.table import Table
 from groundstate.learn.solvers.latent.mixtures import pass_torch, steps
 

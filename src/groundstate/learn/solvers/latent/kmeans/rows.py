@@ -16,7 +16,7 @@ from groundstate.compute.reduce import current
 from groundstate.compute.tiles import one_blas_thread, over_slices, tile_rows
 from groundstate.errors import DataError
 from groundstate.learn.solvers.latent.kmeans import lloyd_numba as kernels
-from groundstate.learn.solvers.latent.kmeans.start import row_hashes
+from groundstate.learn.solvers.latent.kmeans.drawers import row_hashes
 from groundstate.learn.solvers.latent.kmeans.table import Table, as_csr
 
 PART = 2**15  # rows whose moments are taken together

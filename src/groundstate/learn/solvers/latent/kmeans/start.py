@@ -8,275 +8,33 @@ twice, and shards draw the same rows as one process.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from groundstate.compute.mapped import is_mapped, pieces
+from groundstate.compute.mapped import is_mapped
 from groundstate.compute.random import Key, mix64
-from groundstate.compute.reduce import Reduce, current
+from groundstate.compute.reduce import current
 from groundstate.compute.tiles import over_slices
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.compute.weight_line.line import WeightLine
-from groundstate.compute.weight_line.tensor_line import TensorLine, tensor_hash
 from groundstate.errors import DataError
 from groundstate.learn.solvers.latent.kmeans import start_numba as kernels
-from groundstate.learn.solvers.latent.kmeans.start_numba import SAME, TILE
-from groundstate.learn.solvers.latent.kmeans.table import as_csr
+from groundstate.learn.solvers.latent.kmeans.drawers import (
+    Drawer,
+    MappedDrawer,
+    SparseDrawer,
+    TensorDrawer,
+)
+from groundstate.learn.solvers.latent.kmeans.start_numba import TILE
 
 STARTS = ("k-means++", "scalable-k-means++", "random")
-ROUNDS, OVERSAMPLING = 5, 2
 FEW = 2**7  # tiles whose rounds are one compiled call
 PART = 2**6  # tiles of a slice of more
-PIECE = 2**16  # rows of a file that are looked at together
-
-
-class Drawer(ABC):
-    """Draws rows of data that may be spread over shards; make one with `drawer_of`.
-
-    Parameters
-    ----------
-    x : Tensor, ``(N, d)``, this shard's rows
-    weight : Tensor, ``(N,)``, or None
-    key : Key; rank 0's is used everywhere
-    """
-
-    def __init__(self, x: Tensor, weight: Tensor | None, key: Key) -> None:
-        self.reduce = current()
-        words = torch.from_numpy(np.array([key.high, key.low], np.uint64).view(np.int64))
-        words = self.reduce.broadcast(words.to(x.device)).cpu()
-        high, low = (int(v) for v in words.numpy().view(np.uint64))
-        self.key = Key(high, low)
-
-    def start(self, name: str, k: int) -> Tensor:
-        """k rows by the name of the way to draw them, ``(k, d)`` float64."""
-        if name == "random":
-            return self.random(k)
-        return self.plus_plus(k) if name == "k-means++" else self.parallel(k)
-
-    @abstractmethod
-    def parallel(self, k: int) -> Tensor:
-        """As ``plus_plus``, in a few passes: k-means++ among 2k candidates of each of 5 rounds."""
-
-    @abstractmethod
-    def random(self, k: int) -> Tensor:
-        """k rows of different content, ``(k, d)`` float64; where there are too few, as ``plus_plus``."""
-
-    @abstractmethod
-    def plus_plus(self, k: int) -> Tensor:
-        """k rows far from each other, ``(k, d)`` float64."""
-
-    @abstractmethod
-    def uniform(self, k: int) -> Tensor:
-        """Uniform numbers that depend on the content of a row alone, ``(N, k)``."""
-
-
-def drawer_of(x: Tensor, weight: Tensor | None, key: Key) -> Drawer:
-    """A drawer that works where the rows are."""
-    if x.layout == torch.sparse_csr:
-        return SparseDrawer(x, weight, key)
-    if is_mapped(x):
-        return MappedDrawer(x, weight, key)
-    host = x.device.type == "cpu" and current().world == 1
-    return (HostDrawer if host else TensorDrawer)(x, weight, key)
-
-
-class TensorDrawer(Drawer):
-    """Draws on the device of the rows; nothing but the words of a key comes from the host."""
-
-    def __init__(self, x: Tensor, weight: Tensor | None, key: Key) -> None:
-        super().__init__(x, weight, key)
-        self.x, self.w = x.detach(), None if weight is None else weight.double()
-        self.hash = self._hashes()
-        if self.reduce.world > 1:
-            ones = torch.ones(x.shape[0], dtype=torch.float64, device=x.device)
-            weights = ones if self.w is None else self.w
-            self.line, self.mine = TensorLine.gathered(self.hash, weights, self.reduce)
-        else:
-            self.line, self.mine = TensorLine(self.hash, self.w), slice(0, x.shape[0])
-
-    def _hashes(self) -> Tensor:
-        return tensor_hash(self.x)
-
-    def _rounded(self) -> tuple[Any, Tensor]:
-        origin, scale = self.frame
-        u = ((self.x.double() - origin) * scale).float().double()
-        return u, u.square().sum(1)
-
-    def take(self, index: Tensor) -> Tensor:
-        """Rows by their number over all shards, float64 ``(m, d)``."""
-        if self.reduce.world == 1:
-            return self.x[index].double()
-        own = (index >= self.mine.start) & (index < self.mine.stop)
-        at = torch.where(own, index - self.mine.start, 0)
-        rows = self.x[at].double() if len(self.x) else self.x.new_zeros(len(at), self.x.shape[1])
-        return self.reduce.sum(torch.where(own[:, None], rows.double(), 0.0))
-
-    def random(self, k: int) -> Tensor:
-        try:
-            return self.take(self.line.draw(self.key.fold("random"), k, distinct=True))
-        except DataError:
-            return self.plus_plus(k)
-
-    def plus_plus(self, k: int) -> Tensor:
-        trials = 2 + int(math.log(k))
-        draws = self.key.fold("next")
-        first = self.take(self.line.draw(self.key.fold("first"), 1))
-        self._prepare()
-        closest = self._closest(first, None)
-        chosen = [first]
-        points = torch.from_numpy(draws.uniform((k - 1) * trials)).to(closest.device)
-        plain = self.line.draw(draws, (k - 1) * trials)  # for rows that all have been chosen
-        for at in range(0, (k - 1) * trials, trials):
-            extra = self.reduce.gather(closest)
-            some = slice(at, at + trials)
-            drawn = self.line.weighted_draw(extra, points[some])
-            drawn = torch.where(extra.max() > 0, drawn, plain[some])
-            candidates = self.take(drawn)
-            best, closest = self._best(candidates, closest)
-            chosen.append(candidates[best])
-        return torch.cat(chosen)
-
-    def _prepare(self) -> None:
-        """Rows in the coordinates of `_frame`, rounded as on the CPU, and their squares."""
-        self.frame = self._frame()
-        self.u, self.norm = self._rounded()
-
-    def _closest(self, row: Tensor, closest: Tensor | None) -> Tensor:
-        """Squared distances ``(N,)`` to one more centroid ``(1, d)`` or to those before."""
-        return self._away(row, self.u, self.norm, closest)[0]
-
-    def _best(self, candidates: Tensor, closest: Tensor) -> tuple[Tensor, Tensor]:
-        """Which candidate leaves the least, ``(1,)``, and what it leaves of each row ``(N,)``."""
-        away = self._away(candidates, self.u, self.norm, closest)
-        left = away.sum(1) if self.w is None else away @ self.w
-        best = self.reduce.sum(left).argmin(0, keepdim=True)
-        return best, away[best][0]
-
-    def _away(self, rows: Tensor, u: Any, norm: Tensor, closest: Tensor | None) -> Tensor:
-        """Squared distances of u to some rows, at most ``closest``, ``(m, N)``."""
-        origin, scale = self.frame
-        v = ((rows - origin) * scale).float().double()
-        square = v.square().sum(1, keepdim=True) + norm
-        away = square - 2 * _inner(v, u)
-        least = away if closest is None else torch.minimum(away, closest)
-        return torch.where(away > SAME * square, least, 0.0)
-
-    def parallel(self, k: int) -> Tensor:
-        first = self.take(self.line.draw(self.key.fold("first"), 1))
-        rows, near = first, _square_distances(self.x, first)
-        closest = near.values
-        for i in range(ROUNDS):
-            extra = self.reduce.gather(closest)
-            line = extra[self.line.rows] * self.line.lengths
-            share = (OVERSAMPLING * k) * line / line.sum().clamp_min(1e-300)
-            uniform = self.line.content_uniform(self.line.hash, self.key.fold("round", i), 1)[:, 0]
-            some = self.take(self.line.rows[uniform < share])
-            rows = torch.cat([rows, some])
-            if len(some):
-                closest = torch.minimum(closest, _square_distances(self.x, some).values)
-        owner = _square_distances(self.x, rows).indices
-        w = torch.ones_like(closest) if self.w is None else self.w
-        mass = self.reduce.sum(torch.zeros(len(rows), dtype=torch.float64, device=w.device)
-                               .index_add_(0, owner, w))  # fmt: skip
-        live = mass > 0
-        few = TensorDrawer(rows[live], mass[live], self.key.fold("few"))
-        few.reduce = Reduce()  # every shard has all candidates
-        few.line, few.mine = TensorLine(few.hash, few.w), slice(0, int(live.sum()))
-        return few.plus_plus(k)
-
-    def _frame(self) -> tuple[Tensor, Tensor | float]:
-        """Where rows are measured from, and in which unit."""
-        w = self.w
-        total = (self.x if w is None else self.x * w[:, None]).sum(0, dtype=torch.float64)
-        count = total.new_tensor(float(len(self.x))) if w is None else w.sum()
-        origin = self._origin(total, count)
-        return origin, _unit_of(self.reduce.max((self.x.double() - origin).abs().max()))
-
-    def _origin(self, total: Tensor, count: Tensor) -> Tensor:
-        """The mean of the rows of all shards, rounded."""
-        sums = self.reduce.sum_dict({"w": count, "x": total})
-        mean = sums["x"] / sums["w"]
-        unit = _unit_of(mean.abs().max())
-        return (mean * unit).float().double() / unit
-
-    def uniform(self, k: int) -> Tensor:
-        return self.line.content_uniform(self.hash, self.key.fold("uniform"), k)
-
-
-class MappedDrawer(TensorDrawer):
-    """Draws rows of a file: a pass over it for each round and one for the row that was chosen."""
-
-    def _hashes(self) -> Tensor:
-        return row_hashes(self.x)
-
-    def _prepare(self) -> None:
-        self.frame = self._frame()
-
-    def _passes(self, rows: Tensor, closest: Tensor | None) -> Iterator[tuple[slice, Tensor]]:
-        """`_away` of some rows ``(m, PIECE)``, piece by piece."""
-        origin, scale = self.frame
-        at = 0
-        for part in pieces(self.x, PIECE):
-            some = slice(at, at + len(part))
-            u = ((part.double() - origin) * scale).float().double()
-            near = None if closest is None else closest[some]
-            yield some, self._away(rows, u, u.square().sum(1), near)
-            at = some.stop
-
-    def _closest(self, row: Tensor, closest: Tensor | None) -> Tensor:
-        out = torch.empty(len(self.x), dtype=torch.float64) if closest is None else closest
-        for some, away in self._passes(row, closest):
-            out[some] = away[0]
-        return out
-
-    def _best(self, candidates: Tensor, closest: Tensor) -> tuple[Tensor, Tensor]:
-        left = torch.zeros(len(candidates), dtype=torch.float64)
-        for some, away in self._passes(candidates, closest):
-            left += away.sum(1) if self.w is None else away @ self.w[some]
-        best = self.reduce.sum(left).argmin(0, keepdim=True)
-        return best, self._closest(candidates[best], closest)
-
-    def _frame(self) -> tuple[Tensor, Tensor | float]:
-        total, count, at = torch.zeros(self.x.shape[1], dtype=torch.float64), 0.0, 0
-        for part in pieces(self.x, PIECE):
-            w = None if self.w is None else self.w[at : at + len(part)]
-            total += part.sum(0, dtype=torch.float64) if w is None else w @ part.double()
-            count += len(part) if w is None else float(w.sum())
-            at += len(part)
-        origin = self._origin(total, total.new_tensor(count))
-        far = max(float((part.double() - origin).abs().max()) for part in pieces(self.x, PIECE))
-        return origin, _unit_of(self.reduce.max(total.new_tensor(far)))
-
-
-class SparseDrawer(TensorDrawer):
-    """Draws CSR rows, whose origin is zero."""
-
-    def _hashes(self) -> Tensor:
-        self.csr = as_csr(self.x)
-        return row_hashes(self.x)
-
-    def _rounded(self) -> tuple[Any, Tensor]:
-        wide = self.csr.astype(np.float32).astype(np.float64)
-        return wide, torch.from_numpy(np.asarray(wide.multiply(wide).sum(1)).reshape(-1))
-
-    def _frame(self) -> tuple[Tensor, Tensor | float]:
-        return torch.zeros(self.x.shape[1], dtype=torch.float64), 1.0
-
-    def take(self, index: Tensor) -> Tensor:
-        own = (index >= self.mine.start) & (index < self.mine.stop)
-        at = torch.where(own, index - self.mine.start, 0).numpy()
-        rows = torch.from_numpy(self.csr[at].toarray().astype(np.float64))
-        return self.reduce.sum(torch.where(own[:, None], rows, 0.0))
-
-    def parallel(self, k: int) -> Tensor:
-        return self.plus_plus(k)  # candidates of several rounds would be dense
 
 
 class HostDrawer(Drawer):
@@ -367,45 +125,19 @@ def _rounds(x: Any, norm: Any, lengths: Any, closest: Any, uniform: Any, chosen:
     return len(chosen)
 
 
-def row_hashes(x: Tensor) -> Tensor:
-    """Hashes of the content of rows ``(N,)`` int64, on their device."""
-    if x.device.type != "cpu":
-        return tensor_hash(x)
-    if x.layout == torch.sparse_csr:
-        return torch.from_numpy(row_hash(as_csr(x)).view(np.int64))
-    parts = [row_hash(part.numpy()) for part in pieces(x.detach(), PIECE)]
-    return torch.from_numpy(np.concatenate(parts).view(np.int64))
-
-
-def _square_distances(x: Tensor, rows: Tensor) -> Any:
-    """The squared distance to the nearest of some rows, ``values``, and which it is, ``indices``."""
-    parts = [
-        torch.cdist(part.double(), rows).square().min(1)
-        for part in pieces(x, 2**24 // max(1, len(rows)))
-    ]
-    values = torch.cat([part.values for part in parts])
-    return _Nearest(values, torch.cat([part.indices for part in parts]))
-
-
-class _Nearest(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-
-def _unit_of(far: Tensor) -> Tensor:
-    """`_unit` of a number on a device."""
-    _, exponent = torch.frexp(far)
-    return torch.where(far > 0, torch.ldexp(torch.ones_like(far), -exponent), 1.0)
-
-
-def _inner(v: Tensor, u: Any) -> Tensor:
-    """vᵀu of some rows with all rows, dense or CSR, ``(m, N)``."""
-    return v @ u.T if isinstance(u, Tensor) else torch.from_numpy(np.asarray(u @ v.numpy().T)).T
-
-
 def _unit(far: float) -> float:
     """A power of two that takes the farthest entry to about one: no square over- or underflows."""
     return math.ldexp(1.0, -math.frexp(far)[1]) if 0 < far < math.inf else 1.0
 
 
-__all__ = ["STARTS", "Drawer", "drawer_of", "row_hashes"]
+def drawer_of(x: Tensor, weight: Tensor | None, key: Key) -> Drawer:
+    """A drawer that works where the rows are."""
+    if x.layout == torch.sparse_csr:
+        return SparseDrawer(x, weight, key)
+    if is_mapped(x):
+        return MappedDrawer(x, weight, key)
+    host = x.device.type == "cpu" and current().world == 1
+    return (HostDrawer if host else TensorDrawer)(x, weight, key)
+
+
+__all__ = ["STARTS", "drawer_of"]
