@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key
 from groundstate.errors import DataError, Unreliable
-from groundstate.evaluate.rows import Floats, n_rows, take
+from groundstate.evaluate.rows import Floats, classes_of, n_rows, take
 from groundstate.evaluate.splits.folds import Split, folds
 from groundstate.evaluate.splits.three_way import SplitRows, split
+from groundstate.evaluate.splits.units import group_parts
 from groundstate.models.traits import asks_single_columns
 from groundstate.registry import models as registered
 
@@ -265,25 +266,18 @@ def make_folds(
         order = np.argsort(np.asarray(time), kind="stable")
         from sklearn.model_selection import TimeSeriesSplit
 
-        pairs: Iterator[Any] = TimeSeriesSplit(k).split(np.zeros(len(order)))
-        return [as_split(order[a], order[b], weight) for a, b in pairs]
+        ahead = TimeSeriesSplit(k).split(np.zeros(len(order)))
+        return [as_split(order[a], order[b], weight) for a, b in ahead]
     if groups is None:
         groups = _copies(X, y)
     if groups is not None:
-        from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
-
-        labels = np.asarray(groups)
-        k = min(k, len(np.unique(labels)))
+        k = min(k, len(np.unique(np.asarray(groups))))
         if k < 2:
             raise DataError("all rows are of one group; folds of whole groups need two")
-        seed = int(key.words(1)[0] % (2**31 - 1))
-        kind = StratifiedGroupKFold if task == "classification" else GroupKFold
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # classes of fewer rows than folds are allowed here
-            grouped = list(
-                kind(k, shuffle=True, random_state=seed).split(np.zeros(len(y)), y, labels)
-            )
-        return [as_split(a, b, weight) for a, b in grouped]
+        labels = classes_of(y)[1] if task == "classification" else None
+        part = group_parts(X, groups, [1 / k] * k, key, labels)
+        pairs = ((np.flatnonzero(part != i), np.flatnonzero(part == i)) for i in range(k))
+        return [as_split(a, b, weight) for a, b in pairs]
     from groundstate.compute.weight_line.line import WeightLine
     from groundstate.evaluate.rows import columns
 

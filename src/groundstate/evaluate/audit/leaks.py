@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.hashing import row_hash
+from groundstate.compute.weight_line.line import WeightLine
 from groundstate.data.messages import count, listing
 from groundstate.data.tables.findings import Finding
 from groundstate.data.tables.findings import audit as audit_table
 from groundstate.errors import DataError
 from groundstate.evaluate.frames import frame_of, numeric_columns
 from groundstate.evaluate.rows import columns, n_rows, sides
+from groundstate.evaluate.splits.folds import folds
 from groundstate.math.stats.delong import auc_interval
 
 LEAKS = frozenset({"shared_rows", "shared_groups", "leak", "fitted_before", "future", "time_order"})
@@ -288,22 +290,24 @@ def _shift(
     key: Key,
 ) -> Iterator[Finding]:
     """Can a classifier tell training from test rows?"""
+    from sklearn.base import clone
     from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
     values = np.stack(list(table.values()), 1)
     rows = np.concatenate([train, test])
     side = np.r_[np.zeros(len(train), int), np.ones(len(test), int)]
     if len(rows) > _ROWS:
-        some = np.sort(key.fold("shift").numpy().choice(len(rows), _ROWS, replace=False))
+        some = np.sort(WeightLine.of(values[rows]).order(key.fold("shift"))[:_ROWS])
         rows, side = rows[some], side[some]
     if np.bincount(side).min() < 20:
         return
     seed = int(key.fold("folds").words(1)[0] % (2**31 - 1))
     model = HistGradientBoostingClassifier(max_iter=25, max_leaf_nodes=8, early_stopping=False,
                                            random_state=seed)  # fmt: skip
-    folds = StratifiedKFold(3, shuffle=True, random_state=seed)
-    p = cross_val_predict(model, values[rows], side, cv=folds, method="predict_proba")[:, 1]
+    x, p = values[rows], np.empty(len(rows))
+    for part in folds(x, side, k=3, key=key.fold("folds"), stratify=True):
+        fitted = clone(model).fit(x[part.train_rows], side[part.train_rows])
+        p[part.test_rows] = fitted.predict_proba(x[part.test_rows])[:, 1]
     area = auc_interval(side, p, 0.999)
     if area.estimate > 0.65 and area.low > 0.5:
         yield Finding(

@@ -16,13 +16,16 @@ from numpy.typing import NDArray
 
 from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
+from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError
 from groundstate.evaluate.curves.power_law import PowerLaw, power_law
 from groundstate.evaluate.losses import Loss, loss_name, mean_loss, row_losses
 from groundstate.evaluate.metrics import bounds_of
-from groundstate.evaluate.rows import n_rows, take, weights_of
+from groundstate.evaluate.rows import columns, n_rows, take, weights_of
 from groundstate.evaluate.scores import Scores
+from groundstate.evaluate.splits.folds import train_test
 from groundstate.evaluate.splits.refits import refits
+from groundstate.evaluate.splits.units import RARE, group_parts
 from groundstate.math.stats.interval import Interval
 
 Floats = NDArray[np.float64]
@@ -247,22 +250,23 @@ def _sizes(sizes: Sequence[float] | None, pool: int) -> NDArray[np.int64]:
 def shuffled_parts(
     estimator: Any, X: Any, y: NDArray[Any], repeats: int, share: float, groups: Any, key: Key
 ) -> tuple[list[NDArray[np.intp]], list[NDArray[np.intp]]]:
-    """Shuffled training and test rows of each repeat, by scikit-learn's splitters."""
-    from sklearn import model_selection as ms
+    """Shuffled training and test rows of each repeat, cut from the weight line."""
     from sklearn.base import is_classifier
 
-    n, seed = n_rows(X), int(key.fold("splits").words(1)[0] % (2**31 - 1))
-    many = is_classifier(estimator) and np.unique(y, return_counts=True)[1].min() >= 2
-    classes = many and len(np.unique(y)) <= round(share * n)
-    kind = ms.GroupShuffleSplit if groups is not None else ms.ShuffleSplit
-    if classes and groups is None:
-        kind = ms.StratifiedShuffleSplit
-    cut = kind(repeats, test_size=share, random_state=seed).split(np.zeros(n), y, groups)
+    classifier = is_classifier(estimator)
+    counts = np.unique(y, return_counts=True)[1] if classifier else np.zeros(1)
+    even = counts.min() >= RARE and len(counts) <= round(share * n_rows(X))
+    line = WeightLine.of(*columns(X), y)
     trains, tests = [], []
-    for r, (train, test) in enumerate(cut):
-        train = key.fold("order", r).numpy().permutation(train)
-        trains.append(_all_classes_first(train, y) if is_classifier(estimator) else train)
-        tests.append(np.asarray(test))
+    for r in range(repeats):
+        own = key.fold("splits", r)
+        if groups is None:
+            test = train_test(X, y, test=share, key=own, stratify=bool(even)).test_rows
+        else:
+            test = np.flatnonzero(group_parts(X, groups, (1 - share, share), own))
+        train = np.setdiff1d(line.order(key.fold("order", r)), test, assume_unique=True)
+        trains.append(_all_classes_first(train, y) if classifier else train)
+        tests.append(test)
     return trains, tests
 
 

@@ -18,6 +18,7 @@ from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError
 from groundstate.evaluate.rows import Floats, classes_of, columns, n_rows, weights_of
+from groundstate.evaluate.splits.units import group_parts
 
 
 @dataclass(frozen=True)
@@ -139,15 +140,14 @@ def fold_pairs(
     from sklearn.base import is_classifier
     from sklearn.utils.multiclass import type_of_target
 
+    classes = y is not None and is_classifier(estimator)
+    classes = classes and type_of_target(y) in ("binary", "multiclass")
     if groups is not None:
         if repeats > 1:
             raise DataError("repeats draw folds of rows again; with groups use repeats=1")
-        names, place = np.unique(np.asarray(groups), return_inverse=True)
-        line = WeightLine.of(names, weights=np.bincount(place.reshape(-1)))
-        held = line.folds(key, k)[:, place.reshape(-1)] == 0
-        return [(np.flatnonzero(~part), np.flatnonzero(part)) for part in held]
-    classes = y is not None and is_classifier(estimator)
-    classes = classes and type_of_target(y) in ("binary", "multiclass")
+        labels = classes_of(y)[1] if classes else None
+        part = group_parts(X, groups, [1 / k] * k, key, labels)
+        return [(np.flatnonzero(part != i), np.flatnonzero(part == i)) for i in range(k)]
     drawn = [key] if repeats == 1 else [key.fold("repeat", r) for r in range(repeats)]
     return [
         (part.train_rows, part.test_rows)

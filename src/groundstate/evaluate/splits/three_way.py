@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.hashing import row_hash
-from groundstate.compute.weight_line.line import WeightLine
-from groundstate.errors import DataError, ShapeError, Unreliable
+from groundstate.errors import DataError, ShapeError
 from groundstate.evaluate.rows import columns, n_rows
+from groundstate.evaluate.splits.units import cut, dealt, units
 
 Rows = NDArray[np.intp]
-_RARE = 3  # classes with fewer rows cannot be kept in proportion
 
 
 @dataclass(frozen=True)
@@ -130,9 +127,9 @@ def split(
         return _parts(np.searchsorted(np.cumsum(shares)[:-1], u, side="right"))
     if by != "shuffle":
         raise ValueError(f"by must be 'shuffle' or 'hash', got {by!r}")
-    unit = _units(X, groups)
+    unit = units(X, groups)
     labels = _labels(y, stratify, n)
-    return _parts(_cut(unit, _order(X, unit, labels, key), shares)[unit])
+    return _parts(cut(unit, dealt(X, unit, labels, key.fold("split")), shares))
 
 
 def _shares(sizes: tuple[float, ...]) -> NDArray[np.float64]:
@@ -144,28 +141,6 @@ def _shares(sizes: tuple[float, ...]) -> NDArray[np.float64]:
             f"sizes are two or three shares that sum to 1, such as (.7, .2, .1), got {sizes}"
         )
     return shares
-
-
-def _targets(n: int, shares: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Whole sizes by largest remainder."""
-    exact = shares * n
-    whole = np.floor(exact + 1e-9).astype(np.int64)
-    order = np.argsort(-(exact - whole), kind="stable")
-    whole[order[: n - int(whole.sum())]] += 1
-    return whole
-
-
-def _units(X: Any, groups: Any) -> NDArray[np.intp]:
-    """Number of the unit of each row: rows of equal features, and rows of one group."""
-    unit = np.unique(row_hash(*columns(X)), return_inverse=True)[1].reshape(-1)
-    if groups is None:
-        return unit
-    group = np.unique(np.asarray(groups), return_inverse=True)[1].reshape(-1)
-    k = int(unit.max()) + 1
-    size = k + int(group.max()) + 1
-    edges = scipy.sparse.coo_array((np.ones(len(unit)), (unit, k + group)), (size, size))
-    _, part = scipy.sparse.csgraph.connected_components(edges, directed=False)
-    return np.unique(part[unit], return_inverse=True)[1].reshape(-1)
 
 
 def _labels(y: Any, stratify: Any, n: int) -> NDArray[np.intp] | None:
@@ -188,60 +163,11 @@ def _labels(y: Any, stratify: Any, n: int) -> NDArray[np.intp] | None:
     return labels
 
 
-def _order(X: Any, unit: NDArray[np.intp], labels: Any, key: Key) -> NDArray[np.intp]:
-    """Units in the order in which they are dealt to the parts."""
-    line = WeightLine.of(*columns(X)).order(key.fold("split"))
-    _, first = np.unique(unit[line], return_index=True)  # where each unit begins on the line
-    if labels is None:
-        return np.argsort(first, kind="stable")
-    k = int(labels.max()) + 1
-    votes = np.zeros((len(first), k))
-    np.add.at(votes, (unit, labels), 1)
-    label = votes.argmax(1)  # a unit counts as its commonest label
-    counts = np.bincount(labels, minlength=k)
-    rare = np.flatnonzero((counts > 0) & (counts < _RARE))
-    if len(rare):
-        warnings.warn(
-            f"{len(rare)} class(es) with fewer than {_RARE} rows cannot be kept in proportion",
-            Unreliable,
-            stacklevel=4,
-        )
-    size = votes.sum(1)
-    place = np.empty(len(first))
-    for c in range(k):
-        units = np.flatnonzero(label == c)
-        units = units[np.argsort(first[units], kind="stable")]
-        if c in rare:
-            place[units] = key.fold("rare", c).uniform(len(units))
-        elif len(units):
-            # spread each class evenly over the line: every prefix holds its share of it
-            ends = np.cumsum(size[units])
-            place[units] = (ends - size[units] / 2) / ends[-1]
-    return np.lexsort((first, place))
-
-
-def _cut(
-    unit: NDArray[np.intp], order: NDArray[np.intp], shares: NDArray[np.float64]
-) -> NDArray[np.intp]:
-    """The part of each unit, with cuts at the ends of units nearest to the wanted sizes."""
-    sizes = np.bincount(unit)[order]
-    ends = np.cumsum(sizes)
-    wanted = np.cumsum(_targets(int(ends[-1]), shares))[:-1]
-    edge = np.r_[0, ends]
-    cuts = [int(np.argmin(np.abs(edge - mark))) for mark in wanted]
-    for i, (mark, share) in enumerate(zip(wanted, shares)):
-        if share > 0 and mark > 0 and i == 0:
-            cuts[i] = max(1, cuts[i])  # somebody has to train
-    part = np.empty(len(sizes), np.intp)
-    part[order] = np.searchsorted(np.maximum.accumulate(cuts), np.arange(len(sizes)), side="right")
-    return part
-
-
 def _by_time(time: NDArray[Any], n: int, shares: NDArray[np.float64]) -> SplitRows:
     if time.shape != (n,):
         raise ShapeError(f"time has shape {time.shape}; expected one per row, ({n},)")
     moment = np.unique(time, return_inverse=True)[1].reshape(-1)
-    return _parts(_cut(moment, np.arange(int(moment.max()) + 1), shares)[moment])
+    return _parts(cut(moment, np.arange(int(moment.max()) + 1), shares))
 
 
 def _parts(part: NDArray[np.intp]) -> SplitRows:

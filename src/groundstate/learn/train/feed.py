@@ -57,7 +57,7 @@ class Feed:
         self.replacement, self.drop_last = replacement, drop_last
         reduce = current()
         self.sharded = reduce.world > 1
-        self.device = problem.energy.placement()[0]
+        self.device, self.dtype = problem.energy.placement()
         self.checked = False
         if self.sharded and batch_size is not None and batch_size < reduce.world:
             raise ValueError(
@@ -165,7 +165,6 @@ class Feed:
     def _stream_shard(self, key: Key, skip: int) -> Fed:
         """Each process reads its own stream; one that is through gives batches without rows."""
         reduce = current()
-        dtype = self.problem.energy.placement()[1]
         pieces = self._pieces(key.fold("rank", reduce.rank))
         last: Batch | None = None
         i = 0
@@ -178,13 +177,13 @@ class Feed:
             else:
                 batch = {k: v[:0] for k, v in last.items()}
             if weight is None:
-                weight = torch.ones(len(next(iter(batch.values()))), dtype=dtype)
+                weight = torch.ones(len(next(iter(batch.values()))), dtype=self.dtype)
             own = weight.sum().double().to(self.device)
             total = float(reduce.sum(own))
             if total == 0:
                 return
             if i >= skip:
-                yield self._here(batch), self._move(weight.to(dtype)), total
+                yield self._here(batch), self._move(weight.to(self.dtype)), total
             i += 1
 
     # --- resident rows -------------------------------------------------------------------
@@ -193,18 +192,17 @@ class Feed:
         if skip == 0:
             weight = self.problem.sample_weight
             if self.sharded and weight is None:
-                weight = torch.ones(self.problem.rows, dtype=self.problem.energy.placement()[1])
+                weight = torch.ones(self.problem.rows, dtype=self.dtype)
             batch = self._here(self.problem.resident)
             yield batch, None if weight is None else self._move(weight), self.total_weight
 
     def _resident(self, batches: Batches) -> Fed:
         data = self.problem.resident
-        dtype = self.problem.energy.placement()[1]
         sizes, rows, weights = batches.sizes, batches.rows, batches.weights
         totals = [float(size) for size in sizes]
         if weights is not None:
             totals = batches.totals()
-            weights = self._move(weights.to(dtype))
+            weights = self._move(weights.to(self.dtype))
         per_row = sum(map(rows_of.elements, data.values()))
         batch_numbers = max(1.0, per_row * max(sizes, default=1))
         block = max(1, int(BLOCK / batch_numbers))  # batches per gather
@@ -226,9 +224,12 @@ class Feed:
     def _shard(self, batches: Batches) -> Fed:
         """This process's part of every batch; gradients are summed over processes afterwards."""
         data, n = self.problem.resident, self.problem.rows
-        dtype = self.problem.energy.placement()[1]
         for rows, weights in batches:
-            w = torch.ones(len(rows), dtype=dtype) if weights is None else weights.to(dtype)
+            w = (
+                torch.ones(len(rows), dtype=self.dtype)
+                if weights is None
+                else weights.to(self.dtype)
+            )
             w = w.to(rows.device)
             mine = (rows >= self.first) & (rows < self.first + n)
             index = rows[mine] - self.first
