@@ -81,11 +81,12 @@ def test_several_labels() -> None:
 def test_where_no_row_is_near() -> None:
     X, y = MOONS
     far = np.array([[50.0, 50.0], X[0]])
-    with pytest.warns(
-        UserWarning, match=r"No neighbors found for test samples \[0\].*all rows vote"
-    ):
-        shares = RadiusNeighborsClassifier(0.3).fit(X[:150], y[:150]).predict_proba(far)
-    np.testing.assert_allclose(shares[0], np.bincount(y[:150]) / 150)
+    for kind in (RadiusNeighborsClassifier, peers.RadiusNeighborsClassifier):
+        model = kind(0.3).fit(X, y)
+        np.testing.assert_array_equal(model.predict(X[:3]), y[:3])
+        for ask in (model.predict, model.predict_proba):
+            with pytest.raises(ValueError, match=r"No neighbors found for test samples .*0"):
+                ask(far)
     known = RadiusNeighborsClassifier(0.3, outlier_label=1).fit(X, y)
     np.testing.assert_allclose(known.predict_proba(far)[0], [0.0, 1.0])
     assert known.infer({"x": far[:1]}, "y")[0] == 1

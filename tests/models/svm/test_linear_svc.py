@@ -137,7 +137,7 @@ def test_margin_against_the_best_wrong_class(y: int, m: float, loss: float, rais
 def test_hinge_values_and_the_kink() -> None:
     f = torch.tensor([2.0, 1.0, 0.5, -1.0], requires_grad=True)
     e = torch.stack([f / 2, -f / 2], 1)  # e of the classes −1 and +1
-    loss = OneVsRest.loss(e, torch.ones(4, dtype=torch.int64), power=1)
+    loss = OneVsRest(power=1).rows(e, torch.ones(4, dtype=torch.int64))
     np.testing.assert_allclose(loss.detach().numpy(), [0, 0, 0.5, 2.0])
 
 

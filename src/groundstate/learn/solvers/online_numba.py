@@ -99,7 +99,7 @@ class OnlineDescent:
     def reason_against(self, problem: Problem) -> str | None:
         energy, rule = problem.energy, problem.rule
         if isinstance(energy, LinearEnergy):
-            if not isinstance(rule, OneVsRestLoss):
+            if type(rule) is not OneVsRestLoss:
                 return "classes are learned by OneVsRestLoss"
         elif not isinstance(energy, LinearLossEnergy):
             return "it is for linear scores"

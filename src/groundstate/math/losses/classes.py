@@ -103,22 +103,23 @@ class Hinge(PointLoss):
 
 
 @dataclass(frozen=True)
-class SquaredHinge(PointLoss):
-    r""":math:`\max(0, 1 - s\eta)^2`."""
+class SquaredHinge(Hinge):
+    r""":math:`\max(0, m - s\eta)^2`."""
 
     name = "squared_hinge"
     code = 16
-    domain = "unit"
+    smooth = True
+    flat = False
 
     def value(self, eta: Tensor, y: Tensor) -> Tensor:
-        return torch.relu(1 - (2 * y - 1) * eta).square()
+        return super().value(eta, y).square()
 
     def gradient(self, eta: Tensor, y: Tensor) -> Tensor:
         s = 2 * y - 1
-        return -2 * s * (1 - s * eta).clamp_min(0)
+        return -2 * s * (self.margin - s * eta).clamp_min(0)
 
     def curvature(self, eta: Tensor, y: Tensor) -> Tensor:
-        return 2.0 * ((2 * y - 1) * eta < 1).to(eta.dtype)
+        return 2.0 * ((2 * y - 1) * eta < self.margin).to(eta.dtype)
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def _shape(code: int, parameter: float, eta: float, y: float) -> tuple[float, fl
         return value, -s * value, value
     if code == 17 and z < -1.0:
         return -4.0 * z, -4.0 * s, 0.0
-    far = max(1.0 - z, 0.0)
+    far = max((parameter if code == 16 else 1.0) - z, 0.0)
     return far * far, -2.0 * s * far, 2.0 if far > 0 else 0.0
 
 

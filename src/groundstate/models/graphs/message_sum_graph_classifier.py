@@ -65,20 +65,7 @@ class MessageSumGraphClassifier(RowClassifier):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        super().__init__(
-            alpha=alpha,
-            learning_rate_init=learning_rate_init,
-            batch_size=batch_size,
-            max_iter=max_iter,
-            tol=tol,
-            n_iter_no_change=n_iter_no_change,
-            class_weight=class_weight,
-            warm_start=warm_start,
-            random_state=random_state,
-            device=device,
-            callbacks=callbacks,
-        )
-        self.hidden_size = hidden_size
+        self._keep(locals())
 
     def _energy(self, X: Any, k: int, generator: torch.Generator) -> Energy:
         nodes = X.nodes.item_shape[0]

@@ -43,7 +43,7 @@ class RadiusNeighborsClassifier(NeighborSearch, JointLabels):
         distances.
     outlier_label : label, list of labels, "most_frequent" or None, default=None
         Label of a row that no remembered row is near; a label that is no class has all
-        probabilities zero. None lets all rows vote there, with a warning (scikit-learn refuses).
+        probabilities zero. None refuses such rows.
 
     Attributes
     ----------
@@ -153,25 +153,20 @@ class RadiusNeighborsClassifier(NeighborSearch, JointLabels):
             for j, classes in enumerate(self._each_classes()):
                 code = codes[:, j].contiguous()
                 p = energy.tally(x, code, len(classes))
-                found.append(self._with_outliers(p, j, code).to(x.dtype))
+                found.append(self._with_outliers(p, j).to(x.dtype))
         return found, home
 
-    def _with_outliers(self, p: Tensor, j: int, codes: Tensor) -> Tensor:
+    def _with_outliers(self, p: Tensor, j: int) -> Tensor:
         """Probabilities of one label, also where no row is near."""
         alone = ~(p > 0).any(1)
         if not bool(alone.any()):
             return p
         if self.outlier_label_ is None:
             where = alone.nonzero()[:, 0].tolist()
-            warnings.warn(
-                f"No neighbors found for test samples {where[:10]}, so all rows vote on their class; "
-                "use a larger radius or give outlier_label",
-                UserWarning,
-                stacklevel=4,
+            raise ValueError(
+                f"No neighbors found for test samples {where[:10]} within radius={self.radius}; use a "
+                "larger radius, give outlier_label, or leave these rows out"
             )
-            energy: Any = self.energy_
-            p[alone] = energy.otherwise_shares(codes, p.shape[1])
-            return p
         place = np.flatnonzero(self._each_classes()[j] == self.outlier_label_[j])
         if len(place):
             p[alone, int(place[0])] = 1.0

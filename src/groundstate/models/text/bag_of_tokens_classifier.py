@@ -86,23 +86,7 @@ class BagOfTokensClassifier(RowClassifier):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        super().__init__(
-            alpha=alpha,
-            learning_rate_init=learning_rate_init,
-            batch_size=batch_size,
-            max_iter=max_iter,
-            tol=tol,
-            n_iter_no_change=n_iter_no_change,
-            class_weight=class_weight,
-            warm_start=warm_start,
-            random_state=random_state,
-            device=device,
-            callbacks=callbacks,
-        )
-        self.level = level
-        self.lowercase = lowercase
-        self.min_weight = min_weight
-        self.max_tokens = max_tokens
+        self._keep(locals())
 
     def _learn_preparation(self, X: Any, weight: Tensor | None) -> None:
         start = Tokenizer(self.level, self.lowercase)  # type: ignore[arg-type]  # checked in fit

@@ -1,4 +1,4 @@
-r"""One against the rest: the margin rule of support vector machines with several classes."""
+r"""One against the rest: any loss of the table for each class, as support vector machines learn."""
 
 from __future__ import annotations
 
@@ -8,77 +8,8 @@ from torch import Tensor
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch, Rule, Terms
 from groundstate.learn.rules.common import pick
-from groundstate.math.losses import LogLoss, PointLoss, ResidualLoss
+from groundstate.math.losses import Hinge, LogLoss, PointLoss, ResidualLoss, SquaredHinge
 from groundstate.registry import rules
-
-
-@rules.register(
-    formula=r"L = \sum_k \max(0, m + t_k e_k)^p,\quad t_k = 1 \text{ if } k = y \text{ else } -1",
-    make=lambda energy: OneVsRest(),
-)
-class OneVsRest(Rule):
-    r""":math:`\sum_k \max(0, m + t_k e_k)^p`. Lowers e on the target below −m, raises e on each
-    other class above m.
-
-    Every class is contrasted with a rest of energy zero, :math:`t_k = +1` for the target and −1 for
-    the others, so the K classes are learned as K separate problems. With two classes the other
-    class is the rest: :math:`\max(0, m + e_y - e_{y'})^p`.
-
-    Parameters
-    ----------
-    m : float, default=1.0
-        Margin.
-    power : {1, 2}, default=2
-        1 is the hinge, 2 the squared hinge, which is smooth.
-
-    Examples
-    --------
-    >>> import torch
-    >>> OneVsRest.loss(torch.tensor([[-2.0, 0.5, 3.0]]), torch.tensor([0]))
-    tensor([0.2500])
-    """
-
-    def __init__(self, m: float = 1.0, power: int = 2) -> None:
-        super().__init__()
-        if not m > 0:
-            raise ValueError(f"the margin m must be positive, got {m}")
-        if power not in (1, 2):
-            raise ValueError(f"power must be 1 (hinge) or 2 (squared hinge), got {power}")
-        self.m, self.power = float(m), power
-        self.over = "y"
-        self.smooth = power == 2
-
-    @staticmethod
-    def loss(e: Tensor, y: Tensor, m: float = 1.0, power: int = 2) -> Tensor:
-        """The loss of each row of a table of energies ``(B, K)``, ``(B,)``."""
-        if e.shape[1] == 2:
-            gap = (m + pick(e, y) - pick(e, 1 - y)).clamp(min=0)
-            return gap if power == 1 else gap.square()
-        sign = torch.full_like(e, -1.0).scatter_(1, y[:, None], 1.0)
-        gap = (m + sign * e).clamp(min=0)
-        return (gap if power == 1 else gap.square()).sum(1)
-
-    def reason_against(self, energy: Energy, batch: Batch) -> str | None:
-        if "y" not in energy.spaces or energy.ability("table", "y") is None:
-            return "it has no table of class energies, which each class needs against the rest"
-        if "y" not in batch:
-            return "the batch holds no 'y', which the rule contrasts"
-        if self.latents(energy, batch):
-            return "it has latent variables; use Margin, which sums or minimises them out"
-        return None
-
-    def forward(
-        self, energy: Energy, batch: Batch, *, generator: torch.Generator | None = None
-    ) -> Terms:
-        y = batch["y"]
-        e = energy.table("y", **{name: v for name, v in batch.items() if name != "y"})
-        loss = self.loss(e, y, self.m, self.power)
-
-        def parts() -> tuple[Tensor, Tensor]:
-            positive = pick(e, y)
-            return positive, positive - loss
-
-        return Terms(loss, parts)
 
 
 @rules.register(
@@ -117,7 +48,14 @@ class OneVsRestLoss(Rule):
         target = 2 * own - 1 if isinstance(self.loss, ResidualLoss) else own
         return self.loss.value(score, target).sum(1)
 
-    reason_against = OneVsRest.reason_against
+    def reason_against(self, energy: Energy, batch: Batch) -> str | None:
+        if "y" not in energy.spaces or energy.ability("table", "y") is None:
+            return "it has no table of class energies, which each class needs against the rest"
+        if "y" not in batch:
+            return "the batch holds no 'y', which the rule contrasts"
+        if self.latents(energy, batch):
+            return "it has latent variables; use Margin, which sums or minimises them out"
+        return None
 
     def forward(
         self, energy: Energy, batch: Batch, *, generator: torch.Generator | None = None
@@ -126,3 +64,37 @@ class OneVsRestLoss(Rule):
         e = energy.table("y", **{name: v for name, v in batch.items() if name != "y"})
         loss = self.rows(e, y)
         return Terms(loss, lambda: (pick(e, y), pick(e, y) - loss))
+
+
+@rules.register(
+    formula=r"L = \sum_k \max(0, m + t_k e_k)^p,\quad t_k = 1 \text{ if } k = y \text{ else } -1",
+    make=lambda energy: OneVsRest(),
+)
+class OneVsRest(OneVsRestLoss):
+    r""":math:`\sum_k \max(0, m + t_k e_k)^p`. Lowers e on the target below −m, raises e on each
+    other class above m.
+
+    Every class is contrasted with a rest of energy zero, :math:`t_k = +1` for the target and −1 for
+    the others, so the K classes are learned as K separate problems. With two classes the other
+    class is the rest: :math:`\max(0, m + e_y - e_{y'})^p`.
+
+    Parameters
+    ----------
+    m : float, default=1.0
+        Margin.
+    power : {1, 2}, default=2
+        1 is the hinge, 2 the squared hinge, which is smooth.
+
+    Examples
+    --------
+    >>> OneVsRest().rows(torch.tensor([[-2.0, 0.5, 3.0]]), torch.tensor([0]))
+    tensor([0.2500])
+    """
+
+    def __init__(self, m: float = 1.0, power: int = 2) -> None:
+        if not m > 0:
+            raise ValueError(f"the margin m must be positive, got {m}")
+        if power not in (1, 2):
+            raise ValueError(f"power must be 1 (hinge) or 2 (squared hinge), got {power}")
+        super().__init__(Hinge(float(m)) if power == 1 else SquaredHinge(float(m)))
+        self.m, self.power = float(m), power
