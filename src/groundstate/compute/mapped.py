@@ -74,6 +74,3 @@ def pieces(x: Tensor, rows: int) -> Iterator[Tensor]:
         yield part
         if _maps:
             give_back()
-
-
-__all__ = ["give_back", "is_mapped", "mapped", "pieces", "written"]

@@ -157,6 +157,3 @@ def _spread(noise: float) -> float:
     if not noise >= 0:
         raise ValueError(f"noise is a standard deviation and must not be negative, got {noise}")
     return noise
-
-
-__all__ = ["make_anisotropic", "make_elongated", "make_half_circle", "make_ring", "roll_arc_length"]

@@ -74,6 +74,3 @@ class CustomMixtureEnergy(Energy):
             torch.manual_seed(seed)
             x = self.component(self.theta[z]).sample()
         return {"x": x.reshape(n, -1), "z": z}
-
-
-__all__ = ["CustomMixtureEnergy"]

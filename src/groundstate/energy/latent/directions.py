@@ -119,6 +119,3 @@ class VonMisesFisher(Family):
             step = (ratio - r) / slope
             kappa = torch.where(torch.isfinite(step), kappa - step, kappa).clamp_min(1e-8)
         self.kappa.copy_(kappa)
-
-
-__all__ = ["StudentT", "VonMisesFisher"]

@@ -255,9 +255,3 @@ def settings_of(family: Family) -> dict[str, Any]:
     """What makes a family of the same shape again."""
     more = {"levels": family.p.shape[2]} if isinstance(family, Categorical) else {}
     return {"alpha": family.alpha, **more}
-
-
-__all__ = [
-    "Bernoulli", "Categorical", "ExponentialComponents", "Family", "Gaussian", "Multinomial",
-    "PoissonComponents", "settings_of",
-]  # fmt: skip

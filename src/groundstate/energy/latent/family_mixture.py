@@ -187,6 +187,3 @@ class FamilyMixtureEnergy(Energy):
     def n_parameters(self) -> int:
         """Free parameters."""
         return self.k - 1 + sum(part.count() for part in self.families)
-
-
-__all__ = ["FAMILIES", "FamilyMixtureEnergy"]

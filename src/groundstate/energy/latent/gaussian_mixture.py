@@ -389,6 +389,3 @@ def _inverse(upper: Tensor) -> Tensor:
     """Inverse of upper triangular matrices."""
     eye = torch.eye(upper.shape[-1], dtype=upper.dtype, device=upper.device)
     return torch.linalg.solve_triangular(upper.triu(), eye.expand_as(upper), upper=True)
-
-
-__all__ = ["COVARIANCES", "GaussianMixtureEnergy", "patterns"]

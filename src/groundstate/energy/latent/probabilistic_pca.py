@@ -279,6 +279,3 @@ class DecodedMarginal(Marginal):
         if x is not None and mask is not None:
             return PinnedNormal(energy.b, energy.precision() / T, x, mask)
         return MultivariateNormal(energy.b[None], T * energy.covariance(), validate_args=False)
-
-
-__all__ = ["DecodedMarginal", "FactorAnalysisEnergy", "ProbabilisticPCAEnergy"]

@@ -106,6 +106,3 @@ class LinearMetricEnergy(Energy):
             for mine in own
         ]
         return -torch.stack(parts, 1)
-
-
-__all__ = ["LinearMetricEnergy"]

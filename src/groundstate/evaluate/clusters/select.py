@@ -157,6 +157,3 @@ def _stability(X: Any, ks: list[int], key: Key) -> list[float]:
             ])  # fmt: skip
         scores += [adjusted_rand_score(a, b) for a, b in zip(*labels, strict=True)]
     return (scores / PAIRS).tolist()
-
-
-__all__ = ["ClusterTable", "lloyd_many", "select_n_clusters"]

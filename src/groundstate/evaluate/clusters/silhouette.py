@@ -53,6 +53,3 @@ def silhouette_samples(X: Any, labels: Any) -> NDArray[np.float64]:
 def silhouette_score(X: Any, labels: Any, sample_weight: Any = None) -> float:
     """The mean silhouette of the rows."""
     return float(np.average(silhouette_samples(X, labels), weights=sample_weight))
-
-
-__all__ = ["silhouette_samples", "silhouette_score"]

@@ -201,6 +201,3 @@ def _closest(
         if np.linalg.norm(y - middle) >= 0.5 * radius:
             best = min(best, abs(float(measure(middle, y))))
     return best
-
-
-__all__ = ["MetricReport", "check_metric"]

@@ -131,8 +131,3 @@ def _dimension(d: int) -> int:
     if d < 1 or int(d) != d:
         raise ValueError(f"d counts dimensions and must be a whole number from 1 up, got {d}")
     return int(d)
-
-
-__all__ = [
-    "ball_in_cube", "contrast", "coverage", "edge_length", "grid_neighbors", "noise_features", "shell",
-]  # fmt: skip

@@ -90,6 +90,3 @@ def table(metric: str, x: Tensor, rows: Tensor) -> Tensor:
     one = BY_DIFFERENCE[metric]
     step = max(1, CELLS // max(1, rows.numel()))
     return torch.cat([one(part[:, None], rows[None]) for part in x.split(step)])
-
-
-__all__ = ["TABLES", "table"]

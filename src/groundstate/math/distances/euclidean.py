@@ -104,15 +104,3 @@ def known_metric(metric: Any) -> None:
             f"there is no metric {metric!r}; choose one of {', '.join(METRICS)}, or pass a "
             "function of two rows"
         )
-
-
-__all__ = [
-    "METRICS",
-    "known_metric",
-    "inverse_root",
-    "lowest",
-    "pairwise",
-    "power_of",
-    "smallest",
-    "unit_rows",
-]

@@ -151,6 +151,3 @@ def _slopes(metric: RiemannianMetric, x: Tensor, p: Tensor) -> tuple[Tensor, Ten
             return v, torch.zeros_like(p)
         (force,) = torch.autograd.grad(energy, at, allow_unused=True)
     return v, torch.zeros_like(p) if force is None else force
-
-
-__all__ = ["directions", "exp_map", "log_map", "path"]

@@ -209,6 +209,3 @@ def _sideways(metric: RiemannianMetric, gap: Tensor) -> Tensor:
     pick = (length > 0.5).to(torch.int8).argmax(1)
     at = torch.arange(len(gap), device=gap.device)
     return across[at, pick] / length[at, pick][:, None]
-
-
-__all__ = ["Geodesic", "curve_energy", "geodesic", "waves"]

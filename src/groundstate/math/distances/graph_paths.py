@@ -84,6 +84,3 @@ def _resampled(path: NDArray[np.float64], n: int) -> NDArray[np.float64]:
     at = np.concatenate([[0.0], np.linalg.norm(np.diff(path, axis=0), axis=1).cumsum()])
     even = np.linspace(0, at[-1], n)
     return np.stack([np.interp(even, at, column) for column in path.T], 1)
-
-
-__all__ = ["graph_paths", "neighbor_graph"]

@@ -241,6 +241,3 @@ def _between(x: Tensor, y: Tensor, metric: Metric) -> Tensor:
         apart = square > 0
         return torch.where(apart, torch.where(apart, square, 1.0).sqrt(), 0.0)
     return torch.linalg.vector_norm(x - y, power, dim=1)
-
-
-__all__ = ["Hausdorff", "hausdorff"]

@@ -86,6 +86,3 @@ def farthest(x: Any, y: Any, rows: Any, axis: int, worst: float) -> Any:
         if best > worst:
             worst, found_i, found_j = best, i, j
     return worst, found_i, found_j
-
-
-__all__ = ["farthest", "unsettled"]

@@ -185,6 +185,3 @@ def neighbor_width(x: Tensor, weights: Tensor, k: int = NEIGHBORS) -> float:
     values, order = torch.cat(found).sort()
     half = weights[order].cumsum(0) >= 0.5 * most - 1e-9 * most
     return float(values[int(half.to(torch.int8).argmax())])
-
-
-__all__ = ["LocalMetric", "neighbor_width"]

@@ -150,6 +150,3 @@ def _length(v: Tensor) -> Tensor:
     square = v.square().sum(-1)
     apart = square > 0
     return torch.where(apart, torch.where(apart, square, 1.0).sqrt(), 0.0)
-
-
-__all__ = ["chi2_pvalue", "mahalanobis", "precision_map"]

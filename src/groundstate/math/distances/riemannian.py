@@ -157,6 +157,3 @@ def pullback_metric(f: Callable[[Tensor], Tensor], x: Any) -> Any:
     [[9.0]]
     """
     return PullbackMetric(f).tensor(x)
-
-
-__all__ = ["ConstantMetric", "PullbackMetric", "RiemannianMetric", "pullback_metric"]

@@ -115,6 +115,3 @@ def by_scipy(distribution: Any, q: float, like: Tensor, *arguments: Any, **named
 
 def _plain(value: Any) -> Any:
     return value.detach().double().cpu().numpy() if isinstance(value, Tensor) else value
-
-
-__all__ = ["Family", "by_scipy"]

@@ -206,6 +206,3 @@ def _whole(x: Tensor, low: float, high: float, says: str) -> None:
         raise ValueError(
             f"x must be {says} under this prior, got {float(x.min())} to {float(x.max())}"
         )
-
-
-__all__ = ["NormalInverseGamma", "Posterior", "conjugate_update", "posterior"]

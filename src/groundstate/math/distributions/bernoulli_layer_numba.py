@@ -212,6 +212,3 @@ def gibbs_sweep(x: Tensor, W: Tensor, b: Tensor, c: Tensor, seeds: tuple[int, in
         z = _plain(x, W, c, high).to(torch.bfloat16)
     back = _rounded(z, turned, W, b, low)
     return _plain(z, turned, b, low) > 0 if back is None else back.view(torch.int16) != 0
-
-
-__all__ = ["gibbs_sweep"]

@@ -118,6 +118,3 @@ def draw_bits(logits: Tensor, n: int, generator: torch.Generator) -> Tensor:
     given = logits.expand(n, *logits.shape).contiguous().view(-1)
     fill_bits(given.numpy(), int(seed), out.view(-1).numpy())
     return out
-
-
-__all__ = ["draw_bits", "fill_alone", "fill_bits"]

@@ -197,9 +197,3 @@ def _compare(seen: Any, exact: Floats) -> tuple[float, float]:
 def _real(name: str, draws: Floats, limit: Any) -> Construction:
     found = scipy.stats.kstest(draws, limit.cdf)
     return Construction(name, draws, limit, float(found.statistic), float(found.pvalue))
-
-
-__all__ = [
-    "Construction", "binomial", "exponential", "levy", "multinomial", "negative_binomial",
-    "normal_from_t", "poisson", "stirling",
-]  # fmt: skip

@@ -130,6 +130,3 @@ class InverseGaussian(Family):
 
     def quantile(self, q: float, mu: Tensor, phi: Tensor | float = 1.0) -> Tensor:
         return by_scipy(scipy.stats.invgauss, q, mu, mu * phi, scale=1 / torch.as_tensor(phi))
-
-
-__all__ = ["Gamma", "Gaussian", "InverseGaussian"]

@@ -193,6 +193,3 @@ class NegativeBinomial(Family):
 
     def quantile(self, q: float, mu: Tensor, phi: Tensor | float = 1.0) -> Tensor:
         return by_scipy(scipy.stats.nbinom, q, mu, 1 / self.alpha, 1 / (1 + self.alpha * mu))
-
-
-__all__ = ["Bernoulli", "Categorical", "NegativeBinomial", "Poisson"]

@@ -127,6 +127,3 @@ class Empirical(Distribution):
     def _flat(self, what: str) -> None:
         if self.x.ndim != 1:
             raise ValueError(f"{what} is for points of one column, these have {self.x.shape[1]}")
-
-
-__all__ = ["Empirical"]

@@ -202,6 +202,3 @@ class TweedieDistribution(Distribution):
             enough = self.below(middle) >= q
             low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
         return torch.where(torch.exp(-self.rate) >= q, torch.zeros_like(high), high)
-
-
-__all__ = ["InverseGaussianDistribution", "TweedieDistribution"]

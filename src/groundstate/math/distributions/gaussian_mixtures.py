@@ -138,6 +138,3 @@ class GaussianMixtureDistribution(Distribution):
         with torch.no_grad():
             drawn = self.draw(shape.numel(), generator)
         return drawn.reshape(*shape, *self.batch_shape, *self.event_shape)
-
-
-__all__ = ["GaussianMixtureDistribution", "joint_log_density", "mixture_nll"]

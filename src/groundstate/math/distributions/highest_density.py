@@ -161,6 +161,3 @@ def _intervals(distribution: GaussianMixtureDistribution, t: Tensor) -> list[Ten
         low, high = torch.where(up, low, middle), torch.where(up, middle, high)
     sizes = torch.bincount(row, minlength=len(t)).tolist()
     return [ends.reshape(-1, 2) for ends in (0.5 * (low + high)).split(sizes)]
-
-
-__all__ = ["DensitySet", "density_set"]

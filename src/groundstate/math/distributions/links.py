@@ -253,18 +253,3 @@ def link_of(link: Any) -> Link:
         f"link {link!r} is not known; use one of {', '.join(LINKS)}, 'canonical' where a family is "
         "at hand, or a Link object"
     )
-
-
-__all__ = [
-    "LINKS",
-    "CLogLog",
-    "Identity",
-    "Inverse",
-    "InversePower",
-    "Link",
-    "Log",
-    "Logit",
-    "Probit",
-    "Softmax",
-    "link_of",
-]

@@ -145,6 +145,3 @@ def _again(ctx: Any, out: Tensor, y: Tensor, g: Tensor) -> tuple[Tensor | None, 
     found = iter(torch.autograd.grad(e, wanted, g, create_graph=True))
     pair = [next(found) if v.requires_grad else None for v in (out, y)]
     return pair[0], pair[1], None, None, None
-
-
-__all__ = ["head_nll", "head_parameters"]

@@ -165,6 +165,3 @@ def modes(distribution: GaussianMixtureDistribution, *, tol: float = 1e-4) -> li
         first[:, 0] = True  # a plateau has no strict maximum; its best point stands for it
         found += [points[mask] for points, mask in zip(y, first)]
     return found
-
-
-__all__ = ["highest_mode", "modes"]

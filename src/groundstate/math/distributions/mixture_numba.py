@@ -66,6 +66,3 @@ def head_rows(
                 grad[b, first + z * scales + j] *= r
             if learned:
                 grad[b, last + z] = math.exp(out[b, last + z] - most) / total - r
-
-
-__all__ = ["head_rows"]

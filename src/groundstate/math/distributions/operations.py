@@ -289,17 +289,3 @@ class MixtureDistribution(Distribution):
         return self.draw(shape.numel(), generator).reshape(
             *shape, *self.batch_shape, *self.event_shape
         )
-
-
-__all__ = [
-    "MixtureDistribution",
-    "draw",
-    "fresh",
-    "gaussian_moments",
-    "is_gaussian",
-    "isotropic",
-    "minus_log",
-    "mode",
-    "somewhere",
-    "tempered",
-]

@@ -46,6 +46,3 @@ def rebuilt(kind: type[Distribution], values: Mapping[str, Any]) -> Distribution
     make: Any = kind
     made: Distribution = make(**values, validate_args=False)
     return made
-
-
-__all__ = ["parameter_names", "parameters_of", "rebuilt"]

@@ -81,6 +81,3 @@ def _logsumexp(s: Tensor) -> Tensor:
     empty = torch.isinf(s).all(-1)
     safe = torch.where(empty[..., None], 0.0, s)
     return torch.where(empty, torch.finfo(s.dtype).min, torch.logsumexp(safe, -1))
-
-
-__all__ = ["PlackettLuce"]

@@ -106,6 +106,3 @@ def wrapped(angle: Tensor) -> Tensor:
     -2.2832
     """
     return torch.remainder(angle + math.pi, 2 * math.pi) - math.pi
-
-
-__all__ = ["interval", "quantile", "wrapped"]

@@ -189,6 +189,3 @@ class JointTable:
 
 def _listed(names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-__all__ = ["JointTable"]

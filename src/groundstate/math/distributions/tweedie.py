@@ -96,6 +96,3 @@ class Tweedie(Family):
         distribution = self.distribution(mu, phi)
         assert isinstance(distribution, TweedieDistribution)
         return distribution.quantile(q)
-
-
-__all__ = ["Tweedie"]

@@ -188,6 +188,3 @@ def _resultant(kappa: Tensor, d: int) -> Tensor:
         total = log_normaliser(at, d).sum()
         (slope,) = torch.autograd.grad(total, at, create_graph=kappa.requires_grad)
     return slope
-
-
-__all__ = ["VonMisesFisher", "log_normaliser"]

@@ -240,6 +240,3 @@ def _name(dtype: Any) -> str:
         if isinstance(dtype, torch.dtype)
         else np.dtype(dtype).name
     )
-
-
-__all__ = ["connect", "geodesic_distances"]

@@ -203,6 +203,3 @@ def floyd_warshall(table: Any, before: Any) -> None:
                     if d + table[k, j] < table[i, j]:
                         table[i, j] = d + table[k, j]
                         before[i, j] = before[k, j]
-
-
-__all__ = ["NONE", "WIDTH", "dijkstra", "floyd_warshall", "neighbouring", "together"]

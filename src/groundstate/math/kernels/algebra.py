@@ -135,6 +135,3 @@ class Power(Kernel):
     def __repr__(self) -> str:
         inner = f"({self.kernel!r})" if isinstance(self.kernel, _Pair) else f"{self.kernel!r}"
         return f"{inner} ** {self.exponent}"
-
-
-__all__ = ["Power", "Product", "Sum", "as_kernel"]

@@ -44,6 +44,3 @@ def _term(t: Tensor, nu: float, order: float) -> Tensor:
     safe = np.where(x == 0, 1.0, x)
     log = (1 - nu) * np.log(2) + nu * np.log(safe) - gammaln(nu) - safe
     return torch.from_numpy(np.exp(log) * kve(order, safe)).to(t)
-
-
-__all__ = ["bessel_decay"]

@@ -133,6 +133,3 @@ def _check_pair(x: Tensor, y: Tensor, new: Tensor) -> None:
         raise ShapeError(
             f"X and Xs need rows of one width, got {tuple(x.shape)} and {tuple(new.shape)}"
         )
-
-
-__all__ = ["Conditioned", "condition", "smooth"]

@@ -121,6 +121,3 @@ class TiledCovariance:
                 break
             x = x + conjugate(self, residual, P.solve, tol=rough, max_iter=max_iter).x
         return Solved(x, first.steps, error, first.diagonal, first.off)
-
-
-__all__ = ["TiledCovariance"]

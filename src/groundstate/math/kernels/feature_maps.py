@@ -205,5 +205,3 @@ class FourierFeatures:
 
 
 TaylorFeatures = RBFTaylor
-
-__all__ = ["FourierFeatures", "Lift", "PolynomialKernelMap", "RBFTaylor", "TaylorFeatures"]

@@ -178,6 +178,3 @@ def _spectrum(kernel: Kernel, axes: list[NDArray[Any]], steps: list[float]) -> t
             break
     negative = -values.clamp(max=0).sum() / values.sum().clamp(min=torch.finfo(values.dtype).tiny)
     return values.clamp(min=0), float(negative)
-
-
-__all__ = ["gaussian_random_field", "matheron", "sample_field", "sample_path"]

@@ -110,6 +110,3 @@ def _with_slopes(values: Any, slopes: Any, theta: Tensor, like: Tensor) -> Tenso
     """Values whose derivatives in theta are the slopes."""
     K, dK = (torch.as_tensor(np.ascontiguousarray(v)).to(like) for v in (values, slopes))
     return K + dK @ (theta - theta.detach()).to(like)
-
-
-__all__ = ["Foreign"]

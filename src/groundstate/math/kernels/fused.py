@@ -64,6 +64,3 @@ def gaussian_tiles(x: Tensor, z: Tensor, same: bool, scale: Any) -> Tensor | Non
 def _exponential(values: Any) -> None:
     np.minimum(values, 0.0, out=values)
     np.exp(values, out=values)
-
-
-__all__ = ["gaussian_tiles"]

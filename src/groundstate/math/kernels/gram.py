@@ -263,6 +263,3 @@ def _checked(X: Any, name: str, like: Tensor | None) -> tuple[Tensor, bool]:
     if not math.prod(x.shape):
         raise ShapeError(f"{name} needs at least one row and one column, got {tuple(x.shape)}")
     return (x if like is None else x.to(like)), arrays
-
-
-__all__ = ["Gram"]

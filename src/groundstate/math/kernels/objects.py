@@ -69,6 +69,3 @@ class OnObjects(Kernel):
 
     def __repr__(self) -> str:
         return f"OnObjects({len(self.objects)} objects, {self.function!r})"
-
-
-__all__ = ["OnObjects"]

@@ -78,6 +78,3 @@ def explained_by(kernel: Kernel, x: Tensor, u: Tensor, theta: Tensor | None = No
     K.diagonal().add_(1e-8 * K.diagonal().mean())
     across = kernel.of(Geometry(u, x), theta)  # (k, n)
     return torch.linalg.solve_triangular(cholesky(K), across, upper=False).T.contiguous()
-
-
-__all__ = ["explained_by", "pivoted_cholesky"]

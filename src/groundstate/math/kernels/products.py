@@ -101,6 +101,3 @@ class Sigmoid(Kernel):
 
     def _of(self, at: Geometry, p: dict[str, Any]) -> Tensor:
         return (at.dot() * self.gamma + self.coef0).tanh()
-
-
-__all__ = ["DotProduct", "Linear", "Polynomial", "Sigmoid"]

@@ -108,6 +108,3 @@ def check_kernel(k: Callable[..., Any], X: Any, tol: float = 1e-10) -> PsdReport
             "lambda A, B: [[k(a, b) for b in B] for a in A]"
         )
     return check_psd(K, tol)
-
-
-__all__ = ["SetKernel", "check_kernel"]

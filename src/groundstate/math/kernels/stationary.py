@@ -264,8 +264,3 @@ def _checked(kernel: Kernel) -> None:
         value, bounds = getattr(kernel, name), getattr(kernel, f"{name}_bounds")
         object.__setattr__(kernel, name, positive(value, name))
         object.__setattr__(kernel, f"{name}_bounds", limits(bounds, f"{name}_bounds"))
-
-
-__all__ = [
-    "RBF", "Constant", "Laplace", "Laplacian", "Matern", "Periodic", "RationalQuadratic", "White",
-]  # fmt: skip

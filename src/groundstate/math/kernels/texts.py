@@ -141,6 +141,3 @@ def check_psd(K: Any, tol: float = 1e-10) -> PsdReport:
     asymmetry = float(np.abs(K - K.T).max())
     size = max(abs(least), abs(largest), 1e-300)
     return PsdReport(least, largest, asymmetry, least >= -tol * size and asymmetry <= tol * size)
-
-
-__all__ = ["BagOfWords", "PsdReport", "Spectrum", "check_psd", "cosine"]

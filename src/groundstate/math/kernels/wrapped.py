@@ -65,6 +65,3 @@ class Function(Kernel):
 
     def __repr__(self) -> str:
         return f"Function({getattr(self.function, '__name__', self.function)!s})"
-
-
-__all__ = ["Function", "Precomputed"]

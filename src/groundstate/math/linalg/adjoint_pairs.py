@@ -265,6 +265,3 @@ class Splat(GridOperator):
 
     def _adjoint(self, y: Tensor) -> Tensor:
         return self.interpolate._apply(y)
-
-
-__all__ = ["Divergence", "Fourier", "Gradient", "Interpolate", "Laplacian", "Splat"]

@@ -73,6 +73,3 @@ class _Adjugate(torch.autograd.Function):
         pairs = without_two(s).to(G.dtype)
         on = (pairs @ G.diagonal(dim1=-2, dim2=-1)[..., None])[..., 0]
         return U @ (torch.diag_embed(on) - pairs * G) @ Vh
-
-
-__all__ = ["adjugate"]

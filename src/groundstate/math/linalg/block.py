@@ -159,6 +159,3 @@ def _small_side(d: Tensor, U: Tensor, V: Tensor | None, C: Tensor | None) -> Non
         raise ShapeError(f"V must be ({n}, {k}) like U, got {tuple(V.shape)}")
     if C is not None and tuple(square(C, "C").shape[-2:]) != (k, k):
         raise ShapeError(f"C must be ({k}, {k}), got {tuple(C.shape)}")
-
-
-__all__ = ["Blocks", "block_inverse", "logdet_lemma", "schur", "woodbury_solve"]

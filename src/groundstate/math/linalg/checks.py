@@ -38,6 +38,3 @@ def looks_hermitian(A: Tensor) -> bool:
     """Whether every matrix equals its conjugate transpose up to the root of the precision."""
     root: float = torch.finfo(A.dtype).eps ** 0.5
     return bool((asymmetry(A.detach()) <= root).all())
-
-
-__all__ = ["asymmetry", "eye_like", "looks_hermitian", "matrix", "square"]

@@ -109,6 +109,3 @@ def lu_nopivot(A: Any) -> Any:
         rows.append(torch.cat([pad.mT, left[..., :1, :]], -1))
         left = left[..., 1:, 1:] - down * left[..., :1, 1:]
     return torch.cat(columns, -1), torch.cat(rows, -2)
-
-
-__all__ = ["cholesky_jitter", "factor", "lu_nopivot"]

@@ -152,6 +152,3 @@ def log_quadratic(solved: Solved) -> Tensor:
     values, vectors = torch.linalg.eigh(T)  # (r, k), (r, k, k)
     least = torch.finfo(values.dtype).tiny
     return (vectors[:, 0].square() * values.clamp(min=least).log()).sum(1)
-
-
-__all__ = ["Operator", "Solved", "conjugate", "log_quadratic", "truncated"]

@@ -107,6 +107,3 @@ def _jacobian(function: Callable[[Tensor], Tensor], x: Tensor) -> Any:
 
     pair = (forward, backward, tuple(x.shape), tuple(out.shape), torch.float64)
     return pair, getattr(function, "__name__", repr(function))
-
-
-__all__ = ["dot_test"]

@@ -102,6 +102,3 @@ def svd_flip(U: Any, Vh: Any) -> Any:
     lead = U.gather(-2, U.abs().argmax(-2, keepdim=True))  # (..., 1, k)
     turn = torch.where(lead == 0, 1.0, lead.conj() / torch.where(lead == 0, 1.0, lead.abs()))
     return U * turn, Vh * turn.mT.conj()
-
-
-__all__ = ["EigReport", "eig_report", "svd_flip"]

@@ -63,6 +63,3 @@ def draws(
     L = cholesky(cov + jitter * size * eye)
     z = torch.randn(n, len(cov), generator=generator, dtype=cov.dtype, device=cov.device)
     return z @ L.T
-
-
-__all__ = ["cholesky", "draws", "joint_normal", "lower_inverse"]

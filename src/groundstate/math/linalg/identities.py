@@ -138,5 +138,3 @@ identities: dict[str, Identity] = {
         lambda A, B, C, r: (_polynomial(_similar(A, B)), _polynomial(A)),
     ),
 }
-
-__all__ = ["Identity", "identities"]

@@ -254,6 +254,3 @@ class LowRank:
         second = torch.randn(len(self.D), n, **like)  # type: ignore[call-overload]
         found: Tensor = self.L @ first + self.D.sqrt()[:, None] * second
         return found
-
-
-__all__ = ["CompressedImage", "LowRank", "RankK", "compress_image", "low_rank"]

@@ -257,6 +257,3 @@ class _Frechet(torch.autograd.Function):
             both = both + torch.einsum("...ik,...ikj,...kj->...ij", h, D, g.mH)
             to_A = Q @ both @ Q.mH
         return to_A, Q @ (K * h) @ Q.mH, None, None, None, None
-
-
-__all__ = ["inv_sqrtm", "logm", "powm", "spd_function", "sqrtm"]

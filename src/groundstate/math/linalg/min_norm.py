@@ -85,6 +85,3 @@ def interpolation_threshold(
     wrong = np.flatnonzero(~exact)
     first = 0 if not len(wrong) else int(wrong[-1]) + 1
     return int(sizes[first]) if first < len(sizes) else None
-
-
-__all__ = ["interpolation_threshold", "min_norm_solution", "solution_norm"]

@@ -314,6 +314,3 @@ class GridOperator(LinearOperator):
         lead = given.shape[: given.ndim - len(self.in_shape)]
         out = self._apply(given.reshape(*lead, -1)).reshape(*lead, *self.out_shape)
         return out if isinstance(f, Tensor) else to_numpy(out)
-
-
-__all__ = ["GridOperator", "LinearOperator"]

@@ -167,9 +167,3 @@ def rotation(theta: Any) -> Any:
     """
     c, s = theta.cos(), theta.sin()
     return torch.stack([torch.stack([c, -s], -1), torch.stack([s, c], -1)], -2)
-
-
-__all__ = [
-    "is_diagonalizable", "is_diagonally_dominant", "is_orthogonal", "is_positive_definite",
-    "is_singular", "is_symmetric", "rotation",
-]  # fmt: skip

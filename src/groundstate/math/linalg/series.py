@@ -72,6 +72,3 @@ def log_series(A: Any, terms: int = 20, *, partial: bool = False) -> Any:
         power = -power @ X
         sums.append(sums[-1] + power / k)
     return torch.stack(sums) if partial else sums[-1]
-
-
-__all__ = ["exp_series", "log_series"]

@@ -299,6 +299,3 @@ class _Columns:
 
     def __matmul__(self, v: Tensor) -> Tensor:
         return self.A.columns(v)
-
-
-__all__ = ["METHODS", "SolveInfo", "solve"]

@@ -67,6 +67,3 @@ def _solve(A: Tensor, B: Tensor) -> Tensor:
     kept = values > values.max().clamp_min(0) * len(A) * 1e-13
     inverse = torch.where(kept, 1 / torch.where(kept, values, 1.0), 0.0)
     return vectors @ (inverse[:, None] * (vectors.T @ B))
-
-
-__all__ = ["regression_sums", "solve_regression"]

@@ -137,6 +137,3 @@ def _shares(weight: Tensor | None, X: Tensor) -> Tensor:
             f"got shape {tuple(weight.shape)}"
         )
     return (weight / weight.sum()).to(X.dtype)
-
-
-__all__ = ["METHODS", "Whitening", "whitening"]

@@ -204,6 +204,3 @@ def powered(distance: Tensor, power: float | str, n_components: int) -> Tensor:
         m = local_dimension(distance.sort(1).values)
         return relative ** (m[:, None] / n_components)
     return relative ** float(power)
-
-
-__all__ = ["affinities", "conditional", "joint", "powered"]

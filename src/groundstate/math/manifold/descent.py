@@ -150,6 +150,3 @@ def descend(
     if not np.isfinite(value):
         value = state.divergence()
     return Descended(state.map(), value, step, stop)
-
-
-__all__ = ["EARLY", "Descended", "Schedule", "descend"]

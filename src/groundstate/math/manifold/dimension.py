@@ -88,6 +88,3 @@ def _first(X: Tensor) -> Tensor:
     _, inverse = torch.unique(X.detach(), dim=0, return_inverse=True)
     at = torch.full((int(inverse.max()) + 1,), len(X), device=X.device)
     return at.scatter_reduce(0, inverse, torch.arange(len(X), device=X.device), "amin")
-
-
-__all__ = ["intrinsic_dimension", "local_dimension"]

@@ -119,6 +119,3 @@ def _check_pairs(P: Tensor, Y: Tensor) -> None:
         raise ValueError(
             f"P must be ({len(Y)}, {len(Y)}) for {len(Y)} rows of Y, got {tuple(P.shape)}"
         )
-
-
-__all__ = ["PairEnergy", "kl_divergence", "kl_gradient", "map_similarities"]

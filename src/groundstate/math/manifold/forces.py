@@ -190,6 +190,3 @@ class DeviceForces:
             w = q * self.pair.slope(square)
             out.append(w.sum(1, keepdim=True) * part - w @ Y)
         return torch.cat(out), z - own * len(Y)
-
-
-__all__ = ["METHODS", "DeviceForces", "HostForces"]

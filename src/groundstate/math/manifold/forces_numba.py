@@ -127,6 +127,3 @@ def descend(
             update[c, i] = momentum * update[c, i] - rate * gain * g
             Y[c, i] += update[c, i]
     return norm
-
-
-__all__ = ["attraction", "descend", "pair_energy", "repulsion"]

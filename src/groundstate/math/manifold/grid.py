@@ -166,6 +166,3 @@ def splines(t: Tensor) -> tuple[Tensor, Tensor]:
     zero = torch.zeros_like(t)
     slope = [a - b for a, b in zip([zero, *before], [*before, zero], strict=True)]
     return torch.stack(weight, -1), torch.stack(slope, -1)
-
-
-__all__ = ["Grid", "convolved", "plan", "splines"]

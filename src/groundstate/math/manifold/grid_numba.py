@@ -67,6 +67,3 @@ def collect(Y: Any, corner: Any, spacing: float, field: Any, lo: int, hi: int, o
         z += phi
         out[i, 0], out[i, 1] = -0.5 / spacing * x, -0.5 / spacing * y
     return z
-
-
-__all__ = ["collect", "spread"]

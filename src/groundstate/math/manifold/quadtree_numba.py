@@ -177,6 +177,3 @@ def walk(
             z += _walk(i, Y, first, last, child, after, centre, side, theta, stack, out)
         z -= 1.0  # the row itself, in its leaf
     return z
-
-
-__all__ = ["LEAF", "build", "codes", "walk"]

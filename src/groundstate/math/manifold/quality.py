@@ -142,6 +142,3 @@ def _check(X: Tensor, Y: Tensor) -> None:
             f"X and Y must hold the same rows, at least 3, got shapes {tuple(X.shape)} and "
             f"{tuple(Y.shape)}"
         )
-
-
-__all__ = ["continuity", "neighbor_recall", "residual_variance", "stress1", "trustworthiness"]

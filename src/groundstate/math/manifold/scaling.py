@@ -125,13 +125,3 @@ def spread_rows(distance_to: Any, n: int, count: int, first: int = 0) -> Tensor:
         chosen.append(at)
         away = torch.minimum(away, distance_to(at))
     return torch.tensor(chosen)
-
-
-__all__ = [
-    "additive_constant",
-    "classical_scaling",
-    "double_centred",
-    "spread_rows",
-    "top_eigenpairs",
-    "top_of_centred",
-]

@@ -90,6 +90,3 @@ def _reverse(near: Any, value: Any, fresh: Any) -> tuple[Any, Any]:
     back[to[use], slot[use]] = of[order][use]
     flag[to[use], slot[use]] = fresh.ravel()[order][use]
     return back, flag
-
-
-__all__ = ["descend"]

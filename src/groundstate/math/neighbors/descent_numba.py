@@ -81,6 +81,3 @@ def improve(
             new_fresh[i, c] = new
             changed += new
     return changed
-
-
-__all__ = ["improve", "leaves"]

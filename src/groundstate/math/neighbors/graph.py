@@ -165,6 +165,3 @@ def _descended(
         for a, t, f in zip(asked.tolist(), true.tolist(), index[asked].tolist(), strict=True)
     )
     return _named(square, metric).to(rows.dtype), index, min(1.0, hits / (k * len(asked)))
-
-
-__all__ = ["nearest_others", "neighbors_graph", "symmetrized"]

@@ -194,6 +194,3 @@ def _even(lo: int, hi: int, most: int) -> list[tuple[int, int]]:
         blocks = -(-blocks // threads) * threads
     cuts = np.linspace(lo, hi, blocks + 1).astype(int).tolist()
     return [(a, b) for a, b in pairwise(cuts) if a < b]
-
-
-__all__ = ["NearestRows"]

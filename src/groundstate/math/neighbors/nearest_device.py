@@ -139,6 +139,3 @@ def _products(level: str) -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(kept)
-
-
-__all__ = ["nearest_on_device"]

@@ -136,6 +136,3 @@ def direct(queries: Any, rows: Any, out: Any, found: Any) -> None:
             if s < v[0] or (s == v[0] and r < i[0]):
                 _sink(v, i, s, r)
         _sorted(v, i)
-
-
-__all__ = ["direct", "scan", "settle", "square"]

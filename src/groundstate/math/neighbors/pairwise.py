@@ -172,6 +172,3 @@ def _reduced(
         return torch.cat([part.sum(1, dtype=torch.float64).to(part) for part in tiles()])
     found = [euclidean.lowest(part, k) for part in tiles()]
     return torch.cat([a for a, _ in found]), torch.cat([b for _, b in found])
-
-
-__all__ = ["pairwise"]

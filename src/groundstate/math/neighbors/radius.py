@@ -176,6 +176,3 @@ def _measured(
 def _joined(pieces: Iterable[tuple[Tensor, Tensor, Tensor]], x: Tensor) -> Ragged:
     query, row, distance = (torch.cat(side) for side in zip(*pieces, strict=True))
     return Ragged(torch.bincount(query, minlength=len(x)), row, distance)
-
-
-__all__ = ["Ragged", "within", "within_by"]

@@ -184,6 +184,3 @@ def by_query(count: Any, index: Any, distance: Any, to: Any, far: Any) -> None:
                 to[at[k]], far[at[k]] = index[a], distance[a]
                 at[k] += 1
                 a += 1
-
-
-__all__ = ["ball", "boxes", "by_query", "scan"]

@@ -282,6 +282,3 @@ def _too_many(max_steps: int, now: Tensor, way: float) -> None:
         f"dopri5 came to t={late:.6g} in max_steps={max_steps} steps; for a stiff system use "
         "method='radau' (scipy's, without a gradient), else raise max_steps or loosen rtol and atol"
     )
-
-
-__all__ = ["Control", "adaptive", "row_norm"]

@@ -109,6 +109,3 @@ class _Adjoint(torch.autograd.Function):
         split = to_params.split([p.numel() for p in params]) if params else ()
         shaped = [s.reshape(p.shape) for s, p in zip(split, params)]
         return None, None, None, to_t, a, *shaped
-
-
-__all__ = ["adjoint", "parameters_of"]

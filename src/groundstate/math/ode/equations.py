@@ -67,6 +67,3 @@ def classify_pde(A: Any, B: Any, C: Any) -> Any:
     kind = (B * B - A * C).sign().long() + 1
     names = np.array(["elliptic", "parabolic", "hyperbolic"])[kind.cpu().numpy()]
     return str(names) if kind.ndim == 0 else names
-
-
-__all__ = ["classify_pde", "linear"]

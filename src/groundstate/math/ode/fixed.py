@@ -57,6 +57,3 @@ def fixed(f: Field, y: Tensor, t: Tensor, table: Table, steps: int, spare: bool)
             y = across(start, end, y)
         states.append(y)
     return torch.stack(states)
-
-
-__all__ = ["Field", "clock", "fixed", "step"]

@@ -237,6 +237,3 @@ def _radau(field: Field, y: Tensor, t: Tensor, rtol: float, atol: float) -> Tens
     if not found.success:
         raise ValueError(f"radau could not follow the system to t={times[-1]:g}: {found.message}")
     return torch.as_tensor(found.y.T.copy()).to(y).reshape(len(t), *y.shape)
-
-
-__all__ = ["GRADIENTS", "METHODS", "integrate"]

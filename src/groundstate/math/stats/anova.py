@@ -140,6 +140,3 @@ def wald_test(theta: Any, cov: Any, level: float = 0.95) -> TestResult | list[Te
             )
         )  # fmt: skip
     return found if np.ndim(theta) else found[0]
-
-
-__all__ = ["anova", "likelihood_ratio_test", "nested_f_test", "wald_test"]

@@ -232,6 +232,3 @@ def _parameters(metric: Any) -> set[str]:
         return set(inspect.signature(metric).parameters)
     except (TypeError, ValueError):
         return set()
-
-
-__all__ = ["Bootstrap", "bootstrap", "interval_of", "mean_acceleration"]

@@ -97,6 +97,3 @@ def kl_gaussians(mean: Any, std: Any, prior_mean: Any, prior_std: float) -> floa
     ratio = np.square(s / prior_std)
     shift = np.square((theta - start) / prior_std)
     return max(0.0, float(0.5 * (ratio + shift - 1.0 - np.log(ratio)).sum()))
-
-
-__all__ = ["kl_gaussians", "pac_bayes", "pac_bayes_rhs"]

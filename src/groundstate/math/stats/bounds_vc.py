@@ -52,6 +52,3 @@ def growth(n: int, d: int) -> int:
     if n < 0 or d < 0:
         raise ValueError(f"n and d are counts of at least 0, got n={n}, d={d}")
     return sum(math.comb(n, i) for i in range(min(d, n) + 1))
-
-
-__all__ = ["growth", "vc"]

@@ -140,6 +140,3 @@ def bootstrap_split(
         return drawn, outside
     cut = round(share * n)
     return drawn[:cut], drawn[cut:]
-
-
-__all__ = ["Decomposition", "bootstrap_indices", "bootstrap_split", "ensemble_decomposition"]

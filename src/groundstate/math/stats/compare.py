@@ -198,6 +198,3 @@ def _bootstrap(d: Floats, groups: Any, level: float, n: int, key: Key) -> TestRe
     p = min(1.0, 2 * (side + 1) / (len(draws) + 1))
     return TestResult(mean, p, _NULL, "paired bootstrap", estimate=mean,
                       interval=(found.low, found.high), level=level, n=len(d))  # fmt: skip
-
-
-__all__ = ["compare_models", "mcnemar_counts"]

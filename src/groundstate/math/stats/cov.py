@@ -45,6 +45,3 @@ def cov(X: Any, ddof: float = 1, sample_weight: Any = None) -> Any:
     apart = rows - (weight @ rows / n)[..., None, :]
     out = (weight[:, None] * apart).mT @ apart / (n - ddof)
     return out[0, 0] if X.ndim == 1 else out
-
-
-__all__ = ["cov"]

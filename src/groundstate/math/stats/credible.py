@@ -210,6 +210,3 @@ def _draws(x: Any) -> Floats:
     if len(draws) < 2 or not np.isfinite(draws).all():
         raise DataError(f"draws must be at least two finite numbers, got {len(draws)}")
     return draws
-
-
-__all__ = ["Region", "eti", "hdr", "kde"]

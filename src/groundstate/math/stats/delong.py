@@ -162,6 +162,3 @@ def _sides(y: Any, score: Any) -> tuple[Floats, Floats]:
         raise DataError(f"a ROC curve needs two labels, got {known.tolist()[:5]}")
     positive = labels == known[1]
     return s[positive], s[~positive]
-
-
-__all__ = ["auc", "auc_compare", "auc_interval", "auc_variance", "placements"]

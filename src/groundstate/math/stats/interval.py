@@ -75,6 +75,3 @@ def checked_level(level: float) -> float:
     if not 0 < level < 1:
         raise DataError(f"level is a confidence between 0 and 1 such as 0.95, got {level}")
     return float(level)
-
-
-__all__ = ["Interval", "checked_level", "z_of"]

@@ -75,6 +75,3 @@ def linearity_test(x: Any, y: Any, n_knots: int = 5) -> FTest:
     curve = natural_spline(x, knots)
     line = Residuals.of(np.column_stack([ones, curve[:, :1]]), y)
     return nested_f(line, Residuals.of(np.column_stack([ones, curve]), y))
-
-
-__all__ = ["linearity_test", "natural_spline"]

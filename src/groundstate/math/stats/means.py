@@ -127,6 +127,3 @@ def design_effect(x: Any, cluster: Any) -> float:
     sizes = np.unique(np.asarray(cluster), return_counts=True)[1].astype(np.float64)
     m = float(sizes @ sizes) / float(sizes.sum())
     return 1 + (m - 1) * intraclass_correlation(x, cluster)
-
-
-__all__ = ["cluster_sums", "design_effect", "intraclass_correlation", "mean_interval"]

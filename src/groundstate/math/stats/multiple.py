@@ -55,6 +55,3 @@ def adjust_pvalues(
     out = np.empty(m)
     out[order] = np.minimum(scaled, 1.0)
     return out
-
-
-__all__ = ["adjust_pvalues"]

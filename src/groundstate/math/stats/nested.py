@@ -107,6 +107,3 @@ def nested_f(small: HasResiduals, big: HasResiduals) -> FTest:
         return FTest(np.inf, 0.0, (added, free)) if gained > 0 else FTest(0.0, 1.0, (added, free))
     statistic = (gained / added) / (big.sse / free)
     return FTest(statistic, float(scipy.stats.f.sf(statistic, added, free)), (added, free))
-
-
-__all__ = ["FTest", "HasResiduals", "Residuals", "nested_f"]

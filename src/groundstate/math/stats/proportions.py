@@ -145,6 +145,3 @@ def accuracy_report(
     both = float(scipy.stats.binomtest(hits, n, incumbent).pvalue)
     above = float(scipy.stats.binomtest(hits, n, incumbent, alternative="greater").pvalue)
     return AccuracyReport(found, incumbent, side, both, above)
-
-
-__all__ = ["AccuracyReport", "accuracy_report", "effective_n", "proportion_interval"]

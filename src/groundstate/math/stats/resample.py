@@ -202,6 +202,3 @@ def _gaussian(covariance: Floats, generator: np.random.Generator) -> Floats:
         return z * np.sqrt(np.maximum(covariance[:, 0], 0))
     values, vectors = np.linalg.eigh(covariance)
     return np.einsum("bij,bj->bi", vectors, z * np.sqrt(np.maximum(values, 0)))
-
-
-__all__ = ["FEW_ROWS", "Cells", "counts", "merge"]

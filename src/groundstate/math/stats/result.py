@@ -98,6 +98,3 @@ def tail(alternative: str) -> Alternative:
             f"alternative must be 'two-sided', 'less' or 'greater', got {alternative!r}"
         )
     return alternative  # type: ignore[return-value]
-
-
-__all__ = ["Alternative", "TestResult", "tail"]

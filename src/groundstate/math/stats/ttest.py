@@ -222,6 +222,3 @@ def _sample(values: Any, name: str) -> NDArray[np.float64]:
     if not np.isfinite(x).all():
         raise DataError(f"{name} has missing or infinite values; leave those rows out")
     return x
-
-
-__all__ = ["power_ttest", "ttest", "ttest_from_stats"]

@@ -161,6 +161,3 @@ def _some(rows: Floats, n: int, key: Key) -> Floats:
     if len(rows) <= n:
         return rows
     return rows[np.sort(key.numpy().choice(len(rows), n, replace=False))]
-
-
-__all__ = ["memorisation", "two_sample"]

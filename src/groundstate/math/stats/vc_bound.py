@@ -34,6 +34,3 @@ def vc_bound(risk: float, n: int, h: int, delta: float = 0.05) -> float:
     from groundstate.math.stats.bounds_vc import vc
 
     return risk + vc(n, delta, h)
-
-
-__all__ = ["vc_bound"]

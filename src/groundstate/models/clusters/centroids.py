@@ -128,6 +128,3 @@ class CentroidClusterer(ClassNamePrefixFeaturesOutMixin, SklearnTransformerMixin
     def _mu(self) -> Tensor:
         mu: Tensor = self.energy_.mu  # type: ignore[assignment]
         return mu.detach()
-
-
-__all__ = ["CentroidClusterer"]

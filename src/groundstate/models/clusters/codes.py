@@ -48,6 +48,3 @@ def unpack_labels(packed: Any, k: int, n: int) -> NDArray[np.int32]:
     table = np.unpackbits(array, count=n * width).reshape(n, width).astype(np.int32)
     found: NDArray[np.int32] = table @ (1 << np.arange(width - 1, -1, -1, dtype=np.int32))
     return found.astype(np.int32)
-
-
-__all__ = ["bits", "pack_labels", "unpack_labels"]

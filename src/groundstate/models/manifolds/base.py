@@ -208,6 +208,3 @@ def check_distances(D: Any) -> None:
             "metric='precomputed' needs distances that are zero on the diagonal, got "
             f"{float(table.diagonal().abs().max()):g}"
         )
-
-
-__all__ = ["DISTANCES", "EnergyEmbedding", "check_distances", "memory_of"]

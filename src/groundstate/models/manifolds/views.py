@@ -68,6 +68,3 @@ def compare_views(X: Any, X_new: Any, model: Any, *, metric: Any = "euclidean") 
         float(np.median(gap[len(X) :])), float(np.median(gap[: len(X)])), there,
         float(np.abs(there - back.T).max()),
     )  # fmt: skip
-
-
-__all__ = ["Views", "compare_views"]

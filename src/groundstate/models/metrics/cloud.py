@@ -103,6 +103,3 @@ def definite(S: F64) -> F64:
     except np.linalg.LinAlgError:
         pass
     return S + RIDGE * size * np.eye(len(S))
-
-
-__all__ = ["ESTIMATES", "Cloud", "cloud", "definite"]

@@ -120,6 +120,3 @@ class LinearMetricLearner(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
             return float(np.linalg.norm(J @ (np.asarray(a) - np.asarray(b))))
 
         return distance
-
-
-__all__ = ["LinearMetricLearner"]

@@ -148,6 +148,3 @@ class MixtureAnswers(DensityMixin, SklearnDensityMixin, EnergyEstimator):
         return Entropy(float(values.mean()), spread, lower, upper)
 
     weights_: Any
-
-
-__all__ = ["Entropy", "MixtureAnswers"]

@@ -321,6 +321,3 @@ class BayesianGaussianMixture(GaussianAnswers):
         offset = log_pi + 0.5 * (scatter - d / self.mean_precision_)
         off = torch.from_numpy(offset).to(energy.mu) - energy.log_weights
         return energy.energies(x) - off
-
-
-__all__ = ["BayesianGaussianMixture"]

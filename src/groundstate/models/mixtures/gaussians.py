@@ -48,6 +48,3 @@ class GaussianAnswers(MixtureAnswers):
         assert isinstance(energy, GaussianMixtureEnergy)
         d = energy.mu.shape[1]
         return 0.5 * d * (1 + math.log(2 * math.pi)) - energy.log_det().detach()
-
-
-__all__ = ["GaussianAnswers"]

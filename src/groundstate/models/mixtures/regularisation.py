@@ -54,6 +54,3 @@ def chosen_reg_covar(model: Any, X: Tensor, weight: Tensor | None) -> float:
         if np.isfinite(value) and value > best + 1e-9:
             best, found = value, fraction
     return float(torch.tensor(found * variance))
-
-
-__all__ = ["chosen_reg_covar"]

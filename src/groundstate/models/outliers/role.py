@@ -74,6 +74,3 @@ def weighted_quantile(values: NDArray[Any], weight: NDArray[Any] | None, q: floa
     low, high = (values[np.searchsorted(end, p, side="right").clip(max=len(end) - 1)]
                  for p in (np.floor(at), np.floor(at) + 1.0))  # fmt: skip
     return float(low + (at - np.floor(at)) * (high - low))
-
-
-__all__ = ["OutlierMixin", "weighted_quantile"]

@@ -89,7 +89,7 @@ class BagOfTokensClassifier(RowClassifier):
         self._keep(locals())
 
     def _learn_preparation(self, X: Any, weight: Tensor | None) -> None:
-        start = Tokenizer(self.level, self.lowercase)  # type: ignore[arg-type]  # checked in fit
+        start = Tokenizer(self.level, self.lowercase)
         given = None if weight is None else weight.double().tolist()
         self.tokenizer_ = start.learn(
             X, given, min_weight=self.min_weight, max_tokens=self.max_tokens

@@ -85,6 +85,3 @@ def example(energy: Any, d: int, components: int, n: int = 7, seed: int = 7) -> 
     energy.double()
     energy.remember(rows, Y - Y.mean(0))
     return energy.float()
-
-
-__all__ = ["MapEnergy", "example"]

@@ -111,6 +111,3 @@ class NeighborMapEnergy(MapEnergy):
             update = MOMENTUM * update - RATE * gains * grad
             z = z + update
         return z.to(x.dtype)
-
-
-__all__ = ["NeighborMapEnergy"]

@@ -173,6 +173,3 @@ class GeodesicEnergy(StrainEnergy):
 def _geodesic() -> GeodesicEnergy:
     made: GeodesicEnergy = example(GeodesicEnergy(2, 1, neighbors=2), 2, 1)
     return made
-
-
-__all__ = ["GeodesicEnergy", "StrainEnergy"]

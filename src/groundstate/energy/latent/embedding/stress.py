@@ -64,6 +64,3 @@ class StressEnergy(MapEnergy):
             if float(moved) <= 1e-13 * (1.0 + float(z.abs().amax())):
                 break
         return z.to(x.dtype)
-
-
-__all__ = ["StressEnergy"]

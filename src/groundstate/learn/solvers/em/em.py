@@ -272,6 +272,3 @@ class _Place:
         extra = {k: list(v) for k, v in state["extra"].items()}
         extra["log_likelihood"].pop()  # taken again at the restored θ
         run.history.extra = extra
-
-
-__all__ = ["EM"]

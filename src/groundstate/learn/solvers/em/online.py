@@ -120,6 +120,3 @@ class _Online:
         history.objective, history.seconds = map(list, state["history"])
         history.extra = {k: list(v) for k, v in state["extra"].items()}
         history.n_iter = run.epoch
-
-
-__all__ = ["decaying", "run_online"]

@@ -218,16 +218,3 @@ class InnerM(MStep):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotConverged)  # a few steps are all that is asked
             self.inner.run(own)
-
-
-__all__ = [
-    "HELD",
-    "ClosedM",
-    "Completed",
-    "InnerM",
-    "MStep",
-    "closed_reason",
-    "completion_of",
-    "contrast_of",
-    "names_of",
-]

@@ -217,6 +217,3 @@ class _Statistics(_Training):
             return Terms(positive - contrast, lambda: parts, exact=False, is_objective=False)
 
         return terms
-
-
-__all__ = ["BoltzmannSGD"]

@@ -173,6 +173,3 @@ def pcd_steps(
         values[t] = _learn(x[lo:hi], w, totals[t], v, W, b, c, dW, db, dc, rate)
         lo = hi
     return values
-
-
-__all__ = ["pcd_steps"]

@@ -44,6 +44,3 @@ class GivenMoments:
             history.seconds.append(time.perf_counter() - start)
             monitor.epoch(float(problem.objective()) if problem.callbacks else float("nan"))
         return history
-
-
-__all__ = ["GivenMoments"]

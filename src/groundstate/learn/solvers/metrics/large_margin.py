@@ -144,6 +144,3 @@ def targets(x: Tensor, y: Tensor, w: Tensor, k: int) -> tuple[Tensor, Tensor]:
         index[mine, : rank.shape[1]] = mine[order.gather(1, rank)]
         share[mine, : rank.shape[1]] = taken.gather(1, rank)
     return index, share
-
-
-__all__ = ["LargeMargin", "Margins", "targets"]

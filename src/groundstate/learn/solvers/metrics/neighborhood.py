@@ -193,6 +193,3 @@ def _exponential(P: Tensor) -> None:
         np.exp(values, out=values)  # twice as fast as torch's
     else:
         P.exp_()
-
-
-__all__ = ["Neighbors", "NeighborhoodComponents", "reason_against", "rows_of", "set_map"]

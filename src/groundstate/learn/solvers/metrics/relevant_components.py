@@ -54,6 +54,3 @@ class RelevantComponents:
             history.seconds.append(time.perf_counter() - start)
             monitor.epoch(0.0)
         return history
-
-
-__all__ = ["RelevantComponents"]

@@ -69,6 +69,3 @@ def discriminant(X: F64, y: NDArray[np.int64], w: F64, p: int) -> F64:
 def _upright(J: F64) -> F64:
     peak = np.take_along_axis(J, np.abs(J).argmax(1)[:, None], 1)
     return J * np.where(peak < 0, -1.0, 1.0)
-
-
-__all__ = ["STARTS", "discriminant", "first_map", "principal", "whitener", "within"]

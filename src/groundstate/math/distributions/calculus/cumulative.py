@@ -362,15 +362,3 @@ _CDF: dict[type[Distribution], Callable[[Any, Tensor], Tensor]] = {
     D.Geometric: _counting(lambda p, k: 1 - (1 - p.probs) ** (k + 1)),
     D.NegativeBinomial: _counting(lambda p, k: betainc(p.total_count, k + 1, 1 - p.probs)),
 }
-
-__all__ = [
-    "betainc",
-    "cdf",
-    "ends",
-    "gammainc",
-    "icdf",
-    "inverted",
-    "is_discrete",
-    "log_sf",
-    "prob",
-]

@@ -196,6 +196,3 @@ def even(x: Any) -> Tensor:
     return torch.linspace(
         float(grid[0]), float(grid[-1]), len(grid), dtype=grid.dtype, device=grid.device
     )
-
-
-__all__ = ["GridDensity", "convolve", "even"]

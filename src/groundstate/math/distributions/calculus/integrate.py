@@ -92,6 +92,3 @@ def _summed(distribution: Distribution, f: Any) -> Tensor:
             )
         k = torch.arange(low, high + 1, dtype=torch.float64)
     return (distribution.log_prob(k).exp() * f(k)).sum()
-
-
-__all__ = ["expectation"]

@@ -112,6 +112,3 @@ def _edges(
         end = torch.where(dropped(end), outside, end)
         found.append(end)
     return found
-
-
-__all__ = ["log_integral"]

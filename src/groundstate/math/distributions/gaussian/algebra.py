@@ -225,9 +225,3 @@ def positions(index: Index, d: int) -> list[int]:
     if any(not -d <= i < d for i in found) or len({i % d for i in found}) != len(found):
         raise ValueError(f"coordinates {found} are not different numbers below {d}")
     return [i % d for i in found]
-
-
-__all__ = [
-    "Moments", "add", "affine", "condition", "expected_quadratic", "factor", "in_torch", "marginal",
-    "of_gaussians", "positions", "product",
-]  # fmt: skip

@@ -76,6 +76,3 @@ def linear_joint(W: Any, b: Any = 0.0, prior: Any = None, noise: Any = 1.0) -> L
     top = torch.cat([cross @ W.mT + R, cross], -1)
     joint = Moments(mean, torch.cat([top, torch.cat([cross.mT, S], -1)], -2))
     return LinearJoint(joint if like is not None else to_numpy(joint), d)
-
-
-__all__ = ["LinearJoint", "linear_joint"]

@@ -97,6 +97,3 @@ class PinnedNormal(Distribution):
         shape = torch.Size(sample_shape)
         generator = torch.Generator().manual_seed(int(torch.randint(2**62, ())))
         return self.draw(shape.numel(), generator).reshape(*shape, *self._mean.shape)
-
-
-__all__ = ["PinnedNormal"]

@@ -171,6 +171,3 @@ def _bump(u: Tensor) -> Tensor:
 def _log_sin(y: Tensor, rest: Tensor) -> Tensor:
     """log sin y where ``rest`` is π − y, known to more digits than the difference."""
     return torch.minimum(y, rest).sin().log()
-
-
-__all__ = ["distribution_function", "log_density"]

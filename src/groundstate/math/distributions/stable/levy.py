@@ -98,6 +98,3 @@ class Levy(Distribution):
             size, generator=generator, device=generator.device, dtype=self.loc.dtype
         )
         return self._of(noise.to(self.loc.device))
-
-
-__all__ = ["Levy"]

@@ -118,6 +118,3 @@ def _bilinear(rows: Any, columns: Any, table: NDArray[Any], r: float, c: float) 
     """The table at (r, c), held constant outside."""
     along = np.array([np.interp(c, columns, row) for row in table])
     return float(np.interp(r, rows, along))
-
-
-__all__ = ["quantile_fit"]

@@ -235,6 +235,3 @@ def _unit(angle: Tensor, w: Tensor, beta: Any) -> Tensor:
     level = 0.5 * math.pi + beta * angle
     inner = (0.5 * math.pi * w * torch.cos(angle) / level).log()
     return (2 / math.pi) * (level * torch.tan(angle) - beta * inner)
-
-
-__all__ = ["Stable"]

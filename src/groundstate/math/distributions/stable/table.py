@@ -74,6 +74,3 @@ def _interpolated(q: Tensor, step: float, function: Callable[[Tensor], Tensor]) 
                 weight = weight * ((t - k) / (j - k))
         total = total + weight * table[first + j]
     return total
-
-
-__all__ = ["tabulated"]

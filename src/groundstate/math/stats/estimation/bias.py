@@ -106,6 +106,3 @@ def _sample(sampler: Any, shape: tuple[int, int], key: Key) -> NDArray[np.float6
     if rows.shape != shape:
         raise ValueError(f"the sampler was asked for {shape} numbers and gave {rows.shape}")
     return rows
-
-
-__all__ = ["EstimatorReport", "estimator_report"]

@@ -99,5 +99,3 @@ CLOSED: Mapping[type[Distribution], Callable[[Tensor, Tensor], Found]] = {
     D.Laplace: _laplace,
     D.MultivariateNormal: _multivariate_normal,
 }
-
-__all__ = ["CLOSED", "Found"]

@@ -166,6 +166,3 @@ def corr_interval(x: Any, y: Any, level: float = 0.95) -> TestResult:
     ends = math.tanh(middle - reach), math.tanh(middle + reach)
     return TestResult(t, float(found.pvalue), null, "correlation", n - 2.0, estimate=r, interval=ends,
                       level=level, effect_size=r, n=n)  # fmt: skip
-
-
-__all__ = ["StreamingCov", "corr_interval"]

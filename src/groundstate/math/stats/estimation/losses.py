@@ -100,6 +100,3 @@ def loss_as_nll(loss: str, *, scale: float = 1.0) -> LossAsNLL:
         f"loss must be 'squared_error', 'absolute_error', 'cross_entropy', 'binary' or 'poisson', got "
         f"{loss!r}"
     )
-
-
-__all__ = ["LossAsNLL", "loss_as_nll"]

@@ -334,6 +334,3 @@ def _tensor(value: Any, like: Tensor) -> Tensor:
 def _plain(value: Tensor) -> Any:
     array = value.detach().cpu().numpy()
     return array.item() if array.ndim == 0 else array
-
-
-__all__ = ["MLE", "fit_mle"]

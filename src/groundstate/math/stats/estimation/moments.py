@@ -131,6 +131,3 @@ def _spread(x: Any, center: str) -> Any:
         raise ValueError(f"x must be a sample (n, ...) of at least one row, got {tuple(x.shape)}")
     middle = x.quantile(0.5, 0) if center == "median" else x.mean(0)
     return (x - middle).abs().mean(0)
-
-
-__all__ = ["mean_abs_dev", "moments"]

@@ -92,6 +92,3 @@ def _inside(kind: type[Distribution], name: str, value: Tensor) -> Tensor:
         return value
     margin = 0.01 * (high - low)
     return value.clamp(low + margin, high - margin)
-
-
-__all__ = ["start"]

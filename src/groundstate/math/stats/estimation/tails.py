@@ -137,6 +137,3 @@ def hill(x: Any, k: int) -> float:
         return math.nan
     mean = float(np.log(top / start).mean())
     return 1 / mean if mean > 0 else math.inf
-
-
-__all__ = ["TailReport", "hill", "tail_report"]

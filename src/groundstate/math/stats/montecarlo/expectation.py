@@ -152,6 +152,3 @@ def _falls(running: list[tuple[int, float]]) -> bool:
     x, y = (torch.tensor(v, dtype=torch.float64) for v in zip(*points, strict=True))
     x = x - x.mean()
     return float((x * y).sum() / x.square().sum()) < STEEP
-
-
-__all__ = ["Accumulator", "Expectation", "looks_until"]

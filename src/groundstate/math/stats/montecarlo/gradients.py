@@ -103,6 +103,3 @@ def grad_mc(
         {name: g.mean(0) for name, g in grads.items()}, variance,
         {name: (v / n).sqrt() for name, v in variance.items()}, n,
     )  # fmt: skip
-
-
-__all__ = ["GradientEstimate", "grad_mc"]

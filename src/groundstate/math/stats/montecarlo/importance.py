@@ -123,6 +123,3 @@ def _tail(log_weight: Tensor) -> float:
     if len(some) < JUDGED_N or float(some.max() - some.min()) < 1e-6:
         return -math.inf if len(some) and float(some.max() - some.min()) < 1e-6 else math.inf
     return float(pareto_k(some))
-
-
-__all__ = ["ImportanceEstimate", "importance"]

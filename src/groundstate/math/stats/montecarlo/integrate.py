@@ -199,6 +199,3 @@ def _sobol(f: Any, sampler: Any, n: int, key: Key) -> Expectation:
     running = ((count, float(stderr.max())),)
     return Expectation(mean, stderr, torch.stack(squares).mean(0), count, True, running,
                        mean.unsqueeze(0), math.inf, REPLICATES - 1)  # fmt: skip
-
-
-__all__ = ["Sampler", "expect_mc"]

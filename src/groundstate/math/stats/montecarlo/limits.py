@@ -158,6 +158,3 @@ def _moments(
         return mu, math.sqrt(variance), True, True
     low, middle, high = np.quantile(seen, [0.25, 0.5, 0.75])
     return float(mu if has_mean else middle), float(high - low) / 2, has_mean, False
-
-
-__all__ = ["StandardizedMeans", "running_mean", "standardized_means"]

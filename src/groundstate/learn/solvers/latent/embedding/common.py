@@ -90,6 +90,3 @@ def no_signs(Y: Tensor) -> Tensor:
         return Y
     top = Y.gather(0, Y.abs().argmax(0, keepdim=True))
     return Y * torch.where(top < 0, -1.0, 1.0).to(Y)
-
-
-__all__ = ["in_line", "laid_out", "metric_of", "no_signs", "reason_against", "repeated", "taken"]

@@ -208,6 +208,3 @@ def _tensor(graph: Any, like: Tensor) -> Tensor:
         parts = (graph.indptr, graph.indices, graph.data)
         at, to, d = (torch.from_numpy(part).to(like.device) for part in parts)
         return torch.sparse_csr_tensor(at.long(), to.long(), d, graph.shape)
-
-
-__all__ = ["ClassicalScaling", "GeodesicScaling"]

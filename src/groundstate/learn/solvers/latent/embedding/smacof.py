@@ -219,6 +219,3 @@ def _pseudo_inverse(weight: Tensor) -> Tensor:
     n = len(weight)
     V = torch.diag(weight.sum(1)) - weight
     return torch.linalg.pinv(V + 1.0 / n, hermitian=True) - 1.0 / n
-
-
-__all__ = ["Smacof", "transform"]

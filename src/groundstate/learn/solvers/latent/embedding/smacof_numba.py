@@ -71,6 +71,3 @@ def guttman(Y: Any, wanted: Any, weight: Any, weighted: bool, lo: int, hi: int, 
         stress += s
         size += z
     return stress, size
-
-
-__all__ = ["guttman"]

@@ -147,6 +147,3 @@ class NeighborDescent:
         order = index.argsort(stable=True)
         own = index[order]
         energy.remember(x[own], Y[order], own)
-
-
-__all__ = ["NeighborDescent"]

@@ -290,6 +290,3 @@ def _unit_of(far: Tensor) -> Tensor:
 def _inner(v: Tensor, u: Any) -> Tensor:
     """vᵀu of some rows with all rows, dense or CSR, ``(m, N)``."""
     return v @ u.T if isinstance(u, Tensor) else torch.from_numpy(np.asarray(u @ v.numpy().T)).T
-
-
-__all__ = ["Drawer", "MappedDrawer", "SparseDrawer", "TensorDrawer", "row_hashes"]

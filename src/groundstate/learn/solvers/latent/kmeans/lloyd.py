@@ -217,6 +217,3 @@ class Lloyd:
         if not converged:
             return "max_iter"
         return "labels" if rest else f"{self.stop} below tol={self.tol}"
-
-
-__all__ = ["Lloyd"]

@@ -307,6 +307,3 @@ def moments(x: Any, w: Any, origin: Any, lo: int, hi: int) -> Any:
             first[j] += wi * v
             square[j] += wi * v * v
     return total, first, square
-
-
-__all__ = ["lloyd", "moments", "nearest", "prepare", "step"]

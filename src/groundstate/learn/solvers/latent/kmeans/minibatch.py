@@ -194,6 +194,3 @@ def _variance(rows: Any, weight: Tensor | None) -> float:
         return CentroidRows(rows, weight).variance
     mean = rows.mean(0)
     return float((rows.multiply(rows).mean(0) - np.square(mean)).mean())
-
-
-__all__ = ["Centroids", "MiniBatchLloyd", "batches"]

@@ -323,6 +323,3 @@ def nearest(x: Tensor, mu: Tensor, weight: Tensor | None = None) -> tuple[Tensor
     )
     total = float(sum(parts))
     return torch.from_numpy(found), total
-
-
-__all__ = ["BOUNDS", "CentroidRows", "CentroidRun", "nearest"]

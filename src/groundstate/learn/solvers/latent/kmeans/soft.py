@@ -153,6 +153,3 @@ def soft_step(
         n, sums, J = n + r.sum(0), sums + r.T @ part, J + F.sum()
     found = current().sum_dict({"n": n, "x": sums, "J": J})
     return found["n"], found["x"], float(found["J"])
-
-
-__all__ = ["SoftLloyd", "moments", "soft_step"]

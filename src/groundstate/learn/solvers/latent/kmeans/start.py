@@ -138,6 +138,3 @@ def drawer_of(x: Tensor, weight: Tensor | None, key: Key) -> Drawer:
         return MappedDrawer(x, weight, key)
     host = x.device.type == "cpu" and current().world == 1
     return (HostDrawer if host else TensorDrawer)(x, weight, key)
-
-
-__all__ = ["STARTS", "drawer_of"]

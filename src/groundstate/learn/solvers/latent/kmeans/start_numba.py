@@ -177,6 +177,3 @@ def plus_plus(
         chosen[i] = drawn[best]
         _approach(x, norm, lengths, closest, rows[best], left, 0, len(x))
     return len(chosen)
-
-
-__all__ = ["SAME", "TILE", "approach", "improve", "pick", "plus_plus", "tiles"]

@@ -132,6 +132,3 @@ def _sparse_sums(rows: Any, w: Tensor | None, label: Tensor, k: int) -> tuple[Te
     hot = csr_matrix((weight, (label.numpy(), np.arange(count))), shape=(k, count))
     sums = (hot @ rows.astype(np.float64)).toarray()
     return torch.from_numpy(np.asarray(hot.sum(1)).reshape(-1)), torch.from_numpy(sums)
-
-
-__all__ = ["BLOCK", "Table", "as_csr"]

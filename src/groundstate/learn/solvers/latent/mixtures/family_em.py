@@ -180,6 +180,3 @@ class FamilyEM:
         if not after <= before:
             for parameter, value in zip(own, kept, strict=True):
                 parameter.copy_(value)
-
-
-__all__ = ["FamilyEM"]

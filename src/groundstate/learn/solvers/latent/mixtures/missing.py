@@ -69,6 +69,3 @@ class MissingM(GaussianM):
             second = second.diagonal(dim1=-2, dim2=-1)
         self._sum("xx", second)
         return F
-
-
-__all__ = ["MissingM"]

@@ -195,6 +195,3 @@ def _mean(x: Tensor, weight: Tensor | None) -> Tensor:
     w = x.new_ones(len(x), dtype=torch.float64) if weight is None else weight.double()
     sums = current().sum_dict({"w": w.sum(), "x": (w[:, None] * x).sum(0)})
     return sums["x"] / sums["w"]
-
-
-__all__ = ["STARTS", "MixtureEM", "start_mixture"]

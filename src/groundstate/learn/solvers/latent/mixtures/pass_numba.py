@@ -203,6 +203,3 @@ def em_pass(
             for z in range(k):
                 sums[a, z] += part[a, z]
     return sums, first, second, value, weight
-
-
-__all__ = ["DIAGONAL", "FULL", "LINEAR", "em_pass", "exp_in_place"]

@@ -120,6 +120,3 @@ def em_pass(
     return (
         S.reshape(f, k), one.reshape(mu.shape), two.reshape(U.shape), float(J[0]), float(total[0]),
     )  # fmt: skip
-
-
-__all__ = ["em_pass", "moments", "reach", "scatter"]

@@ -354,6 +354,3 @@ def _wide(values: Tensor) -> F64:
 
 def _array(values: Tensor) -> Any:
     return values.detach().contiguous().numpy()
-
-
-__all__ = ["GaussianM"]
