@@ -16,8 +16,8 @@ from groundstate.study.unlabelled.survey import Survey
 SHORT = {"Entry", "Interval", "Metric"}  # a few numbers each: the form of dataclasses will do
 RESULTS = [
     name
-    for name in evaluate.__all__
-    if dataclasses.is_dataclass(getattr(evaluate, name)) and name not in SHORT
+    for name, value in vars(evaluate).items()
+    if dataclasses.is_dataclass(value) and name not in SHORT
 ]
 
 

@@ -6,18 +6,12 @@ measures one and returns a `BenchTable`, which prints with `to_rich` and is kept
 
 from __future__ import annotations
 
-from groundstate.bench.benchmark import Benchmark, NoBenchmark, Peer, discover, folder
-from groundstate.bench.harness import run
-from groundstate.bench.table import BenchRow, BenchTable, read_csv
-
-__all__ = [
-    "BenchRow",
-    "BenchTable",
-    "Benchmark",
-    "NoBenchmark",
-    "Peer",
-    "discover",
-    "folder",
-    "read_csv",
-    "run",
-]
+from groundstate.bench.benchmark import Benchmark as Benchmark
+from groundstate.bench.benchmark import NoBenchmark as NoBenchmark
+from groundstate.bench.benchmark import Peer as Peer
+from groundstate.bench.benchmark import discover as discover
+from groundstate.bench.benchmark import folder as folder
+from groundstate.bench.harness import run as run
+from groundstate.bench.table import BenchRow as BenchRow
+from groundstate.bench.table import BenchTable as BenchTable
+from groundstate.bench.table import read_csv as read_csv

@@ -1,148 +1,81 @@
 """PARAMETRISE: the energy contract, spaces, abilities, and energies by form."""
 
-from groundstate.energy.abilities import Offer, offers
-from groundstate.energy.base import Capability, Energy, batch_size, shapes_of
-from groundstate.energy.basic import (
-    BilinearEnergy,
-    CentroidEnergy,
-    DecoderEnergy,
-    LatentClassEnergy,
-    LinearEnergy,
-    LinearGaussianEnergy,
-    NetClassEnergy,
-    NetEnergy,
-    SquaredEnergy,
-    TableEnergy,
+from groundstate.energy.abilities import Offer as Offer
+from groundstate.energy.abilities import offers as offers
+from groundstate.energy.base import Capability as Capability
+from groundstate.energy.base import Energy as Energy
+from groundstate.energy.base import batch_size as batch_size
+from groundstate.energy.base import shapes_of as shapes_of
+from groundstate.energy.basic import BilinearEnergy as BilinearEnergy
+from groundstate.energy.basic import CentroidEnergy as CentroidEnergy
+from groundstate.energy.basic import DecoderEnergy as DecoderEnergy
+from groundstate.energy.basic import LatentClassEnergy as LatentClassEnergy
+from groundstate.energy.basic import LinearEnergy as LinearEnergy
+from groundstate.energy.basic import LinearGaussianEnergy as LinearGaussianEnergy
+from groundstate.energy.basic import NetClassEnergy as NetClassEnergy
+from groundstate.energy.basic import NetEnergy as NetEnergy
+from groundstate.energy.basic import SquaredEnergy as SquaredEnergy
+from groundstate.energy.basic import TableEnergy as TableEnergy
+from groundstate.energy.basic.density import DensityEnergy as DensityEnergy
+from groundstate.energy.basic.density import space_of as space_of
+from groundstate.energy.basic.directed import DirectedEnergy as DirectedEnergy
+from groundstate.energy.basic.labels import ClassEnergy as ClassEnergy
+from groundstate.energy.basic.likelihood import BernoulliOf as BernoulliOf
+from groundstate.energy.basic.likelihood import CategoricalOf as CategoricalOf
+from groundstate.energy.basic.likelihood import LinearNormal as LinearNormal
+from groundstate.energy.basic.likelihood import PoissonOf as PoissonOf
+from groundstate.energy.check import gradcheck as gradcheck
+from groundstate.energy.compose.operators import Given as Given
+from groundstate.energy.compose.operators import Marginal as Marginal
+from groundstate.energy.compose.operators import Minimal as Minimal
+from groundstate.energy.compose.operators import Mixture as Mixture
+from groundstate.energy.compose.operators import Scaled as Scaled
+from groundstate.energy.compose.operators import Sum as Sum
+from groundstate.energy.compose.operators import mixture as mixture
+from groundstate.energy.exact import exact_free_energy as exact_free_energy
+from groundstate.energy.exact import exact_minimum as exact_minimum
+from groundstate.energy.exact import marginal_way as marginal_way
+from groundstate.energy.exact import minimum_way as minimum_way
+from groundstate.energy.kernels.gaussian_process.exact import FieldEnergy as FieldEnergy
+from groundstate.energy.kernels.gaussian_process.exact import ProcessEnergy as ProcessEnergy
+from groundstate.energy.kernels.loss import KernelLossEnergy as KernelLossEnergy
+from groundstate.energy.kernels.machine import KernelMachineEnergy as KernelMachineEnergy
+from groundstate.energy.kernels.smoother import SmootherClassEnergy as SmootherClassEnergy
+from groundstate.energy.kernels.smoother import SmootherEnergy as SmootherEnergy
+from groundstate.energy.latent.codes import LinearCodeEnergy as LinearCodeEnergy
+from groundstate.energy.latent.codes import WhiteCodeEnergy as WhiteCodeEnergy
+from groundstate.energy.latent.gaussian_mixture import (
+    GaussianMixtureEnergy as GaussianMixtureEnergy,
 )
-from groundstate.energy.basic.density import DensityEnergy, space_of
-from groundstate.energy.basic.directed import DirectedEnergy
-from groundstate.energy.basic.labels import ClassEnergy
-from groundstate.energy.basic.likelihood import BernoulliOf, CategoricalOf, LinearNormal, PoissonOf
-from groundstate.energy.check import gradcheck
-from groundstate.energy.compose.operators import (
-    Given,
-    Marginal,
-    Minimal,
-    Mixture,
-    Scaled,
-    Sum,
-    mixture,
-)
-from groundstate.energy.exact import exact_free_energy, exact_minimum, marginal_way, minimum_way
-from groundstate.energy.kernels.gaussian_process.exact import FieldEnergy, ProcessEnergy
-from groundstate.energy.kernels.loss import KernelLossEnergy
-from groundstate.energy.kernels.machine import KernelMachineEnergy
-from groundstate.energy.kernels.smoother import SmootherClassEnergy, SmootherEnergy
-from groundstate.energy.latent.codes import LinearCodeEnergy, WhiteCodeEnergy
-from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
-from groundstate.energy.latent.kernel_codes import KernelCodeEnergy
+from groundstate.energy.latent.kernel_codes import KernelCodeEnergy as KernelCodeEnergy
+from groundstate.energy.latent.probabilistic_pca import FactorAnalysisEnergy as FactorAnalysisEnergy
 from groundstate.energy.latent.probabilistic_pca import (
-    FactorAnalysisEnergy,
-    ProbabilisticPCAEnergy,
+    ProbabilisticPCAEnergy as ProbabilisticPCAEnergy,
 )
-from groundstate.energy.linear.bayesian import BayesianLinearEnergy
-from groundstate.energy.linear.glm import GLMEnergy
-from groundstate.energy.linear.learned_noise import GaussianNoiseEnergy
-from groundstate.energy.linear.loss import LinearLossEnergy
-from groundstate.energy.networks.head import DistributionHead
-from groundstate.energy.networks.mixture_density import MixtureDensityEnergy
-from groundstate.energy.networks.residual import ResidualEnergy
-from groundstate.energy.networks.sequence import SequenceEnergy
-from groundstate.energy.networks.targets import StackedEnergies, TargetEnergy
-from groundstate.energy.sequences.chain import ChainEnergy
-from groundstate.energy.sequences.chain_rule import ChainRuleEnergy
-from groundstate.energy.sequences.step import StepState
-from groundstate.energy.spaces import (
-    Binary,
-    Count,
-    Finite,
-    GraphSpace,
-    RaggedOf,
-    Real,
-    Sequence,
-    Simplex,
-    Space,
-    TextSpace,
-    TokenSequence,
-    Trajectory,
-    label_grid,
-)
-from groundstate.math.info.free_energy import free_energy
-
-__all__ = [
-    "Trajectory",
-    "TokenSequence",
-    "TextSpace",
-    "RaggedOf",
-    "GraphSpace",
-    "BayesianLinearEnergy",
-    "BernoulliOf",
-    "BilinearEnergy",
-    "Binary",
-    "Capability",
-    "CategoricalOf",
-    "CentroidEnergy",
-    "ChainEnergy",
-    "ChainRuleEnergy",
-    "ClassEnergy",
-    "Count",
-    "DecoderEnergy",
-    "DensityEnergy",
-    "DirectedEnergy",
-    "DistributionHead",
-    "Energy",
-    "FactorAnalysisEnergy",
-    "FieldEnergy",
-    "Finite",
-    "GLMEnergy",
-    "GaussianMixtureEnergy",
-    "GaussianNoiseEnergy",
-    "Given",
-    "KernelCodeEnergy",
-    "KernelLossEnergy",
-    "KernelMachineEnergy",
-    "LatentClassEnergy",
-    "LinearCodeEnergy",
-    "LinearEnergy",
-    "LinearGaussianEnergy",
-    "LinearLossEnergy",
-    "LinearNormal",
-    "Marginal",
-    "Minimal",
-    "Mixture",
-    "MixtureDensityEnergy",
-    "NetClassEnergy",
-    "NetEnergy",
-    "Offer",
-    "PoissonOf",
-    "ProcessEnergy",
-    "ProbabilisticPCAEnergy",
-    "Real",
-    "ResidualEnergy",
-    "Scaled",
-    "Sequence",
-    "SequenceEnergy",
-    "Simplex",
-    "SmootherClassEnergy",
-    "SmootherEnergy",
-    "Space",
-    "SquaredEnergy",
-    "StackedEnergies",
-    "StepState",
-    "Sum",
-    "TableEnergy",
-    "TargetEnergy",
-    "WhiteCodeEnergy",
-    "batch_size",
-    "exact_free_energy",
-    "exact_minimum",
-    "free_energy",
-    "gradcheck",
-    "label_grid",
-    "marginal_way",
-    "minimum_way",
-    "mixture",
-    "offers",
-    "shapes_of",
-    "space_of",
-]
+from groundstate.energy.linear.bayesian import BayesianLinearEnergy as BayesianLinearEnergy
+from groundstate.energy.linear.glm import GLMEnergy as GLMEnergy
+from groundstate.energy.linear.learned_noise import GaussianNoiseEnergy as GaussianNoiseEnergy
+from groundstate.energy.linear.loss import LinearLossEnergy as LinearLossEnergy
+from groundstate.energy.networks.head import DistributionHead as DistributionHead
+from groundstate.energy.networks.mixture_density import MixtureDensityEnergy as MixtureDensityEnergy
+from groundstate.energy.networks.residual import ResidualEnergy as ResidualEnergy
+from groundstate.energy.networks.sequence import SequenceEnergy as SequenceEnergy
+from groundstate.energy.networks.targets import StackedEnergies as StackedEnergies
+from groundstate.energy.networks.targets import TargetEnergy as TargetEnergy
+from groundstate.energy.sequences.chain import ChainEnergy as ChainEnergy
+from groundstate.energy.sequences.chain_rule import ChainRuleEnergy as ChainRuleEnergy
+from groundstate.energy.sequences.step import StepState as StepState
+from groundstate.energy.spaces import Binary as Binary
+from groundstate.energy.spaces import Count as Count
+from groundstate.energy.spaces import Finite as Finite
+from groundstate.energy.spaces import GraphSpace as GraphSpace
+from groundstate.energy.spaces import RaggedOf as RaggedOf
+from groundstate.energy.spaces import Real as Real
+from groundstate.energy.spaces import Sequence as Sequence
+from groundstate.energy.spaces import Simplex as Simplex
+from groundstate.energy.spaces import Space as Space
+from groundstate.energy.spaces import TextSpace as TextSpace
+from groundstate.energy.spaces import TokenSequence as TokenSequence
+from groundstate.energy.spaces import Trajectory as Trajectory
+from groundstate.energy.spaces import label_grid as label_grid
+from groundstate.math.info.free_energy import free_energy as free_energy

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from groundstate.store.atomic import atomic_file, write_bytes
-from groundstate.store.checkpoints import Checkpoints, latest
-from groundstate.store.files import FORMAT, StoreWarning, dumps, load, loads, manifest, save
-from groundstate.store.migrations import MIGRATIONS
-from groundstate.store.objects import register
-from groundstate.store.pack import pack
-from groundstate.store.rundir import RunDir
-from groundstate.store.unpack import unpack
-
-__all__ = [
-    "FORMAT",
-    "MIGRATIONS",
-    "Checkpoints",
-    "RunDir",
-    "StoreWarning",
-    "atomic_file",
-    "dumps",
-    "latest",
-    "load",
-    "loads",
-    "manifest",
-    "pack",
-    "register",
-    "save",
-    "unpack",
-    "write_bytes",
-]
+from groundstate.store.atomic import atomic_file as atomic_file
+from groundstate.store.atomic import write_bytes as write_bytes
+from groundstate.store.checkpoints import Checkpoints as Checkpoints
+from groundstate.store.checkpoints import latest as latest
+from groundstate.store.files import FORMAT as FORMAT
+from groundstate.store.files import StoreWarning as StoreWarning
+from groundstate.store.files import dumps as dumps
+from groundstate.store.files import load as load
+from groundstate.store.files import loads as loads
+from groundstate.store.files import manifest as manifest
+from groundstate.store.files import save as save
+from groundstate.store.migrations import MIGRATIONS as MIGRATIONS
+from groundstate.store.objects import register as register
+from groundstate.store.pack import pack as pack
+from groundstate.store.rundir import RunDir as RunDir
+from groundstate.store.unpack import unpack as unpack

@@ -1,39 +1,17 @@
 r"""Where a variable lives: spaces of arrays, and of rows that differ in size."""
 
-from groundstate.energy.spaces.arrays import (
-    Binary,
-    Count,
-    Finite,
-    Real,
-    Sequence,
-    Simplex,
-    label_grid,
-    space_of_rows,
-)
-from groundstate.energy.spaces.base import Space
-from groundstate.energy.spaces.containers import (
-    ContainerSpace,
-    GraphSpace,
-    RaggedOf,
-    TextSpace,
-    TokenSequence,
-    Trajectory,
-)
-
-__all__ = [
-    "Binary",
-    "ContainerSpace",
-    "Count",
-    "Finite",
-    "GraphSpace",
-    "RaggedOf",
-    "Real",
-    "Sequence",
-    "Simplex",
-    "Space",
-    "TextSpace",
-    "TokenSequence",
-    "Trajectory",
-    "label_grid",
-    "space_of_rows",
-]
+from groundstate.energy.spaces.arrays import Binary as Binary
+from groundstate.energy.spaces.arrays import Count as Count
+from groundstate.energy.spaces.arrays import Finite as Finite
+from groundstate.energy.spaces.arrays import Real as Real
+from groundstate.energy.spaces.arrays import Sequence as Sequence
+from groundstate.energy.spaces.arrays import Simplex as Simplex
+from groundstate.energy.spaces.arrays import label_grid as label_grid
+from groundstate.energy.spaces.arrays import space_of_rows as space_of_rows
+from groundstate.energy.spaces.base import Space as Space
+from groundstate.energy.spaces.containers import ContainerSpace as ContainerSpace
+from groundstate.energy.spaces.containers import GraphSpace as GraphSpace
+from groundstate.energy.spaces.containers import RaggedOf as RaggedOf
+from groundstate.energy.spaces.containers import TextSpace as TextSpace
+from groundstate.energy.spaces.containers import TokenSequence as TokenSequence
+from groundstate.energy.spaces.containers import Trajectory as Trajectory

@@ -6,83 +6,45 @@ form that can be resampled thousands of times a second.
 
 from __future__ import annotations
 
-from groundstate.evaluate.metrics.base import DEFAULT, METRICS, Metric, Task, bounds_of, metric
-from groundstate.evaluate.metrics.counts import ConfusionAccumulator, confusion, f1_of_macros
-from groundstate.evaluate.metrics.goodness import d2, mcfadden_r2, r2
-from groundstate.evaluate.metrics.overlap import dice, hausdorff, iou, mean_iou
-from groundstate.evaluate.metrics.predictive import (
-    PIT,
-    Coverage,
-    coverage,
-    crps_gaussian,
-    crps_sample,
-    interval_score,
-    pit,
-)
-from groundstate.evaluate.metrics.proper import (
-    BrierParts,
-    Reliability,
-    brier_parts,
-    ece,
-    reliability,
-)
-from groundstate.evaluate.metrics.stream import (
-    AUCAccumulator,
-    MeanAccumulator,
-    RegressionAccumulator,
-)
-from groundstate.evaluate.metrics.tasks import (
-    MetricReport,
-    TaskMetrics,
-    empirical_risk,
-    for_task,
-    is_mask,
-    report,
-    task_of,
-)
-from groundstate.math.stats.delong import auc, auc_compare, auc_interval, auc_variance
-
-__all__ = [
-    "DEFAULT",
-    "METRICS",
-    "PIT",
-    "AUCAccumulator",
-    "BrierParts",
-    "ConfusionAccumulator",
-    "Coverage",
-    "MeanAccumulator",
-    "Metric",
-    "MetricReport",
-    "RegressionAccumulator",
-    "Reliability",
-    "Task",
-    "TaskMetrics",
-    "auc",
-    "bounds_of",
-    "auc_compare",
-    "auc_interval",
-    "auc_variance",
-    "brier_parts",
-    "confusion",
-    "coverage",
-    "crps_gaussian",
-    "crps_sample",
-    "d2",
-    "dice",
-    "ece",
-    "empirical_risk",
-    "f1_of_macros",
-    "for_task",
-    "hausdorff",
-    "interval_score",
-    "iou",
-    "is_mask",
-    "mcfadden_r2",
-    "mean_iou",
-    "metric",
-    "pit",
-    "r2",
-    "reliability",
-    "report",
-    "task_of",
-]
+from groundstate.evaluate.metrics.base import DEFAULT as DEFAULT
+from groundstate.evaluate.metrics.base import METRICS as METRICS
+from groundstate.evaluate.metrics.base import Metric as Metric
+from groundstate.evaluate.metrics.base import Task as Task
+from groundstate.evaluate.metrics.base import bounds_of as bounds_of
+from groundstate.evaluate.metrics.base import metric as metric
+from groundstate.evaluate.metrics.counts import ConfusionAccumulator as ConfusionAccumulator
+from groundstate.evaluate.metrics.counts import confusion as confusion
+from groundstate.evaluate.metrics.counts import f1_of_macros as f1_of_macros
+from groundstate.evaluate.metrics.goodness import d2 as d2
+from groundstate.evaluate.metrics.goodness import mcfadden_r2 as mcfadden_r2
+from groundstate.evaluate.metrics.goodness import r2 as r2
+from groundstate.evaluate.metrics.overlap import dice as dice
+from groundstate.evaluate.metrics.overlap import hausdorff as hausdorff
+from groundstate.evaluate.metrics.overlap import iou as iou
+from groundstate.evaluate.metrics.overlap import mean_iou as mean_iou
+from groundstate.evaluate.metrics.predictive import PIT as PIT
+from groundstate.evaluate.metrics.predictive import Coverage as Coverage
+from groundstate.evaluate.metrics.predictive import coverage as coverage
+from groundstate.evaluate.metrics.predictive import crps_gaussian as crps_gaussian
+from groundstate.evaluate.metrics.predictive import crps_sample as crps_sample
+from groundstate.evaluate.metrics.predictive import interval_score as interval_score
+from groundstate.evaluate.metrics.predictive import pit as pit
+from groundstate.evaluate.metrics.proper import BrierParts as BrierParts
+from groundstate.evaluate.metrics.proper import Reliability as Reliability
+from groundstate.evaluate.metrics.proper import brier_parts as brier_parts
+from groundstate.evaluate.metrics.proper import ece as ece
+from groundstate.evaluate.metrics.proper import reliability as reliability
+from groundstate.evaluate.metrics.stream import AUCAccumulator as AUCAccumulator
+from groundstate.evaluate.metrics.stream import MeanAccumulator as MeanAccumulator
+from groundstate.evaluate.metrics.stream import RegressionAccumulator as RegressionAccumulator
+from groundstate.evaluate.metrics.tasks import MetricReport as MetricReport
+from groundstate.evaluate.metrics.tasks import TaskMetrics as TaskMetrics
+from groundstate.evaluate.metrics.tasks import empirical_risk as empirical_risk
+from groundstate.evaluate.metrics.tasks import for_task as for_task
+from groundstate.evaluate.metrics.tasks import is_mask as is_mask
+from groundstate.evaluate.metrics.tasks import report as report
+from groundstate.evaluate.metrics.tasks import task_of as task_of
+from groundstate.math.stats.delong import auc as auc
+from groundstate.math.stats.delong import auc_compare as auc_compare
+from groundstate.math.stats.delong import auc_interval as auc_interval
+from groundstate.math.stats.delong import auc_variance as auc_variance

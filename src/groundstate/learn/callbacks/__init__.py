@@ -5,39 +5,20 @@ step (only to callbacks that ask for steps), after each epoch or iteration, and 
 that returns True stops the run. A run without callbacks pays nothing.
 """
 
-from groundstate.learn.callbacks.base import Callback, Monitor, Run
-from groundstate.learn.callbacks.early_stop import BestCheckpoint, EarlyStopping
-from groundstate.learn.callbacks.ema import EMA
-from groundstate.learn.callbacks.loggers import (
-    CSVLogger,
-    HistoryTable,
-    JSONLLogger,
-    Logger,
-    MLflowLogger,
-    TensorBoardLogger,
-)
-from groundstate.learn.callbacks.metrics import Metrics
-from groundstate.learn.callbacks.path import PathRecorder
-from groundstate.learn.callbacks.plateau import Plateau
-from groundstate.learn.callbacks.progress import Progress
-from groundstate.learn.callbacks.regret import Regret
-
-__all__ = [
-    "BestCheckpoint",
-    "CSVLogger",
-    "Callback",
-    "EMA",
-    "EarlyStopping",
-    "HistoryTable",
-    "JSONLLogger",
-    "Logger",
-    "MLflowLogger",
-    "Metrics",
-    "Monitor",
-    "PathRecorder",
-    "Plateau",
-    "Progress",
-    "Regret",
-    "Run",
-    "TensorBoardLogger",
-]
+from groundstate.learn.callbacks.base import Callback as Callback
+from groundstate.learn.callbacks.base import Monitor as Monitor
+from groundstate.learn.callbacks.base import Run as Run
+from groundstate.learn.callbacks.early_stop import BestCheckpoint as BestCheckpoint
+from groundstate.learn.callbacks.early_stop import EarlyStopping as EarlyStopping
+from groundstate.learn.callbacks.ema import EMA as EMA
+from groundstate.learn.callbacks.loggers import CSVLogger as CSVLogger
+from groundstate.learn.callbacks.loggers import HistoryTable as HistoryTable
+from groundstate.learn.callbacks.loggers import JSONLLogger as JSONLLogger
+from groundstate.learn.callbacks.loggers import Logger as Logger
+from groundstate.learn.callbacks.loggers import MLflowLogger as MLflowLogger
+from groundstate.learn.callbacks.loggers import TensorBoardLogger as TensorBoardLogger
+from groundstate.learn.callbacks.metrics import Metrics as Metrics
+from groundstate.learn.callbacks.path import PathRecorder as PathRecorder
+from groundstate.learn.callbacks.plateau import Plateau as Plateau
+from groundstate.learn.callbacks.progress import Progress as Progress
+from groundstate.learn.callbacks.regret import Regret as Regret
