@@ -89,7 +89,6 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     """
 
     traits: ClassVar[Traits] = Traits(single_columns=False, counts_all_steps=False, summed=False)
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     _store_skip: ClassVar[tuple[str, ...]] = ("callbacks",)
     rows: ClassVar[str] = TABLE  # the kind of rows it takes, see `groundstate.models.rows`
     _runs_on: Any = "any"  # devices of fits and answers: "any", "answers" or "cpu"; see `resident`

@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data as scikit_learn_checks
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import (
+    HasMethods,
     Interval,
     StrOptions,
     check_sample_weight,
@@ -30,16 +31,36 @@ TAKES_MISSING = {
 
 
 COMMON: dict[str, Any] = {  # what parameters of these names may be, where a class does not say
+    "alpha": [Interval(Real, 0, None, closed="left")],
+    "batch_size": [Interval(Integral, 1, None, closed="left")],
+    "bootstrap": ["boolean"],
+    "C": [Interval(Real, 0, None, closed="neither")],
     "callbacks": "no_validation",
     "class_weight": [dict, StrOptions({"balanced"}), None],
+    "coef0": [Interval(Real, None, None, closed="neither")],
+    "copy": ["boolean"],
     "copy_X": ["boolean"],
+    "cv": ["cv_object"],
     "device": "no_validation",
+    "early_stopping": ["boolean"],
+    "epsilon": [Interval(Real, 0, None, closed="left")],
+    "estimator": [HasMethods(["fit", "predict"]), None],
+    "estimators": [list, None],
     "fit_intercept": ["boolean"],
+    "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "n_components": [Interval(Integral, 1, None, closed="left"), None],
+    "n_estimators": [Interval(Integral, 1, None, closed="left")],
+    "n_init": [Interval(Integral, 1, None, closed="left")],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
     "n_jobs": [None, Integral],
     "positive": ["boolean"],
+    "priors": ["array-like", None],
     "random_state": ["random_state"],
+    "shuffle": ["boolean"],
     "tol": [Interval(Real, 0, None, closed="left")],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     "verbose": ["verbose"],
     "warm_start": ["boolean"],
 }

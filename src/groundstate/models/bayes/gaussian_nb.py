@@ -61,7 +61,6 @@ class GaussianNB(ClosedFormClassifier):
     _single_class: ClassVar[bool] = True
     _allow_nan: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "priors": ["array-like", None],
         "var_smoothing": [Interval(Real, 0, None, closed="left")],
     }
 

@@ -86,10 +86,7 @@ class MiniBatchKMeans(Mapped, CentroidClusterer):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"k-means++", "scalable-k-means++", "random"}), callable, "array-like"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
         "compute_labels": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "max_no_improvement": [Interval(Integral, 0, None, closed="left"), None],
         "init_size": [Interval(Integral, 1, None, closed="left"), None],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],

@@ -75,8 +75,6 @@ class SoftKMeans(CentroidClusterer):
         "temperature": [Interval(Real, 0, None, closed="left")],
         "schedule": [StrOptions({"anneal"}), None],
         "init": [StrOptions({"k-means++", "scalable-k-means++", "random"}), callable, "array-like"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(

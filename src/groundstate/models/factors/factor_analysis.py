@@ -98,16 +98,11 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, GaussianFactors):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 0, None, closed="left"), None],
         "tol": [Interval(Real, 0.0, None, closed="left")],
-        "copy": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "solver": [StrOptions({"profile", "em", "svd"})],
         "noise_variance_init": ["array-like", None],
         "svd_method": [StrOptions({"randomized", "lapack"})],
         "iterated_power": [Interval(Integral, 0, None, closed="left")],
         "rotation": [StrOptions({"varimax", "quartimax"}), None],
-        "random_state": ["random_state"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import torch
@@ -82,20 +82,15 @@ class FastICA(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
     traits = Traits(space={"n_components": settings.Whole(1, 3)})
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "algorithm": [StrOptions({"parallel", "deflation"})],
         "whiten": [
             StrOptions({"arbitrary-variance", "unit-variance"}), Options(bool, {False}),
         ],
         "fun": [StrOptions({"logcosh", "exp", "cube"}), callable],
         "fun_args": [dict, None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "w_init": ["array-like", None],
         "whiten_solver": [StrOptions({"eigh", "svd"})],
-        "random_state": ["random_state"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }  # fmt: skip
 
     def __init__(

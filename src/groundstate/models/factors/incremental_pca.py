@@ -87,12 +87,8 @@ class IncrementalPCA(PCA):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "whiten": ["boolean"],
-        "copy": ["boolean"],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "method": [StrOptions({"exact", "sketch", "oja"})],
-        "random_state": ["random_state"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

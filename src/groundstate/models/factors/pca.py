@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -109,18 +109,13 @@ class PCA(ClassNamePrefixFeaturesOutMixin, LinearCodes):
             StrOptions({"mle"}),
             None,
         ],
-        "copy": ["boolean"],
         "whiten": ["boolean"],
         "svd_solver": [
             StrOptions({"auto", "full", "covariance_eigh", "arpack", "randomized", "power"})
         ],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "iterated_power": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "n_oversamples": [Interval(Integral, 1, None, closed="left")],
         "power_iteration_normalizer": [StrOptions({"auto", "QR", "LU", "none"})],
-        "random_state": ["random_state"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

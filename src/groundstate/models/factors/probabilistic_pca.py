@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import torch
@@ -132,16 +132,10 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, GaussianFactors):
     _store_private: ClassVar[tuple[str, ...]] = ("_sums", "_walk")
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "noise_variance": [StrOptions({"ml"}), Interval(Real, 0, None, closed="neither")],
         "prior_variance": [Interval(Real, 0, None, closed="neither")],
         "posterior": [StrOptions({"exact", "identity"}), Interval(Real, 0, None, closed="neither")],
         "solver": [StrOptions({"auto", "closed", "em", "sgd"})],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

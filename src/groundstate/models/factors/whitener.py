@@ -116,8 +116,6 @@ class Whitener(OneToOneFeatureMixin, LinearCodes):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "method": [StrOptions({"zca", "pca", "cholesky"})],
         "eps": [Interval(Real, 0, None, closed="left")],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -89,7 +89,6 @@ class KernelRidge(NestedKernel, EnergyRegressor):
         ],
         "gamma": [Interval(Real, 0, None, closed="left"), None],
         "degree": [Interval(Real, 0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
         "kernel_params": [dict, None],
     }  # fmt: skip
 

@@ -103,11 +103,9 @@ class Isomap(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
             None,
         ],
         "eigen_solver": [StrOptions({"auto", "arpack", "dense"})],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "path_method": [StrOptions({"auto", "FW", "D"})],
         "neighbors_algorithm": [StrOptions({"auto", "brute", "kd_tree", "ball_tree"})],
-        "n_jobs": [Integral, None],
         "p": [Interval(Real, 0, None, closed="right")],
         "on_disconnected": [StrOptions({"connect", "largest", "error"})],
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -83,13 +83,8 @@ class MDS(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DISTANCES,
         "metric_mds": ["boolean"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"random", "classical_mds"}), "array-like"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "verbose": ["verbose"],
         "eps": [Interval(Real, 0.0, None, closed="left")],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
         "weights": ["array-like", None],
         "normalized_stress": ["boolean", StrOptions({"auto"})],
     }

@@ -109,14 +109,11 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
         "n_iter_without_progress": [Interval(Integral, -1, None, closed="left")],
         "min_grad_norm": [Interval(Real, 0, None, closed="left")],
         "init": [StrOptions({"pca", "random"}), "array-like"],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
         "method": [StrOptions({"auto", "exact", "barnes_hut", "fft"})],
         "angle": [Interval(Real, 0, 1, closed="both")],
         "kernel": [StrOptions({"t", "gaussian"})],
         "dof": [Interval(Real, 0, None, closed="neither")],
         "distance_power": [StrOptions({"intrinsic"}), Interval(Real, 0, None, closed="neither")],
-        "n_jobs": [Integral, None],
     }
 
     def __init__(

@@ -77,13 +77,6 @@ class LMNN(LinearMetricLearner):
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions(set(STARTS)), np.ndarray],
         "regularization": [Interval(Real, 0, 1, closed="both")],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

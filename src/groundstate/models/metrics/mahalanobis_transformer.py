@@ -67,9 +67,6 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, EnergyTransformer)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "cov": [StrOptions(set(ESTIMATES))],
-        "random_state": ["random_state"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor
 
-from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.learn import SoftMin
 from groundstate.learn.solvers.metrics.neighborhood import NeighborhoodComponents
 from groundstate.learn.solvers.metrics.starts import STARTS
@@ -80,16 +79,8 @@ class NeighborhoodComponentsAnalysis(LinearMetricLearner):
     )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "init": [StrOptions(set(STARTS)), np.ndarray],
-        "warm_start": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "callback": [callable, None],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

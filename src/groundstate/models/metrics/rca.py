@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
-from groundstate.compute.foreign.sklearn import Interval
 from groundstate.learn import Naive
 from groundstate.learn.solvers.metrics.relevant_components import RelevantComponents
 from groundstate.models import settings
@@ -51,12 +49,6 @@ class RCA(LinearMetricLearner):
     """
 
     traits = Traits(space={"n_components": settings.Whole(1, 8)})
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
-    }
 
     def __init__(
         self, n_components: int | None = None, *, device: Any = None, callbacks: Any = None

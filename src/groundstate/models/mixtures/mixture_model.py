@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -90,10 +90,6 @@ class MixtureModel(MixtureAnswers):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "family": [StrOptions(set(FAMILIES)), dict, callable],
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
         "init_params": [StrOptions({"kmeans", "random", "random_from_data"})],
         "theta_init": ["array-like", None],
         "resp_init": ["array-like", None],

@@ -108,11 +108,8 @@ class MixtureDensityRegressor(EnergyRegressor):
         "covariance": [StrOptions(set(COVARIANCES))],
         "min_scale": [Interval(Real, 0, None, closed="neither")],
         "activation": [StrOptions(set(HIDDEN))],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(

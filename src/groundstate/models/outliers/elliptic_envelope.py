@@ -78,9 +78,6 @@ class EllipticEnvelope(OutlierMixin, EnergyEstimator):
         "assume_centered": ["boolean"],
         "support_fraction": [Interval(Real, 0, 1, closed="right"), None],
         "contamination": [Interval(Real, 0, 0.5, closed="right")],
-        "random_state": ["random_state"],
-        "device": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

@@ -61,7 +61,6 @@ class EnergyOutlier(OutlierMixin, EnergyEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "contamination": [Interval(Real, 0, 0.5, closed="right")],
         "estimator": "no_validation",  # type: ignore[dict-item]
-        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(

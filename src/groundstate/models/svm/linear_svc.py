@@ -98,9 +98,7 @@ class LinearSVC(EnergyClassifier):
         "loss": [StrOptions({"hinge", "squared_hinge"})],
         "dual": ["boolean", StrOptions({"auto"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "C": [Interval(Real, 0, None, closed="neither")],
         "multi_class": [StrOptions({"ovr", "crammer_singer"})],
-        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "penalize_intercept": ["boolean"],
     }
 

@@ -69,11 +69,8 @@ class LinearSVR(LineRegressor):
         space={"C": settings.Real(1e-4, 1e4, log=True), "epsilon": settings.Real(0.0, 1.0)}
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "epsilon": [Interval(Real, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "C": [Interval(Real, 0, None, closed="neither")],
         "loss": [StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive"})],
-        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "dual": ["boolean", StrOptions({"auto"})],
     }
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from groundstate.compute.foreign.sklearn import HasMethods, Interval
+from groundstate.compute.foreign.sklearn import Interval
 from groundstate.learn.solvers.committee import FitMembers
 from groundstate.models import settings
 from groundstate.models.ensembles.committees import CommitteeModel, amount
@@ -46,8 +46,6 @@ class Bagging(CommitteeModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "max_samples": [
             None,
             Interval(Integral, 1, None, closed="left"),
@@ -57,7 +55,6 @@ class Bagging(CommitteeModel):
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0, 1, closed="right"),
         ],
-        "bootstrap": ["boolean"],
         "bootstrap_features": ["boolean"],
         "oob_score": ["boolean", callable],
     }

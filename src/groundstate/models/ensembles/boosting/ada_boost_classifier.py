@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from groundstate.compute.foreign.sklearn import HasMethods, Interval
 from groundstate.energy.trees.leaves import TreeClassEnergy
 from groundstate.energy.trees.votes import VoteEnergy
 from groundstate.learn import SoftMin
@@ -90,11 +88,6 @@ class AdaBoostClassifier(EnergyClassifier):
     _allow_nan: ClassVar[bool] = True
     _accept_sparse: ClassVar[bool | str] = "dense"
     _runs_on: Any = "cpu"  # members may be foreign
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-    }
     energy_: Any
 
     def __init__(

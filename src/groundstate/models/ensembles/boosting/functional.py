@@ -89,12 +89,9 @@ class FunctionalBooster(EnergyEstimator):
         **{name: rule for name, rule in TREE.items() if name != "monotonic_cst"},
         "criterion": [VALUE_CRITERIA],
         "learning_rate": [Interval(Real, 0, None, closed="left")],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "subsample": [Interval(Real, 0, 1, closed="right")],
         "init": [StrOptions({"zero"}), None, HasMethods(["fit", "predict"])],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
-        "estimator": [HasMethods(["fit", "predict"]), None],
         "line_search": [StrOptions({"leaf", "exact", "none"})],
     }
 

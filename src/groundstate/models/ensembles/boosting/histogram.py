@@ -78,7 +78,6 @@ class HistogramBooster(EnergyEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
@@ -95,7 +94,6 @@ class HistogramBooster(EnergyEstimator):
             Interval(Real, 0, 1, closed="neither"),
             None,
         ],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "goss": ["boolean", "array-like"],
         "device": [Hidden(None), str, torch.device, None],
     }

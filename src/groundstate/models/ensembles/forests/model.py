@@ -59,12 +59,7 @@ class Forest(TreeModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "bootstrap": ["boolean"],
         "oob_score": ["boolean", callable],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-        "warm_start": ["boolean"],
         "max_samples": [
             None,
             Interval(Real, 0.0, 1.0, closed="right"),

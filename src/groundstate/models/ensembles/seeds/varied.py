@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,6 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from groundstate.compute.foreign.sklearn import HasMethods, Interval
 from groundstate.compute.random import Key
 from groundstate.energy.compose.committee import CommitteeClassEnergy
 from groundstate.errors import Unsupported
@@ -45,8 +43,6 @@ class VariedCommittee(CommitteeModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "vary": ["array-like"],
     }
 

@@ -11,7 +11,7 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from groundstate.compute.foreign.sklearn import HasMethods, Interval
+from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.compose.committee import CommitteeClassEnergy, CommitteeMeanEnergy
 from groundstate.errors import Unsupported
 from groundstate.learn import Naive, SoftMin
@@ -114,12 +114,10 @@ class SnapshotModel(EnergyEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
         "n_snapshots": [Interval(Integral, 1, None, closed="left")],
         "every": [Interval(Integral, 1, None, closed="left")],
         "burn_in": [Interval(Integral, 0, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
     }
 
     traits = Traits(

@@ -107,7 +107,6 @@ class Stacking(Voting):
     stack_method_: list[str]
     _widths: list[int]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimators": [list, None],
         "final_estimator": [None, HasMethods("fit")],
         "cv": "no_validation",  # type: ignore[dict-item]
         "n_jobs": "no_validation",  # type: ignore[dict-item]

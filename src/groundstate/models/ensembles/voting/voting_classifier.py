@@ -73,7 +73,6 @@ class VotingClassifier(Voting, EnergyClassifier):
     traits = Traits(space={"voting": settings.Choice("hard", "soft")})
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimators": [list, None],
         "voting": [StrOptions({"hard", "soft"})],
         "weights": ["array-like", None],
         "flatten_transform": ["boolean"],

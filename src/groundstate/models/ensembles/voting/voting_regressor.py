@@ -53,7 +53,6 @@ class VotingRegressor(Voting, EnergyRegressor):
 
     predict = predict
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimators": [list, None],
         "weights": ["array-like", None],
     }
 

@@ -54,7 +54,6 @@ class GLMRegressor(EnergyRegressor):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions(set(METHODS))],
         "tol": [Interval(Real, 0, None, closed="neither")],
     }

@@ -93,7 +93,6 @@ class RidgeCV(EnergyRegressor):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alphas": ["array-like", float, int],
         "scoring": [str, callable, None],
-        "cv": ["cv_object"],
         "gcv_mode": [StrOptions({"auto", "svd", "eigen"}), None],
         "store_cv_results": ["boolean"],
         "alpha_per_target": ["boolean"],

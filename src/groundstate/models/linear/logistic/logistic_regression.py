@@ -100,7 +100,6 @@ class LogisticRegression(LinearSoftminClassifier):
         "l1_ratio": [Interval(Real, 0, 1, closed="both"), None],
         "dual": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "solver": [StrOptions(SOLVERS), HasMethods("run"), None],
     }
 

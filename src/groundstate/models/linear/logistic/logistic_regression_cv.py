@@ -94,13 +94,11 @@ class LogisticRegressionCV(LinearSoftminClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "l1_ratios": ["array-like"],
-        "cv": ["cv_object"],
         "dual": ["boolean"],
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],
         "solver": [StrOptions(SOLVERS)],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "refit": ["boolean"],
-        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "use_legacy_attributes": ["boolean"],
     }
 

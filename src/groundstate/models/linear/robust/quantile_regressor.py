@@ -59,7 +59,6 @@ class QuantileRegressor(LineRegressor):
     traits = Traits(space={"alpha": settings.Real(1e-5, 1e1, log=True)})
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "quantile": [Interval(Real, 0, 1, closed="neither")],
-        "alpha": [Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions({"highs", "highs-ds", "highs-ipm"})],
         "solver_options": [dict, None],
     }

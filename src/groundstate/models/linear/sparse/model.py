@@ -51,11 +51,9 @@ class SparseLinearRegressor(EnergyRegressor):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
         "selection": [StrOptions({"cyclic", "random"})],
         "eps": [Interval(Real, 0, None, closed="neither")],
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        "cv": ["cv_object"],
     }
 
     _runs_on: Any = "answers"  # coordinate descent is compiled for the CPU
