@@ -232,6 +232,7 @@ if TYPE_CHECKING:
     from groundstate.models.vision.linear_image_classifier import (
         LinearImageClassifier as LinearImageClassifier,
     )
+    from groundstate.nn import architectures as architectures
     from groundstate.store import load as load
     from groundstate.studies import study as study
 
@@ -341,6 +342,7 @@ _EXPORTS = {
     "VotingClassifier": "groundstate.models.ensembles.voting.voting_classifier",
     "VotingRegressor": "groundstate.models.ensembles.voting.voting_regressor",
     "Whitener": "groundstate.models.factors.whitener",
+    "architectures": "groundstate.nn",
     "diagnose": "groundstate.models.diagnosis",
     "distances": "groundstate.math",
     "distributions": "groundstate.math",
@@ -379,6 +381,7 @@ _ROOMS = (
     "registry",
     "report",
     "store",
+    "testing",
     "tune",
 )
 

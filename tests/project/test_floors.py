@@ -12,7 +12,7 @@ SRC = ROOT / "src" / "groundstate"
 
 # Bottom to top. Rooms of one floor may use each other, as long as no circle arises.
 FLOORS = (
-    {"errors", "registry"},
+    {"errors", "registry", "testing"},
     {"compute"},
     {"math"},
     {"nn"},

@@ -1,5 +1,6 @@
 """Neural blocks and tools for networks: plain torch modules, nothing trains here."""
 
+from groundstate.nn import architectures, functional
 from groundstate.nn.blocks.activations import ACTIVATIONS, HIDDEN, Activation, Maxout, activation
 from groundstate.nn.blocks.augment import Augment, Mixup
 from groundstate.nn.blocks.contract import BlockReport, NotDifferentiable, check_block
@@ -11,12 +12,22 @@ from groundstate.nn.blocks.norms import norm, refit_norm
 from groundstate.nn.blocks.pool import PoolHead
 from groundstate.nn.blocks.residual import Residual, dense_branch
 from groundstate.nn.blocks.whiten import Center, Standardize, Whiten
+from groundstate.nn.conv.channel_mlp import ChannelMLP
+from groundstate.nn.conv.pool import MinPool2d, Subsample
+from groundstate.nn.conv.sizes import conv_output_size, conv_transpose_output_size, overlap_count
+from groundstate.nn.conv.upsample import ResizeConv2d
 from groundstate.nn.heads.base import DistributionHead, Head
 from groundstate.nn.heads.multi import MultiHead
 from groundstate.nn.heads.normal import NormalHead
 from groundstate.nn.inspect.draw import Drawing, draw, draw_residual
 from groundstate.nn.inspect.draw_graph import draw_backprop
+from groundstate.nn.inspect.draw_layers import draw_layers
 from groundstate.nn.inspect.draw_norm import draw_norm
+from groundstate.nn.inspect.receptive import (
+    ReceptiveField,
+    empirical_receptive_field,
+    receptive_field,
+)
 from groundstate.nn.inspect.summary import Summary, summary
 from groundstate.nn.inspect.trace import trace
 from groundstate.nn.piecewise import construct
@@ -36,6 +47,7 @@ __all__ = [
     "Activation",
     "BlockReport",
     "Center",
+    "ChannelMLP",
     "DiscLift",
     "DistributionHead",
     "Drawing",
@@ -43,30 +55,42 @@ __all__ = [
     "Head",
     "LinearRegions",
     "Maxout",
+    "MinPool2d",
     "MultiHead",
     "NormalHead",
     "NotDifferentiable",
     "PoolHead",
+    "ReceptiveField",
     "RegionBounds",
     "Residual",
+    "ResizeConv2d",
     "Standardize",
+    "Subsample",
     "Summary",
     "Whiten",
     "activation",
+    "architectures",
     "check_block",
     "collapse_linear",
     "construct",
+    "conv_output_size",
+    "conv_transpose_output_size",
     "dense_branch",
     "draw",
     "draw_backprop",
+    "draw_layers",
     "draw_norm",
     "draw_residual",
+    "empirical_receptive_field",
     "floor_ceil",
+    "functional",
     "init_",
     "linear_regions",
     "network",
     "norm",
+    "overlap_count",
     "refit_norm",
+    "receptive_field",
     "region_bounds",
     "resample_masks",
     "summary",

@@ -10,6 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from groundstate.nn.inspect.meta import on_meta, run
+from groundstate.nn.inspect.receptive import Field, Follow
+
 _CONV = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 
@@ -25,6 +28,7 @@ class LayerRow:
     frozen: int = 0
     buffers: int = 0
     multiply_adds: int = 0
+    receptive_field: int | tuple[int, ...] | None = None  # pixels per axis; None: everything
 
 
 @dataclass(frozen=True)
@@ -44,14 +48,20 @@ class Summary:
         return self.trainable + self.frozen
 
     def __str__(self) -> str:
-        head = ("layer", "kind", "output", "parameters", "buffers", "multiply-adds")
+        head = ["layer", "kind", "output", "parameters", "buffers", "multiply-adds"]
         body = [
-            (r.name, r.kind, "×".join(map(str, r.output_shape)), f"{r.trainable + r.frozen:,}",
-             f"{r.buffers:,}", f"{r.multiply_adds:,}")
+            [r.name, r.kind, "×".join(map(str, r.output_shape)), f"{r.trainable + r.frozen:,}",
+             f"{r.buffers:,}", f"{r.multiply_adds:,}"]
             for r in self.rows
         ]  # fmt: skip
-        total = ("total", "", "", f"{self.parameters:,}", f"{self.buffers:,}",
-                 f"{self.multiply_adds:,}")  # fmt: skip
+        total = ["total", "", "", f"{self.parameters:,}", f"{self.buffers:,}",
+                 f"{self.multiply_adds:,}"]  # fmt: skip
+        if any(r.receptive_field is not None for r in self.rows):
+            for line, r in zip(body, self.rows):
+                field = r.receptive_field
+                line.append("all" if field is None else _times(field))
+            head.append("sees")
+            total.append("")
         table = [head, *body, total]
         wide = [max(len(row[i]) for row in table) for i in range(len(head))]
         return "\n".join(
@@ -63,19 +73,19 @@ class Summary:
         )
 
 
-def summary(module: nn.Module, input_size: Sequence[int] | Tensor) -> Summary:
+def summary(module: nn.Module, input_size: Sequence[int] | Tensor | tuple[Any, ...]) -> Summary:
     r"""Count parameters, buffers and multiply-adds of a network, layer by layer.
 
-    Linear :math:`(D_{in}+1)D_{out}`, convolution :math:`(C_{in}k+1)C_{out}`, norm 2C trainable and
-    2C buffers; pooling, dropout and activations nothing. Multiply-adds are of one example: of an
-    MLP :math:`\sum_j D_{j-1}D_j`, linear in depth and quadratic in width. Products of embedding,
-    attention scores and elementwise operations are not counted.
+    Linear :math:`(D_{in}+1)D_{out}`, convolution :math:`(C_{in}\prod k/\text{groups}+1)C_{out}`, norm
+    2C trainable and 2C buffers; pooling, dropout and activations nothing. Multiply-adds are of one
+    example: of an MLP :math:`\sum_j D_{j-1}D_j`, linear in depth and quadratic in width. Products of
+    embedding, attention scores and elementwise operations are not counted. For inputs with positions
+    every layer has its receptive field too.
 
     Parameters
     ----------
-    module : run once in evaluation mode, without gradients; build it under
-        ``torch.device("meta")`` to count a network that does not fit in memory
-    input_size : shape of one example, or a batch to run
+    module : run once in evaluation mode on the meta device: nothing is computed
+    input_size : shape of one example, or a batch or tuple of arguments to run for real
 
     Examples
     --------
@@ -86,8 +96,8 @@ def summary(module: nn.Module, input_size: Sequence[int] | Tensor) -> Summary:
     2      Linear  10           1,290        0          1,280
     total                     101,770        0        101,632
     """
-    x = _example(module, input_size)
     rows: dict[nn.Module, LayerRow] = {}
+    follow: list[Follow] = []
     handles = []
     for name, part in module.named_modules():
         own = list(part.parameters(recurse=False))
@@ -98,31 +108,44 @@ def summary(module: nn.Module, input_size: Sequence[int] | Tensor) -> Summary:
                 frozen=sum(p.numel() for p in own if not p.requires_grad),
                 buffers=_floats(part.buffers(recurse=False)),
             )  # fmt: skip
-            handles.append(part.register_forward_hook(_counter(rows[part])))
-    modes = {part: part.training for part in module.modules()}
+            handles.append(part.register_forward_hook(_counter(rows[part], follow)))
+    trainable = sum(p.numel() for p in module.parameters() if p.requires_grad)
+    frozen = sum(p.numel() for p in module.parameters() if not p.requires_grad)
+    buffers = _floats(module.buffers())
     try:
-        with torch.no_grad():
-            module.eval()(x)
+        size = _run(module, input_size, follow)
     finally:
         for handle in handles:
             handle.remove()
-        for part, training in modes.items():
-            part.training = training
     return Summary(
         rows=list(rows.values()),
-        trainable=sum(p.numel() for p in module.parameters() if p.requires_grad),
-        frozen=sum(p.numel() for p in module.parameters() if not p.requires_grad),
-        buffers=_floats(module.buffers()),
+        trainable=trainable,
+        frozen=frozen,
+        buffers=buffers,
         multiply_adds=sum(row.multiply_adds for row in rows.values()),
-        input_size=tuple(x.shape[1:]),
+        input_size=size,
     )
 
 
-def _example(module: nn.Module, size: Sequence[int] | Tensor) -> Tensor:
-    if isinstance(size, Tensor):
-        return size
+def _run(
+    module: nn.Module, given: Sequence[int] | Tensor | tuple[Any, ...], follow: list[Follow]
+) -> tuple[int, ...]:
+    """One pass; returns the shape of one example."""
+    if isinstance(given, Tensor) or any(not isinstance(v, int) for v in given):
+        inputs = (given,) if isinstance(given, Tensor) else tuple(given)
+        run(module, *inputs)
+        first = inputs[0]
+        return tuple(first.shape[1:]) if isinstance(first, Tensor) else ()
     like = next((p for p in module.parameters() if p.is_floating_point()), torch.zeros(()))
-    return torch.zeros(1, *size, dtype=like.dtype, device=like.device)
+    x = torch.empty(1, *given, dtype=like.dtype, device="meta")
+    follow.append(Follow(x))
+    with on_meta(module), follow[0]:
+        run(module, x)
+    return tuple(x.shape[1:])
+
+
+def _times(size: int | tuple[int, ...]) -> str:
+    return str(size) if isinstance(size, int) else "×".join(map(str, size))
 
 
 def _floats(tensors: Any) -> int:
@@ -130,12 +153,14 @@ def _floats(tensors: Any) -> int:
     return sum(t.numel() for t in tensors if t.is_floating_point())
 
 
-def _counter(row: LayerRow) -> Any:
+def _counter(row: LayerRow, follow: list[Follow]) -> Any:
     def count(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         if isinstance(output, Tensor) and output.ndim:
             row.output_shape = tuple(output.shape[1:])
             given = args[0] if args and isinstance(args[0], Tensor) else output
             row.multiply_adds += multiply_adds(module, given, output) // max(1, len(output))
+            seen = follow[0].of(output) if follow else None
+            row.receptive_field = seen.public().size if isinstance(seen, Field) else None
 
     return count
 

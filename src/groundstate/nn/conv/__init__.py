@@ -1,0 +1,1 @@
+"""Convolution arithmetic: sizes, receptive fields, matrices, pooling, up-sampling, fixed filters."""

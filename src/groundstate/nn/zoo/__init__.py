@@ -1,0 +1,1 @@
+"""Architectures by name: whole networks for images."""
