@@ -1,6 +1,25 @@
 """Neural blocks and tools for networks: plain torch modules, nothing trains here."""
 
 from groundstate.nn import architectures, functional
+from groundstate.nn.attention import masks
+from groundstate.nn.attention.block import AttentionBlock, FeedForward, TransformerBlock
+from groundstate.nn.attention.cache import KVCache
+from groundstate.nn.attention.flex import flex_attention
+from groundstate.nn.attention.gpt import GPT
+from groundstate.nn.attention.multi_head import MultiHeadAttention
+from groundstate.nn.attention.positions import (
+    ALiBi,
+    LearnedPositions,
+    RelativeBias,
+    RoPE,
+    SinusoidalPositions,
+)
+from groundstate.nn.attention.scores import attention_weights, dot_product_attention
+from groundstate.nn.attention.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerEncoder,
+)
 from groundstate.nn.blocks.activations import ACTIVATIONS, HIDDEN, Activation, Maxout, activation
 from groundstate.nn.blocks.augment import Augment, Mixup
 from groundstate.nn.blocks.contract import BlockReport, NotDifferentiable, check_block
@@ -39,8 +58,38 @@ from groundstate.nn.piecewise.regions import (
     linear_regions,
     region_bounds,
 )
+from groundstate.nn.recurrent.bptt import BPTT
+from groundstate.nn.recurrent.padding import bucketed, pack_rows, pad_batch, unpad
+from groundstate.nn.recurrent.recurrent import Recurrent, Reverse
+from groundstate.nn.recurrent.tcn import TCN
 
 __all__ = [
+    "BPTT",
+    "Recurrent",
+    "Reverse",
+    "TCN",
+    "bucketed",
+    "pack_rows",
+    "pad_batch",
+    "unpad",
+    "masks",
+    "dot_product_attention",
+    "AttentionBlock",
+    "FeedForward",
+    "TransformerBlock",
+    "KVCache",
+    "flex_attention",
+    "GPT",
+    "MultiHeadAttention",
+    "ALiBi",
+    "LearnedPositions",
+    "RelativeBias",
+    "RoPE",
+    "SinusoidalPositions",
+    "attention_weights",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerEncoder",
     "ACTIVATIONS",
     "HIDDEN",
     "MLP",

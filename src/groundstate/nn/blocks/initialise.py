@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,7 @@ _NORMS = (
 _CONV = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 Layer = nn.Linear | nn.Conv1d
+M = TypeVar("M", bound=nn.Module)
 
 
 class IdenticalUnits(UserWarning):
@@ -105,6 +107,12 @@ def linear(d_in: int, d_out: int, bias: bool = True) -> nn.Linear:
     layer.weight = nn.Parameter(torch.empty(d_out, d_in))
     layer.register_parameter("bias", nn.Parameter(torch.empty(d_out)) if bias else None)
     return layer
+
+
+def blank(layer: Callable[..., M], *args: Any, **options: Any) -> M:
+    """Any layer of torch on the default device whose values are not set yet and cost no draw."""
+    made = layer(*args, **options, device="meta")
+    return made.to_empty(device=torch.get_default_device())
 
 
 def layers_with_activation(net: nn.Module) -> Iterator[tuple[Layer, nn.Module | None]]:

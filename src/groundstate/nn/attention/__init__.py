@@ -1,0 +1,1 @@
+"""Attention: masks, positions, heads, transformer blocks and stacks."""

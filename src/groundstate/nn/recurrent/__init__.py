@@ -1,0 +1,1 @@
+"""Networks for sequences that read one item after the other."""
