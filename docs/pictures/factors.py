@@ -9,6 +9,7 @@ from scipy.linalg import subspace_angles
 from sklearn.datasets import load_digits, make_circles
 
 from groundstate import (
+    NMF,
     PCA,
     FactorAnalysis,
     FastICA,
@@ -134,11 +135,30 @@ def kernel_pca() -> Figure:
     return fig
 
 
+def nmf() -> Figure:
+    """Parts of digits: sums of strokes, where PCA adds and takes away."""
+    X = load_digits().data
+    fig, axes = figure(12, width=12.0, height=1.5)
+    parts = NMF(6, max_iter=1000).fit(X).components_
+    signed = PCA(6).fit(X).components_
+    for ax, part in zip(axes[:6], parts, strict=True):
+        ax.imshow(part.reshape(8, 8), cmap="Greys")
+    for ax, axis in zip(axes[6:], signed, strict=True):
+        most = np.abs(axis).max()
+        ax.imshow(axis.reshape(8, 8), cmap="RdBu", vmin=-most, vmax=most)
+    for ax in axes:
+        ax.set(xticks=[], yticks=[])
+    axes[0].set_title("parts of NMF", loc="left")
+    axes[6].set_title("axes of PCA", loc="left")
+    return fig
+
+
 PICTURES = {
     "FactorAnalysis": factor_analysis,
     "FastICA": fast_ica,
     "IncrementalPCA": incremental_pca,
     "KernelPCA": kernel_pca,
+    "NMF": nmf,
     "PCA": pca,
     "TruncatedSVD": truncated_svd,
     "Whitener": whitener,

@@ -107,6 +107,7 @@ if TYPE_CHECKING:
     from groundstate.models.factors.fast_ica import FastICA as FastICA
     from groundstate.models.factors.incremental_pca import IncrementalPCA as IncrementalPCA
     from groundstate.models.factors.kernel_pca import KernelPCA as KernelPCA
+    from groundstate.models.factors.nmf import NMF as NMF
     from groundstate.models.factors.pca import PCA as PCA
     from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
     from groundstate.models.factors.truncated_svd import TruncatedSVD as TruncatedSVD
@@ -304,6 +305,7 @@ _EXPORTS = {
     "MixtureDensityRegressor": "groundstate.models.networks.mixture_density_regressor",
     "MixtureModel": "groundstate.models.mixtures.mixture_model",
     "MultinomialNB": "groundstate.models.bayes.multinomial_nb",
+    "NMF": "groundstate.models.factors.nmf",
     "NearestCentroid": "groundstate.models.neighbors.nearest_centroid",
     "NearestNeighbors": "groundstate.models.neighbors.nearest_neighbors",
     "NeighborhoodComponentsAnalysis": "groundstate.models.metrics.neighborhood_components_analysis",

@@ -81,6 +81,10 @@ def axis(energy: Energy, name: str) -> tuple[Tensor, Tensor, Tensor] | None:
     line = torch.linspace(max(low, -12.0), min(high, 12.0), points, dtype=torch.float64)
     w = torch.full((points,), float(line[1] - line[0]), dtype=torch.float64)
     w[[0, -1]] /= 2
+    if (low < -12) != (
+        high > 12
+    ):  # the trapezoid rule is fine where both ends vanish, or neither is open
+        w[1:-1:2], w[2:-1:2], w[[0, -1]] = w[1] * 4 / 3, w[1] * 2 / 3, w[1] / 3
     end = torch.zeros(points, dtype=torch.bool)
     end[0], end[-1] = low < -12, high > 12
     grid = torch.cartesian_prod(*[line] * d).reshape(-1, *space.shape)

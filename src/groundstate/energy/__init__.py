@@ -48,6 +48,9 @@ from groundstate.energy.latent.gaussian_mixture import (
     GaussianMixtureEnergy as GaussianMixtureEnergy,
 )
 from groundstate.energy.latent.kernel_codes import KernelCodeEnergy as KernelCodeEnergy
+from groundstate.energy.latent.nonnegative_codes import (
+    NonnegativeCodeEnergy as NonnegativeCodeEnergy,
+)
 from groundstate.energy.latent.probabilistic_pca import FactorAnalysisEnergy as FactorAnalysisEnergy
 from groundstate.energy.latent.probabilistic_pca import (
     ProbabilisticPCAEnergy as ProbabilisticPCAEnergy,

@@ -1,0 +1,1 @@
+"""Factors without negative entries: codes of rows, and steps of both factors."""
