@@ -335,7 +335,7 @@ def folders_table() -> str:
 
 
 def maps_table() -> str:
-    """Return the numbers of five maps of digits, measured now."""
+    """Return the numbers of the maps of digits, measured now."""
     from groundstate.experiments.base import get
 
     rows = get("UNSX-ladder").run(seed=0).numbers["maps"]

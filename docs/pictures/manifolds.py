@@ -6,9 +6,18 @@ import numpy as np
 from common import COLOURS, figure
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from sklearn.datasets import load_digits, make_swiss_roll
+from sklearn.datasets import load_digits, make_moons, make_swiss_roll
 
-from groundstate import MDS, TSNE, ClassicalMDS, Isomap, LandmarkMDS
+from groundstate import (
+    MDS,
+    TSNE,
+    UMAP,
+    ClassicalMDS,
+    Isomap,
+    LandmarkMDS,
+    LocallyLinearEmbedding,
+    SpectralEmbedding,
+)
 from groundstate.experiments.base import get
 from groundstate.math.manifold import classical_scaling, residual_variance
 
@@ -102,18 +111,55 @@ def tsne() -> Figure:
     return fig
 
 
-def family() -> Figure:
-    """One roll, three maps."""
+def umap() -> Figure:
+    """Digits by few and by many neighbours, and how the energy falls."""
+    X, y = DIGITS.data, DIGITS.target
+    fig, axes = figure(3, width=10.0)
+    for ax, k in zip(axes, (5, 50), strict=False):
+        model = UMAP(n_neighbors=k, random_state=0).fit(X)
+        dots(ax, model.embedding_, y, f"n_neighbors={k}", "tab10")
+        steps = 50 * np.arange(1, len(model.history_.objective) + 1)
+        axes[2].plot(steps, model.history_.objective, "o-", markersize=3, label=f"{k}")
+    axes[2].set(title="energy of a row", xlabel="epoch")
+    axes[2].legend(frameon=False, fontsize=7)
+    return fig
+
+
+def spectral_embedding() -> Figure:
+    """Two moons and the slowest function on their graph."""
+    X, _ = make_moons(400, noise=0.06, random_state=0)
+    model = SpectralEmbedding(2, affinity="rbf", gamma=30.0).fit(X)
+    fig, (left, right) = figure(2)
+    dots(left, X, model.embedding_[:, 0], "coloured by the first coordinate")
+    dots(right, model.embedding_, model.embedding_[:, 0], "the map")
+    return fig
+
+
+def locally_linear_embedding() -> Figure:
+    """A rolled sheet by four local matrices."""
+    X, t = make_swiss_roll(1000, random_state=0)
     fig, axes = figure(4, width=11.0)
+    for ax, method in zip(axes, ("standard", "modified", "hessian", "ltsa"), strict=True):
+        Y = LocallyLinearEmbedding(n_neighbors=10, method=method).fit_transform(X)
+        dots(ax, Y, t, method)
+    return fig
+
+
+def family() -> Figure:
+    """One roll, five maps."""
+    fig, axes = figure(6, width=13.0)
     dots(axes[0], ROLL[:, [0, 2]], T, "from the side")
     dots(axes[1], ClassicalMDS().fit_transform(ROLL), T, "ClassicalMDS")
     dots(axes[2], Isomap(n_neighbors=10).fit_transform(ROLL), T, "Isomap")
-    dots(axes[3], TSNE(max_iter=500).fit_transform(ROLL), T, "TSNE")
+    local = LocallyLinearEmbedding(n_neighbors=8)
+    dots(axes[3], local.fit_transform(ROLL), T, "LocallyLinearEmbedding")
+    dots(axes[4], TSNE(max_iter=500).fit_transform(ROLL), T, "TSNE")
+    dots(axes[5], UMAP(random_state=0).fit_transform(ROLL), T, "UMAP")
     return fig
 
 
 def guide() -> Figure:
-    """Five maps of the same digits."""
+    """Eight maps of the same digits."""
     return get("UNSX-ladder").run(seed=0).figure()
 
 
@@ -122,7 +168,10 @@ PICTURES = {
     "ClassicalMDS": classical_mds,
     "Isomap": isomap,
     "LandmarkMDS": landmark_mds,
+    "LocallyLinearEmbedding": locally_linear_embedding,
     "MDS": mds,
+    "SpectralEmbedding": spectral_embedding,
     "TSNE": tsne,
+    "UMAP": umap,
     "family-manifolds": family,
 }

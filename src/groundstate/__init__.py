@@ -162,8 +162,15 @@ if TYPE_CHECKING:
     from groundstate.models.manifolds.classical_mds import ClassicalMDS as ClassicalMDS
     from groundstate.models.manifolds.isomap import Isomap as Isomap
     from groundstate.models.manifolds.landmark_mds import LandmarkMDS as LandmarkMDS
+    from groundstate.models.manifolds.locally_linear_embedding import (
+        LocallyLinearEmbedding as LocallyLinearEmbedding,
+    )
     from groundstate.models.manifolds.mds import MDS as MDS
+    from groundstate.models.manifolds.spectral_embedding import (
+        SpectralEmbedding as SpectralEmbedding,
+    )
     from groundstate.models.manifolds.tsne import TSNE as TSNE
+    from groundstate.models.manifolds.umap import UMAP as UMAP
     from groundstate.models.metrics.lmnn import LMNN as LMNN
     from groundstate.models.metrics.mahalanobis_transformer import (
         MahalanobisTransformer as MahalanobisTransformer,
@@ -293,6 +300,7 @@ _EXPORTS = {
     "LinearRegression": "groundstate.models.linear.least_squares.linear_regression",
     "LinearSVC": "groundstate.models.svm.linear_svc",
     "LinearSVR": "groundstate.models.svm.linear_svr",
+    "LocallyLinearEmbedding": "groundstate.models.manifolds.locally_linear_embedding",
     "LogisticRegression": "groundstate.models.linear.logistic.logistic_regression",
     "LogisticRegressionCV": "groundstate.models.linear.logistic.logistic_regression_cv",
     "MDS": "groundstate.models.manifolds.mds",
@@ -335,12 +343,14 @@ _EXPORTS = {
     "SnapshotEnsembleClassifier": "groundstate.models.ensembles.snapshots.snapshot_ensemble_classifier",
     "SnapshotEnsembleRegressor": "groundstate.models.ensembles.snapshots.snapshot_ensemble_regressor",
     "SoftKMeans": "groundstate.models.clusters.soft_kmeans",
+    "SpectralEmbedding": "groundstate.models.manifolds.spectral_embedding",
     "StackingClassifier": "groundstate.models.ensembles.stacking.stacking_classifier",
     "StackingRegressor": "groundstate.models.ensembles.stacking.stacking_regressor",
     "TSNE": "groundstate.models.manifolds.tsne",
     "TablePredictor": "groundstate.models.tables.table",
     "TruncatedSVD": "groundstate.models.factors.truncated_svd",
     "TweedieRegressor": "groundstate.models.linear.generalised.tweedie_regressor",
+    "UMAP": "groundstate.models.manifolds.umap",
     "VotingClassifier": "groundstate.models.ensembles.voting.voting_classifier",
     "VotingRegressor": "groundstate.models.ensembles.voting.voting_regressor",
     "Whitener": "groundstate.models.factors.whitener",

@@ -1,9 +1,10 @@
-"""Maps: affinities of rows, divergence and forces, scaling, intrinsic dimension, how good a map is."""
+"""Maps: affinities and memberships, divergence and forces, scaling, dimension, how good a map is."""
 
 from groundstate.math.graphs.paths import geodesic_distances
 from groundstate.math.manifold.affinities import affinities, conditional
 from groundstate.math.manifold.dimension import intrinsic_dimension
 from groundstate.math.manifold.divergence import kl_divergence, kl_gradient, map_similarities
+from groundstate.math.manifold.fuzzy import fuzzy_graph, membership_curve, memberships
 from groundstate.math.manifold.quality import (
     continuity,
     neighbor_recall,
@@ -21,11 +22,14 @@ __all__ = [
     "conditional",
     "continuity",
     "double_centred",
+    "fuzzy_graph",
     "geodesic_distances",
     "intrinsic_dimension",
     "kl_divergence",
     "kl_gradient",
     "map_similarities",
+    "membership_curve",
+    "memberships",
     "neighbor_recall",
     "neighbors_graph",
     "pairwise",

@@ -1,1 +1,1 @@
-"""Maps of high-dimensional rows: multidimensional scaling, Isomap, t-SNE."""
+"""Maps of high-dimensional rows: scaling, Isomap, local coordinates, t-SNE, UMAP."""

@@ -86,12 +86,17 @@ class EnergyEmbedding(SklearnTransformerMixin, EnergyEstimator):
 
     def _places(self, energy: Any, x: Tensor, weight: Tensor | None) -> Tensor:
         """Coordinates of all rows, in their order."""
-        return laid_out(energy, x, repeated(x, weight), energy.Y.detach())
+        index = repeated(x, weight) if self._index is None else self._index
+        return laid_out(energy, x, index, energy.Y.detach())
 
     def _learned(self, energy: Any) -> dict[str, Any]:
         if "_laid" not in self.__dict__:  # asked by a callback, on the way
             return {"embedding_": energy.Y.detach().cpu().numpy()}
         return {"embedding_": self._laid.cpu().numpy()}
+
+    def _ordered(self) -> Any:
+        """Where the rows of the table stand among those that the energy remembers, ``(n,)``."""
+        return self._index.argsort(stable=True).cpu().numpy()
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Lay out the map of rows ``X`` (n_samples, n_features), or of distances between them.

@@ -6,6 +6,7 @@ fixed, it is the part in which they occur: minimising it over z places the row.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from groundstate.energy.neighbors.memory import Memory
 from groundstate.energy.spaces import Real
 
 CELLS = 2**22  # distances of one block of rows
+STEPS, RATE, MOMENTUM = 250, 0.1, 0.8  # of a row that is placed
 
 
 class MapEnergy(Energy):
@@ -75,6 +77,19 @@ class MapEnergy(Energy):
     def placed(self, x: Tensor) -> Tensor:
         """Places of one block of rows."""
         raise TypeError(f"{type(self).__name__} must define placed(x)")
+
+
+def descended(
+    z: Tensor, gradient: Callable[[Tensor], Tensor], steps: int = STEPS, rate: float = RATE
+) -> Tensor:
+    """Places after steps with momentum and gains, each row by itself."""
+    update, gains = torch.zeros_like(z), torch.ones_like(z)
+    for _ in range(steps):
+        grad = gradient(z)
+        gains = torch.where(update * grad < 0, gains + 0.2, gains * 0.8).clamp_min(0.01)
+        update = MOMENTUM * update - rate * gains * grad
+        z = z + update
+    return z
 
 
 def example(energy: Any, d: int, components: int, n: int = 7, seed: int = 7) -> Any:

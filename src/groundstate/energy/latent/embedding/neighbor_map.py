@@ -7,13 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from groundstate.energy.latent.embedding.base import MapEnergy, example
+from groundstate.energy.latent.embedding.base import MapEnergy, descended, example
 from groundstate.energy.registering import registered
 from groundstate.math.manifold.affinities import conditional, powered
 from groundstate.math.manifold.divergence import PairEnergy
 
 NEAR = 25  # known rows whose mean place a new row starts from
-STEPS, RATE, MOMENTUM = 250, 0.1, 0.8
 
 
 @registered(
@@ -97,17 +96,15 @@ class NeighborMapEnergy(MapEnergy):
         near, at = p.topk(min(NEAR, p.shape[1]), dim=1)
         near = near / near.sum(1, keepdim=True)
         z = (near[..., None] * Y[index.gather(1, at)]).sum(1)  # (B, components)
-        update, gains = torch.zeros_like(z), torch.ones_like(z)
         known = Y[index]  # (B, k, components)
-        for _ in range(STEPS):
+
+        def gradient(z: Tensor) -> Tensor:
             gap = z[:, None] - known
             pull = ((p * self.pair.slope(gap.square().sum(-1)))[..., None] * gap).sum(1)
             square = torch.cdist(z, Y).square()
             q = self.pair.similarity(square)
             push = q * self.pair.slope(square)
             push = (push.sum(1, keepdim=True) * z - push @ Y) / q.sum(1, keepdim=True)
-            grad = 2.0 * (pull - push)
-            gains = torch.where(update * grad < 0, gains + 0.2, gains * 0.8).clamp_min(0.01)
-            update = MOMENTUM * update - RATE * gains * grad
-            z = z + update
-        return z.to(x.dtype)
+            return 2.0 * (pull - push)
+
+        return descended(z, gradient).to(x.dtype)
