@@ -46,6 +46,8 @@ from groundstate.infer.sampling.transitions import State as State
 from groundstate.infer.sampling.transitions import Target as Target
 from groundstate.infer.sampling.transitions import kernel_matrix as kernel_matrix
 from groundstate.infer.search.beam import Beam as Beam
+from groundstate.infer.search.decode import Decoded as Decoded
+from groundstate.infer.search.decode import decode as decode
 from groundstate.infer.variational.families import Categorical as Categorical
 from groundstate.infer.variational.families import Family as Family
 from groundstate.infer.variational.families import Gaussian as Gaussian

@@ -11,6 +11,7 @@ contract test of all architectures.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -113,6 +114,8 @@ def create(name: str, /, *, generator: torch.Generator | None = None, **settings
     """
     make = architectures[name].obj
     source = generator or torch.Generator().manual_seed(0)
+    if "generator" in inspect.signature(make).parameters:
+        settings = {"generator": source, **settings}
     seed = int(torch.randint(2**62, (), generator=source, device=source.device))
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)

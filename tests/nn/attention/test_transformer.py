@@ -80,9 +80,9 @@ def test_gpt_2_small_has_its_parameters() -> None:
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_steps_of_a_language_model_are_the_whole(positions: str) -> None:
     net, x = GPT(11, 16, 8, 2, 2, positions=positions, kv_heads=1).double().eval(), tokens(2, 9)
-    cache = net.cache(2)
+    cache = net.start(2)
     with torch.no_grad():
-        parts = [net.step(x[:, :3], cache)] + [net.step(x[:, i], cache) for i in range(3, 9)]
+        parts = [net.step(x[:, :3], cache)[0]] + [net.step(x[:, i], cache)[0] for i in range(3, 9)]
         assert torch.allclose(torch.stack(parts, 1), net(x)[:, 2:], atol=1e-12)
 
 

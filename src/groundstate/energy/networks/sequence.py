@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Seq
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -23,14 +24,14 @@ from groundstate.math.distributions.operations import draw, fresh
 class Cached(Protocol):
     """A network that answers one symbol at a time from what it remembers."""
 
-    def start(self, rows: int, x: Any = None) -> Mapping[str, Tensor]:
-        """The memory before the first symbol: tensors with leading axis B."""
+    def start(self, rows: int, x: Any = None) -> Mapping[str, Any]:
+        """The memory before the first symbol: tensors with leading axis B, or what picks rows by
+        ``memory[index]`` like them."""
         ...
 
-    def step(
-        self, token: Tensor, cache: Mapping[str, Tensor]
-    ) -> tuple[Tensor, Mapping[str, Tensor]]:
-        """Logits ``(B, K)`` after one more symbol ``(B,)``, and the new memory."""
+    def step(self, token: Tensor, cache: Mapping[str, Any]) -> tuple[Tensor, Mapping[str, Any]]:
+        """Logits ``(B, K)`` after one more symbol ``(B,)``, or several ``(B, T)``, and the new
+        memory."""
         ...
 
 
@@ -161,6 +162,37 @@ class SequenceEnergy(Energy):
             logits = self._run(torch.cat([first[:, None], before], 1), x)[:, -1]
         increments = -torch.log_softmax(logits, -1)
         return pad_increments(increments, state.position, lengths), state
+
+    def begin(
+        self,
+        prompt: Tensor | None,
+        length: int,
+        x: Any = None,
+        lengths: Tensor | None = None,
+    ) -> tuple[Tensor, StepState]:
+        """Next-symbol energies ``(B, K)`` behind a prompt ``(B, P)``, read in one pass, and the
+        state of sequences of ``length`` symbols."""
+        if prompt is None or not prompt.shape[1]:
+            increments, state = self.step(None, x, lengths)
+            rows = state.rows if prompt is None else len(prompt)
+            if rows != state.rows:
+                state = state.pick(torch.zeros(rows, dtype=torch.int64, device=increments.device))
+                increments = increments.expand(rows, -1)
+            return increments, replace(
+                state, value=state.value[:, :length], order=tuple(range(length))
+            )
+        device = self.placement()[0]
+        rows, known = prompt.shape
+        state = StepState.start(rows, length, device=device)
+        state.value[:, :known] = prompt
+        tokens = nn.functional.pad(prompt, (1, 0), value=self.bos)
+        if isinstance(self.net, Cached):
+            logits, memory = self.net.step(tokens, self.net.start(rows, x))
+            state = state.remember(**memory)
+        else:
+            logits = self._run(tokens, x)[:, -1]
+        state = replace(state, position=known)
+        return pad_increments(-torch.log_softmax(logits, -1), known, lengths), state
 
     @torch.no_grad()
     def ancestral(

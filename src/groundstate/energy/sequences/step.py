@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,13 +32,14 @@ class StepState:
     value : ``(B, L)`` int64; positions that are not decided hold 0
     position : number of decided symbols
     order : the position that each step decides, a permutation of 0..L-1
-    memory : what the energy carries along, tensors with leading axis B
+    memory : what the energy carries along, tensors with leading axis B, or what picks rows by
+        ``memory[index]`` like them
     """
 
     value: Tensor
     position: int = 0
     order: tuple[int, ...] = ()
-    memory: Mapping[str, Tensor] = field(default_factory=dict)
+    memory: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def start(
@@ -69,10 +71,16 @@ class StepState:
         value[:, self.order[self.position]] = symbols
         return replace(self, value=value, position=self.position + 1)
 
+    def filled(self, symbol: int) -> StepState:
+        """Decide all that is left by one symbol."""
+        value = self.value.clone()
+        value[:, list(self.order[self.position :])] = symbol
+        return replace(self, value=value, position=self.value.shape[1])
+
     def pick(self, index: Tensor) -> StepState:
         """Keep or repeat rows, ``index`` ``(B',)``; the given values must be picked alike."""
         memory = {name: v[index] for name, v in self.memory.items()}
         return replace(self, value=self.value[index], memory=memory)
 
-    def remember(self, **memory: Tensor) -> StepState:
+    def remember(self, **memory: Any) -> StepState:
         return replace(self, memory={**self.memory, **memory})

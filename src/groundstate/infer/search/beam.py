@@ -6,7 +6,7 @@ r"""Beam: search over sequences that are built symbol by symbol.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,8 +14,11 @@ import torch
 from torch import Tensor
 
 from groundstate.energy.base import Energy
+from groundstate.energy.sequences.step import StepState
 from groundstate.infer.base import Method, Minimum, Query, check_energies
 from groundstate.registry import methods
+
+Step = Callable[..., tuple[Tensor, StepState]]
 
 
 @methods.register(formula=r"e(x_{1:L}) = \sum_t e(x_t \mid x_{<t})", make=lambda energy: Beam())
@@ -59,67 +62,123 @@ class Beam(Method):
         (name,) = query.free
         step = query.energy.ability("step", name)
         assert step is not None
-        b, beams, n = query.rows, 1, 0
-        state: Any = None
-        total = length = over = torch.empty(0)
-        first = True
-        while True:
-            given = _repeated(query.fixed, beams)
-            increments, state = step(state, **given)  # (B*w, K)
-            if first:
-                if state.rows != b:
-                    state = state.pick(torch.zeros(b, dtype=torch.int64, device=query.device))
-                    increments = increments.expand(b, -1)
-                total = torch.zeros(b, 1, device=query.device, dtype=increments.dtype)
-                length = torch.zeros_like(total)
-                over = torch.zeros_like(total, dtype=torch.bool)
-                first = False
-            k = increments.shape[1]
-            e = check_energies(increments, query.energy, "step").reshape(b, beams, k)
-            e = self._held(query, name, state, e)
-            if self.end is not None:  # a sequence that is over goes on with `end` for nothing
-                symbols = torch.arange(k, device=e.device)
-                stay = torch.where(symbols == self.end, 0.0, math.inf).to(e.dtype)
-                e = torch.where(over[..., None], stay, e)
-            grown = total[..., None] + e  # (B, w, K)
-            longer = (length + (~over).to(e.dtype))[..., None].expand(grown.shape)
-            score = grown / longer**self.length_penalty if self.length_penalty else grown
-            if n == 0 or self.rerank:
-                keep = min(self.width, beams * k)
-                order = torch.sort(score.reshape(b, -1), dim=1, stable=True).indices[:, :keep]
-            else:  # every beam goes on with its own best symbol
-                keep = beams
-                own = score.argmin(2)  # (B, w)
-                order = torch.arange(beams, device=own.device) * k + own
-            parent, symbol = order // k, order % k  # (B, keep)
-            total = grown.reshape(b, -1).gather(1, order)
-            length = longer.reshape(b, -1).gather(1, order)
-            rows = torch.arange(b, device=parent.device)[:, None] * beams + parent
-            over = over.gather(1, parent)
-            if self.end is not None:
-                over = over | (symbol == self.end)
-            state = state.pick(rows.reshape(-1)).append(symbol.reshape(-1))
-            beams, n = keep, n + 1
-            if state.done:
-                break
-        score = total / length**self.length_penalty
-        best = score.argmin(1, keepdim=True)  # (B, 1)
-        value = state.value.reshape(b, beams, -1)
-        value = value.take_along_dim(best[..., None], 1)[:, 0]
-        exhaustive = self.rerank and self.length_penalty == 0 and self.width >= k ** (n - 1)
-        e = total.gather(1, best)[:, 0]
-        return Minimum({name: value}, e, exhaustive, torch.ones_like(e, dtype=torch.bool), n)
 
-    @staticmethod
-    def _held(query: Query, name: str, state: Any, e: Tensor) -> Tensor:
-        """Forbid every symbol but the known one where the sequence is known."""
-        if name not in query.masks:
-            return e
-        at = state.order[state.position]
-        known = torch.nn.functional.one_hot(query.given[name][:, at].long(), e.shape[-1]).bool()
-        forbidden = ~query.masks[name][:, at, None] & ~known  # (B, K)
-        return e.masked_fill(forbidden[:, None], math.inf)
+        def held(state: StepState, e: Tensor) -> Tensor:
+            """Forbid every symbol but the known one where the sequence is known."""
+            check_energies(e, query.energy, "step")
+            if name not in query.masks:
+                return e
+            at = state.order[state.position]
+            known = torch.nn.functional.one_hot(query.given[name][:, at].long(), e.shape[-1])
+            forbidden = ~query.masks[name][:, at, None] & ~known.bool()  # (B, K)
+            beams = len(e) // query.rows
+            return e.masked_fill(forbidden.repeat_interleave(beams, 0), math.inf)
+
+        given = query.fixed
+        increments, state = step(None, **given)
+        if state.rows != query.rows:
+            increments, state = spread(increments, state, query.rows)
+        found = beam_search(step, given, increments, state, self, held)
+        exhaustive = self.rerank and self.length_penalty == 0 and (
+            self.width >= increments.shape[1] ** (found.steps - 1)
+        )  # fmt: skip
+        e = found.energy[:, 0]
+        done = torch.ones_like(e, dtype=torch.bool)
+        return Minimum({name: found.value[:, 0]}, e, exhaustive, done, found.steps)
 
 
-def _repeated(given: Mapping[str, Tensor], beams: int) -> dict[str, Tensor]:
+@dataclass(frozen=True)
+class Found:
+    """Sequences that a search ended with, best first.
+
+    Attributes
+    ----------
+    value : ``(B, w, L)``
+    energy : of what was chosen, ``(B, w)``
+    length : symbols that were chosen, the end included, ``(B, w)``
+    token_energy : of each chosen symbol, ``(B, w, steps)``
+    steps : symbols chosen at most
+    """
+
+    value: Tensor
+    energy: Tensor
+    length: Tensor
+    token_energy: Tensor
+    steps: int
+
+
+def beam_search(
+    step: Step,
+    given: Mapping[str, Any],
+    increments: Tensor,
+    state: StepState,
+    beam: Beam,
+    held: Callable[[StepState, Tensor], Tensor] | None = None,
+) -> Found:
+    """Extend B beginnings to their end, ``beam.width`` at a time.
+
+    Parameters
+    ----------
+    step : the ability of the energy
+    given : what is known, B rows
+    increments, state : of the first symbol to choose, B rows
+    beam : width and ways of comparing
+    held : what changes increments ``(B*w, K)`` before they count, such as known symbols
+    """
+    b, beams, k = len(increments), 1, increments.shape[1]
+    total = increments.new_zeros(b, 1)
+    length, over = torch.zeros_like(total), torch.zeros_like(total, dtype=torch.bool)
+    each = increments.new_zeros(b, 1, 0)
+    steps = 0
+    while True:
+        e = (increments if held is None else held(state, increments)).reshape(b, beams, k)
+        if beam.end is not None:  # a sequence that is over goes on with `end` for nothing
+            symbols = torch.arange(k, device=e.device)
+            stay = torch.where(symbols == beam.end, 0.0, math.inf).to(e.dtype)
+            e = torch.where(over[..., None], stay, e)
+        grown = total[..., None] + e  # (B, w, K)
+        longer = (length + (~over).to(e.dtype))[..., None].expand(grown.shape)
+        score = grown / longer**beam.length_penalty if beam.length_penalty else grown
+        if steps == 0 or beam.rerank:
+            keep = min(beam.width, beams * k)
+            order = torch.sort(score.reshape(b, -1), dim=1, stable=True).indices[:, :keep]
+        else:  # every beam goes on with its own best symbol
+            keep = beams
+            own = score.argmin(2)  # (B, w)
+            order = torch.arange(beams, device=own.device) * k + own
+        parent, symbol = order // k, order % k  # (B, keep)
+        total = grown.reshape(b, -1).gather(1, order)
+        length = longer.reshape(b, -1).gather(1, order)
+        chosen = e.reshape(b, -1).gather(1, order)
+        each = torch.cat((each.take_along_dim(parent[..., None], 1), chosen[..., None]), 2)
+        rows = torch.arange(b, device=parent.device)[:, None] * beams + parent
+        over = over.gather(1, parent)
+        if beam.end is not None:
+            over = over | (symbol == beam.end)
+        state = state.pick(rows.reshape(-1)).append(symbol.reshape(-1))
+        beams, steps = keep, steps + 1
+        if state.done:
+            break
+        if beam.end is not None and bool(over.all()):
+            state = state.filled(beam.end)
+            break
+        increments, state = step(state, **_repeated(given, beams))
+    score = total / length**beam.length_penalty
+    best = torch.sort(score, dim=1, stable=True).indices
+    value = state.value.reshape(b, beams, -1)
+    return Found(
+        value.take_along_dim(best[..., None], 1), total.gather(1, best), length.gather(1, best),
+        each.take_along_dim(best[..., None], 1), steps,
+    )  # fmt: skip
+
+
+def spread(increments: Tensor, state: StepState, rows: int) -> tuple[Tensor, StepState]:
+    """The one beginning of a start without given values, for so many rows."""
+    nothing = torch.zeros(rows, dtype=torch.int64, device=increments.device)
+    return increments.expand(rows, -1), state.pick(nothing)
+
+
+def _repeated(given: Mapping[str, Any], beams: int) -> dict[str, Any]:
+    if beams == 1:
+        return dict(given)
     return {name: v.repeat_interleave(beams, 0) for name, v in given.items()}

@@ -2,6 +2,7 @@ r"""One layer of a transformer: attention, then a network for each position, wit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,6 +18,10 @@ from groundstate.nn.blocks.contract import blocks, rows_of
 from groundstate.nn.blocks.initialise import init_, linear
 
 NORMS = ("layer", "rms")
+SPECIAL: dict[str, Callable[[], nn.Module]] = {
+    "swiglu": nn.SiLU,
+    "gelu_tanh": lambda: nn.GELU("tanh"),  # GPT-2's
+}
 
 
 @blocks.register(
@@ -31,7 +36,7 @@ class FeedForward(nn.Module):
     Parameters
     ----------
     dim, hidden : sizes
-    activation : a name of ``ACTIVATIONS``, or "swiglu"
+    activation : a name of ``ACTIVATIONS``, "swiglu", or "gelu_tanh" (GELU by a tanh)
     bias : whether layers have biases
     dropout : of hidden units in training
     generator : source of the initial weights; None is a fixed seed
@@ -52,7 +57,7 @@ class FeedForward(nn.Module):
         self.bias, self.dropout = bias, dropout
         self.gated = activation == "swiglu"
         self.up = linear(dim, 2 * hidden if self.gated else hidden, bias)
-        self.act = nn.SiLU() if self.gated else make_activation(activation)
+        self.act = SPECIAL[activation]() if activation in SPECIAL else make_activation(activation)
         self.down = linear(hidden, dim, bias)
         init_(self, "xavier", generator)
 

@@ -3,18 +3,26 @@ r"""Causal language models: a decoder that predicts the next token."""
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from groundstate.errors import ShapeError
+from groundstate.nn.architectures import architecture, tokens
 from groundstate.nn.attention.cache import KVCache
 from groundstate.nn.attention.embed import embedding, normal, place, placed
 from groundstate.nn.attention.positions import RoPE
 from groundstate.nn.attention.transformer import TransformerEncoder
 
 
+@architecture(
+    "gpt",
+    kind="text",
+    inputs=tokens(11, 5),
+    small={"vocab": 11, "context": 8, "dim": 8, "heads": 2, "layers": 2},
+)
 class GPT(nn.Module):
     r"""A causal language model: scores of the next token at every position.
 
@@ -43,7 +51,7 @@ class GPT(nn.Module):
 
     def __init__(
         self,
-        vocab: int,
+        vocab: int = 256,
         context: int = 256,
         dim: int = 384,
         heads: int = 6,
@@ -108,12 +116,17 @@ class GPT(nn.Module):
         x = place(self.place, self.embed(tokens), start)
         return self.stack(F.dropout(x, self.dropout, self.training), mask, causal=True, cache=cache)
 
-    def cache(self, rows: int, length: int | None = None, *, window: int | None = None) -> KVCache:
-        """Empty room for ``length`` positions, by default the context."""
-        return self.stack.cache(rows, length or self.context, window=window)
+    def start(
+        self, rows: int, x: None = None, *, length: int | None = None, window: int | None = None
+    ) -> dict[str, KVCache]:
+        """The memory before the first token: room for ``length`` positions, by default the
+        context; ``window`` keeps the last ones only."""
+        return {"kv": self.stack.cache(rows, length or self.context, window=window)}
 
-    def step(self, tokens: Tensor, cache: KVCache) -> Tensor:
-        """Scores ``(B, vocab)`` after these next tokens, ``(B,)`` or ``(B, T)``."""
-        tokens = tokens[:, None] if tokens.ndim == 1 else tokens
-        out: Tensor = self.score(self.hidden(tokens, None, cache)[:, -1])
-        return out
+    def step(
+        self, token: Tensor, cache: Mapping[str, KVCache]
+    ) -> tuple[Tensor, Mapping[str, KVCache]]:
+        """Scores ``(B, vocab)`` after these next tokens, ``(B,)`` or several, ``(B, T)``, and the
+        memory with them in it."""
+        tokens = token[:, None] if token.ndim == 1 else token
+        return self.score(self.hidden(tokens, None, cache["kv"])[:, -1]), cache
