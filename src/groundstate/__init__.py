@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from groundstate.math import optim as optim
     from groundstate.math import stats as stats
     from groundstate.math import transport as transport
+    from groundstate.models import vision as vision
     from groundstate.models.bayes.bernoulli_nb import BernoulliNB as BernoulliNB
     from groundstate.models.bayes.categorical_nb import CategoricalNB as CategoricalNB
     from groundstate.models.bayes.complement_nb import ComplementNB as ComplementNB
@@ -374,6 +375,7 @@ _EXPORTS = {
     "stats": "groundstate.math",
     "study": "groundstate.studies",
     "transport": "groundstate.math",
+    "vision": "groundstate.models",
 }
 
 _ROOMS = (

@@ -28,6 +28,7 @@ from groundstate.models.networks.cam import cam, grad_cam
 from groundstate.models.rows.kinds import KINDS, TABLE
 from groundstate.models.tables.table import TablePredictor
 from groundstate.models.words import formula, plain, sentences
+from groundstate.nn.inspect.viewer import feature_maps, filters, maximise_activation
 from groundstate.registry import PartRow, Registry, energies, models, penalties, rules
 from groundstate.registry import solvers as solver_rows
 
@@ -164,8 +165,11 @@ def explain(model: Any) -> Explanation:
     )
 
 
-# maps of where a network looks are asked for as explain.cam(...) and explain.grad_cam(...)
-vars(explain).update(cam=cam, grad_cam=grad_cam)
+# what a network looks at is asked for as explain.cam(...), explain.grad_cam(...), explain.filters(...)
+vars(explain).update(
+    cam=cam, grad_cam=grad_cam, filters=filters, feature_maps=feature_maps,
+    maximise_activation=maximise_activation,
+)  # fmt: skip
 
 
 def _plan(estimator: EnergyEstimator) -> tuple[Plan, Problem]:

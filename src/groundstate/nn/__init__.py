@@ -29,10 +29,12 @@ from groundstate.nn.blocks.mlp import MLP, network
 from groundstate.nn.blocks.noise import InputNoise, LabelNoise, WeightNoise, smooth_labels
 from groundstate.nn.blocks.norms import norm, refit_norm
 from groundstate.nn.blocks.pool import PoolHead
-from groundstate.nn.blocks.residual import Residual, dense_branch
+from groundstate.nn.blocks.residual import Residual, dense_branch, unravel
+from groundstate.nn.blocks.simple import LinearBlock
 from groundstate.nn.blocks.whiten import Center, Standardize, Whiten
 from groundstate.nn.conv.channel_mlp import ChannelMLP
 from groundstate.nn.conv.pool import MinPool2d, Subsample
+from groundstate.nn.conv.preact import PreActBlock
 from groundstate.nn.conv.sizes import conv_output_size, conv_transpose_output_size, overlap_count
 from groundstate.nn.conv.upsample import ResizeConv2d
 from groundstate.nn.heads.base import DistributionHead, Head
@@ -40,7 +42,7 @@ from groundstate.nn.heads.multi import MultiHead
 from groundstate.nn.heads.normal import NormalHead
 from groundstate.nn.inspect.draw import Drawing, draw, draw_residual
 from groundstate.nn.inspect.draw_graph import draw_backprop
-from groundstate.nn.inspect.draw_layers import draw_layers
+from groundstate.nn.inspect.draw_layers import draw_layers, draw_receptive_field
 from groundstate.nn.inspect.draw_norm import draw_norm
 from groundstate.nn.inspect.receptive import (
     ReceptiveField,
@@ -90,6 +92,8 @@ __all__ = [
     "Transformer",
     "TransformerDecoder",
     "TransformerEncoder",
+    "PreActBlock",
+    "LinearBlock",
     "ACTIVATIONS",
     "HIDDEN",
     "MLP",
@@ -129,6 +133,7 @@ __all__ = [
     "draw_backprop",
     "draw_layers",
     "draw_norm",
+    "draw_receptive_field",
     "draw_residual",
     "empirical_receptive_field",
     "floor_ceil",
@@ -144,6 +149,7 @@ __all__ = [
     "resample_masks",
     "summary",
     "trace",
+    "unravel",
     "Augment",
     "InputNoise",
     "LabelNoise",

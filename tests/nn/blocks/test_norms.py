@@ -24,6 +24,10 @@ def test_batch_norm_values() -> None:
     x = torch.tensor([[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64)
     expected = [-1.341641, -0.447214, 0.447214, 1.341641]
     assert plain("batch", x).flatten().tolist() == pytest.approx(expected, abs=1e-5)
+    two = torch.tensor([[1.0, 10.0], [3.0, 30.0]], dtype=torch.float64)
+    assert torch.allclose(plain("batch", two), two.new_tensor([[-1, -1], [1, 1]]), atol=1e-5)
+    exact = norm("batch", 1, eps=1e-30).double()(x).flatten().tolist()
+    assert exact == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_axes_of_each_kind() -> None:
@@ -48,6 +52,7 @@ def test_layer_norm_values() -> None:
     assert torch.allclose(plain("layer", both), both.new_tensor([[1.0, -1.0]] * 2), atol=1e-4)
     A = torch.randn(5, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     assert torch.allclose(plain("layer", A), plain("batch", A.T).T, atol=1e-12)
+    assert torch.allclose(plain("layer", 1000 * A), plain("layer", 7000 * A + 3), atol=1e-8)
 
 
 def test_output_variance_and_invariance() -> None:

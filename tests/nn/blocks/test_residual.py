@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.errors import ShapeError, Unsupported
-from groundstate.nn import Residual, dense_branch
+from groundstate.nn import PreActBlock, Residual, dense_branch, unravel
 from groundstate.store import dumps, loads
 
 
@@ -130,10 +130,56 @@ def test_errors() -> None:
         block(scale="depth")
     with pytest.raises(Unsupported, match="scale 'half' is not known"):
         block(scale="half")
-    with pytest.raises(Unsupported, match="project 'yes' is not known; use None, 'auto'"):
-        block(project="yes")
+    with pytest.raises(Unsupported, match="shortcut 'yes' is not known; use None, 'auto'"):
+        block(shortcut="yes")
     with pytest.raises(Unsupported, match="needs a branch with a layer that has weights"):
         Residual(nn.ReLU(), scale="zero")
     with pytest.raises(ValueError, match="order must be one of pre, post"):
         dense_branch(3, 3, order="in")
     assert math.isclose(block(scale=0.5).factor, 0.5)
+
+
+def test_joined_channels_of_a_zero_branch() -> None:
+    x = rows(4, 3)
+    assert torch.equal(block(scale="zero", merge="concat")(x), torch.cat([x, 0 * x], 1))
+    with pytest.raises(ValueError, match="merge is one of add, concat"):
+        block(merge="mean")
+
+
+def test_paths_and_their_lengths() -> None:
+    paths = unravel(nn.Sequential(*(block(seed=k) for k in range(4))))
+    lengths = [path.length for path in paths]
+    assert len(paths) == 16 and [lengths.count(n) for n in range(5)] == [1, 4, 6, 4, 1]
+    with pytest.raises(Unsupported, match="1 to 16 residual blocks, the network has 0"):
+        unravel(nn.Linear(2, 2))
+
+
+def test_a_dropped_branch_leaves_the_skip() -> None:
+    net, x = block(drop_path=0.5), rows(4000, 3)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        out = net.train()(x)
+        dropped = (out == x).all(1)
+        assert 0.45 < float(dropped.double().mean()) < 0.55
+        assert torch.allclose(out[~dropped], (x + 2 * net.branch(x))[~dropped])
+        assert torch.equal(net.eval()(x), x + net.branch(x))
+    with pytest.raises(ValueError, match="drop_path is a probability"):
+        block(drop_path=1.0)
+
+
+def test_convolution_blocks_project_by_one_by_one() -> None:
+    x = torch.randn(2, 4, 9, 9, generator=torch.Generator().manual_seed(0))
+    same = PreActBlock(4, zero_init=True).eval()
+    assert same.project is None and torch.equal(same(x), x)
+    wide = PreActBlock(4, 6, stride=2, zero_init=True).eval()
+    assert isinstance(wide.project, nn.Conv2d) and wide.project.kernel_size == (1, 1)
+    assert torch.equal(wide(x), wide.project(x)) and wide(x).shape == (2, 6, 5, 5)
+    # the order norm, ReLU, convolution, twice
+    kinds = [type(m).__name__ for m in PreActBlock(4).branch]
+    assert kinds == ["BatchNorm2d", "ReLU", "Conv2d"] * 2
+
+
+def test_files_with_the_earlier_name_of_the_shortcut() -> None:
+    branch = dense_branch(3, 3)
+    config = Residual.upgrade_config({"branch": branch, "project": None, "scale": 1, "depth": None})
+    assert Residual(**config).branch is branch

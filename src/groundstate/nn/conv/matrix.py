@@ -72,8 +72,8 @@ def true_convolve(x: Tensor, k: Tensor, mode: str = "same") -> Tensor:
 
     Parameters
     ----------
-    x : ``(*spatial)``, or ``(N, C_in, *spatial)``
-    k : ``(*kernel)``, or ``(C_out, C_in, *kernel)``
+    x : ``(L,)``, ``(H, W)``, or ``(N, C_in, *spatial)``
+    k : ``(K,)``, ``(h, w)``, or ``(C_out, C_in, *kernel)``
     mode : "same" (the middle, as ``scipy.signal.convolve``), "full" or "valid"
 
     Examples
@@ -83,7 +83,7 @@ def true_convolve(x: Tensor, k: Tensor, mode: str = "same") -> Tensor:
     """
     if mode not in ("same", "full", "valid"):
         raise ValueError(f"mode is 'same', 'full' or 'valid', got {mode!r}")
-    plain = x.ndim == k.ndim and x.ndim <= 3 and (k.ndim < 3 or k.shape[1] != x.shape[1])
+    plain = x.ndim == k.ndim and x.ndim <= 2
     if plain:
         x, k = x[None, None], k[None, None]
     n = x.ndim - 2

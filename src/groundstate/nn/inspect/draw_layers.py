@@ -2,11 +2,14 @@ r"""Networks as rows of boxes: one box per layer that changes a shape, with the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from math import log2, sqrt
 
+from torch import nn
+
 from groundstate.nn.inspect.draw import FADED, HIGH, INK, LOW, MARGIN, Drawing
+from groundstate.nn.inspect.receptive import ReceptiveField, receptive_field
 from groundstate.nn.inspect.summary import LayerRow, Summary
 
 COLOURS = {"Conv": HIGH, "Pool": LOW, "Linear": "#4c9f70", "Upsample": "#a05195"}
@@ -65,6 +68,64 @@ def draw_layers(layers: Summary | Mapping[str, Summary], *, most: int = 40) -> D
         f'font-family="sans-serif">\n{body}\n</svg>\n'
     )
     return Drawing(svg, nodes, edges)
+
+
+def draw_receptive_field(
+    net: nn.Module, layers: Sequence[str], input_shape: Sequence[int], unit: int | None = None
+) -> Drawing:
+    """The window of the input that one unit sees, growing from layer to layer.
+
+    Parameters
+    ----------
+    net : a network of images or signals
+    layers : names of its layers, in their order; one panel each
+    input_shape : shape of one example, ``(C, *spatial)``
+    unit : place of the unit on every axis of its map; by default the one over the middle
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> net = nn.Sequential(*(nn.Conv2d(1, 1, 3, padding=1) for _ in range(3)))
+    >>> draw_receptive_field(net, ["0", "1", "2"], (1, 9, 9)).nodes  # input and window, three times
+    6
+    """
+    h, w = input_shape[-2:] if len(input_shape) > 2 else (1, input_shape[-1])
+    cell = min(14.0, 180 / max(h, w))
+    parts: list[str] = []
+    for i, name in enumerate(layers):
+        field = receptive_field(net, name, input_shape)
+        x0, y0 = MARGIN + i * (w * cell + 30), MARGIN + 16
+        parts.append(_square(x0, y0, w * cell, h * cell, FADED, 0.25))
+        spans = [_span(field, axis, side, unit) for axis, side in ((-2, h), (-1, w))]
+        (top, tall), (left, wide) = spans
+        parts.append(
+            _square(x0 + left * cell, y0 + top * cell, wide * cell, tall * cell, HIGH, 0.5)
+        )
+        parts.append(_text(x0 + w * cell / 2, y0 - 6, f"{name}: {wide:g} pixels", 9))
+    width = MARGIN + len(layers) * (w * cell + 30) + MARGIN
+    body = "\n".join(parts)
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} '
+        f'{h * cell + 2 * MARGIN + 20:g}" font-family="sans-serif">\n{body}\n</svg>\n'
+    )
+    return Drawing(svg, 2 * len(layers), 0)
+
+
+def _span(field: ReceptiveField, axis: int, side: int, unit: int | None) -> tuple[float, float]:
+    """First pixel and size of a window on one axis, within the input."""
+    if field.size is None or side == 1:
+        return 0.0, float(side)
+    size, jump, start = (v[axis] if isinstance(v, tuple) else v for v in field)
+    at = round((side / 2 - size / 2 - start) / jump) if unit is None else unit
+    low = max(0.0, start + at * jump)
+    return low, min(float(side), start + at * jump + size) - low
+
+
+def _square(x: float, y: float, wide: float, high: float, fill: str, ink: float) -> str:
+    return (
+        f'<rect class="node" x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" fill="{fill}" '
+        f'fill-opacity="{ink:g}" stroke="{INK}" stroke-width="0.7"/>'
+    )
 
 
 def _boxes(table: Summary, most: int) -> list[tuple[tuple[int, ...], LayerRow | None]]:
