@@ -63,6 +63,8 @@ class KernelCodeEnergy(CodeEnergy):
     [[3.0]]
     """
 
+    A: nn.Parameter
+    c: nn.Parameter
     centers: Tensor
     q: Tensor
     square: Tensor
@@ -70,11 +72,16 @@ class KernelCodeEnergy(CodeEnergy):
     def __init__(self, d: int, l: int, kernel: Kernel, n: int = 0) -> None:
         super().__init__(x=Real(d), z=Real(l))
         self.d, self.kernel = d, kernel
-        self.register_buffer("centers", torch.zeros(n, kernel_width(kernel, d)))
-        self.register_buffer("q", torch.zeros(n))
-        self.register_buffer("square", torch.zeros(()))
-        self.A = nn.Parameter(torch.zeros(n, l), requires_grad=False)
-        self.c = nn.Parameter(torch.zeros(l), requires_grad=False)
+        self._hold(
+            torch.zeros(n, kernel_width(kernel, d)), torch.zeros(n, l), torch.zeros(l),
+            torch.zeros(n), torch.zeros(()),
+        )  # fmt: skip
+
+    def _hold(self, centers: Tensor, A: Tensor, c: Tensor, q: Tensor, square: Tensor) -> None:
+        # past `nn.Module.__setattr__`, which small fits feel
+        self._buffers.update(centers=centers, q=q, square=square)
+        for name, value in (("A", A), ("c", c)):
+            self._parameters[name] = nn.Parameter(value, requires_grad=False)
 
     def config(self) -> dict[str, Any]:
         n, l = self.A.shape
@@ -84,11 +91,8 @@ class KernelCodeEnergy(CodeEnergy):
     def set(self, centers: Tensor, A: Tensor, c: Tensor, q: Tensor, square: float) -> None:
         """Take these centres, coefficients of the axes and of the mean."""
         to = self.A.device, self.A.dtype
-        self.centers = centers.to(*to).contiguous()
-        self.q = q.to(*to)
-        self.square = self.square.new_tensor(square)
-        self.A = nn.Parameter(A.to(*to).contiguous(), requires_grad=False)
-        self.c = nn.Parameter(c.to(*to), requires_grad=False)
+        centers, A, c, q = (v.to(*to).contiguous() for v in (centers, A, c, q))
+        self._hold(centers, A, c, q, self.square.new_tensor(square))
         vars(self)["spaces"] = {**self.spaces, "z": Real(A.shape[1])}
 
     def values(self, x: Tensor) -> Tensor:

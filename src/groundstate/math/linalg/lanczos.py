@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+F64 = NDArray[np.float64]
 LOOK = 1.08  # growth of the basis between two looks at what has converged
+APART = 4  # products between two looks at least: a look costs as much as some small products
 STORE = 2**27  # numbers of the basis
 EXACT = {torch.float64: 1e-9, torch.float32: 1e-5}  # eigenvalues are exact to the square of it
 
@@ -50,60 +54,62 @@ def lanczos(
     n = len(start)
     k = min(k, n)
     most = min(n, max(2 * k + 20, min(max(300, 6 * k), STORE // n)))
-    Q = start.new_zeros(most, n)
-    H = torch.zeros(most, most, dtype=torch.float64)
+    Q = start.new_empty(most, n)
+    H = np.zeros((most, most))
     Q[0] = start / start.norm()
     generator = torch.Generator().manual_seed(0)
     limit = max(tol, EXACT[start.dtype])
     budget = max(1000, 100 * k) if max_iter is None else max_iter
-    j, look, straight = 0, k + 8, True
+    j, look, straight, scale = 0, k + 8, True, 0.0
     while True:
         w = product(Q[j])
         basis = Q[: j + 1]
         near = basis[-2:] if straight else basis  # exactly, A maps q to its neighbours alone
         first = near @ w
-        w = w - first @ near
+        w = torch.addmv(w, near.T, first, alpha=-1)
         h = basis @ w  # what rounding left of the others
-        w = w - h @ basis
+        w = torch.addmv(w, basis.T, h, alpha=-1)
         h[-len(first) :] += first
-        H[: j + 1, j] = H[j, : j + 1] = h.double().cpu()
+        H[: j + 1, j] = H[j, : j + 1] = h.cpu().numpy()
         beta = float(w.norm())
         budget -= 1
+        scale = max(scale, abs(float(H[j, j])))
         j += 1
-        scale = float(H[:j, :j].diagonal().abs().max())
         ended = beta <= 1e-14 * scale or beta == 0.0
         full = j == most
         if full or ended or budget <= 0 or j >= look:
-            look = max(j + 1, int(LOOK * j))
+            look = max(j + APART, int(LOOK * j))
             kept = k + (most - k) // 2 if full else k
             theta, s = _largest(H[:j, :j], min(kept, j), straight)
-            left = beta * s[-1, -k:].abs()
-            fine = bool((left <= limit * theta.abs().max()).all()) and j >= k
+            left = beta * np.abs(s[-1, -k:])
+            fine = bool((left <= limit * np.abs(theta).max()).all()) and j >= k
             if fine or budget <= 0 or (full and (ended or most == n)):
-                vectors = Q[:j].T @ s[:, -k:].flip(1).to(Q)
-                return theta[-k:].flip(0).to(Q), vectors, fine or most == n
+                best = torch.from_numpy(s[:, -k:][:, ::-1].copy()).to(Q)
+                values = torch.from_numpy(theta[-k:][::-1].copy()).to(Q)
+                return values, Q[:j].T @ best, fine or most == n
             if full:
                 straight = False
-                Q[:kept] = s.T.to(Q) @ Q[:j]
-                H.zero_()
+                Q[:kept] = torch.from_numpy(s.T.copy()).to(Q) @ Q[:j]
+                H[:] = 0.0
                 H[range(kept), range(kept)] = theta
                 j, look = kept, int(LOOK * kept)
+                scale = float(np.abs(theta).max())
         if ended:  # an invariant subspace that is too small: go on outside of it
             w = torch.randn(n, generator=generator, dtype=torch.float64).to(Q)
-        for _ in range(2 if ended else 0):
-            w = w - (Q[:j] @ w) @ Q[:j]
-        Q[j] = w / w.norm()
+            for _ in range(2):
+                w = w - (Q[:j] @ w) @ Q[:j]
+            beta = float(w.norm())
+        Q[j] = w / beta
 
 
-def _largest(H: Tensor, k: int, straight: bool) -> tuple[Tensor, Tensor]:
+def _largest(H: F64, k: int, straight: bool) -> tuple[F64, F64]:
     """The k largest eigenpairs in ascending order; ``straight``: H has three diagonals."""
     if not straight or k > len(H) // 2:
-        theta, s = torch.linalg.eigh(H)
+        theta, s = np.linalg.eigh(H)
         return theta[-k:], s[:, -k:]
     from scipy.linalg import eigh_tridiagonal
 
     n = len(H)
-    found = eigh_tridiagonal(
-        H.diagonal().numpy(), H.diagonal(1).numpy(), select="i", select_range=(n - k, n - 1)
-    )
-    return torch.from_numpy(found[0]), torch.from_numpy(found[1])
+    diagonals = H.diagonal(), H.diagonal(1)
+    theta, s = eigh_tridiagonal(*diagonals, select="i", select_range=(n - k, n - 1))
+    return theta, s

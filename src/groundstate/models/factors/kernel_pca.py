@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.latent.factors.kernel_axes import KernelAxes
 from groundstate.math.kernels import Geometry, Kernel
 from groundstate.models import settings
+from groundstate.models.arrays import unwrap
 from groundstate.models.base import Plan
 from groundstate.models.factors.linear_codes import codes_of
 from groundstate.models.kernels.nested import NestedKernel
@@ -65,7 +66,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, NestedKernel, EnergyTransformer
     tol : float, default=0
         Of "arpack".
     max_iter : int or None, default=None
-        Kept for scikit-learn's signature; "arpack" goes on until it has converged.
+        Products of "arpack" at most; None goes on until it has converged.
     iterated_power : int or "auto", default="auto"
         Steps of "randomized".
     remove_zero_eig : bool, default=False
@@ -193,7 +194,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, NestedKernel, EnergyTransformer
             raise ValueError("n_landmarks needs rows, not a precomputed kernel")
         solver = KernelAxes(
             self.n_components, self.eigen_solver, self.tol, self.iterated_power,
-            self.remove_zero_eig, self.n_landmarks,
+            self.remove_zero_eig, self.n_landmarks, self.max_iter,
         )  # fmt: skip
         self._seen = X, weight
         energy = KernelCodeEnergy(X.shape[1], 1, self._given(X.shape[1]))
@@ -203,8 +204,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, NestedKernel, EnergyTransformer
         assert isinstance(energy, KernelCodeEnergy)
         X, weight = self.__dict__.pop("_seen")
         values = np.asarray(self.history_.extra["eigenvalues"])
+        known = self.history_.about.pop("codes", None)
         with torch.no_grad():
-            codes = energy.encode(X)
+            self._codes = codes = energy.encode(X) if known is None else known.to(X.dtype)
         vectors = codes.double().cpu().numpy() / np.sqrt(np.where(values > 0, values, np.inf))
         if weight is not None:
             vectors = vectors * np.sqrt(weight.double().cpu().numpy())[:, None]
@@ -223,6 +225,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, NestedKernel, EnergyTransformer
             found["X_transformed_fit_"] = codes.cpu().numpy()
             found["dual_coef_"] = dual.cpu().numpy()
         return found
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows ``X`` (n_samples, n_features); a weight of 2 is the row twice."""
+        super().fit(X, y, sample_weight)
+        del self._codes
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Learn, then the codes of the rows, ``(n_samples, n_components)``."""
+        super().fit(X, y, sample_weight)
+        return unwrap(X)[1].give(self.__dict__.pop("_codes"))
 
     X_fit_ = Learned(lambda model: model.energy_.centers)
 

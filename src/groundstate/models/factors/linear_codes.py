@@ -49,14 +49,27 @@ class LinearCodes(Streamed, EnergyTransformer):
     def _n_features_out(self) -> int:
         return int(self.energy_.W.shape[1])  # type: ignore[index]
 
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Learn, then the codes of the rows, ``(n_samples, n_components)``."""
+        self.fit(X, y, sample_weight)
+        if (
+            type(X) is np.ndarray and X.dtype.char in "fd" and X.dtype.isnative
+        ):  # fit has checked it
+            with torch.no_grad():
+                return self._coded(tensor(X, self.energy_.placement()[0])).cpu().numpy()
+        return self.transform(X)
+
     def transform(self, X: Any) -> Any:
         """Codes, ``(n_samples, n_components)``."""
         x, home = self._rows(X)
+        with answering(self.energy_, x):
+            return home.give(self._coded(x))
+
+    def _coded(self, x: Tensor) -> Tensor:
         energy: Any = self.energy_
-        with answering(energy, x):
-            code = energy.encode(x)
-            scale = self._scale()
-            return home.give(code if scale is None else code / scale)
+        code: Tensor = energy.encode(x)
+        scale = self._scale()
+        return code if scale is None else code / scale
 
     def inverse_transform(self, X: Any) -> Any:
         """Rows that codes ``(n_samples, n_components)`` stand for, ``(n_samples, n_features)``."""

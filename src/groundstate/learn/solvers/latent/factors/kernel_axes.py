@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from scipy.linalg import eigh
 from torch import Tensor
 
-from groundstate.compute.rows.distinct import merged
+from groundstate.compute.rows import hash_together
+from groundstate.compute.rows.distinct import distinct_rows
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.latent.kernel_codes import KernelCodeEnergy
 from groundstate.learn.base import History, Problem
@@ -40,6 +44,7 @@ class KernelAxes:
     iterated_power : steps of "randomized"; "auto" is 7 for few axes, else 4
     remove_zero_eig : whether axes without variance are left out
     n_landmarks : rows that stand for all (Nyström); None: all rows
+    max_iter : of "arpack"
     """
 
     n_components: int | None = None
@@ -48,6 +53,7 @@ class KernelAxes:
     iterated_power: int | str = "auto"
     remove_zero_eig: bool = False
     n_landmarks: int | None = None
+    max_iter: int | None = None
 
     def reason_against(self, problem: Problem) -> str | None:
         if not isinstance(problem.energy, KernelCodeEnergy) or not isinstance(problem.rule, Naive):
@@ -66,16 +72,21 @@ class KernelAxes:
         with Monitor(problem.callbacks, Run(problem, history, max_epochs=1)) as monitor:
             if isinstance(energy.kernel, Precomputed):  # its columns are rows, and stay as they are
                 share = torch.ones(len(x)).to(x) if w is None else w
+                place = None
             else:
-                rows, share = merged({"x": x}, w)
-                x = rows["x"]
-            values = self._found(energy, x, share.double(), problem)
+                x, share, place = _distinct(x, w)
+            values, codes = self._found(energy, x, share.double(), problem)
+            if w is None or bool((w > 0).all()):
+                history.about["codes"] = codes if place is None else codes[place]
             history.extra["eigenvalues"] = values.tolist()
             history.seconds.append(time.perf_counter() - start)
             monitor.epoch(math.nan)
         return history
 
-    def _found(self, energy: KernelCodeEnergy, x: Tensor, w: Tensor, problem: Problem) -> Tensor:
+    def _found(
+        self, energy: KernelCodeEnergy, x: Tensor, w: Tensor, problem: Problem
+    ) -> tuple[Tensor, Tensor]:
+        """Eigenvalues, and the codes of the rows."""
         if self.n_landmarks is not None and self.n_landmarks < len(x):
             return self._by_landmarks(energy, x, w, problem)
         kernel = energy.kernel
@@ -97,7 +108,7 @@ class KernelAxes:
         # codes sum to nothing over the rows, so centring a new row is one constant
         A = A - p[:, None] * A.sum(0) if bool((~good).any()) else A
         energy.set(centers, A, mean @ A, p, square)
-        return values
+        return values, u * values.sqrt() / root.clamp_min(1e-300)[:, None]
 
     def _largest(self, K: Tensor, problem: Problem) -> tuple[Tensor, Tensor]:
         n = len(K)
@@ -105,17 +116,21 @@ class KernelAxes:
         solver = self.eigen_solver
         if solver == "auto":
             solver = "arpack" if n > 200 and k < n // 10 else "dense"
-        generator = problem.key.fold("axes").torch(torch.device("cpu"))
+        key = problem.key.fold("axes")
         if solver == "arpack" and k < n:
-            start = torch.randn(n, generator=generator, dtype=torch.float64).to(K)
-            values, u, _ = lanczos(lambda v: K @ v, start, k, tol=self.tol)
+            start = torch.from_numpy(key.numpy().standard_normal(n)).to(K)
+            values, u, _ = lanczos(_product(K), start, k, tol=self.tol, max_iter=self.max_iter)
         elif solver == "randomized" and k < n:
             power = self.iterated_power
             steps = (7 if k < 0.1 * n else 4) if isinstance(power, str) else power
+            generator = key.torch(torch.device("cpu"))
             left, values, right = randomized_svd(K, k, power=steps, generator=generator)
             values = values * (left * right.T).sum(0).sign()  # of a symmetric matrix
             order = values.argsort(descending=True)
             values, u = values[order], left[:, order]
+        elif K.device.type == "cpu" and k < n // 2:
+            found = eigh(K.numpy(), subset_by_index=(n - k, n - 1), check_finite=False)
+            values, u = (torch.from_numpy(v).flip(-1) for v in found)
         else:
             values, u = torch.linalg.eigh(K)
             values, u = values[-k:].flip(0), u[:, -k:].flip(1)
@@ -127,7 +142,7 @@ class KernelAxes:
 
     def _by_landmarks(
         self, energy: KernelCodeEnergy, x: Tensor, w: Tensor, problem: Problem
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         r"""Principal axes of :math:`K_{xm}K_{mm}^{-1/2}`, features that agree with the kernel at m rows."""
         m = self.n_landmarks
         assert m is not None
@@ -148,7 +163,24 @@ class KernelAxes:
         A = half @ V
         q = half @ mean
         energy.set(L, A, mean @ V, q, float(mean.square().sum()))
-        return values
+        return values, (features - mean) @ V
+
+
+def _distinct(x: Tensor, w: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows of different content, their weights, and where among them each row of some weight is."""
+    hashes = hash_together({"x": x})
+    index, total = distinct_rows(hashes, w)
+    place = np.searchsorted(hashes[index], hashes)
+    at, place_ = (torch.from_numpy(v).to(x.device) for v in (index, place))
+    return x[at], torch.from_numpy(total).to(x), place_
+
+
+def _product(K: Tensor) -> Callable[[Tensor], Tensor]:
+    """Kv; of a matrix with one vector NumPy's is the faster one on the CPU."""
+    if K.device.type != "cpu":
+        return lambda v: K @ v
+    host = K.numpy()
+    return lambda v: torch.from_numpy(host @ v.numpy())
 
 
 def _signs(columns: Tensor) -> Tensor:

@@ -143,7 +143,8 @@ class PrincipalAxes:
         small = x.numel() <= SMALL and x.device.type == "cpu" and problem.sample_weight is None
         found = by_little(x) if small else by_moments(problem)
         l = self._length(found, min(n, len(found.values)))
-        if l and float(found.values[l - 1]) < n * 2.3e-16 * float(found.values[0]):
+        kept: list[float] = found.values[:l].tolist()
+        if l and kept[-1] < n * 2.3e-16 * kept[0]:
             return by_rows(problem)
         return found
 

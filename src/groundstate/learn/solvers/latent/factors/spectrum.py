@@ -87,6 +87,9 @@ def completed(vectors: Tensor, values: Tensor, k: int) -> Tensor:
     Without it they would be whatever the decomposition left there, and change with the order of rows.
     """
     d = len(vectors)
+    known: list[float] = values[: max(1, k)].tolist()
+    if 0 < k <= len(known) and known[0] > 0 and known[k - 1] > d * 4e-16 * known[0]:
+        return vectors[:, :k]
     none = len(values) and float(values[0]) <= 0
     rank = 0 if none else int((values > d * 4e-16 * values[:1]).sum())
     if k <= rank:
