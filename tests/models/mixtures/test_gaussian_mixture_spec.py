@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
 from sklearn.mixture import GaussianMixture as Peer
 
-from groundstate import GaussianMixture
+from groundstate import GaussianMixture, load
 from groundstate.errors import DataError, NotConverged
 
 LINE = np.array([[-2.0], [-1.0], [1.0], [3.0]])
@@ -209,10 +210,81 @@ def test_mini_batches_reach_the_likelihood_of_all_rows() -> None:
     assert stream.score(X) == pytest.approx(whole.score(X), abs=5e-3)
 
 
-def test_partial_fit_with_weights_is_with_repeated_rows() -> None:
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical", "identity"])
+def test_gradient_steps_are_gradients(kind: str) -> None:
+    """Steps are the gradient of the log-likelihood times a positive definite matrix."""
+    X, _ = make_blobs(300, 3, centers=3, random_state=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConverged)
+        model = GaussianMixture(
+            3, covariance_type=kind, online="gradient", learning_rate=1e-3, max_iter=1, tol=0.0,
+            random_state=0, reg_covar=1e-3,
+        ).fit(X)  # fmt: skip
+    energy = model.energy_
+    if kind != "identity":
+        energy.U.data.mul_(0.8)
+    else:
+        energy.mu.data.add_(0.1)
+    alpha, mu = model.predict_proba(X), np.array(model.means_)
+    pi, cov = np.array(model.weights_), energy.full_covariances().numpy()
+    before = model.score(X)
+    model.partial_fit(X)
+    diff = X - mu[:, None]  # (k, n, d)
+    np.testing.assert_allclose(model.weights_, pi + 1e-3 * (alpha.mean(0) - pi), atol=1e-12)
+    shift = np.einsum("nk,knd->kd", alpha, diff) / len(X)
+    np.testing.assert_allclose(model.means_, mu + 1e-3 * shift, atol=1e-12)
+    own = cov - 1e-3 * np.eye(3)
+    moved = np.einsum("nk,kni,knj->kij", alpha, diff, diff) / len(X)
+    moved = moved - alpha.mean(0)[:, None, None] * own
+    if kind == "tied":
+        moved = np.broadcast_to(moved.sum(0), moved.shape)
+    elif kind == "diag":
+        moved = moved * np.eye(3)
+    elif kind == "spherical":
+        moved = np.trace(moved, axis1=1, axis2=2)[:, None, None] / 3 * np.eye(3)
+    elif kind == "identity":
+        moved = np.zeros_like(moved)
+    np.testing.assert_allclose(energy.full_covariances().numpy(), cov + 1e-3 * moved, atol=1e-10)
+    assert model.score(X) > before
+
+
+def test_gradient_steps_reach_the_likelihood_of_all_rows() -> None:
+    X, _ = make_blobs(20_000, centers=[[0, 0], [5, 0], [0, 5]], random_state=0)
+    whole = GaussianMixture(3, random_state=0, tol=1e-6).fit(X)
+    for rate in (None, 0.1):
+        parts = GaussianMixture(
+            3, batch_size=256, online="gradient", learning_rate=rate, random_state=0, max_iter=5
+        ).fit(X)
+        assert parts.score(X) == pytest.approx(whole.score(X), abs=0.01)
+    with pytest.raises(ValueError, match="learning_rate"):
+        GaussianMixture(online="gradient", learning_rate=1.5).fit(X)
+    gaps = X[:100].copy()
+    gaps[0, 0] = np.nan
+    with pytest.raises(ValueError, match="mini-batches take rows without NaN"):
+        GaussianMixture(3, batch_size=10).fit(gaps)
+    with pytest.raises(DataError, match="partial_fit takes rows without NaN"):
+        whole.partial_fit(gaps)
+
+
+@pytest.mark.parametrize("online", ["stepwise", "gradient"])
+def test_a_stored_mixture_goes_on(online: str, tmp_path: Path) -> None:
+    X, _ = make_blobs(300, centers=3, random_state=0)
+    model = GaussianMixture(3, online=online, random_state=0)
+    for at in range(0, 200, 50):
+        model.partial_fit(X[at : at + 50])
+    model.save(tmp_path / "model")
+    other = load(tmp_path / "model")
+    for one in (model, other):
+        one.partial_fit(X[200:])
+    np.testing.assert_array_equal(other.means_, model.means_)
+    assert other.n_steps_ == model.n_steps_ == 5
+
+
+@pytest.mark.parametrize("online", ["stepwise", "gradient"])
+def test_partial_fit_with_weights_is_with_repeated_rows(online: str) -> None:
     X, _ = make_blobs(200, 2, centers=2, random_state=0)
     w = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
-    one, two = (GaussianMixture(2, random_state=0) for _ in range(2))
+    one, two = (GaussianMixture(2, random_state=0, online=online) for _ in range(2))
     for at in (slice(0, 100), slice(100, 200)):
         one.partial_fit(X[at], sample_weight=w[at])
         two.partial_fit(np.repeat(X[at], w[at].astype(int), 0))

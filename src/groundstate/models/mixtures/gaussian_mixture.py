@@ -20,9 +20,13 @@ from torch.distributions import Categorical
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.reduce import current
 from groundstate.energy.latent.gaussian_mixture import COVARIANCES, GaussianMixtureEnergy
-from groundstate.errors import NotConverged
+from groundstate.errors import DataError, NotConverged
 from groundstate.learn import NLL, MixtureEM
-from groundstate.learn.solvers.em.online import decaying
+from groundstate.learn.solvers.latent.mixtures.online import (
+    Stepwise,
+    gradient_rate,
+    gradient_step,
+)
 from groundstate.math.info.free_energy import boltzmann_logits
 from groundstate.models import settings
 from groundstate.models.arrays import tensor
@@ -68,6 +72,12 @@ class GaussianMixture(GaussianAnswers):
         :math:`s \leftarrow (1-\rho_t)s + \rho_t s_{batch}`, :math:`\rho_t = (t+2)^{-0.7}`, and memory
         does not grow with the rows. ``partial_fit`` does the same with the rows it gets. None uses
         all rows in every iteration.
+    online : {"stepwise", "gradient"}, default="stepwise"
+        How ``batch_size`` and ``partial_fit`` move the parameters: "gradient" is
+        :math:`\mu_z \leftarrow \mu_z + \eta_t\,\overline{\alpha_z(x - \mu_z)}` over the batch, and the
+        like for weights and covariances, and remembers nothing but the parameters.
+    learning_rate : float, default=None
+        :math:`\eta` of "gradient", in (0, 1]; None is :math:`\min(1, k(t+2)^{-0.7})`.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
     weights_init : (n_components,) array, default=None
     means_init : (n_components, n_features) array, default=None
@@ -131,6 +141,7 @@ class GaussianMixture(GaussianAnswers):
     )
 
     _allow_nan: ClassVar[bool] = True
+    _store_private: ClassVar[tuple[str, ...]] = ("_sums",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "covariance_type": [StrOptions(set(COVARIANCES))],
@@ -138,6 +149,8 @@ class GaussianMixture(GaussianAnswers):
         "weights": [StrOptions({"learned", "uniform"})],
         "temperature": [Interval(Real, 0, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "online": [StrOptions({"stepwise", "gradient"})],
+        "learning_rate": [Interval(Real, 0, 1, closed="right"), None],
         "init_params": [StrOptions({"kmeans", "k-means++", "random", "random_from_data"})],
         "weights_init": ["array-like", None],
         "means_init": ["array-like", None],
@@ -161,6 +174,8 @@ class GaussianMixture(GaussianAnswers):
         weights: str = "learned",
         temperature: float = 1.0,
         batch_size: int | None = None,
+        online: str = "stepwise",
+        learning_rate: float | None = None,
         random_state: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
@@ -168,25 +183,7 @@ class GaussianMixture(GaussianAnswers):
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.tol = tol
-        self.reg_covar = reg_covar
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.init_params = init_params
-        self.weights_init = weights_init
-        self.means_init = means_init
-        self.precisions_init = precisions_init
-        self.weights = weights
-        self.temperature = temperature
-        self.batch_size = batch_size
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.verbose_interval = verbose_interval
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     # --- learning ------------------------------------------------------------------------
 
@@ -198,6 +195,10 @@ class GaussianMixture(GaussianAnswers):
             raise ValueError(
                 f"Expected n_samples >= n_components but got n_components = {self.n_components}, "
                 f"n_samples = {len(X)}"
+            )
+        if self.batch_size is not None and bool(torch.isnan(X).any()):
+            raise DataError(
+                "mini-batches take rows without NaN; batch_size=None learns from missing values"
             )
         if self.reg_covar == "auto":
             self.reg_covar_ = chosen_reg_covar(self, X, weight)
@@ -219,6 +220,8 @@ class GaussianMixture(GaussianAnswers):
             tol=self.tol,
             T=self.temperature,
             batch_size=self.batch_size,
+            online=self.online,
+            rate=self.learning_rate,
             n_init=self.n_init,
             init=self.init_params,
             given=self._given(energy, X),
@@ -258,7 +261,7 @@ class GaussianMixture(GaussianAnswers):
         self.lower_bound_ = self.lower_bounds_[-1]
         self.restarts_ = list(history.extra.get("restarts", [self.lower_bound_]))
         self.n_reseeded_ = int(getattr(self.energy_, "reseeded", 0))
-        self.__dict__.pop("_average", None)
+        self.__dict__.pop("_sums", None)
         self.n_steps_ = 0
         return self
 
@@ -267,6 +270,7 @@ class GaussianMixture(GaussianAnswers):
 
         The first call starts as ``fit`` does, from its own rows.
         """
+        self._validate_params()
         if not hasattr(self, "energy_"):
             once = clone(self).set_params(batch_size=None, max_iter=1, tol=0.0)
             with warnings.catch_warnings():
@@ -277,6 +281,10 @@ class GaussianMixture(GaussianAnswers):
         x, _ = self._rows(X)
         weight = self._checked_weight(sample_weight, x)
         wt = None if weight is None else tensor(weight, x.device)
+        if bool(torch.isnan(x).any()):
+            raise DataError(
+                "partial_fit takes rows without NaN; fit on all rows learns from missing values"
+            )
         energy = self.energy_
         assert isinstance(energy, GaussianMixtureEnergy)
         with torch.no_grad():
@@ -287,14 +295,22 @@ class GaussianMixture(GaussianAnswers):
             unit = current().sum_dict({**sums, "total": sums["n"].new_tensor([total])})
             mass = unit.pop("total")
             unit = {name: value / mass for name, value in unit.items()}
-            old = getattr(self, "_average", None)
-            rho = 1.0 if old is None else decaying(self.n_steps_)
-            new = unit if old is None else {k: torch.lerp(old[k], unit[k], rho) for k in unit}
-            energy.from_stats({k: v * 2.0**20 for k, v in new.items()})
-        self._average, self.n_steps_ = new, self.n_steps_ + 1
+            if self.online == "gradient":
+                eta = gradient_rate(self.learning_rate, self.n_components, self.n_steps_)
+                gradient_step(energy, unit, eta)
+            else:
+                move = Stepwise(energy, self._average(x.device))
+                move.step(unit, self.n_steps_)
+                self._sums = {name: value.cpu().numpy() for name, value in move.average.items()}
+        self.n_steps_ += 1
         self.lower_bound_ = float(torch.logsumexp(-table, 1).mean())
         self.lower_bounds_ = [*self.lower_bounds_, self.lower_bound_]
         return self
+
+    def _average(self, device: torch.device) -> dict[str, Tensor]:
+        """Statistics of a unit of weight that the calls so far left."""
+        kept: dict[str, Any] = getattr(self, "_sums", {})
+        return {name: torch.from_numpy(np.array(v)).to(device) for name, v in kept.items()}
 
     # --- answers -------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -28,6 +28,9 @@ from groundstate.learn.solvers.em.steps import (
 )
 from groundstate.learn.train.stochastic import Stochastic
 from groundstate.registry import solvers
+
+if TYPE_CHECKING:
+    from groundstate.learn.solvers.em.online import Move
 
 Schedule = Callable[[int], float]
 
@@ -222,6 +225,12 @@ class EM:
         if self.inner is not None:
             return InnerM(problem, latent, self.inner)
         return ClosedM(problem, latent)
+
+    def online_move(self, problem: Problem, m: MStep) -> Move:
+        """How a mini-batch moves θ."""
+        from groundstate.learn.solvers.em.online import averaged
+
+        return averaged(self, problem, m)
 
     def _e_step(self, m: MStep, T: float) -> tuple[float, list[tuple[Tensor, Tensor]] | None]:
         """One pass over the data: J with q at its best; q itself is kept only for the audit."""

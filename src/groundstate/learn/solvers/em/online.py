@@ -3,15 +3,16 @@ r"""EM on mini-batches: statistics as a moving average."""
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
 
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.solvers.em.steps import ClosedM
+from groundstate.learn.solvers.em.steps import ClosedM, MStep
 from groundstate.learn.train.feed import Feed
 
 if TYPE_CHECKING:
@@ -21,6 +22,39 @@ if TYPE_CHECKING:
 def decaying(t: int) -> float:
     r""":math:`\rho_t = (t+2)^{-0.7}`: sums to infinity, its squares do not."""
     return float((t + 2) ** -0.7)
+
+
+class Move(Protocol):
+    """How a mini-batch moves θ; ``average`` is all that is remembered between mini-batches."""
+
+    average: dict[str, Tensor]
+
+    def step(self, unit: dict[str, Tensor], t: int) -> None:
+        """Move θ by the statistics of a unit of weight, after ``t`` mini-batches."""
+        ...
+
+
+@dataclass
+class Averaged:
+    r""":math:`s \leftarrow (1-\rho_t)s + \rho_t s_{batch}`, then θ from s as if from all rows."""
+
+    set_theta: Callable[[dict[str, Tensor]], None]
+    total: float
+    rho: Callable[[int], float] | None
+    average: dict[str, Tensor] = field(default_factory=dict)  # statistics of a unit of weight
+
+    def step(self, unit: dict[str, Tensor], t: int) -> None:
+        old = self.average or unit
+        rho = (self.rho or decaying)(t) if self.average else 1.0
+        self.average = {k: torch.lerp(old[k], v, rho) for k, v in unit.items()}
+        self.set_theta({k: v * self.total for k, v in self.average.items()})
+
+
+def averaged(settings: EM, problem: Problem, m: MStep) -> Averaged:
+    """The move of stepwise EM."""
+    assert isinstance(m, ClosedM)
+    total = problem.total_weight if problem.is_resident else 1.0
+    return Averaged(m.set_theta, total, settings.step)
 
 
 def run_online(settings: EM, problem: Problem) -> History:
@@ -36,14 +70,13 @@ def run_online(settings: EM, problem: Problem) -> History:
 class _Online:
     settings: EM
     problem: Problem
-    average: dict[str, Tensor] = field(default_factory=dict)  # statistics of a unit of weight
     sums: list[float] = field(default_factory=lambda: [0.0, 0.0])  # J and weight of this pass
 
     def run(self) -> History:
         settings, problem = self.settings, self.problem
         self.m = settings.m_step(problem)
         self.feed = Feed(problem, settings.batch_size)
-        self.total = problem.total_weight if problem.is_resident else 1.0
+        self.move: Move = settings.online_move(problem, self.m)
         history = History(solver="EM")
         self.progress = run = Run(
             problem, history, settings.max_iter, state=self.state, restore=self.restore
@@ -91,11 +124,7 @@ class _Online:
         m.add(batch, weight)
         J = m.close()
         unit = {k.removeprefix("stats "): v / m.weight for k, v in m.sums.items()}
-        t = self.progress.total_steps
-        rho = 1.0 if not self.average else (self.settings.step or decaying)(t)
-        old = self.average or unit
-        self.average = {k: torch.lerp(old[k], v, rho) for k, v in unit.items()}
-        m.set_theta({k: v * self.total for k, v in self.average.items()})
+        self.move.step(unit, self.progress.total_steps)
         self.sums = [self.sums[0] + J * m.weight, self.sums[1] + m.weight]
 
     def state(self) -> dict[str, Any]:
@@ -104,7 +133,7 @@ class _Online:
         return {
             "energy": run.energy.state_dict(),
             "place": [run.epoch, run.step, run.total_steps],
-            "average": self.average,
+            "average": self.move.average,
             "sums": self.sums,
             "history": [history.objective, history.seconds],
             "extra": history.extra,
@@ -115,7 +144,7 @@ class _Online:
         run.energy.load_state_dict(state["energy"])
         run.epoch, run.step, run.total_steps = state["place"]
         device = run.energy.placement()[0]
-        self.average = {k: v.to(device) for k, v in state["average"].items()}
+        self.move.average = {k: v.to(device) for k, v in state["average"].items()}
         self.sums = list(state["sums"])
         history.objective, history.seconds = map(list, state["history"])
         history.extra = {k: list(v) for k, v in state["extra"].items()}

@@ -19,11 +19,13 @@ from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.em.em import EM
+from groundstate.learn.solvers.em.online import Move
 from groundstate.learn.solvers.em.steps import MStep
 from groundstate.learn.solvers.latent.kmeans.lloyd import Lloyd
 from groundstate.learn.solvers.latent.kmeans.rows import nearest
 from groundstate.learn.solvers.latent.kmeans.start import drawer_of
 from groundstate.learn.solvers.latent.mixtures.missing import MissingM
+from groundstate.learn.solvers.latent.mixtures.online import Gradient, Rate
 from groundstate.learn.solvers.latent.mixtures.steps import GaussianM
 from groundstate.registry import solvers
 
@@ -51,6 +53,11 @@ class MixtureEM(EM):
     given : ``"weights"``, ``"means"`` and ``"precisions"`` that replace what ``init`` found; when
         all three are given nothing else is drawn
     n_init : runs from different starts; the best is kept
+    online : how a mini-batch moves θ: "stepwise", by moving averages of the statistics, or
+        "gradient", by :math:`\mu_z \leftarrow \mu_z + \eta_t\,\overline{\alpha_z(x - \mu_z)}` and the
+        like for π and Σ
+    rate : :math:`\eta_t` of "gradient", a number or a function of the finished mini-batches; None is
+        :math:`\min(1, k(t+2)^{-0.7})`
     max_iter, tol, T, batch_size, step, audit : as for ``EM``
 
     Examples
@@ -66,12 +73,18 @@ class MixtureEM(EM):
 
     init: str | None = None
     given: Mapping[str, Tensor] | None = None
+    online: str = "stepwise"
+    rate: Rate = None
     chunk_rows: int = 2**20
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.init is not None and self.init not in STARTS:
             raise ValueError(f"init must be one of {', '.join(STARTS)} or None, got {self.init!r}")
+        if self.online not in ("stepwise", "gradient"):
+            raise ValueError(f"online must be 'stepwise' or 'gradient', got {self.online!r}")
+        if isinstance(self.rate, int | float) and not 0 < self.rate <= 1:
+            raise ValueError(f"the rate of gradient steps must be in (0, 1], got {self.rate}")
 
     def reason_against(self, problem: Problem) -> str | None:
         if not isinstance(problem.energy, GaussianMixtureEnergy):
@@ -85,9 +98,14 @@ class MixtureEM(EM):
     def m_step(self, problem: Problem) -> MStep:
         if self.inner is not None or self.batch_size is not None:
             return super().m_step(problem)
-        if problem.is_resident and bool(torch.isnan(problem.resident["x"]).any()):
+        if _has_nan(problem):
             return MissingM(problem, "z")
         return GaussianM(problem, "z")
+
+    def online_move(self, problem: Problem, m: MStep) -> Move:
+        if self.online == "gradient":
+            return Gradient(problem, self.rate)
+        return super().online_move(problem, m)
 
     def run(self, problem: Problem) -> History:
         if self.init is not None or self.given:
@@ -124,6 +142,10 @@ class MixtureEM(EM):
 
 def _with_one_start(solver: MixtureEM) -> EM:
     return EM(T=solver.T, inner=solver.inner, batch_size=solver.batch_size)
+
+
+def _has_nan(problem: Problem) -> bool:
+    return problem.is_resident and bool(torch.isnan(problem.resident["x"]).any())
 
 
 @torch.no_grad()
