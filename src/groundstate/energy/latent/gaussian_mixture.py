@@ -365,6 +365,12 @@ class GaussianMixtureEnergy(Energy):
     @offers.from_stats
     def from_stats(self, stats: dict[str, Tensor]) -> None:
         """Weights, means and covariances of the completed data, ``reg_covar`` added."""
+        self.from_moments(*self.moments(stats))
+
+    def moments(self, stats: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """Weights ``(k,)``, means ``(k, d)`` and covariances in the shape of ``U`` of summed
+        statistics, without ``reg_covar``.
+        """
         n = stats["n"] + 10 * torch.finfo(torch.float64).eps
         mean = stats["x"] / n[:, None]
         if self.covariance_type == "full":
@@ -374,7 +380,7 @@ class GaussianMixtureEnergy(Energy):
         else:
             cov = (stats["xx"] / n[:, None] - mean.square()).clamp_min(0)
             cov = cov.mean(1) if self.U.ndim == 1 else cov
-        self.from_moments(stats["n"], mean + self.origin.double(), cov)
+        return stats["n"], mean + self.origin.double(), cov
 
 
 def patterns(hidden: Tensor) -> list[tuple[Tensor, Tensor]]:

@@ -2,152 +2,24 @@
 
 from __future__ import annotations
 
-import time
-import warnings
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from scipy.special import digamma, logsumexp
-from sklearn.mixture import BayesianGaussianMixture as Engine
+from numpy.typing import NDArray
+from sklearn.utils import check_array
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
-from groundstate.energy.basic import CentroidEnergy
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
-from groundstate.errors import NotConverged
-from groundstate.learn import NLL, Lloyd, Naive
-from groundstate.learn.base import History, Problem
-from groundstate.learn.callbacks import Monitor, Run
-from groundstate.learn.solvers.latent.kmeans.rows import nearest
-from groundstate.learn.solvers.latent.kmeans.start import drawer_of
+from groundstate.learn import NLL
+from groundstate.learn.solvers.latent.mixtures.variational import Posterior, Prior, VariationalEM
 from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.mixtures.gaussians import GaussianAnswers
 from groundstate.models.traits import Traits
 from groundstate.registry import models
-
-KEPT = (
-    "weight_concentration_", "weight_concentration_prior_", "mean_precision_",
-    "mean_precision_prior_", "mean_prior_", "degrees_of_freedom_", "degrees_of_freedom_prior_",
-    "covariance_prior_",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class VariationalEM:
-    """q(z), then q(π) q(μ, Σ), in turn; the update of a prior is scikit-learn's ``engine``."""
-
-    engine: Any
-    init: str
-    n_init: int
-    max_iter: int
-    tol: float
-
-    def reason_against(self, problem: Problem) -> str | None:
-        return None if problem.is_resident else "it needs resident x"
-
-    @torch.no_grad()
-    def run(self, problem: Problem) -> History:
-        x = problem.resident["x"].cpu().numpy().astype(np.float64)
-        weight = problem.sample_weight
-        w = np.ones(len(x)) if weight is None else weight.double().cpu().numpy()
-        engine, best = self.engine, None
-        engine._validate_params()
-        seen = np.repeat(x, 2, 0) if len(x) < 2 else x
-        engine._check_parameters(seen)
-        _weighted_priors(engine, x, w)
-        ends: list[float] = []
-        for i in range(self.n_init):
-            found = self._one(problem, x, w, i)
-            ends.append(found[0].extra["bound"][-1])
-            if best is None or ends[-1] > best[0].extra["bound"][-1]:
-                best = found
-        assert best is not None
-        history, parameters = best
-        engine._set_parameters(parameters)
-        history.extra["restarts"] = ends
-        _into(problem.energy, engine)
-        if not history.converged and self.tol > 0:
-            warnings.warn(
-                f"EM stopped after {self.max_iter} iterations while the bound still rose by more "
-                f"than tol={self.tol}; raise max_iter or tol",
-                NotConverged,
-                stacklevel=3,
-            )
-        return history
-
-    def _one(self, problem: Problem, x: Any, w: Any, i: int) -> tuple[History, Any]:
-        engine, history = self.engine, History(solver="VariationalEM")
-        r = self._start(problem, i)
-        with np.errstate(divide="ignore"):
-            log_w = np.log(w)[:, None]
-            log_r = np.log(r)
-        engine._initialize(x, r * w[:, None])
-        bound, kept = -np.inf, engine._get_parameters()
-        with Monitor(problem.callbacks, Run(problem, history, self.max_iter)) as monitor:
-            for _ in range(self.max_iter):
-                start, before = time.perf_counter(), bound
-                log_p = engine._estimate_weighted_log_prob(x)
-                log_r = log_p - logsumexp(log_p, axis=1, keepdims=True)
-                engine._m_step(x, log_r + log_w)
-                plain = engine._compute_lower_bound(log_r, 0.0)
-                r = np.exp(log_r)
-                inner = np.where(r > 0, r * log_r, 0.0)
-                bound = float(np.ravel(plain)[0] + inner.sum() - (w[:, None] * inner).sum())
-                kept = engine._get_parameters()
-                history.objective.append(-bound / w.sum())
-                history.extra.setdefault("bound", []).append(bound)
-                history.seconds.append(time.perf_counter() - start)
-                if monitor.epoch(history.objective[-1]):
-                    history.stop = "callback"
-                    break
-                if abs(bound - before) < self.tol:
-                    history.converged, history.stop = True, f"bound rose by less than {self.tol}"
-                    break
-        history.n_iter = len(history.objective)
-        history.stop = history.stop or "max_iter"
-        return history, kept
-
-    def _start(self, problem: Problem, i: int) -> Any:
-        """Responsibilities ``(N, k)``."""
-        x, weight, k = problem.resident["x"], problem.sample_weight, self.engine.n_components
-        key = problem.key.fold("start", i)
-        if self.init == "random":
-            u = drawer_of(x, weight, key).uniform(k).cpu().numpy()
-            return u / u.sum(1, keepdims=True)
-        if self.init == "kmeans":
-            energy = CentroidEnergy(k, x.shape[1]).to(x)
-            Lloyd().run(Problem(energy, Naive(latent="minimise"), {"x": x}, weight, key=key))
-            centres: Tensor = energy.mu.detach()
-        else:
-            name = "k-means++" if self.init == "k-means++" else "random"
-            centres = drawer_of(x, weight, key).start(name, k).to(x)
-        return np.eye(k)[nearest(x, centres)[0].cpu().numpy()]
-
-
-def _weighted_priors(engine: Any, x: Any, w: Any) -> None:
-    """Priors that scikit-learn takes from the rows, with weights that mean repetition."""
-    total = w.sum()
-    if engine.mean_prior is None:
-        engine.mean_prior_ = (w @ x) / total
-    if engine.covariance_prior is None:
-        diff = x - (w @ x) / total
-        full = (diff * w[:, None]).T @ diff / max(total - 1, 1e-300)
-        variance = np.diagonal(full)
-        engine.covariance_prior_ = {
-            "full": full, "tied": full, "diag": variance, "spherical": float(variance.mean()),
-        }[engine.covariance_type]  # fmt: skip
-
-
-@torch.no_grad()
-def _into(energy: Any, engine: Any) -> None:
-    """The energy of the expected distribution."""
-    energy.logits.copy_(torch.from_numpy(np.log(np.maximum(engine.weights_, 1e-300))))
-    energy.mu.copy_(torch.from_numpy(engine.means_))
-    energy.U.copy_(torch.from_numpy(np.asarray(engine.precisions_cholesky_)))
 
 
 @models.register(family="mixtures", task="density", role="density", auto=False)
@@ -182,6 +54,18 @@ class BayesianGaussianMixture(GaussianAnswers):
     degrees_of_freedom_prior : float, default=None
     covariance_prior : float or array, default=None
 
+    random_state : int, default=None
+    warm_start : bool, default=False
+        Go on from the last fit instead of starting afresh.
+    verbose : int, default=0
+        Above zero, a progress bar.
+    verbose_interval : int, default=10
+        Kept for scikit-learn's signature; the bar shows every iteration.
+    device : str or torch.device, default=None
+        Where to compute; None is where X is.
+    callbacks : sequence, default=None
+        Callbacks of groundstate or scikit-learn.
+
     Attributes
     ----------
     weights_ : (n_components,) array
@@ -189,6 +73,16 @@ class BayesianGaussianMixture(GaussianAnswers):
     covariances_, precisions_, precisions_cholesky_ : arrays as in ``GaussianMixture``
     lower_bound_ : float
         The bound of all rows together, less constants, as in scikit-learn.
+    lower_bounds_, restarts_ : lists of float
+        The bound after each iteration, and the one that each start ended with.
+    converged_ : bool
+    weight_concentration_ : (n_components,) array of a Dirichlet distribution, \
+            (2, n_components) of a process
+    mean_precision_ : (n_components,) array
+    degrees_of_freedom_ : (n_components,) array; one number where covariances are tied
+    weight_concentration_prior_, mean_precision_prior_, mean_prior_, degrees_of_freedom_prior_, \
+            covariance_prior_ : what the priors are, those of None taken from the rows
+    n_iter_ : int
     energy_ : GaussianMixtureEnergy
         Of the expected parameters.
 
@@ -204,8 +98,6 @@ class BayesianGaussianMixture(GaussianAnswers):
     """
 
     traits = Traits(space={"n_components": settings.Whole(1, 12)}, steps="max_iter")
-    _runs_on = "answers"
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "covariance_type": [StrOptions({"full", "tied", "diag", "spherical"})],
@@ -219,6 +111,12 @@ class BayesianGaussianMixture(GaussianAnswers):
         "mean_prior": [None, "array-like"],
         "degrees_of_freedom_prior": [None, Interval(Real, 0.0, None, closed="neither")],
         "covariance_prior": [None, "array-like", Interval(Real, 0.0, None, closed="neither")],
+        "random_state": ["random_state"],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+        "verbose_interval": [Interval(Integral, 1, None, closed="left")],
+        "device": "no_validation",  # type: ignore[dict-item]
+        "callbacks": "no_validation",  # type: ignore[dict-item]
     }
 
     def __init__(
@@ -238,27 +136,13 @@ class BayesianGaussianMixture(GaussianAnswers):
         degrees_of_freedom_prior: float | None = None,
         covariance_prior: Any = None,
         random_state: Any = None,
+        warm_start: bool = False,
         verbose: int = 0,
+        verbose_interval: int = 10,
         device: Any = None,
         callbacks: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.tol = tol
-        self.reg_covar = reg_covar
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.init_params = init_params
-        self.weight_concentration_prior_type = weight_concentration_prior_type
-        self.weight_concentration_prior = weight_concentration_prior
-        self.mean_precision_prior = mean_precision_prior
-        self.mean_prior = mean_prior
-        self.degrees_of_freedom_prior = degrees_of_freedom_prior
-        self.covariance_prior = covariance_prior
-        self.random_state = random_state
-        self.verbose = verbose
-        self.device = device
-        self.callbacks = callbacks
+        self._keep(locals())
 
     def _min_rows(self) -> int:
         return 2
@@ -269,52 +153,95 @@ class BayesianGaussianMixture(GaussianAnswers):
                 f"Expected n_samples >= n_components but got n_components = {self.n_components}, "
                 f"n_samples = {len(X)}"
             )
-        names = set(Engine().get_params()) & set(self.get_params(deep=False))
-        given = {name: getattr(self, name) for name in names - {"random_state", "verbose"}}
-        self._engine = Engine(**given)
+        last = self._posterior() if self.warm_start and hasattr(self, "energy_") else None
         energy = GaussianMixtureEnergy(
             self.n_components, X.shape[1], self.covariance_type, reg_covar=self.reg_covar
         )
-        solver = VariationalEM(self._engine, self.init_params, self.n_init, self.max_iter, self.tol)
+        if last is not None and last.covariance.shape != energy.U.shape:
+            last = None
+        solver = VariationalEM(
+            self._prior(X.shape[1]), self.init_params, self.n_init, self.max_iter, self.tol, last
+        )
         return Plan(energy=energy, rule=NLL(), solver=solver)
 
-    _engine: Any
+    def _prior(self, d: int) -> Prior:
+        """Priors that the user gave, checked; None where they come from the rows."""
+        degrees = self.degrees_of_freedom_prior
+        if degrees is not None and not degrees > d - 1:
+            raise ValueError(
+                f"The parameter 'degrees_of_freedom_prior' should be greater than {d - 1}, but got "
+                f"{degrees:.3f}."
+            )
+        shape: tuple[int, ...] = {"full": (d, d), "tied": (d, d), "diag": (d,)}.get(
+            self.covariance_type, ()
+        )
+        cov = _given(self.covariance_prior, shape, f"{self.covariance_type} covariance_prior")
+        if cov is not None:
+            values = np.linalg.eigvalsh(cov) if cov.ndim == 2 else cov
+            symmetric = cov.ndim < 2 or np.allclose(cov, cov.T)
+            if not symmetric or not (values > 0).all():
+                kind = "symmetric, positive-definite" if cov.ndim == 2 else "positive"
+                raise ValueError(f"'{self.covariance_type} covariance_prior' should be {kind}")
+        return Prior(
+            process=self.weight_concentration_prior_type == "dirichlet_process",
+            concentration=self.weight_concentration_prior,
+            mean_precision=self.mean_precision_prior or 1.0,
+            mean=_given(self.mean_prior, (d,), "means"),
+            degrees=degrees,
+            covariance=cov,
+        )
+
     weight_concentration_: Any
     mean_precision_: Any
     degrees_of_freedom_: Any
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        try:
-            super()._fit(X, y, sample_weight)
-            for name in KEPT:
-                value = getattr(self._engine, name)
-                if isinstance(value, tuple):
-                    value = np.stack(value)
-                setattr(self, name, value)
-        finally:
-            self.__dict__.pop("_engine", None)
+        super()._fit(X, y, sample_weight)
         history = self.history_
+        prior, q = history.about.pop("prior"), history.about.pop("posterior")
+        self.weight_concentration_ = q["concentration"]
+        self.mean_precision_, self.degrees_of_freedom_ = q["mean_precision"], q["degrees"]
+        self.weight_concentration_prior_ = prior["concentration"]
+        self.mean_precision_prior_ = prior["mean_precision"]
+        self.mean_prior_ = prior["mean"]
+        self.degrees_of_freedom_prior_ = prior["degrees"]
+        self.covariance_prior_ = prior["covariance"]
         self.converged_ = history.converged
         self.lower_bounds_ = list(history.extra["bound"])
         self.lower_bound_ = self.lower_bounds_[-1]
         self.restarts_ = list(history.extra["restarts"])
         return self
 
+    def _posterior(self) -> Posterior:
+        """q of the parameters."""
+        energy = self.energy_
+        assert isinstance(energy, GaussianMixtureEnergy)
+
+        return Posterior(
+            np.asarray(self.weight_concentration_),
+            np.asarray(self.mean_precision_),
+            energy.mu.detach().double().cpu().numpy(),
+            np.asarray(self.degrees_of_freedom_),
+            energy.covariances().cpu().numpy(),
+        )
+
     def _table(self, x: Tensor) -> Tensor:
         r"""Expected energies under q, :math:`-E[\log\pi_z] - E[\log N(x; \mu_z, \Sigma_z)]`."""
         energy = self.energy_
         assert isinstance(energy, GaussianMixtureEnergy)
-        d, nu = energy.mu.shape[1], np.broadcast_to(self.degrees_of_freedom_, self.n_components)
-        if isinstance(self.weight_concentration_, np.ndarray) and (
-            self.weight_concentration_prior_type == "dirichlet_process"
-        ):
-            a, c = self.weight_concentration_
-            both = digamma(a + c)
-            broken = np.r_[0.0, np.cumsum(digamma(c) - both)[:-1]]
-            log_pi = digamma(a) - both + broken
-        else:
-            log_pi = digamma(self.weight_concentration_) - digamma(self.weight_concentration_.sum())
-        scatter = digamma(0.5 * (nu[:, None] - np.arange(d))).sum(1) + d * np.log(2.0 / nu)
-        offset = log_pi + 0.5 * (scatter - d / self.mean_precision_)
-        off = torch.from_numpy(offset).to(energy.mu) - energy.log_weights
-        return energy.energies(x) - off
+        offset = torch.from_numpy(self._posterior().offsets()).to(energy.mu) - energy.log_weights
+        return energy.energies(x) - offset
+
+
+def _given(values: Any, shape: tuple[int, ...], name: str) -> NDArray[np.float64] | None:
+    if values is None:
+        return None
+    array = check_array(
+        np.atleast_1d(np.asarray(values, np.float64)), ensure_2d=False, input_name=name
+    )
+    array = array.reshape(()) if not shape and array.size == 1 else array
+    if array.shape != shape:
+        raise ValueError(
+            f"The parameter '{name}' should have the shape of {shape}, but got {array.shape}"
+        )
+    return array.copy()

@@ -7,29 +7,20 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.distributions import Categorical
 
-from groundstate.compute.reduce import current
-from groundstate.energy.basic import CentroidEnergy
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
-from groundstate.errors import DataError
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.naive import Naive
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.em.em import EM
 from groundstate.learn.solvers.em.online import Move
 from groundstate.learn.solvers.em.steps import MStep
-from groundstate.learn.solvers.latent.kmeans.lloyd import Lloyd
-from groundstate.learn.solvers.latent.kmeans.rows import nearest
-from groundstate.learn.solvers.latent.kmeans.start import drawer_of
 from groundstate.learn.solvers.latent.mixtures.missing import MissingM
 from groundstate.learn.solvers.latent.mixtures.online import Gradient, Rate
+from groundstate.learn.solvers.latent.mixtures.starts import STARTS, start_moments
 from groundstate.learn.solvers.latent.mixtures.steps import GaussianM
 from groundstate.registry import solvers
-
-STARTS = ("kmeans", "k-means++", "random", "random_from_data")
 
 
 @solvers.register(
@@ -150,70 +141,17 @@ def _has_nan(problem: Problem) -> bool:
 
 @torch.no_grad()
 def start_mixture(problem: Problem, solver: MixtureEM, i: int = 0) -> None:
-    """Set θ to a start: components of a first clustering, or of drawn rows."""
-    energy, x, weight = problem.energy, problem.resident["x"], problem.sample_weight
-    x = filled(x, weight)
+    """Set θ to a start: components of a first clustering, or of drawn rows, or what is given."""
+    energy = problem.energy
     assert isinstance(energy, GaussianMixtureEnergy)
     given = dict(solver.given or {})
     if not {"weights", "means", "precisions"} <= set(given) and solver.init is not None:
-        key = problem.key.fold("start", i)
-        k, d = energy.mu.shape
-        energy.origin.copy_(_mean(x, weight))
-        if k == 1:  # every start is the same one
-            _complete(energy, x, weight, torch.zeros(len(x), dtype=torch.long, device=x.device))
-        elif solver.init == "kmeans":
-            centroids = CentroidEnergy(k, d).to(x)
-            rule = Naive(latent="minimise")
-            Lloyd().run(Problem(centroids, rule, {"x": x}, weight, key=key))
-            energy.mu.copy_(centroids.mu)
-            _complete(energy, x, weight, nearest(x, centroids.mu)[0].long())
-        elif solver.init == "random":
-            r = drawer_of(x, weight, key).uniform(k).to(x)
-            _complete(energy, x, weight, r / r.sum(1, keepdim=True))
-        else:
-            drawer = drawer_of(x, weight, key)
-            rows = drawer.plus_plus(k) if solver.init == "k-means++" else drawer.random(k)
-            means = rows.to(energy.mu.device)
-            none = torch.zeros_like(energy.U, dtype=torch.float64)
-            energy.from_moments(means.new_ones(k), means, none)
+        n, mean, cov = start_moments(problem, energy, solver.init, i)
+        energy.mu.copy_(mean)  # also of components without rows
+        energy.from_moments(n, mean, cov)
     if "weights" in given:
         energy.logits.copy_(given["weights"].to(energy.logits).log())
     if "means" in given:
         energy.mu.copy_(given["means"].to(energy.mu))
     if "precisions" in given:
         energy.from_precisions(given["precisions"].to(energy.mu.device))
-
-
-def filled(x: Tensor, weight: Tensor | None) -> Tensor:
-    """Rows with column means for NaN: somewhere to start from."""
-    hidden = torch.isnan(x)
-    if not bool(hidden.any()):
-        return x
-    w = x.new_ones(len(x)) if weight is None else weight
-    known = torch.where(hidden, 0.0, w[:, None].double())
-    sums = {"w": known.sum(0), "x": (known * torch.nan_to_num(x)).sum(0)}
-    sums = current().sum_dict(sums)
-    if bool((sums["w"] == 0).any()):
-        column = int((sums["w"] == 0).nonzero()[0])
-        raise DataError(f"column {column} of X has no value at all; drop it")
-    # rounded, so that the order of the sums leaves no trace in the content of a row
-    return torch.where(hidden, (sums["x"] / sums["w"]).float().to(x.dtype), x)
-
-
-def _complete(energy: GaussianMixtureEnergy, x: Tensor, weight: Tensor | None, z: Tensor) -> None:
-    """θ from labels ``(N,)`` or responsibilities ``(N, k)``."""
-    total: dict[str, Tensor] = {}
-    rows = 2**16 if x.device.type == "cpu" else 2**20
-    for at in range(0, len(x), rows):
-        part = slice(at, at + rows)
-        distribution = z[part] if z.ndim == 1 else Categorical(probs=z[part], validate_args=False)
-        w = None if weight is None else weight[part]
-        for name, value in energy.stats(w, x[part], distribution).items():
-            total[name] = total[name] + value if name in total else value
-    energy.from_stats(current().sum_dict(total))
-
-
-def _mean(x: Tensor, weight: Tensor | None) -> Tensor:
-    w = x.new_ones(len(x), dtype=torch.float64) if weight is None else weight.double()
-    sums = current().sum_dict({"w": w.sum(), "x": (w[:, None] * x).sum(0)})
-    return sums["x"] / sums["w"]

@@ -78,9 +78,11 @@ class GaussianM(MStep):
 
     # --- coordinates ---------------------------------------------------------------------
 
-    def _whiten(self) -> None:
-        """Mean, covariance and whitening of all rows, and how far the farthest row is."""
-        d, reg = self.mixture.mu.shape[1], self.mixture.reg_covar
+    def moments_of_all(self) -> tuple[float, F64, F64]:
+        """Weight, mean ``(d,)`` and scatter ``(d, d)`` of all rows of all shards."""
+        if hasattr(self, "total"):
+            return self.total, self.origin, self.scatter
+        d = self.mixture.mu.shape[1]
         total, first = 0.0, np.zeros(d)
         for x, w in self._rows():
             for mass, sums, _ in self._sliced(moments, x, w, np.zeros(d)):
@@ -88,13 +90,18 @@ class GaussianM(MStep):
         if current().world > 1:
             pair = current().sum_dict({"w": torch.tensor(total), "x": torch.from_numpy(first)})
             total, first = float(pair["w"]), pair["x"].numpy()
-        self.origin = at = first / total
-        square = np.zeros((d, d))
+        at, square = first / total, np.zeros((d, d))
         for x, w in self._rows():
             square += sum(self._sliced(scatter, x, w, at))
         if current().world > 1:
             square = current().sum(torch.from_numpy(square)).numpy()
-        self.scatter = square
+        self.total, self.origin, self.scatter = total, at, square
+        return total, at, square
+
+    def _whiten(self) -> None:
+        """Mean, covariance and whitening of all rows, and how far the farthest row is."""
+        d, reg = self.mixture.mu.shape[1], self.mixture.reg_covar
+        total, at, square = self.moments_of_all()
         cov = square / total
         if self.kind == DIAGONAL:
             values, vectors = np.diagonal(cov), np.eye(d)

@@ -1,0 +1,92 @@
+r"""Where EM for mixtures begins: moments of a first clustering, or of drawn rows."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.distributions import Categorical
+
+from groundstate.compute.reduce import current
+from groundstate.energy.basic import CentroidEnergy
+from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
+from groundstate.errors import DataError
+from groundstate.learn.base import Problem
+from groundstate.learn.rules.naive import Naive
+from groundstate.learn.solvers.latent.kmeans.lloyd import Lloyd
+from groundstate.learn.solvers.latent.kmeans.rows import nearest
+from groundstate.learn.solvers.latent.kmeans.start import drawer_of
+
+STARTS = ("kmeans", "k-means++", "random", "random_from_data")
+Moments = tuple[Tensor, Tensor, Tensor]
+
+
+@torch.no_grad()
+def start_moments(
+    problem: Problem, energy: GaussianMixtureEnergy, init: str, i: int = 0
+) -> Moments:
+    """Weights ``(k,)``, means ``(k, d)`` and covariances in the shape of U of the i-th start.
+
+    "kmeans" takes the moments of clusters, "random" those of random responsibilities, and the other
+    two single rows, with covariances of zero.
+    """
+    x, weight = problem.resident["x"], problem.sample_weight
+    x = filled(x, weight)
+    key = problem.key.fold("start", i)
+    k, d = energy.mu.shape
+    energy.origin.copy_(_mean(x, weight))
+    if k == 1:  # every start is the same one
+        one = torch.zeros(len(x), dtype=torch.long, device=x.device)
+        return _completed(energy, x, weight, one)
+    if init == "kmeans":
+        centroids = CentroidEnergy(k, d).to(x)
+        rule = Naive(latent="minimise")
+        Lloyd().run(Problem(centroids, rule, {"x": x}, weight, key=key))
+        n, mean, cov = _completed(energy, x, weight, nearest(x, centroids.mu)[0].long())
+        return n, torch.where(n[:, None] > 0, mean, centroids.mu.double()), cov
+    drawer = drawer_of(x, weight, key)
+    if init == "random":
+        r = drawer.uniform(k).to(x)
+        return _completed(energy, x, weight, r / r.sum(1, keepdim=True))
+    rows = drawer.plus_plus(k) if init == "k-means++" else drawer.random(k)
+    means = rows.to(energy.mu.device)
+    return means.new_ones(k), means, torch.zeros_like(energy.U, dtype=torch.float64)
+
+
+def filled(x: Tensor, weight: Tensor | None) -> Tensor:
+    """Rows with column means for NaN: somewhere to start from."""
+    hidden = torch.isnan(x)
+    if not bool(hidden.any()):
+        return x
+    w = x.new_ones(len(x)) if weight is None else weight
+    known = torch.where(hidden, 0.0, w[:, None].double())
+    sums = {"w": known.sum(0), "x": (known * torch.nan_to_num(x)).sum(0)}
+    sums = current().sum_dict(sums)
+    if bool((sums["w"] == 0).any()):
+        column = int((sums["w"] == 0).nonzero()[0])
+        raise DataError(f"column {column} of X has no value at all; drop it")
+    # rounded, so that the order of the sums leaves no trace in the content of a row
+    return torch.where(hidden, (sums["x"] / sums["w"]).float().to(x.dtype), x)
+
+
+def _completed(
+    energy: GaussianMixtureEnergy, x: Tensor, weight: Tensor | None, z: Tensor
+) -> Moments:
+    """Moments from labels ``(N,)`` or responsibilities ``(N, k)``."""
+    total: dict[str, Tensor] = {}
+    rows = 2**16 if x.device.type == "cpu" else 2**20
+    for at in range(0, len(x), rows):
+        part = slice(at, at + rows)
+        distribution = z[part] if z.ndim == 1 else Categorical(probs=z[part], validate_args=False)
+        w = None if weight is None else weight[part]
+        for name, value in energy.stats(w, x[part], distribution).items():
+            total[name] = total[name] + value if name in total else value
+    return energy.moments(current().sum_dict(total))
+
+
+def _mean(x: Tensor, weight: Tensor | None) -> Tensor:
+    w = x.new_ones(len(x), dtype=torch.float64) if weight is None else weight.double()
+    sums = current().sum_dict({"w": w.sum(), "x": (w[:, None] * x).sum(0)})
+    return sums["x"] / sums["w"]
+
+
+__all__ = ["STARTS", "filled", "start_moments"]
