@@ -59,6 +59,10 @@ SMALL = 2**20  # differences below which waiting for threads costs more than it 
 class GaussianM(MStep):
     """E-step and statistics of a pass, then weights, means and covariances."""
 
+    total: float
+    origin: F64
+    scatter: F64
+
     def __init__(self, problem: Problem, latent: str, whiten: bool = True) -> None:
         super().__init__(problem, latent)
         energy = problem.energy
