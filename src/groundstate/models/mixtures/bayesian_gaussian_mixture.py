@@ -18,12 +18,13 @@ from groundstate.learn.solvers.latent.mixtures.variational import Posterior, Pri
 from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.mixtures.gaussians import GaussianAnswers
+from groundstate.models.streamed import Mapped
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
 @models.register(family="mixtures", task="density", role="density", auto=False)
-class BayesianGaussianMixture(GaussianAnswers):
+class BayesianGaussianMixture(Mapped, GaussianAnswers):
     r"""A mixture of Gaussians with distributions over its parameters, which empties unused components.
 
     .. math::

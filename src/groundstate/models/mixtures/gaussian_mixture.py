@@ -27,6 +27,7 @@ from groundstate.learn.solvers.latent.mixtures.online import (
     gradient_rate,
     gradient_step,
 )
+from groundstate.learn.solvers.latent.mixtures.starts import has_nan
 from groundstate.math.info.free_energy import boltzmann_logits
 from groundstate.models import settings
 from groundstate.models.arrays import tensor
@@ -34,12 +35,13 @@ from groundstate.models.base import Plan
 from groundstate.models.imputation import impute
 from groundstate.models.mixtures.gaussians import GaussianAnswers
 from groundstate.models.mixtures.regularisation import chosen_reg_covar
+from groundstate.models.streamed import Mapped
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
 @models.register(family="mixtures", task="density", role="density")
-class GaussianMixture(GaussianAnswers):
+class GaussianMixture(Mapped, GaussianAnswers):
     r"""A weighted sum of Gaussians, learned by expectation maximisation.
 
     .. math::
@@ -196,7 +198,7 @@ class GaussianMixture(GaussianAnswers):
                 f"Expected n_samples >= n_components but got n_components = {self.n_components}, "
                 f"n_samples = {len(X)}"
             )
-        if self.batch_size is not None and bool(torch.isnan(X).any()):
+        if self.batch_size is not None and has_nan(X):
             raise DataError(
                 "mini-batches take rows without NaN; batch_size=None learns from missing values"
             )

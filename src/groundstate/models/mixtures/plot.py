@@ -167,6 +167,3 @@ def _plane(ax: Axes, weight: F64, mean: F64, cov: F64, low: F64, high: F64) -> N
                 Ellipse(place, major, minor, angle=angle, fill=False, zorder=3, linewidth=1.5,
                         color=COLOURS[z % len(COLOURS)], label=f"component {z}, {width} sd")
             )  # fmt: skip
-
-
-__all__ = ["plot_mixture"]

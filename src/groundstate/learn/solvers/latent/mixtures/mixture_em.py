@@ -3,14 +3,13 @@ r"""EM for mixtures of Gaussians, with the two halves fused over cached tiles of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn.base import History, Problem
-from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.learn.solvers.em.em import EM
@@ -18,7 +17,8 @@ from groundstate.learn.solvers.em.online import Move
 from groundstate.learn.solvers.em.steps import MStep
 from groundstate.learn.solvers.latent.mixtures.missing import MissingM
 from groundstate.learn.solvers.latent.mixtures.online import Gradient, Rate
-from groundstate.learn.solvers.latent.mixtures.starts import STARTS, start_moments
+from groundstate.learn.solvers.latent.mixtures.restarts import best_of
+from groundstate.learn.solvers.latent.mixtures.starts import STARTS, has_nan, start_moments
 from groundstate.learn.solvers.latent.mixtures.steps import GaussianM
 from groundstate.registry import solvers
 
@@ -43,7 +43,7 @@ class MixtureEM(EM):
     init : "kmeans", "k-means++", "random", "random_from_data", or None for θ as it stands
     given : ``"weights"``, ``"means"`` and ``"precisions"`` that replace what ``init`` found; when
         all three are given nothing else is drawn
-    n_init : runs from different starts; the best is kept
+    n_init : runs from different starts that share every pass over the rows; the best is kept
     online : how a mini-batch moves θ: "stepwise", by moving averages of the statistics, or
         "gradient", by :math:`\mu_z \leftarrow \mu_z + \eta_t\,\overline{\alpha_z(x - \mu_z)}` and the
         like for π and Σ
@@ -99,36 +99,42 @@ class MixtureEM(EM):
         return super().online_move(problem, m)
 
     def run(self, problem: Problem) -> History:
-        if self.init is not None or self.given:
-            start_mixture(problem, self, 0)
-        history = super().run(problem) if self.n_init == 1 else self._best(problem)
+        energy = problem.energy
+        assert isinstance(energy, GaussianMixtureEnergy)
+        if self.n_init == 1 or len(energy.mu) == 1:  # one component has one start
+            history = self._alone(problem, 0)
+        elif self.batch_size is not None or self.inner is not None or self.audit:
+            history = self._in_turn(problem)
+        else:
+            step = self.m_step(problem)
+            assert isinstance(step, GaussianM)
+            history = best_of(
+                problem, step, self.n_init, lambda own, i: start_mixture(own, self, i),
+                self.max_iter, self.tol, lambda t: self.temperature(problem, t),
+            )  # fmt: skip
+            self._say(history)
         history.solver = "MixtureEM"
         history.extra.setdefault("restarts", [-history.objective[-1]] if history.objective else [])
         return history
 
-    def _best(self, problem: Problem) -> History:
-        """The best of ``n_init`` runs; θ is at the first start."""
-        first = best = History(solver="MixtureEM")
-        ends: list[float] = []
-        run = Run(problem, first, self.max_iter * self.n_init)
-        with Monitor(problem.callbacks, run) as monitor:
-            self._one(problem, monitor, first)
-            ends.append(-first.objective[-1])
-            for i in range(1, self.n_init):
-                if first.stop == "callback":
-                    break
-                kept = {k: v.clone() for k, v in problem.energy.state_dict().items()}
-                start_mixture(problem, self, i)
-                other = self._one(problem, monitor, History(solver="MixtureEM"))
-                ends.append(-other.objective[-1])
-                if other.objective[-1] < best.objective[-1]:
-                    best = other
-                else:
-                    problem.energy.load_state_dict(kept)
-        best.n_iter = len(best.objective)
-        best.extra["restarts"] = ends
-        self._say(best)
-        return best
+    def _alone(self, problem: Problem, i: int) -> History:
+        if self.init is not None or self.given:
+            start_mixture(problem, self, i)
+        return EM.run(replace(self, n_init=1), problem)
+
+    def _in_turn(self, problem: Problem) -> History:
+        """The best of ``n_init`` runs, where they cannot share their passes."""
+        found: list[tuple[History, dict[str, Tensor]]] = []
+        for i in range(self.n_init):
+            history = self._alone(problem, i)
+            theta = {name: value.clone() for name, value in problem.energy.state_dict().items()}
+            found.append((history, theta))
+            if history.stop == "callback":
+                break
+        history, theta = min(found, key=lambda pair: pair[0].objective[-1])
+        problem.energy.load_state_dict(theta)
+        history.extra["restarts"] = [-one.objective[-1] for one, _ in found]
+        return history
 
 
 def _with_one_start(solver: MixtureEM) -> EM:
@@ -136,7 +142,7 @@ def _with_one_start(solver: MixtureEM) -> EM:
 
 
 def _has_nan(problem: Problem) -> bool:
-    return problem.is_resident and bool(torch.isnan(problem.resident["x"]).any())
+    return problem.is_resident and has_nan(problem.resident["x"])
 
 
 @torch.no_grad()

@@ -91,6 +91,3 @@ class Stepwise(Averaged):
     def __init__(self, energy: GaussianMixtureEnergy, average: Stats | None = None) -> None:
         super().__init__(lambda stats: energy.from_stats(stats), SCALE, None)
         self.average = dict(average or {})
-
-
-__all__ = ["Gradient", "Rate", "Stepwise", "gradient_rate", "gradient_step"]

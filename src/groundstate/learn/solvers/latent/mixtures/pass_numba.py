@@ -17,7 +17,7 @@ import numpy as np
 
 from groundstate.compute.kernels.compile_numba import inner, outer
 
-FULL, DIAGONAL, LINEAR = 0, 1, 2  # φ = (y yᵀ, y, 1), (y², y, 1), (y, 1) with a shared −½‖y‖²
+FULL, DIAGONAL, LINEAR = 0, 1, 2  # φ = (y yᵀ, y, 1), (y², y, 1), (y, 1), less what all share
 
 _LOG2E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
@@ -148,26 +148,27 @@ def _narrow_sums(share: Any, gap: Any, first: Any, second: Any) -> None:
 @outer(fastmath=_FAST)
 def em_pass(
     x: Any, w: Any, origin: Any, turn: Any, theta: Any, kind: int, narrow: Any, mu: Any, U: Any,
-    constant: Any, tile: int, lo: int, hi: int,
+    constant: Any, groups: int, tile: int, lo: int, hi: int,
 ) -> Any:  # fmt: skip
-    r"""Statistics ``(F, k)``, :math:`\sum w\log p` and :math:`\sum w` of rows lo..hi, and sums of
-    differences for the components listed as ``narrow``.
+    r"""Statistics ``(F, R k)``, :math:`\sum w\log p` ``(R,)`` and :math:`\sum w` of rows lo..hi, and
+    sums of differences for the components listed as ``narrow``, of R mixtures, the ``groups``.
 
-    ``y = turn (x - origin)``, θ is ``(k, F)``, ``w`` of length zero stands for ones. ``mu`` ``(s, d)``,
+    ``y = turn (x - origin)``, θ is ``(R k, F)``, ``w`` of length zero stands for ones. ``mu`` ``(s, d)``,
     ``U`` and ``constant`` are of the narrow ones. Rows are columns of a tile, so every loop runs along
     memory.
     """
-    d, k, f = x.shape[1], theta.shape[0], theta.shape[1]
-    part, sums = np.empty((f, k)), np.zeros((f, k))
+    d, m, f = x.shape[1], theta.shape[0], theta.shape[1]
+    k = m // groups
+    part, sums = np.empty((f, m)), np.zeros((f, m))
     buffer = np.empty(tile * k)
-    value, weight = 0.0, 0.0
+    value, weight = np.zeros(groups), 0.0
     first, second = np.zeros(mu.shape), np.zeros(U.shape)
     n = 0
     for start in range(lo, hi, tile):
         if n != min(tile, hi - start):  # the first tile and the last
             n = min(tile, hi - start)
             diff, y, phi = np.empty((n, d)), np.empty((d, n)), np.empty((f, n))
-            r, share = np.empty((k, n)), np.empty((n, k))
+            r, share = np.empty((m, n)), np.empty((n, m))
             top, total = np.empty(n), np.empty(n)
             gap = np.empty((len(narrow), n, d))
         for i in range(n):
@@ -183,23 +184,21 @@ def em_pass(
         np.dot(theta, phi, r)
         for a in range(len(narrow)):
             _narrow_logs(x, start, mu[a], U[a], constant[a], gap[a], r[narrow[a]])
-        _soften(r, top, total, buffer)
-        if kind == LINEAR and len(narrow) == 0:
-            for j in range(d):
-                for i in range(n):
-                    top[i] -= 0.5 * y[j, i] * y[j, i]
         for i in range(n):
-            wi = w[start + i] if w.size else 1.0
-            value += wi * (top[i] + np.log(total[i]))
-            weight += wi
-            total[i] = wi / total[i]
-        for i in range(n):
-            for z in range(k):
-                share[i, z] = r[z, i] * total[i]
+            weight += w[start + i] if w.size else 1.0
+        for g in range(groups):
+            _soften(r[g * k : (g + 1) * k], top, total, buffer)
+            for i in range(n):
+                wi = w[start + i] if w.size else 1.0
+                value[g] += wi * (top[i] + np.log(total[i]))
+                total[i] = wi / total[i]
+            for i in range(n):
+                for z in range(g * k, (g + 1) * k):
+                    share[i, z] = r[z, i] * total[i]
         for a in range(len(narrow)):
             _narrow_sums(share[:, narrow[a]], gap[a], first[a], second[a])
         np.dot(phi, share, part)
         for a in range(f):
-            for z in range(k):
+            for z in range(m):
                 sums[a, z] += part[a, z]
     return sums, first, second, value, weight

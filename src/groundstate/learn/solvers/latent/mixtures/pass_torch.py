@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from groundstate.learn.solvers.latent.mixtures.pass_numba import DIAGONAL, FULL, LINEAR
+from groundstate.learn.solvers.latent.mixtures.pass_numba import DIAGONAL, FULL
 
 NUMBERS = 2**29  # of one table of features, where they fit into a fourth of the free memory
 
@@ -77,9 +77,11 @@ def _features(y: Tensor, kind: int, size: int) -> Tensor:
 
 def em_pass(
     x: Tensor, w: Tensor | None, origin: Any, turn: Any, theta: Any, kind: int, narrow: Any,
-    mu: Any, U: Any, constant: Any,
+    mu: Any, U: Any, constant: Any, groups: int,
 ) -> Any:  # fmt: skip
-    """Statistics ``(F, k)``, sums of differences of narrow components, Σ w log p and Σ w."""
+    """Statistics ``(F, R k)``, sums of differences of narrow components, Σ w log p ``(R,)`` and Σ w
+    of R mixtures, the ``groups``.
+    """
 
     def here(values: Any) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(values)).to(x.device)
@@ -88,7 +90,7 @@ def em_pass(
         here, (origin, turn, theta, mu, U, constant)
     )
     k, f = theta.shape
-    sums, value = parameters.new_zeros(f, k), parameters.new_zeros(())
+    sums, value = parameters.new_zeros(f, k), parameters.new_zeros(groups)
     weight = parameters.new_zeros(())
     first, second = torch.zeros_like(means), torch.zeros_like(factors)
     for part, wi in _tiles(x, w, f):
@@ -100,12 +102,11 @@ def em_pass(
         for z, gap, factor, c in zip(narrow.tolist(), gaps, factors, constants, strict=True):
             white = gap @ factor if len(factor) > 1 else gap * factor
             r[z] = c - 0.5 * white.square().sum(1)
-        log_p = torch.logsumexp(r, 0)
-        r.sub_(log_p).exp_()
-        if kind == LINEAR and not len(narrow):
-            log_p = log_p - 0.5 * y.square().sum(0)
+        each = r.view(groups, k // groups, -1)
+        log_p = torch.logsumexp(each, 1)  # (R, n)
+        each.sub_(log_p[:, None]).exp_()
         if wi is None:
-            value, weight = value + log_p.sum(), weight + len(part)
+            value, weight = value + log_p.sum(1), weight + len(part)
         else:
             r.mul_(wi)
             value, weight = value + log_p @ wi, weight + wi.sum()
@@ -118,5 +119,5 @@ def em_pass(
     sizes = [v.numel() for v in (sums, first, second, value, weight)]
     S, one, two, J, total = (v.numpy() for v in flat.split(sizes))
     return (
-        S.reshape(f, k), one.reshape(mu.shape), two.reshape(U.shape), float(J[0]), float(total[0]),
+        S.reshape(f, k), one.reshape(mu.shape), two.reshape(U.shape), J, float(total[0]),
     )  # fmt: skip

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Categorical
 
+from groundstate.compute.mapped import pieces
 from groundstate.compute.reduce import current
 from groundstate.energy.basic import CentroidEnergy
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
@@ -16,6 +17,7 @@ from groundstate.learn.solvers.latent.kmeans.lloyd import Lloyd
 from groundstate.learn.solvers.latent.kmeans.rows import nearest
 from groundstate.learn.solvers.latent.kmeans.start import drawer_of
 
+ROWS = 2**16
 STARTS = ("kmeans", "k-means++", "random", "random_from_data")
 Moments = tuple[Tensor, Tensor, Tensor]
 
@@ -52,11 +54,16 @@ def start_moments(
     return means.new_ones(k), means, torch.zeros_like(energy.U, dtype=torch.float64)
 
 
+def has_nan(x: Tensor) -> bool:
+    """Whether a value is missing; rows in a file are looked at piece by piece."""
+    return any(bool(torch.isnan(part).any()) for part in pieces(x, ROWS))
+
+
 def filled(x: Tensor, weight: Tensor | None) -> Tensor:
     """Rows with column means for NaN: somewhere to start from."""
-    hidden = torch.isnan(x)
-    if not bool(hidden.any()):
+    if not has_nan(x):
         return x
+    hidden = torch.isnan(x)
     w = x.new_ones(len(x)) if weight is None else weight
     known = torch.where(hidden, 0.0, w[:, None].double())
     sums = {"w": known.sum(0), "x": (known * torch.nan_to_num(x)).sum(0)}
@@ -73,20 +80,23 @@ def _completed(
 ) -> Moments:
     """Moments from labels ``(N,)`` or responsibilities ``(N, k)``."""
     total: dict[str, Tensor] = {}
-    rows = 2**16 if x.device.type == "cpu" else 2**20
-    for at in range(0, len(x), rows):
-        part = slice(at, at + rows)
-        distribution = z[part] if z.ndim == 1 else Categorical(probs=z[part], validate_args=False)
-        w = None if weight is None else weight[part]
-        for name, value in energy.stats(w, x[part], distribution).items():
+    rows = ROWS if x.device.type == "cpu" else 16 * ROWS
+    for at, part in zip(range(0, len(x), rows), pieces(x, rows), strict=True):
+        own = z[at : at + rows]
+        distribution = own if z.ndim == 1 else Categorical(probs=own, validate_args=False)
+        w = None if weight is None else weight[at : at + rows]
+        for name, value in energy.stats(w, part, distribution).items():
             total[name] = total[name] + value if name in total else value
     return energy.moments(current().sum_dict(total))
 
 
 def _mean(x: Tensor, weight: Tensor | None) -> Tensor:
-    w = x.new_ones(len(x), dtype=torch.float64) if weight is None else weight.double()
-    sums = current().sum_dict({"w": w.sum(), "x": (w[:, None] * x).sum(0)})
+    mass, first = x.new_zeros((), dtype=torch.float64), x.new_zeros(x.shape[1], dtype=torch.float64)
+    for at, part in zip(range(0, len(x), ROWS), pieces(x, ROWS), strict=True):
+        if weight is None:
+            mass, first = mass + len(part), first + part.double().sum(0)
+        else:
+            w = weight[at : at + ROWS].double()
+            mass, first = mass + w.sum(), first + w @ part.double()
+    sums = current().sum_dict({"w": mass, "x": first})
     return sums["x"] / sums["w"]
-
-
-__all__ = ["STARTS", "filled", "start_moments"]

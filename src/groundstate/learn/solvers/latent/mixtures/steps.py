@@ -12,16 +12,16 @@ is too much are measured from the differences :math:`x - \mu_z` themselves.
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 from torch import Tensor
 from torch.distributions import Categorical
 
@@ -30,7 +30,7 @@ from groundstate.compute.reduce import current
 from groundstate.compute.tiles import one_blas_thread, over_slices, tile_rows
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn.base import Batch, Problem
-from groundstate.learn.solvers.em.steps import MStep
+from groundstate.learn.solvers.em.steps import MStep, completion_of
 from groundstate.learn.solvers.latent.kmeans.lloyd_numba import moments
 from groundstate.learn.solvers.latent.mixtures import pass_torch
 from groundstate.learn.solvers.latent.mixtures.pass_numba import (
@@ -79,6 +79,14 @@ class GaussianM(MStep):
             if self.kind == FULL:  # φ holds the entries of a symmetric matrix once
                 self.pairs, self.mirror, self.halves = _pairs(d)
             self._whiten()
+
+    def twin(self, problem: Problem) -> Self:
+        """The same rows and coordinates for another mixture."""
+        other = copy.copy(self)
+        assert isinstance(problem.energy, GaussianMixtureEnergy)
+        other.problem, other.mixture = problem, problem.energy
+        other.complete = completion_of(problem, self.latent)
+        return other
 
     # --- coordinates ---------------------------------------------------------------------
 
@@ -138,11 +146,10 @@ class GaussianM(MStep):
         """What a kernel sums over slices of the rows, or on a device over all of them."""
         if not self.on_host:
             return iter([getattr(pass_torch, kernel.__name__)(x, *arguments)])
-        more = (tile_rows(self.theta.size),) if kernel is em_pass else ()
-        return over_slices(lambda lo, hi: kernel(x, *arguments, *more, lo, hi), len(x))
+        return over_slices(lambda lo, hi: kernel(x, *arguments, lo, hi), len(x))
 
-    def _theta(self) -> tuple[F64, F64]:
-        """θ ``(k, F)`` in the coordinates of now, and the matrix that leads to them."""
+    def _theta(self) -> F64:
+        r"""θ ``(k, F)``, without :math:`-\tfrac12\|U^\top(x-o)\|^2` where all components share U."""
         energy = self.mixture
         k, d = energy.mu.shape
         mu, U, logits = (_wide(v) for v in (energy.mu, energy.U, energy.logits))
@@ -157,10 +164,13 @@ class GaussianM(MStep):
         constant = logits - np.log(np.exp(logits).sum()) + log_det - 0.5 * d * math.log(2 * math.pi)
         self.constant = constant
         if self.kind == LINEAR:
-            m = mu @ U
-            self.sizes = np.full(k, np.square(self.back.T @ U).sum())
-            linear = np.concatenate([m, (constant - 0.5 * np.square(m).sum(1))[:, None]], 1)
-            return linear, np.ascontiguousarray(U.T)
+            V = self.back.T @ U
+            self.sizes = np.full(k, np.square(V).sum())
+            white = mu @ U
+            linear = white @ V.T
+            return np.concatenate(
+                [linear, (constant - 0.5 * np.square(white).sum(1))[:, None]], axis=1
+            )
         m = mu @ self.turn.T
         if self.kind == DIAGONAL:
             P = np.square(U * np.diagonal(self.back))  # (k, d)
@@ -173,7 +183,7 @@ class GaussianM(MStep):
             pull = (P @ m[:, :, None])[:, :, 0]
             quadratic = self.halves * P.reshape(k, -1)[:, self.pairs]
         constant = constant - 0.5 * (pull * m).sum(1)
-        return np.concatenate([quadratic, pull, constant[:, None]], 1), self.turn
+        return np.concatenate([quadratic, pull, constant[:, None]], 1)
 
     # --- E -------------------------------------------------------------------------------
 
@@ -182,7 +192,7 @@ class GaussianM(MStep):
         self.fast = False
         if self.able and T == 1:
             with one_blas_thread():
-                self.theta, self.matrix = self._theta()
+                self.theta = self._theta()
             self.narrow = np.flatnonzero(~(EPS * self.radius * self.sizes <= DIGITS))
             self.fast = True
 
@@ -199,30 +209,24 @@ class GaussianM(MStep):
 
     @torch.no_grad()
     def add(self, batch: Batch, weight: Tensor | None) -> None:
-        if not self.fast:
-            small = self.on_host and len(batch["x"]) * self.mixture.mu.numel() < SMALL
-            rows = ROWS if self.on_host else 64 * ROWS
-            with threads(1) if small else nullcontext():
-                for at in range(0, len(batch["x"]), rows):
-                    part = None if weight is None else weight[at : at + rows]
-                    super().add({"x": batch["x"][at : at + rows]}, part)
+        if self.fast:
+            add_together([self], batch, weight)
             return
-        x, w = self._taken(batch, weight)
-        theta, turn, origin = self.theta, self.matrix, self.origin
-        S, J, total = np.zeros(theta.T.shape), 0.0, 0.0
-        parts = self._narrow_parts()
-        first, second = np.zeros(parts[1].shape), np.zeros(parts[2].shape)
-        for sums, one, two, value, mass in self._sliced(
-            em_pass, x, w, origin, turn, theta, self.kind, *parts
-        ):
-            S += sums
-            first, second = first + one, second + two
-            J, total = J - value, total + mass
-        self._sum("S", torch.from_numpy(S))
-        if len(self.narrow):
-            self._sum("x", torch.from_numpy(first))
-            self._sum("xx", torch.from_numpy(second))
-        self._sum("J", torch.tensor([J, total], dtype=torch.float64))
+        small = self.on_host and len(batch["x"]) * self.mixture.mu.numel() < SMALL
+        rows = ROWS if self.on_host else 64 * ROWS
+        with threads(1) if small else nullcontext():
+            for at in range(0, len(batch["x"]), rows):
+                part = None if weight is None else weight[at : at + rows]
+                super().add({"x": batch["x"][at : at + rows]}, part)
+
+    @torch.no_grad()
+    def close(self) -> float:
+        self.sums = current().sum_dict(self.sums)
+        pair = self.sums.pop("J")
+        if self.fast and self.kind == LINEAR and not len(self.narrow):
+            U = np.triu(_wide(self.mixture.U))  # what θ leaves out: ½ Σ w ‖Uᵀ(x − o)‖²
+            pair[0] += 0.5 * float(np.sum((self.scatter @ U) * U))
+        return self._mean(pair)
 
     def _sum(self, name: str, value: Tensor) -> None:
         self.sums[name] = self.sums[name] + value if name in self.sums else value
@@ -306,8 +310,7 @@ class GaussianM(MStep):
             cov = (second.sum(0) - (n[:, None] * step).T @ step) / n.sum()
             mean = mean - self.origin
         elif self.kind == LINEAR:
-            U = np.triu(_wide(self.mixture.U))
-            mean = solve_triangular(U, first.T, trans=1).T
+            mean = first @ self.back.T
             cov = (self.scatter - (n[:, None] * mean).T @ mean) / n.sum()
         elif self.kind == DIAGONAL:
             scale = np.diagonal(self.back)
@@ -338,6 +341,41 @@ class GaussianM(MStep):
         """Means, sums of products about the means of before, and how far the means moved."""
         step = self.sums["x"].numpy() / n[:, None]
         return _wide(self.mixture.mu)[self.narrow] + step, self.sums["xx"].numpy(), step
+
+
+@torch.no_grad()
+def add_together(steps: Sequence[GaussianM], batch: Batch, weight: Tensor | None) -> None:
+    """One chunk of the E-step of several mixtures of one kind over the same rows."""
+    quick = [step for step in steps if step.fast]
+    for step in steps:
+        if not step.fast:
+            step.add(batch, weight)
+    if not quick:
+        return
+    first, k = quick[0], len(quick[0].mixture.mu)
+    x, w = first._taken(batch, weight)
+    theta = np.concatenate([step.theta for step in quick])
+    parts = [step._narrow_parts() for step in quick]
+    ends = np.cumsum([0, *(len(part[0]) for part in parts)])
+    narrow = np.concatenate([part[0] + g * k for g, part in enumerate(parts)])
+    means, factors, constants = (np.concatenate([part[j] for part in parts]) for j in (1, 2, 3))
+    S, J, total = np.zeros(theta.T.shape), np.zeros(len(quick)), 0.0
+    one, two = np.zeros(means.shape), np.zeros(factors.shape)
+    settings: tuple[Any, ...] = (w, first.origin, first.turn, theta, first.kind, narrow)
+    settings = (*settings, means, factors, constants, len(quick))
+    if first.on_host:
+        settings = (*settings, tile_rows(theta.size))
+    for sums, lines, squares, value, mass in first._sliced(em_pass, x, *settings):
+        S += sums
+        one, two = one + lines, two + squares
+        J, total = J - value, total + mass
+    for g, step in enumerate(quick):
+        step._sum("S", torch.from_numpy(S[:, g * k : (g + 1) * k].copy()))
+        if len(step.narrow):
+            at = slice(ends[g], ends[g + 1])
+            step._sum("x", torch.from_numpy(one[at]))
+            step._sum("xx", torch.from_numpy(two[at]))
+        step._sum("J", torch.tensor([J[g], total], dtype=torch.float64))
 
 
 def scatter(x: Any, w: Any, origin: F64, lo: int, hi: int) -> F64:

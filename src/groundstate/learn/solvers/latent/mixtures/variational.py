@@ -31,7 +31,8 @@ from groundstate.errors import NotConverged
 from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.rules.softmin import SoftMin
-from groundstate.learn.solvers.latent.mixtures.starts import STARTS, start_moments
+from groundstate.learn.solvers.latent.mixtures.restarts import expect, twins
+from groundstate.learn.solvers.latent.mixtures.starts import STARTS, has_nan, start_moments
 from groundstate.learn.solvers.latent.mixtures.steps import TINY, GaussianM
 from groundstate.registry import solvers
 
@@ -282,7 +283,7 @@ class VariationalEM:
             return "it raises a bound of the likelihood, without a penalty"
         if not problem.is_resident or set(problem.names) != {"x"}:
             return "it needs resident x, and z unknown"
-        if bool(torch.isnan(problem.resident["x"]).any()):
+        if has_nan(problem.resident["x"]):
             return "x holds NaN; GaussianMixture learns from missing values"
         return None
 
@@ -296,19 +297,20 @@ class VariationalEM:
         inner = replace(problem, energy=work)
         step = VariationalM(inner, "z")
         step.reg_covar, step.prior = energy.reg_covar, self.prior.of(step)
-        best: tuple[History, Posterior] | None = None
-        ends: list[float] = []
-        for i in range(1 if self.start is not None else self.n_init):
-            found = self._one(problem, step, i)
-            ends.append(found[0].extra["bound"][-1])
-            if best is None or ends[-1] > best[0].extra["bound"][-1]:
-                best = found
-        assert best is not None
-        history, q = best
+        steps = twins(step, 1 if self.start is not None else self.n_init)
+        for i, one in enumerate(steps):
+            if self.start is not None:
+                one.go_on(self.start)
+            else:
+                one.place(*start_moments(one.problem, one.mixture, self.init, i))
+        histories = self._rounds(problem, steps)
+        ends = [history.extra["bound"][-1] for history in histories]
+        best = max(range(len(ends)), key=ends.__getitem__)
+        history, step = histories[best], steps[best]
+        q, work = step.posterior, step.mixture
         history.extra["restarts"] = ends
         history.about["posterior"] = vars(q)
         history.about["prior"] = vars(step.prior)
-        step.go_on(q)
         energy.mu.copy_(work.mu)
         energy.U.copy_(work.U)
         energy.logits.copy_(torch.from_numpy(np.log(np.maximum(q.weights(), 1e-300))))
@@ -321,34 +323,36 @@ class VariationalEM:
             )
         return history
 
-    def _one(self, problem: Problem, step: VariationalM, i: int) -> tuple[History, Posterior]:
-        history = History(solver="VariationalEM")
-        if self.start is not None:
-            step.go_on(self.start)
-        else:
-            step.place(*start_moments(step.problem, step.mixture, self.init, i))
-        bound = -math.inf
-        with Monitor(problem.callbacks, Run(problem, history, self.max_iter)) as monitor:
+    def _rounds(self, problem: Problem, steps: list[VariationalM]) -> list[History]:
+        """All starts share a pass; one that converged waits. A callback sees the best bound."""
+        histories = [History(solver="VariationalEM") for _ in steps]
+        bounds, live = [-math.inf] * len(steps), list(range(len(steps)))
+        record = History(solver="VariationalEM")
+        with Monitor(problem.callbacks, Run(problem, record, self.max_iter)) as monitor:
             for _ in range(self.max_iter):
-                begun, before = time.perf_counter(), bound
-                step.begin(1.0)
-                for batch, weight in step.problem.chunks(2**20):
-                    step.add(batch, weight)
-                step.close()
-                step.finish()
-                bound = step.bound
-                history.objective.append(-bound / step.weight)
-                history.extra.setdefault("bound", []).append(bound)
-                history.seconds.append(time.perf_counter() - begun)
-                if monitor.epoch(history.objective[-1]):
-                    history.stop = "callback"
+                begun = time.perf_counter()
+                expect([steps[i] for i in live], 1.0)
+                going = []
+                for i in live:
+                    step, history, before = steps[i], histories[i], bounds[i]
+                    step.finish()
+                    bounds[i] = step.bound
+                    history.objective.append(-step.bound / step.weight)
+                    history.extra.setdefault("bound", []).append(step.bound)
+                    history.seconds.append((time.perf_counter() - begun) / len(live))
+                    if abs(step.bound - before) < self.tol:
+                        history.converged = True
+                        history.stop = f"bound rose by less than {self.tol}"
+                    else:
+                        going.append(i)
+                live = going
+                if monitor.epoch(-max(bounds) / steps[0].weight):
+                    for i in live:
+                        histories[i].stop = "callback"
                     break
-                if abs(bound - before) < self.tol:
-                    history.converged, history.stop = True, f"bound rose by less than {self.tol}"
+                if not live:
                     break
-        history.n_iter = len(history.objective)
-        history.stop = history.stop or "max_iter"
-        return history, step.posterior
-
-
-__all__ = ["Posterior", "Prior", "VariationalEM"]
+        for history in histories:
+            history.n_iter = len(history.objective)
+            history.stop = history.stop or "max_iter"
+        return histories
