@@ -239,9 +239,11 @@ def test_questions() -> None:
 
 
 def test_bad_starts_and_collapse() -> None:
-    with pytest.raises(ValueError, match=r"means_init must have shape \(3, 4\), got \(2, 4\)"):
+    with pytest.raises(
+        ValueError, match=r"'means' should have the shape of \(3, 4\), but got \(2, 4\)"
+    ):
         GaussianMixture(3, means_init=IRIS[:2]).fit(IRIS)
-    with pytest.raises(ValueError, match="weights_init must be non-negative and sum to one"):
+    with pytest.raises(ValueError, match="'weights' should be"):
         GaussianMixture(2, weights_init=[0.5, 0.6]).fit(IRIS)
     with pytest.raises(ValueError, match="symmetric and positive definite"):
         GaussianMixture(1, precisions_init=[-np.eye(4)]).fit(IRIS)

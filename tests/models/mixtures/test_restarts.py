@@ -202,3 +202,12 @@ def test_two_processes_with_a_stream_each() -> None:
     for part in parts:
         np.testing.assert_allclose(part["bayes"][0], bayes.means_, atol=1e-8)
         assert part["bayes"][1] == pytest.approx(bayes.lower_bound_, rel=1e-10)
+
+
+@pytest.mark.parametrize("n_init", [1, 3])
+def test_no_iterations_leave_the_start(n_init: int) -> None:
+    X, _ = table(300)
+    means = X[[0, 100, 200]]
+    model = GaussianMixture(3, means_init=means, max_iter=0, n_init=n_init, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.means_, means)
+    assert model.lower_bound_ == pytest.approx(model.score(X)) and not model.converged_

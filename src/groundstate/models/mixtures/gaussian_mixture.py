@@ -63,6 +63,7 @@ class GaussianMixture(Mapped, GaussianAnswers):
         Added to the diagonal of every covariance. "auto" chooses it by the likelihood of held-out
         rows, which keeps components from collapsing on discrete or repeated values.
     max_iter : int, default=100
+        0 leaves the parameters at the start.
     n_init : int, default=1
         Starts that are tried; the best is kept.
     weights : {"learned", "uniform"}, default="learned"
@@ -148,6 +149,7 @@ class GaussianMixture(Mapped, GaussianAnswers):
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "covariance_type": [StrOptions(set(COVARIANCES))],
         "reg_covar": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
         "weights": [StrOptions({"learned", "uniform"})],
         "temperature": [Interval(Real, 0, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
@@ -242,15 +244,25 @@ class GaussianMixture(Mapped, GaussianAnswers):
                 values, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=f"{name}_init"
             )
             if array.shape != tuple(like.shape):
+                what = f"{self.covariance_type} precision" if name == "precisions" else name
                 raise ValueError(
-                    f"{name}_init must have shape {tuple(like.shape)}, got {array.shape}"
+                    f"The parameter '{what}' should have the shape of {tuple(like.shape)}, but got "
+                    f"{array.shape}"
                 )
             given[name] = torch.from_numpy(array.copy()).to(X.device)
         weights = given.get("weights")
-        if weights is not None and not (
-            bool((weights >= 0).all()) and math.isclose(float(weights.sum()), 1.0, abs_tol=1e-6)
-        ):
-            raise ValueError("weights_init must be non-negative and sum to one")
+        if weights is None:
+            return given
+        low, high, total = (float(v) for v in (weights.min(), weights.max(), weights.sum()))
+        if low < 0 or high > 1:
+            raise ValueError(
+                "The parameter 'weights' should be in the range [0, 1], but got max value "
+                f"{high:.5f}, min value {low:.5f}"
+            )
+        if not math.isclose(total, 1.0, abs_tol=1e-6):
+            raise ValueError(
+                f"The parameter 'weights' should be normalized, but got sum(weights) = {total:.5f}"
+            )
         return given
 
     impute = impute
@@ -260,7 +272,7 @@ class GaussianMixture(Mapped, GaussianAnswers):
         history = self.history_
         self.converged_ = history.converged
         self.lower_bounds_ = [-value for value in history.objective]
-        self.lower_bound_ = self.lower_bounds_[-1]
+        self.lower_bound_ = (self.lower_bounds_ or history.extra["log_likelihood"])[-1]
         self.restarts_ = list(history.extra.get("restarts", [self.lower_bound_]))
         self.n_reseeded_ = int(getattr(self.energy_, "reseeded", 0))
         self.__dict__.pop("_sums", None)

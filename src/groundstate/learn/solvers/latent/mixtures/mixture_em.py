@@ -69,7 +69,7 @@ class MixtureEM(EM):
     chunk_rows: int = 2**20
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        EM(self.max_iter or 1, n_init=self.n_init, T=self.T, batch_size=self.batch_size)  # checks
         if self.init is not None and self.init not in STARTS:
             raise ValueError(f"init must be one of {', '.join(STARTS)} or None, got {self.init!r}")
         if self.online not in ("stepwise", "gradient"):
@@ -101,7 +101,9 @@ class MixtureEM(EM):
     def run(self, problem: Problem) -> History:
         energy = problem.energy
         assert isinstance(energy, GaussianMixtureEnergy)
-        if self.n_init == 1 or len(energy.mu) == 1:  # one component has one start
+        if self.max_iter == 0:
+            history = self._started(problem)
+        elif self.n_init == 1 or len(energy.mu) == 1:  # one component has one start
             history = self._alone(problem, 0)
         elif self.batch_size is not None or self.inner is not None or self.audit:
             history = self._in_turn(problem)
@@ -114,8 +116,15 @@ class MixtureEM(EM):
             )  # fmt: skip
             self._say(history)
         history.solver = "MixtureEM"
-        history.extra.setdefault("restarts", [-history.objective[-1]] if history.objective else [])
+        history.extra.setdefault("restarts", history.extra["log_likelihood"][-1:])
         return history
+
+    def _started(self, problem: Problem) -> History:
+        """θ at the first start, and its likelihood."""
+        if self.init is not None or self.given:
+            start_mixture(problem, self, 0)
+        J, _ = self._e_step(self.m_step(problem), self.temperature(problem, 0))
+        return History(solver="MixtureEM", stop="max_iter", extra={"log_likelihood": [-J]})
 
     def _alone(self, problem: Problem, i: int) -> History:
         if self.init is not None or self.given:

@@ -16,7 +16,6 @@ import copy
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +32,7 @@ from groundstate.learn.base import Batch, Problem
 from groundstate.learn.solvers.em.steps import MStep, completion_of
 from groundstate.learn.solvers.latent.kmeans.lloyd_numba import moments
 from groundstate.learn.solvers.latent.mixtures import pass_torch
+from groundstate.learn.solvers.latent.mixtures.host import array, pairs_of, reach, scatter, wide
 from groundstate.learn.solvers.latent.mixtures.pass_numba import (
     DIAGONAL,
     FULL,
@@ -77,7 +77,7 @@ class GaussianM(MStep):
         self.fast = False
         if self.able:
             if self.kind == FULL:  # φ holds the entries of a symmetric matrix once
-                self.pairs, self.mirror, self.halves = _pairs(d)
+                self.pairs, self.mirror, self.halves = pairs_of(d)
             self._whiten()
 
     def twin(self, problem: Problem) -> Self:
@@ -140,19 +140,20 @@ class GaussianM(MStep):
         """Arrays on the host, where weights of length zero stand for ones; tensors elsewhere."""
         if not self.on_host:
             return batch["x"].detach(), weight
-        return _array(batch["x"]), np.empty(0) if weight is None else _array(weight.double())
+        return array(batch["x"]), np.empty(0) if weight is None else array(weight.double())
 
     def _sliced(self, kernel: Any, x: Any, *arguments: Any) -> Iterator[Any]:
         """What a kernel sums over slices of the rows, or on a device over all of them."""
         if not self.on_host:
             return iter([getattr(pass_torch, kernel.__name__)(x, *arguments)])
-        return over_slices(lambda lo, hi: kernel(x, *arguments, lo, hi), len(x))
+        more = (tile_rows(arguments[3].size),) if kernel is em_pass else ()  # of θ
+        return over_slices(lambda lo, hi: kernel(x, *arguments, *more, lo, hi), len(x))
 
     def _theta(self) -> F64:
         r"""θ ``(k, F)``, without :math:`-\tfrac12\|U^\top(x-o)\|^2` where all components share U."""
         energy = self.mixture
         k, d = energy.mu.shape
-        mu, U, logits = (_wide(v) for v in (energy.mu, energy.U, energy.logits))
+        mu, U, logits = (wide(v) for v in (energy.mu, energy.U, energy.logits))
         mu = mu - self.origin
         if self.kind == DIAGONAL:
             U = U.reshape(k, -1)
@@ -198,7 +199,7 @@ class GaussianM(MStep):
 
     def _narrow_parts(self) -> tuple[Any, F64, F64, F64]:
         """Which components are narrow, and their means ``(s, d)``, U ``(s, d or 1, d)``, constants."""
-        mu, U = _wide(self.mixture.mu), _wide(self.mixture.U)
+        mu, U = wide(self.mixture.mu), wide(self.mixture.U)
         k, d = mu.shape
         if self.kind == DIAGONAL:
             U = np.broadcast_to(np.abs(U).reshape(k, 1, -1), (k, 1, d))
@@ -224,7 +225,7 @@ class GaussianM(MStep):
         self.sums = current().sum_dict(self.sums)
         pair = self.sums.pop("J")
         if self.fast and self.kind == LINEAR and not len(self.narrow):
-            U = np.triu(_wide(self.mixture.U))  # what θ leaves out: ½ Σ w ‖Uᵀ(x − o)‖²
+            U = np.triu(wide(self.mixture.U))  # what θ leaves out: ½ Σ w ‖Uᵀ(x − o)‖²
             pair[0] += 0.5 * float(np.sum((self.scatter @ U) * U))
         return self._mean(pair)
 
@@ -340,7 +341,7 @@ class GaussianM(MStep):
     def _narrow_moments(self, n: F64) -> tuple[F64, F64, F64]:
         """Means, sums of products about the means of before, and how far the means moved."""
         step = self.sums["x"].numpy() / n[:, None]
-        return _wide(self.mixture.mu)[self.narrow] + step, self.sums["xx"].numpy(), step
+        return wide(self.mixture.mu)[self.narrow] + step, self.sums["xx"].numpy(), step
 
 
 @torch.no_grad()
@@ -363,8 +364,6 @@ def add_together(steps: Sequence[GaussianM], batch: Batch, weight: Tensor | None
     one, two = np.zeros(means.shape), np.zeros(factors.shape)
     settings: tuple[Any, ...] = (w, first.origin, first.turn, theta, first.kind, narrow)
     settings = (*settings, means, factors, constants, len(quick))
-    if first.on_host:
-        settings = (*settings, tile_rows(theta.size))
     for sums, lines, squares, value, mass in first._sliced(em_pass, x, *settings):
         S += sums
         one, two = one + lines, two + squares
@@ -376,30 +375,3 @@ def add_together(steps: Sequence[GaussianM], batch: Batch, weight: Tensor | None
             step._sum("x", torch.from_numpy(one[at]))
             step._sum("xx", torch.from_numpy(two[at]))
         step._sum("J", torch.tensor([J[g], total], dtype=torch.float64))
-
-
-def scatter(x: Any, w: Any, origin: F64, lo: int, hi: int) -> F64:
-    """Weighted second moments ``(d, d)`` of rows lo..hi about ``origin``."""
-    diff = x[lo:hi] - origin
-    out: F64 = (diff if not len(w) else diff * w[lo:hi, None]).T @ diff
-    return out
-
-
-def reach(x: Any, origin: F64, turn: F64, lo: int, hi: int) -> float:
-    """The largest ‖turn (x − origin)‖² of rows lo..hi."""
-    return float(np.square((x[lo:hi] - origin) @ turn.T).sum(1).max())
-
-
-@cache
-def _pairs(d: int) -> tuple[Any, Any, F64]:
-    """Places of the entries i ≤ j and of their mirror images, and −½ or −1 for each."""
-    i, j = np.triu_indices(d)
-    return i * d + j, j * d + i, np.where(i == j, -0.5, -1.0)
-
-
-def _wide(values: Tensor) -> F64:
-    return values.detach().cpu().numpy().astype(np.float64, copy=False)
-
-
-def _array(values: Tensor) -> Any:
-    return values.detach().contiguous().numpy()
