@@ -19,6 +19,7 @@ ONE_MORE = {
     "JointLabels": "the k nearest rows and those within a radius vote on several labels",
     "NetworkModel": "networks are trained alike, whatever they answer",
     "Streamed": "planes and densities are learned from sums, of rows in memory or in pieces",
+    "Mapped": "rows in a file are read as often as a fit needs, whatever the model",
     "GaussianFactors": "a density and a transformer at once: two roles, not one",
     "PCA": "batches of rows have the axes and the answers of all rows",
     "MixtureAnswers": "mixtures of Gaussians and of any other family answer alike",
