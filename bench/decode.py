@@ -52,17 +52,17 @@ def transformers(data: dict[str, Any]) -> Any:
     prompt = torch.nn.functional.pad(data["prompt"], (1, 0), value=999)
     found = data["theirs"].generate(
         prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=NEW, min_new_tokens=NEW,
-        do_sample=False, num_beams=data["beams"], length_penalty=0.0, eos_token_id=None,
+        do_sample=False, num_beams=data["beams"], eos_token_id=None,
     )  # fmt: skip
     return found[:, 1:]
 
 
-def log_prob(data: dict[str, Any], tokens: Any) -> float:
-    """Mean log-probability of the sequences, prompts included; larger is better."""
+def energy(data: dict[str, Any], tokens: Any) -> float:
+    """Mean energy of the sequences, −log p, prompts included."""
     import torch
 
     with torch.no_grad():
-        return -data["energy"](y=tokens).mean().item()
+        return data["energy"](y=tokens).mean().item()
 
 
 DECODE = Benchmark(
@@ -76,7 +76,7 @@ DECODE = Benchmark(
     data=data,
     ours={"groundstate": ours},
     peers={"transformers": Peer(transformers, "transformers")},
-    score=log_prob,
-    score_name="mean log p",
+    score=energy,
+    score_name="mean energy",
     target=1.0,
 )

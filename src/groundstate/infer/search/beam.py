@@ -139,9 +139,11 @@ def beam_search(
         grown = total[..., None] + e  # (B, w, K)
         longer = (length + (~over).to(e.dtype))[..., None].expand(grown.shape)
         score = grown / longer**beam.length_penalty if beam.length_penalty else grown
-        if steps == 0 or beam.rerank:
+        if beam.width == 1:
+            keep, order = 1, score.reshape(b, -1).argmin(1, keepdim=True)
+        elif steps == 0 or beam.rerank:
             keep = min(beam.width, beams * k)
-            order = torch.sort(score.reshape(b, -1), dim=1, stable=True).indices[:, :keep]
+            order = _lowest(score.reshape(b, -1), keep)
         else:  # every beam goes on with its own best symbol
             keep = beams
             own = score.argmin(2)  # (B, w)
@@ -151,11 +153,13 @@ def beam_search(
         length = longer.reshape(b, -1).gather(1, order)
         chosen = e.reshape(b, -1).gather(1, order)
         each = torch.cat((each.take_along_dim(parent[..., None], 1), chosen[..., None]), 2)
-        rows = torch.arange(b, device=parent.device)[:, None] * beams + parent
         over = over.gather(1, parent)
         if beam.end is not None:
             over = over | (symbol == beam.end)
-        state = state.pick(rows.reshape(-1)).append(symbol.reshape(-1))
+        if beam.width > 1:  # picking copies what is remembered
+            rows = torch.arange(b, device=parent.device)[:, None] * beams + parent
+            state = state.pick(rows.reshape(-1))
+        state = state.append(symbol.reshape(-1))
         beams, steps = keep, steps + 1
         if state.done:
             break
@@ -176,6 +180,15 @@ def spread(increments: Tensor, state: StepState, rows: int) -> tuple[Tensor, Ste
     """The one beginning of a start without given values, for so many rows."""
     nothing = torch.zeros(rows, dtype=torch.int64, device=increments.device)
     return increments.expand(rows, -1), state.pick(nothing)
+
+
+def _lowest(score: Tensor, n: int) -> Tensor:
+    """Places of the n lowest scores of each row, lowest first, ties by their place."""
+    found = torch.topk(score, n, dim=1, largest=False, sorted=False)
+    if bool(((score <= found.values.amax(1, keepdim=True)).sum(1) > n).any()):
+        return torch.sort(score, dim=1, stable=True).indices[:, :n]
+    place = found.indices.sort(1).values
+    return place.gather(1, torch.sort(score.gather(1, place), dim=1, stable=True).indices)
 
 
 def _repeated(given: Mapping[str, Any], beams: int) -> dict[str, Any]:

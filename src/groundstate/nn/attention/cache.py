@@ -79,5 +79,9 @@ class KVCache:
         """A cache of these rows, kept or repeated, as beams need it."""
         picked = object.__new__(KVCache)
         picked.window, picked.seen = self.window, list(self.seen)
-        picked.store = self.store.index_select(2, rows)
+        two, layers, _, heads, room, dim = self.store.shape
+        picked.store = self.store.new_empty(two, layers, len(rows), heads, room, dim)
+        used = min(max(self.seen), room)  # the rest is written before it is read
+        for given, made in zip(self.store.flatten(0, 1), picked.store.flatten(0, 1)):
+            torch.index_select(given[:, :, :used], 0, rows, out=made[:, :, :used])
         return picked
