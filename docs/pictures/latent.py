@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from common import COLOURS, figure, landscape, regions, scatter
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
-from sklearn.datasets import make_blobs
+from sklearn.datasets import make_blobs, make_moons
 
 from groundstate import (
+    DBSCAN,
+    HDBSCAN,
+    AgglomerativeClustering,
     BayesianGaussianMixture,
     BernoulliRBM,
     GaussianMixture,
@@ -184,10 +188,70 @@ def mixture_model() -> Figure:
     return fig
 
 
+MOONS = np.r_[
+    make_moons(200, noise=0.06, random_state=0)[0],
+    np.random.default_rng(0).uniform([-1.5, -1.0], [2.5, 1.5], (15, 2)),
+]
+
+
+def dbscan() -> Figure:
+    """Groups of any shape, noise, and the energy of one more row."""
+    model = DBSCAN(eps=0.2).fit(MOONS)
+    fig, (left, right) = figure(2)
+    noise = model.labels_ == -1
+    scatter(left, MOONS[~noise], model.labels_[~noise])
+    left.scatter(*MOONS[noise].T, marker="x", s=25, color="grey")
+    left.set_title("groups of dense rows; crosses are noise")
+    landscape(
+        right,
+        MOONS,
+        lambda X: np.sqrt(2 * model.energy_.table("z", x=_rows(X))[:, :-1].min(1).values),
+    )
+    right.scatter(*model.components_.T, s=5, color="white", alpha=0.6)
+    right.set_title("distance to the nearest core row")
+    return fig
+
+
+def hdbscan() -> Figure:
+    """Groups of different density."""
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal([0, 0], 0.15, (100, 2)), rng.normal([3, 0], 0.9, (100, 2)),
+              rng.uniform([-2, -3], [6, 3], (20, 2))]  # fmt: skip
+    fig, (left, right) = figure(2)
+    models = {"HDBSCAN": HDBSCAN(10), "DBSCAN(eps=0.2)": DBSCAN(0.2)}
+    for ax, (name, model) in zip((left, right), models.items(), strict=True):
+        labels = model.fit(X).labels_
+        noise = labels == -1
+        scatter(ax, X[~noise], labels[~noise])
+        ax.scatter(*X[noise].T, marker="x", s=25, color="grey")
+        ax.set_title(f"{name}: {labels.max() + 1} groups")
+    return fig
+
+
+def agglomerative_clustering() -> Figure:
+    """Groups, and the distances at which they were merged."""
+    model = AgglomerativeClustering(3, compute_distances=True).fit(BLOBS)
+    fig, (left, right) = figure(2)
+    regions(left, BLOBS, model.labels_, model.predict)
+    left.set_title("which group one more row would join")
+    last = model.distances_[-15:]
+    right.plot(np.arange(len(last), 0, -1), last, color=COLOURS[0], marker="o", markersize=4)
+    right.axvline(3, color="grey", lw=1)
+    right.set(xlabel="groups that are left to merge", ylabel="distance", title="the last mergers")
+    return fig
+
+
+def _rows(X: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(X))
+
+
 PICTURES = {
+    "AgglomerativeClustering": agglomerative_clustering,
     "BayesianGaussianMixture": bayesian_gaussian_mixture,
     "BernoulliRBM": bernoulli_rbm,
+    "DBSCAN": dbscan,
     "GaussianMixture": gaussian_mixture,
+    "HDBSCAN": hdbscan,
     "KMeans": kmeans,
     "MiniBatchKMeans": mini_batch_kmeans,
     "MixtureModel": mixture_model,

@@ -36,9 +36,16 @@ if TYPE_CHECKING:
     from groundstate.models.bayes.complement_nb import ComplementNB as ComplementNB
     from groundstate.models.bayes.gaussian_nb import GaussianNB as GaussianNB
     from groundstate.models.bayes.multinomial_nb import MultinomialNB as MultinomialNB
+    from groundstate.models.clusters.agglomerative_clustering import (
+        AgglomerativeClustering as AgglomerativeClustering,
+    )
+    from groundstate.models.clusters.dbscan import DBSCAN as DBSCAN
+    from groundstate.models.clusters.hdbscan import HDBSCAN as HDBSCAN
     from groundstate.models.clusters.kmeans import KMeans as KMeans
     from groundstate.models.clusters.mini_batch_kmeans import MiniBatchKMeans as MiniBatchKMeans
     from groundstate.models.clusters.soft_kmeans import SoftKMeans as SoftKMeans
+    from groundstate.models.clusters.starts import kmeans_parallel as kmeans_parallel
+    from groundstate.models.clusters.starts import kmeans_plusplus as kmeans_plusplus
     from groundstate.models.diagnosis import diagnose as diagnose
     from groundstate.models.discriminant.linear_discriminant_analysis import (
         LinearDiscriminantAnalysis as LinearDiscriminantAnalysis,
@@ -249,6 +256,7 @@ __version__ = "0.1.0.dev0"
 
 _EXPORTS = {
     "AdaBoostClassifier": "groundstate.models.ensembles.boosting.ada_boost_classifier",
+    "AgglomerativeClustering": "groundstate.models.clusters.agglomerative_clustering",
     "BagOfTokensClassifier": "groundstate.models.text.bag_of_tokens_classifier",
     "BaggingClassifier": "groundstate.models.ensembles.bagging.bagging_classifier",
     "BaggingRegressor": "groundstate.models.ensembles.bagging.bagging_regressor",
@@ -260,6 +268,7 @@ _EXPORTS = {
     "CategoricalNB": "groundstate.models.bayes.categorical_nb",
     "ClassicalMDS": "groundstate.models.manifolds.classical_mds",
     "ComplementNB": "groundstate.models.bayes.complement_nb",
+    "DBSCAN": "groundstate.models.clusters.dbscan",
     "DecisionTreeClassifier": "groundstate.models.trees.decision_tree_classifier",
     "DecisionTreeRegressor": "groundstate.models.trees.decision_tree_regressor",
     "ElasticNet": "groundstate.models.linear.sparse.elastic_net",
@@ -279,6 +288,7 @@ _EXPORTS = {
     "GaussianRegressor": "groundstate.models.linear.least_squares.gaussian_regressor",
     "GradientBoostingClassifier": "groundstate.models.ensembles.boosting.gradient_boosting_classifier",
     "GradientBoostingRegressor": "groundstate.models.ensembles.boosting.gradient_boosting_regressor",
+    "HDBSCAN": "groundstate.models.clusters.hdbscan",
     "HistGradientBoostingClassifier": "groundstate.models.ensembles.boosting.hist_gradient_boosting_classifier",
     "HistGradientBoostingRegressor": "groundstate.models.ensembles.boosting.hist_gradient_boosting_regressor",
     "HuberRegressor": "groundstate.models.linear.robust.huber_regressor",
@@ -365,6 +375,8 @@ _EXPORTS = {
     "graphs": "groundstate.math",
     "info": "groundstate.math",
     "kernels": "groundstate.math",
+    "kmeans_parallel": "groundstate.models.clusters.starts",
+    "kmeans_plusplus": "groundstate.models.clusters.starts",
     "linalg": "groundstate.math",
     "load": "groundstate.store",
     "manifold": "groundstate.math",

@@ -75,7 +75,10 @@ def _smooth_one(log_weight: Array) -> tuple[Array, float]:
     k = math.inf
     if len(index) > 4:
         order = index[np.argsort(x[index], kind="stable")]
-        k, sigma = pareto_fit(np.exp(x[order]) - math.exp(cut))
+        excess = np.exp(x[order]) - math.exp(cut)
+        if excess[0] <= 0:  # weights that differ by rounding alone have no tail
+            return x - np.logaddexp.reduce(x), -math.inf
+        k, sigma = pareto_fit(excess)
         if math.isfinite(k) and sigma > 0:
             at = np.arange(0.5, len(order)) / len(order)
             x[order] = np.minimum(np.log(_quantile(at, k, sigma) + math.exp(cut)), 0.0)

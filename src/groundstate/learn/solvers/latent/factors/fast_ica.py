@@ -22,6 +22,12 @@ TILE = 2**16  # numbers of white rows whose contrast is taken at once
 Contrast = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
+def _signs(rows: Tensor) -> Tensor:
+    """±1 that make the entry of largest modulus of each row positive, ``(l, 1)``."""
+    peak = rows.gather(1, rows.abs().argmax(1, keepdim=True))
+    return torch.where(peak < 0, -1.0, 1.0).to(rows)
+
+
 def contrast(name: str, alpha: float = 1.0) -> Contrast:
     """Derivatives g and g′ of the contrast G, by name: "logcosh", "exp" or "cube"."""
     if name == "logcosh":
@@ -119,6 +125,7 @@ class FastICA:
             W = W / square.sqrt().clamp_min(1e-300)[:, None]
         elif self.whiten:
             W = W / math.sqrt(n)  # sources of the scale of scikit-learn's arbitrary-variance
+        W = W * _signs(W @ K)
         energy.set(W @ K, torch.linalg.pinv(W @ K), mean if self.whiten else None)
         history.about["whitening"] = K.cpu().numpy()
         history.about["rotation"] = W.cpu().numpy()

@@ -43,21 +43,41 @@ class Drawer(ABC):
 
     def start(self, name: str, k: int) -> Tensor:
         """k rows by the name of the way to draw them, ``(k, d)`` float64."""
-        if name == "random":
-            return self.random(k)
-        return self.plus_plus(k) if name == "k-means++" else self.parallel(k)
+        return self.take(self.chosen(name, k))
 
-    @abstractmethod
-    def parallel(self, k: int) -> Tensor:
-        """As ``plus_plus``, in a few passes: k-means++ among 2k candidates of each of 5 rounds."""
-
-    @abstractmethod
     def random(self, k: int) -> Tensor:
         """k rows of different content, ``(k, d)`` float64; where there are too few, as ``plus_plus``."""
+        return self.start("random", k)
 
-    @abstractmethod
     def plus_plus(self, k: int) -> Tensor:
         """k rows far from each other, ``(k, d)`` float64."""
+        return self.start("k-means++", k)
+
+    def chosen(self, name: str, k: int, trials: int | None = None) -> Tensor:
+        """The numbers of such rows over all shards, ``(k,)``, each the best of some trials."""
+        if name == "random":
+            try:
+                return self._distinct(k)
+            except DataError:  # fewer contents than rows asked for
+                name = "k-means++"
+        trials = 2 + int(math.log(k)) if trials is None else trials
+        return self._greedy(k, trials) if name == "k-means++" else self._parallel(k, trials)
+
+    @abstractmethod
+    def take(self, index: Tensor) -> Tensor:
+        """Rows by their number over all shards, ``(m, d)`` float64."""
+
+    @abstractmethod
+    def _distinct(self, k: int) -> Tensor:
+        """k rows of different content."""
+
+    @abstractmethod
+    def _greedy(self, k: int, trials: int) -> Tensor:
+        """k rows far from each other."""
+
+    @abstractmethod
+    def _parallel(self, k: int, trials: int) -> Tensor:
+        """The same in a few passes: k-means++ among 2k candidates of each of 5 rounds."""
 
     @abstractmethod
     def uniform(self, k: int) -> Tensor:
@@ -87,7 +107,6 @@ class TensorDrawer(Drawer):
         return u, u.square().sum(1)
 
     def take(self, index: Tensor) -> Tensor:
-        """Rows by their number over all shards, float64 ``(m, d)``."""
         if self.reduce.world == 1:
             return self.x[index].double()
         own = (index >= self.mine.start) & (index < self.mine.stop)
@@ -95,18 +114,14 @@ class TensorDrawer(Drawer):
         rows = self.x[at].double() if len(self.x) else self.x.new_zeros(len(at), self.x.shape[1])
         return self.reduce.sum(torch.where(own[:, None], rows.double(), 0.0))
 
-    def random(self, k: int) -> Tensor:
-        try:
-            return self.take(self.line.draw(self.key.fold("random"), k, distinct=True))
-        except DataError:
-            return self.plus_plus(k)
+    def _distinct(self, k: int) -> Tensor:
+        return self.line.draw(self.key.fold("random"), k, distinct=True)
 
-    def plus_plus(self, k: int) -> Tensor:
-        trials = 2 + int(math.log(k))
+    def _greedy(self, k: int, trials: int) -> Tensor:
         draws = self.key.fold("next")
-        first = self.take(self.line.draw(self.key.fold("first"), 1))
+        first = self.line.draw(self.key.fold("first"), 1)
         self._prepare()
-        closest = self._closest(first, None)
+        closest = self._closest(self.take(first), None)
         chosen = [first]
         points = torch.from_numpy(draws.uniform((k - 1) * trials)).to(closest.device)
         plain = self.line.draw(draws, (k - 1) * trials)  # for rows that all have been chosen
@@ -115,9 +130,8 @@ class TensorDrawer(Drawer):
             some = slice(at, at + trials)
             drawn = self.line.weighted_draw(extra, points[some])
             drawn = torch.where(extra.max() > 0, drawn, plain[some])
-            candidates = self.take(drawn)
-            best, closest = self._best(candidates, closest)
-            chosen.append(candidates[best])
+            best, closest = self._best(self.take(drawn), closest)
+            chosen.append(drawn[best])
         return torch.cat(chosen)
 
     def _prepare(self) -> None:
@@ -145,17 +159,18 @@ class TensorDrawer(Drawer):
         least = away if closest is None else torch.minimum(away, closest)
         return torch.where(away > SAME * square, least, 0.0)
 
-    def parallel(self, k: int) -> Tensor:
-        first = self.take(self.line.draw(self.key.fold("first"), 1))
-        rows, near = first, _square_distances(self.x, first)
-        closest = near.values
+    def _parallel(self, k: int, trials: int) -> Tensor:
+        index = self.line.draw(self.key.fold("first"), 1)
+        rows = self.take(index)
+        closest = _square_distances(self.x, rows).values
         for i in range(ROUNDS):
             extra = self.reduce.gather(closest)
             line = extra[self.line.rows] * self.line.lengths
             share = (OVERSAMPLING * k) * line / line.sum().clamp_min(1e-300)
             uniform = self.line.content_uniform(self.line.hash, self.key.fold("round", i), 1)[:, 0]
-            some = self.take(self.line.rows[uniform < share])
-            rows = torch.cat([rows, some])
+            found = self.line.rows[uniform < share]
+            some = self.take(found)
+            index, rows = torch.cat([index, found]), torch.cat([rows, some])
             if len(some):
                 closest = torch.minimum(closest, _square_distances(self.x, some).values)
         owner = _square_distances(self.x, rows).indices
@@ -166,7 +181,7 @@ class TensorDrawer(Drawer):
         few = TensorDrawer(rows[live], mass[live], self.key.fold("few"))
         few.reduce = Reduce()  # every shard has all candidates
         few.line, few.mine = TensorLine(few.hash, few.w), slice(0, int(live.sum()))
-        return few.plus_plus(k)
+        return index[live][few._greedy(k, trials)]
 
     def _frame(self) -> tuple[Tensor, Tensor | float]:
         """Where rows are measured from, and in which unit."""
@@ -252,8 +267,8 @@ class SparseDrawer(TensorDrawer):
         rows = torch.from_numpy(self.csr[at].toarray().astype(np.float64))
         return self.reduce.sum(torch.where(own[:, None], rows, 0.0))
 
-    def parallel(self, k: int) -> Tensor:
-        return self.plus_plus(k)  # candidates of several rounds would be dense
+    def _parallel(self, k: int, trials: int) -> Tensor:
+        return self._greedy(k, trials)  # candidates of several rounds would be dense
 
 
 def row_hashes(x: Tensor) -> Tensor:

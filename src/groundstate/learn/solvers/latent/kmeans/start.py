@@ -22,7 +22,6 @@ from groundstate.compute.reduce import current
 from groundstate.compute.tiles import over_slices
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.compute.weight_line.line import WeightLine
-from groundstate.errors import DataError
 from groundstate.learn.solvers.latent.kmeans import start_numba as kernels
 from groundstate.learn.solvers.latent.kmeans.drawers import (
     Drawer,
@@ -47,17 +46,13 @@ class HostDrawer(Drawer):
         self.w = None if weight is None else weight.double().numpy()
         self.line = WeightLine(self.hash, self.w)
 
-    def take(self, index: NDArray[np.int64]) -> Tensor:
-        return torch.from_numpy(self.x[index].astype(np.float64))
+    def take(self, index: Tensor) -> Tensor:
+        return torch.from_numpy(self.x[index.numpy()].astype(np.float64))
 
-    def random(self, k: int) -> Tensor:
-        try:
-            return self.take(self.line.draw(self.key.fold("random"), k, distinct=True))
-        except DataError:
-            return self.plus_plus(k)
+    def _distinct(self, k: int) -> Tensor:
+        return torch.from_numpy(self.line.draw(self.key.fold("random"), k, distinct=True))
 
-    def plus_plus(self, k: int) -> Tensor:
-        trials = 2 + int(math.log(k))
+    def _greedy(self, k: int, trials: int) -> Tensor:
         draws = self.key.fold("next")
         first = self.line.draw(self.key.fold("first"), 1)
         rows, units = self.line.contents
@@ -74,11 +69,11 @@ class HostDrawer(Drawer):
         if found < k:  # all contents are chosen: the plain line
             plain = self.line.draw(draws, (k - 1) * trials)
             picked[found:] = plain[(found - 1) * trials :: trials]
-        return self.take(picked)
+        return torch.from_numpy(picked)
 
-    def parallel(self, k: int) -> Tensor:
+    def _parallel(self, k: int, trials: int) -> Tensor:
         w = None if self.w is None else torch.from_numpy(self.w)
-        return TensorDrawer(torch.from_numpy(self.x), w, self.key).parallel(k)
+        return TensorDrawer(torch.from_numpy(self.x), w, self.key)._parallel(k, trials)
 
     def _frame(self) -> tuple[NDArray[np.float64], float]:
         x = self.x

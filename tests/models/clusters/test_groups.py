@@ -1,0 +1,154 @@
+"""Groups by density and by mergers: scikit-learn's labels, and the energy of one more row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn import cluster as peer
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.metrics import pairwise_distances
+
+from groundstate import DBSCAN, HDBSCAN, AgglomerativeClustering
+from groundstate.energy.latent.linkage import LinkageEnergy
+from groundstate.errors import DataError, Unsupported
+
+X = np.r_[
+    make_moons(120, noise=0.07, random_state=0)[0],
+    np.random.default_rng(1).uniform([-1.5, -1.0], [2.5, 1.5], (12, 2)),
+]
+PAIRS: list[tuple[type, type, dict[str, Any]]] = [
+    (DBSCAN, peer.DBSCAN, {"eps": 0.25}),
+    (DBSCAN, peer.DBSCAN, {"eps": 0.3, "min_samples": 3, "metric": "manhattan"}),
+    (DBSCAN, peer.DBSCAN, {"eps": 0.3, "metric": "minkowski", "p": 3.0}),
+    (HDBSCAN, peer.HDBSCAN, {"copy": True}),
+    (HDBSCAN, peer.HDBSCAN, {"min_cluster_size": 8, "min_samples": 3, "copy": True}),
+    (HDBSCAN, peer.HDBSCAN, {"cluster_selection_method": "leaf", "copy": True}),
+    *(
+        (AgglomerativeClustering, peer.AgglomerativeClustering, {"n_clusters": 4, "linkage": how})
+        for how in ("ward", "complete", "average", "single")
+    ),
+    (
+        AgglomerativeClustering,
+        peer.AgglomerativeClustering,
+        {"n_clusters": None, "distance_threshold": 1.0, "linkage": "average", "metric": "l1"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("ours", "theirs", "settings"), PAIRS)
+def test_labels_are_the_peers(ours: Any, theirs: Any, settings: dict[str, Any]) -> None:
+    model, expected = ours(**settings).fit(X), theirs(**settings).fit(X)
+    if ours is HDBSCAN:  # the same groups, the largest first
+        size = np.bincount(model.labels_[model.labels_ >= 0])
+        assert (np.diff(size) <= 0).all()
+        number = dict(zip(expected.labels_, model.labels_, strict=True))
+        expected.labels_ = np.array([number[label] for label in expected.labels_])
+        assert len(set(number.values())) == len(number)
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+    np.testing.assert_array_equal(ours(**settings).fit_predict(X), expected.labels_)
+    for name in vars(expected):
+        if name.endswith("_") and not name.startswith("_"):
+            np.testing.assert_array_equal(getattr(model, name), getattr(expected, name), name)
+
+
+@pytest.mark.parametrize(("ours", "theirs", "settings"), PAIRS)
+def test_parameters_are_the_peers(ours: Any, theirs: Any, settings: dict[str, Any]) -> None:
+    given = ours().get_params()
+    for name, value in theirs().get_params().items():
+        assert given[name] == value or name == "copy", name
+
+
+@pytest.mark.parametrize(
+    "model", [DBSCAN(0.25), HDBSCAN(8), AgglomerativeClustering(4, linkage="average")]
+)
+def test_distances_in_place_of_rows(model: Any) -> None:
+    D = pairwise_distances(X)
+    plain = model.fit(X)
+    labels, new, e = plain.labels_, plain.predict(X[:9] + 0.03), plain.energy(X[:9] + 0.03)
+    square = type(model)(**{**model.get_params(), "metric": "precomputed"}).fit(D)
+    np.testing.assert_array_equal(square.labels_, labels)
+    away = pairwise_distances(X[:9] + 0.03, X)
+    np.testing.assert_array_equal(square.predict(away), new)
+    np.testing.assert_allclose(square.energy(away), e, rtol=1e-6, atol=1e-9)
+
+
+def test_rows_far_from_all_groups_are_noise() -> None:
+    for model in (DBSCAN(0.25), HDBSCAN()):
+        model.fit(X)
+        assert model.predict([[50.0, 50.0]]).tolist() == [-1]
+        assert model.infer({"x": [[50.0, 50.0]]}, "z").tolist() == [-1]
+        core = X[model.labels_ >= 0]
+        np.testing.assert_array_equal(model.predict(core), model.labels_[model.labels_ >= 0])
+    everywhere = DBSCAN(1e-6).fit(X)
+    assert (everywhere.labels_ == -1).all() and (everywhere.predict(X) == -1).all()
+    assert everywhere.components_.shape == (0, 2)
+
+
+def test_the_energy_of_ward_is_the_growth_of_the_squares_within() -> None:
+    model = AgglomerativeClustering(3).fit(X)
+
+    def within(rows: np.ndarray, labels: np.ndarray) -> float:
+        groups = (rows[labels == z] for z in range(3))
+        return sum(0.5 * float(np.square(g - g.mean(0)).sum()) for g in groups)
+
+    row = np.array([[0.4, 0.1]])
+    for z in range(3):
+        more = within(np.r_[X, row], np.r_[model.labels_, z]) - within(X, model.labels_)
+        assert model.energy(row, z=[z])[0] == pytest.approx(more, rel=1e-9)
+
+
+@pytest.mark.parametrize("linkage", ["single", "complete", "average", "ward"])
+def test_gradients_of_all_linkages(linkage: str) -> None:
+    energy = LinkageEnergy(2, 2, linkage=linkage).double()
+    energy.remember(torch.from_numpy(X[:6]), torch.tensor([0, 0, 1, 1, 1, 0]))
+    x = torch.tensor([[0.3, 0.1], [2.0, -1.0]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(energy.energies, (x,))
+
+
+@pytest.mark.parametrize("model", [DBSCAN(0.25), HDBSCAN(), AgglomerativeClustering(3)])
+def test_weights_are_copies(model: Any) -> None:
+    rows = X[np.lexsort(X.T)]
+    weight = np.ones(len(rows))
+    weight[::4], weight[1::9] = 2.0, 0.0
+    index = np.repeat(np.arange(len(rows)), weight.astype(int))
+    labels = model.fit(rows, sample_weight=weight).labels_
+    e = model.energy(rows)
+    copies = model.fit(rows[index])
+    np.testing.assert_array_equal(labels[index], copies.labels_)
+    np.testing.assert_allclose(e, copies.energy(rows), rtol=1e-9)
+    np.testing.assert_array_equal(labels[weight == 0], copies.predict(rows[weight == 0]))
+
+
+def test_halves_count_for_density_alone() -> None:
+    half = np.full(len(X), 0.5)
+    np.testing.assert_array_equal(
+        DBSCAN(0.25, min_samples=2).fit(X, sample_weight=half).labels_,
+        DBSCAN(0.25, min_samples=4).fit(X).labels_,
+    )
+    for model in (HDBSCAN(), AgglomerativeClustering()):
+        with pytest.raises(DataError, match="whole numbers, got 0.5"):
+            model.fit(X, sample_weight=half)
+
+
+def test_refusals() -> None:
+    from scipy.sparse import csr_matrix
+
+    with pytest.raises(DataError, match="needs all distances, got a sparse matrix"):
+        DBSCAN(metric="precomputed").fit(csr_matrix(np.eye(3)))
+    with pytest.raises(Unsupported, match="metric='precomputed'"):
+        AgglomerativeClustering(metric=pairwise_distances, linkage="single").fit(X)
+    with pytest.raises(ValueError, match="'eps' parameter"):
+        DBSCAN(eps=-1.0).fit(X)
+
+
+def test_sparse_rows_are_dense_rows() -> None:
+    from scipy.sparse import csr_matrix
+
+    Z, _ = make_blobs(60, 3, random_state=0)
+    Z[Z < 0] = 0.0
+    np.testing.assert_array_equal(
+        DBSCAN(1.0).fit_predict(csr_matrix(Z)), DBSCAN(1.0).fit_predict(Z)
+    )
