@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.compute.mapped import pieces
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import Reduce, current
+from groundstate.compute.tiles import over_slices
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.compute.weight_line.tensor_line import TensorLine, tensor_hash
 from groundstate.errors import DataError
+from groundstate.learn.solvers.latent.kmeans import start_numba as kernels
 from groundstate.learn.solvers.latent.kmeans.start_numba import SAME
 from groundstate.learn.solvers.latent.kmeans.table import as_csr
 
 ROUNDS, OVERSAMPLING = 5, 2
-PIECE = 2**16  # rows of a file that are looked at together
+PIECE = 2**14  # rows of a file that are looked at together
 
 
 class Drawer(ABC):
@@ -211,28 +213,47 @@ class MappedDrawer(TensorDrawer):
     def _prepare(self) -> None:
         self.frame = self._frame()
 
-    def _passes(self, rows: Tensor, closest: Tensor | None) -> Iterator[tuple[slice, Tensor]]:
-        """`_away` of some rows ``(m, PIECE)``, piece by piece."""
+    def _tiled(self, closest: NDArray[np.float64], lo: int, hi: int) -> Any:
+        """Rows lo..hi as columns of tiles, their squares and weights, and what is closest."""
+        n, (origin, scale) = hi - lo, self.frame
+        parts = -(-n // kernels.TILE)
+        x = np.zeros((parts, self.x.shape[1], kernels.TILE), np.float32)
+        norm, lengths, near = np.zeros((3, parts, kernels.TILE))
+        rows = self.x[lo:hi].numpy()
+        kernels.tiles(rows, np.arange(n), origin.numpy(), float(scale), x, norm)
+        lengths.reshape(-1)[:n] = 1.0 if self.w is None else self.w[lo:hi].numpy()
+        near.reshape(-1)[:n] = closest[lo:hi]
+        return x, norm, lengths, near
+
+    def _centred(self, rows: Tensor) -> NDArray[np.float64]:
         origin, scale = self.frame
-        at = 0
-        for part in pieces(self.x, PIECE):
-            some = slice(at, at + len(part))
-            u = ((part.double() - origin) * scale).float().double()
-            near = None if closest is None else closest[some]
-            yield some, self._away(rows, u, u.square().sum(1), near)
-            at = some.stop
+        return ((rows - origin) * scale).float().double().numpy()
 
     def _closest(self, row: Tensor, closest: Tensor | None) -> Tensor:
-        out = torch.empty(len(self.x), dtype=torch.float64) if closest is None else closest
-        for some, away in self._passes(row, closest):
-            out[some] = away[0]
+        out = torch.full((len(self.x),), math.inf).double() if closest is None else closest
+        v, near = self._centred(row)[0], out.numpy()
+
+        def part(lo: int, hi: int) -> None:
+            *tiles, own = self._tiled(near, lo, hi)
+            kernels.approach(*tiles, own, v, np.empty(len(own)), 0, len(own))
+            near[lo:hi] = own.reshape(-1)[: hi - lo]
+
+        for _ in over_slices(part, len(self.x), PIECE):
+            pass
         return out
 
     def _best(self, candidates: Tensor, closest: Tensor) -> tuple[Tensor, Tensor]:
-        left = torch.zeros(len(candidates), dtype=torch.float64)
-        for some, away in self._passes(candidates, closest):
-            left += away.sum(1) if self.w is None else away @ self.w[some]
-        best = self.reduce.sum(left).argmin(0, keepdim=True)
+        rows = self._centred(candidates)
+        more = -len(rows) % 3
+        rows = np.concatenate([rows, np.repeat(rows[:1], more, 0)])
+        square, near = np.square(rows).sum(1), closest.numpy()
+
+        def part(lo: int, hi: int) -> Any:
+            tiles = self._tiled(near, lo, hi)
+            return kernels.improve(*tiles, rows, square, 0, len(tiles[0]))
+
+        gain = sum(over_slices(part, len(self.x), PIECE), np.zeros(len(rows)))
+        best = self.reduce.sum(torch.from_numpy(gain[: len(candidates)])).argmax(0, keepdim=True)
         return best, self._closest(candidates[best], closest)
 
     def _frame(self) -> tuple[Tensor, Tensor | float]:
