@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import json
-import platform
 import resource
 import subprocess
 import sys
@@ -17,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+
+from groundstate.bench.machine import machine
 
 PART = 500_000
 GROUPS = 8
@@ -72,7 +73,7 @@ def main() -> None:
             )  # fmt: skip
             found = json.loads(ran.stdout.splitlines()[-1])
             table.append({"model": name, "rows": rows, "columns": columns,
-                          "files_gib": round(size, 3), **found, "machine": platform.processor(),
+                          "files_gib": round(size, 3), **found, "machine": machine(),
                           "date": time.strftime("%Y-%m-%d")})  # fmt: skip
             print(table[-1], flush=True)
     if len(sys.argv) > 4:

@@ -39,9 +39,7 @@ def local_optima(seed: int = 0, *, quick: bool = False) -> Result:
     corners = np.array([[0.0, 0], [0, 1], [4, 0], [4, 1]])
     long = KMeans(2, init=np.array([[2.0, 0], [2, 1]])).fit(corners).inertia_
     short = KMeans(2, init=np.array([[0, 0.5], [4, 0.5]])).fit(corners).inertia_
-    X, _ = make_blobs(
-        2000, centers=25, cluster_std=0.15, center_box=(-10, 10), random_state=seed + 1
-    )
+    X, _ = make_blobs(2000, centers=25, cluster_std=0.15, center_box=(-10, 10), random_state=1)
     found = {
         init: np.array([
             KMeans(25, init=init, n_init=1, random_state=1000 * seed + s).fit(X).inertia_
@@ -53,18 +51,20 @@ def local_optima(seed: int = 0, *, quick: bool = False) -> Result:
     best = min(often, *(float(v.min()) for v in found.values()))
     ratio = {name: float(np.median(v)) / best for name, v in found.items()}
     claims = [
-        Claim.close("log-likelihood from the bad start", ends["bad"].lower_bound_, -10.70, tol=1.2),
         Claim.close(
-            "log-likelihood from the good start", ends["good"].lower_bound_, -2.51, tol=0.15
+            "log-likelihood from the bad start", ends["bad"].lower_bound_, -10.70, tol=0.01
+        ),
+        Claim.close(
+            "log-likelihood from the good start", ends["good"].lower_bound_, -2.51, tol=0.01
         ),
         Claim.equal(
             "inertia of the rectangle, cut the long and the short way", [long, short], [16.0, 1.0]
         ),
         Claim.at_most(
-            "25 groups, k-means++: median inertia over the best", ratio["k-means++"], 1.5
+            "25 groups, k-means++: median inertia over the best", ratio["k-means++"], 1.3
         ),
         Claim.at_least(
-            "25 groups, random rows: median inertia over the best", ratio["random"], 5.0
+            "25 groups, random rows: median inertia over the best", ratio["random"], 10.0
         ),
         Claim.at_most("k-means++ with n_init=10: inertia over the best", often / best, 1.05),
     ]
