@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import inspect
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
@@ -40,17 +41,23 @@ def takes_arrays(*names: str, finite: bool = True) -> Callable[[Callable[P, R]],
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        signature = inspect.signature(function)
+        order = list(inspect.signature(function).parameters)
+        places = [(name, order.index(name)) for name in names]
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            bound = signature.bind(*args, **kwargs)
-            given = {name: bound.arguments[name] for name in names if name in bound.arguments}
-            like = next((value for value in given.values() if isinstance(value, Tensor)), None)
-            for name, value in given.items():
-                if value is not None:
-                    bound.arguments[name] = as_tensor(value, name, like, finite=finite)
-            out = function(*bound.args, **bound.kwargs)
+            every: Any = list(args)  # binding to the signature would cost more than small calls do
+            named: Any = kwargs
+            given = [
+                (every, at, name) if at < len(every) else (named, name, name)
+                for name, at in places
+                if at < len(every) or name in named
+            ]
+            like = next((kept[at] for kept, at, _ in given if isinstance(kept[at], Tensor)), None)
+            for kept, at, name in given:
+                if kept[at] is not None:
+                    kept[at] = as_tensor(kept[at], name, like, finite=finite)
+            out = function(*every, **named)
             return out if like is not None else to_numpy(out)
 
         return call
@@ -85,7 +92,7 @@ def as_tensor(value: Any, name: str, like: Tensor | None = None, *, finite: bool
 
 def _all_finite(x: Tensor) -> bool:
     """Whether no entry is NaN or infinite; a sum says so in one pass, unless it overflows."""
-    return bool(torch.isfinite(x.sum())) or bool(torch.isfinite(x).all())
+    return cmath.isfinite(x.sum().item()) or bool(torch.isfinite(x).all())
 
 
 def to_numpy(value: Any) -> Any:

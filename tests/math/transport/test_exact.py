@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 
 from groundstate import transport
 from groundstate.errors import ShapeError
-from groundstate.math.transport.exact import _solve
+from groundstate.math.transport.exact import _positive
 from groundstate.math.transport.line import power_cost
 from groundstate.math.transport.network_simplex_numba import solve
 
@@ -109,7 +109,7 @@ def test_gradients_and_batches() -> None:
 
 def test_linear_program_takes_over() -> None:
     a, b, M = RNG.dirichlet(np.ones(7)), RNG.dirichlet(np.ones(6)), RNG.random((7, 6))
-    cost, plan, u, v = _solve(a, b, M, max_pivots=0)
+    cost, plan, u, v = _positive(a, b, M, max_pivots=0)
     found = transport.emd(a, b, M)
     assert solve(M, a, b, 0)[-1] == -1
     assert cost == pytest.approx(found.cost) and a @ u + b @ v == pytest.approx(cost)

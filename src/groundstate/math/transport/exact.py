@@ -66,28 +66,31 @@ def emd(a: Any, b: Any, M: Any) -> Transport:
             f"M of shape {tuple(M.shape)} needs {n} masses a and {m} masses b, got "
             f"{tuple(a.shape)} and {tuple(b.shape)}"
         )
-    batch = torch.broadcast_shapes(a.shape[:-1], b.shape[:-1], M.shape[:-2])
-    a, b = a.to(M.dtype).expand(*batch, n), b.to(M.dtype).expand(*batch, m)
-    return Transport(*_Emd.apply(a, b, M.expand(*batch, n, m)))
+    a, b = a.to(M.dtype), b.to(M.dtype)
+    if (a.ndim, b.ndim, M.ndim) != (1, 1, 2):
+        batch = torch.broadcast_shapes(a.shape[:-1], b.shape[:-1], M.shape[:-2])
+        a, b, M = a.expand(*batch, n), b.expand(*batch, m), M.expand(*batch, n, m)
+    learned = torch.is_grad_enabled() and (a.requires_grad or b.requires_grad or M.requires_grad)
+    return Transport(*(_Emd.apply if learned else _batch)(a, b, M))
+
+
+def _batch(a: Tensor, b: Tensor, M: Tensor) -> tuple[Tensor, ...]:
+    """Cost, plan and duals of every problem."""
+    n, m = M.shape[-2:]
+    host = [v.detach().double().cpu().numpy() for v in (a, b, M)]
+    flat = host[0].reshape(-1, n), host[1].reshape(-1, m), host[2].reshape(-1, n, m)
+    each = [_solve(*parts) for parts in zip(*flat, strict=True)]
+    shapes = ((), (n, m), (n,), (m,))
+    return tuple(
+        torch.from_numpy(_stacked(part)).reshape((*M.shape[:-2], *shape)).to(M)
+        for part, shape in zip(zip(*each, strict=True), shapes, strict=True)
+    )
 
 
 class _Emd(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, M: Tensor) -> tuple[Tensor, ...]:
-        n, m = M.shape[-2:]
-        host = [v.detach().double().cpu().numpy() for v in (a, b, M)]
-        each = [
-            _solve(*parts)
-            for parts in zip(
-                host[0].reshape(-1, n), host[1].reshape(-1, m), host[2].reshape(-1, n, m),
-                strict=True,
-            )
-        ]  # fmt: skip
-        shapes = ((), (n, m), (n,), (m,))
-        cost, plan, u, v = (
-            torch.from_numpy(np.stack(part)).reshape((*M.shape[:-2], *shape)).to(M)
-            for part, shape in zip(zip(*each, strict=True), shapes, strict=True)
-        )
+        cost, plan, u, v = _batch(a, b, M)
         ctx.save_for_backward(plan, u, v)
         ctx.mark_non_differentiable(plan, u, v)
         return cost, plan, u, v
@@ -99,9 +102,14 @@ class _Emd(torch.autograd.Function):
         return g[..., None] * u, g[..., None] * v, g[..., None, None] * plan
 
 
-def _solve(a: F64, b: F64, C: F64, max_pivots: int | None = None) -> tuple[Any, ...]:
+def _stacked(parts: tuple[F64, ...]) -> F64:
+    return parts[0] if len(parts) == 1 else np.stack(parts)
+
+
+def _solve(a: F64, b: F64, C: F64) -> tuple[F64, ...]:
     """Cost, plan and duals of one problem."""
-    if a.min() < 0 or b.min() < 0:
+    low = min(a.min(), b.min())
+    if low < 0:
         raise ValueError("masses must not be negative")
     total, other = float(a.sum()), float(b.sum())
     if not total > 0 or abs(total - other) > 1e-6 * max(total, other):
@@ -109,29 +117,40 @@ def _solve(a: F64, b: F64, C: F64, max_pivots: int | None = None) -> tuple[Any, 
             f"a and b must have the same positive total mass, got {total:.9g} and {other:.9g}; "
             "divide each by its sum"
         )
+    solve = _positive if low > 0 else _some_empty
+    cost, plan, u, v = solve(a, b * (total / other), C)
+    shift = v.mean()  # duals are known up to a constant
+    return np.asarray(cost), plan, u + shift, v - shift
+
+
+def _positive(a: F64, b: F64, C: F64, max_pivots: int | None = None) -> tuple[Any, ...]:
+    """The same where no mass is zero."""
     from groundstate.math.transport.network_simplex_numba import solve
 
-    i, j = np.flatnonzero(a), np.flatnonzero(b)
-    p, q, inside = a[i], b[j] * (total / other), np.ascontiguousarray(C[np.ix_(i, j)])
-    unit = 1.0
-    if len(p) == len(q) and np.ptp(p) == 0 and np.ptp(b[j]) == 0:
-        unit = total / len(p)  # an assignment: whole units flow, without rounding
-        p, q = np.ones_like(p), np.ones_like(q)
-    limit = _PIVOTS * (len(p) + len(q)) if max_pivots is None else max_pivots
-    flow, source, sink, potential, pivots = solve(inside, p, q, limit)
-    plan = np.zeros_like(C)
+    C, unit = np.ascontiguousarray(C), 1.0
+    if len(a) == len(b) and (a == a[0]).all() and (b == b[0]).all():
+        unit = float(a[0])  # an assignment: whole units flow, without rounding
+        a = b = np.ones(len(a))
+    limit = _PIVOTS * (len(a) + len(b)) if max_pivots is None else max_pivots
+    flow, source, sink, potential, pivots = solve(C, a, b, limit)
     if pivots < 0:
-        plan[np.ix_(i, j)], u, v = _linear_program(inside, p, q)
-    else:
-        plan[i[source], j[sink]] = flow
-        u, v = -potential[: len(p)], potential[len(p) :]
-    plan *= unit
-    whole_u, whole_v = np.empty(len(a)), np.empty(len(b))
-    whole_u[i], whole_v[j] = u, v
+        plan, u, v = _linear_program(C, a, b)
+        return unit * (plan * C).sum(), unit * plan, u, v
+    flow *= unit
+    plan = np.zeros(C.shape)
+    plan[source, sink] = flow
+    return flow @ C[source, sink], plan, -potential[: len(a)], potential[len(a) :]
+
+
+def _some_empty(a: F64, b: F64, C: F64) -> tuple[Any, ...]:
+    """Rows and columns without mass take no part; their prices are the highest that are allowed."""
+    i, j = np.flatnonzero(a), np.flatnonzero(b)
+    cost, inside, u, v = _positive(a[i], b[j], C[np.ix_(i, j)])
+    plan, whole_u, whole_v = np.zeros(C.shape), np.empty(len(a)), np.empty(len(b))
+    plan[np.ix_(i, j)], whole_u[i], whole_v[j] = inside, u, v
     whole_u[a == 0] = (C[a == 0][:, j] - v).min(1, initial=np.inf)
     whole_v[b == 0] = (C[:, b == 0] - whole_u[:, None]).min(0, initial=np.inf)
-    shift = whole_v.mean()  # duals are known up to a constant
-    return (plan * C).sum(), plan, whole_u + shift, whole_v - shift
+    return cost, plan, whole_u, whole_v
 
 
 def _linear_program(C: F64, a: F64, b: F64) -> tuple[F64, F64, F64]:

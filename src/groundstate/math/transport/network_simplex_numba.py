@@ -20,6 +20,7 @@ from groundstate.compute.tiles import one_blas_thread
 
 F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]
+_FEW = 64 * 64  # cells up to which pivots cost less than better prices
 _SOFT, _STEPS, _TINY = 0.05, 20, np.float32(1e-30)
 
 
@@ -46,6 +47,8 @@ def _prices(C: F64, a: F64, b: F64) -> F64:
     """Duals of the columns from a few steps of Sinkhorn in single precision: a third of the pivots
     of a start from column minima."""
     v = C.min(0)
+    if C.size <= _FEW:
+        return v
     rest = C - v
     rest -= rest.min(1, keepdims=True)
     eps = _SOFT * float(rest.mean())

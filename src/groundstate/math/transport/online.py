@@ -39,7 +39,7 @@ def entropic(
         return torch.stack(parts)
     with torch.no_grad():
         if max(len(x), len(y)) <= DENSE:
-            f, g, _, _ = dense(a, b, cost(x, y, p), eps, tol, max_iter)
+            f, g, *_ = dense(a, b, cost(x, y, p), eps, tol, max_iter)
         else:
             f, g = potentials(x, y, a, b, eps, p, tol, max_iter)
     out: Tensor = _Value.apply(x, y, a, b, f, g, eps, p)

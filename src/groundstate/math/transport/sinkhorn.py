@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +26,7 @@ from groundstate.math.arrays import takes_arrays
 ROUGH, SWEEPS = 0.05, 200  # error and sweeps on the way to the ε asked for
 _BLOCK = 1 << 17  # cells of a block of rows
 _WINDOW = 12  # sweeps between two looks at the rate of convergence
+_EARLY = 2  # sweeps that may scale a lot, and are looked at one by one
 _MOST = 1.9995  # largest over-relaxation
 _FAR = {torch.float64: 60.0, torch.float32: 20.0}  # logarithm of a scaling that is folded into f, g
 
@@ -76,12 +78,17 @@ def sinkhorn(
     ([[0.5, 0.0], [0.0, 0.5]], 2.5693)
     """
     a, b, M = checked(a, b, M, eps)
-    f, g, error, n_iter = _Potentials.apply(a, b, M, float(eps), float(tol), int(max_iter))
-    value = _Value.apply(a, b, M, f.detach(), g.detach(), float(eps))
+    eps, tol, most = float(eps), float(tol), int(max_iter)
+    if torch.is_grad_enabled() and any(t.requires_grad for t in (a, b, M)):
+        f, g, error, n_iter = _Potentials.apply(a, b, M, eps, tol, most)
+        value = _Value.apply(a, b, M, f.detach(), g.detach(), eps)
+        plan = _kernel(f, g, M, eps) * a.unsqueeze(-1) * b.unsqueeze(-2)
+    else:
+        f, g, error, n_iter, K = potentials(a, b, M, eps, tol, most)
+        plan = _scaled(K, a, b)
+        value = _dual(a, b, f, g, plan.sum((-2, -1)), eps)
     shift = g.mean(-1, keepdim=True)
-    f, g = f + shift, g - shift
-    plan = _kernel(f, g, M, eps) * a.unsqueeze(-1) * b.unsqueeze(-2)
-    return Sinkhorn(value, plan, f, g, float(error), int(n_iter))
+    return Sinkhorn(value, plan, f + shift, g - shift, float(error), int(n_iter))
 
 
 def checked(a: Tensor | None, b: Tensor | None, M: Tensor, eps: float) -> tuple[Tensor, ...]:
@@ -104,21 +111,43 @@ def checked(a: Tensor | None, b: Tensor | None, M: Tensor, eps: float) -> tuple[
     if not bool((one > 0).all()) or bool(((one - other).abs() > 1e-6 * one).any()):
         raise ValueError("a and b must have the same positive total mass; divide each by its sum")
     b = b * (one / other).unsqueeze(-1)  # to the last digit, or the error stays above tol
+    a, b = a.to(M.dtype), b.to(M.dtype)
+    if (a.ndim, b.ndim, M.ndim) == (1, 1, 2):
+        return a, b, M
     batch = torch.broadcast_shapes(a.shape[:-1], b.shape[:-1], M.shape[:-2])
-    a, b = a.to(M.dtype).expand(*batch, n), b.to(M.dtype).expand(*batch, m)
-    return a, b, M.expand(*batch, n, m)
+    return a.expand(*batch, n), b.expand(*batch, m), M.expand(*batch, n, m)
+
+
+def _dual(a: Tensor, b: Tensor, f: Tensor, g: Tensor, inside: Tensor, eps: float) -> Tensor:
+    """The dual value, given the mass of the plan."""
+    return (a * f).sum(-1) + (b * g).sum(-1) - eps * (inside - a.sum(-1) * b.sum(-1))
+
+
+def _blocks(M: Tensor) -> Iterator[slice]:
+    """Rows that stay in the cache of a CPU."""
+    rows = M.shape[-2] if M.ndim > 2 or M.is_cuda else max(1, _BLOCK // M.shape[-1])
+    return (slice(at, at + rows) for at in range(0, M.shape[-2], rows))
 
 
 def _kernel(f: Tensor, g: Tensor, M: Tensor, eps: float, out: Tensor | None = None) -> Tensor:
-    """exp((f + g − M)/ε), on the CPU in blocks of rows that stay in its cache."""
+    """exp((f + g − M)/ε)."""
     if torch.is_grad_enabled() and any(t.requires_grad for t in (f, g, M)):
         return ((f.unsqueeze(-1) + g.unsqueeze(-2) - M) / eps).exp()
     K = torch.empty_like(M, memory_format=torch.contiguous_format) if out is None else out
-    rows = M.shape[-2] if M.ndim > 2 or M.is_cuda else max(1, _BLOCK // M.shape[-1])
-    for at in range(0, M.shape[-2], rows):
-        part = K[..., at : at + rows, :]
-        torch.sub(g.unsqueeze(-2), M[..., at : at + rows, :], out=part)
-        part.add_(f[..., at : at + rows].unsqueeze(-1)).mul_(1 / eps).exp_()
+    for rows in _blocks(M):
+        part = K[..., rows, :]
+        torch.sub(g.unsqueeze(-2), M[..., rows, :], out=part)
+        part.add_(f[..., rows].unsqueeze(-1)).mul_(1 / eps).exp_()
+    return K
+
+
+def _scaled(K: Tensor, x: Tensor, y: Tensor, squares: int = 0) -> Tensor:
+    """K with its rows times x and its columns times y, then squared so many times; in place."""
+    for rows in _blocks(K):
+        part = K[..., rows, :]
+        part.mul_(x[..., rows].unsqueeze(-1)).mul_(y.unsqueeze(-2))
+        for _ in range(squares):
+            part.square_()
     return K
 
 
@@ -140,19 +169,28 @@ def levels(top: float, eps: float) -> list[float]:
 
 def potentials(
     a: Tensor, b: Tensor, M: Tensor, eps: float, tol: float, max_iter: int
-) -> tuple[Tensor, Tensor, float, int]:
-    """f, g, the marginal error and the number of sweeps at the last ε."""
+) -> tuple[Tensor, Tensor, float, int, Tensor]:
+    """f, g, the marginal error, the number of sweeps at the last ε, and exp((f + g − M)/ε).
+
+    The kernel of a quarter of ε is the fourth power of the one before; only the first and the last
+    one are exponentials.
+    """
     tol = max(tol, reachable(M))
     low = M.amin((-2, -1))
     f, g = torch.zeros_like(a) + low.unsqueeze(-1), torch.zeros_like(b)
+    x, y = torch.ones_like(a), torch.ones_like(b)
     pace, K = Pace(tol), torch.empty_like(M, memory_format=torch.contiguous_format)
-    for value in levels(float((M.amax((-2, -1)) - low).max()), eps):
+    for at, value in enumerate(levels(float((M.amax((-2, -1)) - low).max()), eps)):
         last = value == eps
         pace, most = (Pace(tol), max_iter) if last else (Pace(max(tol, ROUGH)), SWEEPS)
-        f, g = _sweeps(a, b, M, K, f, g, value, pace, most)
+        if at == 0 or last:
+            _kernel(f, g, M, value, K)
+        else:
+            _scaled(K, x, y, squares=2)
+        f, g, x, y = _sweeps(a, b, M, K, f, g, value, pace, most)
     if pace.error > tol:
         not_converged(pace, max_iter)
-    return f, g, pace.error, pace.sweeps
+    return f, g, pace.error, pace.sweeps, _scaled(K, x, y)
 
 
 def reachable(M: Tensor) -> float:
@@ -171,33 +209,35 @@ def not_converged(pace: Pace, max_iter: int) -> None:
 
 def _sweeps(
     a: Tensor, b: Tensor, M: Tensor, K: Tensor, f: Tensor, g: Tensor, eps: float, pace: Pace, most: int
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Scale the kernel until the pace says stop; what was scaled goes into f and g.
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """Scale the kernel K of f and g until the pace says stop: the new f and g, and the scalings.
 
     Every row of the kernel of the last ε had an entry of at least 1, and a quarter of ε raises it to
     the fourth power: no row vanishes.
     """
-    far, mass = math.exp(_FAR.get(M.dtype, 20.0)), a.sum(-1)
-    _kernel(f, g, M, eps, K)
+    far, mass = _FAR.get(M.dtype, 20.0), a.sum(-1)
     x, y = torch.ones_like(a), torch.ones_like(b)
-    for _ in range(most):
+    for sweep in range(most):
         rows = _times(K, b * y)
-        off = ((a * (x * rows - 1)).abs().sum(-1) / mass).amax()
-        error, *ends = torch.stack([off, x.amin(), x.amax(), y.amin(), y.amax()]).tolist()
-        if not (math.isfinite(error) and min(ends) > 1 / far and max(ends) < far):
-            if all(map(math.isfinite, ends)) and min(ends) > 0:
-                g = g + eps * y.log()
-            f = _soft(M, b.log(), g, eps, -1)
-            g = _soft(M, a.log(), f, eps, -2)
-            _kernel(f, g, M, eps, K)
-            x, y = torch.ones_like(a), torch.ones_like(b)
-            continue
+        off = (x * rows).sub_(1).abs_().mul_(a).sum(-1) / mass
+        error = float(off.amax() if off.ndim else off)
+        finite = math.isfinite(error)
+        if not finite or sweep < _EARLY or sweep % _WINDOW == 0:
+            reach = [abs(v) for v in torch.stack([*x.aminmax(), *y.aminmax()]).log().tolist()]
+            if not (finite and max(reach) < far):
+                if all(map(math.isfinite, reach)):
+                    g = g + eps * y.log()
+                f = _soft(M, b.log(), g, eps, -1)
+                g = _soft(M, a.log(), f, eps, -2)
+                _kernel(f, g, M, eps, K)
+                x, y = torch.ones_like(a), torch.ones_like(b)
+                continue
         omega = pace.next(error)
         if omega == 0:
             break
-        x = _relaxed(x, 1 / rows, omega)
-        y = _relaxed(y, 1 / _times(K.mT, a * x), omega)
-    return f + eps * x.log(), g + eps * y.log()
+        x = _relaxed(x, rows.reciprocal_(), omega)
+        y = _relaxed(y, _times(K.mT, a * x).reciprocal_(), omega)
+    return f + eps * x.log(), g + eps * y.log(), x, y
 
 
 def symmetric_potential(a: Tensor, M: Tensor, eps: float, tol: float, max_iter: int) -> Tensor:
@@ -205,10 +245,14 @@ def symmetric_potential(a: Tensor, M: Tensor, eps: float, tol: float, max_iter: 
     :math:`x \leftarrow \sqrt{x/K(ax)}`, which converges in a few steps."""
     f, tol = torch.zeros_like(a), max(tol, reachable(M))
     mass, pace, K = a.sum(-1), Pace(tol), torch.empty_like(M)
-    for value in levels(float(M.max()), eps):
+    x = torch.ones_like(a)
+    for at, value in enumerate(levels(float(M.max()), eps)):
         most, goal = (max_iter, tol) if value == eps else (SWEEPS, max(tol, ROUGH))
+        if at == 0 or value == eps:
+            _kernel(f, f, M, value, K)
+        else:
+            _scaled(K, x, x, squares=2)
         x = torch.ones_like(a)
-        _kernel(f, f, M, value, K)
         for _ in range(most):
             rows = _times(K, a * x)
             pace.last = float(((a * (x * rows - 1)).abs().sum(-1) / mass).amax())
@@ -277,7 +321,7 @@ class _Potentials(torch.autograd.Function):
     def forward(
         ctx: Any, a: Tensor, b: Tensor, M: Tensor, eps: float, tol: float, max_iter: int
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        f, g, error, n_iter = potentials(a, b, M, eps, tol, max_iter)
+        f, g, error, n_iter, _ = potentials(a, b, M, eps, tol, max_iter)
         ctx.save_for_backward(a, b, M, f, g)
         ctx.eps = eps
         ctx.set_materialize_grads(False)
@@ -315,7 +359,7 @@ class _Value(torch.autograd.Function):
         ctx.eps = eps
         E = _kernel(f, g, M, eps)
         inside = ((a.unsqueeze(-2) @ E).squeeze(-2) * b).sum(-1)
-        return (a * f).sum(-1) + (b * g).sum(-1) - eps * (inside - a.sum(-1) * b.sum(-1))
+        return _dual(a, b, f, g, inside, eps)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

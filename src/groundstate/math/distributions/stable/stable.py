@@ -15,7 +15,7 @@ from groundstate.math.distributions.stable.integrals import distribution_functio
 from groundstate.math.distributions.stable.table import tabulated
 
 BLOCK = 2**14  # integrals at a time
-CACHED = 2**14  # draws at a time
+CACHED = 2**13  # draws at a time
 
 
 class _Stability(constraints.Constraint):
@@ -149,6 +149,7 @@ class Stable(Distribution):
         return None
 
     def _shape(self) -> tuple[float, float]:
+        """α and β where they are the same for all of the batch."""
         return float(self.alpha.detach().flatten()[0]), float(self.beta.detach().flatten()[0])
 
     def _by(self, function: Callable[[Tensor, Tensor, Tensor], Tensor], z: Tensor) -> Tensor:
@@ -169,7 +170,7 @@ class Stable(Distribution):
         """``(n, *batch)`` from an explicit generator."""
         with torch.no_grad():
             z = self._noise(torch.Size([n, *self.batch_shape]), generator)
-            return z.mul_(self.scale).add_(self.loc + self._shift())
+            return torch.addcmul(self.loc + self._shift(), z, self.scale, out=z)
 
     def _noise(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         """Standard draws, in blocks that stay in the cache where the parameters are plain numbers."""
@@ -186,12 +187,12 @@ class Stable(Distribution):
         return z.to(self.loc.device)
 
     def _of(self, u: Tensor, v: Tensor) -> Tensor:
-        """Chambers, Mallows and Stuck's function of two uniform variables."""
-        angle = math.pi * (u - 0.5)
-        w = (-torch.log1p(-v)).clamp(min=torch.finfo(v.dtype).tiny)  # exponential
+        """Chambers, Mallows and Stuck's function of two uniform variables, which it overwrites."""
+        angle = u.sub_(0.5).mul_(math.pi)
+        w = v.neg_().log1p_().neg_().clamp_(min=torch.finfo(v.dtype).tiny)  # exponential
         if self._single and not (self.alpha.requires_grad or self.beta.requires_grad):
             alpha, beta = self._shape()
-            return _unit(angle, w, beta) if alpha == 1 else _general(angle, w, alpha, beta)
+            return _unit(angle, w, beta) if alpha == 1 else _general_(angle, w, alpha, beta)
         one = self.alpha == 1
         safe = torch.where(one, 1.5, self.alpha)
         return torch.where(one, _unit(angle, w, self.beta), _general(angle, w, safe, self.beta))
@@ -218,17 +219,21 @@ class Stable(Distribution):
         return cls(*quantile_fit(x))
 
 
-def _general(angle: Tensor, w: Tensor, alpha: Any, beta: Any) -> Tensor:
-    if isinstance(alpha, Tensor):
-        slope = beta * torch.tan(0.5 * math.pi * alpha)
-        turn = torch.atan(slope) / alpha
-        size = (1 + slope.square()).log() / (2 * alpha)
-    else:
-        slope = beta * math.tan(0.5 * math.pi * alpha)
-        turn, size = math.atan(slope) / alpha, math.log(1 + slope**2) / (2 * alpha)
-    turned = alpha * (angle + turn)
-    rest = (torch.cos(angle - turned) / w).log() * ((1 - alpha) / alpha)
-    return torch.sin(turned) * (rest - torch.cos(angle).log() / alpha + size).exp()
+def _general(angle: Tensor, w: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
+    slope = beta * torch.tan(0.5 * math.pi * alpha)
+    turned, across = alpha * angle + torch.atan(slope), torch.cos(angle)
+    rest = (torch.cos(angle - turned) / (w * across)).log() * ((1 - alpha) / alpha)
+    return torch.sin(turned) / across * (rest + (1 + slope.square()).log() / (2 * alpha)).exp()
+
+
+def _general_(angle: Tensor, w: Tensor, alpha: float, beta: float) -> Tensor:
+    """The same for plain numbers, in the memory of ``angle`` and ``w``."""
+    slope = beta * math.tan(0.5 * math.pi * alpha)
+    turned = torch.mul(angle, alpha).add_(math.atan(slope))
+    rest, across = torch.sub(angle, turned).cos_(), angle.cos_()
+    rest.div_(w.mul_(across)).log_().mul_((1 - alpha) / alpha)
+    rest.add_(math.log(1 + slope**2) / (2 * alpha)).exp_()
+    return turned.sin_().div_(across).mul_(rest)
 
 
 def _unit(angle: Tensor, w: Tensor, beta: Any) -> Tensor:
