@@ -374,3 +374,26 @@ def test_kinds_of_equations() -> None:
     ]  # fmt: skip
     with pytest.raises(ValueError, match="not of second order"):
         ode.classify_pde(0, 0, 0)
+
+
+@pytest.mark.parametrize("many", [3, 9, 400])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_rows_with_clocks_of_their_own_pass_any_number_of_outputs(
+    many: int, backwards: bool
+) -> None:
+    rate = torch.tensor([0.01, 0.3, 1.0, 5.0, 20.0], dtype=torch.float64)
+    t = torch.linspace(0, 2, many, dtype=torch.float64)
+    t = t.flip(0) if backwards else t
+    y0 = torch.stack([torch.cos(rate * t[0]), torch.sin(rate * t[0])], -1)
+    f = lambda t, y: rate[:, None] * torch.stack([-y[..., 1], y[..., 0]], -1)
+    found = ode.integrate(f, y0, t, "dopri5", rtol=1e-8, atol=1e-10)
+    angle = rate * t[:, None]
+    exact = torch.stack([angle.cos(), angle.sin()], -1)
+    torch.testing.assert_close(found, exact, rtol=0, atol=1e-6)
+    weight = torch.ones((), dtype=torch.float64, requires_grad=True)
+    learned = ode.integrate(lambda t, y: weight * f(t, y), y0, t, "dopri5", rtol=1e-8, atol=1e-10)
+    torch.testing.assert_close(learned.detach(), found, rtol=0, atol=1e-12)
+    slope = torch.autograd.grad(learned[-1, :, 0].sum(), weight)[0]
+    span = t[-1] - t[0]
+    expected = -(rate * span * torch.sin(rate * t[-1])).sum()
+    torch.testing.assert_close(slope, expected, rtol=1e-5, atol=1e-6)

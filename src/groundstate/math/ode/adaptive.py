@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from groundstate.math.ode.fixed import Field
+from groundstate.math.ode.outputs import Outputs, Passed
 from groundstate.math.ode.tables import DOPRI5, DOPRI5_DENSE, DOPRI5_ERROR
 
 LOG_SAFETY, LOG_SHRINK, LOG_GROW, LOG_FLOOR = (math.log(x) for x in (0.9, 0.2, 10.0, 1e-4))
@@ -47,6 +48,7 @@ class Stages:
 
     def __init__(self, like: Tensor, keep_graph: bool) -> None:
         self.list: list[Tensor] = []
+        self.share = torch.tensor(DOPRI5.c, dtype=torch.float64, device=like.device)[:, None]
         self.block: Tensor | None = None
         if not keep_graph:
             self.block = torch.empty(
@@ -107,8 +109,8 @@ def _attempt(f: Field, t: Tensor, y: Tensor, k: Tensor, h: Tensor, stages: Stage
     stages.put(k)
     full = _full(h, y)
     new = y
-    share = torch.tensor(DOPRI5.c, dtype=h.dtype, device=h.device)
-    clocks = _wide(torch.addcmul(t, share[:, None], h).flatten(), y).view(
+    share = stages.share
+    clocks = _wide(torch.addcmul(t, share, h).flatten(), y).view(
         len(share), *full.shape[:1], *[1] * (y.ndim - 1)
     )
     for i, clock in enumerate(clocks[1:], 1):
@@ -117,29 +119,44 @@ def _attempt(f: Field, t: Tensor, y: Tensor, k: Tensor, h: Tensor, stages: Stage
     return new
 
 
-def _between(y: Tensor, h: Tensor, stages: Stages, rows: Tensor, part: Tensor) -> Tensor:
-    """States at the parts θ of the steps of the given rows, by the quartic of the method."""
-    theta, scale = (_full(x, y) for x in (part, part * h.index_select(0, rows)))
-    q1, q2, q3, q4 = stages.quartic().index_select(1, rows)
+def _between(y: Tensor, h: Tensor, stages: Stages, passed: list[Passed]) -> tuple[Tensor, ...]:
+    """States at the parts θ of the steps that were passed, by the quartic of the method."""
+    quartic = stages.quartic() if passed else y
+    return tuple(_at(y, h, quartic, *one[:2]) for one in passed)
+
+
+def _at(y: Tensor, h: Tensor, quartic: Tensor, rows: Tensor | None, part: Tensor) -> Tensor:
+    if rows is not None:
+        y, h, quartic = (
+            y.index_select(0, rows),
+            h.index_select(0, rows),
+            quartic.index_select(1, rows),
+        )
+    theta, scale = _full(part, y), _full(part * h, y)
+    q1, q2, q3, q4 = quartic
     inner = torch.addcmul(q3, theta, q4)
     inner = torch.addcmul(q2, theta, inner)
     inner = torch.addcmul(q1, theta, inner)
-    return torch.addcmul(y.index_select(0, rows), scale, inner)
+    return torch.addcmul(y, scale, inner)
 
 
-def _first_step(f: Field, t: Tensor, y: Tensor, k: Tensor, way: float, control: Control) -> Tensor:
+def _first_step(f: Field, t: Tensor, y: Tensor, k: Tensor, control: Control) -> Tensor:
     """A first step size of every row (Hairer, Nørsett and Wanner, II.4)."""
     scale = control.atol + control.rtol * y.abs()
     d0, d1 = control.norm(y / scale), control.norm(k / scale)
     small = (d0 < 1e-5) | (d1 < 1e-5)
     h0 = torch.where(small, 1e-6, 0.01 * d0 / torch.where(d1 > 0, d1, 1.0)).to(torch.float64)
-    probe = f(_wide(t + way * h0, y), y + _wide(way * h0, y) * k)
+    probe = f(_wide(t + h0, y), y + _wide(h0, y) * k)
     d2 = control.norm((probe - k) / scale) / h0
     most = torch.maximum(d1, d2)
     h1 = torch.where(
         most <= 1e-15, (1e-3 * h0).clamp(min=1e-6), (0.01 / most.clamp(min=1e-300)) ** (1 / 5)
     )
-    return way * torch.minimum(100 * h0, torch.where(h1.isfinite(), h1, h0))
+    return torch.minimum(100 * h0, torch.where(h1.isfinite(), h1, h0))
+
+
+def _reversed(f: Field) -> Field:
+    return lambda t, y: -f(-t, y)
 
 
 def adaptive(f: Field, y: Tensor, t: Tensor, control: Control, spare: bool) -> Tensor:
@@ -148,29 +165,27 @@ def adaptive(f: Field, y: Tensor, t: Tensor, control: Control, spare: bool) -> T
     Step sizes are constants for the gradient. ``spare`` remembers the states between steps alone and
     computes the slopes again for the gradient.
     """
-    R, m = len(y), len(t)
+    R = len(y)
     times = t.detach().to(torch.float64)
     way = 1.0 if float(times[-1]) >= float(times[0]) else -1.0
+    if way < 0:  # time runs forward below
+        f, times = _reversed(f), -times
     end = times[-1]
-    order = torch.cat([way * times, times.new_full((1,), torch.inf)])
     now = times[0].expand(R).clone()
-    rows = torch.arange(R, device=y.device)
     k = f(_wide(now, y), y)
     graph = torch.is_grad_enabled() and (k.requires_grad or y.requires_grad)
     with torch.no_grad():
-        h = _first_step(f, now, y.detach(), k.detach(), way, control)
+        h = _first_step(f, now, y.detach(), k.detach(), control)
         stages = Stages(y, keep_graph=False)
-        seen = torch.ones(R, dtype=torch.int64, device=y.device)  # outputs that a row has passed
-        due = order[1].expand(R).clone()  # time of its next one
         log_before = torch.zeros(R, dtype=torch.float64, device=y.device)
         rejected: Tensor | None = None
-    found = [(rows, y)]  # places in (m, R) and states
+    outputs = Outputs(y, times, graph)
     for _ in range(control.max_steps):
         left = end - now
-        last = way * left <= way * h * (1 + 1e-9)
+        last = left <= h * (1 + 1e-9)
         h = torch.where(last, left, h)  # also nothing, for a row that is done
         if rejected is not None:
-            _check_size(h, now, rejected & ~last)
+            _check_size(h, now, rejected & ~last, way)
         with torch.set_grad_enabled(graph and not spare):
             if graph and not spare:
                 stages = Stages(y, keep_graph=True)
@@ -179,20 +194,20 @@ def adaptive(f: Field, y: Tensor, t: Tensor, control: Control, spare: bool) -> T
         with torch.no_grad():
             error = _wide(h, y) * stages.error().detach()
             ratio = control.ratio(error, y.detach(), new.detach()).to(torch.float64)
-            ratio = ratio.nan_to_num(1e10, 1e10)  # NaN is an error that is too large
+            ratio = ratio.nan_to_num_(1e10, 1e10)  # NaN is an error that is too large
             accept = ratio <= 1.0
             every = bool(accept.all())
             rejected = None if every else ~accept
             step = h if every else torch.where(accept, h, 0.0)
-            moved = torch.where(last & accept, end, now + step)
-            passed = (way * moved >= due).nonzero()[:, 0]
-            at, which, part = _outputs(passed, order, seen, due, way, now, moved, step)
+            ended = last & accept
+            moved = torch.where(ended, end, now + step)
+            passed = outputs.passed(now, moved, step)
         if graph and (spare or not (every or bool(new.isfinite().all()))):
             # a rejected step stays out of the graph: 0 times infinity has no gradient
-            run = _replay(f, now, step, at, part)
-            new, k_new, values = checkpoint(run, y, k, use_reentrant=False) if spare else run(y, k)
+            run = _replay(f, now, step, passed)
+            new, k_new, *values = checkpoint(run, y, k, use_reentrant=False) if spare else run(y, k)
         else:
-            values = _between(y, step, stages, at, part) if len(at) else y[at]
+            values = _between(y, step, stages, passed)
             if rejected is not None and graph:
                 mask = _mask(accept, y)
                 new, k_new = torch.where(mask, new, y), torch.where(mask, k_new, k)
@@ -200,53 +215,28 @@ def adaptive(f: Field, y: Tensor, t: Tensor, control: Control, spare: bool) -> T
                 again = rejected.nonzero()[:, 0]
                 new.index_copy_(0, again, y[again])
                 k_new.index_copy_(0, again, stages.list[0][again])
-        if len(at):
-            exact = part == 1.0
-            if bool(exact.any()):
-                values = torch.where(_mask(exact, y), new[at], values)
-            found.append((which * R + at, values))
-            if bool((seen == m).all()):
-                break
+        ends = bool(passed) and bool(ended.any())
+        for one, value in zip(passed, values):
+            if ends:
+                exact = new if one.rows is None else new[one.rows]
+                value = torch.where(_mask(one.part == 1.0, y), exact, value)
+            outputs.put(one, value)
+        if passed and outputs.complete:
+            break
         with torch.no_grad():
-            log_ratio = ratio.clamp(min=1e-10).log()
-            grow = (0.08 * log_before - 0.14 * log_ratio + LOG_SAFETY).clamp(LOG_SHRINK, LOG_GROW)
+            log_ratio = ratio.clamp_(min=1e-10).log_()
+            grow = log_before.mul_(0.08).sub_(log_ratio, alpha=0.14).add_(LOG_SAFETY)
+            grow.clamp_(LOG_SHRINK, LOG_GROW)
             log_before = log_ratio.clamp(min=LOG_FLOOR)
             if rejected is not None:
                 less = (LOG_SAFETY - 0.2 * log_ratio).clamp(min=LOG_SHRINK)
                 grow = torch.where(accept, grow, less)
-                log_before = torch.where(accept, log_before, 0.0)
-            h = grow.exp() * torch.where(last & accept, way, h)
+                log_before.masked_fill_(rejected, 0.0)
+            h = grow.exp_().mul_(h.masked_fill(ended, 1.0))
         y, k, now = new, k_new, moved
     else:
         _too_many(control.max_steps, now, way)
-    where, states = (torch.cat(parts) for parts in zip(*found))
-    out = states.new_zeros(states.shape).index_copy(0, where, states)
-    return out.reshape(m, *y.shape)
-
-
-def _outputs(
-    passed: Tensor, order: Tensor, seen: Tensor, due: Tensor, way: float, now: Tensor, moved: Tensor,
-    step: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Rows, outputs and parts θ of the step, for all output times that the rows ``passed`` went by."""
-    if not len(passed):
-        return passed, passed, step[passed]
-    at, which = passed, seen.index_select(0, passed)
-    after = order.index_select(0, which + 1)
-    far = way * moved.index_select(0, passed)
-    if bool((far >= after).any()):  # some went by more than one
-        upto = torch.searchsorted(order, far, right=True)
-        count = upto - which
-        at = torch.repeat_interleave(passed, count)
-        which = torch.repeat_interleave(which - (count.cumsum(0) - count), count)
-        which = which + torch.arange(len(at), device=at.device)
-        after = order.index_select(0, upto)
-    else:
-        upto = which + 1
-    seen.index_copy_(0, passed, upto)
-    due.index_copy_(0, passed, after)
-    away = way * order.index_select(0, which) - now.index_select(0, at)
-    return at, which, away / step.index_select(0, at)
+    return outputs.states()
 
 
 def _mask(which: Tensor, like: Tensor) -> Tensor:
@@ -254,30 +244,30 @@ def _mask(which: Tensor, like: Tensor) -> Tensor:
 
 
 def _replay(
-    f: Field, now: Tensor, step: Tensor, at: Tensor, part: Tensor
+    f: Field, now: Tensor, step: Tensor, passed: list[Passed]
 ) -> Callable[..., tuple[Tensor, ...]]:
     """A step again, with steps of nothing for rows whose step was rejected."""
 
     def run(y: Tensor, k: Tensor) -> tuple[Tensor, ...]:
         stages = Stages(y, keep_graph=True)
         new = _attempt(f, now, y, k, step, stages)
-        return new, stages.list[-1], _between(y, step, stages, at, part)
+        return new, stages.list[-1], *_between(y, step, stages, passed)
 
     return run
 
 
-def _check_size(h: Tensor, now: Tensor, which: Tensor) -> None:
+def _check_size(h: Tensor, now: Tensor, which: Tensor, way: float) -> None:
     stuck = which & (h.abs() <= 16 * torch.finfo(torch.float64).eps * now.abs())
     if bool(stuck.any()):
         i = int(stuck.nonzero()[0])
         raise ValueError(
-            f"dopri5 needs steps of {float(h[i].abs()):.3g} at t={float(now[i]):.6g}, below rounding: "
+            f"dopri5 needs steps of {float(h[i].abs()):.3g} at t={way * float(now[i]):.6g}, below rounding: "
             "the solution may have a pole there, or f may not be smooth; check f or end before that time"
         )
 
 
 def _too_many(max_steps: int, now: Tensor, way: float) -> None:
-    late = float(now[(way * now).argmin()])
+    late = way * float(now.min())
     raise ValueError(
         f"dopri5 came to t={late:.6g} in max_steps={max_steps} steps; for a stiff system use "
         "method='radau' (scipy's, without a gradient), else raise max_steps or loosen rtol and atol"
