@@ -15,6 +15,7 @@ from groundstate.infer.base import Query
 from groundstate.infer.pack import Pack, squash, unsquash
 from groundstate.math.optim.batched_lbfgs import descend
 
+AT_ONCE = 2**14  # points of one call
 MOST = 80  # steps: a mode takes a dozen; an energy without one takes all there are
 
 
@@ -62,29 +63,35 @@ def laplace(query: Query, pack: Pack, restarts: int = 4) -> tuple[Tensor, Tensor
     flat = curvature <= 1e-8 * curvature.abs().amax(1, keepdim=True).clamp_min(1.0)
     curvature = torch.where(flat, torch.ones_like(curvature), curvature)
     with torch.no_grad():
-        curvature = _without_cusps(lambda u: energy(u, rows), centre, curvature, axes, query.T)
+        lowest = found.value[rows]
+        curvature = _without_cusps(
+            lambda u, at: energy(u, rows[at]) - lowest[at], centre, curvature, axes, query.T
+        )
     return centre, (axes * curvature[:, None]) @ axes.mT
 
 
 def _without_cusps(
-    energy: Callable[[Tensor], Tensor], centre: Tensor, curvature: Tensor, axes: Tensor, T: float
-) -> Tensor:
+    above: Callable[[Tensor, Tensor], Tensor], centre: Tensor, curvature: Tensor, axes: Tensor, T: float
+) -> Tensor:  # fmt: skip
     r"""Curvatures ``(B, D)`` whose scale :math:`s = \sqrt{T/c}` is one that the energy has.
 
     At the tip of a cone, as of a distance, the second derivative is infinite and says nothing of the
     width. Where the energy rises by less than a hundredth of the T/2 of a parabola, s is doubled until
-    it rises by that much.
+    it rises by that much. Only scales below 1 can be too small; all of them are tried in one call.
+
+    Parameters
+    ----------
+    above : energy of points ``(N, D)`` above the mode of the rows ``(N,)`` that they belong to
     """
-    lowest, columns = energy(centre), []
-
-    def rise(c: Tensor, axis: Tensor) -> Tensor:
-        step = axis * (T / c).sqrt()[:, None]
-        return (energy(centre + step) + energy(centre - step)) / 2 - lowest
-
-    for c, axis in zip(curvature.unbind(1), axes.unbind(2), strict=True):
-        cusp = (c > 1.0) & (rise(c, axis) < 0.01 * T / 2)
-        while bool(cusp.any()):
-            c = torch.where(cusp, c / 4, c)
-            cusp &= (c > 1.0) & (rise(c, axis) < T / 2)
-        columns.append(c)
-    return torch.stack(columns, 1)
+    row, axis = (curvature > 1.0).nonzero(as_tuple=True)  # (N,), (N,)
+    bound, out = 0.01, curvature.clone()
+    while len(row):
+        step = axes[row, :, axis] * (T / out[row, axis]).sqrt()[:, None]
+        parts = zip(step.split(AT_ONCE), row.split(AT_ONCE))
+        rise = torch.cat([above(centre[r] + s, r) + above(centre[r] - s, r) for s, r in parts]) / 2
+        small = rise < bound * T / 2
+        row, axis = row[small], axis[small]
+        out[row, axis] /= 4
+        wide = out[row, axis] > 1.0
+        row, axis, bound = row[wide], axis[wide], 1.0
+    return out

@@ -19,7 +19,7 @@ from groundstate import (
 from groundstate.errors import DataError, Unreliable, Unsupported
 from groundstate.evaluate import d2, inference, mcfadden_r2, r2
 from groundstate.math.distributions import NegativeBinomial
-from groundstate.math.stats import nested_f
+from groundstate.math.stats import nested_f_test
 
 X = np.arange(4.0)[:, None]
 Y = np.array([1.0, 2.0, 2.0, 4.0])
@@ -132,8 +132,8 @@ def test_offset_and_nested_tables() -> None:
     assert table.lr_test[0] > 0 and len(table.se) == 4
     z = rows[:, 0] + rng.normal(size=60)
     small, big = (inference(LinearRegression().fit(r, z), r, z) for r in (rows[:, :1], rows))
-    found = nested_f(small, big)
-    assert found.df == (2, 56) and 0 < found.p_value < 1
+    found = nested_f_test(small.sse, small.df_resid, big.sse, big.df_resid)
+    assert found.df == (2, 56) and 0 < found.pvalue < 1
 
 
 def test_refusals_say_why() -> None:

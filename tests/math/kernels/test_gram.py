@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from groundstate import linalg
 from groundstate.errors import NotConverged, ShapeError
 from groundstate.math.kernels import RBF, Gram, Kernel, Laplace, Linear, Matern, White
 
@@ -33,7 +34,7 @@ def test_products_are_those_of_the_matrix(kernel: Kernel, chunk: int | None) -> 
     assert across.shape == (60, 41) and across.T.shape == (41, 60)
     np.testing.assert_allclose(across @ W, both @ W, rtol=0, atol=1e-10)
     np.testing.assert_allclose(across.T @ V, both.T @ V, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(across.rmatvec(V), both.T @ V, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(across.rmatvec(V.T), V.T @ both, rtol=0, atol=1e-10)
     np.testing.assert_allclose(across.diag(), np.diagonal(both), rtol=0, atol=1e-12)
 
 
@@ -108,7 +109,7 @@ def test_log_determinant_of_two_thousand_rows_within_one_percent() -> None:
         (lambda: Gram(RBF(), np.zeros((0, 2))), "at least one row"),
         (lambda: Gram(RBF(), X, chunk=0), "chunk must be at least 1"),
         (lambda: Gram(RBF(), [[np.nan]]), "X holds NaN"),
-        (lambda: Gram(RBF(), X) @ np.ones(5), "needs a vector of 60 entries"),
+        (lambda: Gram(RBF(), X) @ np.ones(5), "x must have 60 entries"),
         (lambda: Gram(RBF(), X, Y).solve(np.ones(60)), "leave Y out"),
         (lambda: Gram(RBF(), X).nystrom(61), "60 rows to choose landmarks from, got 61"),
     ],
@@ -124,3 +125,28 @@ def test_float32_stays() -> None:
         warnings.simplefilter("error")
         assert (K @ np.ones(60, np.float32)).dtype == np.float32
         assert K.solve(np.ones(60, np.float32), tol=1e-4).dtype == np.float32
+
+
+def test_it_is_a_linear_operator_like_any_other() -> None:
+    square, across = Gram(NOISY, X, chunk=13), Gram(RBF(1.3), X, Y, chunk=13)
+    for K in (square, across, across.H @ square, 2.0 * square + square):
+        linalg.dot_test(K)
+    dense, both = square.to_dense(), across.to_dense()
+    np.testing.assert_allclose((across.H @ square).to_dense(), both.T @ dense, atol=1e-10)
+    np.testing.assert_allclose((square - 0.5 * square).to_dense(), 0.5 * dense, atol=1e-12)
+    shifted = square + linalg.LinearOperator.of(np.eye(60))
+    b = RNG.normal(size=60)
+    expected = np.linalg.solve(dense + np.eye(60), b)
+    np.testing.assert_allclose(shifted.solve(b), expected, atol=1e-8)
+    np.testing.assert_allclose(linalg.solve(square, b)[0], np.linalg.solve(dense, b), atol=1e-8)
+    assert shifted.trace() == pytest.approx(np.trace(dense) + 60)
+    assert shifted.trace(2000, random_state=0) == pytest.approx(np.trace(dense) + 60, rel=0.02)
+    with pytest.raises(ShapeError, match="square operator"):
+        across.trace()
+
+
+def test_few_rows_are_factored_and_more_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = RNG.normal(size=(60, 2))
+    exact = Gram(NOISY, X).solve(b)
+    monkeypatch.setattr("groundstate.math.kernels.gram.DENSE", 0)
+    np.testing.assert_allclose(Gram(NOISY, X).solve(b, tol=1e-12), exact, atol=1e-9)

@@ -119,13 +119,11 @@ def test_line_against_cubic() -> None:
     sse = [float(((np.polyval(np.polyfit(x, y, d), x) - y) ** 2).sum()) for d in (1, 3)]
     found = stats.nested_f_test(sse[0], 8, sse[1], 6)
     assert (found.statistic, found.pvalue) == pytest.approx((0.0672, 0.9357), abs=1e-4)
-    same = stats.nested_f(stats.Residuals(sse[0], 2, 10), stats.Residuals(sse[1], 4, 10))
-    assert same.p_value == pytest.approx(found.pvalue)
     with pytest.raises(DataError, match="fewer degrees of freedom"):
         stats.nested_f_test(1, 5, 1, 5)
     with pytest.raises(DataError, match="cannot fit worse"):
         stats.nested_f_test(1, 5, 2, 4)
-    assert stats.linearity_test(np.arange(60.0), np.sin(np.arange(60.0) / 6)).p_value < 1e-6
+    assert stats.linearity_test(np.arange(60.0), np.sin(np.arange(60.0) / 6)).pvalue < 1e-6
 
 
 def test_likelihood_ratio_and_wald() -> None:

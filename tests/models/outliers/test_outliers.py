@@ -19,7 +19,6 @@ from groundstate import (
 from groundstate.data import make_elongated
 from groundstate.errors import Unsupported
 from groundstate.infer import energy_moments
-from groundstate.models.outliers.role import weighted_quantile
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 3)) @ RNG.normal(size=(3, 3))
@@ -69,13 +68,6 @@ def test_weights_and_order_do_not_matter() -> None:
         )
         assert weighted.offset_ == pytest.approx(repeated.offset_, rel=1e-8)
         np.testing.assert_allclose(weighted.score_samples(X), repeated.score_samples(X), rtol=1e-8)
-
-
-def test_weighted_quantile() -> None:
-    values, w = RNG.normal(size=30), RNG.integers(0, 4, 30)
-    for q in (0.0, 0.1, 0.37, 0.5, 1.0):
-        expected = np.quantile(np.repeat(values, w), q)
-        assert weighted_quantile(values, w.astype(float), q) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -12,6 +12,7 @@ from groundstate.compute.display import Displayed
 from groundstate.errors import DataError, ShapeError
 from groundstate.evaluate.rows import weights_of
 from groundstate.math.stats.interval import z_of
+from groundstate.math.stats.quantiles import repeated_quantile
 
 Floats = NDArray[np.float64]
 Strategy = Literal["uniform", "quantile"]
@@ -187,21 +188,10 @@ def _bins(p: Floats, n_bins: int, strategy: str, w: Floats) -> NDArray[np.intp]:
         edges = np.linspace(0, 1, n_bins + 1)
     elif strategy == "quantile":
         at = np.linspace(0, 1, n_bins + 1)
-        edges = np.unique(_quantiles(p, at, w) if (w != w[0]).any() else np.quantile(p, at))
+        edges = np.unique(repeated_quantile(p, w if (w != w[0]).any() else None, at))
     else:
         raise ValueError(f"strategy must be 'uniform' or 'quantile', got {strategy!r}")
     return np.searchsorted(edges[1:-1], p)  # as scikit-learn's calibration_curve
-
-
-def _quantiles(p: Floats, at: Floats, w: Floats) -> Floats:
-    """NumPy's quantiles of rows that come w times."""
-    order = np.argsort(p)
-    last = np.cumsum(w[order]) - 1  # place of the last copy of a row
-    place = at * last[-1]
-    low, high = (np.searchsorted(last, np.floor(place) + up) for up in (0, 1))
-    values = p[order]
-    a, b = values[np.minimum(low, len(p) - 1)], values[np.minimum(high, len(p) - 1)]
-    return np.asarray(a + (b - a) * (place - np.floor(place)))
 
 
 def _pair(y: Any, p: Any) -> tuple[Floats, Floats]:

@@ -37,7 +37,7 @@ def linearity(seed: int = 0, *, quick: bool = False) -> Result:
     p: dict[float, F64] = {}
     for bend in BENDS:
         rng = key.fold("bend", str(bend)).numpy()
-        p[bend] = np.array([linearity_test(*rows(rng, bend)).p_value for _ in range(repeats)])
+        p[bend] = np.array([linearity_test(*rows(rng, bend)).pvalue for _ in range(repeats)])
     share = {bend: float((values < 0.05).mean()) for bend, values in p.items()}
     even = float(np.abs(np.sort(p[0.0]) - (np.arange(repeats) + 0.5) / repeats).max())
     claims = [
@@ -62,7 +62,7 @@ def linearity(seed: int = 0, *, quick: bool = False) -> Result:
             )
             ax.plot(t, SmoothingSplineRegressor().fit(x[:, None], y).predict(t), color=COLOURS[1],
                     label="smoothing spline")  # fmt: skip
-            ax.set(title=f"c = {bend:g}: p = {linearity_test(x, y).p_value:.2g}", xlabel="x")
+            ax.set(title=f"c = {bend:g}: p = {linearity_test(x, y).pvalue:.2g}", xlabel="x")
             ax.legend()
 
     return Result(claims, numbers, draw, size=(10.5, 3.2))

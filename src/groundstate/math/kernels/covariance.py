@@ -15,6 +15,7 @@ from groundstate.math.linalg.conjugate_gradients import Solved, conjugate
 from groundstate.math.linalg.low_rank import LowRank
 
 TILE = 2**24  # kernel values at once
+SMALL = 1e-2  # share of the noise: variance below it is not worth a column of the preconditioner
 
 
 class TiledCovariance:
@@ -98,7 +99,9 @@ class TiledCovariance:
     def preconditioner(self) -> LowRank:
         """The part of K that a few rows explain, and what is left on the diagonal."""
         if self.pivots is None:
-            L, _ = pivoted_cholesky(self.kernel, self.x, self.rank, self.theta)
+            most = self.kernel.diagonal(self.x, self.theta, noise=False).max().clamp(min=1e-30)
+            tol = max(1e-10, SMALL * float(self.spread.min() / most))
+            L, _ = pivoted_cholesky(self.kernel, self.x, self.rank, self.theta, tol)
         else:
             L = explained_by(self.kernel, self.x, self.x[self.pivots], self.theta)
         own = self.kernel.diagonal(self.x, self.theta, noise=False).detach()

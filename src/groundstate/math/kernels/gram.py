@@ -14,18 +14,22 @@ from torch import Tensor
 
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import NotConverged, ShapeError
-from groundstate.math.arrays import as_tensor
+from groundstate.math.arrays import as_tensor, to_numpy
 from groundstate.math.kernels.base import Kernel, rows
 from groundstate.math.kernels.covariance import TILE, TiledCovariance
 from groundstate.math.kernels.geometry import Geometry
 from groundstate.math.kernels.pivots import explained_by, pivoted_cholesky
 from groundstate.math.linalg.conjugate_gradients import Solved, log_quadratic
+from groundstate.math.linalg.operator import LinearOperator
+
+DENSE = 768  # rows up to which a Cholesky factor costs less than a preconditioner
 
 
-class Gram:
+class Gram(LinearOperator):
     r""":math:`K_{ij} = k(x_i, y_j)`, a covariance operator restricted to points.
 
-    A product :math:`Kv` computes some rows of K at a time; everything else (solutions, traces,
+    A `linalg.LinearOperator`: ``K @ v``, ``K.H``, ``K + A`` and ``2 * K`` work as for any other. A product
+    :math:`Kv` computes some rows of K at a time; everything else (solutions, traces,
     log-determinants, factors of low rank) is made of products and of few columns. With ``Y=None``
     the matrix is symmetric and noise of the kernel (`White`) is on its diagonal.
 
@@ -59,7 +63,7 @@ class Gram:
         self, kernel: Kernel, X: Any, Y: Any = None, chunk: int | None = None, *, rank: int = 100
     ) -> None:
         self.kernel, self.rank = kernel, rank
-        self.x, self._arrays = _checked(X, "X", None)
+        self.x, self.numpy = _checked(X, "X", None)
         self.y = None if Y is None else _checked(Y, "Y", self.x)[0]
         if self.y is not None and self.y.shape[1] != self.x.shape[1]:
             raise ShapeError(
@@ -67,6 +71,7 @@ class Gram:
                 f"{tuple(self.y.shape)}"
             )
         self.shape = (len(self.x), len(self.x if self.y is None else self.y))
+        self.is_complex = False
         if chunk is not None and chunk < 1:
             raise ValueError(f"chunk must be at least 1 row, got {chunk}")
         self.chunk = chunk or max(1, TILE // max(1, self.shape[1]))
@@ -91,42 +96,43 @@ class Gram:
         smooth = self.kernel.diagonal(self.x, noise=False)
         return self.kernel.diagonal(self.x) - smooth
 
-    def matvec(self, v: Any) -> Any:
-        """``K @ v`` for a vector ``(m,)`` or columns ``(..., m, r)``."""
-        given, back = self._columns(v, self.shape[1])
+    @property
+    def like(self) -> Tensor:
+        return self.x
+
+    def columns(self, X: Tensor) -> Tensor:
+        """KX for columns ``(..., m, r)`` of a tensor."""
+        given = X.to(self.x.dtype)
         out = torch.cat([tile @ given for _, tile in self.tiles()], -2)
-        if self._noise is not None:
-            out = out + self._noise[:, None] * given
-        return back(out)
+        return out if self._noise is None else out + self._noise[:, None] * given
 
-    __matmul__ = matvec
+    def _apply(self, x: Tensor) -> Tensor:
+        return self.columns(x[..., None])[..., 0]
 
-    def rmatvec(self, v: Any) -> Any:
-        """``K.T @ v``."""
-        return self.T @ v
+    def _adjoint(self, y: Tensor) -> Tensor:
+        return self.H._apply(y)
 
     @property
-    def T(self) -> Gram:
+    def H(self) -> Gram:
         """The transposed matrix."""
         if self.y is None:
             return self
         twin = Gram(self.kernel, self.y, self.x, rank=self.rank)
-        twin._arrays = self._arrays
+        twin.numpy = self.numpy
         return twin
-
-    H = T
 
     def diag(self) -> Any:
         """The diagonal, ``(min(n, m),)``."""
         if self.y is None:
-            return self._given(self.kernel.diagonal(self.x))
+            return self._give(self.kernel.diagonal(self.x))
         k = min(self.shape)
         at = Geometry(self.x[:k, None], self.y[:k, None])
-        return self._given(self.kernel.of(at).reshape(k))
+        return self._give(self.kernel.of(at).reshape(k))
 
-    def to_dense(self) -> Any:
-        """The whole matrix, ``(n, m)``."""
-        return self._given(self.kernel.of(Geometry(self.x, self.y)))
+    def to_dense(self, dtype: torch.dtype | None = None) -> Any:
+        """The whole matrix, ``(n, m)``; in the precision of the rows unless ``dtype`` says another."""
+        K = self.kernel.of(Geometry(self.x, self.y))
+        return self._give(K if dtype is None else K.to(dtype))
 
     # --- what products give --------------------------------------------------------------
 
@@ -155,7 +161,7 @@ class Gram:
         """
         self._covariance  # noqa: B018  # refuses two sets of rows
         L, chosen = pivoted_cholesky(self.kernel, self.x, rank, tol=tol)
-        return self._given(L), self._given(chosen)
+        return self._give(L), self._give(chosen)
 
     def nystrom(self, landmarks: Any, random_state: RandomState = None) -> Any:
         r"""L ``(n, k)`` with :math:`LL^\top = K_{xu}K_{uu}^{-1}K_{ux}` for rows u of X.
@@ -173,22 +179,29 @@ class Gram:
             rng = Key.of(random_state).fold("landmarks").numpy()
             landmarks = np.sort(rng.permutation(n)[:landmarks])
         at = torch.as_tensor(landmarks, dtype=torch.int64, device=self.x.device)
-        return self._given(explained_by(self.kernel, self.x, self.x[at]))
+        return self._give(explained_by(self.kernel, self.x, self.x[at]))
 
-    def solve(self, b: Any, tol: float = 1e-8, max_iter: int = 1000) -> Any:
-        r""":math:`K^{-1}b` for a vector or columns, by preconditioned conjugate gradients.
+    def solve(self, b: Any, *, tol: float = 1e-8, max_iter: int | None = None) -> Any:
+        r""":math:`K^{-1}b` for a vector or columns: few rows by a Cholesky factor, more by
+        preconditioned conjugate gradients.
 
         Parameters
         ----------
         b : ``(n,)`` or ``(n, r)``
         tol : relative residual of every column
-        max_iter : products at most
+        max_iter : products at most; None is 1,000
         """
-        given, back = self._columns(b, self.shape[0])
-        return back(self._solved(given.detach(), tol, max_iter).x)
+        given = as_tensor(b, "b", self.x).to(self.x.dtype).detach()
+        columns = given[:, None] if given.ndim == 1 else given
+        if columns.ndim != 2 or len(columns) != self.shape[0]:
+            raise ShapeError(f"b must have {self.shape[0]} rows, got shape {tuple(given.shape)}")
+        x = self._solved(columns, tol, max_iter).x.reshape(given.shape)
+        return x if isinstance(b, Tensor) else to_numpy(x)
 
-    def _solved(self, b: Tensor, tol: float, max_iter: int) -> Solved:
-        found = self._covariance.solve(b, tol, max_iter)
+    def _solved(self, b: Tensor, tol: float, max_iter: int | None = None) -> Solved:
+        found = self._factored(b, tol) if self.shape[0] <= DENSE else None
+        if found is None:
+            found = self._covariance.solve(b, tol, 1000 if max_iter is None else max_iter)
         worst = float(found.error.max()) if found.error.numel() else 0.0
         if worst > tol:
             warnings.warn(
@@ -200,20 +213,30 @@ class Gram:
             )
         return found
 
+    @torch.no_grad()
+    def _factored(self, b: Tensor, tol: float) -> Solved | None:
+        """The same by a factor, where that is exact enough."""
+        self._covariance  # noqa: B018  # refuses two sets of rows
+        K = self.kernel.of(Geometry(self.x))
+        L, failed = torch.linalg.cholesky_ex(K)
+        if bool(failed):
+            return None
+        x = torch.cholesky_solve(b, L)
+        error = (b - K @ x).norm(dim=0) / b.norm(dim=0).clamp(min=torch.finfo(b.dtype).tiny)
+        none = b.new_zeros(b.shape[1], 0)
+        return Solved(x, 0, error, none, none) if float(error.max()) <= tol else None
+
     def trace(self, probes: int | None = None, random_state: RandomState = None) -> Any:
-        r"""The sum of the diagonal, or with ``probes`` Hutchinson's estimate
-        :math:`\overline{z^\top Kz}` over random signs z."""
-        if probes is None:
-            return self._given(self.kernel.diagonal(self.x).sum())
-        z = self._signs(probes, random_state)
-        return self._given((z * (self._covariance @ z)).sum(0).mean())
+        if probes is None and self.y is None:
+            return self._give(self.kernel.diagonal(self.x).sum())
+        return super().trace(probes, random_state)
 
     def inverse_trace(
         self, probes: int = 32, random_state: RandomState = None, *, tol: float = 1e-6
     ) -> Any:
         r"""Hutchinson's estimate :math:`\overline{z^\top K^{-1}z}` of the trace of the inverse."""
-        z = self._signs(probes, random_state)
-        return self._given((z * self._solved(z, tol, 1000).x).sum(0).mean())
+        z = self.signs(probes, random_state)
+        return self._give((z * self._solved(z, tol).x).sum(0).mean())
 
     def logdet(
         self, probes: int = 16, random_state: RandomState = None, *, tol: float = 1e-6
@@ -222,39 +245,8 @@ class Gram:
         by Lanczos, with P the preconditioner and :math:`z \sim N(0, P)`."""
         P = self._covariance.preconditioner
         z = P.draw(probes, Key.of(random_state).fold("probes").torch(self.x.device))
-        found = self._solved(z, tol, 1000)
-        return self._given(P.log_det + ((z * P.solve(z)).sum(0) * log_quadratic(found)).mean())
-
-    # --- arrays and tensors --------------------------------------------------------------
-
-    def _signs(self, probes: int, random_state: RandomState) -> Tensor:
-        rng = Key.of(random_state).fold("signs").numpy()
-        signs = rng.integers(0, 2, (self.shape[0], probes)) * 2.0 - 1.0
-        return torch.from_numpy(signs).to(self.x)
-
-    def _given(self, value: Tensor) -> Any:
-        if not self._arrays:
-            return value
-        array = value.detach().numpy()
-        return array.item() if array.ndim == 0 else array
-
-    def _columns(self, v: Any, length: int) -> tuple[Tensor, Any]:
-        """Columns ``(..., length, r)``, and the way back to the caller's form."""
-        arrays = not isinstance(v, Tensor)
-        given = as_tensor(v, "v", self.x).to(self.x.dtype)
-        flat = given.ndim == 1
-        given = given[:, None] if flat else given
-        if given.shape[-2] != length:
-            raise ShapeError(
-                f"a matrix of shape {self.shape} needs a vector of {length} entries, got "
-                f"{tuple(given.shape[:-1])}"
-            )
-
-        def back(out: Tensor) -> Any:
-            out = out[..., 0] if flat else out
-            return out.detach().cpu().numpy() if arrays else out
-
-        return given, back
+        found = self._covariance.solve(z, tol)
+        return self._give(P.log_det + ((z * P.solve(z)).sum(0) * log_quadratic(found)).mean())
 
 
 def _checked(X: Any, name: str, like: Tensor | None) -> tuple[Tensor, bool]:

@@ -2,9 +2,9 @@ r"""Conjugate gradients for many right sides at once, and log-determinants from 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -100,6 +100,71 @@ def conjugate(
     )
 
 
+class Step(NamedTuple):
+    r"""Where conjugate gradients are after a step.
+
+    Attributes
+    ----------
+    x : the point
+    residual : :math:`\|b - Ax\|`
+    length : the step along the last direction; 0 before the first
+    direction, curvature : the next direction d and :math:`d^\top Ad` where that is not positive, and the
+        steps end; else None and 0
+    """
+
+    x: Any
+    residual: float
+    length: float = 0.0
+    direction: Any = None
+    curvature: float = 0.0
+
+
+def steps(
+    times: Callable[[Any], Any],
+    r: Any,
+    x: Any,
+    precondition: Callable[[Any], Any] | None = None,
+    *,
+    restart: bool = False,
+    flat: float = 0.0,
+) -> Iterator[Step]:
+    r"""Conjugate gradients for one right side, a step at a time, the start first.
+
+    Parameters
+    ----------
+    times : products Ad, for arrays or tensors of the shape of x
+    r : the residual b − Ax of the start
+    x : start
+    precondition : :math:`P^{-1}r`
+    restart : take the residual anew in every step: steepest descent
+    flat : curvature for each squared length of d up to which A counts as flat
+
+    Examples
+    --------
+    >>> A = torch.tensor([[4.0, 1.0], [1.0, 3.0]])
+    >>> b = torch.tensor([1.0, 2.0])
+    >>> [round(step.residual, 4) for step, _ in zip(steps(lambda d: A @ d, b, 0 * b), range(3))]
+    [2.2361, 0.559, 0.0]
+    """
+    z = r if precondition is None else precondition(r)
+    d, rz = z, float((r * z).sum())
+    square = rz if precondition is None else float((r * r).sum())
+    yield Step(x, square**0.5)
+    while True:
+        product = times(d)
+        curvature = float((d * product).sum())
+        if not curvature > (flat * float((d * d).sum()) if flat else 0.0):
+            yield Step(x, square**0.5, 0.0, d, curvature)
+            return
+        a = rz / curvature
+        x, r = x + a * d, r - a * product
+        z = r if precondition is None else precondition(r)
+        before, rz = rz, float((r * z).sum())
+        square = rz if precondition is None else float((r * r).sum())
+        d = z if restart else z + (rz / before) * d
+        yield Step(x, square**0.5, a)
+
+
 def truncated(times: Callable[[Any], Any], b: Any, goal: float, max_iter: int) -> Any:
     r"""Solve :math:`Ax = b` until :math:`\|b - Ax\|` is at most ``goal``, or A curves no more.
 
@@ -116,19 +181,11 @@ def truncated(times: Callable[[Any], Any], b: Any, goal: float, max_iter: int) -
     >>> truncated(lambda d: A @ d, torch.tensor([1.0, 2.0]), 1e-6, 10).mul(11).round().tolist()
     [1.0, 7.0]
     """
-    x, r, d = b * 0.0, b, b
-    square = float((r * r).sum())
-    for _ in range(max_iter):
-        if square**0.5 <= goal:
+    x = b * 0.0
+    for count, step in enumerate(steps(times, b, x, flat=1e-16)):
+        x = step.x
+        if step.residual <= goal or count == max_iter or step.direction is not None:
             break
-        product = times(d)
-        curvature = float((d * product).sum())
-        if not curvature > 1e-16 * float((d * d).sum()):
-            break
-        a = square / curvature
-        x, r = x + a * d, r - a * product
-        square, before = float((r * r).sum()), square
-        d = r + (square / before) * d
     return x
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from groundstate.compute.random import Key, RandomState
 from groundstate.errors import ShapeError
 from groundstate.math.arrays import as_tensor, to_numpy
 
@@ -44,7 +45,8 @@ class LinearOperator:
     shape: tuple[int, ...]
     is_complex: bool
     tensor: Tensor | None = None  # the matrix, where there is one
-    numpy: bool = True  # and whether it came as an array
+    numpy: bool = True  # whether what it is made of came as arrays
+    parts: tuple[LinearOperator, ...] = ()  # operators that it is made of
 
     def __init__(
         self,
@@ -81,6 +83,16 @@ class LinearOperator:
         start = torch.zeros(*y.shape[:-1], self.shape[-1], dtype=y.dtype, device=y.device)
         return torch.func.vjp(self._apply, start)[1](y)[0]
 
+    @property
+    def like(self) -> Tensor | None:
+        """A tensor where the operator lives, which arrays follow."""
+        if self.tensor is not None:
+            return self.tensor
+        return next((part.like for part in self.parts if part.like is not None), None)
+
+    def _give(self, value: Tensor) -> Any:
+        return to_numpy(value) if self.numpy else value
+
     # what everybody uses
 
     def matvec(self, x: Any) -> Any:
@@ -98,7 +110,7 @@ class LinearOperator:
         return self._apply(X.movedim(-1, 0)).movedim(0, -1)
 
     def _on(self, x: Any, size: int, apply: Callable[[Tensor], Tensor], name: str) -> Any:
-        given = as_tensor(x, name, self.tensor)
+        given = as_tensor(x, name, self.like)
         if given.ndim < 1 or given.shape[-1] != size:
             raise ShapeError(
                 f"{name} must have {size} entries for an operator of shape {self.shape}, "
@@ -110,7 +122,7 @@ class LinearOperator:
     def __matmul__(self, other: Any) -> Any:
         if isinstance(other, LinearOperator):
             return _Product(self, other)
-        given = as_tensor(other, "x", self.tensor)
+        given = as_tensor(other, "x", self.like)
         if given.ndim == 1:
             return self.matvec(other)
         if given.ndim == 0 or given.shape[-2] != self.shape[-1]:
@@ -147,15 +159,41 @@ class LinearOperator:
     def to_dense(self, dtype: torch.dtype = torch.float64) -> Any:
         """The matrix: column j is the image of the j-th unit vector. NumPy, unless A came as a tensor."""
         if self.tensor is not None:
-            return to_numpy(self.tensor) if self.numpy else self.tensor
+            return self._give(self.tensor)
         kind = torch.complex128 if self.is_complex and not dtype.is_complex else dtype
-        return to_numpy(self._apply(torch.eye(self.shape[-1], dtype=kind)).movedim(0, -1))
+        device = None if self.like is None else self.like.device
+        unit = torch.eye(self.shape[-1], dtype=kind, device=device)
+        return self._give(self._apply(unit).movedim(0, -1))
 
     def solve(self, b: Any, *, tol: float = 1e-12, max_iter: int | None = None) -> Any:
         r""":math:`A^{-1}b` by conjugate gradients, for a symmetric positive definite A."""
         from groundstate.math.linalg.solve import solve
 
         return solve(self, b, "cg", tol=tol, max_iter=max_iter)[0]
+
+    def trace(self, probes: int | None = None, random_state: RandomState = None) -> Any:
+        r"""The sum of the diagonal, or with ``probes`` Hutchinson's estimate
+        :math:`\overline{z^\top Az}` over random signs z, which needs products alone.
+
+        Examples
+        --------
+        >>> A = LinearOperator.of([[3.0, 1.0], [1.0, 2.0]])
+        >>> A.trace(), (A @ A).trace(), abs(A.trace(probes=1000, random_state=0) - 5) < 0.2
+        (5.0, 15.0, True)
+        """
+        if self.shape[-1] != self.shape[-2]:
+            raise ShapeError(f"a trace needs a square operator, got shape {self.shape}")
+        if probes is None:
+            dense = torch.as_tensor(self.to_dense())
+            return self._give(dense.diagonal(dim1=-2, dim2=-1).sum(-1))
+        z = self.signs(probes, random_state)
+        return self._give((z * self.columns(z)).sum(-2).mean(-1))
+
+    def signs(self, probes: int, random_state: RandomState) -> Tensor:
+        """Columns of random signs, ``(n, probes)``."""
+        rng = Key.of(random_state).fold("signs").numpy()
+        signs = torch.from_numpy(rng.integers(0, 2, (self.shape[-1], probes)) * 2.0 - 1.0)
+        return signs if self.like is None else signs.to(self.like)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__.removeprefix('_')}{self.shape}"
@@ -209,7 +247,7 @@ class _Foreign(LinearOperator):
 
 class _Adjoint(LinearOperator):
     def __init__(self, A: LinearOperator) -> None:
-        self.A, self.is_complex = A, A.is_complex
+        self.A, self.parts, self.is_complex = A, (A,), A.is_complex
         self.shape = (*A.shape[:-2], A.shape[-1], A.shape[-2])
 
     def _apply(self, x: Tensor) -> Tensor:
@@ -245,7 +283,7 @@ class _Scaled(LinearOperator):
             scale = as_tensor(scale, "the factor")
         if isinstance(scale, Tensor) and scale.numel() != 1:
             raise ShapeError("an operator is multiplied by a number; use @ for products")
-        self.A, self.scale, self.shape = A, scale, A.shape
+        self.A, self.parts, self.scale, self.shape = A, (A,), scale, A.shape
         self.is_complex = A.is_complex or isinstance(scale, complex)
 
     def _apply(self, x: Tensor) -> Tensor:
@@ -261,7 +299,8 @@ class _Sum(LinearOperator):
         B = LinearOperator.of(B)
         if A.shape[-2:] != B.shape[-2:]:
             raise ShapeError(f"operators of shapes {A.shape} and {B.shape} cannot be added")
-        self.A, self.B, self.is_complex = A, B, A.is_complex or B.is_complex
+        self.A, self.B, self.parts = A, B, (A, B)
+        self.is_complex = A.is_complex or B.is_complex
         self.shape = max(A.shape, B.shape, key=len)
 
     def _apply(self, x: Tensor) -> Tensor:
@@ -275,7 +314,8 @@ class _Product(LinearOperator):
     def __init__(self, A: LinearOperator, B: LinearOperator) -> None:
         if A.shape[-1] != B.shape[-2]:
             raise ShapeError(f"operators of shapes {A.shape} and {B.shape} cannot be composed")
-        self.A, self.B, self.is_complex = A, B, A.is_complex or B.is_complex
+        self.A, self.B, self.parts = A, B, (A, B)
+        self.is_complex = A.is_complex or B.is_complex
         batch = max(A.shape[:-2], B.shape[:-2], key=len)
         self.shape = (*batch, A.shape[-2], B.shape[-1])
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from groundstate.math.linalg.conjugate_gradients import steps
 from groundstate.math.optim.line_search import Search, search
 from groundstate.math.optim.objective import Function, Objective, Space
 from groundstate.math.optim.result import IndefiniteError, OptimResult
@@ -163,31 +164,21 @@ def conjugate(
 
     ``restart`` takes the (preconditioned) residual anew in every step: steepest descent.
     """
-    r = b - times(x)
-    z = r if precondition is None else precondition(r)
-    d, rz = z, float(r @ z)
-    path, steps, products, bad = [x], list[float](), 1, None
-    while True:
-        residual = float(r.norm())
-        if residual <= small or len(steps) >= max_iter or not math.isfinite(residual):
+    path, lengths, bad = list[Tensor](), list[float](), None
+    for step in steps(times, b - times(x), x, precondition, restart=restart):
+        residual = step.residual
+        if step.direction is not None:
+            bad = step.direction, step.curvature
             break
-        Ad = times(d)
-        products += 1
-        curvature = float(d @ Ad)
-        if not curvature > 0:
-            bad = d, curvature
-            break
-        alpha = rz / curvature
-        x = x + alpha * d
-        r = r - alpha * Ad
-        z = r if precondition is None else precondition(r)
-        before, rz = rz, float(r @ z)
-        d = z if restart else z + (rz / before) * d
-        steps.append(alpha)
+        if path:
+            lengths.append(step.length)
         if not keep_path:
             path.clear()
-        path.append(x)
-    return Solved(path, steps, residual, products, residual <= small, bad)
+        path.append(step.x)
+        if residual <= small or len(lengths) >= max_iter or not math.isfinite(residual):
+            break
+    products = 1 + len(lengths) + (bad is not None)
+    return Solved(path, lengths, residual, products, residual <= small, bad)
 
 
 def nonlinear_cg(

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from groundstate.math.linalg.power import largest_eigenvalue
 from groundstate.math.optim.flat import Flat, Loss, Params
 from groundstate.math.optim.objective import Objective
 
@@ -40,21 +41,9 @@ def lipschitz(
     """
     flat = Flat(params)
     times = Objective(flat.loss(loss, data), flat.start).product(flat.start)
-    v = torch.randn(flat.start.numel(), generator=torch.Generator().manual_seed(seed)).to(
-        flat.start
-    )
-    v = v / v.norm()
-    last = 0.0
-    for _ in range(n_iter):
-        Hv = times(v)
-        size = float(Hv.norm())
-        if size == 0:
-            return 0.0
-        v = Hv / size
-        if abs(size - last) <= tol * size:
-            return size
-        last = size
-    return last
+    generator = torch.Generator().manual_seed(seed)
+    start = torch.randn(flat.start.numel(), generator=generator).to(flat.start)
+    return largest_eigenvalue(times, start, n_iter=n_iter, tol=tol)
 
 
 def softmax_lipschitz(X: Tensor) -> float:

@@ -42,7 +42,6 @@ from groundstate.math.stats.montecarlo import (
     standardized_means,
 )
 from groundstate.math.stats.multiple import adjust_pvalues
-from groundstate.math.stats.nested import FTest, Residuals, nested_f
 from groundstate.math.stats.proportions import (
     AccuracyReport,
     accuracy_report,
@@ -59,13 +58,11 @@ __all__ = [
     "Bootstrap",
     "EstimatorReport",
     "Expectation",
-    "FTest",
     "GradientEstimate",
     "ImportanceEstimate",
     "Interval",
     "LossAsNLL",
     "Region",
-    "Residuals",
     "StandardizedMeans",
     "StreamingCov",
     "TailReport",
@@ -101,7 +98,6 @@ __all__ = [
     "memorisation",
     "moments",
     "natural_spline",
-    "nested_f",
     "nested_f_test",
     "power_ttest",
     "proportion_interval",

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.errors import DataError
-from groundstate.math.stats.nested import FTest, Residuals, nested_f
+from groundstate.math.stats.anova import nested_f_test
+from groundstate.math.stats.result import TestResult
 
 
 def natural_spline(x: NDArray[Any], knots: NDArray[Any]) -> NDArray[np.float64]:
@@ -42,7 +43,7 @@ def natural_spline(x: NDArray[Any], knots: NDArray[Any]) -> NDArray[np.float64]:
     return np.column_stack([x, *(column - d[-1] for column in d[:-1])])
 
 
-def linearity_test(x: Any, y: Any, n_knots: int = 5) -> FTest:
+def linearity_test(x: Any, y: Any, n_knots: int = 5) -> TestResult:
     r"""F test of a straight line against a natural cubic spline of x.
 
     :math:`F = \frac{(\mathrm{SSE}_1-\mathrm{SSE}_2)/(k_2-k_1)}{\mathrm{SSE}_2/(n-k_2)}` with
@@ -59,7 +60,7 @@ def linearity_test(x: Any, y: Any, n_knots: int = 5) -> FTest:
     >>> x = np.linspace(0, 1, 50)
     >>> noise = np.random.default_rng(1).normal(size=50)
     >>> straight, curved = linearity_test(x, x + noise / 9), linearity_test(x, x**2 + noise / 99)
-    >>> straight.p_value > 0.05, curved.p_value < 1e-6
+    >>> straight.pvalue > 0.05, curved.pvalue < 1e-6
     (True, True)
     """
     x, y = np.asarray(x, np.float64).reshape(-1), np.asarray(y, np.float64).reshape(-1)
@@ -73,5 +74,12 @@ def linearity_test(x: Any, y: Any, n_knots: int = 5) -> FTest:
         raise DataError(f"x has too few distinct values for a curve: {distinct}, 3 are needed")
     ones = np.ones(len(x))
     curve = natural_spline(x, knots)
-    line = Residuals.of(np.column_stack([ones, curve[:, :1]]), y)
-    return nested_f(line, Residuals.of(np.column_stack([ones, curve]), y))
+    fits = [_left(np.column_stack([ones, part]), y) for part in (curve[:, :1], curve)]
+    return nested_f_test(*fits[0], *fits[1])
+
+
+def _left(design: NDArray[Any], y: NDArray[Any]) -> tuple[float, float]:
+    """Squared residuals of the best combination of columns, and their degrees of freedom."""
+    found, _, rank, _ = np.linalg.lstsq(design, y, rcond=None)
+    left = y - design @ found
+    return float(left @ left), float(len(y) - int(rank))

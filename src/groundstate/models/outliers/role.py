@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.base import OutlierMixin as SklearnOutlierMixin
 from torch import Tensor
 
 from groundstate.compute.thread_policy import answering
+from groundstate.math.stats.quantiles import repeated_quantile
 from groundstate.models.arrays import unwrap
 
 
@@ -40,7 +40,7 @@ class OutlierMixin(SklearnOutlierMixin):
     def _set_offset(self, X: Any, weight: Any) -> None:
         scores = np.asarray(unwrap(self.score_samples(X))[0], dtype=np.float64)
         w = None if weight is None else np.asarray(unwrap(weight)[0], dtype=np.float64)
-        self.offset_ = weighted_quantile(scores, w, self.contamination)
+        self.offset_ = repeated_quantile(scores, w, self.contamination)
 
     def decision_function(self, X: Any) -> Any:
         """Score over ``offset_``, ``(n_samples,)``: negative for outliers."""
@@ -56,21 +56,3 @@ class OutlierMixin(SklearnOutlierMixin):
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Learn, then 1 or −1 for each row."""
         return self.fit(X, sample_weight=sample_weight).predict(X)
-
-
-def weighted_quantile(values: NDArray[Any], weight: NDArray[Any] | None, q: float) -> float:
-    """``np.quantile`` of values that are repeated as often as their weight says.
-
-    >>> weighted_quantile(np.array([1.0, 5.0]), np.array([3.0, 1.0]), 0.5)
-    1.0
-    """
-    if weight is None:
-        return float(np.quantile(values, q))
-    order = np.argsort(values, kind="stable")
-    values, mass = values[order], weight[order]
-    values, mass = values[mass > 0], mass[mass > 0]
-    end = mass.cumsum()
-    at = q * max(end[-1] - 1.0, 0.0)
-    low, high = (values[np.searchsorted(end, p, side="right").clip(max=len(end) - 1)]
-                 for p in (np.floor(at), np.floor(at) + 1.0))  # fmt: skip
-    return float(low + (at - np.floor(at)) * (high - low))

@@ -13,6 +13,7 @@ from torch.func import grad, vjp
 
 from groundstate.errors import DataError
 from groundstate.learn.gradients import jvp
+from groundstate.math.linalg.conjugate_gradients import truncated
 
 Risk = Callable[[Tensor, Tensor], Tensor]
 
@@ -134,29 +135,14 @@ def _solve(
     tol: float,
     max_iter: int,
 ) -> Tensor:
-    """Conjugate gradients on (H + damping) v = b; one look at the residual every ten steps."""
+    """Conjugate gradients on (H + damping) v = b."""
     slope = grad(learn.train, argnums=0)
 
     def product(v: Tensor) -> Tensor:
         return jvp(lambda t: slope(t, params), theta, v)[1] + damping * v
 
-    x, r = torch.zeros_like(b), b.clone()
-    p, rr = r.clone(), r @ r
-    enough = (tol**2) * rr
-    for i in range(min(max_iter, 10 * len(b))):
-        if i % 10 == 0 and bool(rr <= enough):
-            break
-        Hp = product(p)
-        curvature = p @ Hp
-        # once converged, the steps are zero
-        go = (rr > enough) & (curvature > 0)
-        a = torch.where(go, rr / torch.where(go, curvature, torch.ones_like(rr)), 0.0 * rr)
-        x = x + a * p
-        r = r - a * Hp
-        new = r @ r
-        p = r + torch.where(go, new / torch.where(go, rr, torch.ones_like(rr)), 0.0 * rr) * p
-        rr = new
-    return x
+    found: Tensor = truncated(product, b, tol * float(b.norm()), min(max_iter, 10 * len(b)))
+    return found
 
 
 def _step(learn: Problem) -> Callable[[Tensor, Tensor], Tensor]:

@@ -21,6 +21,7 @@ from groundstate.errors import Unsupported
 from groundstate.learn.base import Batch, Penalty, Rule
 from groundstate.learn.solvers.linear.least_squares_sums import is_sparse, scipy_rows
 from groundstate.learn.train.stochastic import Stochastic, sgd
+from groundstate.math.linalg.power import largest_eigenvalue
 
 EPOCHS = 50
 BATCH = 100
@@ -37,10 +38,10 @@ def rate_for(x: Tensor, energy: Energy, batch_size: int = BATCH) -> float:
     else:
         rows = x[::step].double()
     rows = torch.cat([rows, rows.new_ones(len(rows), 1)], 1)
-    v = rows.new_ones(rows.shape[1])
-    for _ in range(POWERS):
-        v = rows.T @ (rows @ (v / v.norm().clamp_min(1e-300))) / len(rows)
-    largest, trace = float(v.norm()), float(rows.square().sum()) / len(rows)
+    largest = largest_eigenvalue(
+        lambda v: rows.T @ (rows @ v) / len(rows), rows.new_ones(rows.shape[1]), n_iter=POWERS
+    )
+    trace = float(rows.square().sum()) / len(rows)
     curvature = 0.5 if isinstance(energy.spaces.get("y"), Finite) else 1.0
     return 1.0 / max(curvature * (largest + trace / batch_size), 1e-300)
 
