@@ -94,6 +94,3 @@ class Outputs:
             where, states = (torch.cat(parts) for parts in zip(*self.kept))
             out = states.new_zeros(self.shape).index_copy(0, where, states)
         return out.reshape(self.m + 1, self.R, *self.shape[1:])[: self.m]
-
-
-__all__ = ["Outputs", "Passed"]
