@@ -69,7 +69,7 @@ def test_wrong_output_size_of_a_module() -> None:
     for net, message in (
         (
             nn.Linear(4, 5),
-            r"returned \(2, 5\) for 2 rows, expected \(2, 3\).*change its last layer",
+            r"scores of shape \(2, 5\) .* for 3 classes; change the size of its last layer",
         ),
         (nn.Linear(6, 3), r"cannot take x \(2, 4\): mat1 and mat2.*check its input size"),
     ):

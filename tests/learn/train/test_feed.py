@@ -36,31 +36,30 @@ def feed(n: int, size: int | None, **settings: bool) -> tuple[Feed, Problem]:
     return Feed(problem, size, **settings), problem
 
 
-def visited(f: Feed, key: Key) -> list[list[int]]:
-    with f.epoch(key) as batches:
-        return [b["x"][:, 0].long().tolist() for b, _, _ in batches]
+def visited(f: Feed, number: int) -> list[list[int]]:
+    return [b["x"][:, 0].long().tolist() for b, _, _ in f.epoch(number)]
 
 
 def test_updates_of_an_epoch() -> None:
     f, _ = feed(1000, 64)
-    batches = visited(f, Key.of(0))
+    batches = visited(f, 0)
     assert len(batches) == f.steps == 16 and [len(b) for b in batches] == [64] * 15 + [40]
     assert sorted(i for b in batches for i in b) == list(range(1000))
-    assert batches != visited(f, Key.of(1)) and batches == visited(f, Key.of(0))
+    assert batches != visited(f, 1) and batches == visited(f, 0)
     for step in (0, 7, 15):
-        assert f.rows(Key.of(0), step).tolist() == batches[step]  # type: ignore[union-attr]
+        assert f.rows(0, step).tolist() == batches[step]  # type: ignore[union-attr]
 
 
 def test_drop_last_and_replacement() -> None:
     f, _ = feed(1000, 64, drop_last=True)
-    assert [len(b) for b in visited(f, Key.of(0))] == [64] * 15 and f.steps == 15
+    assert [len(b) for b in visited(f, 0)] == [64] * 15 and f.steps == 15
     f, _ = feed(10, 64, drop_last=True)  # larger than the data: just the full batch
-    assert visited(f, Key.of(0)) == [list(range(10))]
+    assert visited(f, 0) == [list(range(10))]
     f, _ = feed(1000, 64, replacement=True)
-    drawn = [i for b in visited(f, Key.of(0)) for i in b]
+    drawn = [i for b in visited(f, 0) for i in b]
     assert len(drawn) == 1000 and 600 < len(set(drawn)) < 665  # 1 - 1/e of them
     f, _ = feed(50, 100, replacement=True)
-    assert len(visited(f, Key.of(0))[0]) == 50
+    assert len(visited(f, 0)[0]) == 50
 
 
 def test_replacement_treats_weights_as_repetitions() -> None:
@@ -97,8 +96,7 @@ def test_weighted_mean_of_batch_risks_is_the_full_risk() -> None:
     energy = problem.energy
     with torch.no_grad():
         energy.W.normal_(generator=torch.Generator().manual_seed(0))  # type: ignore[operator]
-        with f.epoch(Key.of(0)) as batches:
-            parts = [(float(SoftMin().mean(energy, b)[0]), t) for b, _, t in batches]
+        parts = [(float(SoftMin().mean(energy, b)[0]), t) for b, _, t in f.epoch(0)]
         whole = float(SoftMin().mean(energy, problem.resident)[0])
     assert sum(v * t for v, t in parts) / 1000 == pytest.approx(whole, rel=1e-5)
 

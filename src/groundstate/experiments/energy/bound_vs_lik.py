@@ -23,15 +23,8 @@ EIGENVALUES = (9.0, 4.0, 0.5, 0.3, 0.2)
 class UnitGaussian(Gaussian):
     r"""Normal distributions :math:`N(m, I)`: only the mean is free."""
 
-    def init(
-        self,
-        space: Space,
-        rows: int,
-        *,
-        device: torch.device | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> Tensor:
-        return torch.zeros(rows, math.prod(space.shape), device=device, dtype=dtype)
+    def size(self, space: Space) -> int:
+        return math.prod(space.shape)
 
     def split(self, space: Space, params: Tensor) -> tuple[Tensor, Tensor]:
         return params, torch.ones_like(params)

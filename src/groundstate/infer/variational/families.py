@@ -32,6 +32,9 @@ class Family(ABC):
         """Why there is no such distribution on a space, or None."""
 
     @abstractmethod
+    def size(self, space: Space) -> int:
+        """Number P of parameters."""
+
     def init(
         self,
         space: Space,
@@ -41,14 +44,11 @@ class Family(ABC):
         dtype: torch.dtype | None = None,
     ) -> Tensor:
         """Start parameters ``(B, P)``."""
+        return torch.zeros(rows, self.size(space), device=device, dtype=dtype)
 
     @abstractmethod
     def distribution(self, space: Space, params: Tensor) -> Distribution:
         """The distribution of parameters ``(B, P)``, batch shape ``(B,)``, event shape of the space."""
-
-    def size(self, space: Space) -> int:
-        """Number P of parameters."""
-        return self.init(space, 1).shape[1]
 
 
 def _real(space: Space) -> bool:
@@ -79,17 +79,9 @@ class Gaussian(Family):
     def reason_against(self, space: Space) -> str | None:
         return None if _real(space) else f"{space!r} is not a real space"
 
-    def init(
-        self,
-        space: Space,
-        rows: int,
-        *,
-        device: torch.device | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> Tensor:
+    def size(self, space: Space) -> int:
         d = math.prod(space.shape)
-        scales = {"diag": d, "iso": 1, "full": d * (d + 1) // 2}[self.covariance]
-        return torch.zeros(rows, d + scales, device=device, dtype=dtype)
+        return d + {"diag": d, "iso": 1, "full": d * (d + 1) // 2}[self.covariance]
 
     def split(self, space: Space, params: Tensor) -> tuple[Tensor, Tensor]:
         """Mean ``(B, d)`` and triangular factor ``(B, d, d)`` or scales ``(B, d)``."""
@@ -161,15 +153,8 @@ class Categorical(Family):
             return f"{space!r} has {space.size:.4g} values, more than limit={self.limit}"
         return None
 
-    def init(
-        self,
-        space: Space,
-        rows: int,
-        *,
-        device: torch.device | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> Tensor:
-        return torch.zeros(rows, int(space.size), device=device, dtype=dtype)
+    def size(self, space: Space) -> int:
+        return int(space.size)
 
     def distribution(self, space: Space, params: Tensor) -> Distribution:
         if isinstance(space, Finite):
@@ -186,6 +171,13 @@ class MeanField(Family):
             return None
         return f"{space!r} has no independent coordinates"
 
+    def size(self, space: Space) -> int:
+        if not space.is_finite:
+            return Gaussian("diag").size(space)
+        a = alphabet(space)
+        assert a is not None
+        return math.prod(space.shape) * a
+
     def init(
         self,
         space: Space,
@@ -194,14 +186,11 @@ class MeanField(Family):
         device: torch.device | None = None,
         dtype: torch.dtype | None = None,
     ) -> Tensor:
-        if not space.is_finite:
-            return Gaussian("diag").init(space, rows, device=device, dtype=dtype)
-        a = alphabet(space)
-        assert a is not None
-        d = math.prod(space.shape)
+        zero = super().init(space, rows, device=device, dtype=dtype)
+        if not space.is_finite or math.prod(space.shape) == 1:
+            return zero
         # equal coordinates are a saddle of the bound: a small fixed tilt leaves it
-        tilt = torch.linspace(-0.1, 0.1, d * a, device=device, dtype=dtype)
-        return tilt.repeat(rows, 1) * (1 if d > 1 else 0)
+        return zero + torch.linspace(-0.1, 0.1, zero.shape[1], device=device, dtype=dtype)
 
     def distribution(self, space: Space, params: Tensor) -> Distribution:
         if not space.is_finite:

@@ -1,5 +1,7 @@
 """Learning rules: the loss is e − R, and the choice of R is the choice of rule."""
 
+from groundstate.learn.losses.energies import margin_loss as margin_loss
+from groundstate.learn.losses.energies import perceptron_loss as perceptron_loss
 from groundstate.learn.rules.adversarial import Adversarial as Adversarial
 from groundstate.learn.rules.contrast import Contrast as Contrast
 from groundstate.learn.rules.contrastive import ContrastiveDivergence as ContrastiveDivergence
@@ -7,11 +9,9 @@ from groundstate.learn.rules.contrastive import PersistentCD as PersistentCD
 from groundstate.learn.rules.fenchel import FenchelYoung as FenchelYoung
 from groundstate.learn.rules.fenchel import fenchel_young_loss as fenchel_young_loss
 from groundstate.learn.rules.margins.margin import Margin as Margin
-from groundstate.learn.rules.margins.margin import margin_loss as margin_loss
 from groundstate.learn.rules.margins.one_vs_one import OneVsOne as OneVsOne
 from groundstate.learn.rules.margins.one_vs_rest import OneVsRest as OneVsRest
 from groundstate.learn.rules.margins.perceptron import Perceptron as Perceptron
-from groundstate.learn.rules.margins.perceptron import perceptron_loss as perceptron_loss
 from groundstate.learn.rules.missing import drop_missing as drop_missing
 from groundstate.learn.rules.naive import Naive as Naive
 from groundstate.learn.rules.negatives.generators import Affine as Affine

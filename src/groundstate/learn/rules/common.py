@@ -18,7 +18,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.spaces import Binary, Finite, Sequence, Space
 from groundstate.errors import Unsupported
 from groundstate.infer.base import Method
-from groundstate.learn.base import Batch, Latent, Rule
+from groundstate.learn.base import Batch, Latent, Rule, Terms
 
 TABLE_LIMIT = 2**12  # values of a variable that are listed in one table without being asked to
 
@@ -231,6 +231,16 @@ def pick(e: Tensor, y: Tensor) -> Tensor:
     """``e[i, y_i]``, ``(B,)``; 0 in rows whose target is missing (−1)."""
     chosen = e.gather(1, y.clamp(min=0)[:, None])[:, 0]
     return chosen.masked_fill(y < 0, 0.0)
+
+
+def terms_of(e: Tensor, y: Tensor, loss: Tensor, exact: bool = True) -> Terms:
+    """Losses of rows of a table of energies, as the target's energy and what it is held against."""
+
+    def parts() -> tuple[Tensor, Tensor]:
+        positive = pick(e, y)
+        return positive, positive - loss
+
+    return Terms(loss, parts, exact=exact)
 
 
 def check_temperature(T: float) -> float:

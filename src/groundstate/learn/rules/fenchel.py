@@ -10,7 +10,7 @@ from torch import Tensor
 from groundstate.energy.base import Energy
 from groundstate.infer.base import Method
 from groundstate.learn.base import Batch, Latent, Reduction, Terms, reduced
-from groundstate.learn.rules.common import ContrastRule, Plan, listable, pick, table_of
+from groundstate.learn.rules.common import ContrastRule, Plan, listable, table_of, terms_of
 from groundstate.learn.rules.inner import replace
 from groundstate.math.distributions.simplex import fenchel_young
 from groundstate.registry import rules
@@ -97,12 +97,7 @@ class FenchelYoung(ContrastRule):
         plan = self.plan(energy, batch)
         e, y = plan.energies(batch)
         loss = _rows(e, y, self.alpha, self.T)
-
-        def parts() -> tuple[Tensor, Tensor]:
-            positive = pick(e, y)
-            return positive, positive - loss
-
-        return Terms(loss, parts, exact=plan.exact)
+        return terms_of(e, y, loss, plan.exact)
 
     def reason_against(self, energy: Energy, batch: Batch) -> str | None:
         reason = super().reason_against(energy, batch)

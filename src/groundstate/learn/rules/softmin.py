@@ -22,6 +22,7 @@ from groundstate.learn.rules.common import (
     listable,
     pick,
     table_of,
+    terms_of,
 )
 from groundstate.learn.rules.inner import choose, free_energy_of, replace, suggested, theta_free
 from groundstate.learn.rules.missing import split_positive
@@ -121,7 +122,7 @@ class SoftMin(ContrastRule):
         if plan.route == "table":
             e, y = plan.energies(batch)
             loss = _rows(e, y, T)
-            return Terms(loss, lambda: _parts(e, y, loss), exact=plan.exact)
+            return terms_of(e, y, loss, plan.exact)
         positive = split_positive(self, plan, energy, batch, generator)
         contrast = self._contrast(plan, energy, batch, generator)
         return Terms(positive - contrast, lambda: (positive, contrast), exact=plan.exact)
@@ -218,12 +219,7 @@ class SoftMin(ContrastRule):
 
 def _terms(e: Tensor, y: Tensor, exact: bool) -> Terms:
     loss = _rows(e, y, 1.0)
-    return Terms(loss, lambda: _parts(e, y, loss), exact=exact)
-
-
-def _parts(e: Tensor, y: Tensor, loss: Tensor) -> tuple[Tensor, Tensor]:
-    positive = pick(e, y)
-    return positive, positive - loss
+    return terms_of(e, y, loss, exact)
 
 
 @rules.register(

@@ -48,10 +48,10 @@ class State:
     """What goes on from one run to the next: steps seen, sums of the mean, the paid L1 penalty."""
 
     t: float = 1.0
-    theta: list[F64] = field(default_factory=list)
-    sums: list[F64] = field(default_factory=list)
-    paid: list[F64] = field(default_factory=list)
-    owed: list[float] = field(default_factory=list)
+    theta: F64 = field(default_factory=lambda: np.zeros((0, 0)))  # (problems, features + 1)
+    sums: F64 = field(default_factory=lambda: np.zeros((0, 0)))
+    paid: F64 = field(default_factory=lambda: np.zeros((0, 0)))
+    owed: F64 = field(default_factory=lambda: np.zeros(0))
 
 
 @solvers.register(
@@ -117,28 +117,30 @@ class OnlineDescent:
         run = Run(problem, history, self.max_iter)
         visits = _Visits(problem, self)
         best, stale, eta = math.inf, 0, self.eta0
+        alone = bool(problem.callbacks) or self.validation > 0 or self.rate == "adaptive"
         with Monitor(problem.callbacks, run) as monitor:
-            while run.epoch < self.max_iter:
+            while run.epoch < self.max_iter and not history.stop:
                 start = time.perf_counter()
-                loss = visits.epoch(eta)
+                losses = visits.epochs(eta, 1 if alone else self.max_iter)
                 if problem.callbacks:
                     visits.store()
-                history.objective.append(loss)
-                history.seconds.append(time.perf_counter() - start)
-                if monitor.epoch(loss):
-                    break
-                if not math.isfinite(loss):
-                    raise FloatingPointError(
-                        "the weights overflowed in stochastic descent; scale the inputs, e.g. with "
-                        "StandardScaler, or lower eta0"
-                    )
-                watched = visits.error() if self.validation else loss
-                stale = 0 if self.tol is None or watched < best - self.tol else stale + 1
-                best = min(best, watched)
-                if stale >= self.patience:
+                seconds = (time.perf_counter() - start) / len(losses)
+                for loss in losses.tolist():
+                    history.objective.append(loss)
+                    history.seconds.append(seconds)
+                    if monitor.epoch(loss):
+                        break
+                    if not math.isfinite(loss):
+                        raise FloatingPointError(
+                            "the weights overflowed in stochastic descent; scale the inputs, e.g. "
+                            "with StandardScaler, or lower eta0"
+                        )
+                    watched = visits.error() if self.validation else loss
+                    stale = 0 if self.tol is None or watched < best - self.tol else stale + 1
+                    best = min(best, watched)
+                if stale >= self.patience and not history.stop:
                     if self.rate != "adaptive" or eta <= 1e-6:
                         history.converged, history.stop = True, f"tol={self.tol}"
-                        break
                     eta, stale = eta / 5, 0
             visits.store()
         history.extra["t"] = [visits.state.t]
@@ -178,26 +180,26 @@ class _Visits:
         self.total = float(self.weight.sum())
         self.place = np.arange(len(self.index))
         self.random = stream(problem.key.fold("visits"))
-        self.targets = [self.y]
+        self.targets = self.y[None]  # (problems, n)
         if classes:
             k = energy.W.shape[0]
-            own = [(self.y == c).astype(np.float64) for c in ([1] if k == 2 else range(k))]
-            self.targets = [2 * t - 1 for t in own] if isinstance(self.loss, ResidualLoss) else own
+            which = np.array([1] if k == 2 else range(k))[:, None]
+            own = (self.y == which).astype(np.float64)
+            self.targets = 2 * own - 1 if isinstance(self.loss, ResidualLoss) else own
         l2, l1 = decay_of(problem) or (0.0, 0.0)
         if classes and energy.W.shape[0] == 2:
             l2 *= 0.5  # W₀ = −W₁: both squares are half that of the difference
         self.alpha = np.array([l2, l1]) / problem.total_weight
         self.first = self._first() if how.rate == "optimal" else 0.0
         self.state = State() if how.state is None else how.state
-        if not self.state.theta:
+        if not len(self.state.theta):
             W = energy.W.detach().double().numpy()
             b = np.zeros(len(W)) if energy.b is None else energy.b.detach().double().numpy()
             line_ = np.column_stack([W, b])
             line_ = line_[1:] - line_[:1] if classes and len(W) == 2 else line_
-            self.state.theta = [row.copy() for row in line_]
-            self.state.sums = [np.zeros_like(row) for row in line_]
-            self.state.paid = [np.zeros_like(row) for row in line_]
-            self.state.owed = [0.0 for _ in line_]
+            self.state.theta = np.array(line_, order="C")
+            self.state.sums, self.state.paid = np.zeros((2, *line_.shape))
+            self.state.owed = np.zeros(len(line_))
 
     def _first(self) -> float:
         """Bottou's t₀: the first step is as long as a typical weight."""
@@ -208,32 +210,28 @@ class _Visits:
         slope = abs(float(self.loss.gradient(eta, torch.full_like(eta, y))))
         return 1 / (alpha * typical / max(1.0, slope))
 
-    def epoch(self, eta: float) -> float:
-        """Visit every row once; the mean loss before each step."""
+    def epochs(self, eta: float, most: int) -> F64:
+        """Visit every row once an epoch, until the loss settles; mean losses before each step."""
         how, state = self.how, self.state
-        if how.shuffle:
-            shuffle(self.place, len(self.place), self.random)
         assert self.loss.compiled is not None
         after = float(how.average) if how.average is not True else 1.0
-        total, t = 0.0, state.t
-        slow = 0.01 if self.rows.is_sparse else 1.0  # intercepts of sparse rows move every time
-        for k, theta in enumerate(state.theta):
-            summed, t, state.owed[k] = online_epoch(
-                self.rows, self.targets[k], self.index, self.weight, self.place, theta,
-                state.sums[k], state.paid[k], state.owed[k], state.t, *self.loss.compiled,
-                RATES[how.rate], eta, how.power, self.first, self.alpha[0], self.alpha[1],
-                self.intercept, slow, after if how.average else 0.0,
-            )  # fmt: skip
-            total += summed
-        state.t = t
-        return total / self.total
+        losses = np.empty(most)
+        done, state.t = online_epochs(
+            losses, self.total, -math.inf if how.tol is None else how.tol, how.patience, how.shuffle,
+            self.random, self.rows, self.targets, self.index, self.weight, self.place, state.theta,
+            state.sums, state.paid, state.owed, state.t, *self.loss.compiled, RATES[how.rate], eta,
+            how.power, self.first, self.alpha[0], self.alpha[1], self.intercept,
+            0.01 if self.rows.is_sparse else 1.0,  # intercepts of sparse rows move every time
+            after if how.average else 0.0,
+        )  # fmt: skip
+        return losses[:done]
 
-    def mean(self) -> list[F64]:
+    def mean(self) -> F64:
         after = 1.0 if self.how.average is True else float(self.how.average)
         seen = self.state.t - after
         if not self.how.average or seen <= 0:
             return self.state.theta
-        return [s / seen for s in self.state.sums]
+        return self.state.sums / seen
 
     def store(self) -> None:
         thetas = self.mean()
@@ -333,3 +331,31 @@ def online_epoch(
     for j in range(d):
         theta[j] *= scale
     return total, t, owed
+
+
+@jit
+def online_epochs(
+    losses: Any, all_weight: float, tol: float, patience: int, shuffled: bool, random: Any, rows: Any,
+    y: Any, index: Any, w: Any, place: Any, theta: Any, sums: Any, paid: Any, owed: Any, t: float,
+    code: int, parameter: float, link: int, k: float, rate: int, eta0: float, power: float,
+    first: float, l2: float, l1: float, intercept: bool, slow: float, average: float,
+) -> tuple[int, float]:  # fmt: skip
+    """Epochs of all problems until no loss in ``patience`` epochs fell by ``tol``: how many, the clock."""
+    best, stale, end = math.inf, 0, t
+    for epoch in range(len(losses)):
+        if shuffled:
+            shuffle(place, len(place), random)
+        total = 0.0
+        for p in range(len(theta)):
+            summed, end, owed[p] = online_epoch(
+                rows, y[p], index, w, place, theta[p], sums[p], paid[p], owed[p], t, code, parameter,
+                link, k, rate, eta0, power, first, l2, l1, intercept, slow, average,
+            )  # fmt: skip
+            total += summed
+        t = end
+        losses[epoch] = total / all_weight
+        stale = 0 if losses[epoch] < best - tol else stale + 1
+        best = min(best, losses[epoch])
+        if stale >= patience or not math.isfinite(total):
+            return epoch + 1, t
+    return len(losses), t

@@ -110,15 +110,14 @@ class AlternatingTargets:
         with Monitor(problem.callbacks, run) as monitor:
             while run.epoch < self.max_epochs:
                 start, losses, weights = time.perf_counter(), [], []
-                with feed.epoch(problem.key.fold("epoch", run.epoch)) as batches:
-                    for batch, weight, total in batches:
-                        losses.append(work.step(batch, weight))
-                        weights.append(total)
-                        run.step += 1
-                        run.total_steps += 1
-                        if monitor.steppers and monitor.step():
-                            history.stop = "callback"
-                            break
+                for batch, weight, total in feed.epoch(run.epoch):
+                    losses.append(work.step(batch, weight))
+                    weights.append(total)
+                    run.step += 1
+                    run.total_steps += 1
+                    if monitor.steppers and monitor.step():
+                        history.stop = "callback"
+                        break
                 values = torch.stack(losses).double()
                 history.objective += values.tolist()
                 history.seconds.append((time.perf_counter() - start) / len(losses))

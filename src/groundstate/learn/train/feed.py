@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence, Sized
-from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -109,24 +108,25 @@ class Feed:
             total += rows if weight is None else float(weight.sum())
         return float(current().sum(torch.tensor(total, dtype=torch.float64)))
 
-    @contextmanager
-    def epoch(self, key: Key, skip: int = 0) -> Iterator[Fed]:
-        """The batches of one epoch from number ``skip`` on; the order depends on ``key`` alone."""
+    def epoch(self, number: int, skip: int = 0, order: str = "epoch") -> Fed:
+        """The batches of one epoch from number ``skip`` on; its key decides their order alone."""
+        if self.line is None and self.problem.is_resident:
+            return self._whole(skip)
+        key = self.problem.key.fold(order, number)
         if not self.problem.is_resident:
-            yield self._stream_shard(key, skip) if self.sharded else self._stream(key, skip)
-        elif self.line is None:
-            yield self._whole(skip)
-        else:
-            batches = self._batches(key).from_batch(skip)
-            yield self._shard(batches) if self.sharded else self._resident(batches)
+            return self._stream_shard(key, skip) if self.sharded else self._stream(key, skip)
+        batches = self._batches(key).from_batch(skip)
+        return self._shard(batches) if self.sharded else self._resident(batches)
 
-    def rows(self, key: Key, start: int, count: int = 1) -> Tensor | None:
-        """Numbers of the rows in batches ``start`` to ``start + count - 1``; None for a stream."""
+    def rows(self, number: int, start: int, count: int = 1) -> Tensor | None:
+        """Numbers of the rows in batches ``start`` to ``start + count - 1`` of an epoch; None for a
+        stream.
+        """
         if not self.problem.is_resident:
             return None
         if self.line is None:
             return torch.arange(self.problem.rows)
-        batches = self._batches(key).from_batch(start)
+        batches = self._batches(self.problem.key.fold("epoch", number)).from_batch(start)
         return batches.rows[: sum(batches.sizes[:count])]
 
     def _batches(self, key: Key) -> Batches:

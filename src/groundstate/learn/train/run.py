@@ -121,6 +121,7 @@ class Training(Engine):
         # one network drops the same units alone and in a population; shards drop their own
         own = key if self.shards.world == 1 else key.fold(self.shards.rank)
         stack.enter_context(keyed_dropout(self.energy, own, strict=False))
+        self.moving = any(True for _ in self.energy.buffers())  # which a look must not change
         self.program = written_step(self) or captured_step(self)
         if self.spread is not None:
             stack.callback(self.spread.wake)
@@ -149,26 +150,25 @@ class Training(Engine):
         looking = any(not isinstance(c, Checkpoint) for c in monitor.steppers)
         if self.spread is not None and not looking:
             self.spread.sleep()
-        key = self.problem.key.fold("epoch", run.epoch)
-        with self.feed.epoch(key, skip=run.step * many) as batches:
-            for group in grouped(batches, many):
-                if run.total_steps == 0:
-                    guard.check_outputs(self.energy, self.rule.events(group[0][0]))
-                self.terms = self._step(*group[0]) if many == 1 else self._accumulated(group)
-                self.advance()
-                if monitor.steppers:
-                    run.loss, (run.batch, run.weight, _) = self.losses[-1], group[-1]
-                    if looking:
-                        self.gather()
-                if run.total_steps % self.settings.log_every == 0:
-                    self.read()
-                yield
+        batches = self.feed.epoch(run.epoch, run.step * many)
+        for group in grouped(batches, many):
+            if run.total_steps == 0:
+                guard.check_outputs(self.energy, self.rule.events(group[0][0]))
+            self.terms = self._step(*group[0]) if many == 1 else self._accumulated(group)
+            self.advance()
+            if monitor.steppers:
+                run.loss, (run.batch, run.weight, _) = self.losses[-1], group[-1]
+                if looking:
+                    self.gather()
+            if run.total_steps % self.settings.log_every == 0:
+                self.read()
+            yield
 
     def agree(self, stop: bool) -> bool:
         return self.shards.agree(stop, self.device)
 
     def settled(self, objective: float) -> bool:
-        if not self.rule.is_objective or not self.stop(objective)[0]:
+        if self.settings.tol is None or not self.rule.is_objective or not self.stop(objective)[0]:
             return False
         self.history.converged = True
         self.history.stop = f"objective changed by less than tol={self.settings.tol}"
@@ -339,8 +339,7 @@ class Training(Engine):
 
     def _stop_at(self, step: int) -> None:
         run, many = self.progress, self.settings.accumulate
-        key = self.problem.key.fold("epoch", run.epoch)
-        rows = self.feed.rows(key, step * many, many)
+        rows = self.feed.rows(run.epoch, step * many, many)
         raise guard.not_finite(self.values[step], step, run.epoch, rows, run.lr, self.saved)
 
     @property

@@ -116,25 +116,14 @@ def record(training: Training, terms: Callable[[], Any]) -> None:
     """Mean energies of the targets and of what they are contrasted with, into the history."""
     energy, rule, history = training.energy, training.rule, training.history
     was_training = energy.training
-    moving = _has_buffers(energy)
-    if moving:  # looking must not change running statistics
+    if training.moving:  # looking must not change running statistics
         energy.eval()
     with torch.enable_grad() if rule.needs_gradient else torch.no_grad():
         last = terms()
         history.positive.append(float(last.positive.detach().mean()))
         history.contrast.append(float(last.contrast.detach().mean()))
-    if moving:
+    if training.moving:
         energy.train(was_training)
-
-
-def _has_buffers(module: torch.nn.Module) -> bool:
-    waiting = [module]
-    while waiting:  # torch's own walk names every buffer and takes several times as long
-        own = waiting.pop().__dict__
-        if any(value is not None for value in own["_buffers"].values()):
-            return True
-        waiting += [part for part in own["_modules"].values() if part is not None]
-    return False
 
 
 @contextmanager

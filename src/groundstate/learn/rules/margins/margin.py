@@ -12,8 +12,8 @@ from groundstate.energy.base import Energy
 from groundstate.energy.spaces import Finite
 from groundstate.infer.base import Method
 from groundstate.learn.base import Batch, Latent, Terms
-from groundstate.learn.losses.energies import check_margin, margin_loss, margin_rows
-from groundstate.learn.rules.common import ContrastRule, Plan, listable, pick, table_of
+from groundstate.learn.losses.energies import check_margin, margin_rows
+from groundstate.learn.rules.common import ContrastRule, Plan, listable, table_of, terms_of
 from groundstate.learn.rules.inner import replace, suggested
 from groundstate.learn.rules.margins.structured import chain_margin, hamming, nbest_margin
 from groundstate.registry import rules
@@ -93,7 +93,7 @@ class Margin(ContrastRule):
         if plan.route == "table":
             e, y = plan.energies(batch)
             loss = margin_rows(e, y, self.m, self._cost(plan, batch), self.T)
-            return Terms(loss, lambda: _parts(e, y, loss), exact=plan.exact)
+            return terms_of(e, y, loss, plan.exact)
         if plan.route == "chain":
             positive, loss = chain_margin(plan, batch, self.m, self.cost, self.T)
         else:
@@ -151,11 +151,3 @@ class Margin(ContrastRule):
         if plan.view.ability("chain", *plan.over) is not None:
             return replace(plan, route="chain")
         return replace(plan, route="n-best", exact=False)
-
-
-def _parts(e: Tensor, y: Tensor, loss: Tensor) -> tuple[Tensor, Tensor]:
-    positive = pick(e, y)
-    return positive, positive - loss
-
-
-__all__ = ["Margin", "margin_loss"]

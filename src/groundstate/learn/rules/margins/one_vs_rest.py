@@ -7,7 +7,7 @@ from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch, Rule, Terms
-from groundstate.learn.rules.common import pick
+from groundstate.learn.rules.common import terms_of
 from groundstate.math.losses import Hinge, LogLoss, PointLoss, ResidualLoss, SquaredHinge
 from groundstate.registry import rules
 
@@ -62,8 +62,7 @@ class OneVsRestLoss(Rule):
     ) -> Terms:
         y = batch["y"]
         e = energy.table("y", **{name: v for name, v in batch.items() if name != "y"})
-        loss = self.rows(e, y)
-        return Terms(loss, lambda: (pick(e, y), pick(e, y) - loss))
+        return terms_of(e, y, self.rows(e, y))
 
 
 @rules.register(

@@ -3,12 +3,11 @@ r"""The perceptron: the current winner pays."""
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch, Terms
-from groundstate.learn.losses.energies import perceptron_loss, perceptron_rows
-from groundstate.learn.rules.common import ContrastRule, Plan, listable, pick, table_of
+from groundstate.learn.losses.energies import perceptron_rows
+from groundstate.learn.rules.common import ContrastRule, Plan, listable, table_of, terms_of
 from groundstate.learn.rules.inner import choose, minimum, replace, suggested
 from groundstate.registry import rules
 
@@ -49,7 +48,7 @@ class Perceptron(ContrastRule):
         if plan.route == "table":
             e, y = plan.energies(batch)
             loss = perceptron_rows(e, y)
-            return Terms(loss, lambda: _parts(e, y, loss), exact=plan.exact)
+            return terms_of(e, y, loss, plan.exact)
         positive = plan.positive(batch, generator)
         contrast = minimum(plan, batch, generator)
         # A search may miss the minimum; the data row itself is a candidate, which keeps L >= 0.
@@ -70,11 +69,3 @@ class Perceptron(ContrastRule):
         method = choose(plan.view, "minimise", plan.over)[0]
         exact = plan.exact and method is not None and method.exact
         return replace(plan, route="minimise", method=method, exact=exact)
-
-
-def _parts(e: Tensor, y: Tensor, loss: Tensor) -> tuple[Tensor, Tensor]:
-    positive = pick(e, y)
-    return positive, positive - loss
-
-
-__all__ = ["Perceptron", "perceptron_loss"]

@@ -108,13 +108,12 @@ class _Online:
     def _pass(self, monitor: Monitor) -> bool:
         run, settings = self.progress, self.settings
         T = settings.temperature(self.problem, run.epoch)
-        with self.feed.epoch(self.problem.key.fold("epoch", run.epoch), skip=run.step) as batches:
-            for batch, weight, _ in batches:
-                self._step(batch, weight, T)
-                run.step += 1
-                run.total_steps += 1
-                if monitor.steppers and monitor.step():
-                    return True
+        for batch, weight, _ in self.feed.epoch(run.epoch, run.step):
+            self._step(batch, weight, T)
+            run.step += 1
+            run.total_steps += 1
+            if monitor.steppers and monitor.step():
+                return True
         return False
 
     def _step(self, batch: Any, weight: Tensor | None, T: float) -> None:

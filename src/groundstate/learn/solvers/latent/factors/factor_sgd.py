@@ -150,12 +150,11 @@ class FactorSGD:
         with Monitor(problem.callbacks, Run(problem, history, max_epochs=self.max_iter)) as monitor:
             for history.n_iter in range(1, self.max_iter + 1):
                 start = time.perf_counter()
-                with feed.epoch(problem.key.fold("order", history.n_iter)) as batches:
-                    for batch, weight, _ in batches:
-                        x = batch["x"]
-                        if walk is None:
-                            walk = Walk.start(energy, x, self.noise)
-                        walk.step(x, weight, rate_of(walk.steps), self.noise == "ml", self.width)
+                for batch, weight, _ in feed.epoch(history.n_iter, order="order"):
+                    x = batch["x"]
+                    if walk is None:
+                        walk = Walk.start(energy, x, self.noise)
+                    walk.step(x, weight, rate_of(walk.steps), self.noise == "ml", self.width)
                 if walk is not None:
                     walk.write(energy)
                 history.seconds.append(time.perf_counter() - start)

@@ -2,6 +2,7 @@ r"""Rows for compiled solvers of linear machines: dense or CSR, one at a time, b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,9 +153,10 @@ def wanted_classes(energy: LinearEnergy) -> list[int]:
     return [1] if k == 2 else list(range(k))
 
 
-def store(energy: LinearEnergy, thetas: list[F64]) -> None:
+def store(energy: LinearEnergy, thetas: Sequence[F64] | F64) -> None:
     """Put ``(d,)`` or ``(d + 1,)`` weights of each separate problem into the energy."""
-    theta = np.stack([-0.5 * thetas[0], 0.5 * thetas[0]] if len(thetas) == 1 else thetas)
+    rows = list(thetas)
+    theta = np.stack([-0.5 * rows[0], 0.5 * rows[0]] if len(rows) == 1 else rows)
     write(energy.W, theta[:, : energy.W.shape[1]])
     if energy.b is not None:
         write(energy.b, theta[:, -1])
