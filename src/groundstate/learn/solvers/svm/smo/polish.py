@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dgesv
 
 F64 = NDArray[np.float64]
 MOST = 300  # free coefficients of a system that costs less than steps
@@ -25,13 +26,11 @@ def polished(K: F64, p: F64, lo: F64, hi: F64, beta: F64, F: F64) -> tuple[F64, 
         if not 0 < len(at) <= MOST:
             return beta, F
         new[at] = 0.0
-        system = np.ones((len(at) + 1, len(at) + 1))
-        system[:-1, :-1], system[-1, -1] = K[np.ix_(at, at)], 0.0
-        held = np.flatnonzero(new)
-        right = p[at] - K[np.ix_(at, held)] @ new[held]
-        try:
-            found = np.linalg.solve(system, np.append(right, -new.sum()))
-        except np.linalg.LinAlgError:
+        part = K[at]
+        system = np.ones((len(at) + 1, len(at) + 1), order="F")
+        system[:-1, :-1], system[-1, -1] = part[:, at], 0.0
+        _, _, found, info = dgesv(system, np.append(p[at] - part @ new, -new.sum()), overwrite_a=1)
+        if info:
             return beta, F
         new[at], b = found[:-1], found[-1]
         out = free & ((new <= lo) | (new >= hi))
