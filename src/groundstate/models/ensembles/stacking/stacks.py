@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
-from sklearn.utils import Bunch, Tags, get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -185,20 +185,6 @@ class Stacking(Voting):
         """What learned from the answers of the members."""
         check_is_fitted(self, "energy_")
         return self.energy_.final.estimator
-
-    @property
-    def named_estimators_(self) -> Bunch:
-        """Fitted members by name."""
-        fitted = iter(self.estimators_)
-        return Bunch(**{name: b if _dropped(b) else next(fitted) for name, b in self._listed()})
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters, with ``deep`` also the members, the final estimator and theirs."""
-        return super().get_params(deep=deep)
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; a member by its name, or its own as ``name__parameter``."""
-        return super().set_params(**params)
 
     def transform(self, X: Any) -> Any:
         """Answers of the members (and the rows with ``passthrough``), ``(n_samples, n_answers)``."""
