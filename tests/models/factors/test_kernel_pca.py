@@ -75,3 +75,45 @@ def test_all_axes_and_no_variance() -> None:
     assert KernelPCA(6, remove_zero_eig=True).fit(IRIS).eigenvalues_.shape == (4,)
     flat = KernelPCA(2, kernel="rbf").fit(np.ones((5, 2)))
     np.testing.assert_array_equal(flat.transform(np.ones((2, 2))), 0)
+
+
+@pytest.mark.parametrize("solver", ["dense", "arpack", "randomized"])
+@pytest.mark.parametrize("gamma", [0.05, 1.0])
+def test_a_kernel_that_is_not_positive(solver: str, gamma: float) -> None:
+    """The sigmoid has negative eigenvalues: few axes are the peer's, those below zero are refused."""
+    X = np.random.default_rng(0).normal(size=(80, 5))
+    given = {"kernel": "sigmoid", "gamma": gamma, "eigen_solver": solver, "random_state": 0}
+    ours, theirs = KernelPCA(5, **given).fit(X), Peer(5, **given).fit(X)
+    np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(np.abs(ours.transform(X)), np.abs(theirs.transform(X)), atol=1e-7)
+    with pytest.raises(ValueError, match="significant negative eigenvalues"):
+        KernelPCA(**given).fit(X)
+
+
+def test_fit_transform_is_transform() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    X[10:20] = X[:10]
+    for given in ({"kernel": "rbf"}, {"kernel": "rbf", "n_landmarks": 20}, {"kernel": "poly"}):
+        model = KernelPCA(3, random_state=0, **given)
+        codes = model.fit_transform(X)
+        np.testing.assert_allclose(codes, model.transform(X), atol=1e-8)
+        weight = np.r_[0.0, np.full(59, 2.0)]
+        np.testing.assert_allclose(
+            model.fit_transform(X, sample_weight=weight), model.transform(X), atol=1e-8
+        )
+
+
+def test_going_back_has_the_gamma_of_the_rows() -> None:
+    X = np.random.default_rng(0).random((30, 4))
+    models = [kind(2, kernel="rbf", fit_inverse_transform=True) for kind in (KernelPCA, Peer)]
+    ours, theirs = (model.inverse_transform(model.fit_transform(X)) for model in models)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_equal_rows_and_single_precision_keep_their_shapes() -> None:
+    X = np.ones((3, 2))
+    assert KernelPCA(2).fit_transform(X).shape == (3, 2)
+    assert KernelPCA(2, remove_zero_eig=True).fit_transform(X).shape == (3, 0)
+    rows = np.random.default_rng(0).normal(size=(30, 3))
+    single = KernelPCA().fit_transform(rows.astype(np.float32))
+    assert single.shape == KernelPCA().fit_transform(rows).shape == (30, 3)

@@ -219,7 +219,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, NestedKernel, EnergyTransformer
         }
         if self.fit_inverse_transform:
             with torch.no_grad():
-                K = self._given(codes.shape[1]).of(Geometry(codes, codes)).double()
+                K = self._given(d).of(Geometry(codes, codes)).double()
                 K.diagonal().add_(self.alpha)
                 dual = torch.linalg.solve(K, X.double()).to(X)
             found["X_transformed_fit_"] = codes.cpu().numpy()
@@ -260,5 +260,5 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, NestedKernel, EnergyTransformer
         codes, home = codes_of(self, X, self._n_features_out)
         with torch.no_grad():
             seen = torch.from_numpy(self.X_transformed_fit_).to(codes)
-            K = self._given(codes.shape[1]).of(Geometry(codes, seen))
+            K = self._given(self.n_features_in_).of(Geometry(codes, seen))
             return home.give(K @ torch.from_numpy(self.dual_coef_).to(codes))

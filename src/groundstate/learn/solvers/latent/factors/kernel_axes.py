@@ -100,7 +100,7 @@ class KernelAxes:
         K.sub_(mean[:, None]).sub_(mean[None]).add_(square)
         if bool((w != 1).any()):
             K.mul_(root[:, None]).mul_(root[None])
-        values, u = self._largest(K, problem)
+        values, u = self._largest(K, problem, x.dtype == torch.float32)
         # by the coordinates of rows, which repetition leaves
         u = u * _signs(u / root.clamp_min(1e-300)[:, None])
         good = values > 0
@@ -110,8 +110,9 @@ class KernelAxes:
         energy.set(centers, A, mean @ A, p, square)
         return values, u * values.sqrt() / root.clamp_min(1e-300)[:, None]
 
-    def _largest(self, K: Tensor, problem: Problem) -> tuple[Tensor, Tensor]:
-        n = len(K)
+    def _largest(self, K: Tensor, problem: Problem, single: bool) -> tuple[Tensor, Tensor]:
+        n, w = len(K), problem.sample_weight
+        most = problem.rows if w is None else int(w.sum())
         k = n if self.n_components is None else min(self.n_components, n)
         solver = self.eigen_solver
         if solver == "auto":
@@ -134,10 +135,25 @@ class KernelAxes:
         else:
             values, u = torch.linalg.eigh(K)
             values, u = values[-k:].flip(0), u[:, -k:].flip(1)
-        noise = 1e-12 * float(values[:1].abs().sum())
-        values = torch.where(values > noise, values, 0.0)
+        return self._positive(values, u, single, most)
+
+    def _positive(
+        self, values: Tensor, u: Tensor, single: bool, most: int
+    ) -> tuple[Tensor, Tensor]:
+        """Eigenvalues without what rounding left of zeros; one below zero is no variance."""
+        high, low = max(0.0, float(values.max())), float(values.min())
+        if low < -(5e-3 if single else 1e-5) * high - 1e-10:
+            raise ValueError(
+                f"There are significant negative eigenvalues ({low:.3g}, the largest is {high:.3g}): "
+                "the kernel is not positive semi-definite, or wrong for these rows; ask for fewer "
+                "n_components, whose eigenvalues are positive, or take another kernel"
+            )
+        values = torch.where(values > (2e-7 if single else 1e-12) * high, values, 0.0)
         if self.remove_zero_eig or self.n_components is None:
-            u, values = u[:, values > 0], values[values > 0]
+            return values[values > 0], u[:, values > 0]
+        extra = min(self.n_components, most) - len(values)  # rows that are equal have one axis
+        if extra > 0:
+            values, u = (torch.nn.functional.pad(v, (0, extra)) for v in (values, u))
         return values, u
 
     def _by_landmarks(
