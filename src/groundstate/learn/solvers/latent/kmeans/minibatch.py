@@ -26,6 +26,7 @@ from groundstate.learn.solvers.latent.kmeans.lloyd import Lloyd
 from groundstate.learn.solvers.latent.kmeans.rows import CentroidRows, nearest
 from groundstate.learn.solvers.latent.kmeans.start import drawer_of
 from groundstate.learn.solvers.latent.kmeans.table import as_csr
+from groundstate.registry import solvers
 
 
 @dataclass
@@ -79,6 +80,10 @@ class Centroids:
         self.counts = torch.where(low, self.counts[~low].min(), self.counts)
 
 
+@solvers.register(
+    formula=r"\mu_z \leftarrow \mu_z + \frac1{c_z}\sum_{batch} w\,(x - \mu_z)",
+    make=lambda energy: MiniBatchLloyd(n_init=1),
+)
 @dataclass(frozen=True)
 class MiniBatchLloyd:
     """Passes of mini-batches from the weight line until the smoothed inertia stops to fall.

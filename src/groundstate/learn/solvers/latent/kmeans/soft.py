@@ -21,12 +21,18 @@ from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.solvers.latent.kmeans.lloyd import Lloyd
 from groundstate.math.info.free_energy import boltzmann_logits
+from groundstate.registry import solvers
 
 ROWS = 2**16
 COOLING = 0.8
 JITTER = 1e-3
 
 
+@solvers.register(
+    formula=r"\mu_z \leftarrow \frac{\sum_i w_i\alpha_{iz}x_i}{\sum_i w_i\alpha_{iz}},\quad "
+    r"\alpha_{iz} = \mathrm{softmax}_z(-\tfrac12\|x_i-\mu_z\|^2/T)",
+    make=lambda energy: SoftLloyd(T=0.0),  # where its objective is that of the rule
+)
 @dataclass(frozen=True)
 class SoftLloyd:
     r"""Lower :math:`J = -\frac T{\sum w}\sum_i w_i\log\frac1k\sum_z e^{-e(x_i,z)/T}` over the centroids.
@@ -58,6 +64,7 @@ class SoftLloyd:
         hard = Lloyd(self.init, max_iter=self.max_iter, tol=self.tol)
         if self.T == 0 and not self.anneal:
             history = hard.run(problem)
+            history.solver = "SoftLloyd"
             history.extra["critical_temperature"] = [top]
             return history
         threshold = self.tol * float(cov.diagonal().mean())
