@@ -138,6 +138,9 @@ def test_refusals() -> None:
 
     with pytest.raises(DataError, match="needs all distances, got a sparse matrix"):
         DBSCAN(metric="precomputed").fit(csr_matrix(np.eye(3)))
+    for model in (DBSCAN(metric="precomputed"), HDBSCAN(metric="precomputed")):
+        with pytest.raises(DataError, match=r"a square matrix, got shape \(5, 2\)"):
+            model.fit(X[:5])
     with pytest.raises(Unsupported, match="metric='precomputed'"):
         AgglomerativeClustering(metric=pairwise_distances, linkage="single").fit(X)
     with pytest.raises(ValueError, match="'eps' parameter"):

@@ -55,7 +55,13 @@ class GroupClusterer(EnergyClusterer):
                 "metric='precomputed' needs all distances, got a sparse matrix; pass X.toarray() "
                 "if every pair is in it, or the rows themselves"
             )
-        return super()._checked(X, y)
+        rows, *rest = super()._checked(X, y)
+        if self._is_square and rows.shape[0] != rows.shape[1]:
+            raise DataError(
+                "metric='precomputed' needs the distances between all rows, a square matrix, got "
+                f"shape {tuple(rows.shape)}"
+            )
+        return rows, *rest
 
     def _peer(self) -> Any:
         """scikit-learn's estimator with these parameters."""
