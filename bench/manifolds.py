@@ -1,4 +1,4 @@
-"""Maps against scikit-learn and openTSNE."""
+"""Maps against scikit-learn, openTSNE and umap-learn."""
 
 from __future__ import annotations
 
@@ -70,6 +70,26 @@ def open_tsne(data: dict[str, Any]) -> Any:
     return np.asarray(TSNE(random_state=0, n_jobs=-1, n_iter=750).fit(data["X"]))
 
 
+def umap(data: dict[str, Any]) -> Any:
+    from groundstate import UMAP
+
+    return UMAP(random_state=0).fit(data["X"]).embedding_
+
+
+def umap_learn(data: dict[str, Any]) -> Any:
+    from umap import UMAP
+
+    return UMAP(random_state=0, n_jobs=1).fit(data["X"]).embedding_
+
+
+def digits(size: int, seed: int) -> dict[str, Any]:
+    import numpy as np
+    from sklearn.datasets import load_digits
+
+    rows = np.random.default_rng(seed).permutation(1797)[:size]
+    return {"X": load_digits().data[rows]}
+
+
 def kept(data: dict[str, Any], Y: Any) -> float:
     from groundstate.math.manifold import trustworthiness
 
@@ -110,6 +130,19 @@ TSNE_ = Benchmark(
         "scikit-learn": Peer(sklearn_tsne, "scikit-learn", "sklearn"),
         "openTSNE": Peer(open_tsne, "openTSNE"),
     },
+    score=kept,
+    score_name="trustworthiness",
+    better="high",
+    target=1.0,
+)
+
+UMAP_ = Benchmark(
+    name="umap",
+    title="UMAP().fit of handwritten digits, 500 epochs",
+    sizes={"500x64": 500, "1000x64": 1_000, "1797x64": 1_797},
+    data=digits,
+    ours=umap,
+    peers={"umap-learn": Peer(umap_learn, "umap-learn", "umap")},
     score=kept,
     score_name="trustworthiness",
     better="high",

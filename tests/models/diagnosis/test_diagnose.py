@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_swiss_roll
 
-from groundstate import GaussianMixture, KMeans
+from groundstate import TSNE, ClassicalMDS, GaussianMixture, Isomap, KMeans
 from groundstate.models.diagnosis import diagnose
 
 
@@ -65,3 +66,37 @@ def test_findings_print_number_threshold_and_advice() -> None:
     X = blobs() * [1.0, 1000.0]
     text = str(diagnose(KMeans(3, random_state=0).fit(X), X))
     assert text.startswith("scales: ") and "threshold 100" in text and ";" in text
+
+
+@pytest.mark.filterwarnings("ignore:the graph of near rows has")
+def test_graphs_in_parts_and_with_short_circuits() -> None:
+    X = make_swiss_roll(1000, random_state=0)[0]
+    assert not diagnose(Isomap(n_neighbors=10).fit(X), X)
+    found = diagnose(Isomap(n_neighbors=3).fit(X), X)
+    assert found["parts"].number == 4 and "short circuit" not in found.names
+    for k in (20, 30):  # edges from turn to turn of the roll
+        found = diagnose(Isomap(n_neighbors=k, n_landmarks=50).fit(X), X)
+        assert found.names == ("short circuit",) and found["short circuit"].number > 0.4
+    plane = np.random.default_rng(0).uniform(size=(500, 2))
+    assert not diagnose(Isomap(n_neighbors=8, n_landmarks=50).fit(plane), plane)
+    within = Isomap(n_neighbors=None, radius=4.5, n_landmarks=50)  # turns are 2π apart
+    assert not diagnose(within.fit(X), X)
+
+
+def test_perplexity_beyond_the_rows() -> None:
+    X = blobs(10)
+    fine = diagnose(TSNE(perplexity=9, max_iter=250).fit(X), X)
+    assert "perplexity" not in fine.names
+    found = diagnose(TSNE(perplexity=15, max_iter=250).fit(X), X)["perplexity"]
+    assert found.number == 15 and np.isclose(found.threshold, 29 / 3)
+
+
+def test_distances_that_no_rows_have() -> None:
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    D = np.linalg.norm(X[:, None] - X, axis=-1)
+    clean = diagnose(ClassicalMDS(metric="precomputed").fit(D), D)
+    assert "not Euclidean" not in clean.names
+    bent = np.minimum(D, 1.0) + np.random.default_rng(1).uniform(0, 2, D.shape)
+    bent = np.triu(bent, 1) + np.triu(bent, 1).T
+    found = diagnose(ClassicalMDS(metric="precomputed").fit(bent), bent)["not Euclidean"]
+    assert found.number > found.threshold == 0.1 and "add_constant" in found.advice

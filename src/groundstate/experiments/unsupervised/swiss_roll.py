@@ -11,6 +11,7 @@ from sklearn.datasets import make_swiss_roll
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.math.graphs import geodesic_distances
 from groundstate.math.neighbors import neighbors_graph
+from groundstate.models.diagnosis import diagnose
 from groundstate.models.manifolds.classical_mds import ClassicalMDS
 from groundstate.models.manifolds.isomap import Isomap
 
@@ -33,10 +34,11 @@ def corr(a: F64, b: F64) -> float:
 def swiss_roll(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Isomap lays out :math:`\tau(D_S) = -\tfrac12 H(D_S\circ D_S)H` of the shortest paths
     :math:`D_S` along a graph of near rows, classical scaling the same of straight distances, which is
-    principal component analysis. On a rolled sheet of 1,500 rows only the paths find the length
-    along the roll, and they are nearly the true geodesics of the sheet, a little too long.
+    principal component analysis. On a rolled sheet of 1,000 rows only the paths find the length
+    along the roll, and they are nearly the true geodesics of the sheet, a little too long. Ten
+    neighbours, or fewer where ``diagnose`` finds a short circuit among the edges.
     """
-    X, t = make_swiss_roll(1500, random_state=seed)
+    X, t = make_swiss_roll(1000, random_state=seed)
     along, width = arc(t), X[:, 1]
     centred = X - X.mean(0)
     pca = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
@@ -44,8 +46,11 @@ def swiss_roll(seed: int = 0, *, quick: bool = False) -> Result:
         "PCA": pca,
         "classical MDS": ClassicalMDS().fit(X).embedding_,
     }
-    whole = Isomap(n_neighbors=10).fit(X)
-    some = Isomap(n_neighbors=10, n_landmarks=100).fit(X)
+    for k in (10, 8, 6):
+        some = Isomap(n_neighbors=k, n_landmarks=100).fit(X)
+        if "short circuit" not in diagnose(some, X).names:
+            break
+    whole = Isomap(n_neighbors=k).fit(X)
     maps |= {"Isomap": whole.embedding_, "landmarks": some.embedding_}
     found = {name: corr(Y[:, 0], along) for name, Y in maps.items()}
     true = np.hypot(along[:, None] - along, width[:, None] - width)
@@ -61,18 +66,18 @@ def swiss_roll(seed: int = 0, *, quick: bool = False) -> Result:
         Claim.close("classical MDS is PCA", found["classical MDS"] - found["PCA"], 0.0, tol=1e-6),
         Claim.above("Isomap", found["Isomap"], 0.99),
         Claim.above("Isomap with 100 landmarks", found["landmarks"], 0.99),
-        Claim.between("median of paths over true geodesics", ratio, 1.0, 1.06),
+        Claim.between("median of paths over true geodesics", ratio, 1.0, 1 + 0.6 / k),
         Claim.above("from end to end, paths over the chord", ends / chord, 2.0),
         Claim.between("and over the true geodesic", ends / geodesic, 1.0, 1.1),
         Claim.at_most("residual variance in two dimensions", residual[1], 0.002),
         Claim.above("and in one", residual[0], 5 * residual[1]),
     ]
     numbers = {"correlation": found, "ratio": ratio, "ends": [ends, geodesic, chord],
-               "residual variance": residual}  # fmt: skip
+               "residual variance": residual, "k": k}  # fmt: skip
 
     def draw(figure: Figure) -> None:
         left, middle, right = figure.subplots(1, 3)
-        graph = neighbors_graph(X, 10)
+        graph = neighbors_graph(X, k)
         _, before = geodesic_distances(graph, [first], return_predecessors=True)
         path = [last]
         while path[-1] != first:

@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from groundstate.learn.diagnose.runs import Finding
+from groundstate.learn.solvers.latent.embedding.common import metric_of
+from groundstate.math.graphs.paths import geodesic_distances
+from groundstate.math.neighbors.graph import neighbors_graph
 from groundstate.models.traits import asks_single_columns
 
 F64 = NDArray[np.float64]
@@ -24,6 +28,10 @@ COLLAPSE = 10.0  # smallest variance in units of reg_covar
 HEYWOOD = 1e-4  # noise as a share of the variance
 MASS = 0.1  # of eigenvalues below zero
 RESTARTS = 4
+LONGEST = (0.01, 0.03, 0.1)  # of the edges: those that a short circuit would be among
+SHORTER = 0.2  # of the longest path, which edges so long may save
+WHOLE = 0.95  # of the pairs: without more edges nothing holds the graph together
+SOURCES = 60  # rows that paths are measured from
 
 
 @dataclass(frozen=True)
@@ -176,6 +184,44 @@ def perplexity(model: Any, X: F64) -> Finding | None:
     return Finding(
         "perplexity", "the perplexity counts more neighbours than the rows can part",
         float(model.perplexity), most, f"take at most {most:.0f}",
+    )  # fmt: skip
+
+
+@check("n_parts_", "dist_matrix_")
+def parts(model: Any, X: F64) -> Finding | None:
+    if model.n_parts_ == 1:
+        return None
+    return Finding(
+        "parts", "the graph of near rows is in parts, whose distances are made up",
+        float(model.n_parts_), 1.0, "raise n_neighbors or radius, or lay out each part alone",
+    )  # fmt: skip
+
+
+@check("n_parts_", "dist_matrix_")
+def short_circuit(model: Any, X: F64) -> Finding | None:
+    """How much longer the longest path becomes without the longest edges."""
+    if model.n_parts_ > 1:  # few edges are left, and each matters
+        return None
+    metric, params = metric_of(model.energy_.memory)
+    graph = neighbors_graph(
+        X, model.n_neighbors, model.radius, metric=metric, metric_params=params
+    ).tocoo()
+    sources = np.arange(0, len(X), max(1, len(X) // SOURCES))
+    before = geodesic_distances(graph, sources)
+    drop = 0.0
+    for share in LONGEST:
+        kept = graph.data <= np.quantile(graph.data, 1 - share)
+        ends = graph.row[kept], graph.col[kept]
+        after = geodesic_distances(csr_array((graph.data[kept], ends), shape=graph.shape), sources)
+        there = np.isfinite(after)
+        if there.mean() < WHOLE:
+            break
+        drop = max(drop, 1 - before[there].max() / max(after[there].max(), 1e-300))
+    if drop <= SHORTER:
+        return None
+    return Finding(
+        "short circuit", "a few long edges make the longest path much shorter", float(drop), SHORTER,
+        "take fewer neighbours or a smaller radius",
     )  # fmt: skip
 
 
