@@ -97,3 +97,173 @@ WHOLE = Benchmark(
     score_name="mean log-likelihood",
     better="high",
 )
+
+
+def kinds_data(size: tuple[int, int, str], seed: int) -> dict[str, Any]:
+    return {**data(size[:2], seed), "kind": size[2]}
+
+
+def kinds(module: Any, data: dict[str, Any]) -> Any:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # weights and means are given, covariances are those of all rows: 20 steps from the same start
+        d = data["X"].shape[1]
+        variance = data["X"].var(axis=0)
+        start = {
+            "tied": data["precisions"][0],
+            "diag": (1 / variance)[None].repeat(COMPONENTS, 0),
+            "spherical": (d / variance.sum()).repeat(COMPONENTS),
+        }[data["kind"]]
+        return module.GaussianMixture(
+            COMPONENTS, covariance_type=data["kind"], weights_init=data["weights"],
+            means_init=data["means"], precisions_init=start, max_iter=20, tol=0.0, random_state=0,
+        ).fit(data["X"])  # fmt: skip
+
+
+def ours_kinds(data: dict[str, Any]) -> Any:
+    import groundstate
+
+    return kinds(groundstate, data)
+
+
+def sklearn_kinds(data: dict[str, Any]) -> Any:
+    from sklearn import mixture
+
+    return kinds(mixture, data)
+
+
+KINDS = Benchmark(
+    name="gaussian-mixture-kinds",
+    title="GaussianMixture(16).fit, 20 iterations, other covariances, from a given start",
+    sizes={f"{kind} 50000x20": (50_000, 20, kind) for kind in ("tied", "diag", "spherical")},
+    data=kinds_data,
+    ours=ours_kinds,
+    peers={"scikit-learn": Peer(sklearn_kinds, "scikit-learn", "sklearn")},
+    score=lambda data, model: float(model.score(data["X"])),
+    score_name="mean log-likelihood",
+    better="high",
+)
+
+
+def iris(size: int, seed: int) -> dict[str, Any]:
+    from sklearn.datasets import load_iris
+
+    return {"X": load_iris().data, "k": size}
+
+
+def ours_iris(data: dict[str, Any]) -> Any:
+    from groundstate import GaussianMixture
+
+    return GaussianMixture(data["k"], random_state=0).fit(data["X"])
+
+
+def sklearn_iris(data: dict[str, Any]) -> Any:
+    from sklearn.mixture import GaussianMixture
+
+    return GaussianMixture(data["k"], random_state=0).fit(data["X"])
+
+
+IRIS = Benchmark(
+    name="gaussian-mixture-iris",
+    title="GaussianMixture(k).fit of iris, the default call",
+    sizes={"k=1": 1, "k=3": 3, "k=6": 6},
+    data=iris,
+    ours=ours_iris,
+    peers={"scikit-learn": Peer(sklearn_iris, "scikit-learn", "sklearn")},
+    score=lambda data, model: float(model.score(data["X"])),
+    score_name="mean log-likelihood",
+    better="high",
+)
+
+
+def restarts(module: Any, data: dict[str, Any]) -> Any:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return module.GaussianMixture(
+            8, n_init=8, init_params="random_from_data", max_iter=20, tol=0.0, reg_covar=1e-2,
+            random_state=0,
+        ).fit(data["X"])  # fmt: skip
+
+
+def ours_restarts(data: dict[str, Any]) -> Any:
+    import groundstate
+
+    return restarts(groundstate, data)
+
+
+def ours_in_turn(data: dict[str, Any]) -> Any:
+    import warnings
+
+    from groundstate import GaussianMixture
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [
+            GaussianMixture(
+                8, init_params="random_from_data", max_iter=20, tol=0.0, reg_covar=1e-2,
+                random_state=seed,
+            ).fit(data["X"])
+            for seed in range(8)
+        ]  # fmt: skip
+    return max(found, key=lambda model: model.lower_bound_)
+
+
+def sklearn_restarts(data: dict[str, Any]) -> Any:
+    from sklearn import mixture
+
+    return restarts(mixture, data)
+
+
+RESTARTS = Benchmark(
+    name="gaussian-mixture-restarts",
+    title="GaussianMixture(8, n_init=8).fit, 20 iterations each, against eight fits in turn",
+    sizes={"500x5": (500, 5), "2000x5": (2_000, 5), "20000x10": (20_000, 10)},
+    data=data,
+    ours=ours_restarts,
+    peers={
+        "one after the other": Peer(ours_in_turn, "groundstate"),
+        "scikit-learn": Peer(sklearn_restarts, "scikit-learn", "sklearn"),
+    },
+    score=lambda data, model: float(model.score(data["X"])),
+    score_name="mean log-likelihood",
+    better="high",
+)
+
+
+def bayes(module: Any, data: dict[str, Any]) -> Any:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return module.BayesianGaussianMixture(
+            n_components=COMPONENTS, max_iter=20, tol=0.0, random_state=0
+        ).fit(data["X"])
+
+
+def ours_bayes(data: dict[str, Any]) -> Any:
+    import groundstate
+
+    return bayes(groundstate, data)
+
+
+def sklearn_bayes(data: dict[str, Any]) -> Any:
+    from sklearn import mixture
+
+    return bayes(mixture, data)
+
+
+BAYES = Benchmark(
+    name="bayesian-gaussian-mixture",
+    title="BayesianGaussianMixture(16).fit with its own start, 20 iterations",
+    sizes={"500x20": (500, 20), "2000x20": (2_000, 20), "20000x20": (20_000, 20)},
+    data=data,
+    ours=ours_bayes,
+    peers={"scikit-learn": Peer(sklearn_bayes, "scikit-learn", "sklearn")},
+    score=lambda data, model: float(model.score(data["X"])),
+    score_name="mean log-likelihood",
+    better="high",
+)

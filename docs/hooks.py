@@ -30,7 +30,8 @@ FAMILIES = {  # page of docs/families: the families of the registry it tells abo
     "networks": ("networks",),
     "rows": ("vision", "text", "sequences", "graphs"),
     "metrics": ("metrics", "outliers"),
-    "latent": ("clusters", "mixtures", "factors", "undirected"),
+    "latent": ("clusters", "factors", "undirected"),
+    "mixtures": ("mixtures",),
     "manifolds": ("manifolds",),
 }
 MARK = re.compile(r"^\{\{ table: (?P<name>[\w-]+) \}\}$", re.M)

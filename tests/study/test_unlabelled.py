@@ -18,7 +18,7 @@ from groundstate.models.tables.table import TablePredictor
 from groundstate.report import write
 from groundstate.store import RunDir
 from groundstate.study import Survey, compare_densities, survey, survey_facts
-from groundstate.study.unlabelled.densities import DensitySearch
+from groundstate.study.unlabelled.densities import DensitySearch, _simplest
 from groundstate.study.unlabelled.groups import group_facts
 from groundstate.study.unlabelled.outliers import outlier_facts
 from groundstate.study.unlabelled.survey import reason_words
@@ -63,7 +63,29 @@ def test_one_cloud_is_one_group() -> None:
     rng = np.random.default_rng(1)
     rows = {"a": rng.normal(size=150), "b": rng.normal(size=150)}
     told = survey_facts(survey(rows, models="GaussianMixture"))
-    assert told["chosen"] == "GaussianMixture(1)" and "one group" in told["verdict"][1]
+    assert told["chosen"] == "GaussianMixture(1, diag)" and "one group" in told["verdict"][1]
+
+
+def test_the_simplest_of_those_that_are_as_good_is_taken() -> None:
+    """By one standard error of the differences, not by the best score."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=400)
+    best = -0.5 * rows**2
+    values = {
+        "best": best + 1e-3,
+        "near": best + 0.1 * rng.normal(size=400),
+        "simple": best + 0.5 * rng.normal(size=400),
+        "too simple": best - 0.2 + 0.5 * rng.normal(size=400),
+    }
+    sizes = {"best": 50.0, "near": 20.0, "simple": 5.0, "too simple": 1.0}
+    values = {name: v - v.mean() + best.mean() for name, v in values.items()}
+    values["best"] += 1e-3
+    values["too simple"] -= 0.2
+    assert _simplest(values, sizes) == "simple"
+    assert _simplest({"best": values["best"], "too simple": values["too simple"]}, sizes) == "best"
+    three = np.repeat([[0.0, 0.0], [5.0, 0.0], [0.0, 5.0]], 100, 0) + rng.normal(size=(300, 2))
+    found = survey({"a": three[:, 0], "b": three[:, 1]}, models="GaussianMixture")
+    assert found.chosen == "GaussianMixture(3, diag)"
 
 
 def test_candidates_fit_the_table() -> None:

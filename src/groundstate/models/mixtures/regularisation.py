@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.base import clone
 from torch import Tensor
 
@@ -19,7 +20,7 @@ HELD_OUT = 0.25
 
 
 def chosen_reg_covar(model: Any, X: Tensor, weight: Tensor | None) -> float:
-    r"""The ``reg_covar`` of the highest held-out likelihood, largest first among equals.
+    r"""The largest ``reg_covar`` within one standard error of the highest held-out likelihood.
 
     Candidates are fractions of the mean variance of the columns, from 1e-6 to 0.1. Rows of equal
     content are never on both sides, so a component that sits on a repeated value gains nothing.
@@ -36,7 +37,7 @@ def chosen_reg_covar(model: Any, X: Tensor, weight: Tensor | None) -> float:
     train, test = line.cut(key, HELD_OUT)
     if np.count_nonzero(train) < model.n_components:
         return variance * 1e-2
-    best, found = -np.inf, FRACTIONS[-1]
+    held, judged = test > 0, {}
     for fraction in reversed(FRACTIONS):
         one = clone(model).set_params(
             reg_covar=fraction * variance, n_init=1, random_state=0, callbacks=None, verbose=0,
@@ -49,8 +50,26 @@ def chosen_reg_covar(model: Any, X: Tensor, weight: Tensor | None) -> float:
                 one.fit(x[rows], sample_weight=train[rows])
         except DataError:  # collapsed
             continue
-        held = test > 0
-        value = float(np.average(np.asarray(one.score_samples(x[held])), weights=test[held]))
-        if np.isfinite(value) and value > best + 1e-9:
-            best, found = value, fraction
-    return float(torch.tensor(found * variance))
+        values = np.asarray(one.score_samples(x[held]), np.float64)
+        if np.isfinite(values).all():
+            judged[fraction] = values
+    return float(torch.tensor(_largest(judged, test[held]) * variance))
+
+
+def _largest(judged: dict[float, NDArray[Any]], weight: NDArray[Any]) -> float:
+    """The largest fraction that is worse than the best by at most a standard error.
+
+    The error is that of the mean difference of the two, row by row.
+    """
+    if not judged:
+        return FRACTIONS[-1]
+    total = weight.sum()
+    best = max(judged.values(), key=lambda values: float(weight @ values))
+    near = []
+    for fraction, values in judged.items():
+        behind = best - values
+        mean = weight @ behind / total
+        error = np.sqrt(weight @ np.square(behind - mean) / max(total - 1, 1e-300) / total)
+        if mean <= error + 1e-9:
+            near.append(fraction)
+    return max(near)

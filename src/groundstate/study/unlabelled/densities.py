@@ -161,11 +161,32 @@ def compare_densities(
     >>> compare_densities(sizes, ring).best.name
     '8'
     """
+    return choose_density(candidates, train, more=more, cv=cv, key=key, n_jobs=n_jobs, level=level)[
+        0
+    ]
+
+
+def choose_density(
+    candidates: Mapping[str, Any],
+    train: Table,
+    *,
+    more: Callable[[Mapping[str, float]], Mapping[str, Any]] | None = None,
+    cv: int = 5,
+    key: int = 0,
+    n_jobs: int = 1,
+    level: float = 0.95,
+) -> tuple[Standings, str]:
+    """The ranking of `compare_densities`, and the name of the density to take.
+
+    It is the one with the fewest parameters among those within one standard error of the best: of the
+    mean difference of their log densities of held-out rows.
+    """
     from joblib import Parallel, delayed
 
     parts = folds(train, k=cv, key=Key.of(key).fold("folds"))
     predicted: dict[str, Prediction] = {}
     entries: dict[str, Entry] = {}
+    sizes: dict[str, float] = {}
     while candidates:
         jobs = [(name, i) for name in candidates for i in range(len(parts))]
         found = Parallel(n_jobs=n_jobs)(
@@ -180,11 +201,12 @@ def compare_densities(
                 entries[name] = Entry(name, math.nan, math.nan, math.nan, notes=(failed[0],))
                 continue
             values = np.zeros(train.n_rows)
-            for part, judged in zip(parts, mine, strict=True):
+            for part, (judged, _) in zip(parts, mine, strict=True):
                 values[part.test_rows] = judged
+            sizes[name] = max(size for _, size in mine)
             predicted[name] = Prediction(values)
             seen = interval(METRICS[METRIC], values, predicted[name], level=level, key=key)
-            each = tuple(-float(judged.mean()) for judged in mine)
+            each = tuple(-float(judged.mean()) for judged, _ in mine)
             entries[name] = Entry(name, seen.estimate, seen.low, seen.high, each)
         scores = {name: entry.score for name, entry in entries.items() if not entry.failed}
         candidates = {} if more is None else more(scores)
@@ -194,11 +216,25 @@ def compare_densities(
     zeros = np.zeros(train.n_rows)
     for name in tied_with_best(METRICS[METRIC], zeros, predicted, key=Key.of(key).fold("tied")):
         board = board.with_entry(name, tied_with_best=True)
-    return board
+    return board, _simplest({name: one.values for name, one in predicted.items()}, sizes)
 
 
-def _fold(estimator: Any, train: Table, part: Split, key: Key) -> NDArray[np.float64] | str:
-    """Log densities of the held-out rows, or why there are none."""
+def _simplest(values: Mapping[str, NDArray[Any]], sizes: Mapping[str, float]) -> str:
+    """The fewest parameters within one standard error of the best mean log density."""
+    best = max(values, key=lambda name: float(values[name].mean()))
+    near = []
+    for name, found in values.items():
+        behind = values[best] - found
+        error = behind.std(ddof=1) / math.sqrt(len(behind)) if len(behind) > 1 else 0.0
+        if behind.mean() <= error:
+            near.append(name)
+    return min(near, key=lambda name: (sizes[name], -float(values[name].mean())))
+
+
+def _fold(
+    estimator: Any, train: Table, part: Split, key: Key
+) -> tuple[NDArray[np.float64], float] | str:
+    """Log densities of the held-out rows and the number of parameters, or why there are none."""
     import warnings
 
     from threadpoolctl import threadpool_limits
@@ -215,4 +251,5 @@ def _fold(estimator: Any, train: Table, part: Split, key: Key) -> NDArray[np.flo
             return f"failed: {type(error).__name__}: {' '.join(str(error).split())}"[:300]
     if not np.isfinite(judged).all():
         return "failed: some held-out rows have no finite density"
-    return judged
+    energy = model.estimator_.energy_
+    return judged, float(sum(p.numel() for p in energy.parameters()))

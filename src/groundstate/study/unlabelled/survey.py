@@ -32,7 +32,7 @@ from groundstate.study.facts import (
 from groundstate.study.numbers import plain, show, show_range, span
 from groundstate.study.progress import Progress, Watch
 from groundstate.study.question import Settings
-from groundstate.study.unlabelled.densities import METRIC, DensitySearch, compare_densities
+from groundstate.study.unlabelled.densities import METRIC, DensitySearch, choose_density
 from groundstate.study.unlabelled.filling import filled_cells, filling_facts
 from groundstate.study.unlabelled.groups import group_facts
 from groundstate.study.unlabelled.maps import Map, map_of
@@ -139,8 +139,9 @@ def survey(
                 candidates.update(larger)
                 return larger
 
-            board = compare_densities(candidates, train, more=more, cv=cv, key=seed, n_jobs=workers)
-            chosen = board.best.name
+            board, chosen = choose_density(
+                candidates, train, more=more, cv=cv, key=seed, n_jobs=workers
+            )
             model = _refit(candidates, chosen, train, seed)
         with watch(f"looking at {rest.n_rows:,} test rows, once"):
             judged = held_out_log_density(model, rest, Key.of(seed).fold("cells"))
@@ -150,7 +151,7 @@ def survey(
             energies = -np.asarray(model.score_samples(table), np.float64)
             outliers = outlier_facts(model, table, energies, key.fold("outliers"))
         with watch("judging how stable the groups are"):
-            groups, grouping = _groups(candidates, board, model, table, train, seed)
+            groups, grouping = _groups(candidates, board, chosen, model, table, train, seed)
         with watch("filling cells from the rest of their rows"):
             filling = filling_facts(model, train, rest, key.fold("filling"))
             filled = filled_cells(model, table, key.fold("filled"))
@@ -193,17 +194,18 @@ def _refit(candidates: Mapping[str, Any], name: str, train: Table, seed: int) ->
 def _groups(
     candidates: Mapping[str, Any],
     board: Standings,
+    chosen: str,
     model: TablePredictor,
     table: Table,
     train: Table,
     seed: int,
 ) -> tuple[NDArray[np.int64] | None, dict[str, Any]]:
-    """Groups of all rows by the best candidate that has any, with what is known of them."""
+    """Groups of all rows by the chosen candidate, or the best that has any, with what is known."""
     ranked = [e.name for e in board if not e.failed and hasattr(candidates[e.name], "predict")]
     if not ranked:
         return None, {}
-    best = ranked[0]
-    if best != board.best.name:
+    best = chosen if chosen in ranked else ranked[0]
+    if best != chosen:
         model = _refit(candidates, best, train, seed)
     _, groups = np.unique(np.asarray(model.predict(table)), return_inverse=True)
     found = group_facts(candidates[best], table, groups, Key.of(seed).fold("groups"))
