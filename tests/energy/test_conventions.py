@@ -22,6 +22,7 @@ from groundstate.energy import (
     exact_minimum,
     free_energy,
 )
+from groundstate.energy.abilities import offers
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.infer import minimise, posterior
 
@@ -235,3 +236,26 @@ def test_capabilities_are_data() -> None:
     assert ("conditional", ("z",), True) in rows
     assert LinearEnergy(2, 3).offer("table", "y") is not None
     assert LinearEnergy(2, 3).offer("argmin", "y") is None
+
+
+def test_abilities_come_from_every_base() -> None:
+    class Lowest:  # no energy itself
+        @offers.argmin("y")
+        def lowest(self, *, x: Tensor) -> Tensor:
+            return x
+
+    class First(Energy):
+        @offers.table("y")
+        def values(self, *, x: Tensor) -> Tensor:
+            return x
+
+    class Second(Energy):
+        @offers.argmin("y")
+        def least(self, *, x: Tensor) -> Tensor:
+            return -x
+
+    assert set(type("A", (First, Second), {})._declared) == {
+        ("table", frozenset({"y"})), ("argmin", frozenset({"y"}))
+    }  # fmt: skip
+    mixed = type("B", (Lowest, First, Second), {})
+    assert mixed._declared[("argmin", frozenset({"y"}))][0] == "lowest"  # the nearest one

@@ -85,11 +85,10 @@ class Energy(nn.Module):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         declared: dict[tuple[str, frozenset[str]], tuple[str, Offer]] = {}
-        for base in reversed(cls.__mro__[1:]):
-            declared |= vars(base).get("_declared", {})
-        for name, method in vars(cls).items():
-            for offer in getattr(method, MARK, ()):
-                declared[(offer.kind, offer.variables)] = (name, offer)
+        for base in reversed(cls.__mro__):  # also bases that are no energies themselves
+            for name, method in vars(base).items():
+                for offer in getattr(method, MARK, ()):
+                    declared[(offer.kind, offer.variables)] = (name, offer)
         cls._declared = declared
 
     def __call__(self, **values: Any) -> Tensor:
