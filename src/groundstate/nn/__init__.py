@@ -37,6 +37,9 @@ from groundstate.nn.conv.pool import MinPool2d, Subsample
 from groundstate.nn.conv.preact import PreActBlock
 from groundstate.nn.conv.sizes import conv_output_size, conv_transpose_output_size, overlap_count
 from groundstate.nn.conv.upsample import ResizeConv2d
+from groundstate.nn.graph.convolutions import GATConv, GCNConv, GINConv, SAGEConv
+from groundstate.nn.graph.edges import Edges
+from groundstate.nn.graph.layers import GraphIndependent, GraphNetwork, MessagePassing
 from groundstate.nn.heads.base import DistributionHead, Head
 from groundstate.nn.heads.multi import MultiHead
 from groundstate.nn.heads.normal import NormalHead
@@ -66,6 +69,14 @@ from groundstate.nn.recurrent.recurrent import Recurrent, Reverse
 from groundstate.nn.recurrent.tcn import TCN
 
 __all__ = [
+    "Edges",
+    "GATConv",
+    "GCNConv",
+    "GINConv",
+    "GraphIndependent",
+    "GraphNetwork",
+    "MessagePassing",
+    "SAGEConv",
     "BPTT",
     "Recurrent",
     "Reverse",

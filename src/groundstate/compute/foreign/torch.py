@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
@@ -47,6 +48,13 @@ def multiplies_bfloat16() -> bool:
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
+def sparse_rows(offsets: Tensor, columns: Tensor, values: Tensor, n: int) -> Tensor:
+    """A sparse matrix ``(n, n)`` by rows, unchecked; torch warns that these are in beta state."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta state")
+        return torch.sparse_csr_tensor(offsets, columns, values, (n, n), check_invariants=False)
+
+
 __all__ = [
     "AnyDropout",
     "BatchNorm",
@@ -68,4 +76,5 @@ __all__ = [
     "tree_map",
     "unscale_",
     "update_scale_",
+    "sparse_rows",
 ]

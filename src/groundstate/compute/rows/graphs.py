@@ -54,7 +54,7 @@ class Graphs(Record):
     def of(cls, rows: Sequence[Sequence[Any]]) -> Self:
         """From ``(node features, edges)`` or ``(node features, edges, edge features)`` per graph."""
         nodes = Ragged.of([_floats(r[0]) for r in rows])
-        edges = [torch.as_tensor(np.array(r[1], dtype=np.int64)).reshape(-1, 2) for r in rows]
+        edges = [_pairs(r[1]) for r in rows]
         features = [_floats(r[2]) for r in rows] if rows and len(rows[0]) > 2 else None
         order = [torch.from_numpy(np.lexsort((e[:, 0].numpy(), e[:, 1].numpy()))) for e in edges]
         for i, (x, e) in enumerate(zip(nodes.lengths.tolist(), edges, strict=True)):
@@ -85,6 +85,13 @@ class Graphs(Record):
             f"{len(self)} graphs of {self.nodes._sizes('nodes')} with "
             f"{self.nodes.values.shape[-1]} features and {self.edges._sizes('edges')}{more}"
         )
+
+
+def _pairs(values: Any) -> Tensor:
+    found = (
+        values if isinstance(values, Tensor) else torch.from_numpy(np.array(values, dtype=np.int64))
+    )
+    return found.long().reshape(-1, 2)
 
 
 def _floats(values: Any) -> Tensor:
