@@ -173,7 +173,7 @@ class _Gather(torch.autograd.Function):
         return x.index_select(0, index)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         order, offsets = ctx.saved_tensors
         return (
             sum_items(grad if order is None else grad.index_select(0, order), offsets),
@@ -193,7 +193,7 @@ class _Propagate(torch.autograd.Function):
         return edges.matrix(weight) @ x
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         x, weight = ctx.saved_tensors
         edges, (wants_x, wants_weight, _) = ctx.edges, ctx.needs_input_grad
         grad = grad.contiguous()
