@@ -1,0 +1,1 @@
+"""Networks: what their form does."""
