@@ -211,3 +211,16 @@ def test_no_iterations_leave_the_start(n_init: int) -> None:
     model = GaussianMixture(3, means_init=means, max_iter=0, n_init=n_init, random_state=0).fit(X)
     np.testing.assert_array_equal(model.means_, means)
     assert model.lower_bound_ == pytest.approx(model.score(X)) and not model.converged_
+
+
+class Early(Callback):
+    def on_step(self, run: Run) -> bool:
+        return run.total_steps >= 2
+
+
+def test_a_callback_may_stop_the_first_pass() -> None:
+    X, _ = table(500)
+    energy = GaussianMixtureEnergy(3, 4).double()
+    solver = MixtureEM(batch_size=50, tol=None, init="k-means++")
+    history = fit(energy, {"x": torch.from_numpy(X)}, NLL(), solver, callbacks=[Early()])
+    assert history.stop == "callback" and history.extra["restarts"] == []

@@ -116,7 +116,7 @@ class MixtureEM(EM):
             )  # fmt: skip
             self._say(history)
         history.solver = "MixtureEM"
-        history.extra.setdefault("restarts", history.extra["log_likelihood"][-1:])
+        history.extra.setdefault("restarts", history.extra.get("log_likelihood", [])[-1:])
         return history
 
     def _started(self, problem: Problem) -> History:
