@@ -13,6 +13,7 @@ from groundstate.math.distances import (
     ConstantMetric,
     LocalMetric,
     PullbackMetric,
+    RiemannianMetric,
     exp_map,
     geodesic,
     log_map,
@@ -157,6 +158,45 @@ def test_directions_lead_back(half: LocalMetric) -> None:
     assert errors[1] < 1e-3 < errors[0]
 
 
+@pytest.mark.parametrize("d", [1, 2, 4])
+def test_slopes_and_curvatures_by_loops_are_those_by_torch(d: int) -> None:
+    metric = LocalMetric(RNG.normal(size=(40, d)), 0.7, 0.2, weights=RNG.uniform(0.5, 2, 40))
+    x, v = (torch.from_numpy(RNG.normal(size=(6, d))) for _ in "xv")
+    for name in ("slopes", "flow", "curvatures"):
+        pairs = zip(getattr(metric, name)(x, v), getattr(RiemannianMetric, name)(metric, x, v))
+        for ours, plain in pairs:
+            torch.testing.assert_close(ours, plain, rtol=1e-9, atol=1e-11)
+    far = metric.slopes(x + 1e3, v)
+    assert bool((far[1] == 0).all()) and torch.allclose(far[2], v / 0.2)
+    x.requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda p: metric.quadratic(p, v), (x,))
+
+
+def test_a_curve_does_not_depend_on_its_batch(half: LocalMetric) -> None:
+    ends = HALF[::37]
+    together = half.geodesic([0.0, 1.0], ends, 33)
+    order = RNG.permutation(len(ends))
+    shuffled = half.geodesic([0.0, 1.0], ends[order], 33)
+    np.testing.assert_allclose(shuffled.points, together.points[order], atol=1e-9)
+    for i, end in enumerate(ends):
+        alone = half.geodesic([0.0, 1.0], end, 33)
+        np.testing.assert_allclose(alone.points, together.points[i], atol=1e-9)
+    again = half.geodesic([0.0, 1.0], ends, 33, starts=together.points + 1e-3)
+    np.testing.assert_allclose(again.points, together.points, atol=1e-9)
+    none = half.geodesic([0.0, 1.0], ends[:0], 33)
+    assert none.points.shape == (0, 33, 2) and none.length.shape == (0,)
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "full"])
+def test_directions_are_differentiable_in_both_ends(kind: Any) -> None:
+    metric = LocalMetric(RNG.normal(size=(25, 2)), 0.8, 0.3, kind=kind)
+    mu = torch.tensor([0.1, -0.2], dtype=torch.float64, requires_grad=True)
+    X = torch.from_numpy(RNG.normal(size=(3, 2)) * 0.7).requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda a, b: log_map(metric, a, b, 17), (mu, X), eps=1e-5, atol=1e-5
+    )
+
+
 def test_exp_solves_the_geodesic_equation_of_a_diagonal_metric(half: LocalMetric) -> None:
     from groundstate.math.distances.exponential import path
 
@@ -193,6 +233,10 @@ def test_exp_solves_the_geodesic_equation_of_a_diagonal_metric(half: LocalMetric
         (lambda: geodesic(ConstantMetric(np.eye(1)), [0.0], [1.0], 2), "n >= 3"),
         (lambda: geodesic(ConstantMetric(np.eye(1)), [0.0], [1.0], starts=("arc",)), "chosen from"),
         (lambda: ConstantMetric(np.eye(2)).length([[0.0, 0.0]]), "a curve needs points"),
+        (
+            lambda: geodesic(ConstantMetric(np.eye(1)), [0.0], [1.0], 5, starts=np.zeros((4, 1))),
+            "a curve for each pair",
+        ),
         (lambda: PullbackMetric(3), "function of a point"),  # type: ignore[arg-type]
     ],
 )

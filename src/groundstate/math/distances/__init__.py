@@ -1,6 +1,7 @@
 """Distances: between rows by name, between sets, in units of a cloud, along data."""
 
 from groundstate.math.distances import curse
+from groundstate.math.distances.adaptive_normal import LocallyAdaptiveNormal
 from groundstate.math.distances.axioms import MetricReport, check_metric
 from groundstate.math.distances.exponential import exp_map, log_map
 from groundstate.math.distances.geodesics import Geodesic, geodesic
@@ -19,6 +20,7 @@ __all__ = [
     "Geodesic",
     "Hausdorff",
     "LocalMetric",
+    "LocallyAdaptiveNormal",
     "MetricReport",
     "PullbackMetric",
     "RiemannianMetric",

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from groundstate.errors import ShapeError
 from groundstate.math.arrays import takes_arrays
@@ -27,7 +28,7 @@ def log_map(
     polish: int = 0,
 ) -> Any:
     r""":math:`\operatorname{Log}_\mu(x)`: the direction in which the shortest curve from μ to x begins,
-    with :math:`\sqrt{v^\top M(\mu)v}` its length.
+    with :math:`\sqrt{v^\top M(\mu)v}` its length; differentiable once in μ and x.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ def log_map(
     X : ``(..., d)``
     n, starts, max_iter, tol : as in `geodesic`
     polish : Newton steps on :math:`\operatorname{Exp}_\mu(v) = x`; small errors of v grow along the
-        way, so that far points may need them
+        way, so that far points may need them; their result has no gradient
 
     Returns
     -------
@@ -48,13 +49,55 @@ def log_map(
     >>> log_map(ConstantMetric([[4.0]]), [1.0], [[3.0]], 9).round(6).tolist()
     [[2.0]]
     """
-    found = geodesic(metric, mu, X, n, starts=starts, max_iter=max_iter, tol=tol)
-    v = directions(metric, found.points, found.length)
-    d = v.shape[-1]
-    flat, start, goal = (t.expand(v.shape).reshape(-1, d) for t in (v, mu, X.to(v)))
+    found: Tensor = _Log.apply(mu, X, metric, n, starts, max_iter, tol)
+    d = found.shape[-1]
+    if not polish:
+        return found
+    flat, start, goal = (t.detach().expand(found.shape).reshape(-1, d) for t in (found, mu, X))
     for _ in range(polish):
-        flat = _shot(metric, start, flat, goal)
-    return flat.reshape(v.shape)
+        flat = _shot(metric, start, flat, goal.to(flat))
+    return flat.reshape(found.shape)
+
+
+class _Log(torch.autograd.Function):
+    """Log with its slopes in both ends, by differences along the curve that was found."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, mu: Tensor, X: Tensor, metric: RiemannianMetric, n: int, starts: Any,
+        max_iter: int, tol: float,
+    ) -> Tensor:  # fmt: skip
+        found = geodesic(metric, mu, X, n, starts=starts, max_iter=max_iter, tol=tol)
+        ctx.save_for_backward(mu, X, found.points)
+        ctx.about = (metric, n, max_iter, tol)
+        return directions(metric, found.points, found.length)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        mu, X, points = ctx.saved_tensors
+        metric, n, max_iter, tol = ctx.about
+        t = torch.linspace(0, 1, n).to(points)[:, None]
+        size = (points[..., -1, :] - points[..., 0, :]).norm(dim=-1, keepdim=True)
+        h = 1e-5 * size.clamp(min=1e-3)[..., None]
+        slopes = []
+        for given, share in ((mu, 1 - t), (X, t)):
+            if not ctx.needs_input_grad[len(slopes)]:
+                slopes.append(None)
+                continue
+            along = []
+            for e in torch.eye(points.shape[-1]).to(points):
+                sides = []
+                for sign in (1, -1):
+                    way = points + sign * h * share * e
+                    found = geodesic(
+                        metric, way[..., 0, :], way[..., -1, :], n, starts=way,
+                        max_iter=max_iter, tol=tol,
+                    )  # fmt: skip
+                    sides.append(directions(metric, found.points, found.length))
+                along.append(((sides[0] - sides[1]) * grads[0]).sum(-1) / (2 * h[..., 0, 0]))
+            slopes.append(torch.stack(along, -1).sum_to_size(given.shape))
+        return (*slopes, None, None, None, None, None)
 
 
 def directions(metric: RiemannianMetric, points: Tensor, length: Tensor) -> Tensor:
@@ -131,23 +174,11 @@ def path(metric: RiemannianMetric, mu: Tensor, V: Tensor, steps: int) -> Tensor:
     h = 1.0 / steps
     out = [x]
     for _ in range(steps):
-        a1, b1 = _slopes(metric, x, p)
-        a2, b2 = _slopes(metric, x + 0.5 * h * a1, p + 0.5 * h * b1)
-        a3, b3 = _slopes(metric, x + 0.5 * h * a2, p + 0.5 * h * b2)
-        a4, b4 = _slopes(metric, x + h * a3, p + h * b3)
+        a1, b1 = metric.flow(x, p)
+        a2, b2 = metric.flow(x + 0.5 * h * a1, p + 0.5 * h * b1)
+        a3, b3 = metric.flow(x + 0.5 * h * a2, p + 0.5 * h * b2)
+        a4, b4 = metric.flow(x + h * a3, p + h * b3)
         x = x + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4)
         p = p + h / 6 * (b1 + 2 * b2 + 2 * b3 + b4)
         out.append(x)
     return torch.stack(out, 1).reshape(*lead, steps + 1, d)
-
-
-def _slopes(metric: RiemannianMetric, x: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
-    with torch.no_grad():
-        v = metric.raised(x, p)
-    with torch.enable_grad():
-        at = x.detach().requires_grad_()
-        energy = 0.5 * metric.quadratic(at, v).sum()
-        if not energy.requires_grad:  # a constant metric
-            return v, torch.zeros_like(p)
-        (force,) = torch.autograd.grad(energy, at, allow_unused=True)
-    return v, torch.zeros_like(p) if force is None else force

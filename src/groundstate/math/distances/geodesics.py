@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,12 +15,17 @@ from torch import Tensor
 from groundstate.compute.display import Displayed
 from groundstate.errors import ShapeError
 from groundstate.math.arrays import takes_arrays
+from groundstate.math.distances.curve_newton import curve_slopes, polished
 from groundstate.math.distances.graph_paths import graph_paths
 from groundstate.math.distances.riemannian import RiemannianMetric
-from groundstate.math.optim.batched_lbfgs import descend
+from groundstate.math.optim.batched_lbfgs import Descent, descend
 
 STARTS = ("line", "bumps", "graph")
 CURVES = 2**18  # points of curves that are moved together
+ROUGH = 1e-3  # where Newton's method takes over
+SAME = 1e-6  # of an energy: two starts have ended alike
+FEW = 17  # points with which starts are compared
+FINE = 1e-4  # Newton's steps gain many digits at once
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,17 +56,18 @@ def geodesic(
     b: Any,
     n: int = 41,
     *,
-    starts: Sequence[str] = STARTS,
+    starts: Sequence[str] | Any = STARTS,
     max_iter: int = 200,
-    tol: float = 1e-4,
+    tol: float = 1e-6,
 ) -> Geodesic:
     r"""Shortest curves from a to b: the least discrete energy
 
     .. math:: E = \tfrac N2\sum_{i=1}^N\Delta_i^\top M(m_i)\,\Delta_i, \qquad N = n - 1,
 
     with steps :math:`\Delta_i` and midpoints :math:`m_i`, over the inner points. All pairs and starts
-    are lowered together by L-BFGS in sine waves, where the energy of a constant metric is round; of the
-    starts the lowest is kept.
+    are lowered together by L-BFGS in sine waves, where the energy of a constant metric is round; the
+    lowest start of each pair is kept and moved to its minimum by Newton's method, so that a curve does
+    not depend on the others.
 
     Parameters
     ----------
@@ -69,9 +75,9 @@ def geodesic(
     a, b : ``(..., d)``, one of them may be a single point
     n : points of a curve, with its ends
     starts : of "line", "bumps" (the line bent to either side) and "graph" (the shortest path over
-        neighbouring rows of the metric's data)
+        neighbouring rows of the metric's data); or a curve for each pair, ``(..., n, d)``
     max_iter : steps of L-BFGS
-    tol : of the slope, relative to the root of the energy of the line
+    tol : of the slope, relative to the root of the energy
 
     Examples
     --------
@@ -80,9 +86,11 @@ def geodesic(
     >>> found.points[:, 0].round(6).tolist(), round(found.length, 6)
     ([0.0, 0.25, 0.5, 0.75, 1.0], 2.0)
     """
-    unknown = [s for s in starts if s not in STARTS]
-    if unknown or not starts:
-        raise ValueError(f"starts are chosen from {', '.join(STARTS)}, got {tuple(starts)}")
+    given = None if _is_names(starts) else torch.as_tensor(starts)
+    if given is None:
+        unknown = [s for s in starts if s not in STARTS]
+        if unknown or not len(starts):
+            raise ValueError(f"starts are chosen from {', '.join(STARTS)}, got {tuple(starts)}")
     if n < 3:
         raise ValueError(f"a curve needs n >= 3 points, got {n}")
     if a.shape[-1] != b.shape[-1] or a.ndim < 1:
@@ -94,9 +102,19 @@ def geodesic(
     d = a.shape[-1]
     first, last = (p.detach().expand(*lead, d).reshape(-1, d) for p in (a, b))
     each = max(1, CURVES // (n * 4))
+    if given is not None and given.shape != (*lead, n, d):
+        raise ShapeError(
+            f"starts needs a curve for each pair, {(*lead, n, d)}, got {tuple(given.shape)}"
+        )
+    if not len(first):
+        none = first.new_zeros(lead)
+        return Geodesic(first.new_zeros(*lead, n, d), none, none, none > 0)
+    ways: Any = [tuple(starts)] * (1 + len(first) // each)
+    if given is not None:
+        ways = given.detach().to(a).reshape(-1, n, d).split(each)
     parts = [
-        _lowered(metric, p, q, n, tuple(starts), max_iter, tol)
-        for p, q in zip(first.split(each), last.split(each), strict=True)
+        _lowered(metric, p, q, n, way, max_iter, tol)
+        for p, q, way in zip(first.split(each), last.split(each), ways)
     ]
     points, energy, converged = (torch.cat(part) for part in zip(*parts, strict=True))
     with torch.no_grad():
@@ -109,54 +127,80 @@ def geodesic(
     )
 
 
+def _is_names(starts: Any) -> bool:
+    return isinstance(starts, (tuple, list)) and all(isinstance(s, str) for s in starts)
+
+
+@torch.no_grad()
 def _lowered(
-    metric: RiemannianMetric, a: Tensor, b: Tensor, n: int, starts: tuple[str, ...], max_iter: int,
-    tol: float,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Curves ``(P, n, d)``, energies and flags ``(P,)``."""
-    P, d = a.shape
-    t = torch.linspace(0, 1, n, dtype=a.dtype, device=a.device)[:, None]
-    line = a[:, None] + t * (b - a)[:, None]  # (P, n, d)
-    curves, pairs = _started(metric, line, starts)
-    to_points, to_waves = (m.to(a) for m in waves(n))
-    lines = line[pairs]
-    with torch.no_grad():
-        scale = curve_energy(metric, line).clamp(min=torch.finfo(a.dtype).tiny).sqrt()[pairs]
-        w = (to_waves @ (curves - lines)[:, 1:-1]) / scale[:, None, None]
+    metric: RiemannianMetric, a: Tensor, b: Tensor, n: int, starts: Any, max_iter: int, tol: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Curves ``(P, n, d)``, energies and flags ``(P,)``.
+
+    Starts are lowered and compared with few points; points are added to the winners.
+    """
+    P = len(a)
+    if isinstance(starts, Tensor):
+        curve, found = _descended(metric, starts, max_iter, max(tol, ROUGH))
+    else:
+        few = n
+        while few > FEW and few % 4 == 1:
+            few = few // 2 + 1
+        t = torch.linspace(0, 1, few, dtype=a.dtype, device=a.device)[:, None]
+        curves, pairs = _started(metric, a[:, None] + t * (b - a)[:, None], starts)
+        curves, found = _descended(metric, curves, max_iter, max(tol, ROUGH))
+        # the lowest start of every pair, the first of those that end alike
+        energy = found.value
+        best = torch.full((P,), math.inf, dtype=a.dtype, device=a.device)
+        best = best.scatter_reduce(0, pairs, energy, "amin")
+        index = torch.arange(len(pairs), device=a.device)
+        won = torch.full((P,), len(pairs), dtype=torch.int64, device=a.device)
+        alike = energy <= best[pairs] * (1 + SAME)
+        won = won.scatter_reduce(0, pairs[alike], index[alike], "amin")
+        curve = curves[won]
+        found = replace(found, converged=found.converged[won])
+        while curve.shape[1] < n:
+            curve = _doubled(curve)
+            curve, found = _descended(metric, curve, max_iter, max(tol, ROUGH))
+    curve, arrived = polished(metric, curve, tol * FINE)
+    return curve, curve_slopes(metric, curve)[0], arrived | found.converged
+
+
+def _doubled(curve: Tensor) -> Tensor:
+    """A curve ``(P, n, d)`` with a point in the middle of every step, ``(P, 2n - 1, d)``."""
+    out = curve.new_empty(len(curve), 2 * curve.shape[1] - 1, curve.shape[2])
+    out[:, ::2], out[:, 1::2] = curve, 0.5 * (curve[:, 1:] + curve[:, :-1])
+    return out
+
+
+def _descended(
+    metric: RiemannianMetric, curve: Tensor, max_iter: int, tol: float
+) -> tuple[Tensor, Descent]:
+    """Curves lowered by L-BFGS in sine waves."""
+    S, n, d = curve.shape
+    to_points, to_waves = (m.to(curve) for m in waves(n))
+    t = torch.linspace(0, 1, n, dtype=curve.dtype, device=curve.device)[:, None]
+    lines = curve[:, :1] + t * (curve[:, -1:] - curve[:, :1])
+    scale = curve_slopes(metric, lines)[0].clamp(min=torch.finfo(curve.dtype).tiny).sqrt()
+    w = (to_waves @ (curve - lines)[:, 1:-1]) / scale[:, None, None]
+
+    def placed(u: Tensor, rows: Tensor | None) -> tuple[Tensor, Tensor]:
+        base, size = (lines, scale) if rows is None else (lines[rows], scale[rows])
+        out = base.clone()
+        out[:, 1:-1] += to_points @ u.reshape(len(u), n - 2, d) * size[:, None, None]
+        return out, size
 
     def value_and_grad(u: Tensor, rows: Tensor | None) -> tuple[Tensor, Tensor]:
-        base, size = (lines, scale) if rows is None else (lines[rows], scale[rows])
-        with torch.enable_grad():
-            v = u.detach().requires_grad_()
-            inner = to_points @ v.reshape(len(u), n - 2, d) * size[:, None, None]
-            curve = torch.cat([base[:, :1], base[:, 1:-1] + inner, base[:, -1:]], 1)
-            energy = curve_energy(metric, curve) / size.square()
-            (g,) = torch.autograd.grad(energy.sum(), v)
-        return energy.detach(), g
+        at, size = placed(u, rows)
+        energy, slope = curve_slopes(metric, at)
+        g = to_points.T @ slope[:, 1:-1] / size[:, None, None]
+        return energy / size.square(), g.reshape(len(u), -1)
 
-    bound = torch.full(((n - 2) * d,), math.inf, dtype=a.dtype, device=a.device)
+    bound = torch.full(((n - 2) * d,), math.inf, dtype=curve.dtype, device=curve.device)
     found = descend(
-        value_and_grad, w.reshape(len(w), -1), low=-bound, high=bound, max_iter=max_iter, tol=tol
+        value_and_grad, w.reshape(S, -1), low=-bound, high=bound, max_iter=max_iter, tol=tol
     )
-    energy = found.value * scale.square()
-    # the lowest start of every pair, the first of equals
-    best = torch.full((P,), math.inf, dtype=a.dtype, device=a.device)
-    best = best.scatter_reduce(0, pairs, energy, "amin")
-    index = torch.arange(len(pairs), device=a.device)
-    won = torch.full((P,), len(pairs), dtype=torch.int64, device=a.device)
-    won = won.scatter_reduce(0, pairs[energy <= best[pairs]], index[energy <= best[pairs]], "amin")
-    inner = to_points @ found.point[won].reshape(P, n - 2, d) * scale[won][:, None, None]
-    curve = line.clone()
-    curve[:, 1:-1] += inner
-    return curve, energy[won], found.converged[won]
-
-
-def curve_energy(metric: RiemannianMetric, curve: Tensor) -> Tensor:
-    r""":math:`\tfrac N2\sum_i\Delta_i^\top M(m_i)\Delta_i` of curves ``(P, n, d)``, ``(P,)``."""
-    P, n, d = curve.shape
-    step, middle = curve.diff(dim=1), 0.5 * (curve[:, 1:] + curve[:, :-1])
-    square = metric.quadratic(middle.reshape(-1, d), step.reshape(-1, d))
-    return 0.5 * (n - 1) * square.reshape(P, n - 1).sum(1)
+    return placed(found.point, None)[0], replace(found, value=found.value * scale.square())
 
 
 @lru_cache(maxsize=16)
@@ -190,8 +234,10 @@ def _started(
         paths, which = graph_paths(metric, line[:, 0], line[:, -1], n)
         curves.append(paths)
         pairs.append(which)
-    if not curves:
-        curves, pairs = [line], [every]
+    # without a path over the rows, or in one dimension without bumps, the line is left
+    alone = every[~torch.isin(every, torch.cat(pairs))] if pairs else every
+    curves.append(line[alone])
+    pairs.append(alone)
     return torch.cat(curves), torch.cat(pairs)
 
 

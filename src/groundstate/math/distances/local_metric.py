@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -78,6 +79,7 @@ class LocalMetric(RiemannianMetric):
             )
         self.centre = self.rows.mean(0)
         self.moved = self.rows - self.centre
+        self._sorted: tuple[Any, ...] | None = None
 
     def to(self, like: Tensor) -> LocalMetric:
         """The same metric for tensors of another device or precision."""
@@ -125,6 +127,59 @@ class LocalMetric(RiemannianMetric):
             return (self.covariance(x) @ p[..., None])[..., 0]
         return p * self.variance(x)
 
+    def _host(self, x: Tensor) -> bool:
+        """Whether compiled loops take these points."""
+        return self.kind == "diagonal" and x.device.type == "cpu"
+
+    def _loops(self, x: Tensor, v: Tensor) -> tuple[Any, ...]:
+        """Points, steps and the data in the order of their widest column, as the loops take them."""
+        if self._sorted is None:
+            rows = self.moved.detach().cpu().double().numpy()
+            axis = int(np.argmax(rows.std(0)))
+            order = np.argsort(rows[:, axis], kind="stable")
+            w = self.weights.detach().cpu().double().numpy()
+            self._sorted = (rows[order].T.copy(), w[order], axis, self.sigma, self.rho)
+        at = (x.detach() - self.centre.detach().to(x)).double().contiguous().numpy()
+        return at, v.detach().double().contiguous().numpy(), *self._sorted
+
+    def slopes(self, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        if not self._host(x):
+            return super().slopes(x, v)
+        s, slope = self._swept(x, v, raised=False)
+        Mv = v.detach() / s
+        return (v.detach() * Mv).sum(1), slope, Mv
+
+    def flow(self, x: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
+        if not self._host(x):
+            return super().flow(x, p)
+        s, slope = self._swept(x, p, raised=True)
+        return p.detach() * s, 0.5 * slope
+
+    def _swept(self, x: Tensor, v: Tensor, raised: bool) -> tuple[Tensor, Tensor]:
+        from groundstate.math.distances.local_metric_numba import slopes
+
+        loops = self._loops(x, v)
+        s, slope = np.empty_like(loops[0]), np.empty_like(loops[0])
+        slopes(*loops, raised, s, slope)
+        return torch.from_numpy(s).to(x.dtype), torch.from_numpy(slope).to(x.dtype)
+
+    def curvatures(self, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        if not self._host(x):
+            return super().curvatures(x, v)
+        from groundstate.math.distances.local_metric_numba import curvatures
+
+        loops = self._loops(x, v)
+        q, d = loops[0].shape
+        s, D, Q = np.empty((q, d)), np.empty((q, d, d)), np.empty((q, d, d))
+        curvatures(*loops, s, D, Q)
+        mixed = -2 * D * (loops[1] / s**2)[:, None]
+        variance = torch.from_numpy(s).to(x.dtype)
+        return (
+            torch.from_numpy(Q).to(x.dtype),
+            torch.from_numpy(mixed).to(x.dtype),
+            torch.diag_embed(1 / variance),
+        )
+
     def log_det(self, x: Tensor) -> Tensor:
         if self.kind == "full":
             return -torch.linalg.slogdet(self.covariance(x))[1]
@@ -144,19 +199,19 @@ class _LocalVariance(torch.autograd.Function):
         out, kept = [], []
         step = max(1, TILE // len(x))
         for part in m.split(step):
-            d2 = torch.addmm(square.sum(1), part, x.T, alpha=-2) + part.square().sum(1)[:, None]
-            W = d2.clamp_(min=0).mul_(-0.5 / sigma**2).exp_().mul_(weight)
-            S0, S1 = W.sum(1, keepdim=True), W @ x
+            W, S0, S1 = _sums(part, x, weight, sigma)
             out.append(W @ square - part * (2 * S1 - part * S0))
             kept += [W, S0, S1]
-        ctx.save_for_backward(m, x, *kept)
+        ctx.save_for_backward(m, x, weight, *kept)
         ctx.sigma, ctx.step = sigma, step
         return torch.cat(out).clamp(min=0)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         (g,) = grads
-        m, x, *kept = ctx.saved_tensors
+        m, x, weight, *kept = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a slope that will be differentiated itself
+            kept = [t for part in m.split(ctx.step) for t in _sums(part, x, weight, ctx.sigma)]
         out = []
         parts = zip(m.split(ctx.step), g.split(ctx.step), strict=True)
         for i, (part, gp) in enumerate(parts):
@@ -166,6 +221,13 @@ class _LocalVariance(torch.autograd.Function):
             pull = (r @ x - part * r.sum(1, keepdim=True)) / ctx.sigma**2
             out.append(pull - 2 * gp * (S1 - part * S0))
         return torch.cat(out), None, None, None
+
+
+def _sums(m: Tensor, x: Tensor, weight: Tensor, sigma: float) -> list[Tensor]:
+    """Weights of the rows at some places, their sums, and the sums of the weighted rows."""
+    d2 = torch.addmm(x.square().sum(1), m, x.T, alpha=-2) + m.square().sum(1)[:, None]
+    W = (d2.clamp(min=0) * (-0.5 / sigma**2)).exp() * weight
+    return [W, W.sum(1, keepdim=True), W @ x]
 
 
 @torch.no_grad()

@@ -36,6 +36,44 @@ class RiemannianMetric:
         r""":math:`M(x)^{-1}p` of rows, ``(n, d)``."""
         return torch.linalg.solve(self.matrix(x), p)
 
+    def slopes(self, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        r""":math:`v^\top M(x)v` ``(n,)``, its slope in x and M(x)v ``(n, d)``, without a graph."""
+        with torch.enable_grad():
+            at, step = x.detach().requires_grad_(), v.detach().requires_grad_()
+            square = self.quadratic(at, step)
+            in_x, in_v = torch.autograd.grad(square.sum(), (at, step), allow_unused=True)
+        none = torch.zeros_like(x)
+        return square.detach(), none if in_x is None else in_x, none if in_v is None else 0.5 * in_v
+
+    def curvatures(self, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        r"""Second derivatives of :math:`v^\top M(x)v`: in x, in x (rows) and v (columns), and M(x), all
+        ``(n, d, d)``, without a graph."""
+        with torch.enable_grad():
+            at, step = x.detach().requires_grad_(), v.detach().requires_grad_()
+            square = self.quadratic(at, step).sum()
+            both = (at, step)
+            first = torch.autograd.grad(square, both, create_graph=True, allow_unused=True)
+            rows = []
+            for slope in (torch.zeros_like(x) if g is None else g for g in first):
+                for column in slope.unbind(1):
+                    found: tuple[Tensor | None, ...] = (None, None)
+                    if column.requires_grad:
+                        found = torch.autograd.grad(
+                            column.sum(), both, retain_graph=True, allow_unused=True
+                        )
+                    rows.append([torch.zeros_like(x) if g is None else g for g in found])
+        d = x.shape[1]
+        in_x = torch.stack([row[0] for row in rows[:d]], 1)
+        mixed = torch.stack([row[1] for row in rows[:d]], 1)
+        return in_x, mixed, 0.5 * torch.stack([row[1] for row in rows[d:]], 1)
+
+    def flow(self, x: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Velocities :math:`v = M^{-1}p` and forces :math:`\tfrac12\nabla_x(v^\top M(x)v)` of geodesics
+        with momenta p, ``(n, d)`` both."""
+        with torch.no_grad():
+            v = self.raised(x, p)
+        return v, 0.5 * self.slopes(x, v)[1]
+
     # --- what follows ---------------------------------------------------------------------
 
     @takes_arrays("X")
