@@ -14,6 +14,10 @@ from groundstate import (
     EllipticEnvelope,
     EnergyOutlier,
     GaussianMixture,
+    IsolationForest,
+    LocallyAdaptiveNormal,
+    LocalMetric,
+    LocalOutlierFactor,
     MahalanobisTransformer,
     NeighborhoodComponentsAnalysis,
 )
@@ -97,6 +101,68 @@ def energy_outlier() -> Figure:
     return fig
 
 
+def local_metric() -> Figure:
+    """Shortest curves and the volume element."""
+    X = make_half_circle(200, random_state=0)
+    model = LocalMetric(sigma=0.15).fit(X)
+    fig, (left, right) = figure(2)
+    landscape(left, X, lambda rows: np.log(model.volume(rows)))
+    left.scatter(*X.T, s=5, color="white", alpha=0.7)
+    left.set_title("log volume: low where data are")
+    right.scatter(*X.T, s=5, color=COLOURS[0])
+    ends = np.array([[-1.0, 0.0], [0.0, 1.0], [-0.7, 0.7], [0.0, 0.2]])
+    for curve in model.geodesic([1.0, 0.0], ends, 33).points:
+        right.plot(*curve.T, color=COLOURS[1])
+    right.set(title="shortest curves from one end", aspect="equal")
+    return fig
+
+
+def locally_adaptive_normal() -> Figure:
+    """A Gaussian and a bent one."""
+    X = make_half_circle(60, random_state=0)
+    fig, (left, right) = figure(2)
+    plain = GaussianMixture().fit(X)
+    bent = LocallyAdaptiveNormal(
+        metric=LocalMetric(sigma=0.3, rho=0.1), n_points=9, n_nodes=100, max_iter=3
+    ).fit(X)
+    low, high = X.min(0) - 0.7, X.max(0) + 0.7
+    a, b = (np.linspace(l, h, 24) for l, h in zip(low, high, strict=True))
+    points = np.stack(np.meshgrid(a, b), -1).reshape(-1, 2)
+    for ax, model, mean in ((left, plain, plain.means_[0]), (right, bent, bent.mean_)):
+        p = np.exp(model.score_samples(points)).reshape(24, 24)
+        ax.contourf(a, b, p, levels=12, cmap="viridis")
+        ax.scatter(*X.T, s=5, color="white", alpha=0.7)
+        ax.plot(*mean, "o", color=COLOURS[1])
+    left.set(title="normal: the mean has no data", aspect="equal")
+    right.set(title="along the data", aspect="equal")
+    return fig
+
+
+def isolation_forest() -> Figure:
+    """Energies and what is found."""
+    fig, (left, right) = figure(2)
+    X, _ = make_moons(250, noise=0.08, random_state=0)
+    X = np.vstack([X, RNG.uniform([-1.5, -1], [2.5, 1.5], (12, 2))])
+    model = IsolationForest(contamination=0.05, random_state=0).fit(X)
+    _detected(left, model, X, "few cuts set them apart")
+    right.hist(model.path_lengths(X), bins=30, color=COLOURS[0])
+    right.set(title="mean number of cuts", xlabel="cuts", ylabel="rows")
+    return fig
+
+
+def local_outlier_factor() -> Figure:
+    """Two clouds of different density."""
+    fig, (left, right) = figure(2)
+    rng = np.random.default_rng(0)
+    X = np.vstack([0.15 * rng.normal(size=(120, 2)), 1.2 * rng.normal(size=(120, 2)) + 5])
+    X = np.vstack([X, [[1.2, 1.0], [-1.0, 0.9], [1.1, -0.8]]])
+    local = LocalOutlierFactor(20, contamination=0.02, novelty=True).fit(X)
+    _detected(left, local, X, "LocalOutlierFactor")
+    one = EllipticEnvelope(contamination=0.02, random_state=0).fit(X)
+    _detected(right, one, X, "one Gaussian for both")
+    return fig
+
+
 def family_metrics() -> Figure:
     """Learned maps, local metrics, outliers."""
     fig, (left, middle, right) = figure(3, width=10.0)
@@ -118,7 +184,11 @@ def family_metrics() -> Figure:
 PICTURES = {
     "EllipticEnvelope": elliptic_envelope,
     "EnergyOutlier": energy_outlier,
+    "IsolationForest": isolation_forest,
     "LMNN": lmnn,
+    "LocalMetric": local_metric,
+    "LocalOutlierFactor": local_outlier_factor,
+    "LocallyAdaptiveNormal": locally_adaptive_normal,
     "MahalanobisTransformer": mahalanobis_transformer,
     "NeighborhoodComponentsAnalysis": neighborhood_components_analysis,
     "RCA": rca,

@@ -180,6 +180,10 @@ if TYPE_CHECKING:
     from groundstate.models.manifolds.tsne import TSNE as TSNE
     from groundstate.models.manifolds.umap import UMAP as UMAP
     from groundstate.models.metrics.lmnn import LMNN as LMNN
+    from groundstate.models.metrics.local_metric import LocalMetric as LocalMetric
+    from groundstate.models.metrics.locally_adaptive_normal import (
+        LocallyAdaptiveNormal as LocallyAdaptiveNormal,
+    )
     from groundstate.models.metrics.mahalanobis_transformer import (
         MahalanobisTransformer as MahalanobisTransformer,
     )
@@ -218,6 +222,10 @@ if TYPE_CHECKING:
     )
     from groundstate.models.outliers.elliptic_envelope import EllipticEnvelope as EllipticEnvelope
     from groundstate.models.outliers.energy_outlier import EnergyOutlier as EnergyOutlier
+    from groundstate.models.outliers.isolation_forest import IsolationForest as IsolationForest
+    from groundstate.models.outliers.local_outlier_factor import (
+        LocalOutlierFactor as LocalOutlierFactor,
+    )
     from groundstate.models.population.many import fit_many as fit_many
     from groundstate.models.processes.gaussian_process_classifier import (
         GaussianProcessClassifier as GaussianProcessClassifier,
@@ -294,6 +302,7 @@ _EXPORTS = {
     "HuberRegressor": "groundstate.models.linear.robust.huber_regressor",
     "ID3Classifier": "groundstate.models.trees.id3_classifier",
     "IncrementalPCA": "groundstate.models.factors.incremental_pca",
+    "IsolationForest": "groundstate.models.outliers.isolation_forest",
     "Isomap": "groundstate.models.manifolds.isomap",
     "KMeans": "groundstate.models.clusters.kmeans",
     "KNeighborsClassifier": "groundstate.models.neighbors.k_neighbors_classifier",
@@ -311,6 +320,9 @@ _EXPORTS = {
     "LinearRegression": "groundstate.models.linear.least_squares.linear_regression",
     "LinearSVC": "groundstate.models.svm.linear_svc",
     "LinearSVR": "groundstate.models.svm.linear_svr",
+    "LocalMetric": "groundstate.models.metrics.local_metric",
+    "LocalOutlierFactor": "groundstate.models.outliers.local_outlier_factor",
+    "LocallyAdaptiveNormal": "groundstate.models.metrics.locally_adaptive_normal",
     "LocallyLinearEmbedding": "groundstate.models.manifolds.locally_linear_embedding",
     "LogisticRegression": "groundstate.models.linear.logistic.logistic_regression",
     "LogisticRegressionCV": "groundstate.models.linear.logistic.logistic_regression_cv",

@@ -22,6 +22,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "SVC": {"kernel": "linear"},
     "BayesianGaussianMixture": {"n_components": 3},
     "GaussianMixture": {"n_components": 3},
+    "LocallyAdaptiveNormal": {"n_points": 9, "n_nodes": 36, "max_iter": 1},
     "MixtureModel": {"n_components": 3},
 }
 
@@ -58,7 +59,8 @@ def fitted(name: str, classes: int = 3) -> tuple[Any, Any]:
 
 
 def answers(model: Any, X: Any) -> list[Any]:
-    asked = ("predict", "decision_function", "predict_proba", "transform", "score_samples")
+    asked = ("predict", "decision_function", "predict_proba", "transform", "score_samples",
+             "mahalanobis")  # fmt: skip
     found = []
     for name in asked:
         if hasattr(model, name):

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_swiss_roll
 
-from groundstate import TSNE, ClassicalMDS, GaussianMixture, Isomap, KMeans
+from groundstate import (
+    TSNE,
+    ClassicalMDS,
+    FactorAnalysis,
+    GaussianMixture,
+    Isomap,
+    KMeans,
+    ProbabilisticPCA,
+)
 from groundstate.models.diagnosis import diagnose
 
 
@@ -53,6 +61,23 @@ def test_restarts_that_end_elsewhere() -> None:
 def test_collapse() -> None:
     X = np.concatenate([blobs(), np.full((30, 2), 3.0)])
     assert "collapse" in diagnose(GaussianMixture(4, random_state=0).fit(X), X).names
+
+
+@pytest.mark.filterwarnings("ignore:Heywood case")
+def test_heywood() -> None:
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(500, 1))
+    X = z @ [[1.0, 2.0, -1.5, 0.5]] + rng.normal(size=(500, 4))
+    clean = FactorAnalysis(1).fit(X)
+    assert "Heywood" not in diagnose(clean, X).names
+    X[:, 0] = z[:, 0]  # the factor itself stands in the table: no noise is left for it
+    model = FactorAnalysis(1).fit(X)
+    found = diagnose(model, X)["Heywood"]
+    assert 0 <= found.number < found.threshold == 1e-4 and "fewer factors" in found.advice
+    units = X * [1e3, 1.0, 1e-2, 1.0]  # a share of each column's own variance: units do not matter
+    assert "Heywood" in diagnose(FactorAnalysis(1).fit(units), units).names
+    one_noise = ProbabilisticPCA(1).fit(X)  # for all columns, so that none can be left without
+    assert "Heywood" not in diagnose(one_noise, X).names
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -97,8 +97,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, EnergyTransformer)
     def _learned(self, energy: Energy) -> dict[str, Any]:
         return {}
 
-    # a copy, since the mapped rows Jx do not depend on it
-    location_ = Learned(lambda model: model.energy_.mu[0].clone(), instead=INSTEAD)
+    location_ = Learned(lambda model: model.energy_.mu[0])
     components_ = Learned(lambda model: model.energy_.factors()[0].T, instead=INSTEAD)
     covariance_ = Learned(lambda model: model.energy_.covariances()[0], instead=INSTEAD)
     precision_ = Learned(
