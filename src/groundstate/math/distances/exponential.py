@@ -80,7 +80,7 @@ class _Log(torch.autograd.Function):
         t = torch.linspace(0, 1, n).to(points)[:, None]
         size = (points[..., -1, :] - points[..., 0, :]).norm(dim=-1, keepdim=True)
         h = 1e-5 * size.clamp(min=1e-3)[..., None]
-        slopes = []
+        slopes: list[Any] = []
         for given, share in ((mu, 1 - t), (X, t)):
             if not ctx.needs_input_grad[len(slopes)]:
                 slopes.append(None)

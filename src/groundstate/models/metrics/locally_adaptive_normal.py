@@ -188,7 +188,8 @@ class LocallyAdaptiveNormal(MixtureAnswers):
             return energy.metric()
 
     def _n_parameters(self) -> int:
-        k, d = self.energy_.mu.shape  # type: ignore[union-attr]
+        energy: Any = self.energy_
+        k, d = energy.mu.shape
         return int(k * d + k * d * (d + 1) // 2 + k - 1)
 
     def _component_entropies(self) -> Tensor:

@@ -106,6 +106,9 @@ class IsolationForest(OutlierMixin, EnergyEstimator):
     _runs_on: Any = "answers"
     _store_private: ClassVar[tuple[str, ...]] = ("_levels",)
     offset_: float
+    contamination: Any
+    estimators_samples_: list[Any]
+    estimators_features_: list[Any]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
@@ -164,7 +167,7 @@ class IsolationForest(OutlierMixin, EnergyEstimator):
             rows = max(1, int(self.max_samples * n))
         d = X.shape[1]
         if isinstance(self.max_features, Integral):
-            if self.max_features > d:
+            if int(self.max_features) > d:
                 raise ValueError(f"max_features={self.max_features} is above the {d} features of X")
             return rows, int(self.max_features)
         return rows, max(1, int(self.max_features * d))
@@ -173,7 +176,8 @@ class IsolationForest(OutlierMixin, EnergyEstimator):
         self.max_samples_, columns = self._sizes(X, weight)
         before: tuple[Any, ...] = ()
         if self.warm_start and "energy_" in vars(self):
-            nodes: TreeNodes = self.energy_.nodes  # type: ignore[assignment]
+            energy: Any = self.energy_
+            nodes: TreeNodes = energy.nodes
             before = tuple(nodes.tree(t) for t in range(nodes.n_trees))
             if self.n_estimators < len(before):
                 raise ValueError(
@@ -226,7 +230,8 @@ class IsolationForest(OutlierMixin, EnergyEstimator):
     def estimators_(self) -> list[DecisionTreeRegressor]:
         if "energy_" not in vars(self):
             raise AttributeError("IsolationForest has estimators_ after fit, and is not fitted yet")
-        nodes: TreeNodes = self.energy_.nodes  # type: ignore[assignment]
+        own: Any = self.energy_
+        nodes: TreeNodes = own.nodes
         made = []
         for t in range(nodes.n_trees):
             energy = TreeMeanEnergy(self.n_features_in_, 1)

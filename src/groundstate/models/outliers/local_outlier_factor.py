@@ -94,6 +94,7 @@ class LocalOutlierFactor(OutlierMixin, NeighborSearch):
         }
     )
     offset_: float
+    contamination: Any
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
         "novelty": ["boolean"],

@@ -23,7 +23,7 @@ class OutlierMixin(SklearnOutlierMixin):
 
     energy_: Any
     offset_: float
-    contamination: float
+    contamination: Any
     _rows: Any
     _checked_weight: Any
 

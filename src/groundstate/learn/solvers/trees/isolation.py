@@ -63,7 +63,9 @@ class Isolation:
         trees = list(self.before)
         with Monitor(problem.callbacks, Run(problem, history, self.n_trees)) as monitor:
             for t in range(len(self.before), self.n_trees):
-                trees.append(self._tree(x, *found(t), problem.key.fold("cuts", t)))
+                rows, weight, columns = found(t)
+                key = problem.key.fold("cuts", t)
+                trees.append(self._tree(x, rows, weight, columns, key))
                 history.n_iter = t + 1
                 if monitor.epoch(float("nan")):
                     break
