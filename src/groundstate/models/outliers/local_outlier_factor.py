@@ -20,7 +20,7 @@ from groundstate.models import settings
 from groundstate.models.arrays import unwrap
 from groundstate.models.base import Plan
 from groundstate.models.neighbors.search import NeighborSearch
-from groundstate.models.outliers.role import OutlierMixin, weighted_quantile
+from groundstate.models.outliers.role import OutlierMixin, repeated_quantile
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
@@ -153,7 +153,7 @@ class LocalOutlierFactor(OutlierMixin, NeighborSearch):
         self.negative_outlier_factor_ = own
         self.offset_ = USUAL
         if self.contamination != "auto":
-            self.offset_ = weighted_quantile(own, weight, self.contamination)
+            self.offset_ = repeated_quantile(own, weight, self.contamination)
         energy.threshold.fill_(-self.offset_)
         if own.min() < -1e7 and not self.novelty:
             warnings.warn(
