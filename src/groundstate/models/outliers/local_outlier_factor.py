@@ -16,11 +16,12 @@ from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.energy.neighbors.local_density import LocalDensityEnergy
 from groundstate.learn import Naive
 from groundstate.learn.solvers.local_density import LocalDensities
+from groundstate.math.stats.quantiles import repeated_quantile
 from groundstate.models import settings
 from groundstate.models.arrays import unwrap
 from groundstate.models.base import Plan
 from groundstate.models.neighbors.search import NeighborSearch
-from groundstate.models.outliers.role import OutlierMixin, repeated_quantile
+from groundstate.models.outliers.role import OutlierMixin
 from groundstate.models.traits import Traits
 from groundstate.registry import models
 
