@@ -224,7 +224,10 @@ def test_every_registered_model_has_a_row() -> None:
     assert [row.name for row in tables if row.role == "classifier"] == CLASSIFIERS
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n == "LocallyAdaptiveNormal" else n for n in NAMES],
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::groundstate.errors.NotConverged")
 @pytest.mark.filterwarnings("ignore:(One or more samples have no|No) neighbors")  # of weight zero
