@@ -7,32 +7,65 @@ from typing import Any
 from groundstate.bench import Benchmark, Peer
 
 NEW = 100
+VOCABULARY = 1000
+
+
+def weights(dim: int, layers: int, generator: Any) -> dict[str, Any]:
+    """Random weights of a GPT-2 by Hugging Face's names."""
+    import torch
+
+    sizes: dict[str, tuple[int, ...]] = {
+        "wte": (VOCABULARY, dim),
+        "wpe": (128, dim),
+        "ln_f": (dim,),
+    }
+    for i in range(layers):
+        sizes |= {
+            f"h.{i}.ln_1": (dim,), f"h.{i}.attn.c_attn": (dim, 3 * dim),
+            f"h.{i}.attn.c_proj": (dim, dim), f"h.{i}.ln_2": (dim,),
+            f"h.{i}.mlp.c_fc": (dim, 4 * dim), f"h.{i}.mlp.c_proj": (4 * dim, dim),
+        }  # fmt: skip
+    made = {}
+    for name, shape in sizes.items():
+        drawn = 0.2 * torch.randn(shape, generator=generator)
+        made[f"{name}.weight"] = drawn + 1 if len(shape) == 1 else drawn
+        if not name.startswith("w"):
+            made[f"{name}.bias"] = torch.zeros(shape[-1])
+    return made
 
 
 def data(size: tuple[int, int, int, int], seed: int) -> dict[str, Any]:
-    """A GPT-2 with random weights, read by both from the same folder."""
-    import tempfile
-
     import torch
-    from transformers import GPT2Config, GPT2LMHeadModel
 
     from groundstate.energy import SequenceEnergy
-    from groundstate.nn.attention.pretrained import load_gpt2
+    from groundstate.nn import GPT
+    from groundstate.nn.attention.pretrained import gpt2_state
 
     rows, dim, layers, beams = size
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    given = weights(dim, layers, generator)
+    net = GPT(VOCABULARY, 128, dim, 4, layers, activation="gelu_tanh")
+    net.load_state_dict(gpt2_state(given))
+    energy = SequenceEnergy(net.eval(), VOCABULARY, 127, bos=VOCABULARY - 1)
+    prompt = torch.randint(0, VOCABULARY - 2, (rows, 8), generator=generator)
+    return {"energy": energy, "weights": given, "sizes": (dim, layers), "prompt": prompt,
+            "beams": beams}  # fmt: skip
+
+
+def theirs(data: dict[str, Any]) -> Any:
+    """The same network in transformers, made once."""
+    if "theirs" not in data:
+        from transformers import GPT2Config, GPT2LMHeadModel
+
+        dim, layers = data["sizes"]
         config = GPT2Config(
-            vocab_size=1000, n_positions=128, n_embd=dim, n_layer=layers, n_head=4,
-            bos_token_id=999, eos_token_id=998, pad_token_id=998, initializer_range=0.2,
+            vocab_size=VOCABULARY, n_positions=128, n_embd=dim, n_layer=layers, n_head=4,
+            bos_token_id=VOCABULARY - 1, eos_token_id=VOCABULARY - 2, pad_token_id=VOCABULARY - 2,
         )  # fmt: skip
-        theirs = GPT2LMHeadModel(config).eval()
-        prompt = torch.randint(0, 998, (rows, 8))
-    with tempfile.TemporaryDirectory() as folder:
-        theirs.save_pretrained(folder)
-        ours = load_gpt2(folder)
-    energy = SequenceEnergy(ours, 1000, 127, bos=999)
-    return {"energy": energy, "theirs": theirs, "prompt": prompt, "beams": beams}
+        made = GPT2LMHeadModel(config).eval()
+        made.transformer.load_state_dict(data["weights"])
+        data["theirs"] = made
+    return data["theirs"]
 
 
 def ours(data: dict[str, Any]) -> Any:
@@ -49,8 +82,8 @@ def ours(data: dict[str, Any]) -> Any:
 def transformers(data: dict[str, Any]) -> Any:
     import torch
 
-    prompt = torch.nn.functional.pad(data["prompt"], (1, 0), value=999)
-    found = data["theirs"].generate(
+    prompt = torch.nn.functional.pad(data["prompt"], (1, 0), value=VOCABULARY - 1)
+    found = theirs(data).generate(
         prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=NEW, min_new_tokens=NEW,
         do_sample=False, num_beams=data["beams"], eos_token_id=None,
     )  # fmt: skip
