@@ -51,7 +51,7 @@ def multiplies_bfloat16() -> bool:
 def sparse_rows(offsets: Tensor, columns: Tensor, values: Tensor, n: int) -> Tensor:
     """A sparse matrix ``(n, n)`` by rows, unchecked; torch warns that these are in beta state."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta state")
+        warnings.filterwarnings("ignore", message="Sparse", category=UserWarning)
         return torch.sparse_csr_tensor(offsets, columns, values, (n, n), check_invariants=False)
 
 

@@ -153,6 +153,17 @@ class Edges:
         order, offsets = self._by_source
         return sparse_rows(offsets, self.target[order], weight[order], self.nodes)
 
+    def product(self, weight: Tensor, x: Tensor, *, transposed: bool = False) -> Tensor:
+        """That matrix times x ``(N, F)``."""
+        if not x.is_cuda:
+            return self.matrix(weight, transposed=transposed) @ x
+        # cuSPARSE adds in an order that may change from run to run
+        if not transposed:
+            return sum_items(weight[:, None] * x.index_select(0, self.source), self.offsets)
+        order, offsets = self._by_source
+        sent = x.index_select(0, self.target.index_select(0, order))
+        return sum_items(weight.index_select(0, order)[:, None] * sent, offsets)
+
     def _of_nodes(self, x: Tensor) -> None:
         if len(x) != self.nodes:
             raise ShapeError(f"the graph has {self.nodes} nodes, got features {tuple(x.shape)}")
@@ -190,14 +201,14 @@ class _Propagate(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, edges: Edges) -> Tensor:
         ctx.edges = edges
         ctx.save_for_backward(x if weight.requires_grad else None, weight)
-        return edges.matrix(weight) @ x
+        return edges.product(weight, x)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         x, weight = ctx.saved_tensors
         edges, (wants_x, wants_weight, _) = ctx.edges, ctx.needs_input_grad
         grad = grad.contiguous()
-        to_x = edges.matrix(weight, transposed=True) @ grad if wants_x else None
+        to_x = edges.product(weight, grad, transposed=True) if wants_x else None
         to_weight = None
         if wants_weight:  # of each edge alone: gᵥ·xᵤ, nothing of size edges × features
             pattern = edges.matrix(torch.zeros_like(weight))
