@@ -22,7 +22,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "SVC": {"kernel": "linear"},
     "BayesianGaussianMixture": {"n_components": 3},
     "GaussianMixture": {"n_components": 3},
-    "LocallyAdaptiveNormal": {"n_points": 9, "n_nodes": 36, "max_iter": 1},
+    "LocallyAdaptiveNormal": {"n_components": 2, "n_points": 9, "n_nodes": 36, "max_iter": 1},
     "MixtureModel": {"n_components": 3},
 }
 

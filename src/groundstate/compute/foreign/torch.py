@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.modules import module as _module
 from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
 from torch.nn.modules.dropout import _DropoutNd as AnyDropout
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
 foreach_add_ = torch._foreach_add_
@@ -59,6 +60,7 @@ __all__ = [
     "AnyDropout",
     "BatchNorm",
     "HOOKS",
+    "TorchDispatchMode",
     "foreach_add_",
     "foreach_copy_",
     "foreach_lerp_",
@@ -71,10 +73,10 @@ __all__ = [
     "fused_sgd_",
     "hooked_everywhere",
     "multiplies_bfloat16",
+    "sparse_rows",
     "standard_gamma",
     "tree_flatten",
     "tree_map",
     "unscale_",
     "update_scale_",
-    "sparse_rows",
 ]

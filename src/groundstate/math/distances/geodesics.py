@@ -141,7 +141,8 @@ def _lowered(
     """
     P = len(a)
     if isinstance(starts, Tensor):
-        curve, found = _descended(metric, starts, max_iter, max(tol, ROUGH))
+        held = torch.cat((a[:, None], starts[:, 1:-1], b[:, None]), 1)
+        curve, found = _descended(metric, held, max_iter, max(tol, ROUGH))
     else:
         few = n
         while few > FEW and few % 4 == 1:

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from groundstate.compute.foreign.torch import TorchDispatchMode
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.nn.inspect.meta import on_meta, run
 

@@ -259,7 +259,7 @@ class VariationalEM:
     >>> energy = GaussianMixtureEnergy(2, 1).double()
     >>> history = fit(energy, {"x": x}, NLL(), VariationalEM(Prior(process=False)), random_state=0)
     >>> energy.mu.detach().flatten().sort().values.round(decimals=2).tolist()
-    [-1.5, 1.5]
+    [-1.98, 1.98]
     """
 
     prior: Prior = field(default_factory=Prior)
