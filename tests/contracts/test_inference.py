@@ -180,8 +180,14 @@ def check_draws(found, energy: Energy, free, given, known: Truth | None) -> None
         assert bool(((found.energy.mean(0) - known.mean).abs() <= 4.5 * stderr + 1e-6).all())
 
 
+LONG = ("LocallyAdaptiveNormalEnergy",)  # a shortest curve for every value
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("row", list(energies), ids=lambda r: r.name)
+@pytest.mark.parametrize(
+    "row",
+    [pytest.param(r, id=r.name, marks=[pytest.mark.slow] * (r.name in LONG)) for r in energies],
+)
 def test_what_explain_says_is_what_happens(row, operation, monkeypatch):
     energy = row.make().double()
     batch = {n: v.double() if v.is_floating_point() else v for n, v in row.batch(B, seed()).items()}

@@ -40,7 +40,8 @@ def table(row: Any) -> tuple[Any, Any]:
 def made(row: Any, **settings: Any) -> Any:
     model = row.obj()
     known = model.get_params()
-    settings = {"random_state": 0, "n_estimators": 5, "max_iter": 20} | settings
+    few = {"n_estimators": 5, "max_iter": 20, "n_points": 9, "n_nodes": 36}
+    settings = {"random_state": 0} | few | settings
     if row.name in ("BernoulliRBM", "MixtureDensityRegressor"):
         settings |= {"n_iter": 3, "max_epochs": 3}
     if row.name == "TSNE":

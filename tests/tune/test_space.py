@@ -23,7 +23,10 @@ from groundstate.tune.samplers.cube import Cube
 SLOW = {  # few steps keep a fit short; the row is otherwise the default
     "n_estimators": 5, "max_iter": 20, "n_iter": 2, "n_snapshots": 2, "burn_in": 2, "every": 1,
 }  # fmt: skip
-FEWEST = {"TSNE": {"max_iter": 250}}  # steps of models that refuse fewer
+FEWEST = {  # of models that refuse fewer steps, or whose steps are long
+    "LocallyAdaptiveNormal": {"n_points": 9, "n_nodes": 36, "max_iter": 1},
+    "TSNE": {"max_iter": 250},
+}
 
 
 def test_round_trips() -> None:

@@ -60,6 +60,7 @@ class IsolationEnergy(Energy):
     """
 
     missing = frozenset({"x"})
+    held = frozenset({"x"})
     unit: Tensor
     threshold: Tensor
 

@@ -200,8 +200,12 @@ class MeanField(Family):
         a = alphabet(space)
         assert a is not None
         logits = params.reshape(len(params), *space.shape, a)
-        if isinstance(space, Sequence) and isinstance(space.item, Finite):
-            return D.Independent(D.Categorical(logits=logits, validate_args=False), 1)
+        item = space
+        while isinstance(item, Sequence):
+            item = item.item
+        if isinstance(item, Finite):
+            labels = D.Categorical(logits=logits, validate_args=False)
+            return D.Independent(labels, len(space.shape))
         difference = logits[..., 1] - logits[..., 0]
         coins = D.Bernoulli(logits=difference, validate_args=False)
         return D.Independent(coins, len(space.shape))
