@@ -54,10 +54,10 @@ def positions() -> Figure:
     table = SinusoidalPositions(64).table(64)
     left.imshow(table.T, aspect="auto", cmap="RdBu_r")
     left.set(title="sinusoidal positions", xlabel="position", ylabel="feature")
-    same = torch.ones(64)
-    turned = RoPE(64)(same.expand(64, 64))
+    q = torch.randn(64, generator=torch.Generator().manual_seed(0))
+    turned = RoPE(64)(q.expand(64, 64))
     right.plot(table @ table[0] / 32, color=COLOURS[0], label="sinusoidal, P₀·Pₜ")
-    right.plot(turned @ turned[0] / 64, color=COLOURS[1], label="RoPE, equal q and k")
+    right.plot(turned @ turned[0] / (q @ q), color=COLOURS[1], label="RoPE, one q = k")
     right.legend(frameon=False)
     right.set(title="score by distance", xlabel="distance")
     return fig
