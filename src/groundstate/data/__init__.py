@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from groundstate.data.builtin.load import available, load
     from groundstate.data.builtin.mnist1d import mnist1d
+    from groundstate.data.builtin.shapes import SHAPES, Scene, Scenes, make_shapes
     from groundstate.data.builtin.toys import (
         make_anisotropic,
         make_elongated,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "builtin.load": ("available", "load"),
     "builtin.mnist1d": ("mnist1d",),
+    "builtin.shapes": ("SHAPES", "Scene", "Scenes", "make_shapes"),
     "builtin.toys": (
         "make_anisotropic",
         "make_elongated",
@@ -63,10 +65,13 @@ __all__ = [
     "labelled_images",
     "rows_of",
     "MISSING",
+    "SHAPES",
     "Column",
     "Finding",
     "Kind",
     "Preparation",
+    "Scene",
+    "Scenes",
     "Schema",
     "SparseTable",
     "Table",
@@ -78,6 +83,7 @@ __all__ = [
     "make_elongated",
     "make_half_circle",
     "make_ring",
+    "make_shapes",
     "mnist1d",
     "read",
     "roll_arc_length",
