@@ -22,6 +22,7 @@ from groundstate.evaluate.metrics.overlap import dice as dice
 from groundstate.evaluate.metrics.overlap import hausdorff as hausdorff
 from groundstate.evaluate.metrics.overlap import iou as iou
 from groundstate.evaluate.metrics.overlap import mean_iou as mean_iou
+from groundstate.evaluate.metrics.overlap import pixel_accuracy as pixel_accuracy
 from groundstate.evaluate.metrics.predictive import PIT as PIT
 from groundstate.evaluate.metrics.predictive import Coverage as Coverage
 from groundstate.evaluate.metrics.predictive import coverage as coverage

@@ -1,4 +1,4 @@
-r"""Overlap of masks and distance of shapes: IoU, Dice, Hausdorff."""
+r"""Overlap of masks and distance of shapes: IoU, Dice, pixel accuracy, Hausdorff."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any, Literal
 import numpy as np
 import scipy.ndimage
 import scipy.spatial
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from groundstate.errors import DataError, ShapeError
 
@@ -73,6 +75,24 @@ def mean_iou(
     }
 
 
+def pixel_accuracy(y: Any, pred: Any, *, ignore_index: int | None = None) -> float:
+    """Proportion of the pixels of all images whose label is right.
+
+    Parameters
+    ----------
+    y, pred, ignore_index : as in :func:`iou`
+
+    Examples
+    --------
+    >>> pixel_accuracy([[1, 1, 0, 255]], [[1, 0, 0, 0]], ignore_index=255).__round__(6)
+    0.666667
+    """
+    hit, true, _ = _counts(y, pred, None, "pooled", ignore_index)
+    if not true.sum():
+        raise DataError("no pixel counts: there are none, or all have ignore_index")
+    return float(hit.sum() / true.sum())
+
+
 def hausdorff(
     a: Any,
     b: Any,
@@ -128,30 +148,37 @@ def _counts(
     y: Any, pred: Any, n_classes: int | None, pool: str, ignore_index: int | None
 ) -> tuple[Floats, Floats, Floats]:
     """Hits, true and predicted pixels of each class in each image.  # (N, K)"""
-    actual, predicted = np.asarray(y), np.asarray(pred)
+    actual, predicted = _labels(y), _labels(pred)
     if actual.shape != predicted.shape or actual.ndim < 1:
-        raise ShapeError(f"masks need one shape, got {actual.shape} and {predicted.shape}")
+        raise ShapeError(
+            f"masks need one shape, got {tuple(actual.shape)} and {tuple(predicted.shape)}"
+        )
     if pool not in ("image", "pooled"):
         raise ValueError(f"pool must be 'image' or 'pooled', got {pool!r}")
     n = len(actual) if pool == "image" and actual.ndim > 1 else 1
-    actual, predicted = (
-        actual.reshape(n, -1).astype(np.int64),
-        predicted.reshape(n, -1).astype(np.int64),
-    )
-    keep = np.ones(actual.shape, bool) if ignore_index is None else actual != ignore_index
-    k = n_classes or 1 + int(max(actual[keep].max(initial=0), predicted[keep].max(initial=0)))
-    bad = keep & ((actual < 0) | (actual >= k) | (predicted < 0) | (predicted >= k))
-    if bad.any():
+    image = torch.arange(n, device=actual.device).repeat_interleave(actual.numel() // max(n, 1))
+    t, p = actual.reshape(-1), predicted.reshape(-1).to(actual.device)
+    if ignore_index is not None:
+        keep = t != ignore_index
+        image, t, p = image[keep], t[keep], p[keep]
+    most = max(int(t.max()), int(p.max())) if t.numel() else 0
+    k = n_classes or 1 + most
+    if t.numel() and (most >= k or min(int(t.min()), int(p.min())) < 0):
         raise DataError(f"labels must be 0 to {k - 1}; pass n_classes or ignore_index")
-    image = np.broadcast_to(np.arange(n)[:, None] * k, actual.shape)[keep]
-    t, p = actual[keep], predicted[keep]
 
-    def count(labels: NDArray[np.int64], where: Any) -> Floats:
-        found = np.bincount((image + labels)[where], minlength=n * k)
-        return found.reshape(n, k).astype(np.float64)
+    def count(at: Tensor) -> Floats:
+        found = torch.bincount(at, minlength=n * k).reshape(n, k)
+        return np.asarray(found.cpu().numpy(), np.float64)
 
-    every = slice(None)
-    return count(t, t == p), count(t, every), count(p, every)
+    base = image * k
+    return count((base + t)[t == p]), count(base + t), count(base + p)
+
+
+def _labels(values: Any) -> Tensor:
+    """Labels as they lie on their device; a tensor on a GPU is counted there."""
+    if not isinstance(values, Tensor):
+        values = torch.from_numpy(np.ascontiguousarray(values))
+    return values.long()
 
 
 def _over(above: Floats, below: Floats) -> Floats:

@@ -18,6 +18,9 @@ def dice(
     y: Tensor,
     sample_weight: Tensor | None = None,
     reduction: Reduction = "mean",
+    *,
+    squared_pred: bool = True,
+    ignore_index: int | None = None,
 ) -> Tensor:
     r""":math:`\ell = 1 - 2\langle p, y\rangle/(\|p\|^2 + \|y\|^2 + \varepsilon)`, per class over
     positions, then the mean over classes.
@@ -30,6 +33,8 @@ def dice(
     y : masks in the same shape, or labels ``(N, ...)`` that are turned into one mask per class
     sample_weight : ``(N,)``
     reduction : "mean", "sum" or "none"
+    squared_pred : False divides by :math:`\sum p + \sum y + \varepsilon` instead
+    ignore_index : a label of y whose positions do not count
 
     Examples
     --------
@@ -37,13 +42,14 @@ def dice(
     >>> dice(mask, mask.flip(-1)), dice(mask, mask).round(decimals=4)
     (tensor(1.), tensor(0.))
     """
-    p, target = _masks(pred, y, "dice")
-    return reduce(dice_rows(p, target), sample_weight, reduction)
+    p, target = _masks(pred, y, "dice", ignore_index)
+    return reduce(dice_rows(p, target, squared_pred=squared_pred), sample_weight, reduction)
 
 
-def dice_rows(p: Tensor, y: Tensor) -> Tensor:
+def dice_rows(p: Tensor, y: Tensor, *, squared_pred: bool = True) -> Tensor:
     both = (p * y).sum(2)  # (N, C)
-    return (1 - 2 * both / (p.square().sum(2) + y.square().sum(2) + EPS)).mean(1)
+    sizes = p.square().sum(2) + y.square().sum(2) if squared_pred else p.sum(2) + y.sum(2)
+    return (1 - 2 * both / (sizes + EPS)).mean(1)
 
 
 def jaccard(
@@ -51,6 +57,8 @@ def jaccard(
     y: Tensor,
     sample_weight: Tensor | None = None,
     reduction: Reduction = "mean",
+    *,
+    ignore_index: int | None = None,
 ) -> Tensor:
     r""":math:`\ell = 1 - \langle p, y\rangle/(\|p\|^2 + \|y\|^2 - \langle p, y\rangle +
     \varepsilon)`: one minus intersection over union.
@@ -59,7 +67,7 @@ def jaccard(
 
     Parameters
     ----------
-    pred, y, sample_weight, reduction : see ``dice``
+    pred, y, sample_weight, reduction, ignore_index : see ``dice``
 
     Examples
     --------
@@ -67,24 +75,32 @@ def jaccard(
     >>> jaccard(a, torch.tensor([[[0.0, 1.0, 1.0]]]))
     tensor(0.6667)
     """
-    p, target = _masks(pred, y, "jaccard")
+    p, target = _masks(pred, y, "jaccard", ignore_index)
     both = (p * target).sum(2)
     union = p.square().sum(2) + target.square().sum(2) - both + EPS
     return reduce((1 - both / union).mean(1), sample_weight, reduction)
 
 
-def _masks(pred: Tensor, y: Tensor, name: str) -> tuple[Tensor, Tensor]:
-    """Two tables of masks ``(N, C, positions)``."""
+def _masks(pred: Tensor, y: Tensor, name: str, ignore_index: int | None) -> tuple[Tensor, Tensor]:
+    """Two tables of masks ``(N, C, positions)``, both 0 at ignored positions."""
     y = torch.as_tensor(y, device=pred.device)
     if pred.ndim < 2:
         raise ShapeError(f"{name} needs masks (N, C, ...), got shape {tuple(pred.shape)}")
-    if y.shape != pred.shape:
-        _, flat = labels(pred, y, name)
-        hot = functional.one_hot(flat, pred.shape[1]).to(pred.dtype)
-        y = hot.view(*y.shape, pred.shape[1]).movedim(-1, 1)
-    y = binary(pred, y, name)
     shape = (pred.shape[0], pred.shape[1], -1)
-    return pred.reshape(shape), y.reshape(shape)
+    if y.shape == pred.shape:
+        if ignore_index is not None:
+            raise ShapeError(
+                f"ignore_index={ignore_index} is a label, but {name} got one mask per class, "
+                f"{tuple(y.shape)}; give labels (N, ...), or 0 in both masks where nothing counts"
+            )
+        return pred.reshape(shape), binary(pred, y, name).reshape(shape)
+    labels(pred, y, name, ignore_index)
+    p, target = pred.reshape(shape), y.reshape(len(y), -1).long()
+    if ignore_index is not None:
+        counts = target != ignore_index
+        p, target = torch.where(counts[:, None], p, 0.0), torch.where(counts, target, p.shape[1])
+    hot = functional.one_hot(target, p.shape[1] + 1)[..., :-1]
+    return p, hot.movedim(-1, 1).to(p.dtype)
 
 
 def focal(
