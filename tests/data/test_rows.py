@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from groundstate.compute import rows as of
 from groundstate.compute.rows import Files, Graphs, Ragged, Texts, Trajectories
-from groundstate.data import ImageReader, Rereadable, Tokenizer, labelled_images, rows_of
+from groundstate.data import ImageReader, Rereadable, labelled_images, rows_of
 from groundstate.errors import DataError
 
 RNG = np.random.default_rng(0)
@@ -150,23 +150,6 @@ def test_a_generator_is_refused() -> None:
 def test_targets_of_a_data_set() -> None:
     found = rows_of(Pairs())
     assert found.y.tolist() == [0, 1, 0, 1, 0] and "with targets" in repr(found)
-
-
-def test_a_weight_of_two_is_the_text_twice() -> None:
-    texts = Texts.of(["a b", "b c", "d"])
-    weighted = Tokenizer().learn(texts, [2.0, 1.0, 0.0])
-    repeated = Tokenizer().learn(texts[[1, 0, 0]])
-    assert weighted == repeated and weighted.vocabulary == ("b", "a", "c")
-    assert Tokenizer().learn(texts, max_tokens=1).vocabulary == ("b",)
-    with pytest.raises(DataError, match="no token"):
-        Tokenizer().learn(Texts.of([" "]))
-
-
-def test_characters() -> None:
-    tokenizer = Tokenizer("character", lowercase=False).learn(Texts.of(["aB"]))
-    assert tokenizer.encode(Texts.of(["Bab"])).tokens.values.tolist() == [1, 2, 0]
-    with pytest.raises(DataError, match="level must be"):
-        Tokenizer("byte")  # type: ignore[arg-type]
 
 
 def test_containers_stay_what_they_are() -> None:

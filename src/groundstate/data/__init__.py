@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from groundstate.data.tables.schema import Column, Kind, Schema, Task
     from groundstate.data.tables.sparse import SparseTable
     from groundstate.data.tables.table import Table
+    from groundstate.data.text.files import read_texts
+    from groundstate.data.text.reference_bpe import reference_bpe
     from groundstate.data.text.tokenizer import Tokenizer
 
 # Loaded when asked for: tables need polars, rows of other kinds torch, and neither needs the other.
@@ -52,6 +54,8 @@ _HOMES = {
     "tables.schema": ("Column", "Kind", "Schema", "Task"),
     "tables.sparse": ("SparseTable",),
     "tables.table": ("Table",),
+    "text.files": ("read_texts",),
+    "text.reference_bpe": ("reference_bpe",),
     "text.tokenizer": ("Tokenizer",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -63,6 +67,8 @@ __all__ = [
     "Taken",
     "Tokenizer",
     "labelled_images",
+    "read_texts",
+    "reference_bpe",
     "rows_of",
     "MISSING",
     "SHAPES",

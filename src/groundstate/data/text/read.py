@@ -1,13 +1,15 @@
-"""What people have as texts: lists, arrays and columns of strings."""
+"""What people have as texts: lists, arrays and columns of strings, files and folders."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from groundstate.compute.rows import Rows, Texts
 from groundstate.data.reading import RowReader, as_list
+from groundstate.data.text.files import read_texts
 from groundstate.errors import DataError
 
 
@@ -15,7 +17,7 @@ class TextReader(RowReader):
     """Strings, one per row."""
 
     kind = "text"
-    accepts = "a list, array or column of strings"
+    accepts = "a list, array or column of strings, a .txt or .jsonl file, a folder of such files"
 
     def takes(self, value: Any) -> bool:
         if isinstance(value, Texts):
@@ -29,6 +31,8 @@ class TextReader(RowReader):
     def read(self, value: Any) -> Rows:
         if isinstance(value, Texts):
             return value
+        if isinstance(value, str | Path):
+            return read_texts(value)
         rows = as_list(value) or []
         wrong = next((i for i, v in enumerate(rows) if not isinstance(v, str)), None)
         if wrong is not None:

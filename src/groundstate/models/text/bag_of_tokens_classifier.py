@@ -89,12 +89,16 @@ class BagOfTokensClassifier(RowClassifier):
         self._keep(locals())
 
     def _learn_preparation(self, X: Any, weight: Tensor | None) -> None:
-        start = Tokenizer(self.level, self.lowercase)
-        given = None if weight is None else weight.double().tolist()
-        self.tokenizer_ = start.learn(
-            X, given, min_weight=self.min_weight, max_tokens=self.max_tokens
+        size = None if self.max_tokens is None else self.max_tokens + 1
+        self.tokenizer_ = Tokenizer.train(
+            kind="word" if self.level == "word" else "char",
+            vocab_size=size,
+            texts=X,
+            weight=None if weight is None else weight.double().tolist(),
+            min_frequency=self.min_weight,
+            lowercase=self.lowercase,
         )
-        self.vocabulary_ = self.tokenizer_.vocabulary
+        self.vocabulary_ = self.tokenizer_.vocabulary[1:]  # 0 stands for all others
 
     def _prepared(self, X: Any) -> Any:
         return self.tokenizer_.encode(X).to(X.device)
