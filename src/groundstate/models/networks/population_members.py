@@ -18,7 +18,7 @@ from groundstate.compute.device import resolve_device
 from groundstate.compute.dropout import keyed_dropout, plain_dropouts
 from groundstate.compute.random import Key, seeded
 from groundstate.energy.base import Energy
-from groundstate.errors import NotConverged, Unsupported
+from groundstate.errors import NotApplicable, NotConverged, Unsupported
 from groundstate.learn.base import History
 from groundstate.learn.solvers.networks.descent import Descent
 from groundstate.learn.solvers.networks.estimator import NetworkTraining, held_out_parts
@@ -79,6 +79,8 @@ class Rows:
         device = X.device if where is None and isinstance(X, Tensor) else resolve_device(where)
         if self.data is None or self.data["x"].device != device:
             x = tensor(X, device)
+            if not isinstance(x, Tensor):
+                raise NotApplicable("rows that are no tensor are learned from one fit at a time")
             dense = x if x.layout == torch.strided else x.to_dense()
             self.data = {"x": dense, "y": tensor(self.target, device)}
         return self.data
@@ -101,6 +103,8 @@ def plan_member(
     data = rows.of(model)
     own = rows.weight(model, weight)
     plan = model._build(data["x"], data["y"], own)
+    if plan.data is not None and plan.data["x"] is not data["x"]:
+        raise NotApplicable("rows that each fit prepares in its own way are not shared")
     plan.energy.to(data["x"].device, data["x"].dtype)
     if not _able(plan):
         return None
@@ -166,9 +170,11 @@ def learn_members(members: Sequence[Member], data: Mapping[str, Tensor]) -> None
     kind = descents[0].kind
     name = "nesterov" if kind == "sgd" and descents[0].nesterov else kind
     settings: dict[str, Any] = {"momentum": [d.momentum for d in descents]}
-    if kind == "adam":
+    if kind != "sgd":
         beta1, beta2 = zip(*(d.betas for d in descents), strict=True)
         settings = {"beta1": beta1, "beta2": beta2, "eps": [d.eps for d in descents]}
+        if kind == "adamw":
+            settings["weight_decay"] = [d.decay for d in descents]
     elif not any(settings["momentum"]):
         name, settings = "sgd", {}
 
@@ -225,7 +231,8 @@ def _finish(member: Member, history: History, data: Mapping[str, Tensor]) -> Non
     for name, value in model._learned(plan.energy).items():
         setattr(model, name, value)
     epochs = training.solver.max_epochs
-    if epochs > 1 and history.stop == "max_epochs" and training.patience < math.inf:
+    told = training.warns and epochs > 1 and training.patience < math.inf
+    if told and history.stop == "max_epochs":
         warnings.warn(
             f"training stopped at max_iter={epochs} epochs before the objective rested; raise "
             "max_iter, or set n_iter_no_change=inf to ask for exactly that many",

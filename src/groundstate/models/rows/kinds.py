@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch import Tensor
@@ -64,10 +65,7 @@ class RowKind:
             raise ValueError(
                 f"{type(estimator).__name__} requires y to be passed, but the target y is None"
             )
-        y = column_or_1d(unwrap(y)[0], warn=True)
-        if len(y) != count(taken.rows):
-            raise ShapeError(f"X has {count(taken.rows)} rows, y has {len(y)}; give one for each")
-        return taken.rows, *estimator._target(y)
+        return taken.rows, *estimator._row_target(y, taken.rows)
 
     def asked(self, estimator: Any, X: Any) -> tuple[Rows, Home]:
         """Rows to answer for, of the form that was learned, and where answers go."""
@@ -94,6 +92,17 @@ KINDS: dict[str, RowKind] = {
         RowKind("trajectory", Trajectory(Real(2), Finite(3), Real())),
     )
 }
+
+
+def one_per_row(estimator: Any, y: Any, rows: Rows) -> tuple[Any, dict[str, Any]]:
+    """Check and encode targets of which each row has one, or one row of a table."""
+    y = unwrap(y)[0]
+    table = estimator._multi_output and getattr(y, "ndim", 1) == 2
+    y = np.asarray(y) if table else column_or_1d(y, warn=True)
+    if len(y) != count(rows):
+        raise ShapeError(f"X has {count(rows)} rows, y has {len(y)}; give one for each")
+    found: tuple[Any, dict[str, Any]] = estimator._target(y)
+    return found
 
 
 def check_form(estimator: Any, rows: Rows) -> None:

@@ -126,6 +126,22 @@ class Standardize(Center):
         return super().inverse(x * self.scale)
 
 
+class Rescale(Standardize):
+    r""":math:`\bar y + s\,f`: outputs of unit size as values with the mean and the scale of the rows
+    given to ``fit``, a constant column keeping the scale 1.
+
+    Examples
+    --------
+    >>> layer = Rescale(1).fit(torch.tensor([[1.0], [3.0]]))
+    >>> layer(torch.tensor([[0.0], [1.0]]))
+    tensor([[2.],
+            [3.]])
+    """
+
+    def forward(self, f: Tensor) -> Tensor:
+        return self.inverse(f)
+
+
 @blocks.register(make=lambda: Whiten(3), batch=rows_of(3), formula=r"C^{-1/2}(x-\bar x)")
 class Whiten(Center):
     r""":math:`W(x - \bar x)` with :math:`W C W^\top = I`, C the covariance with 1/N.

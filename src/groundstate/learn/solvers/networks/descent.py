@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -12,16 +12,17 @@ from torch import Tensor
 
 @dataclass(eq=False)
 class Descent:
-    r"""Adam or momentum for ``Stochastic(optimizer=...)``, with a rate that may change.
+    r"""Adam, AdamW or momentum for ``Stochastic(optimizer=...)``, with a rate that may change.
 
     ``sgd`` keeps the velocity :math:`v \leftarrow \mu v - \eta g` in units of θ, so that a new rate
     acts on new gradients only, and moves by v, or by :math:`\mu v - \eta g` (Nesterov).
 
     Parameters
     ----------
-    kind : "adam" or "sgd"
+    kind : "adam", "adamw" or "sgd"
     momentum, nesterov : of "sgd"
-    betas, eps : of "adam"
+    betas, eps : of "adam" and "adamw"
+    decay : of "adamw", :math:`\theta \leftarrow (1 - \eta\lambda)\theta - \dots`
     scale : factor on the rate of a parameter, by ``id``; those not named have 1
     state : of an earlier optimiser of the same parameters, to go on from
 
@@ -39,23 +40,29 @@ class Descent:
     0.01
     """
 
-    kind: Literal["adam", "sgd"] = "adam"
+    kind: Literal["adam", "adamw", "sgd"] = "adam"
     momentum: float = 0.9
     nesterov: bool = True
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     scale: Mapping[int, float] = field(default_factory=dict)
     state: dict[str, Any] | None = None
+    decay: float = 0.0
     made: torch.optim.Optimizer | None = field(default=None, init=False, repr=False)
     rate: float = field(default=0.0, init=False)
 
-    couples_decay: ClassVar[bool] = True  # weight_decay of a group is L2 in the gradient
+    @property
+    def couples_decay(self) -> bool:
+        """Whether ``weight_decay`` of a group is L2 in the gradient."""
+        return self.kind != "adamw"
 
     def __call__(self, parameters: Sequence[Any], lr: float) -> torch.optim.Optimizer:
         self.rate = lr
         groups = self._groups(parameters, lr)
         make: Callable[..., torch.optim.Optimizer] = torch.optim.Adam
         options: dict[str, Any] = {"betas": self.betas, "eps": self.eps}
+        if self.kind == "adamw":
+            make, options = torch.optim.AdamW, {**options, "weight_decay": self.decay}
         if self.kind == "sgd":
             make = torch.optim.SGD
             nesterov = self.nesterov and self.momentum > 0
@@ -74,7 +81,8 @@ class Descent:
         groups: dict[tuple[float, float], list[Tensor]] = {}
         for group in given:
             for p in group["params"]:
-                kind = float(self.scale.get(id(p), 1.0)), float(group.get("weight_decay", 0.0))
+                decay = float(group.get("weight_decay", self.decay))
+                kind = float(self.scale.get(id(p), 1.0)), decay
                 groups.setdefault(kind, []).append(p)
         return [
             {"params": own, "lr": lr * s, "scale": s, "weight_decay": decay}
