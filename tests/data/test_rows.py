@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from groundstate.compute import rows as of
 from groundstate.compute.rows import Files, Graphs, Ragged, Texts, Trajectories
-from groundstate.data import ImageReader, Rereadable, labelled_images, rows_of
+from groundstate.data import ImageReader, Rereadable, rows_of
 from groundstate.errors import DataError
 
 RNG = np.random.default_rng(0)
@@ -98,8 +98,7 @@ def test_image_files(tmp_path: Path) -> None:
         image.fromarray(p).save(tmp_path / f"{i % 2}" / f"{i}.png")
     found = rows_of(tmp_path)
     assert found.kind == "image" and isinstance(found.rows, Files)
-    files, labels = labelled_images(tmp_path)
-    assert labels == ["0", "0", "1", "1"]
+    files = found.rows
     read = of.to_device(files, torch.device("cpu"))
     expected = torch.from_numpy(pixels[[0, 2, 1, 3]]).permute(0, 3, 1, 2).float() / 255
     assert torch.equal(read, expected)

@@ -34,7 +34,7 @@ def _libraries(process: int) -> Any:
 
 
 @cache
-def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+def pool(process: int, threads: int) -> ThreadPoolExecutor:
     """Threads that wait for work; a forked process, which has none of them, makes its own."""
     return ThreadPoolExecutor(threads, thread_name_prefix="groundstate")
 
@@ -61,7 +61,7 @@ def over_slices(kernel: Callable[[int, int], R], rows: int, size: int = SLICE) -
         if threads < 2:
             results: Iterator[R] = (kernel(lo, hi) for lo, hi in bounds)
         else:
-            results = _pool(os.getpid(), threads).map(lambda bound: kernel(*bound), bounds)
+            results = pool(os.getpid(), threads).map(lambda bound: kernel(*bound), bounds)
         for i, result in enumerate(results, 1):
             yield result
             if i % HELD == 0:

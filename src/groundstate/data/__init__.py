@@ -16,7 +16,10 @@ if TYPE_CHECKING:
         make_ring,
         roll_arc_length,
     )
-    from groundstate.data.images.read import ImageReader, labelled_images
+    from groundstate.data.images.decode import ImageReader
+    from groundstate.data.images.folder import ImageFolder
+    from groundstate.data.images.formats import cifar10, idx, mnist, read_images
+    from groundstate.data.images.sets import ImageSet, channel_moments
     from groundstate.data.preparation.preparation import Preparation
     from groundstate.data.reader import read
     from groundstate.data.rows import KINDS, Taken, rows_of
@@ -43,7 +46,10 @@ _HOMES = {
         "make_ring",
         "roll_arc_length",
     ),
-    "images.read": ("ImageReader", "labelled_images"),
+    "images.decode": ("ImageReader",),
+    "images.folder": ("ImageFolder",),
+    "images.formats": ("cifar10", "idx", "mnist", "read_images"),
+    "images.sets": ("ImageSet", "channel_moments"),
     "preparation.preparation": ("Preparation",),
     "rows": ("KINDS", "Taken", "rows_of"),
     "streams.datasets": ("Rereadable",),
@@ -62,13 +68,19 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "KINDS",
+    "ImageFolder",
     "ImageReader",
+    "ImageSet",
     "Rereadable",
     "Taken",
     "Tokenizer",
-    "labelled_images",
     "read_texts",
     "reference_bpe",
+    "channel_moments",
+    "cifar10",
+    "idx",
+    "mnist",
+    "read_images",
     "rows_of",
     "MISSING",
     "SHAPES",

@@ -27,6 +27,10 @@ class RowReader(ABC):
     def read(self, value: Any) -> Rows:
         """The value as rows; ``DataError`` says what was expected."""
 
+    def labelled(self, value: Any) -> tuple[Rows, Any] | None:
+        """Rows to learn from and their labels where a value holds both, such as class folders."""
+        return None
+
 
 def as_list(value: Any) -> list[Any] | None:
     """A list, tuple, one-dimensional array or column as a list; None for anything else."""

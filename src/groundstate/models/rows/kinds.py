@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch import Tensor
 
 from groundstate.compute.rows import Rows, bad_row, count, describe, floating, in_memory, to_device
-from groundstate.data.rows import Taken, rows_of
+from groundstate.data.rows import READERS, Taken, rows_of
 from groundstate.energy.spaces import (
     Finite,
     GraphSpace,
@@ -50,7 +50,7 @@ class RowKind:
 
     def learned(self, estimator: Any, X: Any, y: Any) -> tuple[Rows, Any, dict[str, Any]]:
         """Rows to learn from, encoded targets, and the attributes that belong to these."""
-        taken = self._taken(estimator, X)
+        taken = self._taken(estimator, X, y is None and estimator._takes_target)
         if taken.weight is not None:
             raise DataError("pass the weights of the rows as sample_weight")
         if not count(taken.rows):
@@ -75,8 +75,11 @@ class RowKind:
         home = Home(X.device) if isinstance(X, Tensor) else Home()
         return to_device(rows, device) if in_memory(rows) else rows, home
 
-    def _taken(self, estimator: Any, X: Any) -> Taken:
+    def _taken(self, estimator: Any, X: Any, with_labels: bool = False) -> Taken:
         try:
+            both = READERS[self.name].labelled(X) if with_labels else None
+            if both is not None:
+                return Taken(both[0], self.name, both[1])
             return rows_of(X, self.name)
         except DataError as error:
             raise DataError(f"{type(estimator).__name__} takes {self.name} rows: {error}") from None
