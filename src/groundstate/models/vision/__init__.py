@@ -1,7 +1,9 @@
-"""Models of pictures, fixed filters and hand-made features."""
+"""Models of pictures, boxes and regions, fixed filters and hand-made features."""
 
 from groundstate.models.vision import filters
 from groundstate.models.vision.hog import HOG
 from groundstate.models.vision.morph import morph
+from groundstate.nn.detection import boxes
+from groundstate.nn.detection.roi import crop_resize, roi_align, roi_pool
 
-__all__ = ["HOG", "filters", "morph"]
+__all__ = ["HOG", "boxes", "crop_resize", "filters", "morph", "roi_align", "roi_pool"]

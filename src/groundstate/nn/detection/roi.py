@@ -1,0 +1,245 @@
+r"""Regions of a feature map in one shape: RoI pooling, RoI align, crops of images.
+
+All three read a map as a table of pixels ``(B · H · W, C)`` and sum or maximise over bags of its
+rows, which torch does in one gather with one scatter as its gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from groundstate.errors import DataError, ShapeError
+from groundstate.math.arrays import as_tensor, to_numpy
+
+
+def roi_align(
+    features: Any,
+    boxes: Any,
+    size: int | tuple[int, int],
+    scale: float = 1.0,
+    sampling_ratio: int = 2,
+    aligned: bool = True,
+) -> Any:
+    r"""Every region cut into ``size`` cells, each the mean of bilinear samples.
+
+    Cell (p, q) averages ``sampling_ratio``² points spread evenly in it. With ``aligned`` pixel i
+    covers [i, i+1) with its value at the centre (a shift by half a pixel); without it, values stand
+    on whole numbers and regions are at least one pixel wide (Mask R-CNN's first version). Points
+    further than one pixel outside the map count 0. The gradient reaches the features, not the boxes.
+
+    Parameters
+    ----------
+    features : ``(B, C, H, W)``
+    boxes : a list of ``(n_i, 4)``, one for each image, or ``(R, 5)`` with the image's index first;
+        corners ``(x1, y1, x2, y2)``
+    size : cells of a region, (height, width) or one number for both
+    scale : from the boxes' coordinates to the map's, 1/16 behind a stride of 16
+    sampling_ratio : points along each side of a cell; 0 takes as many as the cell has pixels
+    aligned : whether coordinates are shifted by half a pixel
+
+    Returns
+    -------
+    ``(R, C, *size)``
+
+    Examples
+    --------
+    >>> grid = torch.arange(1.0, 17.0).view(1, 1, 4, 4)
+    >>> roi_align(grid, [torch.tensor([[0.0, 0.0, 4.0, 4.0]])], 2)[0, 0].tolist()
+    [[3.5, 5.5], [11.5, 13.5]]
+    """
+    if sampling_ratio < 0:
+        raise ValueError(f"sampling_ratio is at least 0 (as many as pixels), got {sampling_ratio}")
+    maps, image, corners, (rows, columns), array = _arguments(features, boxes, size)
+    corners = corners * scale - (0.5 if aligned else 0.0)
+    low, side = corners[:, :2], corners[:, 2:] - corners[:, :2]
+    if not aligned:
+        side = side.clamp(min=1.0)
+    height, width = maps.shape[2:]
+    down, of_rows = _samples(low[:, 1], side[:, 1], rows, height, sampling_ratio)
+    across, of_columns = _samples(low[:, 0], side[:, 0], columns, width, sampling_ratio)
+    start = image[:, None, None, None, None] * (height * width)
+    index = start + (down * width)[:, :, None, :, None] + across[:, None, :, None, :]
+    share = of_rows[:, :, None, :, None] * of_columns[:, None, :, None, :]  # (R, P, Q, 2s, 2s)
+    bags, shares = index.flatten(0, 2).flatten(1), share.flatten(0, 2).flatten(1).to(maps.dtype)
+    found = F.embedding_bag(bags, _table(maps), per_sample_weights=shares, mode="sum")
+    out = found.view(-1, rows, columns, maps.shape[1]).permute(0, 3, 1, 2).contiguous()
+    return to_numpy(out) if array else out
+
+
+def roi_pool(features: Any, boxes: Any, size: int | tuple[int, int], scale: float = 1.0) -> Any:
+    r"""Every region cut into ``size`` cells of whole pixels, each with its largest value.
+
+    Corners are rounded to pixels and included (the box (0, 0, 3, 3) is 4 × 4), cell p of P takes
+    rows :math:`\lfloor ph/P\rfloor` to :math:`\lceil (p+1)h/P\rceil - 1`; empty cells are 0.
+
+    Parameters
+    ----------
+    features, boxes, size, scale : as in :func:`roi_align`
+
+    Returns
+    -------
+    ``(R, C, *size)``
+
+    Examples
+    --------
+    >>> grid = torch.arange(1.0, 17.0).view(1, 1, 4, 4)
+    >>> roi_pool(grid, [torch.tensor([[0.0, 0.0, 3.0, 3.0]])], 2)[0, 0].tolist()
+    [[6.0, 8.0], [14.0, 16.0]]
+    """
+    maps, image, corners, (rows, columns), array = _arguments(features, boxes, size)
+    scaled = corners * scale
+    whole = (scaled.sign() * (scaled.abs() + 0.5).floor()).long()  # halves go away from 0
+    height, width = maps.shape[2:]
+    top, below = _cells(whole[:, 1], whole[:, 3], rows, height)
+    left, right = _cells(whole[:, 0], whole[:, 2], columns, width)
+    high, wide = (below - top)[:, :, None], (right - left)[:, None, :]
+    count = (high * wide).flatten()  # pixels of every cell  # (R · P · Q,)
+    cell = torch.repeat_interleave(count)
+    ends = count.cumsum(0)
+    within = torch.arange(len(cell), device=cell.device) - (ends - count)[cell]
+    wide = wide.expand(-1, rows, -1).flatten()[cell]
+    region, at = cell // (rows * columns), cell % (rows * columns)
+    row = top[region, at // columns] + within // wide
+    column = left[region, at % columns] + within % wide
+    pixel = (image[region] * height + row) * width + column
+    found = F.embedding_bag(pixel, _table(maps), ends - count, mode="max")
+    out = found.view(-1, rows, columns, maps.shape[1]).permute(0, 3, 1, 2).contiguous()
+    return to_numpy(out) if array else out
+
+
+def crop_resize(images: Any, boxes: Any, size: int | tuple[int, int] = 227) -> Any:
+    r"""Every region of an image warped to one shape whatever its aspect, by bilinear sampling.
+
+    R-CNN feeds such crops to a network of a fixed input size. The centre of the crop's pixel i is
+    the point :math:`x_1 + (i + ½)w/\mathrm{size}` of the image; what lies outside the image repeats
+    its border.
+
+    Parameters
+    ----------
+    images : ``(B, C, H, W)``, or one ``(C, H, W)``
+    boxes : as in :func:`roi_align`; ``(n, 4)`` for one image
+    size : of a crop, (height, width) or one number for both
+
+    Returns
+    -------
+    ``(R, C, *size)``
+
+    Examples
+    --------
+    >>> image = torch.arange(1.0, 17.0).view(1, 4, 4)
+    >>> crop_resize(image, torch.tensor([[1.0, 1.0, 3.0, 3.0]]), 2).flatten().tolist()
+    [6.0, 7.0, 10.0, 11.0]
+    """
+    if getattr(images, "ndim", 0) == 3:
+        images, boxes = images[None], [boxes]
+    maps, image, corners, (rows, columns), array = _arguments(images, boxes, size)
+    height, width = maps.shape[2:]
+    low, side = corners[:, :2], corners[:, 2:] - corners[:, :2]
+    x = low[:, :1] + side[:, :1] * _middles(columns, corners)
+    y = low[:, 1:] + side[:, 1:] * _middles(rows, corners)
+    shape = (len(corners), rows, columns)
+    grid = torch.stack(
+        [(2 * x / width - 1)[:, None].expand(shape), (2 * y / height - 1)[..., None].expand(shape)],
+        -1,
+    ).to(maps.dtype)
+    out = maps.new_empty(len(corners), maps.shape[1], rows, columns)
+    for b in range(len(maps)):
+        here = image == b
+        wanted = grid[here].reshape(1, -1, columns, 2)
+        if wanted.numel():
+            found = F.grid_sample(
+                maps[b : b + 1], wanted, padding_mode="border", align_corners=False
+            )
+            out = out.index_put((here,), found[0].unflatten(1, (-1, rows)).transpose(0, 1))
+    return to_numpy(out) if array else out
+
+
+def _samples(
+    low: Tensor, side: Tensor, cells: int, pixels: int, ratio: int
+) -> tuple[Tensor, Tensor]:
+    """Pixels that the samples of each cell read along one axis, and how much.  # (R, P, 2s)"""
+    cell = (side / cells)[:, None, None]
+    count = cell.new_full((), ratio) if ratio else (side / cells).ceil()[:, None, None]
+    most = ratio or max(int(count.max()) if len(low) else 1, 1)
+    k = torch.arange(most, dtype=low.dtype, device=low.device)
+    step = torch.arange(cells, device=low.device)[:, None] + (k + 0.5) / count.clamp(min=1)
+    at = low[:, None, None] + cell * step  # (R, P, s)
+    counts = (at >= -1) & (at <= pixels) & (k < count)
+    at = at.clamp(0, pixels - 1)
+    floor = at.floor()
+    share = torch.stack([1 - at + floor, at - floor], -1) * (counts / count.clamp(min=1))[..., None]
+    index = torch.stack([floor, floor + 1], -1).long().clamp(max=pixels - 1)
+    return index.flatten(2), share.flatten(2)
+
+
+def _cells(first: Tensor, last: Tensor, cells: int, pixels: int) -> tuple[Tensor, Tensor]:
+    """Where each cell of whole pixels begins and ends along one axis.  # (R, P), (R, P)"""
+    side = (last - first + 1).clamp(min=1)[:, None]
+    p = torch.arange(cells, device=first.device)
+    begin = first[:, None] + p * side // cells
+    end = first[:, None] - (-(p + 1) * side) // cells
+    begin, end = begin.clamp(0, pixels), end.clamp(0, pixels)
+    return begin, torch.maximum(begin, end)
+
+
+def _middles(cells: int, like: Tensor) -> Tensor:
+    return (torch.arange(cells, dtype=like.dtype, device=like.device) + 0.5) / cells
+
+
+def _table(maps: Tensor) -> Tensor:
+    """A row for every pixel.  # (B · H · W, C)"""
+    return maps.permute(0, 2, 3, 1).reshape(-1, maps.shape[1])
+
+
+def _arguments(
+    features: Any, boxes: Any, size: int | tuple[int, int]
+) -> tuple[Tensor, Tensor, Tensor, tuple[int, int], bool]:
+    """Maps, the image of every region, its corners, (height, width); whether arrays came in."""
+    maps = as_tensor(features, "features", finite=False)
+    if maps.ndim != 4:
+        raise ShapeError(f"features need shape (B, C, H, W), got {tuple(maps.shape)}")
+    rows, columns = (size, size) if isinstance(size, int) else size
+    if min(rows, columns) < 1:
+        raise ValueError(f"size needs positive numbers (height, width), got {size}")
+    if isinstance(boxes, list | tuple):
+        image, corners = _listed(boxes, maps)
+    else:
+        table = as_tensor(boxes, "boxes", maps)
+        if table.ndim != 2 or table.shape[1] != 5:
+            raise ShapeError(
+                f"boxes need shape (R, 5), the image's index and corners, got {tuple(table.shape)}; "
+                "or pass a list with (n, 4) for each image"
+            )
+        image, corners = table[:, 0].long(), table[:, 1:]
+        if len(table) and not 0 <= int(image.min()) <= int(image.max()) < len(maps):
+            raise DataError(
+                f"boxes name images {int(image.min())} to {int(image.max())}, but features hold "
+                f"{len(maps)} images, counted from 0"
+            )
+    exact = torch.float64 if maps.dtype == torch.float64 else torch.float32
+    return (
+        maps,
+        image,
+        corners.detach().to(exact),
+        (rows, columns),
+        not isinstance(features, Tensor),
+    )
+
+
+def _listed(boxes: Sequence[Any], maps: Tensor) -> tuple[Tensor, Tensor]:
+    """The image of every region of a list, and all corners."""
+    if len(boxes) != len(maps):
+        raise ShapeError(f"boxes need a list of {len(maps)}, one for each image, got {len(boxes)}")
+    each = [as_tensor(found, f"boxes[{i}]", maps) for i, found in enumerate(boxes)]
+    for i, found in enumerate(each):
+        if found.ndim != 2 or found.shape[1] != 4:
+            raise ShapeError(f"boxes[{i}] need shape (n, 4), got {tuple(found.shape)}")
+    number = torch.arange(len(each), device=maps.device)
+    counts = torch.tensor([len(found) for found in each], device=maps.device)
+    total = sum(len(found) for found in each)
+    return number.repeat_interleave(counts, output_size=total), torch.cat(each)
