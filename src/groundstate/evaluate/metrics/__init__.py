@@ -45,6 +45,9 @@ from groundstate.evaluate.metrics.tasks import for_task as for_task
 from groundstate.evaluate.metrics.tasks import is_mask as is_mask
 from groundstate.evaluate.metrics.tasks import report as report
 from groundstate.evaluate.metrics.tasks import task_of as task_of
+from groundstate.math.sequences import bleu as bleu
+from groundstate.math.sequences import span_f1 as span_f1
+from groundstate.math.sequences import spans as spans
 from groundstate.math.stats.delong import auc as auc
 from groundstate.math.stats.delong import auc_compare as auc_compare
 from groundstate.math.stats.delong import auc_interval as auc_interval
