@@ -67,6 +67,7 @@ from groundstate.energy.networks.targets import StackedEnergies as StackedEnergi
 from groundstate.energy.networks.targets import TargetEnergy as TargetEnergy
 from groundstate.energy.sequences.chain import ChainEnergy as ChainEnergy
 from groundstate.energy.sequences.chain_rule import ChainRuleEnergy as ChainRuleEnergy
+from groundstate.energy.sequences.crf import CRFEnergy as CRFEnergy
 from groundstate.energy.sequences.step import StepState as StepState
 from groundstate.energy.spaces import Binary as Binary
 from groundstate.energy.spaces import Count as Count
