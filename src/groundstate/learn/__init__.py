@@ -101,6 +101,7 @@ from groundstate.learn.rules.players import Follow as Follow
 from groundstate.learn.rules.players import Move as Move
 from groundstate.learn.rules.players import Player as Player
 from groundstate.learn.rules.players import Players as Players
+from groundstate.learn.rules.tokens import NextToken as NextToken
 from groundstate.learn.solvers.closed import Closed as Closed
 from groundstate.learn.solvers.em.em import EM as EM
 from groundstate.learn.solvers.glm.irls import IRLS as IRLS

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from groundstate.energy.abilities import offers
 from groundstate.energy.base import Energy
 from groundstate.energy.registering import registered
+from groundstate.energy.sequences.autoregressive import Autoregressive, permutation
 from groundstate.energy.sequences.chain import pad_increments
 from groundstate.energy.sequences.step import StepState
 from groundstate.energy.spaces import Finite, Sequence, Space, space_of_rows
@@ -57,7 +58,7 @@ class _LastToken(nn.Module):
     r"e(y \mid x) = -\sum_t \log p(y_t \mid y_{<t}, x)",
     lambda: SequenceEnergy(_LastToken(3, 2), 3, 4, 2),
 )
-class SequenceEnergy(Energy):
+class SequenceEnergy(Autoregressive, Energy):
     r"""A causal network gives the next symbol, :math:`e(y\mid x) = -\sum_t\log p(y_t\mid y_{<t}, x)`.
 
     Every factor is a softmax, so Z = 1: log-probabilities are exact, draws independent, and lowering
@@ -85,6 +86,7 @@ class SequenceEnergy(Energy):
 
     normalised = frozenset({"y"})
     context = ("lengths",)
+    variable = "y"
 
     def __init__(
         self,
@@ -99,6 +101,7 @@ class SequenceEnergy(Energy):
         given = {} if x is None else {"x": space_of_rows(x)}
         super().__init__(**given, y=Sequence(Finite(k), length))
         self.k, self.length, self.ignore = k, length, ignore
+        self.order = permutation(None, length)
         self.missing = frozenset() if ignore is None else frozenset({"y"})
         self.bos = k if bos is None else bos
         self.net = net
@@ -126,17 +129,32 @@ class SequenceEnergy(Energy):
     def forward(self, y: Tensor, x: Any = None, lengths: Tensor | None = None) -> Tensor:
         return self.token_energies(y, x, lengths).sum(1)
 
-    def token_energies(self, y: Tensor, x: Any = None, lengths: Tensor | None = None) -> Tensor:
-        """:math:`-\\log p(y_t\\mid y_{<t}, x)`, ``(B, T)``; 0 where nothing counts."""
+    def items(self, value: Tensor, lengths: Tensor | None = None) -> Tensor:
+        return self._counts(value, lengths).sum(1)
+
+    def _counts(self, y: Tensor, lengths: Tensor | None) -> Tensor:
         counts = torch.ones_like(y, dtype=torch.bool)
         if lengths is not None:
             counts = torch.arange(y.shape[1], device=y.device) < lengths[:, None]
         if self.ignore is not None:
             counts = counts & (y != self.ignore)
+        return counts
+
+    def token_energies(
+        self,
+        y: Tensor,
+        x: Any = None,
+        lengths: Tensor | None = None,
+        *,
+        label_smoothing: float = 0.0,
+    ) -> Tensor:
+        r""":math:`-\log p(y_t\mid y_{<t}, x)`, ``(B, T)``; 0 where nothing counts. Smoothing ε gives
+        :math:`(1-\varepsilon)(-\log p(y_t)) + \frac{\varepsilon}{K}\sum_k(-\log p_k)`, a loss."""
+        counts = self._counts(y, lengths)
         target = torch.where(counts, y, -100)
         flat = nn.functional.cross_entropy(
             self.logits(torch.where(counts, y, 0), x).flatten(0, 1), target.flatten(),
-            reduction="none",
+            reduction="none", label_smoothing=label_smoothing,
         )  # fmt: skip
         return flat.view(y.shape)
 

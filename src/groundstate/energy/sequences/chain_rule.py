@@ -12,6 +12,7 @@ from groundstate.energy.abilities import offers
 from groundstate.energy.base import Energy
 from groundstate.energy.exact import LIMIT
 from groundstate.energy.registering import registered
+from groundstate.energy.sequences.autoregressive import Autoregressive, permutation
 from groundstate.energy.sequences.chain import pad_increments
 from groundstate.energy.sequences.step import StepState
 from groundstate.energy.spaces import Finite, Sequence
@@ -107,12 +108,13 @@ class Tables(nn.Module):
 
 
 @registered(r"e(x) = -\sum_i \log p(x_i \mid x_{<i})", lambda: ChainRuleEnergy(3, 4, net=8))
-class ChainRuleEnergy(Energy):
+class ChainRuleEnergy(Autoregressive, Energy):
     r"""A sequence as a product of next-symbol distributions,
     :math:`e(x) = -\sum_i\log p(x_{\pi(i)}\mid x_{\pi(1)},\dots,x_{\pi(i-1)})`.
 
     Every factor is normalised, so the whole is: :math:`\sum_x e^{-e(x)} = 1`, log-probabilities
-    are exact and draws are independent. Any order π of the factors is valid.
+    are exact and draws are independent. Any order π of the factors is valid. One net answers all
+    positions: but for ``"table"`` the number of parameters does not depend on the length.
 
     Parameters
     ----------
@@ -126,11 +128,14 @@ class ChainRuleEnergy(Energy):
     --------
     >>> e = ChainRuleEnergy(3, 4)
     >>> strings = e.spaces["x"].enumerate()
-    >>> round((-e(x=strings)).exp().sum().item(), 5)
+    >>> round(e.log_prob(strings).exp().sum().item(), 5)
     1.0
+    >>> e.sample(2).shape, e.conditional(strings[:5, :2]).probs.shape
+    (torch.Size([2, 4]), torch.Size([5, 3]))
     """
 
     normalised = frozenset({"x"})
+    variable = "x"
     context = ("lengths",)
 
     def __init__(
@@ -144,9 +149,7 @@ class ChainRuleEnergy(Energy):
     ) -> None:
         super().__init__(x=Sequence(Finite(k), length))
         self.k, self.length = k, length
-        self.order = tuple(range(length)) if order is None else tuple(order)
-        if sorted(self.order) != list(range(length)):
-            raise ValueError(f"order must be a permutation of 0..{length - 1}, got {self.order}")
+        self.order = permutation(order, length)
         self.kind = net if isinstance(net, int | str) else None
         if net == "table":
             if k**length > LIMIT:
