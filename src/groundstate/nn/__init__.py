@@ -2,6 +2,7 @@
 
 from groundstate.nn import architectures, functional
 from groundstate.nn.attention import masks
+from groundstate.nn.attention.bert import BERT, MaskedBERT
 from groundstate.nn.attention.block import AttentionBlock, FeedForward, TransformerBlock
 from groundstate.nn.attention.cache import KVCache
 from groundstate.nn.attention.flex import flex_attention
@@ -64,6 +65,7 @@ from groundstate.nn.piecewise.regions import (
     region_bounds,
 )
 from groundstate.nn.recurrent.bptt import BPTT
+from groundstate.nn.recurrent.language import RecurrentLM
 from groundstate.nn.recurrent.padding import bucketed, pack_rows, pad_batch, unpad
 from groundstate.nn.recurrent.recurrent import Recurrent, Reverse
 from groundstate.nn.recurrent.tcn import TCN
@@ -92,7 +94,10 @@ __all__ = [
     "TransformerBlock",
     "KVCache",
     "flex_attention",
+    "BERT",
     "GPT",
+    "MaskedBERT",
+    "RecurrentLM",
     "MultiHeadAttention",
     "ALiBi",
     "LearnedPositions",

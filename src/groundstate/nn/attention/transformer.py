@@ -36,10 +36,12 @@ class _Stack(nn.Module):
         kv_heads: int | None = None,
         bias: bool = True,
         dropout: float = 0.0,
+        eps: float = 1e-5,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.dim, self.heads, self.layers, self.ff = dim, heads, layers, ff
+        self.eps = eps
         self.activation, self.norm, self.norm_first = activation, norm, norm_first
         self.final_norm, self.kv_heads, self.bias, self.dropout = (
             final_norm,
@@ -52,11 +54,11 @@ class _Stack(nn.Module):
         self.blocks = nn.ModuleList(
             TransformerBlock(
                 dim, heads, ff, activation, norm, norm_first, self.cross, rope=rope,
-                kv_heads=kv_heads, bias=bias, dropout=dropout, generator=generator,
+                kv_heads=kv_heads, bias=bias, dropout=dropout, eps=eps, generator=generator,
             )
             for _ in range(layers)
         )  # fmt: skip
-        last = nn.LayerNorm(dim) if norm == "layer" else nn.RMSNorm(dim)
+        last = nn.LayerNorm(dim, eps) if norm == "layer" else nn.RMSNorm(dim)
         self.last = last if final_norm else nn.Identity()
 
     @property
@@ -89,7 +91,7 @@ class TransformerEncoder(_Stack):
 
     Parameters
     ----------
-    dim, heads, layers, ff, activation, norm, norm_first, rope, kv_heads, bias, dropout : see
+    dim, heads, layers, ff, activation, norm, norm_first, rope, kv_heads, bias, dropout, eps : see
         ``TransformerBlock``
     final_norm : a norm behind the last block
     generator : source of the initial weights; None is a fixed seed
