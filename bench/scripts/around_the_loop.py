@@ -39,7 +39,7 @@ from groundstate.learn import (
 )
 from groundstate.learn.rules.balancing import BALANCES
 from groundstate.nn import Dropout, InputNoise, WeightNoise
-from groundstate.nn.blocks.augment import Augment, Flip, Noise, Shift
+from groundstate.nn.augment import Augment, Flip, Noise, Shift
 
 
 def rows(device: str) -> dict[str, Tensor]:

@@ -21,8 +21,8 @@ from groundstate.nn.attention.transformer import (
     TransformerDecoder,
     TransformerEncoder,
 )
+from groundstate.nn.augment import Augment, Mixup
 from groundstate.nn.blocks.activations import ACTIVATIONS, HIDDEN, Activation, Maxout, activation
-from groundstate.nn.blocks.augment import Augment, Mixup
 from groundstate.nn.blocks.contract import BlockReport, NotDifferentiable, check_block
 from groundstate.nn.blocks.dropout import Dropout, resample_masks
 from groundstate.nn.blocks.initialise import init_

@@ -16,7 +16,7 @@ from groundstate.experiments.neural.digits import Rows, cross_entropy, digits
 from groundstate.experiments.tools import Watch
 from groundstate.learn import NLL, Augmented, Rule, Stochastic, Terms, adamw, fit, learn_population
 from groundstate.nn import MLP, Augment, InputNoise, LabelNoise
-from groundstate.nn.blocks.augment import Shift
+from groundstate.nn.augment import Shift
 
 ROWS, FLIPPED, EPOCHS, DRAWS, MEMBERS, RATE, BATCH = 200, 0.2, 150, 3, 5, 2e-3, 32
 

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from groundstate.energy.base import Energy
+from groundstate.errors import Unsupported
 from groundstate.learn.base import Batch, Rule, Terms
-from groundstate.nn.blocks.augment import Augment
+from groundstate.nn.augment import Augment
 from groundstate.nn.blocks.noise import LabelNoise
 
 
@@ -25,12 +26,16 @@ class Augmented(Rule):
     label_noise : ``LabelNoise``, optional
         Acts on y.
     variable : str, default="x"
+    masks : str, optional
+        Variable that moves with the pictures, such as "y" for a label of each pixel.
+    outside : int, default=0
+        Label of pixels that come in from outside, such as 255 where that is ignored.
 
     Examples
     --------
     >>> from groundstate.energy import LinearEnergy
     >>> from groundstate.learn import SoftMin
-    >>> from groundstate.nn.blocks.augment import Noise
+    >>> from groundstate.nn.augment import Noise
     >>> rule = Augmented(SoftMin(), Augment([Noise(1.0)]))
     >>> batch = {"x": torch.zeros(3, 2), "y": torch.tensor([0, 1, 1])}
     >>> rule(LinearEnergy(2, 2), batch).loss.shape
@@ -43,10 +48,14 @@ class Augmented(Rule):
         augment: Augment | None = None,
         label_noise: LabelNoise | None = None,
         variable: str = "x",
+        masks: str | None = None,
+        outside: int = 0,
     ) -> None:
         super().__init__()
         self.rule, self.augment, self.label_noise = rule, augment, label_noise
-        self.variable = variable
+        self.variable, self.masks, self.outside = variable, masks, outside
+        if masks is not None and augment is not None and augment.mixes:
+            raise Unsupported("pictures with masks are not mixed; use mixup=0 and cutmix=0")
         self.over, self.latent = rule.over, rule.latent
         self.needs_gradient, self.smooth = rule.needs_gradient, rule.smooth
         self.is_objective = rule.is_objective
@@ -63,10 +72,17 @@ class Augmented(Rule):
         if self.augment is None:
             terms = self.rule(energy, changed, generator=generator)
             return terms
-        x = self.augment(batch[self.variable], generator)
-        changed[self.variable], partner, share = self.augment.mixup(x, generator)
+        x = batch[self.variable]
+        if self.masks is not None:
+            moved = {"masks": changed[self.masks], "outside": self.outside}
+            views = self.augment.together(x, **moved, generator=generator)
+            changed[self.variable], changed[self.masks] = views.images, views.masks
+            terms = self.rule(energy, changed, generator=generator)
+            return terms
+        x = self.augment(x, generator)
+        changed[self.variable], partner, share = self.augment.mix(x, generator)
         terms = self.rule(energy, changed, generator=generator)
-        if self.augment.mixup.alpha == 0:
+        if not self.augment.mixes:
             return terms
         others = {k: v if k == self.variable else v[partner] for k, v in changed.items()}
         second: Terms = self.rule(energy, others, generator=generator)

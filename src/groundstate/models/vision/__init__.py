@@ -1,9 +1,13 @@
 """Models of pictures, boxes and regions, fixed filters and hand-made features."""
 
-from groundstate.models.vision import filters
+from groundstate.models.vision import augment, filters
 from groundstate.models.vision.hog import HOG
 from groundstate.models.vision.morph import morph
 from groundstate.nn.detection import boxes
 from groundstate.nn.detection.roi import crop_resize, roi_align, roi_pool
 
+<<<<<<< HEAD
 __all__ = ["HOG", "boxes", "crop_resize", "filters", "morph", "roi_align", "roi_pool"]
+=======
+__all__ = ["HOG", "augment", "filters", "morph"]
+>>>>>>> 4b082676 (nn: augmentation of pictures in one sampling call, with masks and boxes; colour jitter, cutout, cutmix)

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from groundstate.energy import LinearEnergy, NetClassEnergy
 from groundstate.learn import Augmented, SoftMin, Stochastic, fit
-from groundstate.nn.blocks import augment
-from groundstate.nn.blocks.augment import (
+from groundstate.nn.augment import (
     Augment,
     Crop,
     Each,
@@ -19,6 +18,7 @@ from groundstate.nn.blocks.augment import (
     Rotate,
     Shift,
     Transform,
+    moves,
 )
 from groundstate.nn.blocks.noise import LabelNoise
 
@@ -97,7 +97,7 @@ def test_quarter_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.randn(3, 1, 6, 6, generator=g(), dtype=torch.float64)
     torch.testing.assert_close(Rotate(1e-9)(x, g()), x, atol=1e-6, rtol=0)
     for drawn, turns in ((1.0, 1), (0.0, -1), (0.5, 0)):
-        monkeypatch.setattr(augment, "_uniform", lambda x, _, u=drawn: torch.full((len(x),), u))
+        monkeypatch.setattr(moves, "uniform", lambda x, _, u=drawn: torch.full((len(x),), u))
         out = Rotate(90.0)(x, g())
         wanted = torch.rot90(x, turns, (2, 3))
         torch.testing.assert_close(out, wanted, atol=1e-5, rtol=0)
