@@ -6,8 +6,4 @@ from groundstate.models.vision.morph import morph
 from groundstate.nn.detection import boxes
 from groundstate.nn.detection.roi import crop_resize, roi_align, roi_pool
 
-<<<<<<< HEAD
-__all__ = ["HOG", "boxes", "crop_resize", "filters", "morph", "roi_align", "roi_pool"]
-=======
-__all__ = ["HOG", "augment", "filters", "morph"]
->>>>>>> 4b082676 (nn: augmentation of pictures in one sampling call, with masks and boxes; colour jitter, cutout, cutmix)
+__all__ = ["HOG", "augment", "boxes", "crop_resize", "filters", "morph", "roi_align", "roi_pool"]
