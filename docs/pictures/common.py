@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from io import BytesIO
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+
+from groundstate.nn import Drawing
 
 COLOURS = ("#3b6fb6", "#d9822b", "#4c9f70", "#a05195")
 
@@ -61,3 +65,25 @@ def landscape(
     low, top = values.min(), np.quantile(values, 0.95)
     # every level is given: chosen ones may start above the lowest value and leave holes there
     ax.contourf(a, b, np.minimum(values, top), levels=np.linspace(low, top, levels), cmap="viridis")
+
+
+class Plain:
+    """A drawing that saves itself as figures do."""
+
+    def __init__(self, *drawings: Drawing, width: float = 250.0) -> None:
+        self.drawings, self.width = drawings, width
+
+    def savefig(self, out: BytesIO, **options: Any) -> None:
+        if len(self.drawings) == 1:
+            out.write(self.drawings[0].svg.encode())
+            return
+        inner, n = [], len(self.drawings)
+        for i, drawing in enumerate(self.drawings):
+            place = (
+                f'<svg x="{i * self.width:g}" y="0" width="{self.width:g}" height="{self.width:g}"'
+            )
+            inner.append(re.sub(r"^<svg", place, drawing.svg))
+        box = f"0 0 {n * self.width:g} {self.width:g}"
+        out.write(
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}">{"".join(inner)}</svg>'.encode()
+        )

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
-from io import BytesIO
-from typing import Any
 
 import numpy as np
 import torch
-from common import COLOURS, figure
+from common import COLOURS, Plain, figure
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from groundstate.nn import (
     ACTIVATIONS,
     MLP,
-    Drawing,
     draw,
     draw_backprop,
     draw_norm,
@@ -25,28 +21,6 @@ from groundstate.nn import (
 )
 from groundstate.nn.piecewise import construct
 from groundstate.report.simplex import plot_simplex
-
-
-class Plain:
-    """A drawing that saves itself as figures do."""
-
-    def __init__(self, *drawings: Drawing, width: float = 250.0) -> None:
-        self.drawings, self.width = drawings, width
-
-    def savefig(self, out: BytesIO, **options: Any) -> None:
-        if len(self.drawings) == 1:
-            out.write(self.drawings[0].svg.encode())
-            return
-        inner, n = [], len(self.drawings)
-        for i, drawing in enumerate(self.drawings):
-            place = (
-                f'<svg x="{i * self.width:g}" y="0" width="{self.width:g}" height="{self.width:g}"'
-            )
-            inner.append(re.sub(r"^<svg", place, drawing.svg))
-        box = f"0 0 {n * self.width:g} {self.width:g}"
-        out.write(
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}">{"".join(inner)}</svg>'.encode()
-        )
 
 
 def activations() -> Figure:

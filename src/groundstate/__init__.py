@@ -233,6 +233,7 @@ if TYPE_CHECKING:
     from groundstate.models.processes.gaussian_process_regressor import (
         GaussianProcessRegressor as GaussianProcessRegressor,
     )
+    from groundstate.models.sequences.auto_regressor import AutoRegressor as AutoRegressor
     from groundstate.models.sequences.mean_pool_sequence_classifier import (
         MeanPoolSequenceClassifier as MeanPoolSequenceClassifier,
     )
@@ -265,6 +266,7 @@ __version__ = "0.1.0.dev0"
 _EXPORTS = {
     "AdaBoostClassifier": "groundstate.models.ensembles.boosting.ada_boost_classifier",
     "AgglomerativeClustering": "groundstate.models.clusters.agglomerative_clustering",
+    "AutoRegressor": "groundstate.models.sequences.auto_regressor",
     "BagOfTokensClassifier": "groundstate.models.text.bag_of_tokens_classifier",
     "BaggingClassifier": "groundstate.models.ensembles.bagging.bagging_classifier",
     "BaggingRegressor": "groundstate.models.ensembles.bagging.bagging_regressor",

@@ -37,9 +37,15 @@ class ModelRow(Row):
 
     family: str
     task: Literal[
-        "classification", "regression", "clustering", "representation", "density", "outliers"
+        "classification",
+        "regression",
+        "clustering",
+        "representation",
+        "density",
+        "outliers",
+        "forecasting",
     ]
-    role: str  # classifier, regressor, clusterer, transformer, density, embedding, outlier detector
+    role: str  # classifier, regressor, clusterer, transformer, density, embedding, forecaster, ...
     max_rows: int | None = None  # larger tables leave it out unless it is asked for by name
     auto: bool = (
         True  # whether `fit` considers it unasked: needs no settings, and no twin is better

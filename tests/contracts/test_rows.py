@@ -135,7 +135,8 @@ def some(y: Any, which: Any) -> Any:
 
 
 def test_every_model_of_other_rows_than_tables_has_a_case() -> None:
-    declared = {row.name: row.rows for row in models if row.rows != "table"}
+    others = ("table", "series")  # of which test_estimator.py and test_forecaster.py are
+    declared = {row.name: row.rows for row in models if row.rows not in others}
     cases = [case.model for case in CASES.values() if case.model.rows != "table"]
     assert declared == {type(model).__name__: model.rows for model in cases}
 

@@ -108,6 +108,10 @@ PROBLEMS: dict[str, tuple[Energy, Rule, Mapping[str, Tensor], Penalty | None]] =
     "net": (NetClassEnergy(3, 3, (4,)), SoftMin(), {"x": X, "y": Y}, None),
     "counts": (GLMEnergy(3, 2), NLL(), {"x": X, "y": (X[:, :2].abs() * 3).round()}, L2(1.0)),
     "noise": (GaussianNoiseEnergy(3), NLL(), {"x": X, "y": X[:, :1] + X[:, 1:2] * X[:, 2:]}, None),
+    "one noise": (
+        GaussianNoiseEnergy(3, noise="constant"), NLL(),
+        {"x": X, "y": X[:, :1] + X[:, 1:2] * X[:, 2:]}, None,
+    ),
     "distribution of weights": (
         BayesianLinearEnergy(3), NLL(), {"x": X, "y": X[:, :1] + X[:, 1:2] * X[:, 2:]}, None,
     ),

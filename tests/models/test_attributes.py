@@ -36,7 +36,8 @@ def learned(cls: Any) -> list[str]:
 
 def table(row: Any, classes: int) -> tuple[Any, Any]:
     if row.rows != "table":
-        return KINDS[row.rows].example(60), np.arange(60) % classes
+        target = np.arange(60) % classes if row.obj._takes_target else None
+        return KINDS[row.rows].example(60), target
     rng = np.random.default_rng(0)
     X = rng.uniform(0.2, 1.0, size=(60, 4))
     score = X @ np.array([1.0, -2.0, 0.5, 1.0]) + 0.1 * rng.normal(size=60)
@@ -69,6 +70,8 @@ def answers(model: Any, X: Any) -> list[Any]:
                 found.append(np.array(getattr(model, name)(X), dtype=float))
     if hasattr(model, "_flat_target"):
         found.append(np.array(model.energy(X, np.ones(len(X)))))
+    if model.rows == "series":
+        found.append(np.array(model.energy(X)))
     return found
 
 

@@ -55,6 +55,7 @@ from groundstate.nn.inspect.receptive import (
 )
 from groundstate.nn.inspect.summary import Summary, summary
 from groundstate.nn.inspect.trace import trace
+from groundstate.nn.inspect.unrolled import draw_cell, draw_gates, draw_unrolled
 from groundstate.nn.piecewise import construct
 from groundstate.nn.piecewise.collapse import collapse_linear
 from groundstate.nn.piecewise.lift import DiscLift, floor_ceil
@@ -65,6 +66,7 @@ from groundstate.nn.piecewise.regions import (
     region_bounds,
 )
 from groundstate.nn.recurrent.bptt import BPTT
+from groundstate.nn.recurrent.gates import gates
 from groundstate.nn.recurrent.language import RecurrentLM
 from groundstate.nn.recurrent.padding import bucketed, pack_rows, pad_batch, unpad
 from groundstate.nn.recurrent.recurrent import Recurrent, Reverse
@@ -147,13 +149,17 @@ __all__ = [
     "dense_branch",
     "draw",
     "draw_backprop",
+    "draw_cell",
+    "draw_gates",
     "draw_layers",
     "draw_norm",
     "draw_receptive_field",
     "draw_residual",
+    "draw_unrolled",
     "empirical_receptive_field",
     "floor_ceil",
     "functional",
+    "gates",
     "init_",
     "linear_regions",
     "network",

@@ -13,7 +13,16 @@ import torch
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch import Tensor
 
-from groundstate.compute.rows import Rows, bad_row, count, describe, floating, in_memory, to_device
+from groundstate.compute.rows import (
+    Ragged,
+    Rows,
+    bad_row,
+    count,
+    describe,
+    floating,
+    in_memory,
+    to_device,
+)
 from groundstate.data.rows import READERS, Taken, rows_of
 from groundstate.energy.spaces import (
     Finite,
@@ -85,12 +94,24 @@ class RowKind:
             raise DataError(f"{type(estimator).__name__} takes {self.name} rows: {error}") from None
 
 
+class SeriesKind(RowKind):
+    """Series, of which a forecaster makes its windows itself."""
+
+    def example(self, n: int) -> Rows:
+        """One series of four times as many numbers."""
+        time = torch.arange(4.0 * n)
+        noise = torch.randn(len(time), generator=torch.Generator().manual_seed(0))
+        values = 2 + torch.sin(time / 3) + 0.1 * noise
+        return Ragged(values[:, None], torch.tensor([0, len(time)]))
+
+
 KINDS: dict[str, RowKind] = {
     kind.name: kind
     for kind in (
         RowKind("image", Real(1, 4, 4)),
         RowKind("text", TextSpace()),
         RowKind("sequence", RaggedOf(Real(2))),
+        SeriesKind("series", RaggedOf(Real(1))),
         RowKind("graph", GraphSpace(2)),
         RowKind("trajectory", Trajectory(Real(2), Finite(3), Real())),
     )

@@ -2,6 +2,7 @@ r"""Drawings of networks as SVG: layered graphs, thinned ones, residual rows and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -75,6 +76,20 @@ class Canvas:
             f'stroke-width="{0.4 + 2.2 * strength:.2f}" stroke-opacity="{0.25 + 0.7 * strength:.2f}">'
             f"{title}</path>"
         )
+
+    def arrow(
+        self, a: tuple[float, float], b: tuple[float, float], weight: float = 0.0, name: str = ""
+    ) -> None:
+        """An edge from the rim of a node to the rim of another, with a head."""
+        long = math.dist(a, b)
+        u, v = (b[0] - a[0]) / long, (b[1] - a[1]) / long
+        tip = (b[0] - u * (RADIUS + 1), b[1] - v * (RADIUS + 1))
+        self.edge((a[0] + u * RADIUS, a[1] + v * RADIUS), tip, weight, 0.4, name)
+        back = (tip[0] - 6 * u, tip[1] - 6 * v)
+        colour = INK if weight == 0 else HIGH if weight > 0 else LOW
+        corners = (tip, (back[0] - 3 * v, back[1] + 3 * u), (back[0] + 3 * v, back[1] - 3 * u))
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
+        self.texts.append(f'<polygon points="{points}" fill="{colour}"/>')
 
     def text(self, x: float, y: float, text: str, size: float = 11, colour: str = INK) -> None:
         self._see(x, y)
