@@ -74,8 +74,11 @@ class Augmented(Rule):
             return terms
         x = batch[self.variable]
         if self.masks is not None:
-            moved = {"masks": changed[self.masks], "outside": self.outside}
-            views = self.augment.together(x, **moved, generator=generator)
+            labels = changed[self.masks]
+            views = self.augment.together(
+                x, masks=labels, outside=self.outside, generator=generator
+            )
+            assert isinstance(views.masks, Tensor)
             changed[self.variable], changed[self.masks] = views.images, views.masks
             terms = self.rule(energy, changed, generator=generator)
             return terms
