@@ -75,6 +75,7 @@ from groundstate.energy.spaces import Binary as Binary
 from groundstate.energy.spaces import Count as Count
 from groundstate.energy.spaces import Finite as Finite
 from groundstate.energy.spaces import GraphSpace as GraphSpace
+from groundstate.energy.spaces import ObjectSpace as ObjectSpace
 from groundstate.energy.spaces import RaggedOf as RaggedOf
 from groundstate.energy.spaces import Real as Real
 from groundstate.energy.spaces import Sequence as Sequence

@@ -29,6 +29,7 @@ from groundstate.compute.rows.graphs import Graphs as Graphs
 from groundstate.compute.rows.pixels import Pixels as Pixels
 from groundstate.compute.rows.pixels import recoloured as recoloured
 from groundstate.compute.rows.pixels import resized as resized
+from groundstate.compute.rows.objects import Objects as Objects
 from groundstate.compute.rows.ragged import Ragged as Ragged
 from groundstate.compute.rows.record import Columns as Columns
 from groundstate.compute.rows.record import Record as Record

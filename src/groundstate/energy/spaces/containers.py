@@ -10,7 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from groundstate.compute.rows import Graphs, Ragged, Rows, Texts, Tokens, Trajectories, sum_items
+from groundstate.compute.rows import (
+    Graphs,
+    Objects,
+    Ragged,
+    Rows,
+    Texts,
+    Tokens,
+    Trajectories,
+    sum_items,
+)
 from groundstate.compute.rows.ragged import offsets_of
 from groundstate.energy.spaces.arrays import Finite, Real
 from groundstate.energy.spaces.base import Space
@@ -242,3 +251,68 @@ class Trajectory(ContainerSpace):
             assert isinstance(items, Tensor)
             parts[name] = Ragged(items, offsets)
         return Trajectories(**parts)
+
+
+@dataclass(frozen=True)
+class ObjectSpace(ContainerSpace):
+    """Sets of boxes of ``1..classes`` in pictures of one size, with masks of that size or without.
+
+    >>> found = Objects.of([([[0, 0, 4, 4]], [1]), ([[0, 0, 4, 4]], [3])])
+    >>> ObjectSpace(2, 8, 8).contains(found).tolist()
+    [True, False]
+    """
+
+    classes: int
+    height: int
+    width: int
+    masks: bool = False
+
+    @property
+    def noun(self) -> str:
+        return f"sets of boxes{' with masks' if self.masks else ''} of {self.classes} classes"
+
+    def fits(self, v: Rows) -> bool:
+        if not isinstance(v, Objects) or (v.masks is None and self.masks):
+            return False
+        return not self.masks or _masks_of(v).item_shape == (self.height, self.width)
+
+    def contains(self, v: Rows) -> Tensor:
+        if not isinstance(v, Objects):
+            raise DataError(f"{self!r} holds sets of boxes, got {self.describe(v)}")
+        boxes, labels = v.boxes.values, v.labels.values
+        good = (boxes[:, 2:] > boxes[:, :2]).all(1) & (labels >= 1) & (labels <= self.classes)
+        return _of_all(good, v.boxes)
+
+    def draw(
+        self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None
+    ) -> Objects:
+        real = {"generator": generator, "device": device}
+        lengths = torch.randint(0, _LONGEST, (n,), **real)
+        offsets, m = offsets_of(lengths), int(lengths.sum())
+        size = torch.tensor([self.width, self.height], device=device, dtype=dtype)
+        sides = (0.25 + 0.5 * torch.rand(m, 2, dtype=dtype, **real)) * size
+        start = torch.rand(m, 2, dtype=dtype, **real) * (size - sides)
+        boxes = torch.cat([start, start + sides], 1)
+        labels = torch.randint(1, self.classes + 1, (m,), **real)
+        masks = None
+        if self.masks:
+            masks = Ragged(box_masks(boxes, self.height, self.width), offsets)
+        return Objects(Ragged(boxes, offsets), Ragged(labels, offsets), masks)
+
+
+def _masks_of(v: Objects) -> Ragged:
+    assert v.masks is not None
+    return v.masks
+
+
+def box_masks(boxes: Tensor, height: int, width: int) -> Tensor:
+    """Masks of the pixels whose centres are inside boxes, uint8 ``(m, height, width)``.
+
+    >>> box_masks(torch.tensor([[1.0, 0.0, 3.0, 1.0]]), 2, 4).tolist()
+    [[[0, 1, 1, 0], [0, 0, 0, 0]]]
+    """
+    y = torch.arange(height, device=boxes.device) + 0.5
+    x = torch.arange(width, device=boxes.device) + 0.5
+    rows = (y >= boxes[:, 1:2]) & (y < boxes[:, 3:4])  # (m, H)
+    columns = (x >= boxes[:, :1]) & (x < boxes[:, 2:3])  # (m, W)
+    return (rows[:, :, None] & columns[:, None]).to(torch.uint8)
