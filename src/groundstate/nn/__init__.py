@@ -38,6 +38,11 @@ from groundstate.nn.conv.pool import MinPool2d, Subsample
 from groundstate.nn.conv.preact import PreActBlock
 from groundstate.nn.conv.sizes import conv_output_size, conv_transpose_output_size, overlap_count
 from groundstate.nn.conv.upsample import ResizeConv2d
+from groundstate.nn.detection.anchors import AnchorGenerator, AnchorMatcher
+from groundstate.nn.detection.backbone import FeaturePyramid
+from groundstate.nn.detection.rcnn import FasterRCNN, MaskRCNN
+from groundstate.nn.detection.rpn import RPN
+from groundstate.nn.detection.sampling import balanced_sample
 from groundstate.nn.graph.convolutions import GATConv, GCNConv, GINConv, SAGEConv
 from groundstate.nn.graph.edges import Edges
 from groundstate.nn.graph.layers import GraphIndependent, GraphNetwork, MessagePassing
@@ -73,6 +78,13 @@ from groundstate.nn.recurrent.recurrent import Recurrent, Reverse
 from groundstate.nn.recurrent.tcn import TCN
 
 __all__ = [
+    "AnchorGenerator",
+    "AnchorMatcher",
+    "FasterRCNN",
+    "FeaturePyramid",
+    "MaskRCNN",
+    "RPN",
+    "balanced_sample",
     "Edges",
     "GATConv",
     "GCNConv",

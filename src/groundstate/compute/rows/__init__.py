@@ -26,10 +26,10 @@ from groundstate.compute.rows.files import ArrayReader as ArrayReader
 from groundstate.compute.rows.files import Files as Files
 from groundstate.compute.rows.files import Reader as Reader
 from groundstate.compute.rows.graphs import Graphs as Graphs
+from groundstate.compute.rows.objects import Objects as Objects
 from groundstate.compute.rows.pixels import Pixels as Pixels
 from groundstate.compute.rows.pixels import recoloured as recoloured
 from groundstate.compute.rows.pixels import resized as resized
-from groundstate.compute.rows.objects import Objects as Objects
 from groundstate.compute.rows.ragged import Ragged as Ragged
 from groundstate.compute.rows.record import Columns as Columns
 from groundstate.compute.rows.record import Record as Record

@@ -160,7 +160,7 @@ class Ragged(RowContainer):
     def hashes(self) -> NDArray[np.uint64]:
         width = max(1, self.values[:1].numel())
         found = [
-            _row_words(part) for part in self._chunks(max(1, _CHUNK // width))
+            content_words(part) for part in self._chunks(max(1, _CHUNK // width))
         ]  # (n,) int64 that carry unsigned words
         words = torch.cat(found) if found else torch.zeros(0, dtype=torch.int64)
         return words.cpu().numpy().view(np.uint64)
@@ -206,8 +206,9 @@ def positions(offsets: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
     return torch.arange(total, device=offsets.device) + shift, begin
 
 
-def _row_words(rows: Ragged) -> Tensor:
-    """mix(Σ_j mix(w_j ⊕ k_j) − mix(k_j) + mix(length)), j counting the numbers of the row."""
+def content_words(rows: Ragged) -> Tensor:
+    """The content of rows as 64-bit words on their device, ``(n,)`` int64:
+    mix(Σ_j mix(w_j ⊕ k_j) − mix(k_j) + mix(length)), j counting the numbers of the row."""
     flat = rows.values.reshape(len(rows.values), rows.values[:1].numel() or 1)
     place = torch.arange(len(flat), device=rows.device) - rows.offsets[rows.row]
     columns = torch.arange(1, flat.shape[1] + 1, device=rows.device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -45,12 +46,13 @@ class AnchorGenerator(nn.Module):
         rounded: bool = True,
     ) -> None:
         super().__init__()
-        levels = [s if isinstance(s, Sequence) else None for s in sizes]
-        if any(s is None for s in levels) and any(s is not None for s in levels):
+        nested = [isinstance(s, Sequence) for s in sizes]
+        if any(nested) and not all(nested):
             raise ValueError(f"sizes are numbers, or a tuple for each map; got {sizes!r}")
-        self.sizes = [list(map(float, s)) for s in (levels if levels[0] is not None else [sizes])]  # type: ignore[arg-type]
+        levels: Any = sizes if any(nested) else [sizes]
+        self.sizes = [[float(s) for s in level] for level in levels]
         self.ratios = [float(r) for r in ratios]
-        if any(s <= 0 for s in sum(self.sizes, [])) or any(r <= 0 for r in self.ratios):
+        if any(v <= 0 for level in [*self.sizes, self.ratios] for v in level):
             raise ValueError(f"sizes and ratios are positive, got {sizes!r} and {ratios!r}")
         self.rounded = rounded
 
@@ -60,7 +62,9 @@ class AnchorGenerator(nn.Module):
 
     def cell(self, level: int, device: torch.device | None = None) -> Tensor:
         """The anchors of a cell at the origin, ratio by ratio, ``(k, 4)``."""
-        pairs = [(s / math.sqrt(r), s * math.sqrt(r)) for r, s in product(self.ratios, self.sizes[level])]
+        pairs = [
+            (s / math.sqrt(r), s * math.sqrt(r)) for r, s in product(self.ratios, self.sizes[level])
+        ]
         half = torch.tensor(pairs, device=device) / 2
         half = half.round() if self.rounded else half
         return torch.cat([-half, half], 1)

@@ -108,7 +108,9 @@ class FeaturePyramid(nn.Module):
 
 
 class FrozenNorm(nn.Module):
-    r"""A batch norm whose four vectors stay as they are: :math:`y = \gamma(x-\mu)/\sqrt{v+\epsilon} + \beta`."""
+    r"""A batch norm whose vectors stay as they are,
+    :math:`y = \gamma(x-\mu)/\sqrt{v+\epsilon} + \beta`.
+    """
 
     weight: Tensor
     bias: Tensor
@@ -179,7 +181,9 @@ class Backbone(nn.Module):
             sizes = [int(m.shape[1]) for m in self._stages(torch.zeros(1, in_channels, 64, 64))]
             self.body.train()
         if levels > len(sizes):
-            raise ValueError(f"the body has {len(sizes)} stages; a pyramid cannot stand on {levels}")
+            raise ValueError(
+                f"the body has {len(sizes)} stages; a pyramid cannot stand on {levels}"
+            )
         self.fpn = None if fpn is None else FeaturePyramid(sizes[-levels:], fpn, more)
         self.out_channels = sizes[-1] if fpn is None else fpn
         self.maps = 1 if fpn is None else levels + more

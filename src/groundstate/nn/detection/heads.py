@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -88,10 +89,7 @@ class MaskHead(nn.Sequential):
     def __init__(self, in_channels: int, hidden: int = 256, layers: int = 4) -> None:
         sizes = [in_channels, *[hidden] * layers]
         super().__init__(
-            *(
-                nn.Sequential(nn.Conv2d(a, b, 3, padding=1), nn.ReLU())
-                for a, b in zip(sizes[:-1], sizes[1:], strict=True)
-            )
+            *(nn.Sequential(nn.Conv2d(a, b, 3, padding=1), nn.ReLU()) for a, b in pairwise(sizes))
         )
         for module in self.modules():
             if isinstance(module, nn.Conv2d):

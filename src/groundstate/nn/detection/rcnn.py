@@ -101,7 +101,9 @@ class FasterRCNN(Detector):
         sizes, ratios = tuple(sizes), tuple(ratios)
         self._keep(locals())
         if num_classes < 2:
-            raise ValueError(f"num_classes counts the background, so it is at least 2, got {num_classes}")
+            raise ValueError(
+                f"num_classes counts the background, so it is at least 2, got {num_classes}"
+            )
         self.masks = mask is not None
         self.backbone = Backbone(
             backbone, fpn, levels, frozen=frozen, more=more, in_channels=in_channels

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -200,7 +201,9 @@ class RoIHeads(nn.Module):
         regions = torch.cat([row[:, None].to(proposals.boxes.dtype), proposals.boxes[row, at]], 1)
         logits, offsets = self(maps, regions, image)
         scores = logits.softmax(-1)
-        moved = box.clip(box.decode(offsets, regions[:, None, 1:].to(offsets.dtype), WEIGHTS), image)
+        moved = box.clip(
+            box.decode(offsets, regions[:, None, 1:].to(offsets.dtype), WEIGHTS), image
+        )
         good = (scores > self.lowest) & ((moved[..., 2:] - moved[..., :2]) >= 1e-2).all(-1)
         good[:, 0] = False  # background
         region, label = good.nonzero(as_tuple=True)
@@ -215,7 +218,7 @@ class RoIHeads(nn.Module):
         ends = begin.tolist()
         return [
             Detected(boxes[i:j], label[i:j], score[i:j], None if masks is None else masks[i:j])
-            for i, j in zip(ends[:-1], ends[1:], strict=True)
+            for i, j in pairwise(ends)
         ]
 
 
@@ -243,7 +246,9 @@ def paste_masks(masks: Tensor, boxes: Tensor, image: tuple[int, int]) -> Tensor:
     x = (torch.arange(width, device=masks.device) + 0.5 - boxes[:, :1]) / _side(boxes, 0)
     inside = ((y > 0) & (y < 1))[:, :, None] & ((x > 0) & (x < 1))[:, None]
     shape = (len(boxes), height, width)
-    grid = torch.stack([(2 * x - 1)[:, None].expand(shape), (2 * y - 1)[:, :, None].expand(shape)], -1)
+    grid = torch.stack(
+        [(2 * x - 1)[:, None].expand(shape), (2 * y - 1)[:, :, None].expand(shape)], -1
+    )
     found = functional.grid_sample(
         masks[:, None], grid.to(masks.dtype), padding_mode="border", align_corners=False
     )

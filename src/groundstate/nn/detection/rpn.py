@@ -186,7 +186,9 @@ class RegionProposals(nn.Module):
             goal = box.encode(full(truths.boxes)[far, own[far, where]], anchors[where])
         b = len(own)
         logit = full(found.objectness[row, at])
-        fit = functional.binary_cross_entropy_with_logits(logit, c.to(logit.dtype), reduction="none")
+        fit = functional.binary_cross_entropy_with_logits(
+            logit, c.to(logit.dtype), reduction="none"
+        )
         moved = functional.smooth_l1_loss(
             full(found.offsets[far, where]), goal.to(logit.dtype), beta=BETA, reduction="none"
         ).sum(1)

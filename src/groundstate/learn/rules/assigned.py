@@ -1,0 +1,95 @@
+r"""Learning where to look: a balanced sample of the boxes of an energy of objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from groundstate.compute.reduce import current
+from groundstate.compute.rows.ragged import content_words
+from groundstate.energy.base import Energy
+from groundstate.energy.networks.detection import DetectionEnergy
+from groundstate.learn.base import Batch, Rule, Terms
+from groundstate.nn.detection.sampling import row_words
+
+
+class BalancedSample(Rule):
+    r""":math:`L = \sum_p \frac{\sum_i w_i\sum_{b\in S_i} e_{pib}}{\sum_i w_i |S_{pi}|}`. Lowers the
+    energy of the objects at a balanced sample of boxes, and raises it at all other classes of these,
+    since the class energies are normalised.
+
+    Most boxes of a picture are background; of all the loss would learn to see nothing else. Every
+    term p of the energy (objectness, offsets, classes, masks) is divided by the number of its boxes
+    in the whole batch. Which boxes are sampled depends on the generator and on the content of a row,
+    so that a weight of 2 is the row twice.
+
+    Parameters
+    ----------
+    This rule has none; how many boxes are sampled is a setting of the network.
+
+    Examples
+    --------
+    >>> from groundstate.compute.rows import Objects
+    >>> from groundstate.nn.detection.rcnn import FasterRCNN
+    >>> net = FasterRCNN(3, fpn=16, sizes=(8, 16, 32), levels=2, hidden=32)
+    >>> energy = DetectionEnergy(net, (3, 32, 32), 2)
+    >>> y = Objects.of([([[4, 4, 16, 16]], [1]), ([], [])])
+    >>> BalancedSample()(energy, {"x": torch.zeros(2, 3, 32, 32), "y": y}).loss.shape
+    torch.Size([2])
+    """
+
+    smooth = False
+
+    def is_exact(self, energy: Energy, batch: Batch) -> bool:
+        return False
+
+    def reason_against(self, energy: Energy, batch: Batch) -> str | None:
+        if not isinstance(energy, DetectionEnergy):
+            return "it is no energy of sets of objects; use a DetectionEnergy"
+        missing = [name for name in ("x", "y") if name not in batch]
+        return f"the batch holds no {missing[0]!r}, pictures and their objects" if missing else None
+
+    def forward(
+        self, energy: Energy, batch: Batch, *, generator: torch.Generator | None = None
+    ) -> Terms:
+        self.require(energy, batch)
+        totals, counts = self._parts(energy, batch, generator)
+        loss = (totals / counts.sum(1, keepdim=True).clamp(min=1) * counts.shape[1]).sum(0)
+        return Terms(loss, lambda: (loss, torch.zeros_like(loss)), exact=False)
+
+    def mean(
+        self,
+        energy: Energy,
+        batch: Batch,
+        weight: Tensor | None = None,
+        total: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Callable[[], Terms]]:
+        self.require(energy, batch)
+        totals, counts = self._parts(energy, batch, generator)
+        w = torch.ones_like(totals[0]) if weight is None else weight.to(totals.dtype)
+        number = current().sum((counts * w).sum(1))  # of the boxes that all processes sampled
+        loss = ((totals * w).sum(1) / number.clamp(min=1e-12)).sum()
+        if weight is not None and current().world == 1:
+            loss = loss * (w.sum() / total)  # a part of the rows counts by its share
+        return loss, lambda: self.forward(energy, batch, generator=generator)
+
+    def _parts(
+        self, energy: Energy, batch: Batch, generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor]:
+        """Sums and numbers of boxes by term and row, ``(P, B)`` each."""
+        assert isinstance(energy, DetectionEnergy)
+        y = batch["y"]
+        device = y.boxes.device  # type: ignore[attr-defined]
+        if generator is None:
+            key = torch.zeros(1, dtype=torch.int64, device=device)
+        else:
+            key = torch.randint(
+                -(2**63), 2**63 - 1, (1,), generator=generator, device=generator.device
+            )
+        words = row_words(content_words(y.boxes), key)  # type: ignore[attr-defined]
+        parts = energy.parts(batch["x"], y, words).values()  # type: ignore[arg-type]
+        totals = torch.stack([part.total for part in parts])
+        return totals, torch.stack([part.count for part in parts]).to(totals.dtype)
