@@ -14,10 +14,15 @@ SMALLEST = 32
 
 
 class ImageNetwork(nn.Module):
-    """A network of images ``(N, in_channels, *spatial)`` that knows how it was made."""
+    """A network of images ``(N, in_channels, *spatial)`` that knows how it was made.
+
+    ``align`` is the number of pixels by which an image may move so that all maps move with it: the
+    product of its strides.
+    """
 
     in_channels: int
     n_dim: int = 2
+    align: int = SMALLEST
 
     def _keep(self, given: Mapping[str, Any]) -> None:
         """Remember the constructor's ``locals()``: ``config`` gives them back."""

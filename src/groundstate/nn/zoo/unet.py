@@ -90,7 +90,7 @@ class UNet(ImageNetwork):
                 f"depth={depth}, base={base}"
             )
         self.depth, self.skips, self.n_dim, self.cond_dim = depth, skips, n_dim, cond_dim
-        self.concat = merge == "concat"
+        self.concat, self.align = merge == "concat", 2**depth
         widths = [base * 2**i for i in range(depth + 1)]
 
         def block(before: int, after: int) -> DoubleConv:
@@ -110,6 +110,19 @@ class UNet(ImageNetwork):
             joined = 2 * low if skips and self.concat else low
             self.merge.append(block(joined, low))
         self.head = getattr(nn, f"Conv{n_dim}d")(base, out_channels, 1)
+        self._start()
+
+    def _start(self) -> None:
+        """Signals keep their size: variance 2/fan_in before rectifiers, 1/fan_in on the way up."""
+        for block in (*self.down, *self.merge):
+            for layer in (block.conv1, block.conv2):
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+                nn.init.zeros_(layer.bias)
+        for up in self.up:
+            conv: Any = up if hasattr(up, "weight") else up.conv
+            fan_in = len(conv.weight) if conv.transposed else conv.weight[0].numel()
+            nn.init.normal_(conv.weight, std=fan_in**-0.5)
+            nn.init.zeros_(conv.bias)
 
     def forward(self, x: Tensor, cond: Tensor | None = None) -> Tensor:
         x = self.checked(x)
@@ -178,6 +191,7 @@ class HourglassStack(ImageNetwork):
         super().__init__()
         self._keep({"n": n, "in_channels": in_channels, "out_channels": out_channels,
                     "base": base, "depth": depth, **settings})  # fmt: skip
+        self.align = 2**depth
         self.stem = nn.Conv2d(in_channels, base, 3, padding=1)
         self.stack = nn.ModuleList(
             UNet(base, base, base, depth, merge="add", **settings) for _ in range(n)
