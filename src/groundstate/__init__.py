@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from groundstate.math import optim as optim
     from groundstate.math import stats as stats
     from groundstate.math import transport as transport
+    from groundstate.models import physics as physics
     from groundstate.models import vision as vision
     from groundstate.models.bayes.bernoulli_nb import BernoulliNB as BernoulliNB
     from groundstate.models.bayes.categorical_nb import CategoricalNB as CategoricalNB
@@ -398,6 +399,7 @@ _EXPORTS = {
     "neighbors": "groundstate.math",
     "ode": "groundstate.math",
     "optim": "groundstate.math",
+    "physics": "groundstate.models",
     "stats": "groundstate.math",
     "study": "groundstate.studies",
     "transport": "groundstate.math",

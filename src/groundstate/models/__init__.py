@@ -3,8 +3,8 @@
 from importlib import import_module
 from typing import Any
 
-# folders that the top level offers by name: groundstate.vision
-PUBLIC = ("vision",)
+# folders that the top level offers by name: groundstate.physics
+PUBLIC = ("physics", "vision")
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,19 @@ from groundstate.errors import ShapeError
 Equation = Callable[[nn.Module, Tensor], Tensor]
 
 
+class Residual(nn.Module):
+    """An equation that gives u and its residuals together, in one pass over the network."""
+
+    def joint(
+        self, net: Callable[[Tensor], Tensor], x: Tensor, kind: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """u ``(B, m)`` and residuals ``(B, q)`` at points x ``(B, d)``; ``kind`` tells rows apart."""
+        raise TypeError(f"{type(self).__name__} must define joint(net, x, kind)")
+
+    def forward(self, net: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        return self.joint(net, x)[1]
+
+
 class SlopeIs(nn.Module):
     r"""The equation :math:`u'(x) = c` of one coordinate, as a residual of u at points."""
 
@@ -45,7 +58,8 @@ class ResidualEnergy(Energy):
     :math:`e(x, y) = w_f\|r(u_\theta, x)\|^2 + w_u\|u_\theta(x) - y\|^2`.
 
     A row with a value y is a measurement, a boundary or an initial value; a row whose y is NaN is a
-    collocation point, where only the equation speaks. The mean over rows is the loss of a
+    collocation point, where only the equation speaks, or with a ``kind`` k > 0 (a context value) the
+    k-th condition of a ``Residual``. The mean over rows is the loss of a
     physics-informed network; :math:`w_f, w_u` or row weights balance N_f and N_u points. Inference
     over θ is fitting u.
 
@@ -69,6 +83,7 @@ class ResidualEnergy(Energy):
     """
 
     missing = frozenset({"y"})
+    context = ("kind",)
     bounded_below = True
 
     def __init__(
@@ -92,21 +107,29 @@ class ResidualEnergy(Energy):
         return {"net": self.net, "residual": self.residual, "d": self.d, "m": self.m,
                 "weights": list(self.weights), "where": self.where}  # fmt: skip
 
-    def residuals(self, x: Tensor) -> Tensor:
-        """r at points, ``(B, q)``; a value that is no number is an error that names the equation."""
-        r = self.residual(self.net, x)
+    def residuals(self, x: Tensor, kind: Tensor | None = None) -> Tensor:
+        """r at points, ``(B, q)``."""
+        return self.joint(x, kind)[1]
+
+    def joint(self, x: Tensor, kind: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """u ``(B, m)`` and r ``(B, q)`` at points, in one pass where the equation offers it."""
+        if isinstance(self.residual, Residual):
+            u, r = self.residual.joint(self.net, x, kind)
+        else:
+            u, r = self.net(x), self.residual(self.net, x)
         if r.shape[:1] != x.shape[:1]:
             raise ShapeError(
                 f"the equation gives residuals of shape {tuple(r.shape)} for {len(x)} points; one "
                 "row per point is needed"
             )
-        return r.reshape(len(x), -1)
+        return u, r.reshape(len(x), -1)
 
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+    def forward(self, x: Tensor, y: Tensor, kind: Tensor | None = None) -> Tensor:
         seen = ~torch.isnan(y)  # (B, m)
-        gap = self.net(x) - torch.where(seen, y, 0.0)
+        u, residuals = self.joint(x, kind)
+        gap = u - torch.where(seen, y, 0.0)
         data = torch.where(seen, gap, 0.0).square().sum(1)
-        r = self.residuals(x).square().sum(1)
+        r = residuals.square().sum(1)
         if self.where == "collocation":
             r = torch.where(seen.any(1), 0.0, r)
         return self.weights[0] * data + self.weights[1] * r
