@@ -122,6 +122,20 @@ def test_suppression_is_the_definition_on_1000_boxes(threshold: float) -> None:
     assert order[bits].tolist() == expected
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_suppression_of_clusters_lines_and_inverted_boxes(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    middles, n = rng.uniform(-500, 500, (6, 2)), 400
+    centre = middles[rng.integers(0, 6, n)] + rng.normal(0, 10 ** rng.uniform(-2, 2), (n, 2))
+    sides = 10 ** rng.uniform(-1, 3, (n, 2)) if seed % 2 else np.full((n, 2), 30.0)
+    sides[rng.uniform(size=n) < 0.1] *= rng.choice([-1.0, 0.0], 2)
+    boxes = np.concatenate([centre - sides / 2, centre + sides / 2], 1)
+    if seed == 7:
+        boxes[:, 1::2] = 0, 1  # all on a line
+    scores, threshold = rng.uniform(size=n), rng.uniform()
+    assert B.nms(boxes, scores, threshold).tolist() == suppress(boxes, scores, threshold)
+
+
 def test_suppression_by_label_is_suppression_of_each_label() -> None:
     boxes, rng = some(600), np.random.default_rng(2)
     scores, labels = rng.uniform(size=600).round(2), rng.integers(0, 5, 600)

@@ -8,45 +8,97 @@ import numpy as np
 
 from groundstate.compute.kernels.compile_numba import inner, outer
 
-BLOCK = 64  # kept boxes that are compared before one looks whether any of them suppresses
+ROOM = 16  # entries of the grid for each box, at most
 
 
 @inner
-def any_above(
-    kept: Any, start: int, end: int, x1: Any, y1: Any, x2: Any, y2: Any, size: Any, threshold: Any
-) -> bool:
-    """Whether one of kept[:, start:end] has an IoU with the box above the threshold."""
-    zero = size - size
-    hits = 0
-    for k in range(start, end):
-        width = max(min(kept[2, k], x2) - max(kept[0, k], x1), zero)
-        height = max(min(kept[3, k], y2) - max(kept[1, k], y1), zero)
+def cell(value: Any, low: Any, per_unit: Any, cells: int) -> int:
+    return min(max(int((value - low) * per_unit), 0), cells - 1)
+
+
+@inner
+def layout(boxes: Any, start: int, end: int, axis: int) -> Any:
+    """Lowest corner and cells per unit along an axis, cells about as long as boxes are."""
+    low, high, total = boxes[axis, start], boxes[axis + 2, start], 0.0
+    for i in range(start, end):
+        low, high = min(low, boxes[axis, i]), max(high, boxes[axis + 2, i])
+        total += max(boxes[axis + 2, i] - boxes[axis, i], 0.0)
+    span = max(high - low, 0.0)
+    cells = 1
+    if total > 0.0:
+        cells = min(int(span * (end - start) / total) + 1, int(np.sqrt(end - start)) + 1)
+    return low, cells / span if span > 0.0 else 0.0, cells
+
+
+@inner
+def entries(boxes: Any, sizes: Any, start: int, end: int, x: Any, y: Any) -> int:
+    """How many pairs of a cell and a box with an area touch."""
+    count = 0
+    for i in range(start, end):
+        wide = cell(boxes[2, i], x[0], x[1], x[2]) - cell(boxes[0, i], x[0], x[1], x[2]) + 1
+        high = cell(boxes[3, i], y[0], y[1], y[2]) - cell(boxes[1, i], y[0], y[1], y[2]) + 1
+        count += wide * high if sizes[i] > 0.0 else 0
+    return count
+
+
+@inner
+def covered(boxes: Any, sizes: Any, i: int, k: int, threshold: Any) -> bool:
+    """Whether the IoU of boxes i and k is above the threshold."""
+    width = min(boxes[2, k], boxes[2, i]) - max(boxes[0, k], boxes[0, i])
+    height = min(boxes[3, k], boxes[3, i]) - max(boxes[1, k], boxes[1, i])
+    if width > 0.0 and height > 0.0:
         common = width * height
-        hits += common / (kept[4, k] + size - common) > threshold  # 0/0 is not above
-    return hits > 0
+        above: bool = common / (sizes[k] + sizes[i] - common) > threshold
+        return above
+    return False
+
+
+@inner
+def group(boxes: Any, sizes: Any, start: int, end: int, threshold: Any, keep: Any) -> None:
+    """Greedy suppression where kept boxes stand in every cell of a grid that they touch.
+
+    A common part of more than the share t of box i meets i without a margin of t on either side,
+    or its centre: the cells of that core hold every kept box that can remove i.
+    """
+    x, y = layout(boxes, start, end, 0), layout(boxes, start, end, 1)
+    room = entries(boxes, sizes, start, end, x, y)
+    while room > ROOM * (end - start):
+        x, y = (x[0], x[1] / 2, (x[2] + 1) // 2), (y[0], y[1] / 2, (y[2] + 1) // 2)
+        room = entries(boxes, sizes, start, end, x, y)
+    first = np.full(x[2] * y[2], -1)
+    owner, following = np.empty(room, np.int64), np.empty(room, np.int64)
+    used, margin = 0, 0.999 * min(threshold, 0.5)  # rounding takes less than a thousandth
+    for i in range(start, end):
+        keep[i] = True
+        if sizes[i] <= 0.0:
+            continue
+        wide, high = margin * (boxes[2, i] - boxes[0, i]), margin * (boxes[3, i] - boxes[1, i])
+        c = cell(boxes[0, i] + wide, x[0], x[1], x[2])
+        while keep[i] and c <= cell(boxes[2, i] - wide, x[0], x[1], x[2]):
+            r = cell(boxes[1, i] + high, y[0], y[1], y[2])
+            while keep[i] and r <= cell(boxes[3, i] - high, y[0], y[1], y[2]):
+                at = first[c * y[2] + r]
+                while keep[i] and at >= 0:
+                    keep[i] = not covered(boxes, sizes, i, owner[at], threshold)
+                    at = following[at]
+                r += 1
+            c += 1
+        if keep[i]:
+            left, right = cell(boxes[0, i], x[0], x[1], x[2]), cell(boxes[2, i], x[0], x[1], x[2])
+            top, below = cell(boxes[1, i], y[0], y[1], y[2]), cell(boxes[3, i], y[0], y[1], y[2])
+            for c in range(left, right + 1):
+                for r in range(top, below + 1):
+                    owner[used], following[used] = i, first[c * y[2] + r]
+                    first[c * y[2] + r] = used
+                    used += 1
 
 
 @outer
 def greedy(boxes: Any, sizes: Any, ends: Any, threshold: Any, keep: Any) -> None:
     """Marks in ``keep`` what is left of ``boxes`` (4, n), best first in groups that end at ``ends``."""
-    kept = np.empty((5, boxes.shape[1]), boxes.dtype)
     start = 0
     for end in ends:
-        n = 0
-        for i in range(start, end):
-            x1, y1, x2, y2, size = boxes[0, i], boxes[1, i], boxes[2, i], boxes[3, i], sizes[i]
-            free = True
-            for first in range(0, n, BLOCK):
-                last = min(first + BLOCK, n)
-                if any_above(kept, first, last, x1, y1, x2, y2, size, threshold):
-                    free = False
-                    break
-            keep[i] = free
-            if free:
-                for c in range(4):
-                    kept[c, n] = boxes[c, i]
-                kept[4, n] = size
-                n += 1
+        group(boxes, sizes, start, end, threshold, keep)
         start = end
 
 
