@@ -52,3 +52,8 @@ from groundstate.math.stats.delong import auc as auc
 from groundstate.math.stats.delong import auc_compare as auc_compare
 from groundstate.math.stats.delong import auc_interval as auc_interval
 from groundstate.math.stats.delong import auc_variance as auc_variance
+from groundstate.nn.detection.precision import DetectionAccumulator as DetectionAccumulator
+from groundstate.nn.detection.precision import DetectionScores as DetectionScores
+from groundstate.nn.detection.precision import (
+    average_precision_detection as average_precision_detection,
+)
