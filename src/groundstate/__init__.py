@@ -246,6 +246,7 @@ if TYPE_CHECKING:
     from groundstate.models.text.bag_of_tokens_classifier import (
         BagOfTokensClassifier as BagOfTokensClassifier,
     )
+    from groundstate.models.text.language_model import LanguageModel as LanguageModel
     from groundstate.models.trees.c45_classifier import C45Classifier as C45Classifier
     from groundstate.models.trees.decision_tree_classifier import (
         DecisionTreeClassifier as DecisionTreeClassifier,
@@ -316,6 +317,7 @@ _EXPORTS = {
     "KernelRidge": "groundstate.models.kernels.kernel_ridge",
     "LMNN": "groundstate.models.metrics.lmnn",
     "LandmarkMDS": "groundstate.models.manifolds.landmark_mds",
+    "LanguageModel": "groundstate.models.text.language_model",
     "Lasso": "groundstate.models.linear.sparse.lasso",
     "LassoCV": "groundstate.models.linear.sparse.lasso_cv",
     "LinearDiscriminantAnalysis": "groundstate.models.discriminant.linear_discriminant_analysis",

@@ -120,6 +120,13 @@ class Case:
 CASES = {
     "images": Case(groundstate.LinearImageClassifier(**QUICK), images),
     "texts": Case(groundstate.BagOfTokensClassifier(min_weight=2, **QUICK), texts),
+    "language": Case(
+        groundstate.LanguageModel(
+            "gpt", 12, dim=8, layers=1, heads=2, max_epochs=4, batch_size=16, random_state=0
+        ),
+        texts,
+        lambda: None,
+    ),
     "sequences": Case(groundstate.MeanPoolSequenceClassifier(**QUICK), sequences),
     "graphs": Case(groundstate.MessageSumGraphClassifier(8, **QUICK), graphs),
     "stream": Case(groundstate.NeuralClassifier(**QUICK), Stream),

@@ -8,6 +8,25 @@ from typing import Annotated
 import typer
 
 from groundstate.cli.boundary import Boundary
+from groundstate.cli.options import (
+    Budget,
+    Design,
+    Device,
+    Folds,
+    Groups,
+    Json,
+    Level,
+    Metric,
+    Model,
+    Out,
+    Quiet,
+    Seed,
+    TableName,
+    Target,
+    Time,
+    Weights,
+    Workers,
+)
 
 app = typer.Typer(
     name="groundstate",
@@ -18,16 +37,6 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help needs no import of rich
     help="All of machine learning as one energy and three operations: parametrise, learn, infer.",
 )
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same numbers.")]
-Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1, mps or auto.")]
-Quiet = Annotated[bool, typer.Option("--no-progress", help="Show no progress.")]
-TableName = Annotated[str, typer.Argument(metavar="TABLE", help="File, or built-in name: iris.")]
-Model = Annotated[
-    str, typer.Argument(metavar="MODEL", help="File written by fit or save: model.gs.")
-]
-Out = Annotated[str, typer.Option("--out", help=".csv, .jsonl or .parquet file; - for the screen.")]
 
 
 def _version(wanted: bool) -> None:
@@ -45,25 +54,6 @@ def root(
     ] = False,
 ) -> None:
     """Choose a command."""
-
-
-Target = Annotated[
-    str | None,
-    typer.Option("--target", "-t", help="Column to predict: name, position, last or none."),
-]
-Metric = Annotated[str | None, typer.Option("--metric", help="What to rank by.")]
-Folds = Annotated[int, typer.Option("--folds", help="Parts of the cross-validation.")]
-Workers = Annotated[int, typer.Option("--workers", help="Processes; -1 for every core.")]
-Design = Annotated[
-    str, typer.Option("--design", help="auto, holdout (.7/.2/.1), or nested for small tables.")
-]
-Groups = Annotated[
-    str | None, typer.Option("--groups", help="Column of labels that never cross sides.")
-]
-Time = Annotated[str | None, typer.Option("--time", help="Column of dates: the latest rows judge.")]
-Weights = Annotated[str | None, typer.Option("--weights", help="Column of row weights.")]
-Budget = Annotated[str | None, typer.Option("--budget", help="Time to spend: 60s, 2m, 1h.")]
-Level = Annotated[float, typer.Option("--level", help="Confidence of intervals.")]
 
 
 def _job(keep_model: bool) -> Callable[..., None]:
@@ -325,6 +315,27 @@ def sample(
     from groundstate.cli.ask import sample as run
 
     run(model, n, out, seed, device, json, no_progress)
+
+
+@app.command()
+def generate(
+    model: Model,
+    prompt: Annotated[str, typer.Option("--prompt", "-p", help="How the text begins.")] = "",
+    n: Annotated[int, typer.Option("-n", min=1, help="Number of texts.")] = 1,
+    tokens: Annotated[int, typer.Option("--tokens", min=1, help="New tokens at most.")] = 200,
+    method: Annotated[str, typer.Option("--method", help="sample, greedy or beam.")] = "sample",
+    temperature: Annotated[float, typer.Option("--temperature", "-T", help="0: greedy.")] = 1.0,
+    top_k: Annotated[int | None, typer.Option("--top-k", min=1, help="Best tokens kept.")] = None,
+    top_p: Annotated[float | None, typer.Option("--top-p", help="Probability kept.")] = None,
+    seed: Seed = 0,
+    device: Device = None,
+    json: Json = False,
+    no_progress: Quiet = False,
+) -> None:
+    """Continue a text with a saved language model."""
+    from groundstate.cli.ask import generate as run
+
+    run(model, prompt, n, tokens, method, temperature, top_k, top_p, seed, device, json)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""``groundstate predict``, ``infer`` and ``sample``: questions to a saved model."""
+"""``groundstate predict``, ``infer``, ``sample`` and ``generate``: questions to a saved model."""
 
 from __future__ import annotations
 
@@ -135,3 +135,36 @@ def sample(
     if not isinstance(drawn, pl.DataFrame):
         drawn = _columns(np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn), "x")
     screen.frame(drawn, out)
+
+
+def generate(
+    model: str,
+    prompt: str,
+    n: int,
+    tokens: int,
+    method: str,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    seed: int,
+    device: str | None,
+    json: bool,
+) -> None:
+    """Print texts that begin with the prompt, one below the other."""
+    loaded = load_model(model, device)
+    if not hasattr(loaded, "generate"):
+        raise Unsupported(
+            f"{named(loaded)} generates no text; fit a LanguageModel and save it, or draw rows with "
+            "groundstate sample"
+        )
+    if method not in ("sample", "greedy", "beam"):
+        raise DataError(f"--method is sample, greedy or beam, got {method!r}")
+    if temperature < 0:
+        raise DataError(f"--temperature is at least 0, got {temperature}")
+    texts = loaded.generate(
+        prompt, n=n, max_new_tokens=tokens, method=method, temperature=temperature, top_k=top_k,
+        top_p=top_p, beams=max(4, n), random_state=seed,
+    )  # fmt: skip
+    screen = Screen(json)
+    screen.data({"prompt": prompt, "texts": texts})
+    screen.show("\n\n".join(texts))

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from groundstate.data.builtin.load import available, load
     from groundstate.data.builtin.mnist1d import mnist1d
     from groundstate.data.builtin.shapes import SHAPES, Scene, Scenes, make_shapes
+    from groundstate.data.builtin.texts import make_facts, make_relations, make_reviews
     from groundstate.data.builtin.toys import (
         make_anisotropic,
         make_elongated,
@@ -39,6 +40,7 @@ _HOMES = {
     "builtin.load": ("available", "load"),
     "builtin.mnist1d": ("mnist1d",),
     "builtin.shapes": ("SHAPES", "Scene", "Scenes", "make_shapes"),
+    "builtin.texts": ("make_facts", "make_relations", "make_reviews"),
     "builtin.toys": (
         "make_anisotropic",
         "make_elongated",
@@ -99,7 +101,10 @@ __all__ = [
     "load",
     "make_anisotropic",
     "make_elongated",
+    "make_facts",
     "make_half_circle",
+    "make_relations",
+    "make_reviews",
     "make_ring",
     "make_shapes",
     "mnist1d",

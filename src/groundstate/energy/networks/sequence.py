@@ -76,6 +76,8 @@ class SequenceEnergy(Autoregressive, Energy):
     bos : symbol before the first; by default k, one behind the vocabulary
     ignore : a symbol of y that adds nothing, such as −100; the network sees ``bos`` in its place
 
+    Rows that are parts of longer sequences pass ``first`` ``(B,)``, the symbol before their own first.
+
     Examples
     --------
     >>> net = nn.Sequential(nn.Embedding(4, 8), nn.Linear(8, 3))
@@ -85,7 +87,7 @@ class SequenceEnergy(Autoregressive, Energy):
     """
 
     normalised = frozenset({"y"})
-    context = ("lengths",)
+    context = ("lengths", "first")
     variable = "y"
 
     def __init__(
@@ -110,12 +112,18 @@ class SequenceEnergy(Autoregressive, Energy):
         return {"net": self.net, "k": self.k, "length": self.length, "x": self.spaces.get("x"),
                 "bos": self.bos, "ignore": self.ignore}  # fmt: skip
 
-    def logits(self, y: Tensor, x: Any = None) -> Tensor:
+    def logits(self, y: Tensor, x: Any = None, first: Tensor | None = None) -> Tensor:
         """Scores of every next symbol, ``(B, T, K)``, all positions in one pass."""
-        tokens = nn.functional.pad(y[:, :-1], (1, 0), value=self.bos)
+        tokens = self._shifted(y[:, :-1], first)
         if self.ignore is not None:
             tokens = torch.where(tokens == self.ignore, self.bos, tokens)
         return self._run(tokens, x)
+
+    def _shifted(self, y: Tensor, first: Tensor | None) -> Tensor:
+        """Symbols behind the one before the first, ``(B, T + 1)``."""
+        if first is None:
+            return nn.functional.pad(y, (1, 0), value=self.bos)
+        return torch.cat([first[:, None], y], 1)
 
     def _run(self, tokens: Tensor, x: Any) -> Tensor:
         found: Tensor = self.net(tokens) if x is None else self.net(tokens, x)
@@ -126,8 +134,14 @@ class SequenceEnergy(Autoregressive, Energy):
             )
         return found
 
-    def forward(self, y: Tensor, x: Any = None, lengths: Tensor | None = None) -> Tensor:
-        return self.token_energies(y, x, lengths).sum(1)
+    def forward(
+        self,
+        y: Tensor,
+        x: Any = None,
+        lengths: Tensor | None = None,
+        first: Tensor | None = None,
+    ) -> Tensor:
+        return self.token_energies(y, x, lengths, first).sum(1)
 
     def items(self, value: Tensor, lengths: Tensor | None = None) -> Tensor:
         return self._counts(value, lengths).sum(1)
@@ -145,32 +159,41 @@ class SequenceEnergy(Autoregressive, Energy):
         y: Tensor,
         x: Any = None,
         lengths: Tensor | None = None,
+        first: Tensor | None = None,
         *,
         label_smoothing: float = 0.0,
     ) -> Tensor:
         r""":math:`-\log p(y_t\mid y_{<t}, x)`, ``(B, T)``; 0 where nothing counts. Smoothing ε gives
         :math:`(1-\varepsilon)(-\log p(y_t)) + \frac{\varepsilon}{K}\sum_k(-\log p_k)`, a loss."""
-        counts = self._counts(y, lengths)
+        counts, length = self._counts(y, lengths), y.shape[1]
+        if y.device.type == "cpu" and self.ignore is not None and not torch.compiler.is_compiling():
+            used = int(counts.any(0).nonzero().max()) + 1 if bool(counts.any()) else 1
+            y, counts = y[:, :used], counts[:, :used]  # nobody's symbols cost nothing
         target = torch.where(counts, y, -100)
         flat = nn.functional.cross_entropy(
-            self.logits(torch.where(counts, y, 0), x).flatten(0, 1), target.flatten(),
+            self.logits(torch.where(counts, y, 0), x, first).flatten(0, 1), target.flatten(),
             reduction="none", label_smoothing=label_smoothing,
         )  # fmt: skip
-        return flat.view(y.shape)
+        return nn.functional.pad(flat.view(y.shape), (0, length - y.shape[1]))
 
     @offers.step("y")
     def step(
-        self, state: StepState | None, x: Any = None, lengths: Tensor | None = None
+        self,
+        state: StepState | None,
+        x: Any = None,
+        lengths: Tensor | None = None,
+        first: Tensor | None = None,
     ) -> tuple[Tensor, StepState]:
-        """Next-symbol energies −log p, ``(B, K)``; without x and ``lengths`` a start has one row."""
+        """Next-symbol energies −log p, ``(B, K)``; with nothing given a start has one row."""
         device = self.placement()[0]
         if state is None:
-            given = lengths if x is None else x
+            given = next((v for v in (x, lengths, first) if v is not None), None)
             rows = 1 if given is None else len(given)
             state = StepState.start(rows, self.length, device=device)
             if isinstance(self.net, Cached):
                 state = state.remember(**self.net.start(rows, x))
-        first = torch.full((state.rows,), self.bos, device=device)
+        if first is None:
+            first = torch.full((state.rows,), self.bos, device=device)
         if isinstance(self.net, Cached):
             last = first if state.last is None else state.last
             logits, memory = self.net.step(last, state.memory)
@@ -187,11 +210,12 @@ class SequenceEnergy(Autoregressive, Energy):
         length: int,
         x: Any = None,
         lengths: Tensor | None = None,
+        first: Tensor | None = None,
     ) -> tuple[Tensor, StepState]:
         """Next-symbol energies ``(B, K)`` behind a prompt ``(B, P)``, read in one pass, and the
         state of sequences of ``length`` symbols."""
         if prompt is None or not prompt.shape[1]:
-            increments, state = self.step(None, x, lengths)
+            increments, state = self.step(None, x, lengths, first)
             rows = state.rows if prompt is None else len(prompt)
             if rows != state.rows:
                 state = state.pick(torch.zeros(rows, dtype=torch.int64, device=increments.device))
@@ -203,7 +227,7 @@ class SequenceEnergy(Autoregressive, Energy):
         rows, known = prompt.shape
         state = StepState.start(rows, length, device=device)
         state.value[:, :known] = prompt
-        tokens = nn.functional.pad(prompt, (1, 0), value=self.bos)
+        tokens = self._shifted(prompt, first)
         if isinstance(self.net, Cached):
             logits, memory = self.net.step(tokens, self.net.start(rows, x))
             state = state.remember(**memory)

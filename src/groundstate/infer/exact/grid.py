@@ -46,6 +46,7 @@ def unknown_of(
 
 def count(spaces: Mapping[str, Space], masks: Mapping[str, Tensor]) -> float:
     """Number of joint values a row can take at most; ``inf`` when a space is a continuum."""
+    digits = 0.0
     total = 1.0
     for name, space in spaces.items():
         a = alphabet(space)
@@ -54,6 +55,9 @@ def count(spaces: Mapping[str, Space], masks: Mapping[str, Tensor]) -> float:
         m = math.prod(space.shape)
         if name in masks:
             m = int(masks[name].flatten(1).sum(1).max()) if masks[name].ndim > 1 else 1
+        digits += m * math.log10(max(a, 1))
+        if digits > 300:  # of long texts, more than a float counts
+            return math.inf
         total *= float(a) ** m
     return total
 

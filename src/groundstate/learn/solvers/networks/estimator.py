@@ -318,7 +318,7 @@ def held_out_parts(
     """Weights of the rows to learn from and to watch; equal rows are on one side.  # (2, N)"""
     given = None if weight is None else weight.detach().double().cpu().numpy()
     line = WeightLine.of(*data.values(), weights=given)
-    labels = data["y"].cpu().numpy() if stratify and not data["y"].is_floating_point() else None
+    labels = _labels(data.get("y")) if stratify else None
     parts = line.cut(key.fold("validation"), share, stratify=labels)
     rows, watched = (parts > 0).sum(1)
     if rows == 0 or watched < 2:
@@ -328,6 +328,12 @@ def held_out_parts(
             "early_stopping=False"
         )
     return parts
+
+
+def _labels(y: Any) -> NDArray[np.int64] | None:
+    """The labels of rows that have one each; masks, tags, numbers and no targets have none."""
+    one = isinstance(y, Tensor) and y.ndim == 1 and not y.is_floating_point()
+    return y.cpu().numpy() if one else None
 
 
 def _cut(

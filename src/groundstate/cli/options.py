@@ -1,0 +1,34 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same numbers.")]
+Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1, mps or auto.")]
+Quiet = Annotated[bool, typer.Option("--no-progress", help="Show no progress.")]
+TableName = Annotated[str, typer.Argument(metavar="TABLE", help="File, or built-in name: iris.")]
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="File written by fit or save: model.gs.")
+]
+Out = Annotated[str, typer.Option("--out", help=".csv, .jsonl or .parquet file; - for the screen.")]
+Target = Annotated[
+    str | None,
+    typer.Option("--target", "-t", help="Column to predict: name, position, last or none."),
+]
+Metric = Annotated[str | None, typer.Option("--metric", help="What to rank by.")]
+Folds = Annotated[int, typer.Option("--folds", help="Parts of the cross-validation.")]
+Workers = Annotated[int, typer.Option("--workers", help="Processes; -1 for every core.")]
+Design = Annotated[
+    str, typer.Option("--design", help="auto, holdout (.7/.2/.1), or nested for small tables.")
+]
+Groups = Annotated[
+    str | None, typer.Option("--groups", help="Column of labels that never cross sides.")
+]
+Time = Annotated[str | None, typer.Option("--time", help="Column of dates: the latest rows judge.")]
+Weights = Annotated[str | None, typer.Option("--weights", help="Column of row weights.")]
+Budget = Annotated[str | None, typer.Option("--budget", help="Time to spend: 60s, 2m, 1h.")]
+Level = Annotated[float, typer.Option("--level", help="Confidence of intervals.")]

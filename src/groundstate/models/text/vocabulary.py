@@ -1,0 +1,54 @@
+"""The tokenizer of an estimator: given, read from a file, or learned from the texts of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from groundstate.compute.rows import Texts
+from groundstate.data.text.hub import LEARNED
+from groundstate.data.text.tokenizer import KINDS, Tokenizer
+
+
+def tokenizer_of(
+    given: Any,
+    texts: Texts,
+    weight: Tensor | None,
+    special: Sequence[str],
+    *,
+    vocab_size: int | None = None,
+    lowercase: bool = False,
+) -> Tokenizer:
+    """A tokenizer that has these special tokens.
+
+    Learned merges count every distinct text of positive weight once, so that neither weights nor
+    the order of the texts change them.
+
+    Parameters
+    ----------
+    given : a ``Tokenizer``, a file or folder of one, or a kind that is learned from the texts
+    texts, weight : rows
+    special : tokens that must be there
+    vocab_size, lowercase : of a learned one
+    """
+    if isinstance(given, str) and given in KINDS:
+        weights = None if weight is None else weight.double().tolist()
+        rows: Any = texts
+        if given in LEARNED:
+            pairs = zip(texts.strings(), weights or [1.0] * len(texts), strict=True)
+            rows, weights = sorted({text for text, w in pairs if w > 0}), None
+        return Tokenizer.train(
+            kind=given,  # type: ignore[arg-type]
+            vocab_size=vocab_size,
+            special_tokens=special,
+            texts=rows,
+            weight=weights,
+            lowercase=lowercase,
+        )
+    found = given if isinstance(given, Tokenizer) else Tokenizer.load(Path(given))
+    for token in special:
+        found.number(token)  # says what is missing
+    return found
