@@ -92,6 +92,7 @@ def _fill(nav: list[Any], docs: Path) -> list[Any]:
         "MODELS": model_pages(docs),
         "FAMILIES": [f"families/{name}.md" for name in FAMILIES],
         "GUIDES": [f"guides/{p.name}" for p in sorted((docs / "guides").glob("*.md"))],
+        "GALLERY": [f"gallery/{p.name}" for p in sorted((docs / "gallery").glob("*.md"))],
         "DECISIONS": [f"decisions/{p.name}" for p in sorted((docs / "decisions").glob("*.md"))],
         "CONCEPTS": [
             f"concepts/{p.name}"

@@ -121,9 +121,13 @@ if TYPE_CHECKING:
     from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
     from groundstate.models.factors.truncated_svd import TruncatedSVD as TruncatedSVD
     from groundstate.models.factors.whitener import Whitener as Whitener
+    from groundstate.models.graphs.edge_classifier import EdgeClassifier as EdgeClassifier
+    from groundstate.models.graphs.graph_classifier import GraphClassifier as GraphClassifier
+    from groundstate.models.graphs.graph_regressor import GraphRegressor as GraphRegressor
     from groundstate.models.graphs.message_sum_graph_classifier import (
         MessageSumGraphClassifier as MessageSumGraphClassifier,
     )
+    from groundstate.models.graphs.node_classifier import NodeClassifier as NodeClassifier
     from groundstate.models.kernels.kernel_classifier import KernelClassifier as KernelClassifier
     from groundstate.models.kernels.kernel_regressor import KernelRegressor as KernelRegressor
     from groundstate.models.kernels.kernel_ridge import KernelRidge as KernelRidge
@@ -283,6 +287,7 @@ _EXPORTS = {
     "DBSCAN": "groundstate.models.clusters.dbscan",
     "DecisionTreeClassifier": "groundstate.models.trees.decision_tree_classifier",
     "DecisionTreeRegressor": "groundstate.models.trees.decision_tree_regressor",
+    "EdgeClassifier": "groundstate.models.graphs.edge_classifier",
     "ElasticNet": "groundstate.models.linear.sparse.elastic_net",
     "ElasticNetCV": "groundstate.models.linear.sparse.elastic_net_cv",
     "EllipticEnvelope": "groundstate.models.outliers.elliptic_envelope",
@@ -300,6 +305,8 @@ _EXPORTS = {
     "GaussianRegressor": "groundstate.models.linear.least_squares.gaussian_regressor",
     "GradientBoostingClassifier": "groundstate.models.ensembles.boosting.gradient_boosting_classifier",
     "GradientBoostingRegressor": "groundstate.models.ensembles.boosting.gradient_boosting_regressor",
+    "GraphClassifier": "groundstate.models.graphs.graph_classifier",
+    "GraphRegressor": "groundstate.models.graphs.graph_regressor",
     "HDBSCAN": "groundstate.models.clusters.hdbscan",
     "HistGradientBoostingClassifier": "groundstate.models.ensembles.boosting.hist_gradient_boosting_classifier",
     "HistGradientBoostingRegressor": "groundstate.models.ensembles.boosting.hist_gradient_boosting_regressor",
@@ -347,6 +354,7 @@ _EXPORTS = {
     "NeighborhoodComponentsAnalysis": "groundstate.models.metrics.neighborhood_components_analysis",
     "NeuralClassifier": "groundstate.models.networks.neural_classifier",
     "NeuralRegressor": "groundstate.models.networks.neural_regressor",
+    "NodeClassifier": "groundstate.models.graphs.node_classifier",
     "PCA": "groundstate.models.factors.pca",
     "Perceptron": "groundstate.models.linear.stochastic.perceptron",
     "PoissonRegressor": "groundstate.models.linear.generalised.poisson_regressor",

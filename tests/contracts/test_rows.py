@@ -19,7 +19,7 @@ from sklearn.model_selection import KFold, cross_val_score
 
 import groundstate
 from groundstate import evaluate
-from groundstate.compute.rows import Graphs, Ragged, Texts
+from groundstate.compute.rows import GraphNodes, Graphs, Ragged, Texts
 from groundstate.errors import DataError, ShapeError
 from groundstate.evaluate import cross_validate
 from groundstate.learn import Arrays, Checkpoint
@@ -117,6 +117,31 @@ class Case:
         return X.x[X.index] if isinstance(X, Stream) else X
 
 
+NETWORK = {"max_epochs": 4, "batch_size": 16, "random_state": 0}
+SMALL = {"hidden": 8}
+
+
+def nodes() -> GraphNodes:
+    """The nodes of a graph of two communities, no two alike."""
+    rng = np.random.default_rng(5)
+    side = np.arange(N) % 2
+    links = rng.random((N, N)) < np.where(side[:, None] == side, 0.2, 0.05)
+    x = rng.normal(size=(N, 2)) + 0.5 * side[:, None]
+    return GraphNodes.all(Graphs.of([(x, np.argwhere(links))]))
+
+
+def pairs() -> GraphNodes:
+    """Pairs of nodes, in turn of one and of two communities."""
+    rng = np.random.default_rng(6)
+    a = rng.integers(0, N, N)
+    b = 2 * rng.integers(0, N // 2, N) + (a + np.arange(N)) % 2
+    return GraphNodes(nodes().graph, torch.from_numpy(np.stack((a, b), 1)))
+
+
+def numbers() -> np.ndarray:
+    return np.arange(N) % 2 + np.random.default_rng(7).normal(size=N)
+
+
 CASES = {
     "images": Case(groundstate.LinearImageClassifier(**QUICK), images),
     "texts": Case(groundstate.BagOfTokensClassifier(min_weight=2, **QUICK), texts),
@@ -130,6 +155,12 @@ CASES = {
     "sequences": Case(groundstate.MeanPoolSequenceClassifier(**QUICK), sequences),
     "graphs": Case(groundstate.MessageSumGraphClassifier(8, **QUICK), graphs),
     "stream": Case(groundstate.NeuralClassifier(**QUICK), Stream),
+    "nodes": Case(groundstate.NodeClassifier(network_params=SMALL, **NETWORK), nodes),
+    "pairs": Case(groundstate.EdgeClassifier(network_params=SMALL, **NETWORK), pairs),
+    "graph labels": Case(groundstate.GraphClassifier(network_params=SMALL, **NETWORK), graphs),
+    "graph values": Case(
+        groundstate.GraphRegressor(network_params=SMALL, **NETWORK), graphs, numbers
+    ),
 }
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         make_ring,
         roll_arc_length,
     )
+    from groundstate.data.graphs.graph import Graph
     from groundstate.data.images.decode import ImageReader
     from groundstate.data.images.folder import ImageFolder
     from groundstate.data.images.formats import cifar10, idx, mnist, read_images
@@ -52,6 +53,7 @@ _HOMES = {
     "images.folder": ("ImageFolder",),
     "images.formats": ("cifar10", "idx", "mnist", "read_images"),
     "images.sets": ("ImageSet", "channel_moments"),
+    "graphs.graph": ("Graph",),
     "preparation.preparation": ("Preparation",),
     "rows": ("KINDS", "Taken", "rows_of"),
     "streams.datasets": ("Rereadable",),
@@ -88,6 +90,7 @@ __all__ = [
     "SHAPES",
     "Column",
     "Finding",
+    "Graph",
     "Kind",
     "Preparation",
     "Scene",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from groundstate.compute.rows import Rows, describe
-from groundstate.data.graphs.read import GraphRows
+from groundstate.data.graphs.read import GraphRows, NodeReader, PairReader
 from groundstate.data.images.read import ImageRows
 from groundstate.data.reading import RowReader, is_array, real
 from groundstate.data.sequences.read import SequenceRows
@@ -41,7 +41,8 @@ class TableRows(RowReader):
 READERS: dict[str, RowReader] = {
     reader.kind: reader
     for reader in (
-        TableRows(), ImageRows(), TextReader(), GraphRows(), TrajectoryRows(), SequenceRows(),
+        TableRows(), ImageRows(), TextReader(), NodeReader(), PairReader(), GraphRows(),
+        TrajectoryRows(), SequenceRows(),
     )
 }  # fmt: skip
 KINDS = tuple(READERS)
@@ -54,7 +55,7 @@ class Taken:
     Attributes
     ----------
     rows : tensor or container
-    kind : table, image, text, graph, trajectory or sequence
+    kind : table, image, text, graph, node, pair, trajectory or sequence
     y, weight : arrays ``(n,)``, or None
     """
 
@@ -88,6 +89,8 @@ def rows_of(value: Any, kind: str | None = None) -> Taken:
     text        list, array or column of strings
     sequence    list of arrays of different length, array ``(n, T, d)``
     graph       list of networkx graphs, sparse adjacency matrices, ``(node features, edges)``
+    node        one such graph, whose nodes are the rows
+    pair        ``(graph, pairs)``, pairs ``(n, 2)`` of node numbers
     trajectory  list of dicts with observations, actions, rewards
     ==========  ================================================================================
 

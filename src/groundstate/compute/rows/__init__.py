@@ -25,6 +25,7 @@ from groundstate.compute.rows.base import to_device as to_device
 from groundstate.compute.rows.files import ArrayReader as ArrayReader
 from groundstate.compute.rows.files import Files as Files
 from groundstate.compute.rows.files import Reader as Reader
+from groundstate.compute.rows.graph_nodes import GraphNodes as GraphNodes
 from groundstate.compute.rows.graphs import Graphs as Graphs
 from groundstate.compute.rows.objects import Objects as Objects
 from groundstate.compute.rows.pixels import Pixels as Pixels

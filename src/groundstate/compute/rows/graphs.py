@@ -28,6 +28,7 @@ class Graphs(Record):
     nodes : Ragged, items ``(node features,)``
     edges : Ragged of int64, items ``(2,)``: source and target
     edge_features : Ragged with items ``(edge features,)``, one per edge, or None
+    graph_features : ``(graphs, features)``, or None
 
     Examples
     --------
@@ -42,6 +43,7 @@ class Graphs(Record):
     nodes: Ragged
     edges: Ragged
     edge_features: Ragged | None = None
+    graph_features: Tensor | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,10 +54,12 @@ class Graphs(Record):
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[Any]]) -> Self:
-        """From ``(node features, edges)`` or ``(node features, edges, edge features)`` per graph."""
+        """From ``(node features, edges)`` per graph, followed by edge features (or None) and by
+        features of the graph where there are some."""
         nodes = Ragged.of([_floats(r[0]) for r in rows])
         edges = [_pairs(r[1]) for r in rows]
-        features = [_floats(r[2]) for r in rows] if rows and len(rows[0]) > 2 else None
+        whole = torch.stack([_floats(r[3])[:, 0] for r in rows]) if _has(rows, 3) else None
+        features = [_floats(r[2]) for r in rows] if _has(rows, 2) else None
         order = [torch.from_numpy(np.lexsort((e[:, 0].numpy(), e[:, 1].numpy()))) for e in edges]
         for i, (x, e) in enumerate(zip(nodes.lengths.tolist(), edges, strict=True)):
             if len(e) and not (int(e.min()) >= 0 and int(e.max()) < x):
@@ -70,7 +74,7 @@ class Graphs(Record):
         own = None
         if features is not None:
             own = Ragged(torch.cat([f[o] for f, o in zip(features, order, strict=True)]), offsets)
-        return cls(nodes, Ragged(flat, offsets), own)
+        return cls(nodes, Ragged(flat, offsets), own, whole)
 
     @property
     def edge_index(self) -> Tensor:
@@ -85,6 +89,17 @@ class Graphs(Record):
             f"{len(self)} graphs of {self.nodes._sizes('nodes')} with "
             f"{self.nodes.values.shape[-1]} features and {self.edges._sizes('edges')}{more}"
         )
+
+
+def _has(rows: Sequence[Sequence[Any]], part: int) -> bool:
+    """Whether all graphs have a part; all or none must."""
+    there = [len(r) > part and r[part] is not None for r in rows]
+    if any(there) and not all(there):
+        raise DataError(
+            f"graph {there.index(False)} has no {'edge' if part == 2 else 'graph'} features, others "
+            "have; give them to all graphs or to none"
+        )
+    return bool(there) and there[0]
 
 
 def _pairs(values: Any) -> Tensor:

@@ -11,6 +11,7 @@ from groundstate.energy.spaces.arrays import space_of_rows as space_of_rows
 from groundstate.energy.spaces.base import Space as Space
 from groundstate.energy.spaces.containers import ContainerSpace as ContainerSpace
 from groundstate.energy.spaces.containers import GraphSpace as GraphSpace
+from groundstate.energy.spaces.containers import NodeSpace as NodeSpace
 from groundstate.energy.spaces.containers import ObjectSpace as ObjectSpace
 from groundstate.energy.spaces.containers import RaggedOf as RaggedOf
 from groundstate.energy.spaces.containers import TextSpace as TextSpace

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.rows import (
+    GraphNodes,
     Graphs,
     Objects,
     Ragged,
@@ -165,17 +166,23 @@ class GraphSpace(ContainerSpace):
 
     node_features: int
     edge_features: int = 0
+    graph_features: int = 0
 
     @property
     def noun(self) -> str:
         more = f" and {self.edge_features} edge features" if self.edge_features else ""
+        more += f" and {self.graph_features} graph features" if self.graph_features else ""
         return f"graphs with {self.node_features} node features{more}"
 
-    def fits(self, v: Rows) -> bool:
-        if not isinstance(v, Graphs):
-            return False
+    @classmethod
+    def of(cls, v: Graphs) -> GraphSpace:
+        """The space of some graphs."""
         edges = 0 if v.edge_features is None else v.edge_features.item_shape[0]
-        return v.nodes.item_shape == (self.node_features,) and edges == self.edge_features
+        whole = 0 if v.graph_features is None else v.graph_features.shape[1]
+        return cls(v.nodes.item_shape[0], edges, whole)
+
+    def fits(self, v: Rows) -> bool:
+        return isinstance(v, Graphs) and GraphSpace.of(v) == self
 
     def contains(self, v: Rows) -> Tensor:
         if not isinstance(v, Graphs):
@@ -186,6 +193,8 @@ class GraphSpace(ContainerSpace):
         good = good & _of_all(ends, v.edges)
         if v.edge_features is not None:
             good = good & RaggedOf(Real(self.edge_features)).contains(v.edge_features)
+        if v.graph_features is not None:
+            good = good & Real(self.graph_features).contains(v.graph_features)
         return good
 
     def draw(
@@ -201,10 +210,52 @@ class GraphSpace(ContainerSpace):
         row = torch.arange(n, device=device).repeat_interleave(many)
         order = torch.argsort((row * _LONGEST + ends[:, 1]) * _LONGEST + ends[:, 0], stable=True)
         edges = Ragged(ends[order], offsets_of(many))
-        if not self.edge_features:
-            return Graphs(nodes, edges)
-        own = Real(self.edge_features).draw(total, **real)
-        return Graphs(nodes, edges, Ragged(own, edges.offsets))
+        own = whole = None
+        if self.edge_features:
+            own = Ragged(Real(self.edge_features).draw(total, **real), edges.offsets)
+        if self.graph_features:
+            whole = Real(self.graph_features).draw(n, **real)
+        return Graphs(nodes, edges, own, whole)
+
+
+@dataclass(frozen=True)
+class NodeSpace(ContainerSpace):
+    """Nodes of a graph, or with ``pairs`` pairs of its nodes, with features as in ``GraphSpace``.
+
+    >>> NodeSpace(1).draw(3).index.shape
+    torch.Size([3])
+    """
+
+    node_features: int
+    edge_features: int = 0
+    pairs: bool = False
+
+    @property
+    def noun(self) -> str:
+        what = "pairs of nodes" if self.pairs else "nodes"
+        return f"{what} of {GraphSpace(self.node_features, self.edge_features).noun}"
+
+    def fits(self, v: Rows) -> bool:
+        if not isinstance(v, GraphNodes) or (v.index.ndim == 2) != self.pairs:
+            return False
+        return GraphSpace(self.node_features, self.edge_features).fits(v.graph)
+
+    def contains(self, v: Rows) -> Tensor:
+        if not isinstance(v, GraphNodes):
+            raise DataError(f"{self!r} holds nodes of a graph, got {self.describe(v)}")
+        good = GraphSpace(self.node_features, self.edge_features).contains(v.graph)
+        return good.expand(len(v))
+
+    def draw(
+        self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None
+    ) -> GraphNodes:
+        graph = GraphSpace(self.node_features, self.edge_features).draw(
+            1, generator=generator, device=device, dtype=dtype
+        )
+        size = (n, 2) if self.pairs else (n,)
+        nodes = len(graph.nodes.values)
+        index = torch.randint(nodes, size, generator=generator, device=device)
+        return GraphNodes(graph, index)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from groundstate.data.rows import READERS, Taken, rows_of
 from groundstate.energy.spaces import (
     Finite,
     GraphSpace,
+    NodeSpace,
     RaggedOf,
     Real,
     Space,
@@ -113,6 +114,8 @@ KINDS: dict[str, RowKind] = {
         RowKind("sequence", RaggedOf(Real(2))),
         SeriesKind("series", RaggedOf(Real(1))),
         RowKind("graph", GraphSpace(2)),
+        RowKind("node", NodeSpace(2)),
+        RowKind("pair", NodeSpace(2, pairs=True)),
         RowKind("trajectory", Trajectory(Real(2), Finite(3), Real())),
     )
 }

@@ -124,6 +124,7 @@ class RowNetwork(EnergyEstimator):
         },
     )
     _store_private: ClassVar[tuple[str, ...]] = ("_moments", "_epochs")
+    network_kind: ClassVar[str | None] = None  # of architectures, where it is not that of the rows
 
     network: Any
     network_params: dict[str, Any] | None
@@ -223,7 +224,8 @@ class RowNetwork(EnergyEstimator):
     def _made(self, X: Any, y: Any) -> nn.Module:
         key = init_key(self.random_state).fold("init")
         given = self.network_params or {}
-        return make_network(self.network, self._sizes(X, y), given, self.rows, key)
+        kind = self.network_kind or self.rows
+        return make_network(self.network, self._sizes(X, y), given, kind, key)
 
     def _continued(self, X: Any, y: Any) -> Energy:
         """The energy that is there, for further rows."""

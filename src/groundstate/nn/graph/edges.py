@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -58,10 +59,14 @@ class Edges:
 
     @classmethod
     def of_graphs(cls, graphs: Graphs) -> Edges:
-        """Of a batch of graphs, whose edges are in order already."""
-        source, target = graphs.edge_index
-        order = torch.arange(len(source), device=source.device)
-        return cls(source.contiguous(), target.contiguous(), len(graphs.nodes.values), order)
+        """Of a batch of graphs, whose edges are in order already; made once for each batch."""
+        made = _kept.get(graphs)
+        if made is None:
+            source, target = graphs.edge_index
+            order = torch.arange(len(source), device=source.device)
+            n = len(graphs.nodes.values)
+            made = _kept[graphs] = cls(source.contiguous(), target.contiguous(), n, order)
+        return made
 
     @property
     def edge_index(self) -> Tensor:
@@ -167,6 +172,9 @@ class Edges:
     def _of_nodes(self, x: Tensor) -> None:
         if len(x) != self.nodes:
             raise ShapeError(f"the graph has {self.nodes} nodes, got features {tuple(x.shape)}")
+
+
+_kept: WeakKeyDictionary[Graphs, Edges] = WeakKeyDictionary()
 
 
 def _offsets(sorted_index: Tensor, n: int) -> Tensor:
