@@ -118,6 +118,7 @@ from groundstate.learn.solvers.latent.kmeans.lloyd import Lloyd as Lloyd
 from groundstate.learn.solvers.latent.mixtures.mixture_em import MixtureEM as MixtureEM
 from groundstate.learn.solvers.lbfgs import LBFGS as LBFGS
 from groundstate.learn.solvers.lbfgs_dense import NetworkRows as NetworkRows
+from groundstate.learn.solvers.lbfgs_resident import ResidentLBFGS as ResidentLBFGS
 from groundstate.learn.solvers.linear.evidence import EvidenceUpdates as EvidenceUpdates
 from groundstate.learn.solvers.linear.least_squares import LeastSquares as LeastSquares
 from groundstate.learn.solvers.linear.quantile import QuantileProgram as QuantileProgram

@@ -21,7 +21,7 @@ from groundstate.learn import Naive
 from groundstate.learn import fit as learn
 from groundstate.learn.base import History, Solver
 from groundstate.learn.callbacks import Callback, Run
-from groundstate.learn.solvers.lbfgs import LBFGS
+from groundstate.learn.solvers.lbfgs_resident import ResidentLBFGS
 from groundstate.learn.train.stochastic import Stochastic
 from groundstate.models.arrays import unwrap
 from groundstate.models.bridge import callbacks_of
@@ -249,7 +249,7 @@ class PINN(EnergyRegressor):
     def _solver(self, name: str, steps: int) -> Solver:
         if name == "adam":
             return Stochastic("adam", self.lr, None, steps, tol=None)
-        return LBFGS(steps, self.tol, memory=50, max_fun=4 * steps + 20, ftol=0.0)
+        return ResidentLBFGS(steps, self.tol)
 
     def _segment(
         self, energy: ResidualEnergy, rows: Rows, terms: Sequence[float], solver: Solver, key: Key,
