@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,11 +13,13 @@ import torch
 from torch import Tensor
 
 from groundstate.compute import Key
-from groundstate.energy import LinearEnergy
+from groundstate.compute.rows import Ragged
+from groundstate.energy import LinearEnergy, NetClassEnergy, RaggedOf, Real
 from groundstate.errors import DataError
 from groundstate.learn import Callback, Checkpoint, Problem, SoftMin, Stochastic, fit, sgd
 from groundstate.learn.train.feed import Feed, fits
 from groundstate.learn.train.sources import Arrays, Items, Parquet, as_source
+from groundstate.nn.blocks.bags import MeanPool
 
 
 def rows(n: int = 200, d: int = 4) -> dict[str, Tensor]:
@@ -213,3 +216,53 @@ def test_rows_of_the_cpu_always_fit() -> None:
 def test_arrays_of_other_lengths_are_refused() -> None:
     with pytest.raises(DataError, match="same number of rows"):
         Arrays({"x": np.zeros((3, 2)), "y": np.zeros(4)})
+
+
+def ragged(lengths: Any) -> Ragged:
+    values = torch.randn(int(sum(lengths)), 1, generator=torch.Generator().manual_seed(0))
+    ends = torch.tensor(np.r_[0, np.cumsum(lengths)])
+    return Ragged(values, ends)
+
+
+def sequence_feed(rows: Ragged, weight: Any = None, size: int = 8, **options: Any) -> Feed:
+    y = torch.zeros(len(rows), dtype=torch.int64)
+    energy = NetClassEnergy(RaggedOf(Real(1)), 2, MeanPool(1, 2))
+    problem = Problem(energy, SoftMin(), {"x": rows, "y": y}, weight)
+    return Feed(problem, size, bucket=True, **options)
+
+
+def test_buckets_hold_every_row_once_and_fill_up_little() -> None:
+    lengths = np.random.default_rng(0).integers(1, 100, 500)
+    feed = sequence_feed(ragged(lengths))
+    got = [batch["x"].lengths.tolist() for batch, _, _ in feed.epoch(0)]
+    assert sorted(n for g in got for n in g) == sorted(lengths.tolist())
+    assert sum(max(g) * len(g) for g in got) < 1.1 * lengths.sum()
+    assert [len(g) for g in got].count(8) == 62 and len(got) == feed.steps == 63
+    again = [batch["x"].lengths.tolist() for batch, _, _ in feed.epoch(1)]
+    assert again != got  # other neighbours, another order
+    late = [batch["x"].lengths.tolist() for batch, _, _ in feed.epoch(0, skip=10)]
+    assert late == got[10:]
+    full = sequence_feed(ragged(lengths), drop_last=True)
+    assert [len(b["x"]) for b, _, _ in full.epoch(0)] == [8] * 62
+
+
+def test_buckets_of_a_row_twice_are_those_of_a_weight_of_two() -> None:
+    rows = ragged(np.random.default_rng(1).integers(1, 30, 60))
+    weight = 1.0 + (torch.arange(60) % 3 == 0)
+    index = torch.repeat_interleave(torch.arange(60), weight.long())
+    one = sequence_feed(rows, weight)
+    two = sequence_feed(rows.take(index[torch.randperm(len(index))]))
+    for (a, v, _), (b, w, _) in zip(one.epoch(3), two.epoch(3), strict=True):
+        assert torch.equal(a["x"].values, b["x"].values)
+        assert torch.equal(torch.ones(len(a["x"])) if v is None else v,
+                           torch.ones(len(b["x"])) if w is None else w)  # fmt: skip
+
+
+def test_buckets_need_rows_that_differ_in_length() -> None:
+    problem = Problem(
+        NetClassEnergy(2, 2), SoftMin(), {"x": torch.ones(9, 2), "y": torch.ones(9).long()}
+    )
+    with pytest.raises(ValueError, match="different length"):
+        Feed(problem, 2, bucket=True)
+    with pytest.raises(ValueError, match="replacement=False"):
+        sequence_feed(ragged([1, 2, 3]), replacement=True)

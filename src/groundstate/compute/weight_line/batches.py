@@ -80,7 +80,7 @@ class Batches:
         return found
 
     def of_full_size(self, batch_size: float) -> Batches:
-        """Without the last batch where it is smaller, unless it is the only one.
+        """Without the batch that is smaller, unless it is the only one.
 
         >>> import torch
         >>> Batches.slices(torch.arange(5), 2).of_full_size(2).sizes
@@ -88,12 +88,30 @@ class Batches:
         """
         if len(self.sizes) < 2:
             return self
-        last = self.sizes[-1]
-        weight = float(last) if self.weights is None else float(self.weights[-last:].sum())
-        if weight >= batch_size * (1 - 1e-9):
+        totals = self.totals()
+        small = min(range(len(totals)), key=lambda i: (totals[i], -i))
+        if totals[small] >= batch_size * (1 - 1e-9):
             return self
-        weights = None if self.weights is None else self.weights[:-last]
-        return Batches(self.rows[:-last], weights, self.sizes[:-1])
+        if small < len(totals) - 1:  # the batches were reordered
+            return self.reordered([i for i in range(len(totals)) if i != small])
+        end = len(self.rows) - self.sizes[-1]
+        weights = None if self.weights is None else self.weights[:end]
+        return Batches(self.rows[:end], weights, self.sizes[:-1])
+
+    def reordered(self, order: Sequence[int]) -> Batches:
+        """The same batches in another order.
+
+        >>> import torch
+        >>> Batches.slices(torch.tensor([3, 1, 0]), 2).reordered([1, 0]).rows.tolist()
+        [0, 3, 1]
+        """
+        rows = self.rows.split(self.sizes)
+        weights = None if self.weights is None else self.weights.split(self.sizes)
+        return Batches(
+            torch.cat([rows[i] for i in order]),
+            None if weights is None else torch.cat([weights[i] for i in order]),
+            [self.sizes[i] for i in order],
+        )
 
     def from_batch(self, start: int) -> Batches:
         """The batches from number ``start`` on: where an interrupted epoch resumes."""

@@ -81,6 +81,16 @@ class Layout:
         order: I64 = loops(n).keyed_order(self.hash, np.uint64(key.low), _bits(n))
         return order
 
+    def bucketed(self, key: Key, sizes: I64, span: int) -> I64:
+        """The groups of `shuffled`, by the size of their rows within every ``span`` units of length.
+
+        Groups of one size stay in the order of the key.  # (G,)
+        """
+        order = self.shuffled(key)
+        lengths = self.groups[order]
+        part = (np.cumsum(lengths) - lengths) // span
+        return order[np.lexsort((sizes[self.rows[order]], part))]
+
     def shuffled_rows(self, keys: Sequence[Key], device: torch.device) -> Tensor:
         """The representatives in the orders of `shuffled`, sorted where they are wanted.  # (S, G)"""
         if device.type == "cpu":

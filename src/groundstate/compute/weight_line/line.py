@@ -27,6 +27,7 @@ from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.compute.weight_line.layout import F64, I64, Layout, checked, loops
 from groundstate.errors import DataError
 
+_WINDOW = 50  # batches within which rows are sorted by size
 _DUST = 16  # a last batch shorter than 2^-16 of a batch is rounding, not data
 
 
@@ -99,7 +100,12 @@ class WeightLine:
         return self._at.order[self._at.expand(self._at.shuffled(key))]
 
     def batches(
-        self, key: Key, batch_size: float, device: torch.device | str | None = None
+        self,
+        key: Key,
+        batch_size: float,
+        device: torch.device | str | None = None,
+        *,
+        sizes: I64 | None = None,
     ) -> Batches:
         r"""Cut the line, re-ordered by the key, every ``batch_size`` units of weight.
 
@@ -115,19 +121,26 @@ class WeightLine:
             Weight per batch; with weights of one, rows per batch.
         device : torch.device or str, optional
             Where the indices and weights are wanted.
+        sizes : array of int64, (N,), optional
+            Of the rows, such as the lengths of sequences: a batch then holds rows of about the same
+            size, sorted within 50 batches; the batches come in random order.
         """
         if not batch_size > 0:
             raise DataError(f"batch_size={batch_size}; it must be a positive amount of weight.")
         at, to = self._at, torch.device("cpu" if device is None else device)
-        if self.slices(batch_size):
+        if sizes is None and self.slices(batch_size):
             return Batches.slices(at.shuffled_rows([key], to)[0], int(batch_size))
         size = min(float(batch_size), 2.0 * self.total)
         step = max(1, int(at.integer(np.array([size]))[0]))
         n_cells = max(1, -(-(at.total - (step >> _DUST)) // step))
+        order = at.shuffled(key) if sizes is None else at.bucketed(key, sizes, _WINDOW * step)
         rows, weights, offsets = loops(self.n_distinct).cut_pieces(
-            at.shuffled(key), *at.pieces, step, n_cells, at.quantum
+            order, *at.pieces, step, n_cells, at.quantum
         )
-        return Batches.ragged(rows, weights, offsets, to)
+        made = Batches.ragged(rows, weights, offsets, to)
+        if sizes is None:
+            return made
+        return made.reordered(key.fold("buckets").numpy().permutation(len(made)).tolist())
 
     def slices(self, batch_size: float) -> bool:
         """Whether batches of so much weight are slices of a permutation."""

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from groundstate.compute import rows as rows_of
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
+from groundstate.compute.rows import Ragged
 from groundstate.compute.weight_line.batches import Batches
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.infer.base import check_values
@@ -35,6 +37,7 @@ class Feed:
     batch_size : rows (units of weight) of a batch; None, or more than there are, takes all
     replacement : draw rows independently instead of visiting each once per epoch
     drop_last : leave out the last batch of an epoch when it is smaller
+    bucket : batches of sequences of about the same length, so that little is filled up
 
     Attributes
     ----------
@@ -50,6 +53,7 @@ class Feed:
         *,
         replacement: bool = False,
         drop_last: bool = False,
+        bucket: bool = False,
     ) -> None:
         self.problem = problem
         self.batch_size = batch_size
@@ -64,6 +68,9 @@ class Feed:
                 f"a batch; use at least {reduce.world}"
             )
         self.line: WeightLine | None = None
+        self.sizes: NDArray[np.int64] | None = None
+        if bucket and replacement:
+            raise ValueError("bucket=True visits each row once an epoch; use replacement=False")
         if not problem.is_resident:
             self.steps = self._stream_steps()
             self.total_weight = self._stream_weight()
@@ -75,6 +82,8 @@ class Feed:
             return
         assert batch_size is not None
         self.line = self._line()
+        if bucket:
+            self.sizes = self._sizes()
         batches = (round(self.total_weight) if replacement else self.total_weight) / batch_size
         self.steps = max(1, int(batches) if drop_last else math.ceil(batches - 1e-9))
 
@@ -91,6 +100,15 @@ class Feed:
         everywhere = reduce.gather(torch.from_numpy(hashes.view(np.int64)))
         weights = reduce.gather(local.double())
         return WeightLine(everywhere.numpy().view(np.uint64), weights.numpy())
+
+    def _sizes(self) -> NDArray[np.int64]:
+        """Lengths of the rows that differ in length, of all shards."""
+        ragged = next((v for v in self.problem.resident.values() if isinstance(v, Ragged)), None)
+        if ragged is None:
+            raise ValueError("bucket=True is for rows of different length, and there are none")
+        lengths = ragged.lengths.cpu()
+        found: NDArray[np.int64] = (current().gather(lengths) if self.sharded else lengths).numpy()
+        return found
 
     def _stream_steps(self) -> int:
         data = self.problem.data
@@ -136,7 +154,7 @@ class Feed:
             drawn = self.line.draw(key.fold("drawn"), max(1, round(self.line.total)))
             batches = Batches.slices(torch.from_numpy(drawn).to(device), self.batch_size)
         else:
-            batches = self.line.batches(key, self.batch_size, device)
+            batches = self.line.batches(key, self.batch_size, device, sizes=self.sizes)
         return batches.of_full_size(self.batch_size) if self.drop_last else batches
 
     # --- streams -------------------------------------------------------------------------

@@ -52,7 +52,7 @@ class Training(Engine):
         self.generator = problem.key.fold("noise").torch(self.device)
         self.feed = Feed(
             problem, settings.batch_size, replacement=settings.replacement,
-            drop_last=settings.drop_last,
+            drop_last=settings.drop_last, bucket=settings.bucket,
         )  # fmt: skip
         self.per_epoch = -(-self.feed.steps // settings.accumulate)  # 0 when unknown
         self.shards = Shards()

@@ -53,6 +53,8 @@ class Stochastic:
     shard : "fsdp" spreads θ and the optimiser's state over the processes, for large networks, with
         penalties that are sums over the entries of θ; None keeps a copy on each
     sync_norm : batch norms use the rows of all processes
+    bucket : batches of sequences of about the same length, so that little is filled up; each row is
+        still seen once an epoch
     """
 
     optimizer: str | Optimizer = adam
@@ -75,6 +77,7 @@ class Stochastic:
     deterministic: bool = False
     shard: str | None = None
     sync_norm: bool = False
+    bucket: bool = False
     feeds: ClassVar[bool] = True  # rows may stay in main memory; batches go to the device
 
     def __post_init__(self) -> None:

@@ -134,7 +134,7 @@ class Recurrent(nn.Module):
         if isinstance(self.core, ResetFirstGRU):
             assert isinstance(state, Tensor)
             out, state = self.core(x, state, lengths)
-            return out if lengths is None else _cut(out, lengths), state
+            return out if lengths is None else cut(out, lengths), state
         if lengths is None:
             result: tuple[Tensor, State] = self.core(x, state)
             return result
@@ -196,6 +196,7 @@ class Reverse(nn.Module):
         return f"dim={self.dim}"
 
 
-def _cut(out: Tensor, lengths: Tensor) -> Tensor:
+def cut(out: Tensor, lengths: Tensor) -> Tensor:
+    """Zeros behind the end of each row."""
     real = torch.arange(out.shape[1], device=out.device) < lengths[:, None]
     return out * real[..., None]

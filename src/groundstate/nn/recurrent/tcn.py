@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from groundstate.compute.rows import Ragged
@@ -14,7 +14,7 @@ from groundstate.nn.blocks.activations import activation as make_activation
 from groundstate.nn.blocks.contract import blocks, rows_of
 from groundstate.nn.blocks.initialise import blank, init_
 from groundstate.nn.recurrent.padding import pad_batch, unpad
-from groundstate.nn.recurrent.recurrent import Items
+from groundstate.nn.recurrent.recurrent import Items, cut
 
 
 @blocks.register(
@@ -77,7 +77,9 @@ class TCN(nn.Module):
         """Items that an output sees."""
         return 1 + (self.kernel_size - 1) * (2**self.layers - 1)
 
-    def forward(self, x: Items) -> Items:
+    def forward(self, x: Items, lengths: Tensor | None = None) -> Items:
+        """Outputs of all items: ``(B, T, in_features)`` to ``(B, T, hidden)``, zeros behind ``lengths``
+        ``(B,)``; ragged rows to ragged rows."""
         if isinstance(x, Ragged):
             padded, _ = pad_batch(x)  # what is behind a row's end is later, and later is not seen
             return unpad(self(padded), x.lengths)
@@ -87,4 +89,5 @@ class TCN(nn.Module):
         for i, conv in enumerate(self.convs):
             new = self.act(conv(F.pad(h, ((self.kernel_size - 1) * 2**i, 0))))
             h = (self.skip(h) if i == 0 else h) + F.dropout(new, self.dropout, self.training)
-        return h.transpose(1, 2)
+        out = h.transpose(1, 2)
+        return out if lengths is None else cut(out, lengths)
