@@ -7,7 +7,7 @@ import torch
 from common import COLOURS, Plain, figure
 from matplotlib.figure import Figure
 
-from groundstate import AutoRegressor
+from groundstate import AutoRegressor, SequenceClassifier, SequenceRegressor
 from groundstate.math.chains.autoregression import ar_roots
 from groundstate.nn import Recurrent, draw_cell, draw_gates, draw_unrolled
 from groundstate.nn.inspect.unrolled import PATTERNS
@@ -63,7 +63,59 @@ def autoregression() -> Figure:
     return fig
 
 
+def _waves(n: int, seed: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Waves of different length that grow or fade."""
+    rng = np.random.default_rng(seed)
+    X, y = [], np.arange(n) % 2
+    for k in y:
+        length = int(rng.integers(20, 60))
+        time = np.linspace(0, 1, length)
+        wave = np.sin(rng.uniform(0, 6) + 25 * time) * (0.3 + (time if k else 1 - time))
+        X.append((wave + 0.15 * rng.normal(size=length))[:, None])
+    return X, y
+
+
+def classified() -> Figure:
+    """Waves that grow or fade, and the probability that a network gives as it reads on."""
+    X, y = _waves(200, 0)
+    model = SequenceClassifier("gru", {"hidden": 16}, max_epochs=30, lr=0.01, random_state=0)
+    model.fit(X, y)
+    new, truth = _waves(40, 1)
+    fig, (left, right) = figure(2)
+    for k in range(2):
+        left.plot(new[k][:, 0] + 2.5 * k, color=COLOURS[k], label=("fades", "grows")[k])
+    left.set(xlabel="item", yticks=[], title="two sequences")
+    left.legend(frameon=False)
+    for wave, k in zip(new, truth):
+        sure = [model.predict_proba([wave[:t]])[0, 1] for t in range(2, len(wave) + 1, 3)]
+        right.plot(np.arange(2, len(wave) + 1, 3), sure, color=COLOURS[k], lw=0.8, alpha=0.6)
+    right.set(
+        xlabel="items read", ylabel="p(grows)", title=f"accuracy {model.score(new, truth):.2f}"
+    )
+    return fig
+
+
+def numbers() -> Figure:
+    """The frequency of a wave, from samples of any number."""
+    rng = np.random.default_rng(0)
+    y = rng.uniform(1, 4, 400)
+    X = [
+        np.sin(rng.uniform(0, 6) + f * np.arange(int(rng.integers(15, 40))) / 3)[:, None] for f in y
+    ]
+    fig, axes = figure(2)
+    for ax, network in zip(axes, ("gru", "tcn")):
+        model = SequenceRegressor(network, {"hidden": 24}, max_epochs=25, lr=0.01, random_state=0)
+        model.fit(X[:300], y[:300])
+        ax.plot([1, 4], [1, 4], color="#888", lw=1)
+        ax.scatter(y[300:], model.predict(X[300:]), s=10, color=COLOURS[0])
+        ax.set(title=f"{network}, R² {model.score(X[300:], y[300:]):.2f}", xlabel="frequency",
+               ylabel="predicted")  # fmt: skip
+    return fig
+
+
 PICTURES = {
+    "sequences-classified": classified,
+    "sequences-numbers": numbers,
     "sequences-unrolled": unrolled,
     "sequences-patterns": patterns,
     "sequences-cells": cells,

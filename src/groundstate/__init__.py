@@ -242,6 +242,12 @@ if TYPE_CHECKING:
     from groundstate.models.sequences.mean_pool_sequence_classifier import (
         MeanPoolSequenceClassifier as MeanPoolSequenceClassifier,
     )
+    from groundstate.models.sequences.sequence_classifier import (
+        SequenceClassifier as SequenceClassifier,
+    )
+    from groundstate.models.sequences.sequence_regressor import (
+        SequenceRegressor as SequenceRegressor,
+    )
     from groundstate.models.svm.linear_svc import LinearSVC as LinearSVC
     from groundstate.models.svm.linear_svr import LinearSVR as LinearSVR
     from groundstate.models.svm.svc import SVC as SVC
@@ -375,6 +381,8 @@ _EXPORTS = {
     "SVR": "groundstate.models.svm.svr",
     "SeedEnsembleClassifier": "groundstate.models.ensembles.seeds.seed_ensemble_classifier",
     "SeedEnsembleRegressor": "groundstate.models.ensembles.seeds.seed_ensemble_regressor",
+    "SequenceClassifier": "groundstate.models.sequences.sequence_classifier",
+    "SequenceRegressor": "groundstate.models.sequences.sequence_regressor",
     "SmoothingSplineRegressor": "groundstate.models.linear.least_squares.smoothing_spline_regressor",
     "SnapshotEnsembleClassifier": "groundstate.models.ensembles.snapshots.snapshot_ensemble_classifier",
     "SnapshotEnsembleRegressor": "groundstate.models.ensembles.snapshots.snapshot_ensemble_regressor",

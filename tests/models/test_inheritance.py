@@ -22,6 +22,8 @@ ONE_MORE = {
     "Mapped": "rows in a file are read as often as a fit needs, whatever the model",
     "GaussianFactors": "a density and a transformer at once: two roles, not one",
     "PCA": "batches of rows have the axes and the answers of all rows",
+    "RowNetwork": "networks learn alike, whatever their rows are and whatever they answer",
+    "SequenceRows": "sequences are taken alike, whether labels or numbers are asked for",
     "MixtureAnswers": "mixtures of Gaussians and of any other family answer alike",
 }
 

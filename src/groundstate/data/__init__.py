@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from groundstate.data.preparation.preparation import Preparation
     from groundstate.data.reader import read
     from groundstate.data.rows import KINDS, Taken, rows_of
+    from groundstate.data.sequences.long import LongTable, read_long
     from groundstate.data.streams.datasets import Rereadable
     from groundstate.data.streams.stream import stream
     from groundstate.data.tables.findings import Finding, audit
@@ -56,6 +57,7 @@ _HOMES = {
     "graphs.graph": ("Graph",),
     "preparation.preparation": ("Preparation",),
     "rows": ("KINDS", "Taken", "rows_of"),
+    "sequences.long": ("LongTable", "read_long"),
     "streams.datasets": ("Rereadable",),
     "streams.stream": ("stream",),
     "tables.findings": ("Finding", "audit"),
@@ -74,6 +76,7 @@ __all__ = [
     "KINDS",
     "ImageFolder",
     "ImageReader",
+    "LongTable",
     "ImageSet",
     "Rereadable",
     "Taken",
@@ -112,6 +115,7 @@ __all__ = [
     "make_shapes",
     "mnist1d",
     "read",
+    "read_long",
     "roll_arc_length",
     "stream",
 ]

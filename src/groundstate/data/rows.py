@@ -87,7 +87,8 @@ def rows_of(value: Any, kind: str | None = None) -> Taken:
     table       array ``(n, d)``
     image       array ``(n, C, H, W)``, paths of image files, a folder of them
     text        list, array or column of strings
-    sequence    list of arrays of different length, array ``(n, T, d)``
+    sequence    list of arrays of different length, array ``(n, T, d)``, pair ``(array, lengths)``,
+                long table with the columns id, time, items
     graph       list of networkx graphs, sparse adjacency matrices, ``(node features, edges)``
     node        one such graph, whose nodes are the rows
     pair        ``(graph, pairs)``, pairs ``(n, 2)`` of node numbers

@@ -89,12 +89,22 @@ def test_packed_texts_are_separate_texts() -> None:
         assert at == int(real[r].sum())
 
 
+@pytest.mark.parametrize("readout", READOUTS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_row_without_items_is_answered_by_the_bias(name: str, readout: str) -> None:
+    net = made(name, readout=readout)
+    out = net(ragged(3, 0, 2))
+    assert torch.equal(out[1], net.head.bias) and out.isfinite().all()
+    torch.testing.assert_close(out[[0, 2]], net(ragged(3, 2)), rtol=0, atol=1e-12)
+    assert torch.equal(net(ragged(0, 0)), net.head.bias.expand(2, -1))
+    out.sum().backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in net.parameters())
+
+
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(Unsupported, match="last, mean, max, attention"):
         made("gru", readout="first")
-    with pytest.raises(ShapeError, match="row 1 has no item"):
-        made("gru")(ragged(3, 0))
-    with pytest.raises(ShapeError, match="no item"):
+    with pytest.raises(ShapeError, match="at least one item"):
         made("tcn")(torch.zeros(2, 0, 3).double())
     with pytest.raises(ValueError, match="multiple of heads"):
         architectures.create("transformer", hidden=6, heads=4)

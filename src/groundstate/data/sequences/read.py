@@ -1,13 +1,16 @@
-"""What people have as sequences: lists of arrays of different length, arrays ``(n, T, d)``."""
+"""What people have as sequences: lists of arrays, arrays with lengths, long tables."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from groundstate.compute.rows import Ragged, Rows
+from groundstate.compute.rows.ragged import offsets_of
 from groundstate.data.reading import RowReader, as_list, is_array, numbers, real
+from groundstate.data.sequences.long import is_long, read_long
 from groundstate.errors import DataError
 
 
@@ -15,7 +18,10 @@ class SequenceRows(RowReader):
     """Rows ``(length, d)`` or ``(length,)``, of which each may have a length of its own."""
 
     kind = "sequence"
-    accepts = "a list of arrays (length, d), or an array (n, length, d)"
+    accepts = (
+        "a list of arrays (length, d), an array (n, length, d), a pair (array, lengths), a long table "
+        "(columns id, time, items, target) or its path"
+    )
 
     def takes(self, value: Any) -> bool:
         if type(value) is Ragged or is_array(value, 3):
@@ -28,6 +34,10 @@ class SequenceRows(RowReader):
     def read(self, value: Any) -> Rows:
         if isinstance(value, Ragged):
             found = value
+        elif is_long(value):
+            found = read_long(value).rows
+        elif _is_padded(value):
+            found = _cut(*value)
         elif is_array(value, 2, 3):
             array = real(value)
             n, length = array.shape[:2]
@@ -43,3 +53,29 @@ class SequenceRows(RowReader):
         if found.values.ndim == 1 and found.values.is_floating_point():
             found = found.like(found.values[:, None])
         return found
+
+    def labelled(self, value: Any) -> tuple[Rows, Any] | None:
+        if not is_long(value):
+            return None
+        found = read_long(value)
+        return None if found.y is None else (found.rows, found.y)
+
+
+def _is_padded(value: Any) -> bool:
+    """Whether a value is a pair of an array ``(n, T, d)`` and the lengths of its rows."""
+    return (
+        isinstance(value, tuple)
+        and len(value) == 2
+        and is_array(value[0], 3)
+        and np.ndim(value[1]) == 1
+        and len(value[1]) == len(value[0])
+    )
+
+
+def _cut(array: Any, lengths: Any) -> Ragged:
+    x, n = real(array), torch.as_tensor(np.asarray(lengths))
+    if n.is_floating_point() or bool((n < 0).any()) or bool((n > x.shape[1]).any()):
+        raise DataError(f"lengths must be whole numbers of 0 to {x.shape[1]}, got {n.tolist()[:5]}")
+    n = n.to(x.device, torch.int64)
+    mask = torch.arange(x.shape[1], device=x.device) < n[:, None]
+    return Ragged(x[mask], offsets_of(n))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.rows import Ragged, bad_row
+from groundstate.data.sequences.long import read_long
 from groundstate.errors import DataError, ShapeError
 
 
@@ -44,6 +46,7 @@ def series_of(value: Any) -> Series:
     ``(T, F)`` array or frame       one series of F columns, time going down
     ``(n, T, F)`` array             n series of equal length
     list of arrays, ``Ragged``      series of any length
+    path                            long table: columns id and time where there are, and the values
     ==============================  ====================================================
 
     Examples
@@ -55,6 +58,9 @@ def series_of(value: Any) -> Series:
     """
     if isinstance(value, Series):
         return value
+    if isinstance(value, str | Path):
+        table = read_long(value, target=None)
+        return _checked(Series(table.rows, table.ids is None, len(table.names) == 1, table.names))
     if isinstance(value, Ragged):
         values = value.values if value.values.is_floating_point() else value.values.double()
         flat = values.ndim == 1
@@ -71,6 +77,10 @@ def series_of(value: Any) -> Series:
         found = Series(Ragged.of(columns, single_type or torch.float64), False, flat)
     else:
         found = _one(value)
+    return _checked(found)
+
+
+def _checked(found: Series) -> Series:
     if found.rows.values.ndim != 2 or not found.rows.values.shape[1]:
         raise ShapeError(f"a series has items (F,), got {found.rows.item_shape}")
     row = bad_row(found.rows)

@@ -103,10 +103,11 @@ class Feed:
 
     def _sizes(self) -> NDArray[np.int64]:
         """Lengths of the rows that differ in length, of all shards."""
-        ragged = next((v for v in self.problem.resident.values() if isinstance(v, Ragged)), None)
-        if ragged is None:
+        parts: list[Any] = [getattr(v, "tokens", v) for v in self.problem.resident.values()]
+        ragged = [v for v in parts if isinstance(v, Ragged)]
+        if not ragged:
             raise ValueError("bucket=True is for rows of different length, and there are none")
-        lengths = ragged.lengths.cpu()
+        lengths = ragged[0].lengths.cpu()
         found: NDArray[np.int64] = (current().gather(lengths) if self.sharded else lengths).numpy()
         return found
 

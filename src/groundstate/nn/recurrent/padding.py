@@ -18,7 +18,9 @@ def pad_batch(rows: Ragged | Sequence[Tensor], fill: float = 0.0) -> tuple[Tenso
     >>> x.tolist(), mask.int().tolist()
     ([[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]], [[1, 0, 0], [1, 1, 1]])
     """
-    ragged = rows if isinstance(rows, Ragged) else Ragged.of(list(rows), rows[0].dtype if rows else None)
+    ragged = (
+        rows if isinstance(rows, Ragged) else Ragged.of(list(rows), rows[0].dtype if rows else None)
+    )
     x = ragged.padded(fill)
     return x, torch.arange(x.shape[1], device=x.device) < ragged.lengths[:, None]
 

@@ -29,7 +29,7 @@ class SequenceNetwork(nn.Module):
     ========= ==============================================================================
 
     Rows are ``Ragged``, or a tensor ``(B, T, in_features)`` with ``lengths``; items behind the end of a
-    row are never seen.
+    row are never seen, and a row without items is answered by b.
 
     Parameters
     ----------
@@ -68,11 +68,15 @@ class SequenceNetwork(nn.Module):
 
     def forward(self, x: Tensor | Ragged, lengths: Tensor | None = None) -> Tensor:
         if isinstance(x, Ragged):
-            x, lengths = x.padded(), x.lengths
-        if x.shape[1] == 0 or (lengths is not None and bool((lengths < 1).any())):
-            row = 0 if lengths is None else int((lengths < 1).nonzero()[0])
-            raise ShapeError(f"row {row} has no item; a sequence needs at least one")
-        h = self._read(self.body(x, lengths), lengths)
+            lengths = x.lengths
+            x = x.padded(length=max(1, int(lengths.max())) if len(lengths) else 1)
+        if lengths is None:
+            if x.ndim == 3 and x.shape[1] == 0:
+                raise ShapeError(f"sequences need at least one item, got {tuple(x.shape)}")
+            h = self._read(self.body(x), None)
+        else:
+            some = lengths.clamp_min(1)
+            h = self._read(self.body(x, some), some) * (lengths > 0)[:, None]
         out: Tensor = self.head(F.dropout(h, self.dropout, self.training))
         return out
 
