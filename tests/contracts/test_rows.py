@@ -85,14 +85,6 @@ class Stream:
         return Arrays(arrays, buffer=20, block=16)
 
 
-def numbers() -> np.ndarray:
-    return np.sin(np.arange(N)) + np.arange(N) % 2
-
-
-NETWORK = {"max_epochs": 3, "batch_size": 16, "patience": None, "random_state": 0}
-SMALL = {"network_params": {"hidden": 4}, "lr": 0.03}
-
-
 @dataclass
 class Case:
     """An estimator with few epochs, rows it takes, and their targets (None where it takes none)."""
@@ -162,10 +154,11 @@ CASES = {
     ),
     "sequences": Case(groundstate.MeanPoolSequenceClassifier(**QUICK), sequences),
     "labels of sequences": Case(
-        groundstate.SequenceClassifier(bucket=True, **SMALL, **NETWORK), sequences
+        groundstate.SequenceClassifier("gru", {"hidden": 4}, bucket=True, lr=0.03, **NETWORK),
+        sequences,
     ),
     "numbers of sequences": Case(
-        groundstate.SequenceRegressor("tcn", **SMALL, **NETWORK), sequences, numbers
+        groundstate.SequenceRegressor("tcn", {"hidden": 4}, lr=0.03, **NETWORK), sequences, numbers
     ),
     "graphs": Case(groundstate.MessageSumGraphClassifier(8, **QUICK), graphs),
     "stream": Case(groundstate.NeuralClassifier(**QUICK), Stream),
