@@ -269,6 +269,7 @@ if TYPE_CHECKING:
     from groundstate.models.vision.linear_image_classifier import (
         LinearImageClassifier as LinearImageClassifier,
     )
+    from groundstate.models.vision.object_detector import ObjectDetector as ObjectDetector
     from groundstate.nn import architectures as architectures
     from groundstate.store import load as load
     from groundstate.studies import study as study
@@ -361,6 +362,7 @@ _EXPORTS = {
     "NeuralClassifier": "groundstate.models.networks.neural_classifier",
     "NeuralRegressor": "groundstate.models.networks.neural_regressor",
     "NodeClassifier": "groundstate.models.graphs.node_classifier",
+    "ObjectDetector": "groundstate.models.vision.object_detector",
     "PCA": "groundstate.models.factors.pca",
     "Perceptron": "groundstate.models.linear.stochastic.perceptron",
     "PoissonRegressor": "groundstate.models.linear.generalised.poisson_regressor",

@@ -3,6 +3,7 @@ r"""Feature maps of pictures: a convolutional body, and a pyramid on its stages.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -204,7 +205,7 @@ def _body(body: str | nn.Module, in_channels: int) -> nn.Module:
     if isinstance(body, str):
         found = ConvBody(in_channels=in_channels) if body == "small" else _named(body, in_channels)
     else:
-        found = body
+        found = deepcopy(body)  # the caller's own keeps its head
     if isinstance(found, ResNet):
         found.fc = nn.Identity()  # a detector has heads of its own
     if not callable(getattr(found, "stages", None)):

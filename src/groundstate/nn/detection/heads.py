@@ -40,11 +40,15 @@ class RegionFeatures(nn.Module):
         if len(maps) == 1:
             return self._align(maps[0], regions, strides[0])
         level = self.level(regions[:, 1:], strides)
-        found = maps[0].new_zeros(len(regions), maps[0].shape[1], self.size, self.size)
-        for i, (m, stride) in enumerate(zip(maps, strides, strict=True)):
-            at = (level == i).nonzero().squeeze(1)
-            found = found.index_copy(0, at, self._align(m, regions[at], stride).to(found.dtype))
-        return found
+        places = [(level == i).nonzero().squeeze(1) for i in range(len(maps))]
+        found = [
+            self._align(m, regions[at], stride)
+            for m, at, stride in zip(maps, places, strides, strict=True)
+            if len(at)
+        ]
+        if len(found) < 2:  # most often all regions are on one map
+            return found[0] if found else self._align(maps[0], regions, strides[0])
+        return torch.cat(found)[torch.cat(places).argsort()]
 
     def level(self, boxes: Tensor, strides: Sequence[float]) -> Tensor:
         """The map of each box, ``(R,)``."""

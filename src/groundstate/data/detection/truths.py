@@ -1,0 +1,119 @@
+"""What is in a picture, as files and people say it, before classes have numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from groundstate.compute.rows import Rows, count, describe
+from groundstate.data.detection.outlines import Outline, drawn
+from groundstate.errors import DataError
+
+F32 = NDArray[np.float32]
+
+
+@dataclass(frozen=True, repr=False)
+class Truth:
+    """The objects of one picture.
+
+    Attributes
+    ----------
+    boxes : (m, 4) float32, x1, y1, x2, y2 in pixels of the picture
+    labels : list of m names or numbers
+    masks : (m, H, W) array, non-zero inside an object; or a list of m outlines; or None
+    size : (height, width) of the picture, None where it is not known
+    """
+
+    boxes: F32
+    labels: list[Any]
+    masks: NDArray[Any] | list[Outline] | None = None
+    size: tuple[int, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    def __repr__(self) -> str:
+        return f"Truth({dict(Counter(map(str, self.labels)))})"
+
+    def drawn(self, size: tuple[int, int]) -> NDArray[np.uint8] | None:
+        """Masks in a picture of this height and width, uint8 ``(m, height, width)``."""
+        if self.masks is None:
+            return None
+        if isinstance(self.masks, list):
+            assert self.size is not None
+            return drawn(self.masks, self.size, size)
+        masks = np.asarray(self.masks) != 0
+        if masks.shape[1:] == tuple(size) or not len(masks):
+            return masks.astype(np.uint8).reshape(len(masks), *size)
+        found = functional.interpolate(torch.from_numpy(masks[:, None].astype(np.float32)), size)
+        return found[:, 0].numpy().astype(np.uint8)
+
+
+@dataclass(frozen=True, repr=False)
+class DetectionSet:
+    """Pictures and what is in them; a detector takes it in the place of X.
+
+    Attributes
+    ----------
+    rows : ``Files``, ``Pixels`` or tensor ``(n, C, H, W)``
+    truths : list of n
+    classes : names of all classes, where the files say them
+    """
+
+    rows: Rows
+    truths: list[Truth]
+    classes: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return count(self.rows)
+
+    def counts(self) -> dict[str, int]:
+        """Objects of each class."""
+        found = Counter(str(label) for truth in self.truths for label in truth.labels)
+        return {name: found[name] for name in (self.classes or sorted(found))}
+
+    def __repr__(self) -> str:
+        return f"{describe(self.rows)}, {sum(map(len, self.truths))} objects"
+
+
+def truth_of(value: Any, i: int) -> Truth:
+    """A dict with boxes, labels and masks, a tuple of them, or a ``Truth``, as a ``Truth``."""
+    if isinstance(value, Truth):
+        return value
+    if isinstance(value, Mapping):
+        if not {"boxes", "labels"} <= set(value):
+            raise DataError(
+                f"the objects of picture {i} have the keys {', '.join(map(str, value))}; boxes and "
+                "labels are needed, masks may be there"
+            )
+        value = (value["boxes"], value["labels"], value.get("masks"))
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) not in (2, 3):
+        raise DataError(
+            f"the objects of picture {i} are a {type(value).__name__}; expected (boxes, labels), "
+            "(boxes, labels, masks) or a dict of these"
+        )
+    boxes = np.asarray(_array(value[0]), dtype=np.float32).reshape(-1, 4)
+    given = _array(value[1])
+    labels = given.reshape(-1).tolist() if isinstance(given, np.ndarray) else list(given)
+    masks = None if len(value) < 3 or value[2] is None else np.asarray(_array(value[2]))
+    if len(labels) != len(boxes):
+        raise DataError(
+            f"picture {i} has {len(boxes)} boxes and {len(labels)} labels; give one for each"
+        )
+    if masks is not None and (masks.ndim != 3 or len(masks) != len(boxes)):
+        raise DataError(
+            f"picture {i} has {len(boxes)} boxes and masks of shape {masks.shape}; give "
+            f"({len(boxes)}, height, width)"
+        )
+    return Truth(boxes, labels, masks)
+
+
+def _array(value: Any) -> Any:
+    return value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value

@@ -1,0 +1,1 @@
+"""How pictures with boxes come in, and the methods that find objects."""

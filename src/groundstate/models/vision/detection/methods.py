@@ -1,0 +1,38 @@
+"""The methods of ``ObjectDetector``: what network each makes, and how it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from groundstate.nn.detection.rcnn import Detector, FasterRCNN, MaskRCNN
+
+
+@dataclass(frozen=True)
+class DetectionMethod:
+    """One method.
+
+    Attributes
+    ----------
+    network : class or function of a ``Detector``; it is told ``num_classes``, ``in_channels``,
+        ``backbone``, ``fpn`` and the sizes of anchors as far as it has parameters of these names
+    masks : whether it learns and answers masks
+    small : further settings beside the small backbone
+    """
+
+    network: Callable[..., Detector]
+    masks: bool = False
+    small: Mapping[str, Any] = field(default_factory=dict)
+
+
+# the heads of networks for hundreds of small pictures; a residual network has those of torchvision
+_SMALL: dict[str, Any] = {
+    "hidden": 256, "levels": 3, "proposals": (200, 100), "anchors_sampled": 128,
+    "regions_sampled": 64, "aligned": True,
+}  # fmt: skip
+
+METHODS: dict[str, DetectionMethod] = {
+    "faster": DetectionMethod(FasterRCNN, small=_SMALL),
+    "mask": DetectionMethod(MaskRCNN, masks=True, small={**_SMALL, "mask": 32}),
+}
