@@ -44,6 +44,7 @@ class ModelRow(Row):
         "density",
         "outliers",
         "forecasting",
+        "detection",
     ]
     role: str  # classifier, regressor, clusterer, transformer, density, embedding, forecaster, ...
     max_rows: int | None = None  # larger tables leave it out unless it is asked for by name

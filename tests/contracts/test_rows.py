@@ -19,7 +19,8 @@ from sklearn.model_selection import KFold, cross_val_score
 
 import groundstate
 from groundstate import evaluate
-from groundstate.compute.rows import GraphNodes, Graphs, Ragged, Texts
+from groundstate.compute.rows import GraphNodes, Graphs, Objects, Ragged, Texts
+from groundstate.data import make_shapes
 from groundstate.errors import DataError, ShapeError
 from groundstate.evaluate import cross_validate
 from groundstate.learn import Arrays, Checkpoint
@@ -62,6 +63,18 @@ def graphs() -> Graphs:
         star = [(0, v) for v in range(1, n)]
         found.append((rng.normal(size=(n, 2)), star if i % 2 else ring))
     return Graphs.of(found)
+
+
+def scenes() -> tuple[Any, Objects]:
+    found = make_shapes(N, size=32, n_objects=(0, 2), random_state=5)
+    return found.images, Objects.of(list(zip(found.boxes, found.labels, strict=True)))
+
+
+DETECTOR = groundstate.ObjectDetector(
+    network_params={"fpn": 8, "hidden": 16, "levels": 2, "sizes": (8, 12, 16), "proposals": (30, 20),
+                    "anchors_sampled": 32, "regions_sampled": 16},
+    max_epochs=2, batch_size=16, random_state=0,
+)  # fmt: skip
 
 
 class Stream:
@@ -161,6 +174,7 @@ CASES = {
         groundstate.SequenceRegressor("tcn", {"hidden": 4}, lr=0.03, **NETWORK), sequences, numbers
     ),
     "graphs": Case(groundstate.MessageSumGraphClassifier(8, **QUICK), graphs),
+    "scenes": Case(DETECTOR, lambda: scenes()[0], lambda: scenes()[1]),
     "stream": Case(groundstate.NeuralClassifier(**QUICK), Stream),
     "nodes": Case(groundstate.NodeClassifier(network_params=SMALL, **NETWORK), nodes),
     "pairs": Case(groundstate.EdgeClassifier(network_params=SMALL, **NETWORK), pairs),

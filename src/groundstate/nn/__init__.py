@@ -50,6 +50,7 @@ from groundstate.nn.heads.base import DistributionHead, Head
 from groundstate.nn.heads.multi import MultiHead
 from groundstate.nn.heads.normal import NormalHead
 from groundstate.nn.inspect.draw import Drawing, draw, draw_residual
+from groundstate.nn.inspect.draw_detection import draw_detector, draw_rpn
 from groundstate.nn.inspect.draw_graph import draw_backprop
 from groundstate.nn.inspect.draw_layers import draw_layers, draw_receptive_field
 from groundstate.nn.inspect.draw_norm import draw_norm
@@ -161,6 +162,8 @@ __all__ = [
     "dense_branch",
     "draw",
     "draw_backprop",
+    "draw_detector",
+    "draw_rpn",
     "draw_cell",
     "draw_gates",
     "draw_layers",

@@ -225,3 +225,31 @@ def test_a_residual_network_as_backbone() -> None:
         network_params=settings, max_epochs=1, batch_size=2, val_fraction=0, random_state=0,
     )  # fmt: skip
     assert len(model.fit(X, y).predict(X)) == 2
+
+
+class Perfect(ObjectDetector):
+    """Finds what is there."""
+
+    known: Any = None
+
+    def predict(self, X: Any) -> list[dict[str, Any]]:
+        at = {x.tobytes(): i for i, x in enumerate(self.known[0])}
+        rows = [self.known[1][at[np.asarray(x).tobytes()]] for x in X]
+        return [
+            {"boxes": b, "labels": c, "scores": np.ones(len(b)), "masks": m} for b, c, m in rows
+        ]
+
+
+def test_score_is_the_mean_average_precision() -> None:
+    X, y = scenes()
+    model = tiny("mask").fit(X, y)
+    found = model.average_precision(X, y)
+    assert model.score(X, y) == found.ap and 0 <= found.ap <= 1
+    weight = np.arange(len(X)) % 3
+    index = np.repeat(np.arange(len(X)), weight)
+    assert model.score(X, y, weight) == model.score(X[index], [y[i] for i in index])
+    with pytest.raises(ValueError, match="whole numbers"):
+        model.score(X, y, weight + 0.5)
+    perfect = Perfect("mask")
+    perfect.known, perfect.size_ = (X, y), (32, 32)
+    assert perfect.score(X, y) == 1.0 and perfect.average_precision(X, y, masks=True).ap == 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from groundstate.nn.detection.parts import Padded, Parts
 from groundstate.nn.detection.rcnn import FasterRCNN, MaskRCNN
 from groundstate.nn.detection.roi_heads import paste_masks
 from groundstate.nn.detection.rpn import RPN, RegionProposals
+from groundstate.nn.inspect.draw_detection import draw_detector, draw_rpn
 from groundstate.store import dumps, loads
 
 SMALL: dict[str, Any] = {
@@ -246,3 +248,16 @@ def test_masks_are_pasted_where_their_box_is() -> None:
     assert torch.allclose(inside, inside[:1].expand(8, 8)) and bool((inside[0].diff() > 0).all())
     whole = paste_masks(torch.ones(1, 28, 28), torch.tensor([[0.0, 0.0, 16.0, 12.0]]), (12, 16))
     assert torch.equal(whole, torch.ones(1, 12, 16))
+
+
+def test_drawings_have_the_sizes_of_the_network() -> None:
+    net = seeded(MaskRCNN, 4, **SMALL, mask=8)
+    picture = draw_detector(net, (48, 64))
+    ElementTree.fromstring(picture.svg)
+    assert (picture.nodes, picture.edges) == (12, 12)
+    for said in ("3 × 48 × 64", "3 maps, 16 channels", "4 logits, softmax", "4 × 28 × 28, sigmoid"):
+        assert said in picture.svg
+    proposals = draw_rpn(RPN(256, 9, softmax=True), AnchorGenerator())
+    ElementTree.fromstring(proposals.svg)
+    assert "18 scores, softmax" in proposals.svg and "36 offsets" in proposals.svg
+    assert "3 sizes × 3 ratios a cell" in proposals.svg

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
+from groundstate.compute.rows import RowContainer
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.errors import DataError, ShapeError
 from groundstate.evaluate.rows import columns, n_rows
@@ -147,7 +148,7 @@ def _labels(y: Any, stratify: Any, n: int) -> NDArray[np.intp] | None:
     if stratify is None or stratify is False:
         return None
     if isinstance(stratify, str) and stratify == "auto":
-        if y is None:
+        if y is None or isinstance(y, RowContainer):  # sets of boxes, tags of tokens: no one label
             return None
         from sklearn.utils.multiclass import type_of_target
 

@@ -31,6 +31,7 @@ from groundstate.models.traits import Traits
 from groundstate.models.vision.detection import door
 from groundstate.models.vision.detection.methods import METHODS
 from groundstate.nn.detection.parts import Detected
+from groundstate.nn.detection.precision import DetectionScores, average_precision_detection
 from groundstate.registry import models
 
 QUANTILES = (0.1, 0.35, 0.65, 0.9)  # of the sides of objects: sizes of anchors on four maps
@@ -174,7 +175,7 @@ class ObjectDetector(RowNetwork):
     def _masks(self) -> bool:
         return METHODS[self.method].masks
 
-    def _row_target(self, y: Any, rows: Any) -> tuple[Objects, dict[str, Any]]:  # type: ignore[override]
+    def _row_target(self, y: Any, rows: Any) -> tuple[Objects, dict[str, Any]]:
         truths: list[Truth] = y
         sizes = self._known_sizes(truths, rows)
         goes_on = (self.warm_start or self._partial) and hasattr(self, "energy_")
@@ -298,6 +299,41 @@ class ObjectDetector(RowNetwork):
                 masks = masks.new_zeros(0, *size)
             told["masks"] = home.give(masks > 0.5)
         return told
+
+    def average_precision(
+        self, X: Any, y: Any = None, *, masks: bool = False, **settings: Any
+    ) -> DetectionScores:
+        """Average precision and recall on pictures whose objects are known, as COCO counts them.
+
+        Parameters
+        ----------
+        X, y : as in ``fit``
+        masks : overlap of masks instead of boxes
+        settings : of ``groundstate.evaluate.metrics.average_precision_detection``
+        """
+        X, truths = door.pictures_and_truths(X, y)
+        sizes = door.sizes_of(self._as_given(door.uniform(X, self.size_)[0])) if masks else []
+        told: list[dict[str, Any]] = []
+        for i, truth in enumerate(truths):
+            told.append({"boxes": truth.boxes, "labels": np.array(truth.labels)})
+            if masks:
+                told[i]["masks"] = truth.drawn(truth.size or sizes[i])
+        return average_precision_detection(told, self.predict(X), masks=masks, **settings)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Mean average precision (mAP) of the boxes over classes and overlaps 0.5, 0.55, ..., 0.95.
+
+        A weight of 2 is the picture twice; weights are whole numbers.
+        """
+        if sample_weight is None:
+            return self.average_precision(X, y).ap
+        weight = np.asarray(sample_weight)
+        if (weight < 0).any() or (weight != np.rint(weight)).any():
+            raise ValueError("average precision counts pictures: weights must be whole numbers")
+        X, truths = door.pictures_and_truths(X, y)
+        index = np.repeat(np.arange(len(truths)), weight.astype(int))
+        rows = [X[i] for i in index] if isinstance(X, list | tuple) else X[index]
+        return self.average_precision(rows, [truths[i] for i in index]).ap
 
     def energy(self, X: Any, y: Any = None, z: Any = None) -> Any:
         """Energy of each picture with the objects y in it, ``(n_samples,)``."""
