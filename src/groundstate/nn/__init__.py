@@ -49,8 +49,8 @@ from groundstate.nn.graph.layers import GraphIndependent, GraphNetwork, MessageP
 from groundstate.nn.heads.base import DistributionHead, Head
 from groundstate.nn.heads.multi import MultiHead
 from groundstate.nn.heads.normal import NormalHead
+from groundstate.nn.inspect.detectors import draw_detector, draw_rpn
 from groundstate.nn.inspect.draw import Drawing, draw, draw_residual
-from groundstate.nn.inspect.draw_detection import draw_detector, draw_rpn
 from groundstate.nn.inspect.draw_graph import draw_backprop
 from groundstate.nn.inspect.draw_layers import draw_layers, draw_receptive_field
 from groundstate.nn.inspect.draw_norm import draw_norm

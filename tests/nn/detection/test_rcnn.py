@@ -17,7 +17,7 @@ from groundstate.nn.detection.parts import Padded, Parts
 from groundstate.nn.detection.rcnn import FasterRCNN, MaskRCNN
 from groundstate.nn.detection.roi_heads import paste_masks
 from groundstate.nn.detection.rpn import RPN, RegionProposals
-from groundstate.nn.inspect.draw_detection import draw_detector, draw_rpn
+from groundstate.nn.inspect.detectors import draw_detector, draw_rpn
 from groundstate.store import dumps, loads
 
 SMALL: dict[str, Any] = {
