@@ -242,6 +242,7 @@ if TYPE_CHECKING:
     from groundstate.models.sequences.mean_pool_sequence_classifier import (
         MeanPoolSequenceClassifier as MeanPoolSequenceClassifier,
     )
+    from groundstate.models.sequences.seq2seq import Seq2Seq as Seq2Seq
     from groundstate.models.sequences.sequence_classifier import (
         SequenceClassifier as SequenceClassifier,
     )
@@ -381,6 +382,7 @@ _EXPORTS = {
     "SGDRegressor": "groundstate.models.linear.stochastic.sgd_regressor",
     "SVC": "groundstate.models.svm.svc",
     "SVR": "groundstate.models.svm.svr",
+    "Seq2Seq": "groundstate.models.sequences.seq2seq",
     "SeedEnsembleClassifier": "groundstate.models.ensembles.seeds.seed_ensemble_classifier",
     "SeedEnsembleRegressor": "groundstate.models.ensembles.seeds.seed_ensemble_regressor",
     "SequenceClassifier": "groundstate.models.sequences.sequence_classifier",

@@ -45,6 +45,8 @@ class ModelRow(Row):
         "outliers",
         "forecasting",
         "detection",
+        "tagging",
+        "translation",
     ]
     role: str  # classifier, regressor, clusterer, transformer, density, embedding, forecaster, ...
     max_rows: int | None = None  # larger tables leave it out unless it is asked for by name

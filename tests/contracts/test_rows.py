@@ -98,6 +98,11 @@ class Stream:
         return Arrays(arrays, buffer=20, block=16)
 
 
+def translations() -> np.ndarray:
+    """A target for each text: its words in capitals."""
+    return np.array([text.upper() for text in texts().strings()], dtype=object)
+
+
 @dataclass
 class Case:
     """An estimator with few epochs, rows it takes, and their targets (None where it takes none)."""
@@ -181,6 +186,9 @@ CASES = {
     "graph labels": Case(groundstate.GraphClassifier(network_params=SMALL, **NETWORK), graphs),
     "graph values": Case(
         groundstate.GraphRegressor(network_params=SMALL, **NETWORK), graphs, numbers
+    ),
+    "translation": Case(
+        groundstate.Seq2Seq("rnn", {"dim": 4, "hidden": 6}, **NETWORK), texts, translations
     ),
 }
 
@@ -279,7 +287,7 @@ def test_many_fits_are_single_fits(name: str) -> None:
     assert all(same(one, case.fit(X, y, w)) for one, w in zip(together, weights, strict=True))
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if n != "stream"])
+@pytest.mark.parametrize("name", [n for n in CLASSIFIERS if n != "stream"])
 def test_rows_are_split_on_the_weight_line(name: str) -> None:
     X, y = CASES[name].rows(), CASES[name].target()
     order = np.random.default_rng(1).permutation(N)

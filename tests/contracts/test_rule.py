@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from groundstate.energy import (
     BilinearEnergy,
@@ -20,6 +20,7 @@ from groundstate.energy import (
     Energy,
     LinearEnergy,
     NetEnergy,
+    SequenceEnergy,
     SquaredEnergy,
 )
 from groundstate.errors import Unsupported
@@ -51,6 +52,7 @@ ENERGIES: dict[str, Callable[[], Energy]] = {
     "Bilinear": lambda: randomised(BilinearEnergy(3, 2)),
     "Chain": lambda: randomised(ChainEnergy(2, 3, 3)),
     "Net": lambda: randomised(NetEnergy(2, net=(4,), confine=1.0)),
+    "Sequence": lambda: randomised(SequenceEnergy(nn.Sequential(nn.Embedding(4, 3)), 3, 3)),
 }
 
 

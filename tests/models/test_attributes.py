@@ -36,8 +36,11 @@ def learned(cls: Any) -> list[str]:
 
 def table(row: Any, classes: int) -> tuple[Any, Any]:
     if row.rows != "table":
-        target = np.arange(60) % classes if row.obj._takes_target else None
-        return KINDS[row.rows].example(60), target
+        X = KINDS[row.rows].example(60)
+        target = row.obj()._example_target(X)
+        if target is None and row.obj._takes_target:
+            target = np.arange(60) % classes
+        return X, target
     rng = np.random.default_rng(0)
     X = rng.uniform(0.2, 1.0, size=(60, 4))
     score = X @ np.array([1.0, -2.0, 0.5, 1.0]) + 0.1 * rng.normal(size=60)

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from groundstate.data.tables.schema import Column, Kind, Schema, Task
     from groundstate.data.tables.sparse import SparseTable
     from groundstate.data.tables.table import Table
+    from groundstate.data.text.conll import read_conll
     from groundstate.data.text.files import read_texts
+    from groundstate.data.text.pairs import read_pairs
     from groundstate.data.text.reference_bpe import reference_bpe
     from groundstate.data.text.tokenizer import Tokenizer
 
@@ -66,7 +68,9 @@ _HOMES = {
     "tables.schema": ("Column", "Kind", "Schema", "Task"),
     "tables.sparse": ("SparseTable",),
     "tables.table": ("Table",),
+    "text.conll": ("read_conll",),
     "text.files": ("read_texts",),
+    "text.pairs": ("read_pairs",),
     "text.reference_bpe": ("reference_bpe",),
     "text.tokenizer": ("Tokenizer",),
 }
@@ -81,6 +85,8 @@ __all__ = [
     "Rereadable",
     "Taken",
     "Tokenizer",
+    "read_conll",
+    "read_pairs",
     "read_texts",
     "reference_bpe",
     "channel_moments",

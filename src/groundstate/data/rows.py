@@ -14,6 +14,7 @@ from groundstate.data.images.read import ImageRows
 from groundstate.data.reading import RowReader, is_array, real
 from groundstate.data.sequences.read import SequenceRows
 from groundstate.data.streams.datasets import columns_of, is_dataset, stacked
+from groundstate.data.text.conll import StepRows
 from groundstate.data.text.read import TextReader
 from groundstate.data.trajectories.read import TrajectoryRows
 from groundstate.errors import DataError
@@ -42,7 +43,7 @@ READERS: dict[str, RowReader] = {
     reader.kind: reader
     for reader in (
         TableRows(), ImageRows(), TextReader(), NodeReader(), PairReader(), GraphRows(),
-        TrajectoryRows(), SequenceRows(),
+        TrajectoryRows(), SequenceRows(), StepRows(),
     )
 }  # fmt: skip
 KINDS = tuple(READERS)
@@ -55,7 +56,7 @@ class Taken:
     Attributes
     ----------
     rows : tensor or container
-    kind : table, image, text, graph, node, pair, trajectory or sequence
+    kind : table, image, text, graph, node, pair, trajectory, sequence or steps
     y, weight : arrays ``(n,)``, or None
     """
 
@@ -93,6 +94,7 @@ def rows_of(value: Any, kind: str | None = None) -> Taken:
     node        one such graph, whose nodes are the rows
     pair        ``(graph, pairs)``, pairs ``(n, 2)`` of node numbers
     trajectory  list of dicts with observations, actions, rewards
+    steps       list of lists of words, a CoNLL file; or sequences, for an answer at every step
     ==========  ================================================================================
 
     A torch ``Dataset`` of one of these, or of ``(x, y)``, is read into memory.

@@ -48,6 +48,7 @@ from groundstate.infer.sampling.transitions import kernel_matrix as kernel_matri
 from groundstate.infer.search.beam import Beam as Beam
 from groundstate.infer.search.decode import Decoded as Decoded
 from groundstate.infer.search.decode import decode as decode
+from groundstate.infer.search.draw_tree import draw_tree as draw_tree
 from groundstate.infer.variational.families import Categorical as Categorical
 from groundstate.infer.variational.families import Family as Family
 from groundstate.infer.variational.families import Gaussian as Gaussian

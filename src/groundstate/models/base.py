@@ -33,7 +33,7 @@ from groundstate.models.arrays import Home, plain_rows, plain_target, tensor, un
 from groundstate.models.bridge import callbacks_of
 from groundstate.models.inherited import inherit, keep
 from groundstate.models.resident import is_resident, places, weights
-from groundstate.models.rows.kinds import KINDS, TABLE, one_per_row
+from groundstate.models.rows.kinds import KINDS, TABLE, no_example, one_per_row
 from groundstate.models.tables.categories import Categories
 from groundstate.models.traits import Traits, traits_of
 from groundstate.models.validation import checked_weight, constraints_of, validate_data
@@ -118,6 +118,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         return tags
 
     _keep = keep
+    _example_target = no_example
     _row_target = one_per_row  # of rows that are no tables, `_target` with the rows at hand
 
     # --- what a preset fills in ----------------------------------------------------------

@@ -195,6 +195,9 @@ def _plan(estimator: EnergyEstimator) -> tuple[Plan, Problem]:
 def _target(estimator: EnergyEstimator, X: Any) -> NDArray[Any] | None:
     if not estimator._takes_target:
         return None
+    own: NDArray[Any] | None = estimator._example_target(X)
+    if own is not None:
+        return own
     if not (is_classifier(estimator) or estimator._takes_classes):
         values: NDArray[Any] = X.sum(1) if estimator.rows == TABLE else np.arange(float(len(X)))
         return values

@@ -77,6 +77,8 @@ from groundstate.nn.recurrent.language import RecurrentLM
 from groundstate.nn.recurrent.padding import bucketed, pack_rows, pad_batch, unpad
 from groundstate.nn.recurrent.recurrent import Recurrent, Reverse
 from groundstate.nn.recurrent.tcn import TCN
+from groundstate.nn.seq2seq.reader import Translate
+from groundstate.nn.seq2seq.recurrent import RecurrentSeq2Seq
 
 __all__ = [
     "AnchorGenerator",
@@ -96,7 +98,9 @@ __all__ = [
     "SAGEConv",
     "BPTT",
     "Recurrent",
+    "RecurrentSeq2Seq",
     "Reverse",
+    "Translate",
     "TCN",
     "bucketed",
     "pack_rows",

@@ -18,6 +18,7 @@ from groundstate.energy import (
     gradcheck,
 )
 from groundstate.errors import ShapeError
+from groundstate.infer import decode
 from groundstate.learn import NextToken
 
 
@@ -152,6 +153,23 @@ def test_padding_counts_nothing_and_smoothing_is_torchs() -> None:
     longer = torch.nn.functional.pad(y, (0, 3), value=-100)
     torch.testing.assert_close(energy(y=longer), energy(y=y))
     assert energy.items(y).tolist() == [4, 2]
+
+
+def test_nothing_follows_the_end() -> None:
+    embed = nn.Sequential(nn.Embedding(4, 6), nn.Linear(6, 3))
+    energy = SequenceEnergy(embed, 3, 4, end=2).double()
+    strings = energy.spaces["y"].enumerate()
+    p = energy.log_prob(strings).exp()
+    assert p.sum().item() == pytest.approx(1.0, abs=1e-12)
+    assert int((p > 0).sum()) == 2**4 + 2**3 + 2**2 + 2 + 1  # ends at 4 places or nowhere
+    best = decode(energy, "exhaustive")
+    assert best.log_prob[0, 0].item() == pytest.approx(p.max().log().item())
+    drawn = energy.sample(50)
+    assert torch.isfinite(energy.log_prob(drawn)).all()
+    open_ended = SequenceEnergy(embed, 3, 4, ignore=-100).double()
+    y = torch.tensor([[0, 2, 2, 2]])
+    short = torch.tensor([[0, 2, -100, -100]])
+    torch.testing.assert_close(energy(y=y), open_ended(y=short))
 
 
 def test_errors_say_what_is_needed() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from groundstate.energy import ChainEnergy, ChainRuleEnergy, LinearEnergy, SequenceEnergy
 from groundstate.errors import ShapeError, Unsupported
-from groundstate.infer import Beam, decode, minimise
+from groundstate.infer import Beam, decode, draw_tree, minimise
 from groundstate.nn import GPT
 
 
@@ -229,3 +229,21 @@ def test_refusals() -> None:
 
 def test_results_print_short() -> None:
     assert repr(decode(tree())) == "Decoded: 1 rows × 1 sequences of up to 2 symbols, log p -1.109"
+
+
+def test_the_tree_of_all_beginnings_is_drawn() -> None:
+    energy = tree()
+    best, greedy = decode(energy, "beam", beams=2), decode(energy)
+    picture = draw_tree(energy, best, greedy, names="AB")
+    assert (picture.nodes, picture.edges) == (7, 6)
+    for p in (".60", ".40", ".55", ".95", ".33", ".38", ".27"):
+        assert f">{p}</text>" in picture.svg
+    assert picture.svg.count("#3b6fb6") == 2 and picture.svg.count("#d9822b") == 2
+    fewer = draw_tree(energy, least=0.3)
+    assert (fewer.nodes, fewer.edges) == (5, 4)
+
+
+def test_a_tree_that_cannot_be_read_is_refused() -> None:
+    with pytest.raises(Unsupported, match="more than 400 nodes; draw fewer steps"):
+        draw_tree(language())
+    assert draw_tree(language(), steps=2).nodes == 1 + 5 + 25

@@ -86,6 +86,18 @@ def test_steps_of_a_language_model_are_the_whole(positions: str) -> None:
         assert torch.allclose(torch.stack(parts, 1), net(x)[:, 2:], atol=1e-12)
 
 
+@pytest.mark.parametrize("positions", ["learned", "rope"])
+def test_a_sliding_window_is_the_masked_whole(positions: str) -> None:
+    net, x = GPT(11, 16, 8, 2, 2, positions=positions, kv_heads=1).double().eval(), tokens(2, 12)
+    cache = net.start(2, window=4)
+    assert cache["kv"].store.shape[-2] == 4  # memory does not grow with what was read
+    with torch.no_grad():
+        whole = net(x, masks.sliding_window(12, 4))
+        for t in range(12):
+            scores, cache = net.step(x[:, t], cache)
+            assert torch.allclose(scores, whole[:, t], atol=1e-12)
+
+
 def test_a_new_language_model_knows_nothing() -> None:
     net, x = GPT(65, 32, 32, 4, 3), tokens(4, 32, of=65)
     loss = F.cross_entropy(net(x)[:, :-1].flatten(0, 1), x[:, 1:].flatten()).item()

@@ -38,4 +38,5 @@ from groundstate.compute.rows.segments import mean_items as mean_items
 from groundstate.compute.rows.segments import sum_items as sum_items
 from groundstate.compute.rows.texts import Texts as Texts
 from groundstate.compute.rows.texts import Tokens as Tokens
+from groundstate.compute.rows.texts import Words as Words
 from groundstate.compute.rows.trajectories import Trajectories as Trajectories

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from groundstate.compute.rows.ragged import Ragged, offsets_of
 from groundstate.compute.rows.record import Record
+from groundstate.errors import DataError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,6 +44,42 @@ class Texts(Ragged):
 
     def describe(self) -> str:
         return f"{len(self)} texts of {self._sizes('bytes')}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Words(Texts):
+    """Sentences that are cut into words already, kept as texts with a word in each line.
+
+    Examples
+    --------
+    >>> rows = Words.of([["to", "be"], [], ["New York"]])
+    >>> rows
+    3 sentences of 0 to 2 words
+    >>> rows[[2, 0]].words()
+    [['New York'], ['to', 'be']]
+    """
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[str]], dtype: torch.dtype | None = None) -> Self:
+        for i, row in enumerate(rows):
+            if isinstance(row, str) or not all(isinstance(w, str) for w in row):
+                raise DataError(f"row {i} is {row!r:.80}, expected a list of words")
+            broken = next((w for w in row if "\n" in w or not w), None)
+            if broken is not None:
+                raise DataError(
+                    f"row {i} has the word {broken!r}; words are not empty, in one line"
+                )
+        return super().of(["\n".join(row) for row in rows])
+
+    def words(self) -> list[list[str]]:
+        """The words of each row."""
+        return [text.split("\n") if text else [] for text in self.strings()]
+
+    def describe(self) -> str:
+        sizes = [len(row) for row in self.words()] or [0]
+        low, high = min(sizes), max(sizes)
+        many = f"{high} words" if low == high else f"{low} to {high} words"
+        return f"{len(self)} sentences of {many}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

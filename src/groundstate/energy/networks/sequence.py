@@ -2,6 +2,7 @@ r"""A sequence under a network, :math:`e(y\mid x) = -\sum_t\log p(y_t\mid y_{<t}
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import replace
@@ -75,6 +76,7 @@ class SequenceEnergy(Autoregressive, Energy):
     x : what is given: a space, a shape, or None for none
     bos : symbol before the first; by default k, one behind the vocabulary
     ignore : a symbol of y that adds nothing, such as −100; the network sees ``bos`` in its place
+    end : the symbol after which a sequence is over: behind it only ``end`` follows, for nothing
 
     Rows that are parts of longer sequences pass ``first`` ``(B,)``, the symbol before their own first.
 
@@ -99,10 +101,11 @@ class SequenceEnergy(Autoregressive, Energy):
         *,
         bos: int | None = None,
         ignore: int | None = None,
+        end: int | None = None,
     ) -> None:
         given = {} if x is None else {"x": space_of_rows(x)}
         super().__init__(**given, y=Sequence(Finite(k), length))
-        self.k, self.length, self.ignore = k, length, ignore
+        self.k, self.length, self.ignore, self.end = k, length, ignore, end
         self.order = permutation(None, length)
         self.missing = frozenset() if ignore is None else frozenset({"y"})
         self.bos = k if bos is None else bos
@@ -110,7 +113,7 @@ class SequenceEnergy(Autoregressive, Energy):
 
     def config(self) -> dict[str, Any]:
         return {"net": self.net, "k": self.k, "length": self.length, "x": self.spaces.get("x"),
-                "bos": self.bos, "ignore": self.ignore}  # fmt: skip
+                "bos": self.bos, "ignore": self.ignore, "end": self.end}  # fmt: skip
 
     def logits(self, y: Tensor, x: Any = None, first: Tensor | None = None) -> Tensor:
         """Scores of every next symbol, ``(B, T, K)``, all positions in one pass."""
@@ -141,7 +144,11 @@ class SequenceEnergy(Autoregressive, Energy):
         lengths: Tensor | None = None,
         first: Tensor | None = None,
     ) -> Tensor:
-        return self.token_energies(y, x, lengths, first).sum(1)
+        e = self.token_energies(y, x, lengths, first).sum(1)
+        if self.end is None:
+            return e
+        wrong = _over(y, self.end) & (y != self.end) & (y != self.ignore)
+        return torch.where(wrong.any(1), math.inf, e)  # nothing follows the end
 
     def items(self, value: Tensor, lengths: Tensor | None = None) -> Tensor:
         return self._counts(value, lengths).sum(1)
@@ -152,7 +159,7 @@ class SequenceEnergy(Autoregressive, Energy):
             counts = torch.arange(y.shape[1], device=y.device) < lengths[:, None]
         if self.ignore is not None:
             counts = counts & (y != self.ignore)
-        return counts
+        return counts if self.end is None else counts & ~_over(y, self.end)
 
     def token_energies(
         self,
@@ -202,6 +209,11 @@ class SequenceEnergy(Autoregressive, Energy):
             before = state.value[:, : state.position]
             logits = self._run(torch.cat([first[:, None], before], 1), x)[:, -1]
         increments = -torch.log_softmax(logits, -1)
+        if self.end is not None and state.position:
+            over = (state.value[:, : state.position] == self.end).any(1, keepdim=True)
+            symbols = torch.arange(self.k, device=device)
+            stay = torch.where(symbols == self.end, 0.0, math.inf).to(increments.dtype)
+            increments = torch.where(over, stay, increments)
         return pad_increments(increments, state.position, lengths), state
 
     def begin(
@@ -252,3 +264,9 @@ class SequenceEnergy(Autoregressive, Energy):
             if state.done:
                 return {"y": state.value}
             increments, state = self.step(state, x)
+
+
+def _over(y: Tensor, end: int) -> Tensor:
+    """Which positions stand behind the first end, ``(B, T)``."""
+    hits = y == end
+    return hits.cumsum(1) > hits.long()

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from groundstate.compute.rows import count, take
 from groundstate.energy.base import Energy
 from groundstate.energy.sequences.step import StepState
 from groundstate.infer.base import Method, Minimum, Query, check_energies
@@ -194,4 +195,14 @@ def _lowest(score: Tensor, n: int) -> Tensor:
 def _repeated(given: Mapping[str, Any], beams: int) -> dict[str, Any]:
     if beams == 1:
         return dict(given)
-    return {name: v.repeat_interleave(beams, 0) for name, v in given.items()}
+    return repeated(given, beams)
+
+
+def repeated(given: Mapping[str, Any], n: int) -> dict[str, Any]:
+    """Every row of what is given n times, one after the other."""
+    return {
+        name: v.repeat_interleave(n, 0)
+        if isinstance(v, Tensor)
+        else take(v, torch.arange(count(v), device=v.device).repeat_interleave(n))
+        for name, v in given.items()
+    }

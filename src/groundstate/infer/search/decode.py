@@ -17,7 +17,7 @@ from torch import Tensor
 from groundstate.energy.base import Energy
 from groundstate.energy.sequences.step import StepState
 from groundstate.errors import ShapeError, Unsupported
-from groundstate.infer.search.beam import Beam, Step, beam_search, spread
+from groundstate.infer.search.beam import Beam, Step, beam_search, repeated, spread
 
 METHODS = ("greedy", "beam", "exhaustive", "sample")
 EXHAUSTIVE = 10**7  # strings that are listed at most
@@ -85,7 +85,7 @@ def decode(
     independent : the ``beams`` best first symbols, each continued greedily, instead of the best
         of all extensions
     length_penalty : α: beams are compared by energy / length^α
-    end : the symbol after which a sequence is over
+    end : the symbol after which a sequence is over; by default that of the energy, if it has one
     temperature, top_k, top_p, min_p, repetition_penalty : of "sample", applied in this order
         behind the penalty: scores over T; the k best symbols; the fewest symbols whose
         probabilities reach p; symbols with at least ``min_p`` times the largest probability.
@@ -102,8 +102,9 @@ def decode(
     """
     if method not in METHODS:
         raise Unsupported(f"method {method!r} is not known; use one of {', '.join(METHODS)}")
-    step, (increments, state) = _begin(energy, prompt, dict(given or {}), max_new_tokens)
+    step, (increments, state) = begin(energy, prompt, dict(given or {}), max_new_tokens)
     given = dict(given or {})
+    end = getattr(energy, "end", None) if end is None else end
     start, k = state.position, increments.shape[1]
     if method == "sample":
         if temperature == 0:
@@ -111,7 +112,7 @@ def decode(
         else:
             rows = torch.arange(state.rows, device=increments.device).repeat_interleave(n)
             choose = _Chooser(temperature, top_k, top_p, min_p, repetition_penalty, generator)
-            given = {name: v.repeat_interleave(n, 0) for name, v in given.items()}
+            given = repeated(given, n)
             return _sampled(step, given, increments[rows], state.pick(rows), choose, end, n)
     steps = state.value.shape[1] - start
     if method == "exhaustive":
@@ -129,7 +130,7 @@ def decode(
     return Decoded(found.value[:, :n], lengths, -found.energy[:, :n], -found.token_energy[:, :n])
 
 
-def _begin(
+def begin(
     energy: Energy, prompt: Tensor | None, given: dict[str, Any], new: int | None
 ) -> tuple[Step, tuple[Tensor, StepState]]:
     """The step ability, and what it says of the first symbol behind the prompt."""

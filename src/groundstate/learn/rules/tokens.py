@@ -7,11 +7,15 @@ import torch
 from groundstate.energy.base import Energy
 from groundstate.energy.networks.sequence import SequenceEnergy
 from groundstate.learn.base import Batch, Rule, Terms
+from groundstate.registry import rules
 
 
+@rules.register(
+    formula=r"L = \frac1m\sum_t -\log p(y_t\mid y_{<t}, x)", make=lambda energy: NextToken()
+)
 class NextToken(Rule):
-    r""":math:`L = \frac1m\sum_t -\log p(y_t\mid y_{<t}, x)`. Lowers e on the data; every factor is
-    normalised, so that nothing else has to be raised.
+    r""":math:`L = \frac1m\sum_t -\log p(y_t\mid y_{<t}, x)`. Lowers e on the data, and as
+    every factor is a softmax raises it on all other symbols ∝ their probability.
 
     Symbols that the energy ignores (padding) add nothing. With m the mean number of symbols of a
     row, the mean over rows is the mean over symbols,

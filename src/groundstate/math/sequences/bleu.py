@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from groundstate.errors import DataError, ShapeError
 
@@ -50,8 +51,8 @@ class Bleu:
     score: float
     precisions: tuple[float, ...]
     brevity: float
-    length: int
-    reference_length: int
+    length: float
+    reference_length: float
 
     def __float__(self) -> float:
         return self.score
@@ -60,11 +61,16 @@ class Bleu:
         parts = "/".join(f"{p:.1f}" for p in self.precisions)
         return (
             f"BLEU {self.score:.2f} ({parts}, brevity {self.brevity:.3f}, "
-            f"{self.length} of {self.reference_length} words)"
+            f"{self.length:g} of {self.reference_length:g} words)"
         )
 
 
-def bleu(predictions: Sequence[str], references: Sequence[str] | Sequence[Sequence[str]]) -> Bleu:
+def bleu(
+    predictions: Sequence[str],
+    references: Sequence[str] | Sequence[Sequence[str]],
+    *,
+    sample_weight: Any = None,
+) -> Bleu:
     r"""BLEU of a corpus, :math:`100\,\min(1, e^{1-r/c})\prod_{n=1}^{4}p_n^{1/4}`.
 
     :math:`p_n` is the share of the runs of n words that occur in the reference, each at most as
@@ -78,6 +84,7 @@ def bleu(predictions: Sequence[str], references: Sequence[str] | Sequence[Sequen
     predictions : a text per row
     references : a text per row, or a list of texts of which any is right; of these the one of
         nearest length counts for the brevity
+    sample_weight : of the rows; 2 is the row twice
 
     Examples
     --------
@@ -90,23 +97,26 @@ def bleu(predictions: Sequence[str], references: Sequence[str] | Sequence[Sequen
         raise ShapeError(
             f"{len(predictions)} predictions need a reference each, got {len(references)}"
         )
-    hits, runs = [0] * ORDER, [0] * ORDER
-    length = reference_length = 0
-    for i, (text, right) in enumerate(zip(predictions, references)):
+    weights = [1] * len(predictions) if sample_weight is None else [float(w) for w in sample_weight]
+    hits, runs = [0.0] * ORDER, [0.0] * ORDER
+    length = reference_length = 0.0
+    for i, (text, right, w) in enumerate(zip(predictions, references, weights, strict=True)):
         answers = [right] if isinstance(right, str) else list(right)
         if not answers:
             raise DataError(f"row {i} has no reference")
         words = tokenize_13a(text.rstrip())
         tokens = [tokenize_13a(answer.rstrip()) for answer in answers]
-        length += len(words)
-        reference_length += min((len(t) for t in tokens), key=lambda n: (abs(n - len(words)), n))
+        length += w * len(words)
+        reference_length += w * min(
+            (len(t) for t in tokens), key=lambda n: (abs(n - len(words)), n)
+        )
         for n in range(1, ORDER + 1):
             found = _runs(words, n)
             known: Counter[tuple[str, ...]] = Counter()
             for answer in tokens:
                 known |= _runs(answer, n)
-            hits[n - 1] += (found & known).total()
-            runs[n - 1] += found.total()
+            hits[n - 1] += w * (found & known).total()
+            runs[n - 1] += w * found.total()
     precisions = _smoothed(hits, runs)
     brevity = 1.0
     if length < reference_length:
@@ -121,7 +131,7 @@ def _runs(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
 
 
-def _smoothed(hits: Sequence[int], runs: Sequence[int]) -> tuple[float, ...]:
+def _smoothed(hits: Sequence[float], runs: Sequence[float]) -> tuple[float, ...]:
     """Percentages, of which those without a hit count ever smaller parts of one."""
     if not any(hits):
         return (0.0,) * len(hits)

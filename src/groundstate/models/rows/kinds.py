@@ -117,6 +117,7 @@ KINDS: dict[str, RowKind] = {
         RowKind("node", NodeSpace(2)),
         RowKind("pair", NodeSpace(2, pairs=True)),
         RowKind("trajectory", Trajectory(Real(2), Finite(3), Real())),
+        RowKind("steps", RaggedOf(Real(2))),
     )
 }
 
@@ -130,6 +131,11 @@ def one_per_row(estimator: Any, y: Any, rows: Rows) -> tuple[Any, dict[str, Any]
         raise ShapeError(f"X has {count(rows)} rows, y has {len(y)}; give one for each")
     found: tuple[Any, dict[str, Any]] = estimator._target(y)
     return found
+
+
+def no_example(estimator: Any, rows: Rows) -> Any:
+    """Targets of example rows: None where each is one class or one number."""
+    return None
 
 
 def check_form(estimator: Any, rows: Rows) -> None:

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.nn.attention.cache import KVCache
-from groundstate.nn.attention.multi_head import MultiHeadAttention
+from groundstate.nn.attention.multi_head import Keys, MultiHeadAttention
 from groundstate.nn.attention.positions import RoPE
 from groundstate.nn.blocks.activations import activation as make_activation
 from groundstate.nn.blocks.contract import blocks, rows_of
@@ -150,7 +150,7 @@ class TransformerBlock(nn.Module):
     def forward(
         self,
         x: Tensor,
-        context: Tensor | None = None,
+        context: Tensor | Keys | None = None,
         mask: Tensor | None = None,
         context_mask: Tensor | None = None,
         *,

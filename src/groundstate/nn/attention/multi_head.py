@@ -4,7 +4,7 @@ r"""Several attentions side by side, :math:`\mathrm{concat}_h\,
 
 from __future__ import annotations
 
-from typing import Literal, overload
+from typing import Literal, NamedTuple, overload
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,13 @@ from groundstate.nn.attention.positions import RoPE
 from groundstate.nn.attention.scores import attention_weights, dot_product_attention
 from groundstate.nn.blocks.contract import blocks, rows_of
 from groundstate.nn.blocks.initialise import init_, linear
+
+
+class Keys(NamedTuple):
+    """Keys and values of a context, ``(B, kv_heads, S, dim_head)``, to be asked many times."""
+
+    k: Tensor
+    v: Tensor
 
 
 @blocks.register(
@@ -103,20 +110,20 @@ class MultiHeadAttention(nn.Module):
 
     @overload
     def forward(
-        self, x: Tensor, context: Tensor | None = ..., mask: Tensor | None = ..., *,
+        self, x: Tensor, context: Tensor | Keys | None = ..., mask: Tensor | None = ..., *,
         bias: Tensor | None = ..., causal: bool = ..., cache: KVCache | None = ...,
         layer: int = ..., need_weights: Literal[False] = ...,
     ) -> Tensor: ...  # fmt: skip
     @overload
     def forward(
-        self, x: Tensor, context: Tensor | None = ..., mask: Tensor | None = ..., *,
+        self, x: Tensor, context: Tensor | Keys | None = ..., mask: Tensor | None = ..., *,
         bias: Tensor | None = ..., causal: bool = ..., cache: KVCache | None = ...,
         layer: int = ..., need_weights: Literal[True],
     ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
     def forward(
         self,
         x: Tensor,
-        context: Tensor | None = None,
+        context: Tensor | Keys | None = None,
         mask: Tensor | None = None,
         *,
         bias: Tensor | None = None,
@@ -130,7 +137,7 @@ class MultiHeadAttention(nn.Module):
         Parameters
         ----------
         x : ``(B, T, dim)``
-        context : ``(B, S, dim)``; None is x itself
+        context : ``(B, S, dim)``, or ``keys`` of it; None is x itself
         mask : bool, broadcast to ``(B, heads, T, S)``, True where a query may see a key
         bias : added to scaled scores, broadcast alike
         causal : queries see keys up to their own position
@@ -158,23 +165,31 @@ class MultiHeadAttention(nn.Module):
         return (out, weights) if need_weights else out
 
     def _projected(
-        self, x: Tensor, context: Tensor | None, start: int
+        self, x: Tensor, context: Tensor | Keys | None, start: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values by head, ``(B, heads, T, dim_head)``, turned by position."""
         inner = self.heads * self.dim_head
         if context is None:  # one product for all three
             q, kv = self.qkv(x).tensor_split((inner,), -1)
+            k, v = self._apart(kv, start)
         else:
-            weight, shift = self.qkv.weight, self.qkv.bias
-            q = F.linear(x, weight[:inner], shift[:inner] if self.bias else None)
-            kv = F.linear(context, weight[inner:], shift[inner:] if self.bias else None)
+            shift = self.qkv.bias[:inner] if self.bias else None
+            q = F.linear(x, self.qkv.weight[:inner], shift)
+            k, v = context if isinstance(context, Keys) else self.keys(context, start)
         q = q.unflatten(-1, (self.heads, self.dim_head)).transpose(1, 2)
+        q = q if self.q_norm is None else self.q_norm(q)
+        return (q if self.rope is None else self.rope(q, start)), k, v
+
+    def keys(self, context: Tensor, start: int = 0) -> Keys:
+        """Keys and values of a context ``(B, S, dim)``, which may be kept while queries come."""
+        inner = self.heads * self.dim_head
+        shift = self.qkv.bias[inner:] if self.bias else None
+        return self._apart(F.linear(context, self.qkv.weight[inner:], shift), start)
+
+    def _apart(self, kv: Tensor, start: int) -> Keys:
         k, v = kv.unflatten(-1, (2, self.kv_heads, self.dim_head)).permute(2, 0, 3, 1, 4)
-        if self.q_norm is not None and self.k_norm is not None:
-            q, k = self.q_norm(q), self.k_norm(k)
-        if self.rope is not None:
-            q, k = self.rope(q, start), self.rope(k, start)
-        return q, k, v
+        k = k if self.k_norm is None else self.k_norm(k)
+        return Keys(k if self.rope is None else self.rope(k, start), v)
 
     def extra_repr(self) -> str:
         shared = "" if self.kv_heads == self.heads else f", kv_heads={self.kv_heads}"

@@ -3,15 +3,18 @@ r"""Stacks of transformer blocks: encoders, decoders, and both together."""
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from groundstate.nn.architectures import architecture
 from groundstate.nn.attention.block import TransformerBlock
 from groundstate.nn.attention.cache import KVCache
 from groundstate.nn.attention.embed import embedding, normal, place, placed
+from groundstate.nn.attention.multi_head import Keys
 from groundstate.nn.attention.positions import RoPE
 from groundstate.nn.blocks.contract import blocks, rows_of
 
@@ -74,9 +77,10 @@ class _Stack(nn.Module):
             window=window, device=weight.device, dtype=weight.dtype,
         )  # fmt: skip
 
-    def _run(self, x: Tensor, *args: Any, **options: Any) -> Tensor:
+    def _run(self, x: Tensor, context: Any, *args: Any, **options: Any) -> Tensor:
         for i, block in enumerate(self.blocks):
-            x = block(x, *args, layer=i, **options)
+            own = context if context is None or isinstance(context, Tensor) else context[i]
+            x = block(x, own, *args, layer=i, **options)
         out: Tensor = self.last(x)
         return out
 
@@ -131,16 +135,31 @@ class TransformerDecoder(_Stack):
     def forward(
         self,
         x: Tensor,
-        context: Tensor,
+        context: Tensor | Sequence[Keys],
         mask: Tensor | None = None,
         context_mask: Tensor | None = None,
         *,
         cache: KVCache | None = None,
     ) -> Tensor:
-        """``(B, T', dim)`` and context ``(B, T, dim)`` to ``(B, T', dim)``."""
+        """``(B, T', dim)`` and context ``(B, T, dim)`` (or its ``keys``) to ``(B, T', dim)``."""
         return self._run(x, context, mask, context_mask, causal=True, cache=cache)
 
+    def keys(self, context: Tensor) -> list[Keys]:
+        """Keys and values of a context in every layer, to be kept while tokens come."""
+        layers: list[Any] = list(self.blocks)
+        return [block.look.keys(context) for block in layers]
 
+
+def _pair(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    return tuple(torch.randint(1, 7, (2, n), generator=generator) for n in (5, 4))  # type: ignore[return-value]
+
+
+@architecture(
+    "seq2seq_transformer",
+    kind="text",
+    inputs=_pair,
+    small={"src_vocab": 7, "tgt_vocab": 7, "dim": 8, "heads": 2, "layers": 1},
+)
 class Transformer(nn.Module):
     r"""Encoder and decoder with embeddings: scores of the next target token.
 
@@ -217,7 +236,7 @@ class Transformer(nn.Module):
     def decode(
         self,
         tgt: Tensor,
-        context: Tensor,
+        context: Tensor | Sequence[Keys],
         context_mask: Tensor | None = None,
         cache: KVCache | None = None,
     ) -> Tensor:
@@ -233,3 +252,32 @@ class Transformer(nn.Module):
 
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
         return self.decode(tgt, *self.encode(src))
+
+    def start(self, src: Tensor, length: int | None = None) -> dict[str, Any]:
+        """The memory before the first target token: keys and values of the encoded source in every
+        layer, and room for those of ``length`` target tokens, by default ``max_len``."""
+        context, mask = self.encode(src)
+        known = torch.stack([torch.stack(pair, 1) for pair in self.decoder.keys(context)], 1)
+        memory = {"kv": self.decoder.cache(len(src), length or self.max_len), "known": known}
+        return (
+            memory if mask is None else {**memory, "real": mask}
+        )  # known: (B, layers, 2, H, T, d)
+
+    def step(self, token: Tensor, cache: Mapping[str, Any]) -> tuple[Tensor, Mapping[str, Any]]:
+        """Scores ``(B, tgt_vocab)`` after these next tokens, ``(B,)`` or ``(B, T')``."""
+        tokens = token[:, None] if token.ndim == 1 else token
+        known = [Keys(layer[:, 0], layer[:, 1]) for layer in cache["known"].unbind(1)]
+        return self.decode(tokens, known, cache.get("real"), cache["kv"])[:, -1], cache
+
+    @torch.no_grad()
+    def alignment(self, src: Tensor, tgt: Tensor) -> Tensor:
+        """Where the last layer looks in the source, mean over heads, ``(B, T', T)``."""
+        block: Any = self.decoder.blocks[-1]
+        seen: list[Any] = []
+        hook = block.look.register_forward_pre_hook(lambda layer, given: seen.append(given))
+        try:
+            self(src, tgt)
+        finally:
+            hook.remove()
+        weights: Tensor = block.look(*seen[0], need_weights=True)[1]
+        return weights.mean(1)

@@ -1,0 +1,1 @@
+"""Networks from a source sequence to a target sequence of another length."""
