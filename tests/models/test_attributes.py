@@ -24,6 +24,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "GaussianMixture": {"n_components": 3},
     "LocallyAdaptiveNormal": {"n_components": 2, "n_points": 9, "n_nodes": 36, "max_iter": 1},
     "MixtureModel": {"n_components": 3},
+    "ObjectDetector": {"max_epochs": 1},
 }
 
 NORMALISED = ("class_log_prior_", "feature_log_prob_", "weights_", "priors_", "class_prior_")

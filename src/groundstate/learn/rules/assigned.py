@@ -16,9 +16,10 @@ from groundstate.nn.detection.sampling import row_words
 
 
 class BalancedSample(Rule):
-    r""":math:`L = \sum_p \frac{\sum_i w_i\sum_{b\in S_i} e_{pib}}{\sum_i w_i |S_{pi}|}`. Lowers the
-    energy of the objects at a balanced sample of boxes, and raises it at all other classes of these,
-    since the class energies are normalised.
+    r"""Lowers the energy of the objects at a balanced sample of boxes, and raises it at all other
+    classes of these, since the class energies are normalised.
+
+    .. math:: L = \sum_p \frac{\sum_i w_i\sum_{b\in S_i} e_{pib}}{\sum_i w_i |S_{pi}|}
 
     Most boxes of a picture are background; of all the loss would learn to see nothing else. Every
     term p of the energy (objectness, offsets, classes, masks) is divided by the number of its boxes

@@ -16,6 +16,7 @@ from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.rows import Objects, part, to_device
 from groundstate.compute.thread_policy import answering
 from groundstate.data.detection import Truth
+from groundstate.data.detection.truths import truth_of
 from groundstate.data.images.sets import channel_moments
 from groundstate.energy.base import Energy
 from groundstate.energy.networks.detection import DetectionEnergy
@@ -176,13 +177,21 @@ class ObjectDetector(RowNetwork):
         return METHODS[self.method].masks
 
     def _row_target(self, y: Any, rows: Any) -> tuple[Objects, dict[str, Any]]:
-        truths: list[Truth] = y
+        truths = [truth_of(one, i) for i, one in enumerate(y)]
         sizes = self._known_sizes(truths, rows)
         goes_on = (self.warm_start or self._partial) and hasattr(self, "energy_")
         classes = self.classes_ if goes_on else door.class_names(truths)
         size = self.size_ if goes_on else door.one_size(sizes, self._size())
         objects = door.objects_of(truths, sizes, size, classes, self._masks)
         return objects, {"classes_": classes, "size_": size}
+
+    def _example_target(self, X: Any) -> Any:
+        box = [[1.0, 1.0, 3.0, 3.0]]
+        height, width = X.shape[2:]
+        return [
+            (box, [i % 2], np.ones((1, height, width)) if self._masks else None)
+            for i in range(len(X))
+        ]
 
     def _known_sizes(self, truths: list[Truth], rows: Any) -> list[tuple[int, int]]:
         if len(truths) != len(rows):
