@@ -10,8 +10,18 @@ from common import COLOURS, Plain, figure
 from matplotlib.figure import Figure
 
 from groundstate.data import make_shapes
-from groundstate.nn import RPN, AnchorGenerator, AnchorMatcher, MaskRCNN, draw_detector, draw_rpn
+from groundstate.nn import (
+    RPN,
+    AnchorGenerator,
+    AnchorMatcher,
+    FastRCNN,
+    MaskRCNN,
+    draw_detector,
+    draw_fast_rcnn,
+    draw_rpn,
+)
 from groundstate.nn.detection.boxes import iou
+from groundstate.nn.detection.regions import selective_search
 from groundstate.nn.detection.sampling import balanced_sample
 
 
@@ -20,6 +30,32 @@ def detection_rcnn() -> Any:
     with torch.random.fork_rng(devices=[]):
         net = MaskRCNN(4, fpn=64, sizes=(18, 22, 26, 33), levels=3, hidden=256, mask=32)
     return Plain(draw_detector(net, (96, 96)))
+
+
+def detection_fast_rcnn() -> Any:
+    """Fast R-CNN for pictures of 96 × 96."""
+    with torch.random.fork_rng(devices=[]):
+        return Plain(draw_fast_rcnn(FastRCNN(4, hidden=256, proposals=500), (96, 96)))
+
+
+def detection_regions() -> Figure:
+    """A scene, its segments, and what is left of them while similar neighbours merge."""
+    scene = make_shapes(1, size=96, n_objects=4, random_state=3)[0]
+    found = selective_search(scene.image, scale=20, min_size=10)
+    n = len(found.merges) + 1
+    cuts = [n, max(n // 3, 4), 3]
+    fig, axes = figure(4, height=2.5)
+    axes[0].imshow(np.clip(scene.image.transpose(1, 2, 0), 0, 1), extent=(0, 96, 96, 0))
+    for box in found.boxes:
+        _outline(axes[0], box, color=COLOURS[1], lw=0.6)
+    axes[0].set(title=f"{len(found.boxes)} boxes")
+    for ax, k in zip(axes[1:], cuts, strict=True):
+        shade = np.random.default_rng(0).permutation(k)
+        ax.imshow(shade[found.labels(k)], cmap="tab20", extent=(0, 96, 96, 0), rasterized=True)
+        ax.set(title=f"{k} regions")
+    for ax in axes:
+        ax.set(xlim=(-2, 98), ylim=(98, -2), xticks=[], yticks=[])
+    return fig
 
 
 def detection_rpn() -> Any:

@@ -40,6 +40,7 @@ from groundstate.nn.conv.sizes import conv_output_size, conv_transpose_output_si
 from groundstate.nn.conv.upsample import ResizeConv2d
 from groundstate.nn.detection.anchors import AnchorGenerator, AnchorMatcher
 from groundstate.nn.detection.backbone import FeaturePyramid
+from groundstate.nn.detection.fast_rcnn import FastRCNN
 from groundstate.nn.detection.rcnn import FasterRCNN, MaskRCNN
 from groundstate.nn.detection.rpn import RPN
 from groundstate.nn.detection.sampling import balanced_sample
@@ -49,7 +50,7 @@ from groundstate.nn.graph.layers import GraphIndependent, GraphNetwork, MessageP
 from groundstate.nn.heads.base import DistributionHead, Head
 from groundstate.nn.heads.multi import MultiHead
 from groundstate.nn.heads.normal import NormalHead
-from groundstate.nn.inspect.detectors import draw_detector, draw_rpn
+from groundstate.nn.inspect.detectors import draw_detector, draw_fast_rcnn, draw_rpn
 from groundstate.nn.inspect.draw import Drawing, draw, draw_residual
 from groundstate.nn.inspect.draw_graph import draw_backprop
 from groundstate.nn.inspect.draw_layers import draw_layers, draw_receptive_field
@@ -83,6 +84,7 @@ from groundstate.nn.seq2seq.recurrent import RecurrentSeq2Seq
 __all__ = [
     "AnchorGenerator",
     "AnchorMatcher",
+    "FastRCNN",
     "FasterRCNN",
     "FeaturePyramid",
     "MaskRCNN",
@@ -167,6 +169,7 @@ __all__ = [
     "draw",
     "draw_backprop",
     "draw_detector",
+    "draw_fast_rcnn",
     "draw_rpn",
     "draw_cell",
     "draw_gates",

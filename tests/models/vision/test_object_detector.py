@@ -36,6 +36,8 @@ def scenes(n: int = 8, size: int = 32) -> tuple[np.ndarray, list[Any]]:
 
 def tiny(method: str = "faster", **settings: Any) -> ObjectDetector:
     params = {**TINY, **settings}
+    if method == "fast":
+        params["network_params"] = {"hidden": 16, "proposals": 30, "regions_sampled": 16}
     if method == "mask":
         params["network_params"] = {**params["network_params"], "mask": 4}
     return ObjectDetector(method, **params)
@@ -46,7 +48,7 @@ def same(a: Any, b: Any) -> bool:
     return all(torch.equal(one[k], two[k]) for k in one)
 
 
-@pytest.mark.parametrize("method", ["faster", "mask"])
+@pytest.mark.parametrize("method", ["fast", "faster", "mask"])
 def test_answers_in_the_words_of_the_user(method: str, tmp_path: Path) -> None:
     X, y = scenes()
     model = tiny(method, score_threshold=0.0).fit(X, y)

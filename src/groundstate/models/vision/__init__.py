@@ -3,8 +3,8 @@
 from groundstate.models.vision import augment, filters
 from groundstate.models.vision.hog import HOG
 from groundstate.models.vision.morph import morph
-from groundstate.models.vision.regions import felzenszwalb, selective_search
 from groundstate.nn.detection import boxes
+from groundstate.nn.detection.regions import felzenszwalb, selective_search
 from groundstate.nn.detection.roi import crop_resize, roi_align, roi_pool
 
 __all__ = [

@@ -57,8 +57,9 @@ class ObjectDetector(RowNetwork):
 
     Parameters
     ----------
-    method : "faster" or "mask"
-        Faster R-CNN, or Mask R-CNN, which also learns masks.
+    method : "fast", "faster" or "mask"
+        Fast R-CNN, whose regions selective search finds on the picture; Faster R-CNN, which learns to
+        propose them; or Mask R-CNN, which also learns masks.
     backbone : str or module
         "small", a residual network by name such as "resnet50", or a module with ``stages(x)`` that
         gives its maps from the finest to the coarsest.

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from groundstate.nn.detection.anchors import AnchorGenerator
+from groundstate.nn.detection.fast_rcnn import FastRCNN
 from groundstate.nn.detection.rcnn import FasterRCNN
 from groundstate.nn.detection.rpn import RPN
 from groundstate.nn.inspect.draw import HIGH, INK, LOW, Drawing
@@ -147,4 +148,36 @@ def draw_detector(net: FasterRCNN, image: tuple[int, int] | None = None) -> Draw
         )
         mask = blocks.box(6, 2.5, ["masks", f"{classes} × 28 × 28, sigmoid"])
         blocks.chain(features, fine, conv, mask)
+    return blocks.drawing()
+
+
+def draw_fast_rcnn(net: FastRCNN, image: tuple[int, int] | None = None) -> Drawing:
+    """Fast R-CNN with its own sizes: regions from the picture, one pass of the backbone, a head.
+
+    Parameters
+    ----------
+    net : the network
+    image : height and width of a picture
+
+    Examples
+    --------
+    >>> draw_fast_rcnn(FastRCNN(4, hidden=32), (96, 96)).nodes
+    8
+    """
+    blocks = Blocks()
+    size = "H × W" if image is None else f"{image[0]} × {image[1]}"
+    channels, score = net.backbone.out_channels, net.roi_heads.box_predictor.cls_score
+    classes: Any = score.out_features  # type: ignore[union-attr]
+    units: Any = score.in_features  # type: ignore[union-attr]
+    picture = blocks.box(0, 1, ["picture", f"{net.in_channels} × {size}"], "data")
+    search = blocks.box(1, 0, ["selective search", f"at most {net.proposals.most}"], "choice")
+    back = blocks.box(1, 1, ["backbone, once", type(net.backbone.body).__name__])
+    features = blocks.box(2, 1, ["feature map", f"{channels} channels"], "data")
+    pool = blocks.box(3, 1, ["RoI pooling", f"{channels} × 7 × 7 a region"], "choice")
+    dense = blocks.box(4, 1, ["two dense layers", f"{units} units"])
+    label = blocks.box(5, 0.5, ["classes", f"{classes} logits, softmax"])
+    moved = blocks.box(5, 1.5, ["boxes", f"4 × {classes} offsets"])
+    blocks.chain(picture, back, features, pool, dense, label)
+    blocks.chain(picture, search, pool)
+    blocks.arrow(dense, moved)
     return blocks.drawing()

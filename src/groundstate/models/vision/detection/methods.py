@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from groundstate.nn.detection.fast_rcnn import FastRCNN
 from groundstate.nn.detection.rcnn import Detector, FasterRCNN, MaskRCNN
 
 
@@ -32,7 +33,10 @@ _SMALL: dict[str, Any] = {
     "regions_sampled": 64, "aligned": True,
 }  # fmt: skip
 
+_FAST: dict[str, Any] = {"hidden": 256, "proposals": 500, "regions_sampled": 64}
+
 METHODS: dict[str, DetectionMethod] = {
+    "fast": DetectionMethod(FastRCNN, small=_FAST),
     "faster": DetectionMethod(FasterRCNN, small=_SMALL),
     "mask": DetectionMethod(MaskRCNN, masks=True, small={**_SMALL, "mask": 32}),
 }

@@ -45,7 +45,7 @@ def felzenszwalb(image: Any, scale: float = 100.0, sigma: float = 0.8, min_size:
     >>> np.bincount(segments.ravel())
     array([358,  42])
     """
-    from groundstate.models.vision.regions_numba import segment
+    from groundstate.nn.detection.regions_numba import segment
 
     pixels = _pixels(image)
     if scale <= 0 or sigma < 0 or min_size < 1:
@@ -136,7 +136,7 @@ def selective_search(
     array([[ 4.,  5., 10., 12.],
            [ 0.,  0., 20., 20.]])
     """
-    from groundstate.models.vision.regions_numba import merge
+    from groundstate.nn.detection.regions_numba import merge
 
     pixels, segments = _pixels(image), felzenszwalb(image, scale, sigma, min_size)
     n = int(segments.max()) + 1

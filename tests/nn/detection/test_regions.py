@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from groundstate.errors import DataError, ShapeError
-from groundstate.models.vision.regions import felzenszwalb, selective_search
 from groundstate.nn.detection.boxes import iou
+from groundstate.nn.detection.regions import felzenszwalb, selective_search
 
 
 def noisy(seed: int) -> Any:
@@ -168,7 +168,7 @@ def test_n_segments_give_2n_minus_1_boxes_and_the_last_is_the_picture(seed: int)
 
 
 def test_each_step_merges_the_most_similar_neighbours() -> None:
-    from groundstate.models.vision.regions import _histograms
+    from groundstate.nn.detection.regions import _histograms
 
     image = noisy(1)
     found = selective_search(image)
