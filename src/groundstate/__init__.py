@@ -271,6 +271,7 @@ if TYPE_CHECKING:
         LinearImageClassifier as LinearImageClassifier,
     )
     from groundstate.models.vision.object_detector import ObjectDetector as ObjectDetector
+    from groundstate.models.vision.segmenter import Segmenter as Segmenter
     from groundstate.nn import architectures as architectures
     from groundstate.store import load as load
     from groundstate.studies import study as study
@@ -387,6 +388,7 @@ _EXPORTS = {
     "SeedEnsembleRegressor": "groundstate.models.ensembles.seeds.seed_ensemble_regressor",
     "SequenceClassifier": "groundstate.models.sequences.sequence_classifier",
     "SequenceRegressor": "groundstate.models.sequences.sequence_regressor",
+    "Segmenter": "groundstate.models.vision.segmenter",
     "SmoothingSplineRegressor": "groundstate.models.linear.least_squares.smoothing_spline_regressor",
     "SnapshotEnsembleClassifier": "groundstate.models.ensembles.snapshots.snapshot_ensemble_classifier",
     "SnapshotEnsembleRegressor": "groundstate.models.ensembles.snapshots.snapshot_ensemble_regressor",

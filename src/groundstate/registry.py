@@ -47,6 +47,7 @@ class ModelRow(Row):
         "detection",
         "tagging",
         "translation",
+        "segmentation",
     ]
     role: str  # classifier, regressor, clusterer, transformer, density, embedding, forecaster, ...
     max_rows: int | None = None  # larger tables leave it out unless it is asked for by name

@@ -162,6 +162,17 @@ def numbers() -> np.ndarray:
 
 CASES = {
     "images": Case(groundstate.LinearImageClassifier(**QUICK), images),
+    "masks": Case(
+        groundstate.Segmenter(
+            network_params={"base": 2, "depth": 1},
+            max_epochs=4,
+            batch_size=16,
+            val_fraction=0.0,
+            random_state=0,
+        ),
+        images,
+        lambda: (images()[:, 0] > 0.5).astype(np.uint8),
+    ),
     "texts": Case(groundstate.BagOfTokensClassifier(min_weight=2, **QUICK), texts),
     "language": Case(
         groundstate.LanguageModel(

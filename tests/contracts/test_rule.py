@@ -17,6 +17,7 @@ from groundstate.energy import (
     BilinearEnergy,
     CentroidEnergy,
     ChainEnergy,
+    ClassEnergy,
     Energy,
     LinearEnergy,
     NetEnergy,
@@ -52,6 +53,7 @@ ENERGIES: dict[str, Callable[[], Energy]] = {
     "Bilinear": lambda: randomised(BilinearEnergy(3, 2)),
     "Chain": lambda: randomised(ChainEnergy(2, 3, 3)),
     "Net": lambda: randomised(NetEnergy(2, net=(4,), confine=1.0)),
+    "Labels": lambda: randomised(ClassEnergy(nn.Linear(3, 4), 3, 4, normalise=True)),
     "Sequence": lambda: randomised(SequenceEnergy(nn.Sequential(nn.Embedding(4, 3)), 3, 3)),
 }
 

@@ -25,6 +25,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "LocallyAdaptiveNormal": {"n_components": 2, "n_points": 9, "n_nodes": 36, "max_iter": 1},
     "MixtureModel": {"n_components": 3},
     "ObjectDetector": {"max_epochs": 1},
+    "Segmenter": {"max_epochs": 2},
 }
 
 NORMALISED = ("class_log_prior_", "feature_log_prob_", "weights_", "priors_", "class_prior_")

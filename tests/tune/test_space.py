@@ -26,6 +26,7 @@ SLOW = {  # few steps keep a fit short; the row is otherwise the default
 FEWEST = {  # of models that refuse fewer steps, or whose steps are long
     "LocallyAdaptiveNormal": {"n_points": 9, "n_nodes": 36, "max_iter": 1},
     "ObjectDetector": {"max_epochs": 1},
+    "Segmenter": {"max_epochs": 1},
     "TSNE": {"max_iter": 250},
 }
 

@@ -68,6 +68,7 @@ from groundstate.learn.rules import DenoisingScoreMatching as DenoisingScoreMatc
 from groundstate.learn.rules import FenchelYoung as FenchelYoung
 from groundstate.learn.rules import InBatch as InBatch
 from groundstate.learn.rules import Margin as Margin
+from groundstate.learn.rules import MaskLoss as MaskLoss
 from groundstate.learn.rules import Naive as Naive
 from groundstate.learn.rules import OneVsOne as OneVsOne
 from groundstate.learn.rules import OneVsRest as OneVsRest

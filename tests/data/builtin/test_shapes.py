@@ -56,11 +56,21 @@ def test_shapes_stand_out_and_lie_apart() -> None:
         assert (np.minimum(a[2:], b[2:]) <= np.maximum(a[:2], b[:2])).any()
 
 
+def test_radius() -> None:
+    large = make_shapes(20, 64, 1, radius=(0.3, 0.4), random_state=0)
+    sides = np.concatenate([b[:, 2:] - b[:, :2] for b in large.boxes])
+    assert sides.min() > 0.3 * 64 and sides.max() <= 0.8 * 64 + 1
+    small = make_shapes(20, 64, 1, random_state=0)
+    assert max((b[:, 2:] - b[:, :2]).max() for b in small.boxes) <= 0.4 * 64 + 1
+
+
 def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match="size >= 16"):
         make_shapes(1, 8)
     with pytest.raises(ValueError, match="overlap=-0.1"):
         make_shapes(1, overlap=-0.1)
+    with pytest.raises(ValueError, match="0 < radius < 0.5"):
+        make_shapes(1, radius=(0.3, 0.2))
     with pytest.raises(ValueError, match="no room for .* take fewer n_objects"):
         make_shapes(1, 16, 12, overlap=0.0, random_state=0)
     assert len(make_shapes(0)) == 0

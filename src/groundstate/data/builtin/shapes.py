@@ -76,6 +76,7 @@ def make_shapes(
     size: int | tuple[int, int] = 64,
     n_objects: int | tuple[int, int] = (1, 3),
     *,
+    radius: tuple[float, float] = (0.1, 0.2),
     overlap: float = 0.05,
     tilt: float = 15.0,
     noise: float = 0.03,
@@ -92,6 +93,8 @@ def make_shapes(
     n : scenes
     size : side in pixels, or (height, width)
     n_objects : shapes of a scene, or (least, most)
+    radius : least and largest one of the circle around a shape, in shorter sides of the picture; where
+        there is little room, shapes get smaller, down to 3 pixels
     overlap : largest intersection over union of the boxes of two shapes when they are placed
     tilt : largest turn in degrees, to both sides
     noise : standard deviation of the noise on every pixel and channel
@@ -119,11 +122,13 @@ def make_shapes(
             "make_shapes needs 0 <= overlap <= 1, noise >= 0 and tilt >= 0, got "
             f"overlap={overlap}, noise={noise}, tilt={tilt}"
         )
+    if not 0 < radius[0] <= radius[1] < 0.5:
+        raise ValueError(f"make_shapes needs 0 < radius < 0.5 (least <= largest), got {radius}")
     key = Key.of(random_state)
-    scenes = [
-        _scene(key.fold("scene", i).numpy(), height, width, (least, most), overlap, tilt, noise)
-        for i in range(n)
-    ]
+    side = min(height, width)
+    reach = (max(_SMALLEST + 1, side * radius[0]), max(_SMALLEST + 1.5, side * radius[1]))
+    rest = (least, most), reach, overlap, tilt, noise
+    scenes = [_scene(key.fold("scene", i).numpy(), height, width, *rest) for i in range(n)]
     return Scenes(
         np.stack([s.image for s in scenes]) if n else np.zeros((0, 3, height, width), np.float32),
         [s.boxes for s in scenes],
@@ -135,7 +140,7 @@ def make_shapes(
 
 def _scene(
     rng: np.random.Generator, height: int, width: int, objects: tuple[int, int],
-    overlap: float, tilt: float, noise: float,
+    reach: tuple[float, float], overlap: float, tilt: float, noise: float,
 ) -> Scene:  # fmt: skip
     k = int(rng.integers(objects[0], objects[1] + 1))
     labels = rng.integers(1, len(SHAPES) + 1, k)
@@ -148,7 +153,7 @@ def _scene(
     boxes: list[Any] = []
     for i, label in enumerate(labels):
         angle = np.deg2rad(rng.uniform(-tilt, tilt))
-        inside, box = _placed(rng, label, angle, rows, columns, boxes, instance, overlap)
+        inside, box = _placed(rng, label, angle, rows, columns, boxes, instance, reach, overlap)
         boxes.append(box)
         instance[inside] = i
         image[:, inside] = _colour(rng, ground)[:, None] + 0.5 * light[inside]
@@ -161,14 +166,12 @@ def _scene(
 
 def _placed(
     rng: np.random.Generator, label: int, angle: float, rows: F64, columns: F64,
-    boxes: list[F64], instance: NDArray[Any], overlap: float,
+    boxes: list[F64], instance: NDArray[Any], reach: tuple[float, float], overlap: float,
 ) -> tuple[NDArray[np.bool_], F64]:  # fmt: skip
     """Pixels and box of a shape that hides no other one too much; smaller with every failed try."""
     height, width = rows.shape
-    side = min(height, width)
-    low, high = max(_SMALLEST + 1, side / 10), max(_SMALLEST + 1.5, side / 5)
     for trial in range(_TRIES):
-        radius = max(_SMALLEST, rng.uniform(low, high) * 0.98**trial)
+        radius = max(_SMALLEST, rng.uniform(*reach) * 0.98**trial)
         y, x = (rng.uniform(radius + 1, length - radius - 1) for length in (height, width))
         inside = _inside(label, rows - y, columns - x, radius, angle)
         box = _box(inside)

@@ -25,7 +25,8 @@ from groundstate.errors import DataError
 
 
 class ImageRows(RowReader):
-    """Arrays ``(n, C, H, W)`` or ``(n, H, W)``, paths of image files, or a folder of them.
+    """Arrays ``(n, C, H, W)``, ``(n, H, W)`` or of volumes ``(n, C, D, H, W)``, paths of image files,
+    or a folder of them.
 
     Arrays of uint8 stay so (``Pixels``) and count as values in [0, 1], as files do.
     """
@@ -38,7 +39,7 @@ class ImageRows(RowReader):
             return True
         if isinstance(value, Files):
             return isinstance(value.reader, ImageReader)
-        if is_array(value, 4):
+        if is_array(value, 4, 5):
             return True
         if isinstance(value, str | Path):
             return Path(value).is_dir() and bool(image_files(value))
@@ -52,7 +53,7 @@ class ImageRows(RowReader):
             return value.rows
         if isinstance(value, Files | Pixels):
             return value
-        if is_array(value, 3, 4):
+        if is_array(value, 3, 4, 5):
             return _pictures(value)
         if isinstance(value, str | Path):
             return files_of(image_files(value, empty=False))
@@ -63,7 +64,7 @@ class ImageRows(RowReader):
             stacked = np.stack([np.asarray(v) for v in rows])
         except ValueError as error:
             raise DataError(f"pictures need one size: {error}") from error
-        if stacked.ndim not in (3, 4):
+        if stacked.ndim not in (3, 4, 5):
             raise DataError(f"got shape {stacked.shape}, expected {self.accepts}")
         return _pictures(stacked)
 
@@ -82,8 +83,11 @@ def files_of(paths: Sequence[str | Path]) -> Files:
 
 def _pictures(values: Any) -> Rows:
     if isinstance(values, Tensor) and values.dtype == torch.uint8:
-        values = values.numpy() if values.device.type == "cpu" else values.float() / 255
+        on_host = values.device.type == "cpu" and values.ndim < 5
+        values = values.numpy() if on_host else values.float() / 255
     if isinstance(values, np.ndarray) and values.dtype == np.uint8:
+        if values.ndim == 5:  # volumes
+            return torch.from_numpy(values).float() / 255
         return Pixels(values if values.ndim == 4 else values[:, None])
     pixels = real(values)
-    return pixels if pixels.ndim == 4 else pixels[:, None]
+    return pixels[:, None] if pixels.ndim == 3 else pixels

@@ -7,11 +7,10 @@ from typing import Any, Literal
 import numpy as np
 import scipy.ndimage
 import scipy.spatial
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from groundstate.errors import DataError, ShapeError
+from groundstate.math.info.overlap import label_counts
 
 Floats = NDArray[np.float64]
 Pool = Literal["image", "pooled"]
@@ -148,37 +147,10 @@ def _counts(
     y: Any, pred: Any, n_classes: int | None, pool: str, ignore_index: int | None
 ) -> tuple[Floats, Floats, Floats]:
     """Hits, true and predicted pixels of each class in each image.  # (N, K)"""
-    actual, predicted = _labels(y), _labels(pred)
-    if actual.shape != predicted.shape or actual.ndim < 1:
-        raise ShapeError(
-            f"masks need one shape, got {tuple(actual.shape)} and {tuple(predicted.shape)}"
-        )
     if pool not in ("image", "pooled"):
         raise ValueError(f"pool must be 'image' or 'pooled', got {pool!r}")
-    n = len(actual) if pool == "image" and actual.ndim > 1 else 1
-    image = torch.arange(n, device=actual.device).repeat_interleave(actual.numel() // max(n, 1))
-    t, p = actual.reshape(-1), predicted.reshape(-1).to(actual.device)
-    if ignore_index is not None:
-        keep = t != ignore_index
-        image, t, p = image[keep], t[keep], p[keep]
-    most = max(int(t.max()), int(p.max())) if t.numel() else 0
-    k = n_classes or 1 + most
-    if t.numel() and (most >= k or min(int(t.min()), int(p.min())) < 0):
-        raise DataError(f"labels must be 0 to {k - 1}; pass n_classes or ignore_index")
-
-    def count(at: Tensor) -> Floats:
-        found = torch.bincount(at, minlength=n * k).reshape(n, k)
-        return np.asarray(found.cpu().numpy(), np.float64)
-
-    base = image * k
-    return count((base + t)[t == p]), count(base + t), count(base + p)
-
-
-def _labels(values: Any) -> Tensor:
-    """Labels as they lie on their device; a tensor on a GPU is counted there."""
-    if not isinstance(values, Tensor):
-        values = torch.from_numpy(np.ascontiguousarray(values))
-    return values.long()
+    by_image = pool == "image" and np.ndim(y) > 1
+    return label_counts(y, pred, n_classes, by_image=by_image, ignore_index=ignore_index)
 
 
 def _over(above: Floats, below: Floats) -> Floats:

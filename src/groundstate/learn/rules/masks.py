@@ -9,10 +9,15 @@ from groundstate.energy.base import Energy
 from groundstate.energy.basic.labels import ClassEnergy
 from groundstate.learn.base import Batch, Rule, Terms
 from groundstate.learn.losses.overlap import dice_rows
+from groundstate.registry import rules
 
 MASK_LOSSES = ("ce", "dice", "ce+dice")
 
 
+@rules.register(
+    formula=r"L = \frac1n\sum_p c_{y_p}(-\log p(y_p\mid x)) + \mathrm{Dice}(p, y)",
+    make=lambda energy: MaskLoss(),
+)
 class MaskLoss(Rule):
     r""":math:`L = \frac1n\sum_p c_{y_p}\bigl(-\log p(y_p\mid x)\bigr) + \mathrm{Dice}(p, y)`. Lowers e
     of the label of every position and raises e of the other labels there.
@@ -67,8 +72,8 @@ class MaskLoss(Rule):
         counts = (
             torch.ones_like(y, dtype=torch.bool) if energy.ignore is None else y != energy.ignore
         )
-        log_p = energy.scores(batch["x"]).flatten(1, -2)  # (B, P, K)
-        y, counts = y.flatten(1), counts.flatten(1)
+        log_p = energy.scores(batch["x"]).reshape(len(y), -1, energy.k)  # (B, P, K)
+        y, counts = y.reshape(len(y), -1), counts.reshape(len(y), -1)
         own = torch.where(counts, y, 0)
         nll = -log_p.gather(-1, own[..., None]).squeeze(-1)
         if self.class_weight is not None:

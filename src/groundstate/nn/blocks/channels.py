@@ -1,0 +1,63 @@
+r"""Pictures of mean 0 and unit contrast in each channel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from groundstate.errors import ShapeError
+from groundstate.nn.blocks.contract import blocks, rows_of
+
+
+@blocks.register(
+    make=lambda: StandardizeChannels(2), batch=rows_of(2, 3, 3), formula=r"(x_c-\bar x_c)/s_c"
+)
+class StandardizeChannels(nn.Module):
+    r""":math:`(x_c - \bar x_c)/s_c` with mean and standard deviation of each channel.
+
+    Parameters
+    ----------
+    channels : C
+
+    Attributes
+    ----------
+    mean, scale : buffers ``(C,)``; 0 and 1 until they are set
+
+    Examples
+    --------
+    >>> layer = StandardizeChannels(1).set([0.5], [0.25])
+    >>> layer(torch.ones(1, 1, 1, 2)).flatten().tolist()
+    [2.0, 2.0]
+    """
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.channels = channels
+        self.register_buffer("mean", torch.zeros(channels))
+        self.register_buffer("scale", torch.ones(channels))
+
+    def config(self) -> dict[str, Any]:
+        return {"channels": self.channels}
+
+    @torch.no_grad()
+    def set(self, mean: Any, scale: Any) -> StandardizeChannels:
+        """Take mean and standard deviation, ``(C,)`` each."""
+        self.mean.copy_(torch.as_tensor(mean))
+        self.scale.copy_(torch.as_tensor(scale))
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim < 3 or x.shape[1] != self.channels:
+            raise ShapeError(
+                f"StandardizeChannels takes (N, {self.channels}, places...), got {tuple(x.shape)}"
+            )
+        shape = (1, -1, *[1] * (x.ndim - 2))
+        return (x - self.mean.view(shape)) / self.scale.view(shape)
+
+    def extra_repr(self) -> str:
+        return f"channels={self.channels}"
