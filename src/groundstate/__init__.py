@@ -267,6 +267,7 @@ if TYPE_CHECKING:
     )
     from groundstate.models.trees.id3_classifier import ID3Classifier as ID3Classifier
     from groundstate.models.undirected.bernoulli_rbm import BernoulliRBM as BernoulliRBM
+    from groundstate.models.vision.image_classifier import ImageClassifier as ImageClassifier
     from groundstate.models.vision.linear_image_classifier import (
         LinearImageClassifier as LinearImageClassifier,
     )
@@ -321,6 +322,7 @@ _EXPORTS = {
     "HistGradientBoostingRegressor": "groundstate.models.ensembles.boosting.hist_gradient_boosting_regressor",
     "HuberRegressor": "groundstate.models.linear.robust.huber_regressor",
     "ID3Classifier": "groundstate.models.trees.id3_classifier",
+    "ImageClassifier": "groundstate.models.vision.image_classifier",
     "IncrementalPCA": "groundstate.models.factors.incremental_pca",
     "IsolationForest": "groundstate.models.outliers.isolation_forest",
     "Isomap": "groundstate.models.manifolds.isomap",

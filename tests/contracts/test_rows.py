@@ -173,6 +173,20 @@ CASES = {
         images,
         lambda: (images()[:, 0] > 0.5).astype(np.uint8),
     ),
+    "pictures": Case(
+        groundstate.ImageClassifier(
+            "cnn",
+            {"channels": (6,), "head": "flatten"},
+            max_epochs=4,
+            batch_size=16,
+            lr=1e-2,
+            val_fraction=0.0,
+            schedule=None,
+            random_state=0,
+            device=None,
+        ),
+        images,
+    ),
     "texts": Case(groundstate.BagOfTokensClassifier(min_weight=2, **QUICK), texts),
     "language": Case(
         groundstate.LanguageModel(

@@ -79,7 +79,7 @@ class ImageFolder:
         about = headers(paths)
         self.channels = natural_channels(paths, about) if channels is None else channels
         self.size = (
-            _size(about) if size is None else (size, size) if isinstance(size, int) else size
+            common_size(about) if size is None else (size, size) if isinstance(size, int) else size
         )
         reader = ImageReader(self.channels, self.size)
         self.parts: dict[str, ImageSet] = {}
@@ -176,7 +176,8 @@ def _check(found: dict[str, list[tuple[Path, str]]], classes: tuple[str, ...]) -
             )
 
 
-def _size(about: list[Header]) -> tuple[int, int]:
+def common_size(about: list[Header]) -> tuple[int, int]:
+    """The size of all pictures; where they differ the median, at most 224 on the longer side."""
     sizes = np.array([h.size for h in about])
     if (sizes == sizes[0]).all():
         return int(sizes[0, 0]), int(sizes[0, 1])

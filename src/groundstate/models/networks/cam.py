@@ -63,7 +63,12 @@ def cam(model: Any, X: Any, c: int, *, upsample: bool = False) -> Tensor:
 
 
 def grad_cam(
-    model: Any, X: Any, c: int, layer: nn.Module | str | None = None, *, upsample: bool = False
+    model: Any,
+    X: Any,
+    c: int | Tensor,
+    layer: nn.Module | str | None = None,
+    *,
+    upsample: bool = False,
 ) -> Tensor:
     r""":math:`\mathrm{ReLU}(\sum_k w_kA_k)` with :math:`w_k` the mean gradient of the score of class c.
 
@@ -71,7 +76,7 @@ def grad_cam(
     ----------
     model : module, or a fitted estimator around one
     X : inputs of the module, ``(B, ...)``
-    c : class number
+    c : class number, or one for each input ``(B,)``
     layer : whose feature maps ``(B, K, ...)`` are weighed: a module of the network, its name, or
         None for the last convolution
     upsample : to the size of the input, by (bi)linear interpolation
@@ -97,13 +102,47 @@ def grad_cam(
                 raise Unsupported(
                     "grad_cam needs a layer with maps (B, K, places...); name one with layer="
                 )
-            _check_class(c, score.shape[1])
-            (slope,) = torch.autograd.grad(score[:, c].sum(), seen[0])
+            each = torch.as_tensor(c, device=score.device).expand(len(score))
+            for end in each.aminmax() if len(each) else ():
+                _check_class(int(end), score.shape[1])
+            chosen = score.gather(1, each[:, None])
+            (slope,) = torch.autograd.grad(chosen.sum(), seen[0])
     finally:
         handle.remove()
     w = slope.flatten(2).mean(2)  # (B, K)
     found = torch.einsum("bk,bk...->b...", w, seen[0].detach()).clamp_min(0)
     return _sized(found, x) if upsample else found
+
+
+def map_layer(net: nn.Module, x: Tensor, least: int = 4) -> nn.Module:
+    """The last module that gives maps with ``least`` places or more along both sides; where the input
+    is smaller, the last with maps at all.
+
+    >>> net = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.MaxPool2d(4), nn.Conv2d(2, 2, 1))
+    >>> map_layer(net, torch.zeros(1, 1, 8, 8)) is net[0]
+    True
+    """
+    seen: list[tuple[int, nn.Module]] = []
+    handles = []
+    for part in net.modules():
+        if part is net:
+            continue
+
+        def keep(m: nn.Module, given: Any, out: Any) -> None:
+            if isinstance(out, Tensor) and out.ndim == 4:
+                seen.append((min(out.shape[2:]), m))
+
+        handles.append(part.register_forward_hook(keep))
+    try:
+        with torch.no_grad():
+            _evaluated(net, x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    if not seen:
+        raise Unsupported("the network has no maps; name the layer by layer=")
+    wide = [m for side, m in seen if side >= least]
+    return wide[-1] if wide else seen[-1][1]
 
 
 def overlay(image: Tensor, heat: Tensor, strength: float = 0.5) -> Tensor:

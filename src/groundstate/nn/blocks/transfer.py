@@ -144,6 +144,9 @@ def transfer(
     if isinstance(head, int):
         head = _fresh(old, head, generator)
     net.set_submodule(name, head)
+    changed = getattr(net, "head_changed", None)
+    if callable(changed) and isinstance(head, nn.Linear):
+        changed(head.out_features)
     for p in net.parameters():
         p.requires_grad_(True)
     body = [

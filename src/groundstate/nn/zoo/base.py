@@ -34,6 +34,10 @@ class ImageNetwork(nn.Module):
         settings: dict[str, Any] = vars(self)["_settings"]
         return {k: _plain(v) for k, v in settings.items()}
 
+    def head_changed(self, outputs: int) -> None:
+        """A new head with another number of outputs is part of how the network was made."""
+        vars(self)["_settings"]["num_classes"] = outputs
+
     def checked(self, x: Tensor) -> Tensor:
         """x itself; other ranks and channels are an error that states both shapes."""
         if x.ndim != self.n_dim + 2 or x.shape[1] != self.in_channels:

@@ -1,0 +1,241 @@
+"""A convolutional network that names what is on a picture."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.compute.rows import Files, floating
+from groundstate.data.images.cache import cached
+from groundstate.data.images.formats import read_images
+from groundstate.data.images.sets import ImageSet, channel_moments
+from groundstate.energy.base import Energy
+from groundstate.energy.basic.net_class import NetClassEnergy
+from groundstate.errors import ShapeError
+from groundstate.learn import Augmented, SoftMin
+from groundstate.learn.base import Rule
+from groundstate.learn.solvers.networks.estimator import Score
+from groundstate.models.networks.cam import grad_cam, map_layer
+from groundstate.models.rows.network import pieces
+from groundstate.models.rows.transfer import TransferClassifier
+from groundstate.models.traits import Traits
+from groundstate.models.vision.forms import Form
+from groundstate.nn.augment import PRESETS, Augment, preset
+from groundstate.nn.blocks.channels import StandardizeChannels
+from groundstate.registry import models
+
+SMALL = 64  # below this side a stem that halves the picture twice sees too little
+
+
+@models.register(family="vision", task="classification", role="classifier", auto=False)
+class ImageClassifier(TransferClassifier):
+    r"""Labels of pictures by a convolutional network.
+
+    .. math:: e(x, y) = -f_\theta(x)_y, \qquad p(y \mid x) = \operatorname{softmax}(-e)_y
+
+    X is an array ``(n, channels, height, width)`` or ``(n, height, width)`` (uint8 counts as values in
+    [0, 1]), a list of image files, or a folder: ``fit("folder")`` reads class folders, their part
+    ``train`` where there is one, CIFAR-10's and MNIST's files. Each channel gets mean 0 and unit
+    contrast, learned from the rows of ``fit``. The loss is the cross-entropy on augmented pictures.
+
+    Parameters
+    ----------
+    network : of ``groundstate.architectures.list(kind="image")``, or a module; ResNets get the stem for
+        small pictures where both sides are below 64
+    image_size : int, (height, width) or None
+        To which all pictures are resized; None keeps the size of those in ``fit``.
+    augment : "none", "light", "photo", "strong" or Augment
+        Random changes in training; "light" (small shifts, turns and scales) suits every kind of
+        picture, "photo" and "strong" also mirror left and right and change colours.
+
+    Attributes
+    ----------
+    form_ : Form
+        Channels and size of the pictures that the network takes.
+    mean_, std_ : (channels,) arrays
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from groundstate import ImageClassifier
+    >>> X = np.zeros((40, 1, 8, 8)); X[:20, :, :4] = 1; X[20:, :, 4:] = 1
+    >>> X += 0.1 * np.random.default_rng(0).normal(size=X.shape)
+    >>> y = np.repeat(["top", "bottom"], 20)
+    >>> model = ImageClassifier("cnn", {"channels": (4,), "head": "flatten"}, max_epochs=30, lr=1e-2,
+    ...                         random_state=0)
+    >>> model.fit(X, y).predict(X[[0, 39]]).tolist()
+    ['top', 'bottom']
+    >>> model.explain(X[:1]).shape
+    (1, 8, 8)
+    """
+
+    rows: ClassVar[str] = "image"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "image_size": [Interval(Integral, 1, None, closed="left"), tuple, list, None],
+        "augment": [StrOptions(set(PRESETS)), Augment],
+        "freeze": ["boolean", StrOptions({"backbone"}), Interval(Integral, 0, None, closed="left")],
+    }
+    traits = Traits(program=None)  # augmentations of members have no keys of their own
+
+    image_size: Any
+    augment: Any
+    form_: Form
+    mean_: NDArray[np.float64]
+    std_: NDArray[np.float64]
+
+    def __init__(
+        self,
+        network: Any = "resnet18",
+        network_params: Any = None,
+        *,
+        image_size: Any = None,
+        augment: Any = "light",
+        freeze: Any = False,
+        max_epochs: int = 6,
+        batch_size: int = 32,
+        optimizer: Any = "adamw",
+        lr: float = 1e-3,
+        weight_decay: float = 1e-2,
+        val_fraction: float = 0.1,
+        patience: Any = None,
+        schedule: Any = "onecycle",
+        clip_norm: Any = None,
+        precision: str = "auto",
+        compile: Any = False,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        verbose: Any = False,
+        random_state: Any = None,
+        device: Any = "auto",
+        callbacks: Any = None,
+    ) -> None:
+        self._keep(locals())
+
+    # --- pictures ------------------------------------------------------------------------
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, Any, dict[str, Any]]:
+        if y is None and isinstance(X, str | Path) and Path(X).is_dir():
+            X = read_images(X, size=self.image_size)["train"]
+        rows, labels, encoded = super()._checked(X, y)
+        if isinstance(rows, Files):  # read in every epoch, so decoded once where they are few
+            form = Form.of(rows).sized(self.image_size)
+            rows = cached(form.take(rows, True))  # type: ignore[arg-type]
+        return floating(rows, torch.float32), labels, encoded
+
+    def _learn_preparation(self, X: Any, y: Any, weight: Tensor | None) -> None:
+        if self._keeps_preparation:
+            return
+        form = Form.of(X).sized(self.image_size)
+        backbone = getattr(self._start, "in_channels", None)
+        if backbone in (1, 3):
+            form = Form(backbone, form.size)
+        self.form_ = form
+        mean, std = channel_moments(form.take(X, True), weight)
+        self.mean_, self.std_ = mean.cpu().numpy(), std.cpu().numpy()
+
+    def _prepared(self, X: Any) -> Any:
+        resize = self.image_size is not None or self._keeps_preparation
+        return self.form_.take(X, resize)
+
+    # --- the network ---------------------------------------------------------------------
+
+    def _sizes(self, X: Any, y: Any) -> dict[str, Any]:
+        height, width = size = self.form_.size
+        sizes = {**super()._sizes(X, y), "in_channels": self.form_.channels}
+        sizes["image_size"] = height if height == width else size
+        return {**sizes, "stem": "cifar"} if max(size) < SMALL else sizes
+
+    def _energy_of(self, net: nn.Module, X: Any, y: Any) -> Energy:
+        first = StandardizeChannels(self.form_.channels).set(self.mean_, self.std_)
+        whole = nn.Sequential(first, net)
+        k = len(self.classes_)
+        _try(whole, self.form_, self.network, k)
+        return NetClassEnergy((self.form_.channels, *self.form_.size), k, whole)
+
+    def _loss(self, energy: Energy) -> Rule:
+        augment = preset(self.augment) if isinstance(self.augment, str) else self.augment
+        return SoftMin() if augment is None else Augmented(SoftMin(), augment)
+
+    def _score_of(self, rule: Rule) -> Score:
+        return super()._score_of(SoftMin())  # of the pictures as they are
+
+    @property
+    def network_(self) -> nn.Module:
+        net: Any = self.energy_.net
+        return net[1]
+
+    # --- answers -------------------------------------------------------------------------
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Share of the pictures whose label is right; a folder is read with its labels, its part
+        ``test`` (else ``val``) where there is one.
+        """
+        if y is None and isinstance(X, str | Path):
+            parts = read_images(X, size=self.form_.size)
+            X = parts.get("test") or parts.get("val") or parts["train"]
+        if isinstance(X, ImageSet):
+            y = X.y if y is None else y
+        return super().score(X, y, sample_weight)
+
+    def explain(self, X: Any, label: Any = None, *, layer: Any = None) -> Any:
+        r"""Where a picture shows its class: Grad-CAM,
+        :math:`\mathrm{ReLU}(\sum_k w_kA_k)` of the maps :math:`A_k` of a layer.
+
+        Parameters
+        ----------
+        X : pictures
+        label : whose evidence is shown, one for all or for each; by default the predicted ones
+        layer : module of ``network_``, or its name; by default the last one with 4 x 4 places or more
+
+        Returns
+        -------
+        array (n, height, width), at least 0, in the size of the pictures
+        """
+        x, home = self._rows(X)
+        if label is None:
+            with torch.no_grad():
+                index = self._best(x)
+        else:
+            labels = np.full(len(x), label) if np.ndim(label) == 0 else np.asarray(label)
+            index = torch.from_numpy(self._encoded("y", labels))
+        device = self.energy_.placement()[0]
+        net = self.energy_.net
+        assert isinstance(net, nn.Module)
+        if isinstance(layer, str):
+            layer = self.network_.get_submodule(layer)
+        maps, at = [], 0
+        for rows in pieces(x, device):
+            where = layer if layer is not None else map_layer(net, rows[:1])
+            own = index[at : at + len(rows)].to(device)
+            maps.append(grad_cam(net, rows, own, where, upsample=True))
+            at += len(rows)
+        return home.give(torch.cat(maps))
+
+
+def _try(net: nn.Module, form: Form, name: Any, k: int) -> None:
+    """A network that cannot take pictures of this form says so before it learns."""
+    net.eval()
+    place = next((p for p in net.parameters()), torch.zeros(()))
+    x = torch.zeros(1, form.channels, *form.size, device=place.device, dtype=place.dtype)
+    called = name if isinstance(name, str) else type(name).__name__
+    try:
+        with torch.no_grad():
+            found = tuple(net(x).shape)
+    except (RuntimeError, ValueError) as error:
+        raise ShapeError(
+            f"network={called!r} does not take pictures of {form.channels} x {form.size[0]} x "
+            f"{form.size[1]} ({str(error).splitlines()[0]}); use image_size= to resize them, or "
+            "another network"
+        ) from None
+    if found != (1, k):
+        raise ShapeError(
+            f"network={called!r} gives scores of shape {found[1:]} for a picture of {k} classes; use "
+            "a network with one score for each class"
+        )
