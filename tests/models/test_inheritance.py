@@ -23,6 +23,7 @@ ONE_MORE = {
     "GaussianFactors": "a density and a transformer at once: two roles, not one",
     "PCA": "batches of rows have the axes and the answers of all rows",
     "RowNetwork": "networks learn alike, whatever their rows are and whatever they answer",
+    "TransferClassifier": "backbones, new heads and adaptation are alike for every kind of rows",
     "SequenceRows": "sequences are taken alike, whether labels or numbers are asked for",
     "MixtureAnswers": "mixtures of Gaussians and of any other family answer alike",
 }

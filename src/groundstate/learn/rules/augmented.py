@@ -8,12 +8,20 @@ from torch import Tensor
 from groundstate.energy.base import Energy
 from groundstate.errors import Unsupported
 from groundstate.learn.base import Batch, Rule, Terms
+from groundstate.learn.rules.inner import suggested
+from groundstate.learn.rules.softmin import SoftMin
 from groundstate.nn.augment import Augment
 from groundstate.nn.blocks.noise import LabelNoise
+from groundstate.registry import rules
 
 
+@rules.register(
+    formula=r"L = L_0(e; \tilde x, y), \quad \tilde x \sim q(\cdot \mid x)",
+    make=lambda energy: Augmented(SoftMin(approximate=suggested(energy))),
+)
 class Augmented(Rule):
-    r"""The loss of a rule on augmented rows, in training only.
+    r""":math:`L_0(e; \tilde x, y)`, a rule on augmented rows, in training only. Lowers and raises e where
+    that rule does, at :math:`\tilde x` in the place of x.
 
     With mixed examples the loss is mixed too,
     :math:`L = \lambda L(\tilde x, y) + (1-\lambda) L(\tilde x, y')`.
@@ -71,7 +79,7 @@ class Augmented(Rule):
             changed["y"] = self.label_noise(batch["y"])
         if self.augment is None:
             terms = self.rule(energy, changed, generator=generator)
-            return terms
+            return terms if self.label_noise is None else _drawn(terms)
         x = batch[self.variable]
         if self.masks is not None:
             labels = changed[self.masks]
@@ -80,13 +88,12 @@ class Augmented(Rule):
             )
             assert isinstance(views.masks, Tensor)
             changed[self.variable], changed[self.masks] = views.images, views.masks
-            terms = self.rule(energy, changed, generator=generator)
-            return terms
+            return _drawn(self.rule(energy, changed, generator=generator))
         x = self.augment(x, generator)
         changed[self.variable], partner, share = self.augment.mix(x, generator)
         terms = self.rule(energy, changed, generator=generator)
         if not self.augment.mixes:
-            return terms
+            return _drawn(terms)
         others = {k: v if k == self.variable else v[partner] for k, v in changed.items()}
         second: Terms = self.rule(energy, others, generator=generator)
         loss = share * terms.loss + (1 - share) * second.loss
@@ -95,10 +102,12 @@ class Augmented(Rule):
             positive = share * terms.positive + (1 - share) * second.positive
             return positive, positive - loss
 
-        return Terms(loss, parts, terms.exact, terms.is_objective)
+        return Terms(loss, parts, False, terms.is_objective)
 
     def is_exact(self, energy: Energy, batch: Batch) -> bool:
-        return False  # every pass draws anew
+        if self.training and (self.augment is not None or self.label_noise is not None):
+            return False  # every pass draws anew
+        return self.rule.is_exact(energy, batch)
 
     def contrasted(self, energy: Energy) -> tuple[str, ...]:
         return self.rule.contrasted(energy)
@@ -107,3 +116,8 @@ class Augmented(Rule):
         if self.variable not in batch:
             return f"there is no variable {self.variable!r} to augment; name one with variable="
         return self.rule.reason_against(energy, batch)
+
+
+def _drawn(terms: Terms) -> Terms:
+    """Terms of one draw among many."""
+    return Terms(terms.loss, lambda: (terms.positive, terms.contrast), False, terms.is_objective)
