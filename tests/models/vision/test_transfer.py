@@ -209,7 +209,8 @@ def test_coral_undoes_a_linear_change_of_the_features() -> None:
     net = nn.Sequential(nn.Flatten(), nn.Linear(9, 3))
     settings = {"network": net, "network_params": None, "max_epochs": 30, "lr": 3e-2}
     model = small(**settings).fit(X[:300], y[:300])
-    changed = X * rng.uniform(0.2, 3.0, (3, 3)).astype(np.float32) + 2
+    scale, move = rng.uniform(0.2, 3.0, (3, 3)), rng.uniform(-9.0, 9.0, (3, 3))
+    changed = (X * scale + move).astype(np.float32)
     before = model.score(changed[300:], y[300:])
     model.adapt(changed[300:], X[:300], method="coral")
     assert model.score(changed[300:], y[300:]) > max(0.9, before + 0.1)
