@@ -17,6 +17,11 @@ if TYPE_CHECKING:
         make_ring,
         roll_arc_length,
     )
+    from groundstate.data.detection.coco import read_coco
+    from groundstate.data.detection.read import read_detection
+    from groundstate.data.detection.truths import DetectionSet, Truth
+    from groundstate.data.detection.voc import read_voc
+    from groundstate.data.detection.yolo import read_yolo
     from groundstate.data.graphs.graph import Graph
     from groundstate.data.images.decode import ImageReader
     from groundstate.data.images.folder import ImageFolder
@@ -52,6 +57,11 @@ _HOMES = {
         "make_ring",
         "roll_arc_length",
     ),
+    "detection.coco": ("read_coco",),
+    "detection.read": ("read_detection",),
+    "detection.truths": ("DetectionSet", "Truth"),
+    "detection.voc": ("read_voc",),
+    "detection.yolo": ("read_yolo",),
     "images.decode": ("ImageReader",),
     "images.folder": ("ImageFolder",),
     "images.formats": ("cifar10", "idx", "mnist", "read_images"),
@@ -77,7 +87,13 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "DetectionSet",
     "KINDS",
+    "Truth",
+    "read_coco",
+    "read_detection",
+    "read_voc",
+    "read_yolo",
     "ImageFolder",
     "ImageReader",
     "LongTable",

@@ -261,3 +261,11 @@ def test_drawings_have_the_sizes_of_the_network() -> None:
     ElementTree.fromstring(proposals.svg)
     assert "18 scores, softmax" in proposals.svg and "36 offsets" in proposals.svg
     assert "3 sizes × 3 ratios a cell" in proposals.svg
+
+
+def test_a_batch_without_rows() -> None:
+    net = seeded(MaskRCNN, 3, **SMALL, mask=8)
+    x, y = scenes()
+    parts = net.parts(x[:0], y[torch.zeros(0).long()], torch.zeros(0).long())
+    assert all(part.total.shape == (0,) for part in parts.values())
+    assert net.eval()(x[:0]) == []

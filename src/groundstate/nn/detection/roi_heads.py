@@ -119,7 +119,7 @@ class RoIHeads(nn.Module):
         """Logits ``(R, K + 1)`` and offsets ``(R, K + 1, 4)`` of regions ``(R, 5)``."""
         h = self.box_head(self.features(maps, regions, image))
         logits, offsets = self.box_predictor(h)
-        return full(logits), full(offsets).view(len(regions), -1, 4)
+        return full(logits), full(offsets).unflatten(1, (-1, 4))
 
     def masks(self, maps: Sequence[Tensor], regions: Tensor, image: tuple[int, int]) -> Tensor:
         """Logits of each class at the cells of regions, ``(R, K + 1, 28, 28)``."""

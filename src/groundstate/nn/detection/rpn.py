@@ -133,7 +133,7 @@ class RegionProposals(nn.Module):
         grid = [(int(m.shape[2]), int(m.shape[3])) for m in maps]
         anchors = self.anchors(grid, image, maps[0].device)
         objectness = torch.cat([o.permute(0, 2, 3, 1).flatten(1) for o, _ in said], 1)
-        offsets = [t.permute(0, 2, 3, 1).reshape(len(t), -1, 4) for _, t in said]
+        offsets = [t.permute(0, 2, 3, 1).flatten(1).unflatten(1, (-1, 4)) for _, t in said]
         return AtAnchors(
             objectness,
             torch.cat(offsets, 1),
