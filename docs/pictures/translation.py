@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
-from common import figure
+from common import COLOURS, figure
 from matplotlib.figure import Figure
+from torch import nn
 
-from groundstate import Seq2Seq
+from groundstate import Seq2Seq, SequenceTagger
+from groundstate.compute.rows import Ragged
+from groundstate.energy import ChainRuleEnergy
+from groundstate.infer import decode, draw_tree
+from groundstate.nn import Drawing
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven")
 
@@ -30,4 +36,48 @@ def alignment() -> Figure:
     return fig
 
 
-PICTURES = {"translation-alignment": alignment}
+def tags() -> Figure:
+    """A state that stays, seen through noise: each step alone, and as a chain."""
+    rng = np.random.default_rng(0)
+    state = rng.integers(0, 2, (60, 6)).repeat(8, 1)
+    seen = state + rng.normal(scale=0.8, size=state.shape)
+    X = [row[:, None] for row in seen]
+    y = [[str(s) for s in row] for row in state]
+    fig, (left, right) = figure(2, height=2.8)
+    left.plot(seen[0], ".", color="#99a")
+    left.step(range(state.shape[1]), state[0], where="mid", color="black", lw=1)
+    left.set(title="a state and what is seen of it", xlabel="step")
+    for crf, label in ((False, "each step alone"), (True, "chain")):
+        model = SequenceTagger(
+            _Single, crf=crf, lr=5e-2, max_epochs=25, val_fraction=0, random_state=0
+        ).fit(X, y)
+        p = model.predict_proba(X[:1])[0][:, 1]
+        right.plot(p, color=COLOURS[int(crf)], label=f"{label}, {model.score(X, y):.0%} right")
+    right.set(title="probability of the upper state", xlabel="step", ylim=(-0.03, 1.25))
+    right.legend(frameon=False, ncol=2, loc="upper center")
+    return fig
+
+
+class _Single(nn.Module):
+    """Each step for itself."""
+
+    def __init__(self, num_classes: int, in_features: int) -> None:
+        super().__init__()
+        self.map = nn.Linear(in_features, num_classes)
+
+    def forward(self, x: Ragged) -> Ragged:
+        return x.like(self.map(x.values))
+
+
+def tree() -> Drawing:
+    """The greedy choice and what a beam of two finds."""
+    p = torch.tensor([[0.6 * 0.55, 0.6 * 0.45], [0.4 * 0.95, 0.4 * 0.05]])
+    energy = ChainRuleEnergy.from_joint(p)
+    return draw_tree(energy, decode(energy, "beam", beams=2), decode(energy), names="AB")
+
+
+PICTURES = {
+    "decode-tree": tree,
+    "translation-alignment": alignment,
+    "translation-tags": tags,
+}

@@ -249,6 +249,7 @@ if TYPE_CHECKING:
     from groundstate.models.sequences.sequence_regressor import (
         SequenceRegressor as SequenceRegressor,
     )
+    from groundstate.models.sequences.sequence_tagger import SequenceTagger as SequenceTagger
     from groundstate.models.svm.linear_svc import LinearSVC as LinearSVC
     from groundstate.models.svm.linear_svr import LinearSVR as LinearSVR
     from groundstate.models.svm.svc import SVC as SVC
@@ -391,6 +392,7 @@ _EXPORTS = {
     "SequenceClassifier": "groundstate.models.sequences.sequence_classifier",
     "SequenceRegressor": "groundstate.models.sequences.sequence_regressor",
     "Segmenter": "groundstate.models.vision.segmenter",
+    "SequenceTagger": "groundstate.models.sequences.sequence_tagger",
     "SmoothingSplineRegressor": "groundstate.models.linear.least_squares.smoothing_spline_regressor",
     "SnapshotEnsembleClassifier": "groundstate.models.ensembles.snapshots.snapshot_ensemble_classifier",
     "SnapshotEnsembleRegressor": "groundstate.models.ensembles.snapshots.snapshot_ensemble_regressor",

@@ -19,7 +19,7 @@ from sklearn.model_selection import KFold, cross_val_score
 
 import groundstate
 from groundstate import evaluate
-from groundstate.compute.rows import GraphNodes, Graphs, Objects, Ragged, Texts
+from groundstate.compute.rows import GraphNodes, Graphs, Objects, Ragged, Texts, Words
 from groundstate.data import make_shapes
 from groundstate.errors import DataError, ShapeError
 from groundstate.evaluate import cross_validate
@@ -101,6 +101,17 @@ class Stream:
 def translations() -> np.ndarray:
     """A target for each text: its words in capitals."""
     return np.array([text.upper() for text in texts().strings()], dtype=object)
+
+
+def sentences() -> Words:
+    return Words.of([text.split() for text in texts().strings()])
+
+
+def tags() -> np.ndarray:
+    """A tag for each word: whether it is a number."""
+    found = np.empty(N, dtype=object)
+    found[:] = [["num" if w.isdigit() else "word" for w in row] for row in sentences().words()]
+    return found
 
 
 @dataclass
@@ -211,6 +222,11 @@ CASES = {
     "graph labels": Case(groundstate.GraphClassifier(network_params=SMALL, **NETWORK), graphs),
     "graph values": Case(
         groundstate.GraphRegressor(network_params=SMALL, **NETWORK), graphs, numbers
+    ),
+    "tags": Case(
+        groundstate.SequenceTagger("gru", {"dim": 4, "hidden": 4}, crf=True, **NETWORK),
+        sentences,
+        tags,
     ),
     "translation": Case(
         groundstate.Seq2Seq("rnn", {"dim": 4, "hidden": 6}, **NETWORK), texts, translations

@@ -77,6 +77,7 @@ from groundstate.nn.recurrent.gates import gates
 from groundstate.nn.recurrent.language import RecurrentLM
 from groundstate.nn.recurrent.padding import bucketed, pack_rows, pad_batch, unpad
 from groundstate.nn.recurrent.recurrent import Recurrent, Reverse
+from groundstate.nn.recurrent.steps import StepScores
 from groundstate.nn.recurrent.tcn import TCN
 from groundstate.nn.seq2seq.reader import Translate
 from groundstate.nn.seq2seq.recurrent import RecurrentSeq2Seq
@@ -101,6 +102,7 @@ __all__ = [
     "BPTT",
     "Recurrent",
     "RecurrentSeq2Seq",
+    "StepScores",
     "Reverse",
     "Translate",
     "TCN",

@@ -141,7 +141,7 @@ class ClassEnergy(Energy):
 
     # --- a label at each position: independent given x -----------------------------------------
 
-    @offers.argmin("y", when=_many_labels)
+    @offers.argmin("y", when=lambda e: not _one_label(e))
     def best(self, x: Any) -> Any:
         """The largest score of each position; ``Ragged`` for items of rows of different length."""
         f = self._raw(x)

@@ -84,7 +84,8 @@ class ClosedForm(Method):
                     f"the distribution {type(distribution).__name__} of {query.free[0]!r} has no known mode; "
                     "minimise with Gradient or Coordinate"
                 ) from None
-        value = value.expand(query.rows, *value.shape[1:])
+        if isinstance(value, Tensor):  # containers hold a row for each row given
+            value = value.expand(query.rows, *value.shape[1:])
         values = {query.free[0]: value}
         e = query.evaluate(values)
         return Minimum(values, e, True, torch.ones_like(e, dtype=torch.bool), 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from groundstate.errors import DataError, ShapeError
 
@@ -34,7 +34,7 @@ class SpanReport:
     precision: float
     recall: float
     f1: float
-    support: int
+    support: float
     by_type: dict[str, SpanReport]
 
     def __float__(self) -> float:
@@ -42,7 +42,7 @@ class SpanReport:
 
     def __str__(self) -> str:
         lines = [f"F1 {self.f1:.3f} (precision {self.precision:.3f}, recall {self.recall:.3f}, "
-                 f"{self.support} spans)"]  # fmt: skip
+                 f"{self.support:g} spans)"]  # fmt: skip
         lines += [f"  {name}: {each}" for name, each in self.by_type.items()]
         return "\n".join(lines)
 
@@ -77,7 +77,9 @@ def spans(tags: Sequence[str]) -> list[Span]:
     return found
 
 
-def span_f1(y: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) -> SpanReport:
+def span_f1(
+    y: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]], *, sample_weight: Any = None
+) -> SpanReport:
     r"""F1 of spans, :math:`2PR/(P+R)`: a span is found if its type and both ends are right.
 
     Equal to seqeval's default and to conlleval. What has no span scores 0.
@@ -85,6 +87,7 @@ def span_f1(y: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) ->
     Parameters
     ----------
     y, predictions : a sequence of tags per row
+    sample_weight : of the rows; 2 is the row twice
 
     Examples
     --------
@@ -101,19 +104,20 @@ def span_f1(y: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) ->
     hits: Counter[str] = Counter()
     real: Counter[str] = Counter()
     said: Counter[str] = Counter()
-    for i, (right, given) in enumerate(zip(y, predictions)):
+    weights = [1] * len(y) if sample_weight is None else [float(w) for w in sample_weight]
+    for i, (right, given, w) in enumerate(zip(y, predictions, weights, strict=True)):
         if len(right) != len(given):
             raise ShapeError(f"row {i} has {len(right)} tags, its prediction has {len(given)}")
         truth, guess = set(spans(right)), set(spans(given))
-        real.update(s.type for s in truth)
-        said.update(s.type for s in guess)
-        hits.update(s.type for s in truth & guess)
+        for counts, some in ((real, truth), (said, guess), (hits, truth & guess)):
+            for span in some:
+                counts[span.type] += w  # type: ignore[assignment]
     by_type = {t: _report(hits[t], said[t], real[t]) for t in sorted(real | said)}
     return _report(hits.total(), said.total(), real.total(), by_type)
 
 
 def _report(
-    hits: int, said: int, real: int, by_type: dict[str, SpanReport] | None = None
+    hits: float, said: float, real: float, by_type: dict[str, SpanReport] | None = None
 ) -> SpanReport:
     precision = hits / said if said else 0.0
     recall = hits / real if real else 0.0
