@@ -267,7 +267,7 @@ def minimise(
     energy, given = unwrap(energy, given)
     query = ask(energy, free, given, init=init, generator=generator)
     found = _answer(query, "minimise", free, method, lambda m: m.minimise(query))
-    values = {name: v.detach() for name, v in found.values.items()}
+    values = {n: v.detach() if isinstance(v, Tensor) else v for n, v in found.values.items()}
     return replace(found, values=values, energy=found.energy.detach())
 
 
@@ -343,7 +343,7 @@ def sample(
     if math.isinf(T) and method is None:
         return limits.uniform(query, n)
     found = _answer(query, "sample", free, method, lambda m: m.sample(query, n))
-    values = {name: v.detach() for name, v in found.values.items()}
+    values = {n: v.detach() if isinstance(v, Tensor) else v for n, v in found.values.items()}
     return replace(found, values=values, energy=found.energy.detach())
 
 
