@@ -23,7 +23,8 @@ def scale(seed: int = 0, *, quick: bool = False) -> Result:
     Seven keys, d from 2 to 512, 4,000 queries; the weights come from ``nn.attention_weights``.
     """
     key, n = Key.of(seed), 1000 if quick else 4000
-    variance, slope = {}, {True: [], False: []}
+    variance: dict[int, float] = {}
+    slope: dict[bool, list[float]] = {True: [], False: []}
     for d in DIMENSIONS:
         g = key.fold("d", d).torch()
         q = torch.randn(n, 1, d, generator=g, dtype=torch.float64)
