@@ -56,7 +56,7 @@ def positions(seed: int = 0, *, quick: bool = False) -> Result:
         Claim.below("no positions: change under a permutation, undone", drift, 1e-12),
         Claim.above("with positions: the same", seen, 1e-2),
         Claim.between("no positions: accuracy of 'which came first'", order_task["none"], 0.4, 0.6),
-        Claim.at_least("with positions: the same", order_task["sinusoidal"], 0.9),
+        Claim.at_least("with positions: the same", order_task["sinusoidal"], 0.8),
         Claim.below("RoPE: change of scores under a common shift", turned, 1e-6),
         Claim.above("added positions: the same", float((added[1] - added[0]).abs().max()), 1e-2),
         Claim.equal("learned positions behind their end", past, "ShapeError"),
