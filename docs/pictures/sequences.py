@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 from common import COLOURS, Plain, figure
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from groundstate import AutoRegressor, SequenceClassifier, SequenceRegressor
+from groundstate import AutoRegressor, Forecaster, SequenceClassifier, SequenceRegressor
 from groundstate.math.chains.autoregression import ar_roots
+from groundstate.models.sequences.forecaster_role import Forecast
 from groundstate.nn import Recurrent, draw_cell, draw_gates, draw_unrolled
 from groundstate.nn.inspect.unrolled import PATTERNS
 
@@ -113,7 +115,53 @@ def numbers() -> Figure:
     return fig
 
 
+def _season(n: int, seed: int = 0) -> np.ndarray:
+    """A day within a week, with noise that is larger at noon."""
+    rng, t = np.random.default_rng(seed), np.arange(n)
+    day = np.sin(2 * np.pi * t / 24)
+    return 10 + 3 * day + np.sin(2 * np.pi * t / 168) + (0.2 + 0.5 * (day > 0)) * rng.normal(size=n)
+
+
+def _band(ax: Axes, x: np.ndarray, start: int, made: Forecast, title: str) -> None:
+    steps = len(made.mean)
+    ahead = np.arange(start, start + steps)
+    ax.plot(
+        np.arange(start - 72, start + steps), x[start - 72 : start + steps], color=COLOURS[0], lw=1
+    )
+    ax.fill_between(ahead, made.lower, made.upper, color=COLOURS[1], alpha=0.25)
+    ax.plot(ahead, made.mean, color=COLOURS[1])
+    ax.set(title=title, xlabel="hour")
+
+
+def forecast() -> Figure:
+    """Two days ahead by three heads."""
+    x = _season(900)
+    fig, axes = figure(3, width=10.0)
+    for ax, head in zip(axes, ("normal", "quantile", "mdn")):
+        model = Forecaster(48, 48, "gru", {"hidden": 24}, head=head, stride=2, max_epochs=20, lr=0.01,
+                           random_state=0)  # fmt: skip
+        _band(ax, x, 800, model.fit(x[:800]).forecast(), head)
+    return fig
+
+
+def strategies() -> Figure:
+    """All steps at once, one step again and again, and a straight line of the last items."""
+    x = _season(900)
+    fig, axes = figure(3, width=10.0)
+    quick = {"max_epochs": 20, "lr": 0.01, "random_state": 0}
+    direct = Forecaster(48, 48, "tcn", {"hidden": 24}, stride=2, **quick).fit(x[:800])
+    again = Forecaster(1, 48, "gru", {"hidden": 24}, strategy="recursive", **quick).fit(x[:800])
+    line = AutoRegressor(26).fit(x[:800])
+    for ax, model, title in zip(
+        axes, (direct, again, line), ("direct", "recursive", "AutoRegressor")
+    ):
+        _band(ax, x, 800, model.forecast(48), title)
+    return fig
+
+
 PICTURES = {
+    "sequences-forecast": forecast,
+    "sequences-strategies": strategies,
     "sequences-classified": classified,
     "sequences-numbers": numbers,
     "sequences-unrolled": unrolled,

@@ -239,6 +239,7 @@ if TYPE_CHECKING:
         GaussianProcessRegressor as GaussianProcessRegressor,
     )
     from groundstate.models.sequences.auto_regressor import AutoRegressor as AutoRegressor
+    from groundstate.models.sequences.forecaster import Forecaster as Forecaster
     from groundstate.models.sequences.mean_pool_sequence_classifier import (
         MeanPoolSequenceClassifier as MeanPoolSequenceClassifier,
     )
@@ -307,6 +308,7 @@ _EXPORTS = {
     "ExtraTreesRegressor": "groundstate.models.ensembles.forests.extra_trees_regressor",
     "FactorAnalysis": "groundstate.models.factors.factor_analysis",
     "FastICA": "groundstate.models.factors.fast_ica",
+    "Forecaster": "groundstate.models.sequences.forecaster",
     "GLM": "groundstate.models.linear.generalised.glm",
     "GammaRegressor": "groundstate.models.linear.generalised.gamma_regressor",
     "GaussianMixture": "groundstate.models.mixtures.gaussian_mixture",

@@ -14,7 +14,11 @@ import groundstate
 from groundstate.errors import DataError, ShapeError
 from groundstate.registry import models
 
-QUICK: dict[str, dict[str, Any]] = {"AutoRegressor": {"p": 4}}
+QUICK: dict[str, dict[str, Any]] = {
+    "AutoRegressor": {"p": 4},
+    "Forecaster": {"horizon": 6, "context": 8, "network_params": {"hidden": 8}, "max_epochs": 30,
+                   "lr": 0.02, "random_state": 0},
+}  # fmt: skip
 
 
 def series(n: int = 120, seed: int = 0) -> np.ndarray:

@@ -131,7 +131,8 @@ class NetworkEnergy(Energy):
         super().__init__(x=Real(*shape), y=SPACES[head.kind](head.m))
         check_outputs(net, shape, (head.n_outputs,), f"the outcome ({head.name}) needs")
         self.net, self.head = net, head
-        self.likelihood = isinstance(head, DistributionHead)
+        self.likelihood = head.has_dist
+        self.bounded_below = not head.is_likelihood  # a loss, which is at least 0
         self.normalised = frozenset({"y"}) if self.likelihood else frozenset()
         location = isinstance(head, LocationHead)
         self.has_constant = self.likelihood or location

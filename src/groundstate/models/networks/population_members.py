@@ -127,7 +127,7 @@ def _able(plan: Plan) -> bool:
     if not isinstance(solver.optimizer, Descent) or solver.optimizer.scale:
         return False
     plain = solver.precision == "32" and not solver.compile and solver.schedule != "plateau"
-    return plain and training.rates == "constant" and training.shuffle
+    return plain and training.rates == "constant" and training.shuffle and training.parts is None
 
 
 def _noisy(energy: Energy) -> bool:

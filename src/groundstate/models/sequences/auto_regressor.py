@@ -111,13 +111,17 @@ class AutoRegressor(EnergyForecaster):
         roots: Any = ar_roots(self._theta(energy))
         return {"roots_": roots, "is_stationary_": bool((abs(roots) > 1).all())}
 
-    def _future(self, past: Tensor, steps: int, level: float) -> tuple[Tensor, Tensor, Tensor]:
+    def _future(
+        self, past: Tensor, steps: int, level: float | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         state, made = past[..., 0].flip(1), []
         for _ in range(steps):
             new = self.energy_.scores(state)[0]  # (n, 1)
             state = torch.cat([new, state[:, :-1]], 1)
             made.append(new)
         mean = torch.cat(made, 1)[..., None]  # (n, steps, 1)
+        if level is None:
+            return mean, mean, mean
         psi = ar_response(self.energy_.W[0], steps)
         variance = self.energy_.c[0].exp() * psi.square().cumsum(0)
         reach = torch.special.ndtri(torch.tensor(0.5 + level / 2, dtype=torch.float64)).to(mean)

@@ -54,6 +54,8 @@ class EnergyForecaster(EnergyEstimator):
 
     rows: ClassVar[str] = "series"
     last_: Any
+    feature_names_in_: Any
+    _form: tuple[bool, bool]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -67,12 +69,19 @@ class EnergyForecaster(EnergyEstimator):
         """Items a forecast looks back at, items it looks ahead, and items between windows."""
         raise TypeError(f"{type(self).__name__} must define _reach()")
 
+    def _ahead(self) -> int:
+        """Items ahead that a window to learn from holds."""
+        return self._reach()[1]
+
     def _pairs(self, made: Windows) -> tuple[Tensor, Tensor]:
         """x and y of the energy, of windows."""
         raise TypeError(f"{type(self).__name__} must define _pairs(windows)")
 
-    def _future(self, past: Tensor, steps: int, level: float) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean, lower and upper end ``(n, steps, F)`` behind contexts ``(n, context, F)``."""
+    def _future(
+        self, past: Tensor, steps: int, level: float | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean, lower and upper end ``(n, steps, F)`` behind contexts ``(n, context, F)``; without a
+        level the mean thrice."""
         raise TypeError(f"{type(self).__name__} must define _future(past, steps, level)")
 
     # --- learning ------------------------------------------------------------------------
@@ -83,17 +92,16 @@ class EnergyForecaster(EnergyEstimator):
                 f"{type(self).__name__} learns the series X itself; pass further columns in X, not y"
             )
         series = series_of(X)
-        context, horizon, stride = self._reach()
-        made = windows(series.rows, context, horizon, stride)
+        context, _, stride = self._reach()
+        made = windows(series.rows, context, self._ahead(), stride)
         self._counts = torch.bincount(made.row, minlength=len(series.rows)).cpu().numpy()
-        x, target = self._pairs(made)
         self.n_features_in_ = series.rows.item_shape[0]
         self.__dict__.pop("feature_names_in_", None)
-        named = (
-            {} if series.names is None else {"feature_names_in_": np.array(series.names, object)}
-        )
+        if series.names is not None:
+            self.feature_names_in_ = np.array(series.names, object)
+        x, target = self._pairs(made)
         last = ends(series.rows, context).cpu().numpy()
-        return x, target, {"last_": last, "_form": (series.single, series.flat), **named}
+        return x, target, {"last_": last, "_form": (series.single, series.flat)}
 
     def _checked_weight(self, weight: Any, X: Any) -> Any:
         """A weight of a series is that of all its windows."""
@@ -113,7 +121,11 @@ class EnergyForecaster(EnergyEstimator):
         X : series to go on from; None goes on from those that were learned
         steps : how many; None is the horizon
         """
-        return self.forecast(steps, X).mean
+        check_is_fitted(self, "energy_")
+        past, home, single, flat = self._contexts(X)
+        with torch.no_grad():
+            mean, _, _ = self._future(past, self._steps(steps), None)
+        return self._shaped(mean, home, single, flat)
 
     def forecast(self, steps: int | None = None, X: Any = None, level: float = 0.9) -> Forecast:
         """The future with bands.
@@ -125,9 +137,7 @@ class EnergyForecaster(EnergyEstimator):
         level : probability that an item lies within its band
         """
         check_is_fitted(self, "energy_")
-        steps = self._reach()[1] if steps is None else steps
-        if steps < 1:
-            raise ValueError(f"steps must be at least 1, got {steps}")
+        steps = self._steps(steps)
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, got {level}")
         past, home, single, flat = self._contexts(X)
@@ -135,6 +145,12 @@ class EnergyForecaster(EnergyEstimator):
             parts = self._future(past, steps, level)
         mean, lower, upper = (self._shaped(part, home, single, flat) for part in parts)
         return Forecast(mean, lower, upper, level)
+
+    def _steps(self, steps: int | None) -> int:
+        steps = self._reach()[1] if steps is None else steps
+        if steps < 1:
+            raise ValueError(f"steps must be at least 1, got {steps}")
+        return steps
 
     def _contexts(self, X: Any) -> tuple[Tensor, Home, bool, bool]:
         """Ends of series on the device of θ, where answers go, and their form."""
@@ -165,8 +181,7 @@ class EnergyForecaster(EnergyEstimator):
         """Series, and x, y and the series of each of their windows, on the device of θ."""
         series = self._series(X)
         device, dtype = self.energy_.placement()
-        context, horizon, _ = self._reach()
-        made = windows(series.rows, context, horizon)
+        made = windows(series.rows, self._reach()[0], self._ahead())
         x, y = self._pairs(made)
         return series, x.to(device, dtype), y.to(device, dtype), made.row.to(device)
 
@@ -185,7 +200,7 @@ class EnergyForecaster(EnergyEstimator):
         device, dtype = self.energy_.placement()
         made = windows(series.rows, context, horizon)
         with torch.no_grad():
-            found = self._future(made.past.to(device, dtype), horizon, 0.9)[0]
+            found = self._future(made.past.to(device, dtype), horizon, None)[0]
         truth = self._forecast_part(made.future).to(found)
         weight = torch.ones(len(truth), 1, 1, dtype=dtype, device=device)
         if sample_weight is not None:

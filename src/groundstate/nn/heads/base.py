@@ -52,6 +52,7 @@ class Head(nn.Module):
     m : number of coordinates of y, or of labels or items
     n_outputs : raw numbers a network must give per row
     is_likelihood : whether the loss is :math:`-\log p`, normalised over y
+    has_dist : whether ``dist`` is the normalised distribution of y in terms of what a network gives
     """
 
     name: str
@@ -59,6 +60,7 @@ class Head(nn.Module):
     m: int
     n_outputs: int
     is_likelihood: bool = True
+    has_dist: bool = False
 
     def dist(self, raw: Tensor) -> Distribution:
         """The distribution of y given raw outputs ``(B, n_outputs)``; batch shape ``(B,)``."""
@@ -152,6 +154,8 @@ class DistributionHead(Head):
     >>> head.mean(torch.tensor([[0.0]])), head.interval(torch.tensor([[2.0]]), 0.9).flatten()
     (tensor([[1.]]), tensor([ 3., 12.]))
     """
+
+    has_dist = True
 
     def __init__(
         self,

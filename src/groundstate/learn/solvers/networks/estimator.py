@@ -208,6 +208,8 @@ class NetworkTraining:
     seen : rows that earlier runs have seen
     warns : whether to warn when all epochs have passed before the rest
     targets : K > 1 reports and watches the mean over K targets, see ``MeanRest``
+    parts : which rows are learned from (0), watched (1) or left out (2), ``(N,)``; None cuts the weight
+        line. Series need it: their held-out part is the end
     offset : of rows and weights, what is added to the reported losses: the constant between two
         conventions of one loss
     """
@@ -225,6 +227,7 @@ class NetworkTraining:
     warns: bool = True
     targets: int = 1
     offset: Callable[[Batch, Tensor | None], float] | None = None
+    parts: Tensor | None = None
 
     def reason_against(self, problem: Problem) -> str | None:
         if not problem.is_resident:
@@ -248,7 +251,11 @@ class NetworkTraining:
         data, weight = problem.resident, problem.sample_weight
         watched: tuple[Batch, Tensor] | None = None
         if self.held_out > 0 and isinstance(self.solver, Stochastic) and alone:
-            data, weight, watched = _cut(data, weight, self.held_out, problem.key, self.stratify)
+            if self.parts is None:
+                parts = held_out_parts(data, weight, self.held_out, problem.key, self.stratify)
+            else:
+                parts = _given_parts(self.parts, weight)
+            data, weight, watched = _cut(data, parts)
         total = float(count(next(iter(data.values()))) if weight is None else weight.sum())
         size = getattr(self.solver, "batch_size", None)
         if alone and (size is None or size >= total):
@@ -336,11 +343,18 @@ def _labels(y: Any) -> NDArray[np.int64] | None:
     return y.cpu().numpy() if one else None
 
 
+def _given_parts(parts: Tensor, weight: Tensor | None) -> NDArray[np.float64]:
+    own = torch.ones(len(parts)) if weight is None else weight.detach()
+    sides = [own.double().cpu() * (parts.cpu() == side) for side in (0, 1)]
+    if not all(float(side.sum()) > 0 for side in sides):
+        raise DataError("a part of the rows, to learn from or to watch, is empty or weighs nothing")
+    return torch.stack(sides).numpy()
+
+
 def _cut(
-    data: Batch, weight: Tensor | None, share: float, key: Key, stratify: bool
+    data: Batch, parts: NDArray[np.float64]
 ) -> tuple[Batch, Tensor | None, tuple[Batch, Tensor]]:
-    """Rows to learn from with their weights, and rows to watch; equal rows are on one side."""
-    parts = held_out_parts(data, weight, share, key, stratify)
+    """Rows to learn from with their weights, and rows to watch."""
     sides: list[tuple[Batch, Tensor]] = []
     device, dtype = home(data), real_dtype(data)
     for part in parts:
