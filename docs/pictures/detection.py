@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from groundstate.data import make_shapes
 from groundstate.nn import (
+    RCNN,
     RPN,
     AnchorGenerator,
     AnchorMatcher,
@@ -18,6 +19,7 @@ from groundstate.nn import (
     MaskRCNN,
     draw_detector,
     draw_fast_rcnn,
+    draw_rcnn,
     draw_rpn,
 )
 from groundstate.nn.detection.boxes import iou
@@ -30,6 +32,12 @@ def detection_rcnn() -> Any:
     with torch.random.fork_rng(devices=[]):
         net = MaskRCNN(4, fpn=64, sizes=(18, 22, 26, 33), levels=3, hidden=256, mask=32)
     return Plain(draw_detector(net, (96, 96)))
+
+
+def detection_region_cnn() -> Any:
+    """R-CNN for pictures of 96 × 96."""
+    with torch.random.fork_rng(devices=[]):
+        return Plain(draw_rcnn(RCNN(4, crop=32, hidden=256, proposals=500), (96, 96)))
 
 
 def detection_fast_rcnn() -> Any:

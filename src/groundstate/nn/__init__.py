@@ -42,6 +42,7 @@ from groundstate.nn.detection.anchors import AnchorGenerator, AnchorMatcher
 from groundstate.nn.detection.backbone import FeaturePyramid
 from groundstate.nn.detection.fast_rcnn import FastRCNN
 from groundstate.nn.detection.rcnn import FasterRCNN, MaskRCNN
+from groundstate.nn.detection.region_cnn import RCNN
 from groundstate.nn.detection.rpn import RPN
 from groundstate.nn.detection.sampling import balanced_sample
 from groundstate.nn.graph.convolutions import GATConv, GCNConv, GINConv, SAGEConv
@@ -50,7 +51,7 @@ from groundstate.nn.graph.layers import GraphIndependent, GraphNetwork, MessageP
 from groundstate.nn.heads.base import DistributionHead, Head
 from groundstate.nn.heads.multi import MultiHead
 from groundstate.nn.heads.normal import NormalHead
-from groundstate.nn.inspect.detectors import draw_detector, draw_fast_rcnn, draw_rpn
+from groundstate.nn.inspect.detectors import draw_detector, draw_fast_rcnn, draw_rcnn, draw_rpn
 from groundstate.nn.inspect.draw import Drawing, draw, draw_residual
 from groundstate.nn.inspect.draw_graph import draw_backprop
 from groundstate.nn.inspect.draw_layers import draw_layers, draw_receptive_field
@@ -86,6 +87,7 @@ __all__ = [
     "AnchorGenerator",
     "AnchorMatcher",
     "FastRCNN",
+    "RCNN",
     "FasterRCNN",
     "FeaturePyramid",
     "MaskRCNN",
@@ -172,6 +174,7 @@ __all__ = [
     "draw_backprop",
     "draw_detector",
     "draw_fast_rcnn",
+    "draw_rcnn",
     "draw_rpn",
     "draw_cell",
     "draw_gates",

@@ -36,6 +36,8 @@ def scenes(n: int = 8, size: int = 32) -> tuple[np.ndarray, list[Any]]:
 
 def tiny(method: str = "faster", **settings: Any) -> ObjectDetector:
     params = {**TINY, **settings}
+    if method == "rcnn":
+        params["network_params"] = {"crop": 16, "hidden": 8, "proposals": 30, "regions_sampled": 8}
     if method == "fast":
         params["network_params"] = {"hidden": 16, "proposals": 30, "regions_sampled": 16}
     if method == "mask":
@@ -48,7 +50,7 @@ def same(a: Any, b: Any) -> bool:
     return all(torch.equal(one[k], two[k]) for k in one)
 
 
-@pytest.mark.parametrize("method", ["fast", "faster", "mask"])
+@pytest.mark.parametrize("method", ["rcnn", "fast", "faster", "mask"])
 def test_answers_in_the_words_of_the_user(method: str, tmp_path: Path) -> None:
     X, y = scenes()
     model = tiny(method, score_threshold=0.0).fit(X, y)

@@ -57,9 +57,10 @@ class ObjectDetector(RowNetwork):
 
     Parameters
     ----------
-    method : "fast", "faster" or "mask"
-        Fast R-CNN, whose regions selective search finds on the picture; Faster R-CNN, which learns to
-        propose them; or Mask R-CNN, which also learns masks.
+    method : "rcnn", "fast", "faster" or "mask"
+        R-CNN, a pass of the network for every region that selective search finds on the picture, with
+        a support vector machine for each class; Fast R-CNN, one pass for all of them; Faster R-CNN,
+        which learns to propose them; or Mask R-CNN, which also learns masks.
     backbone : str or module
         "small", a residual network by name such as "resnet50", or a module with ``stages(x)`` that
         gives its maps from the finest to the coarsest.
@@ -165,7 +166,16 @@ class ObjectDetector(RowNetwork):
         X, sizes = door.uniform(X, self._size())
         if sizes is not None:
             truths = _with_sizes(truths, sizes)
-        return super().fit(X, truths, sample_weight)
+        super().fit(X, truths, sample_weight)
+        finish = METHODS[self.method].finish
+        if finish is not None and self.network is None:
+            energy: Any = self.energy_
+            rows = self._rows(X)[0]
+            own = self._known_sizes(truths, self._as_given(X))
+            objects = door.objects_of(truths, own, self.size_, self.classes_, self._masks)
+            pictures = pieces(rows, energy.placement()[0], self.batch_size)
+            finish(self.network_, (energy.prepared(x) for x in pictures), objects, sample_weight)
+        return self
 
     def _size(self) -> tuple[int, int] | None:
         if self.size is None:

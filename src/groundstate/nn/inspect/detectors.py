@@ -9,6 +9,7 @@ from typing import Any
 from groundstate.nn.detection.anchors import AnchorGenerator
 from groundstate.nn.detection.fast_rcnn import FastRCNN
 from groundstate.nn.detection.rcnn import FasterRCNN
+from groundstate.nn.detection.region_cnn import RCNN
 from groundstate.nn.detection.rpn import RPN
 from groundstate.nn.inspect.draw import HIGH, INK, LOW, Drawing
 
@@ -79,7 +80,7 @@ def draw_rpn(head: RPN, anchors: AnchorGenerator | None = None) -> Drawing:
     Examples
     --------
     >>> draw_rpn(RPN(256, 9)).nodes
-    7
+    6
     """
     blocks, k = Blocks(), head.k
     channels = head.bbox_pred.in_channels
@@ -179,5 +180,34 @@ def draw_fast_rcnn(net: FastRCNN, image: tuple[int, int] | None = None) -> Drawi
     moved = blocks.box(5, 1.5, ["boxes", f"4 × {classes} offsets"])
     blocks.chain(picture, back, features, pool, dense, label)
     blocks.chain(picture, search, pool)
+    blocks.arrow(dense, moved)
+    return blocks.drawing()
+
+
+def draw_rcnn(net: RCNN, image: tuple[int, int] | None = None) -> Drawing:
+    """R-CNN with its own sizes: a warped crop and a pass of the network for every region.
+
+    Parameters
+    ----------
+    net : the network
+    image : height and width of a picture
+
+    Examples
+    --------
+    >>> draw_rcnn(RCNN(4, crop=32, hidden=32), (96, 96)).nodes
+    7
+    """
+    blocks = Blocks()
+    size = "H × W" if image is None else f"{image[0]} × {image[1]}"
+    crop: Any = net.heads.features.size
+    classes, units = net.weight.shape
+    picture = blocks.box(0, 0.5, ["picture", f"{net.in_channels} × {size}"], "data")
+    search = blocks.box(1, 0.5, ["selective search", f"at most {net.proposals.most}"], "choice")
+    warp = blocks.box(2, 0.5, ["crop and warp", f"{crop} × {crop} a region"], "choice")
+    body = blocks.box(3, 0.5, ["network", "a pass for every region"])
+    dense = blocks.box(4, 0.5, ["features", f"{units} of a region"], "data")
+    label = blocks.box(5, 0, ["classes", f"{classes} linear SVMs"])
+    moved = blocks.box(5, 1, ["boxes", f"4 × {classes} ridge regressions"])
+    blocks.chain(picture, search, warp, body, dense, label)
     blocks.arrow(dense, moved)
     return blocks.drawing()
