@@ -19,7 +19,7 @@ from groundstate.nn.detection.rcnn import FasterRCNN
 from groundstate.nn.detection.regions import selective_search
 from groundstate.nn.detection.roi import crop_resize
 
-SIDE, CROP, SCENES = 128, 48, 40
+SIDE, CROP, SCENES, ROUNDS = 128, 48, 40, 15
 COUNTS = (50, 100, 200, 500, 1000, 2000)
 TAKEN = (2, 5, 10, 20, 50, 100, 200)
 SEARCH: dict[str, Any] = {"scale": 20.0, "min_size": 10}
@@ -34,6 +34,16 @@ def seconds(work: Callable[[], Any], repeats: int = 7) -> float:
         work()
         spent.append(time.process_time() - start)
     return min(spent)
+
+
+def passed(net: FastRCNN, x: torch.Tensor, regions: torch.Tensor) -> tuple[float, float]:
+    """Processor times of the convolutions and of pooling and head in one pass of Fast R-CNN."""
+    net.maps(x)
+    start = time.process_time()
+    maps = net.maps(x)
+    middle = time.process_time()
+    net.roi_heads(maps, regions, (SIDE, SIDE))
+    return middle - start, time.process_time() - middle
 
 
 def some_boxes(n: int, rng: np.random.Generator) -> torch.Tensor:
@@ -86,26 +96,27 @@ def rcnn(seed: int = 0, *, quick: bool = False) -> Result:
 
         return hook
 
-    one, many, heads = [], [], []
+    many: list[float] = []
     with torch.no_grad():
-        for n in counts:
-            boxes = some_boxes(n, rng)
-            regions = torch.cat([torch.zeros(n, 1), boxes], 1)
+        maps = fast.maps(x)
+        given = {n: torch.cat([torch.zeros(n, 1), some_boxes(n, rng)], 1) for n in counts}
+        for regions in given.values():
 
-            def warped(boxes: torch.Tensor = boxes) -> None:
-                for part in boxes.split(250):  # in parts, as memory would ask for
-                    body(crop_resize(x[0], part, CROP))
+            def warped(regions: torch.Tensor = regions) -> None:
+                for part in regions.split(250):  # in parts, as memory would ask for
+                    body(crop_resize(x, part, CROP))
 
             watched = [body.register_forward_hook(count("R-CNN")),
                        fast.backbone.register_forward_hook(count("Fast R-CNN"))]  # fmt: skip
-            passes = dict.fromkeys(passes, 0)
+            passes.update(dict.fromkeys(passes, 0))
             warped()
-            maps = fast.maps(x)
+            fast.roi_heads(fast.maps(x), regions, image)
             for each in watched:
                 each.remove()
             many.append(seconds(warped, 3))
-            one.append(seconds(lambda: fast.maps(x)))
-            heads.append(seconds(lambda m=maps, r=regions: fast.roi_heads(m, r, image), 3))  # type: ignore[misc]
+        # in turns, so that a busy moment of the machine meets all numbers of regions
+        clock = np.array([[passed(fast, x, r) for r in given.values()] for _ in range(ROUNDS)])
+        one, heads = clock.min(0).T.tolist()
         own = torch.from_numpy(selective_search(x[0].numpy(), **SEARCH).boxes).float()
         regions = torch.cat([torch.zeros(len(own), 1), own], 1)
         search = seconds(lambda: selective_search(x[0].numpy(), **SEARCH))
