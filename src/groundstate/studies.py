@@ -13,13 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from groundstate.compute.display import Displayed, html_table, text_table
+from groundstate.compute.rows import describe
+from groundstate.errors import DataError
 from groundstate.evaluate import Interval, Standings
 from groundstate.models.tables.table import TablePredictor
 from groundstate.report.folder import write
+from groundstate.report.rows import write_rows
 from groundstate.store import RunDir
 from groundstate.study.assess import Assessment
 from groundstate.study.facts import report_facts
 from groundstate.study.job import run
+from groundstate.study.rows.job import RowAssessment, study_rows
+from groundstate.study.rows.source import is_row_source, read_source
 from groundstate.study.unlabelled.survey import Survey, survey_facts
 
 _SHOWN = 5  # places of the leaderboard that are printed
@@ -110,7 +115,92 @@ class Study(Displayed):
         return f"<p><b>{escape(self._title())}</b></p>{board}<p>{sentences}</p>"
 
 
-def study(table: Any, target: str | int | None = None, **options: Any) -> Study:
+@dataclass(frozen=True, eq=False)
+class RowStudy(Displayed):
+    """What :func:`study` found about rows that are no table.
+
+    Attributes
+    ----------
+    found : RowAssessment
+        Everything, row by row.
+    """
+
+    found: RowAssessment
+
+    @property
+    def scores(self) -> dict[str, Interval]:
+        """Scores of the chosen model on rows it never saw, by metric, with intervals."""
+        return self.found.scores
+
+    @property
+    def model(self) -> Any:
+        """The chosen model, fitted."""
+        return self.found.model
+
+    @property
+    def chosen(self) -> str:
+        """Name of the chosen candidate."""
+        return self.found.chosen
+
+    @property
+    def leaderboard(self) -> Standings:
+        """Candidates by validation score; the chosen one and the dummy with their test score."""
+        return self.found.board
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What ``report.json`` holds, but for the data of its pictures."""
+        return self.found.facts
+
+    @property
+    def verdict(self) -> str:
+        """How good, and compared with what: one sentence each."""
+        return "\n".join(self.facts["verdict"])
+
+    @property
+    def better_than_dummy(self) -> bool:
+        """Whether the model is shown to be better than a constant answer."""
+        return self.found.better_than_dummy
+
+    def report(self, path: str | Path = "groundstate-out", *, keep_model: bool = True) -> Path:
+        """Write model.gs, report.html, report.json and reproduce.py into a folder."""
+        with RunDir(path) as folder:
+            self.write(folder, keep_model=keep_model)
+        return Path(path) / "report.html"
+
+    def write(self, folder: RunDir, *, keep_model: bool = True) -> dict[str, Any]:
+        """The same into a folder that is open already; returns what ``report.json`` holds."""
+        return write_rows(self.found, folder, keep_model=keep_model)
+
+    def __str__(self) -> str:
+        columns, rows = self.leaderboard._table()
+        source = self.found.source
+        title = f"Study of {source.name}: {describe(source.rows)}, target {source.target!r}"
+        return "\n".join([title, *text_table(columns, list(rows)[:_SHOWN]), self.verdict])
+
+
+_OF_ROWS = ("model", "metric", "test", "folds", "level", "seed", "device", "params", "progress")
+_TABLE = {"design": "auto", "tune": 10, "ledger": "auto"}  # usual values of what only tables have
+
+
+def study_of_rows(source: Any, target: Any = None, edges: Any = None, **options: Any) -> RowStudy:
+    """:func:`study` of a folder of pictures or graphs, or of nodes with a file of edges."""
+    other = [k for k, v in options.items() if k not in _OF_ROWS and v not in (None, _TABLE.get(k))]
+    other = [k for k in other if k not in ("resume", "workers")]
+    if other:
+        raise DataError(
+            f"{', '.join(other)} belong to tables; the rows of {str(source)!r} take "
+            f"{', '.join(_OF_ROWS)}"
+        )
+    mine = {k: v for k, v in options.items() if k in _OF_ROWS and v is not None}
+    if "test" in mine:
+        mine["test"] = float(mine["test"])
+    if "metric" in mine:
+        mine["metric_name"] = mine.pop("metric")
+    return RowStudy(study_rows(read_source(source, target, edges), **mine))
+
+
+def study(table: Any, target: str | int | None = None, **options: Any) -> Study | RowStudy:
     """Which model predicts the target best, how good it is on rows it never saw, how sure that is.
 
     The Python form of ``groundstate fit``, with its options: the table is audited, rows are set
@@ -121,10 +211,12 @@ def study(table: Any, target: str | int | None = None, **options: Any) -> Study:
     Parameters
     ----------
     table
-        A path, a built-in name, a frame, a `Table`, or anything else that `data.read` takes.
+        A path, a built-in name, a frame, a `Table`, or anything else that `data.read` takes; a
+        folder of pictures in class folders, or of graphs in the format of the TU collection.
     target
         Column to predict: its name or position; ``"none"`` for none.
     **options
+        ``edges``: a file of edges, which makes the rows of the table nodes of a graph. Others are those
         Of the command, with underscores: ``model``, ``metric``, ``design``, ``test``, ``groups``,
         ``time``, ``weights``, ``positive``, ``cost_fp``, ``cost_fn``, ``tune``, ``params``,
         ``seeds``, ``bootstrap``, ``folds``, ``repeats``, ``level``, ``budget``, ``ledger``,
@@ -140,6 +232,9 @@ def study(table: Any, target: str | int | None = None, **options: Any) -> Study:
     >>> found.model.predict("iris")[:2].tolist()
     ['setosa', 'setosa']
     """
+    if is_row_source(table, options.get("edges")):
+        return study_of_rows(table, target, **options)
+    options.pop("edges", None)
     found = run(table, target, **options)
     named = os.fspath(table) if isinstance(table, (str, os.PathLike)) else found.table.name
     return Study(found, str(named))

@@ -12,13 +12,17 @@ from groundstate.cli.options import (
     Budget,
     Design,
     Device,
+    Edges,
+    FalseAlarm,
     Folds,
     Groups,
     Json,
     Level,
     Metric,
+    Missed,
     Model,
     Out,
+    Positive,
     Quiet,
     Seed,
     TableName,
@@ -77,15 +81,10 @@ def _job(keep_model: bool) -> Callable[..., None]:
         groups: Groups = None,
         time: Time = None,
         weights: Weights = None,
-        positive: Annotated[
-            str | None, typer.Option("--positive", help="The class that matters, of two.")
-        ] = None,
-        cost_fp: Annotated[
-            float | None, typer.Option("--cost-fp", help="What a false alarm costs.")
-        ] = None,
-        cost_fn: Annotated[
-            float | None, typer.Option("--cost-fn", help="What a missed one costs.")
-        ] = None,
+        edges: Edges = None,
+        positive: Positive = None,
+        cost_fp: FalseAlarm = None,
+        cost_fn: Missed = None,
         tune: Annotated[
             int, typer.Option("--tune", min=0, help="Settings of the best model to try.")
         ] = 10,
@@ -126,7 +125,7 @@ def _job(keep_model: bool) -> Callable[..., None]:
 
         run(
             table, target, out, keep_model=keep_model, model=model, metric=metric, design=design,
-            test=test, groups=groups, time=time, weights=weights, positive=positive,
+            test=test, edges=edges, groups=groups, time=time, weights=weights, positive=positive,
             cost_fp=cost_fp, cost_fn=cost_fn, tune=tune, params=params, seeds=seeds,
             bootstrap=bootstrap, folds=folds, repeats=repeats, level=level, budget=budget,
             ledger=ledger, strict=strict, workers=workers, seed=seed, device=device, json=json,

@@ -10,7 +10,7 @@ import typer
 
 from groundstate.cli.screen import Screen
 from groundstate.store import RunDir
-from groundstate.studies import Study, study
+from groundstate.studies import RowStudy, Study, study
 from groundstate.study.job import forget
 from groundstate.study.numbers import show, show_range
 
@@ -46,7 +46,7 @@ def fit(
     _leave(found, strict)
 
 
-def _leave(found: Study, strict: bool) -> None:
+def _leave(found: Study | RowStudy, strict: bool) -> None:
     """Leave with the code of what was found: a leak, or nothing better than a dummy."""
     leaks = getattr(found.found, "leaks", ())
     if strict and leaks:
@@ -82,7 +82,8 @@ def summary(facts: dict[str, Any]) -> list[Any]:
             style="bold" if best else None,
         )
     table = facts["data"]
-    head = f"{table['name']}: {table['rows']:,} rows, {table['columns']} columns"
+    columns = "" if table["columns"] is None else f", {table['columns']} columns"
+    head = f"{table['name']}: {table['rows']:,} rows{columns}"
     sentences = {f["sentence"] for f in table["findings"]}
     read_as = [note for note in table["notes"] if note not in sentences]
     findings = [f"- read: {note}" for note in read_as[:_READ]]

@@ -10,7 +10,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same numbers.")]
 Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1, mps or auto.")]
 Quiet = Annotated[bool, typer.Option("--no-progress", help="Show no progress.")]
-TableName = Annotated[str, typer.Argument(metavar="TABLE", help="File, or built-in name: iris.")]
+TableName = Annotated[
+    str, typer.Argument(metavar="TABLE", help="File, folder, or built-in name: iris.")
+]
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="File written by fit or save: model.gs.")
 ]
@@ -32,3 +34,10 @@ Time = Annotated[str | None, typer.Option("--time", help="Column of dates: the l
 Weights = Annotated[str | None, typer.Option("--weights", help="Column of row weights.")]
 Budget = Annotated[str | None, typer.Option("--budget", help="Time to spend: 60s, 2m, 1h.")]
 Level = Annotated[float, typer.Option("--level", help="Confidence of intervals.")]
+Edges = Annotated[
+    str | None,
+    typer.Option("--edges", help="File of edges: the rows of TABLE are nodes of a graph."),
+]
+Positive = Annotated[str | None, typer.Option("--positive", help="The class that matters, of two.")]
+FalseAlarm = Annotated[float | None, typer.Option("--cost-fp", help="What a false alarm costs.")]
+Missed = Annotated[float | None, typer.Option("--cost-fn", help="What a missed one costs.")]

@@ -41,6 +41,8 @@ _GLOSSARY = (
 def audit(facts: dict[str, Any]) -> str:
     """What the audit of the table found."""
     findings = facts["data"]["findings"]
+    if facts["data"]["columns"] is None:
+        return ""
     if not findings:
         return "<p>Nothing: no missing values, copies, constants, leaks or other traps.</p>"
     items = [
@@ -89,6 +91,8 @@ def model(facts: dict[str, Any]) -> str:
 def columns(facts: dict[str, Any]) -> str:
     """Every column with its kind."""
     table = facts["data"]
+    if table["columns"] is None:  # rows that are no table
+        return "".join(f"<p>{escape(note)}</p>" for note in table["notes"])
     rows = [
         (c["name"], c["kind"], f"{c['distinct']:,}", f"{c['missing']:,}", c["role"])
         for c in table["types"]

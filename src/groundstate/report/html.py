@@ -16,8 +16,8 @@ def page(facts: dict[str, Any], pictures: Sequence[Picture]) -> str:
     """The page for the facts of an assessment (or of a survey) and its pictures."""
     table = facts["data"]
     heading = f"Predicting {table['target']}" if table["target"] else "What the table looks like"
-    about = [table["name"], table["description"] or facts["task"], f"{table['rows']:,} rows",
-             f"{table['columns']} columns"]  # fmt: skip
+    about = [table["name"], table["description"] or facts["task"], f"{table['rows']:,} rows"]
+    about += [] if table["columns"] is None else [f"{table['columns']} columns"]
     figures = {picture.name: _figure(picture) for picture in pictures}
     chapters: dict[str, list[str]] = {}
     for section in SECTIONS:

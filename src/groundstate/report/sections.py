@@ -134,6 +134,8 @@ def _how_judged(facts: dict[str, Any]) -> str:
             f"not seen it ({design['outer_folds']} parts; {design['reason']}). The recipe chose "
             f"{picked}; the model in the folder learned from all rows."
         )
+    if ledger is None:
+        return f"{design['judged']:,} test rows. Earlier looks at them, if any, were not counted."
     looks = ledger["looks"]
     first = "the first look at them" if ledger["clean"] else f"looked at by {looks} models so far"
     return (
@@ -292,6 +294,8 @@ def _bound(facts: dict[str, Any]) -> str:
 
 
 def _ledger(facts: dict[str, Any]) -> str:
+    if facts["ledger"] is None:
+        return ""
     found = facts["ledger"]
     wide = found.get("simultaneous")
     if not wide or found["clean"]:
@@ -310,6 +314,7 @@ SECTIONS = (
     Section(_GOOD, "Scores", _scores, ("confusion", "predicted", "residuals", "rows", "energy")),
     Section(_GOOD, "Most frequent mistakes", _mistakes),
     Section(_GOOD, "Beside simple answers", _baselines),
+    Section(_GOOD, "Rows to look at", _nothing, ("mistakes", "unsure", "graph")),
     Section(_GOOD, "Finding a class", _nothing, ("roc", "precision_recall")),
     Section(_GOOD, "What mistakes cost", _decision),
     Section(_GOOD, "Groups", unlabelled.groups),

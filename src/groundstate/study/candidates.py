@@ -22,7 +22,8 @@ def shortlist(task: str, n_rows: int = 0) -> list[str]:
     >>> shortlist("regression", n_rows=50_000)
     ['Ridge', 'HistGradientBoostingRegressor', 'MLPRegressor']
     """
-    rows = [row for row in registered if row.role == ROLES[task] and row.shortlist is not None]
+    fitting = [row for row in registered if row.role == ROLES[task] and row.rows == "table"]
+    rows = [row for row in fitting if row.shortlist is not None]
     rows.sort(key=lambda row: (row.shortlist, row.name))
     return [row.name for row in rows if n_rows <= (row.shortlist_rows or n_rows)]
 

@@ -9,7 +9,7 @@ from groundstate.models.rows.network_roles import RowNetworkClassifier
 from groundstate.registry import models
 
 
-@models.register(family="graphs", task="classification", role="classifier", auto=False)
+@models.register(family="graphs", task="classification", role="classifier", auto=False, shortlist=1)
 class GraphClassifier(GraphRowNetwork, RowNetworkClassifier):
     r"""Labels of graphs: messages between nodes, then what all nodes of a graph have together.
 

@@ -9,7 +9,7 @@ from groundstate.models.rows.network_roles import RowNetworkRegressor
 from groundstate.registry import models
 
 
-@models.register(family="graphs", task="regression", role="regressor", auto=False)
+@models.register(family="graphs", task="regression", role="regressor", auto=False, shortlist=1)
 class GraphRegressor(GraphRowNetwork, RowNetworkRegressor):
     r"""Values of graphs: messages between nodes, then what all nodes of a graph have together.
 

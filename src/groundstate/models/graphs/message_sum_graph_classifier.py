@@ -16,7 +16,7 @@ from groundstate.nn.graph.message_sum import MessageSum
 from groundstate.registry import models
 
 
-@models.register(family="graphs", task="classification", role="classifier", auto=False)
+@models.register(family="graphs", task="classification", role="classifier", auto=False, shortlist=2)
 class MessageSumGraphClassifier(RowClassifier):
     r"""Labels of graphs: nodes add up what their neighbours send, the mean node is read out.
 

@@ -19,7 +19,7 @@ from groundstate.nn.graph.networks import GNN
 from groundstate.registry import models
 
 
-@models.register(family="graphs", task="classification", role="classifier", auto=False)
+@models.register(family="graphs", task="classification", role="classifier", auto=False, shortlist=1)
 class NodeClassifier(RowNetworkClassifier):
     r"""Labels of the nodes of a graph, from features, neighbours and the labels of some.
 
@@ -61,6 +61,7 @@ class NodeClassifier(RowNetworkClassifier):
 
     rows: ClassVar[str] = "node"
     network_kind: ClassVar[str] = "graph"
+    compared_with: ClassVar[dict[str, Any]] = {"features alone": {"network": "graph_mlp"}}
     _known_rows: NDArray[np.bool_]
 
     def __init__(

@@ -15,7 +15,7 @@ from groundstate.models.rows.classifier import RowClassifier
 from groundstate.registry import models
 
 
-@models.register(family="vision", task="classification", role="classifier", auto=False)
+@models.register(family="vision", task="classification", role="classifier", auto=False, shortlist=2)
 class LinearImageClassifier(RowClassifier):
     r"""Labels of pictures by one weight per pixel and class.
 

@@ -1,0 +1,173 @@
+"""The page and the folder of a study of rows that are no table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from groundstate.compute.rows import GraphNodes, to_device
+from groundstate.errors import NotStorableError
+from groundstate.report.html import page
+from groundstate.report.pictures import confusions, forest, learning
+from groundstate.report.style import GROUPS, INK, LINE, SECOND
+from groundstate.report.svg import Picture, inline_svg
+from groundstate.store import RunDir
+from groundstate.study.numbers import plain
+from groundstate.study.rows.job import RowAssessment
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_EXAMPLES = 8  # pictures of a kind that are shown
+_SHOWN_NODES = 400
+
+_SCRIPT = '''"""Gives the numbers of this report again: python reproduce.py [SOURCE]."""
+
+import json
+import sys
+
+import groundstate
+
+found = groundstate.study(sys.argv[1] if len(sys.argv) > 1 else {source!r}, {target!r}, **{settings!r})
+print(json.dumps({{k: found.facts[k] for k in ("chosen", "candidates", "scores", "verdict")}}, indent=2))
+'''
+
+
+def write_rows(found: RowAssessment, run: RunDir, *, keep_model: bool = True) -> dict[str, Any]:
+    """Model, report, numbers and script into an open run; returns the facts."""
+    drawn = draw_rows(found)
+    shown = {p.name: {"title": p.title, "caption": p.caption, "data": p.data} for p in drawn}
+    facts = {**found.facts, "pictures": plain(shown)}
+    metric = facts["design"]["metric"]
+    score = facts["scores"][metric]
+    if keep_model:
+        meta = {"target": found.source.target, "table": facts["data"]["hash"], "metric": metric,
+                "test": [score["value"], score["lo"], score["hi"]]}  # fmt: skip
+        try:
+            run.save("model.gs", found.model, meta=meta)
+        except NotStorableError as error:
+            facts["skipped"].append(f"model.gs: {error}")
+    run.write_json("report.json", facts)
+    run.write_text("report.html", page(facts, drawn))
+    source, *more = found.source.command or ("rows",)
+    asked = {k: v for k, v in found.settings.items() if v is not None}
+    if more:
+        asked |= {more[0].lstrip("-"): more[1]}
+    script = _SCRIPT.format(source=source, target=found.source.target, settings=asked)
+    run.write_text("reproduce.py", script)
+    return facts
+
+
+def draw_rows(found: RowAssessment) -> list[Picture]:
+    """The pictures of a study of rows, those of its kind of rows among them."""
+    like: Any = found
+    drawn = [forest(found.board)]
+    if found.classes is not None:
+        drawn.append(confusions(like))
+    history = getattr(found.model, "history_", None)
+    if history is not None and len(history.objective) > 2:
+        drawn.append(learning(history.objective, history.solver))
+    if found.source.kind == "image":
+        drawn += images(found)
+    if isinstance(found.source.rows, GraphNodes):
+        drawn.append(nodes(found))
+    return drawn
+
+
+def images(found: RowAssessment) -> list[Picture]:
+    """Pictures that were judged: the surest mistakes, and where the model looked."""
+    if found.classes is None or found.prediction.probability is None:
+        return []
+    p, told = found.prediction.probability, np.asarray(found.prediction.values)
+    wrong = np.flatnonzero(told != found.truth)
+    order = wrong[np.argsort(-p[wrong, told[wrong]], kind="stable")]
+    right = np.flatnonzero(told == found.truth)
+    unsure = right[np.argsort(p[right, told[right]], kind="stable")]
+    made = []
+    for name, title, index, caption in (
+        ("mistakes", "The surest mistakes", order, "Wrong answers with the highest probability"),
+        ("unsure", "Right, but unsure", unsure, "Right answers with the lowest probability"),
+    ):
+        if len(index):
+            made.append(_grid(found, name, title, index[:_EXAMPLES], caption))
+    return made
+
+
+def _grid(found: RowAssessment, name: str, title: str, index: Any, caption: str) -> Picture:
+    import torch
+
+    assert found.classes is not None and found.prediction.probability is not None
+    shown = to_device(found.rows[np.asarray(index)], torch.device("cpu"))
+    values = shown.float() if isinstance(shown, torch.Tensor) else shown
+    pixels = np.asarray(values).transpose(0, 2, 3, 1)
+    pixels = pixels / 255 if pixels.max() > 1 else pixels
+    maps = found.model.explain(shown) if hasattr(found.model, "explain") else None
+    told, classes = np.asarray(found.prediction.values)[index], found.classes
+
+    def draw(figure: Figure) -> None:
+        for i, ax in enumerate(figure.subplots(2, _EXAMPLES // 2).flat):
+            ax.set_axis_off()
+            if i >= len(pixels):
+                continue
+            ax.imshow(np.clip(pixels[i].squeeze(), 0, 1), cmap="gray", rasterized=True)
+            if maps is not None:
+                heat = np.asarray(maps[i], float).squeeze()
+                ax.imshow(heat, cmap="inferno", alpha=0.35, rasterized=True,
+                          extent=(-0.5, pixels.shape[2] - 0.5, pixels.shape[1] - 0.5, -0.5))  # fmt: skip
+            p = found.prediction.probability[index[i], told[i]]  # type: ignore[index]
+            truth = classes[found.truth[index[i]]]
+            ax.set_title(f"{classes[told[i]]} {p:.0%}, is {truth}", fontsize=7, color=INK)
+
+    more = "; bright where the answer was read off (Grad-CAM)" if maps is not None else ""
+    data = {"rows": found.judged[index].tolist()}
+    svg = inline_svg(name, (7.0, 3.6), draw, wide=True)
+    return Picture(name, title, f"{caption}, of rows no model had seen{more}.", svg, data, True)
+
+
+def nodes(found: RowAssessment) -> Picture:
+    """The graph, its judged nodes coloured by prediction, mistakes circled."""
+    rows: Any = found.source.rows
+    ends = rows.graph.edges.values.cpu().numpy()
+    n = len(rows.graph.nodes.values)
+    keep = np.arange(n) if n <= _SHOWN_NODES else np.sort(rows.index.cpu().numpy()[:_SHOWN_NODES])
+    inside = np.isin(ends, keep).all(1)
+    place = layout(np.searchsorted(keep, ends[inside]), len(keep))
+    where = rows.index.cpu().numpy()[found.judged]
+    seen = np.isin(where, keep)
+    at = place[np.searchsorted(keep, where[seen])]
+    told, truth = np.asarray(found.prediction.values)[seen], found.truth[seen]
+
+    def draw(figure: Figure) -> None:
+        ax = figure.subplots()
+        lines = place[np.searchsorted(keep, ends[inside])].transpose(1, 0, 2)
+        ax.plot(lines[..., 0], lines[..., 1], color=LINE, linewidth=0.3, zorder=1, rasterized=True)
+        ax.plot(*place.T, "o", color=LINE, markersize=3, zorder=2)
+        for k in np.unique(told):
+            colour = GROUPS[int(k) % len(GROUPS)] if found.classes is not None else SECOND
+            mine = at[told == k]
+            ax.plot(*mine.T, "o", color=colour, markersize=5, zorder=3)
+        if found.classes is not None:
+            ax.plot(*at[told != truth].T, "o", markersize=9, markerfacecolor="none",
+                    markeredgecolor=INK, zorder=4)  # fmt: skip
+        ax.set_axis_off()
+
+    part = "" if n <= _SHOWN_NODES else f"{_SHOWN_NODES} of {n:,} nodes; "
+    caption = f"{part}nodes that judged are coloured by prediction, mistakes are circled."
+    caption = caption[:1].upper() + caption[1:]
+    return Picture(
+        "graph", "The graph", caption, inline_svg("graph", (6.0, 4.6), draw, True), {}, True
+    )
+
+
+def layout(ends: Any, n: int) -> Any:
+    """Places in the plane: neighbours attract, all repel; the same every time."""
+    place = np.random.default_rng(0).normal(size=(n, 2))
+    for step in range(120):
+        gap = place[:, None] - place
+        push = (gap / (np.square(gap).sum(-1, keepdims=True) + 0.05)).mean(1)
+        pull = np.zeros_like(place)
+        if len(ends):
+            np.add.at(pull, ends[:, 0], place[ends[:, 1]] - place[ends[:, 0]])
+        place = place + 0.3 * (1 - step / 120) * (2.0 * push + 0.02 * pull)
+    return place

@@ -1,0 +1,122 @@
+"""What a path holds, as rows of some kind with targets."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from groundstate.compute.rows import GraphNodes, Rows, count, describe, hashes, join, take
+from groundstate.data.graphs.graph import Graph
+from groundstate.data.images.folder import ImageFolder
+from groundstate.data.rows import rows_of
+from groundstate.errors import DataError
+from groundstate.models.graphs.targets import labelled
+
+
+@dataclass(frozen=True, eq=False)
+class RowSource:
+    """Rows, their targets and what to call them.
+
+    Attributes
+    ----------
+    rows : tensor or container; those with a target
+    y : array ``(n,)``
+    kind : of the rows
+    name, target : for the page
+    notes : what was understood of the files
+    judges : numbers of the rows that a part of the data itself sets aside to judge, or None
+    command : how the command line names the source
+    """
+
+    rows: Rows
+    y: NDArray[Any]
+    kind: str
+    name: str
+    target: str
+    notes: list[str] = field(default_factory=list)
+    judges: NDArray[np.intp] | None = None
+    command: tuple[str, ...] = ()
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of all rows and targets in their canonical form."""
+        words = np.sort(hashes(self.rows)).tobytes()
+        return hashlib.sha256(words + "\0".join(map(str, self.y)).encode()).hexdigest()
+
+
+def is_row_source(source: Any, edges: Any = None) -> bool:
+    """Whether a path leads to rows that are no table: a folder, or nodes with a file of edges."""
+    return edges is not None or (isinstance(source, str | Path) and Path(source).is_dir())
+
+
+def read_source(source: str | Path, target: str | None = None, edges: Any = None) -> RowSource:
+    """The rows of a folder of pictures or graphs, or of two tables of nodes and edges."""
+    if edges is not None:
+        return _nodes(Path(source), Path(edges), target)
+    root = Path(source)
+    if list(root.glob("*_A.txt")):
+        return _graphs(root)
+    return _pictures(root)
+
+
+def of_rows(X: Any, y: Any, kind: str | None = None, name: str = "rows") -> RowSource:
+    """Rows and targets that are in memory."""
+    taken = rows_of(X, kind)
+    labels = np.asarray(taken.y if y is None else y)
+    if len(labels) != count(taken.rows):
+        raise DataError(f"{count(taken.rows)} rows need as many targets, got {len(labels)}")
+    return RowSource(taken.rows, labels, taken.kind, name, "y")
+
+
+def _nodes(nodes: Path, edges: Path, target: str | None) -> RowSource:
+    if target is None:
+        raise DataError("say with --target which column of the nodes is to be predicted")
+    graph = Graph.from_csv(nodes, edges, target=target)
+    known = labelled(graph.y)
+    if known.sum() < 10:
+        raise DataError(
+            f"{int(known.sum())} nodes of {str(nodes)!r} have a {target!r}; 10 or more are needed to "
+            "learn from some and judge by others"
+        )
+    rows = GraphNodes.all(Graph.batch([graph]))
+    index = np.flatnonzero(known)
+    y = np.array([graph.y[i] for i in index])
+    note = (
+        f"{graph.num_nodes:,} nodes, {len(index):,} of them with a label, {graph.num_edges:,} edges"
+    )
+    return RowSource(rows[index], y, "node", nodes.name, target, [note],
+                     command=(str(nodes.resolve()), "--edges", str(edges.resolve())))  # fmt: skip
+
+
+def _graphs(root: Path) -> RowSource:
+    found = Graph.from_tu(root)
+    if any(g.y is None for g in found):
+        raise DataError(
+            f"{str(root)!r} has no NAME_graph_labels.txt, so there is nothing to predict"
+        )
+    rows = Graph.batch(found)
+    return RowSource(rows, np.array([g.y for g in found]), "graph", root.name, "graph label",
+                     [describe(rows)], command=(str(root.resolve()),))  # fmt: skip
+
+
+def _pictures(root: Path) -> RowSource:
+    folder = ImageFolder(root)
+    parts = [folder.parts[p] for p in ("train", "val", "test") if p in folder.parts]
+    rows = join([part.rows for part in parts])
+    y = np.concatenate([part.y for part in parts])
+    judges = None
+    if "test" in folder.parts:
+        judges = np.arange(len(y) - len(folder.parts["test"]), len(y))
+    return RowSource(rows, y, "image", root.name, "class", [describe(rows)], judges,
+                     (str(root.resolve()),))  # fmt: skip
+
+
+def part_of(rows: Rows, index: NDArray[np.intp]) -> Rows:
+    """Some of the rows."""
+    return take(rows, torch.from_numpy(np.asarray(index, np.int64)))
