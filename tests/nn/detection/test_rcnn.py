@@ -269,3 +269,17 @@ def test_a_batch_without_rows() -> None:
     parts = net.parts(x[:0], y[torch.zeros(0).long()], torch.zeros(0).long())
     assert all(part.total.shape == (0,) for part in parts.values())
     assert net.eval()(x[:0]) == []
+
+
+def test_products_in_bf16_leave_boxes_in_full() -> None:
+    net = seeded(MaskRCNN, 3, **SMALL, mask=8)
+    x, y = scenes()
+    exact = net.parts(x, y, torch.arange(3))
+    with torch.autocast("cpu", torch.bfloat16):
+        found = net.rpn(net.maps(x), (48, 64))
+        half = net.parts(x, y, torch.arange(3))
+    assert found.objectness.dtype == torch.bfloat16 and found.anchors.dtype == torch.float32
+    for name, part in half.items():
+        assert part.total.dtype == torch.float32
+        assert torch.allclose(part.total, exact[name].total, rtol=0.2, atol=1.0), name
+    loss(half).backward()

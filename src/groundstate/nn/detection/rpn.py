@@ -137,7 +137,7 @@ class RegionProposals(nn.Module):
         return AtAnchors(
             objectness,
             torch.cat(offsets, 1),
-            torch.cat(anchors).to(offsets[0].dtype),
+            torch.cat(anchors).to(full(offsets[0]).dtype),  # a half has no pixels to spare
             [len(a) for a in anchors],
             image,
         )
