@@ -260,6 +260,11 @@ if TYPE_CHECKING:
         BagOfTokensClassifier as BagOfTokensClassifier,
     )
     from groundstate.models.text.language_model import LanguageModel as LanguageModel
+    from groundstate.models.text.masked_language_model import (
+        MaskedLanguageModel as MaskedLanguageModel,
+    )
+    from groundstate.models.text.text_classifier import TextClassifier as TextClassifier
+    from groundstate.models.text.text_tagger import TextTagger as TextTagger
     from groundstate.models.trees.c45_classifier import C45Classifier as C45Classifier
     from groundstate.models.trees.decision_tree_classifier import (
         DecisionTreeClassifier as DecisionTreeClassifier,
@@ -356,6 +361,7 @@ _EXPORTS = {
     "MLPClassifier": "groundstate.models.networks.mlp_classifier",
     "MLPRegressor": "groundstate.models.networks.mlp_regressor",
     "MahalanobisTransformer": "groundstate.models.metrics.mahalanobis_transformer",
+    "MaskedLanguageModel": "groundstate.models.text.masked_language_model",
     "MeanPoolSequenceClassifier": "groundstate.models.sequences.mean_pool_sequence_classifier",
     "MessageSumGraphClassifier": "groundstate.models.graphs.message_sum_graph_classifier",
     "MiniBatchKMeans": "groundstate.models.clusters.mini_batch_kmeans",
@@ -404,6 +410,8 @@ _EXPORTS = {
     "StackingRegressor": "groundstate.models.ensembles.stacking.stacking_regressor",
     "TSNE": "groundstate.models.manifolds.tsne",
     "TablePredictor": "groundstate.models.tables.table",
+    "TextClassifier": "groundstate.models.text.text_classifier",
+    "TextTagger": "groundstate.models.text.text_tagger",
     "TruncatedSVD": "groundstate.models.factors.truncated_svd",
     "TweedieRegressor": "groundstate.models.linear.generalised.tweedie_regressor",
     "UMAP": "groundstate.models.manifolds.umap",

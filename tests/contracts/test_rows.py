@@ -49,6 +49,18 @@ def texts() -> Texts:
     return Texts.of([" ".join(rng.choice(own[i % 2], 3 + i % 5)) + f" {i}" for i in range(N)])
 
 
+SMALL_TEXT = {
+    "context": 12, "dim": 8, "layers": 1, "heads": 2, "dropout": 0.0, "max_epochs": 4, "lr": 1e-2,
+    "batch_size": 16, "random_state": 0,
+}  # fmt: skip
+
+
+def tags() -> np.ndarray:
+    """Digits, and the first letters of other words."""
+    each = ([w[0] for w in text.split()] for text in texts().strings())
+    return np.array([" ".join("d" if c.isdigit() else c for c in row) for row in each])
+
+
 def sequences() -> Ragged:
     rng = np.random.default_rng(2)
     return Ragged.of([rng.normal(size=(1 + i % 7, 3)) + i % 2 for i in range(N)])
@@ -199,6 +211,9 @@ CASES = {
         images,
     ),
     "texts": Case(groundstate.BagOfTokensClassifier(min_weight=2, **QUICK), texts),
+    "text classifier": Case(groundstate.TextClassifier(**SMALL_TEXT), texts),
+    "text tagger": Case(groundstate.TextTagger(**SMALL_TEXT), texts, tags),
+    "masked language": Case(groundstate.MaskedLanguageModel(**SMALL_TEXT), texts, lambda: None),
     "language": Case(
         groundstate.LanguageModel(
             "gpt", 12, dim=8, layers=1, heads=2, max_epochs=4, batch_size=16, random_state=0

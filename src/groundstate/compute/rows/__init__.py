@@ -36,6 +36,7 @@ from groundstate.compute.rows.record import Columns as Columns
 from groundstate.compute.rows.record import Record as Record
 from groundstate.compute.rows.segments import mean_items as mean_items
 from groundstate.compute.rows.segments import sum_items as sum_items
+from groundstate.compute.rows.texts import Gaps as Gaps
 from groundstate.compute.rows.texts import Texts as Texts
 from groundstate.compute.rows.texts import Tokens as Tokens
 from groundstate.compute.rows.texts import Words as Words

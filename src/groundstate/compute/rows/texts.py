@@ -119,3 +119,21 @@ class Tokens(Record):
 
     def describe(self) -> str:
         return f"{len(self)} token sequences of {self.tokens._sizes('tokens')}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Gaps(Tokens):
+    """Tokens of which some places are asked about.
+
+    Parameters
+    ----------
+    gaps : Ragged of int64
+        The places, counted from the beginning of each row.
+    """
+
+    gaps: Ragged
+
+    @property
+    def places(self) -> Tensor:
+        """The gaps as places among all tokens, ``(G,)``."""
+        return self.gaps.values + self.tokens.offsets[:-1][self.gaps.row]

@@ -1,10 +1,13 @@
-"""Texts in files: folders, .txt, .jsonl."""
+"""Texts in files: folders, .txt, .jsonl; with labels .csv, .jsonl and .conll."""
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator, Sequence
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from groundstate.compute.rows import Texts
 from groundstate.errors import DataError
@@ -59,16 +62,69 @@ def _texts(file: Path) -> Iterator[str]:
     if file.suffix != ".jsonl":
         yield content
         return
-    for line, written in enumerate(content.splitlines(), 1):
-        if not written.strip():
-            continue
-        try:
-            value = json.loads(written)
-        except ValueError as error:
-            raise DataError(f"line {line} of {file} is no JSON: {error}") from None
+    for line, value in _objects(file, content):
         text = value.get("text") if isinstance(value, dict) else value
         if not isinstance(text, str):
             raise DataError(
                 f'line {line} of {file} has no text; expected a string or {{"text": "..."}}'
             )
         yield text
+
+
+def _objects(file: Path, content: str) -> Iterator[tuple[int, Any]]:
+    """The JSON values of the lines of a file, with the numbers of these."""
+    for line, written in enumerate(content.splitlines(), 1):
+        if not written.strip():
+            continue
+        try:
+            yield line, json.loads(written)
+        except ValueError as error:
+            raise DataError(f"line {line} of {file} is no JSON: {error}") from None
+
+
+def read_labelled(path: PathLike) -> tuple[Texts, list[Any]] | None:
+    """Texts of a file and what each is labelled with, None where the file holds no labels.
+
+    A .csv has columns text and label, each line of a .jsonl the keys text and label. A .conll has a
+    word and its tag (the last column) in each line and an empty line behind each sentence; its
+    labels are lists of tags, its words stand between spaces.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "a.conll"
+    ...     _ = file.write_text("Anna B-PER\\nsings O\\n")
+    ...     found = read_labelled(file)
+    >>> found[0].strings(), found[1]
+    (['Anna sings'], [['B-PER', 'O']])
+    """
+    file = Path(path)
+    if file.suffix not in (".csv", ".jsonl", ".conll") or not file.is_file():
+        return None
+    content = file.read_text(encoding="utf-8")
+    if file.suffix == ".conll":
+        return _tagged(content)
+    if file.suffix == ".csv":
+        rows: list[Any] = list(csv.DictReader(StringIO(content)))
+    else:
+        rows = [value for _, value in _objects(file, content)]
+    if not all(isinstance(row, dict) and "label" in row for row in rows):
+        return None
+    wrong = next((i for i, r in enumerate(rows) if not isinstance(r.get("text"), str)), None)
+    if wrong is not None:
+        raise DataError(f'row {wrong} of {file} has no text; expected columns "text" and "label"')
+    return Texts.of([row["text"] for row in rows]), [row["label"] for row in rows]
+
+
+def _tagged(content: str) -> tuple[Texts, list[Any]]:
+    sentences: list[list[list[str]]] = [[]]
+    for line in content.splitlines():
+        columns = line.split()
+        if not columns:
+            sentences.append([])
+        elif columns[0] != "-DOCSTART-":
+            sentences[-1].append(columns)
+    kept = [s for s in sentences if s]
+    texts = Texts.of([" ".join(columns[0] for columns in s) for s in kept])
+    return texts, [[columns[-1] for columns in s] for s in kept]

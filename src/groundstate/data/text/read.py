@@ -9,7 +9,7 @@ import numpy as np
 
 from groundstate.compute.rows import Rows, Texts
 from groundstate.data.reading import RowReader, as_list
-from groundstate.data.text.files import read_texts
+from groundstate.data.text.files import read_labelled, read_texts
 from groundstate.errors import DataError
 
 
@@ -41,3 +41,6 @@ class TextReader(RowReader):
                 'replace missing texts by ""'
             )
         return Texts.of([str(v) for v in rows])
+
+    def labelled(self, value: Any) -> tuple[Rows, Any] | None:
+        return read_labelled(value) if isinstance(value, str | Path) else None
