@@ -1,4 +1,4 @@
-"""Pictures of texts: surprise, attention, labels needed, tags."""
+"""Pictures of texts: surprise, attention, order, tags."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ import torch
 from common import COLOURS, figure
 from matplotlib.figure import Figure
 
-from groundstate import LanguageModel, MaskedLanguageModel, TextClassifier, TextTagger
+from groundstate import (
+    BagOfTokensClassifier,
+    LanguageModel,
+    MaskedLanguageModel,
+    TextClassifier,
+    TextTagger,
+)
 from groundstate.compute.rows import Texts
 from groundstate.data import make_reviews
 
@@ -68,24 +74,25 @@ def attention() -> Figure:
     return fig
 
 
-def labels_needed() -> Figure:
-    """Accuracy by the number of labelled texts, with and without a base."""
-    texts, y, _ = make_reviews(400, random_state=1)
-    settings = {"max_epochs": 15, "val_fraction": 0.0, "patience": None, "random_state": 0}
-    sizes = (20, 40, 80, 160)
-    fig, (ax,) = figure(1, width=5.5)
-    for name, base, lr, colour in (
-        ("from a base", reader(), 2e-3, COLOURS[0]), ("from scratch", None, 2e-3, COLOURS[1]),
-    ):  # fmt: skip
-        accuracy = [
-            TextClassifier(base, dim=32, layers=1, heads=2, dropout=0.0, lr=lr, batch_size=10,
-                           **settings).fit(texts[:n], y[:n]).score(texts[200:], y[200:])
-            for n in sizes
-        ]  # fmt: skip
-        ax.plot(sizes, accuracy, marker="o", color=colour, label=name)
-    ax.set(xscale="log", xlabel="labelled texts", ylabel="accuracy on new texts")
-    ax.set_xticks(sizes, sizes)
-    ax.legend(frameon=False)
+def order() -> Figure:
+    """Accuracy on new texts where "not" turns an opinion around: votes of words, and a reader."""
+    texts, y, _ = make_reviews(600, random_state=1)
+    turned = [i % 2 == 1 for i in range(len(texts))]
+    texts = [t.replace(" was ", " was not ") if n else t for t, n in zip(texts, turned)]
+    labels = [o if not n else {"good": "bad", "bad": "good"}[o] for o, n in zip(y, turned)]
+    models = {
+        "BagOfTokensClassifier": BagOfTokensClassifier(max_iter=100, random_state=0),
+        "TextClassifier": TextClassifier(
+            network="gru_lm", dim=32, layers=1, dropout=0.0, lr=1e-2, max_epochs=40, patience=None,
+            val_fraction=0.0, random_state=0
+        ),
+    }
+    fig, (ax,) = figure(1, width=5.5, height=2.2)
+    for i, (name, model) in enumerate(models.items()):
+        accuracy = model.fit(texts[:400], labels[:400]).score(texts[400:], labels[400:])
+        ax.barh(name, accuracy, color=COLOURS[i])
+    ax.axvline(0.5, color="black", linewidth=0.8)
+    ax.set(xlim=(0, 1), xlabel="accuracy on 200 new texts")
     return fig
 
 
@@ -115,7 +122,7 @@ def tags() -> Figure:
 
 PICTURES = {
     "text-attention": attention,
-    "text-labels": labels_needed,
+    "text-order": order,
     "text-surprise": surprise,
     "text-tags": tags,
 }

@@ -25,6 +25,7 @@ ONE_MORE = {
     "RowNetwork": "networks learn alike, whatever their rows are and whatever they answer",
     "TransferClassifier": "backbones, new heads and adaptation are alike for every kind of rows",
     "SequenceRows": "sequences are taken alike, whether labels or numbers are asked for",
+    "TextNetwork": "labels of texts and of their words start from the same language models",
     "MixtureAnswers": "mixtures of Gaussians and of any other family answer alike",
 }
 

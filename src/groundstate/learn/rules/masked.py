@@ -16,8 +16,10 @@ from groundstate.nn.attention.texts import FillsGaps
 
 
 class MaskedTokens(Rule):
-    r""":math:`L = \frac1m\sum_{g\in\text{gaps}} -\log p(x_g\mid \tilde x)`. Lowers the energy of the
-    tokens at places that are drawn anew in every step; every factor is normalised.
+    r""":math:`L = \frac1m\sum_g -\log p(x_g\mid \tilde x)`. Lowers the energy of the tokens at gaps g
+    that are drawn anew in every step, and as every factor is a softmax raises that of all others.
+
+    .. math:: L = \frac1m\sum_g -\log p(x_g\mid \tilde x)
 
     Of the drawn places 80 % show the mask, 10 % another token, 10 % their own. With ``nsp`` half of
     the rows get the second segment of another row, and :math:`-\log p` of which was done is added.

@@ -97,6 +97,11 @@ class TextTagger(TextNetwork):
     def _rows(self, X: Any) -> Any:
         return super()._rows(joined(X))
 
+    def _example_target(self, X: Any) -> Any:
+        return np.array(
+            [" ".join("ab"[i % 2] for i, _ in enumerate(t.split())) for t in X.strings()]
+        )
+
     def _row_target(self, y: Any, rows: Any) -> tuple[Any, dict[str, Any]]:
         words = [len(text.split()) for text in rows.strings()]
         given = _tags(y)
