@@ -83,8 +83,15 @@ def order() -> Figure:
     models = {
         "BagOfTokensClassifier": BagOfTokensClassifier(max_iter=100, random_state=0),
         "TextClassifier": TextClassifier(
-            network="gru_lm", dim=32, layers=1, dropout=0.0, lr=1e-2, max_epochs=40, patience=None,
-            val_fraction=0.0, random_state=0
+            network="gru_lm",
+            dim=32,
+            layers=1,
+            dropout=0.0,
+            lr=1e-2,
+            max_epochs=40,
+            patience=None,
+            val_fraction=0.0,
+            random_state=0,
         ),
     }
     fig, (ax,) = figure(1, width=5.5, height=2.2)
