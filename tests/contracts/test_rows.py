@@ -55,12 +55,6 @@ SMALL_TEXT = {
 }  # fmt: skip
 
 
-def tags() -> np.ndarray:
-    """Digits, and the first letters of other words."""
-    each = ([w[0] for w in text.split()] for text in texts().strings())
-    return np.array([" ".join("d" if c.isdigit() else c for c in row) for row in each])
-
-
 def sequences() -> Ragged:
     rng = np.random.default_rng(2)
     return Ragged.of([rng.normal(size=(1 + i % 7, 3)) + i % 2 for i in range(N)])

@@ -12,7 +12,7 @@ from groundstate.compute.weight_line.hashing_torch import mix64_torch
 from groundstate.energy.base import Energy
 from groundstate.energy.basic.labels import ClassEnergy
 from groundstate.learn.base import Batch, Rule, Terms
-from groundstate.nn.attention.texts import FillsGaps
+from groundstate.nn.text.heads import FillsGaps
 
 
 class MaskedTokens(Rule):

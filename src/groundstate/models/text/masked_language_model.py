@@ -28,7 +28,7 @@ from groundstate.models.rows.network import RowNetwork, pieces
 from groundstate.models.text.vocabulary import tokenizer_of
 from groundstate.models.traits import Traits
 from groundstate.nn.attention.pretrained import load_bert
-from groundstate.nn.attention.texts import FillsGaps, encode
+from groundstate.nn.text.heads import FillsGaps, encode
 from groundstate.registry import models
 
 PAD, UNKNOWN, FIRST, LAST, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"

@@ -11,7 +11,7 @@ from groundstate.data.text.pieces import framed, shortened
 from groundstate.models.networks.seeds import init_key
 from groundstate.models.rows.network_roles import RowNetworkClassifier
 from groundstate.models.text.task import TextNetwork
-from groundstate.nn.attention.texts import LabelsTexts
+from groundstate.nn.text.heads import LabelsTexts
 from groundstate.registry import models
 
 

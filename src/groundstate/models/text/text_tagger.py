@@ -19,7 +19,7 @@ from groundstate.errors import DataError
 from groundstate.models.networks.seeds import init_key
 from groundstate.models.rows.network import pieces
 from groundstate.models.text.task import TextNetwork
-from groundstate.nn.attention.texts import TagsWords
+from groundstate.nn.text.heads import TagsWords
 from groundstate.registry import models
 
 
