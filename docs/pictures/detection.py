@@ -9,7 +9,9 @@ import torch
 from common import COLOURS, Plain, figure
 from matplotlib.figure import Figure
 
+from groundstate import ObjectDetector
 from groundstate.data import make_shapes
+from groundstate.experiments.architectures.detect import NAMES, draw_objects
 from groundstate.nn import (
     RCNN,
     RPN,
@@ -104,7 +106,23 @@ def detection_anchors() -> Figure:
     return fig
 
 
+def detection_found(epochs: int = 15) -> Figure:
+    """What a detector with masks finds in new scenes after some epochs on 200 of them."""
+    train, new = (make_shapes(n, size=64, random_state=seed) for n, seed in ((200, 0), (4, 1)))
+    rows = [(s.image, s.boxes, NAMES[s.labels - 1], s.masks) for s in train]
+    model = ObjectDetector("mask", max_epochs=epochs, random_state=0).fit(rows)
+    fig = Figure(figsize=(8.0, 4.2), layout="constrained")
+    for i, (scene, found) in enumerate(zip(new, model.predict(new.images), strict=True)):
+        known = {"boxes": scene.boxes, "labels": NAMES[scene.labels - 1], "masks": scene.masks}
+        for row, (title, objects) in enumerate((("drawn", known), ("found", found))):
+            ax = fig.add_subplot(2, 4, 4 * row + i + 1)
+            draw_objects(ax, scene.image, objects)
+            ax.set(ylabel=title if i == 0 else "")
+    return fig
+
+
 PICTURES = {
+    "detection_found": detection_found,
     "detection_rcnn": detection_rcnn,
     "detection_rpn": detection_rpn,
     "detection_anchors": detection_anchors,
