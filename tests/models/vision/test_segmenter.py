@@ -118,11 +118,12 @@ def test_class_weights_and_augmentation() -> None:
 @pytest.mark.slow
 def test_shapes_are_found() -> None:
     """The mean IoU over background, circles, squares and triangles of new scenes is at least 0.9."""
-    train = make_shapes(500, 48, (1, 2), tilt=0, random_state=0)
-    test = make_shapes(100, 48, (1, 2), tilt=0, random_state=1)
+    shapes: dict[str, Any] = {"n_objects": 1, "radius": (0.2, 0.35), "tilt": 0.0}
+    train = make_shapes(300, 32, random_state=0, **shapes)
+    test = make_shapes(100, 32, random_state=1, **shapes)
     model = Segmenter(
-        network_params={"base": 12, "depth": 3, "norm": "batch"}, max_epochs=30, lr=3e-3,
-        schedule="onecycle", patience=None, random_state=0,
+        network_params={"base": 8, "depth": 3}, max_epochs=20, lr=5e-3, schedule="onecycle",
+        val_fraction=0.0, patience=None, random_state=0,
     )  # fmt: skip
     model.fit(train.images, train.semantic)
     found = mean_iou(test.semantic, model.predict(test.images), n_classes=4)["pooled"]
