@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from groundstate.compute.foreign.sklearn import Interval
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
 from groundstate.compute.rows import GraphNodes, Graphs
 from groundstate.data.graphs.read import PairReader
 from groundstate.energy.spaces import NodeSpace, Space
 from groundstate.errors import DataError
+from groundstate.models.base import Plan
 from groundstate.models.rows.network_roles import RowNetworkClassifier
-from groundstate.nn.graph.networks import GNN
+from groundstate.nn.graph.networks import GNN, LARGE
 from groundstate.registry import models
+
+SOME = 1024  # rows of a step in graphs of which a step sees a part
 
 
 @models.register(family="graphs", task="classification", role="classifier", auto=False)
@@ -56,6 +59,7 @@ class EdgeClassifier(RowNetworkClassifier):
     rows: ClassVar[str] = "pair"
     network_kind: ClassVar[str] = "graph"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "link_fraction": [Interval(Real, 0, 1, closed="neither")],
     }
 
@@ -66,7 +70,7 @@ class EdgeClassifier(RowNetworkClassifier):
         *,
         link_fraction: float = 0.3,
         max_epochs: int = 200,
-        batch_size: int = 8192,
+        batch_size: Any = "auto",
         optimizer: Any = "adamw",
         lr: float = 0.01,
         weight_decay: float = 5e-4,
@@ -94,6 +98,15 @@ class EdgeClassifier(RowNetworkClassifier):
             key = Key.of(self.random_state).fold("links")
             X, y = links_to_learn(rows.graph, self.link_fraction, key)
         return super().fit(X, y, sample_weight)
+
+    def _build(self, X: Any, y: Any, weight: Any) -> Plan:
+        self._large = len(X.graph.nodes.values) > LARGE
+        return super()._build(X, y, weight)
+
+    def _rows_of_a_step(self, total: float) -> float:
+        if self.batch_size != "auto":
+            return super()._rows_of_a_step(total)
+        return SOME if self._large else total
 
     def _space(self, X: Any) -> Space:
         edges = X.graph.edge_features

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,14 +10,18 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score
 from torch import nn
 
+from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.rows import Rows, count
 from groundstate.energy.spaces import NodeSpace, Space
 from groundstate.errors import DataError, ShapeError
 from groundstate.models.arrays import unwrap
+from groundstate.models.base import Plan
 from groundstate.models.graphs.targets import held_targets, labelled
 from groundstate.models.rows.network_roles import RowNetworkClassifier
-from groundstate.nn.graph.networks import GNN
+from groundstate.nn.graph.networks import GNN, LARGE
 from groundstate.registry import models
+
+SOME = 1024  # rows of a step in graphs of which a step sees a part
 
 
 @models.register(family="graphs", task="classification", role="classifier", auto=False, shortlist=1)
@@ -41,6 +46,10 @@ class NodeClassifier(RowNetworkClassifier):
     network : str, module, class or function, default="gcn"
         "gcn", "sage", "gat", "gin", "graph_mlp", or a module from ``GraphNodes`` to scores.
 
+    batch_size : int or "auto", default="auto"
+        "auto" takes all rows in a step, as every step walks the whole graph, and 1024 in graphs of more
+        than 100,000 nodes.
+
     Attributes
     ----------
     classes_ : (n_classes,) array of labels
@@ -62,7 +71,11 @@ class NodeClassifier(RowNetworkClassifier):
     rows: ClassVar[str] = "node"
     network_kind: ClassVar[str] = "graph"
     compared_with: ClassVar[dict[str, Any]] = {"features alone": {"network": "graph_mlp"}}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+    }
     _known_rows: NDArray[np.bool_]
+    _large: bool
 
     def __init__(
         self,
@@ -70,7 +83,7 @@ class NodeClassifier(RowNetworkClassifier):
         network_params: dict[str, Any] | None = None,
         *,
         max_epochs: int = 200,
-        batch_size: int = 8192,
+        batch_size: Any = "auto",
         optimizer: Any = "adamw",
         lr: float = 0.01,
         weight_decay: float = 5e-4,
@@ -118,6 +131,15 @@ class NodeClassifier(RowNetworkClassifier):
         full = np.zeros(len(y))
         full[known] = 1.0 if own is None else own
         return full
+
+    def _build(self, X: Any, y: Any, weight: Any) -> Plan:
+        self._large = len(X.graph.nodes.values) > LARGE
+        return super()._build(X, y, weight)
+
+    def _rows_of_a_step(self, total: float) -> float:
+        if self.batch_size != "auto":
+            return super()._rows_of_a_step(total)
+        return SOME if self._large else total
 
     def _space(self, X: Any) -> Space:
         edges = X.graph.edge_features

@@ -129,7 +129,7 @@ class RowNetwork(EnergyEstimator):
     network: Any
     network_params: dict[str, Any] | None
     max_epochs: int
-    batch_size: int
+    batch_size: Any
     optimizer: Any
     lr: float
     weight_decay: float
@@ -231,6 +231,10 @@ class RowNetwork(EnergyEstimator):
         """The energy that is there, for further rows."""
         return self.energy_
 
+    def _rows_of_a_step(self, total: float) -> float:
+        """Units of weight of a mini-batch."""
+        return float(self.batch_size)
+
     def _training(self, rule: Rule, total: float) -> NetworkTraining:
         optimizer: Any = self.optimizer
         if isinstance(optimizer, str) and optimizer in DESCENTS:
@@ -238,10 +242,11 @@ class RowNetwork(EnergyEstimator):
             optimizer.state = self._moments if self._partial else None
         self._descent = optimizer if isinstance(optimizer, Descent) else None
         held_out = 0.0 if self._partial else self.val_fraction
+        size = self._rows_of_a_step(total)
         stochastic = Stochastic(
             optimizer,
             self.lr,
-            None if self.batch_size >= total * (1 - held_out) else self.batch_size,
+            None if size >= total * (1 - held_out) else int(size),
             1 if self._partial else self.max_epochs,
             tol=None,
             schedule=self.schedule,
