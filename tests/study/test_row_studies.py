@@ -86,6 +86,35 @@ def test_a_folder_of_pictures(tmp_path: Path) -> None:
     assert found.better_than_dummy and found.facts["data"]["rows"] == 40
 
 
+def test_a_network_for_a_folder_with_a_test_part(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    pictures(root / "train", 60)
+    pictures(root / "test", 20)
+    out, settings = tmp_path / "out", tmp_path / "settings.json"
+    given = {"network": "cnn", "network_params": {"channels": [8]}, "max_epochs": 25, "lr": 0.01}
+    settings.write_text(json.dumps(given))
+    words = [
+        "fit",
+        str(root),
+        "--model",
+        "ImageClassifier",
+        "--params",
+        str(settings),
+        "--folds",
+        "2",
+    ]
+    done = CliRunner().invoke(app, [*words, "--device", "cpu", "--out", str(out), "--json"])
+    assert done.exit_code == 0, done.output
+    facts = json.loads((out / "report.json").read_text())
+    assert facts["design"]["judged"] == 20 and facts["scores"]["accuracy"]["value"] > 0.8
+    assert np.sum(facts["pictures"]["taken_for"]["data"]["counts"]) == 20
+    page = (out / "report.html").read_text()
+    assert "Which picture is taken for which" in page and "Grad-CAM" in page
+    model = groundstate.load(out / "model.gs")
+    assert model.score(root) == facts["scores"]["accuracy"]["value"]
+    assert "ImageClassifier" in candidates_for("image", "classification", "auto", None)
+
+
 def test_graphs_in_memory_by_value() -> None:
     rng = np.random.default_rng(0)
     X = []

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = 8  # pictures of a kind that are shown
 _SHOWN_NODES = 400
+_CLASSES = 12  # up to which the confusion matrix shows pictures
 
 _SCRIPT = '''"""Gives the numbers of this report again: python reproduce.py [SOURCE]."""
 
@@ -84,7 +85,7 @@ def images(found: RowAssessment) -> list[Picture]:
     order = wrong[np.argsort(-p[wrong, told[wrong]], kind="stable")]
     right = np.flatnonzero(told == found.truth)
     unsure = right[np.argsort(p[right, told[right]], kind="stable")]
-    made = []
+    made = [_taken_for(found)] if len(found.classes) <= _CLASSES else []
     for name, title, index, caption in (
         ("mistakes", "The surest mistakes", order, "Wrong answers with the highest probability"),
         ("unsure", "Right, but unsure", unsure, "Right answers with the lowest probability"),
@@ -92,6 +93,49 @@ def images(found: RowAssessment) -> list[Picture]:
         if len(index):
             made.append(_grid(found, name, title, index[:_EXAMPLES], caption))
     return made
+
+
+def _taken_for(found: RowAssessment) -> Picture:
+    """The confusion matrix with a picture in every cell: the one the model was surest of."""
+    import torch
+
+    assert found.classes is not None and found.prediction.probability is not None
+    told = np.asarray(found.prediction.values)
+    sure = found.prediction.probability[np.arange(len(told)), told]
+    cells: dict[tuple[int, int], int] = {}
+    for i in np.argsort(-sure, kind="stable").tolist():
+        cells.setdefault((int(found.truth[i]), int(told[i])), i)
+    index = np.array(list(cells.values()))
+    shown = to_device(found.rows[index], torch.device("cpu"))
+    pixels = np.asarray(shown).transpose(0, 2, 3, 1)
+    pixels = pixels / 255 if pixels.max() > 1 else pixels
+    k, names = len(found.classes), [str(c) for c in found.classes]
+    counts = np.zeros((k, k), np.int64)
+    np.add.at(counts, (found.truth, told), 1)
+
+    def draw(figure: Figure) -> None:
+        ax = figure.subplots()
+        for (i, j), picture in zip(cells, pixels, strict=True):
+            where = (j - 0.34, j + 0.34, i + 0.24, i - 0.44)
+            ax.imshow(np.clip(picture.squeeze(), 0, 1), cmap="gray", extent=where, rasterized=True)
+            colour = INK if i == j else SECOND
+            ax.text(
+                j, i + 0.37, str(counts[i, j]), ha="center", va="center", color=colour, fontsize=8
+            )
+        ax.set(xlim=(-0.5, k - 0.5), ylim=(k - 0.5, -0.5), xlabel="predicted", ylabel="true")
+        turn = 90 if k * max(map(len, names)) > 60 else 0
+        ax.set_xticks(range(k), names, rotation=turn)
+        ax.set_yticks(range(k), names)
+        ax.set_aspect("equal")
+
+    side = min(8.0, 2.0 + 0.7 * k)
+    caption = (
+        "True classes by predicted ones, on rows no model had seen: how many, and the one the model "
+        "was surest of."
+    )
+    svg = inline_svg("taken_for", (side, side), draw, wide=True)
+    data = {"counts": counts.tolist(), "rows": found.judged[index].tolist()}
+    return Picture("taken_for", "Which picture is taken for which", caption, svg, data, True)
 
 
 def _grid(found: RowAssessment, name: str, title: str, index: Any, caption: str) -> Picture:

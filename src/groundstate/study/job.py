@@ -81,7 +81,7 @@ def run(
     if source.target is None or unlabelled:
         return _survey(source, model, metric, test, folds, workers or 1, seed, device, progress)
     _learnable(source)
-    model, settings = _settings(model, params)
+    model, settings = settings_of(model, params)
     return assess_tuned(
         source,
         models=model,
@@ -229,7 +229,7 @@ def seconds(given: float | str | None) -> float | None:
         raise DataError(f"--budget is a time such as 60s, 2m or 1h, got {text!r}") from None
 
 
-def _settings(model: Any, params: Any) -> tuple[Any, dict[str, Any] | None]:
+def settings_of(model: Any, params: Any) -> tuple[Any, dict[str, Any] | None]:
     """Model and settings, also from a file that ``tune`` wrote."""
     if params is None or isinstance(params, dict):
         return model, params

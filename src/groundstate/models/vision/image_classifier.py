@@ -34,7 +34,7 @@ from groundstate.registry import models
 SMALL = 64  # below this side a stem that halves the picture twice sees too little
 
 
-@models.register(family="vision", task="classification", role="classifier", auto=False)
+@models.register(family="vision", task="classification", role="classifier", auto=False, shortlist=1)
 class ImageClassifier(TransferClassifier):
     r"""Labels of pictures by a convolutional network.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from groundstate.registry import models as registered
 from groundstate.study import held_out
 from groundstate.study.candidates import DUMMY, ROLES, dummy, placed
 from groundstate.study.facts import FORMAT, LIBRARIES, model_facts
+from groundstate.study.job import settings_of
 from groundstate.study.numbers import plain, span
 from groundstate.study.progress import Progress
 from groundstate.study.rows.source import RowSource, part_of
@@ -98,7 +100,7 @@ def study_rows(
     level: float = 0.95,
     seed: int = 0,
     device: str | None = None,
-    params: dict[str, Any] | None = None,
+    params: dict[str, Any] | str | Path | None = None,
     progress: Progress | None = None,
 ) -> RowAssessment:
     """Which model of the registry tells the target of such rows best, and how well.
@@ -114,10 +116,11 @@ def study_rows(
     metric_name : what to rank by; accuracy or r2 by default
     test : share of the rows to set aside, where the data have no part of their own for it
     folds, level, seed, device : of the comparison
-    params : settings of the candidates that have them
+    params : settings of the candidates that have them, or a JSON file of such
     progress : is told what is going on
     """
     say: Any = progress or (lambda *_: None)
+    model, params = settings_of(model, params)
     n = count(source.rows)
     if n < FEWEST:
         raise DataError(f"{n} rows with a target are too few to judge by; give {FEWEST} or more")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from groundstate.compute.rows import GraphNodes, Rows, count, describe, hashes, join, take
 from groundstate.data.graphs.graph import Graph
-from groundstate.data.images.folder import ImageFolder
+from groundstate.data.images.formats import read_images
 from groundstate.data.rows import rows_of
 from groundstate.errors import DataError
 from groundstate.models.graphs.targets import labelled
@@ -106,13 +106,13 @@ def _graphs(root: Path) -> RowSource:
 
 
 def _pictures(root: Path) -> RowSource:
-    folder = ImageFolder(root)
-    parts = [folder.parts[p] for p in ("train", "val", "test") if p in folder.parts]
+    found = read_images(root)
+    parts = [found[p] for p in ("train", "val", "test") if p in found]
     rows = join([part.rows for part in parts])
     y = np.concatenate([part.y for part in parts])
     judges = None
-    if "test" in folder.parts:
-        judges = np.arange(len(y) - len(folder.parts["test"]), len(y))
+    if "test" in found:
+        judges = np.arange(len(y) - len(found["test"]), len(y))
     return RowSource(rows, y, "image", root.name, "class", [describe(rows)], judges,
                      (str(root.resolve()),))  # fmt: skip
 
