@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 
 from groundstate.compute.rows import count, to_device
+from groundstate.data.images.folder import ImageFolder
 from groundstate.data.images.masks import (
     is_mask_folder,
     masked_pictures,
@@ -42,6 +43,8 @@ def folder(root: Path, sizes: list[tuple[int, int]], palette: bool = False) -> P
 def test_a_folder_of_pictures_and_masks(tmp_path: Path, palette: bool) -> None:
     root = folder(tmp_path, [(5, 6)] * 3, palette)
     assert is_mask_folder(root) and not is_mask_folder(root / "images")
+    with pytest.raises(DataError, match=r"labels of pixels; give it to groundstate.Segmenter"):
+        ImageFolder(root)
     rows, masks = masked_pictures(root)
     assert count(rows) == 3 and to_device(rows, CPU).shape == (3, 3, 5, 6)
     assert masks.shape == (3, 5, 6) and set(np.unique(masks)) == {0, 1, 2, 255}

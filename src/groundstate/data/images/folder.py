@@ -17,6 +17,7 @@ from groundstate.data.images.decode import (
     image_files,
     natural_channels,
 )
+from groundstate.data.images.masks import is_mask_folder
 from groundstate.data.images.sets import ImageSet, channel_moments
 from groundstate.errors import DataError
 
@@ -72,6 +73,11 @@ class ImageFolder:
         self.root = Path(root)
         if not self.root.is_dir():
             raise DataError(f"there is no folder {str(root)!r}; pass one that holds class folders")
+        if is_mask_folder(root):
+            raise DataError(
+                f"{str(root)!r} holds 'images' and 'masks', labels of pixels; give it to "
+                "groundstate.Segmenter().fit"
+            )
         found = {part: _labelled(folder) for part, folder in _parts(self.root).items()}
         self.classes = tuple(sorted({label for _, label in found["train"]}))
         _check(found, self.classes)
