@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from common import COLOURS, figure
+from common import COLOURS, Plain, figure
 from matplotlib.figure import Figure
 from torch import nn
 
@@ -12,7 +12,7 @@ from groundstate import Seq2Seq, SequenceTagger
 from groundstate.compute.rows import Ragged
 from groundstate.energy import ChainRuleEnergy
 from groundstate.infer import decode, draw_tree
-from groundstate.nn import Drawing
+from groundstate.nn import Transformer, draw_transformer
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven")
 
@@ -69,14 +69,20 @@ class _Single(nn.Module):
         return x.like(self.map(x.values))
 
 
-def tree() -> Drawing:
+def tree() -> Plain:
     """The greedy choice and what a beam of two finds."""
     p = torch.tensor([[0.6 * 0.55, 0.6 * 0.45], [0.4 * 0.95, 0.4 * 0.05]])
     energy = ChainRuleEnergy.from_joint(p)
-    return draw_tree(energy, decode(energy, "beam", beams=2), decode(energy), names="AB")
+    return Plain(draw_tree(energy, decode(energy, "beam", beams=2), decode(energy), names="AB"))
+
+
+def transformer() -> Plain:
+    """Encoder and decoder."""
+    return Plain(draw_transformer(Transformer(8, 8, 8, 2, 6)))
 
 
 PICTURES = {
+    "transformer": transformer,
     "decode-tree": tree,
     "translation-alignment": alignment,
     "translation-tags": tags,

@@ -56,6 +56,7 @@ from groundstate.nn.inspect.draw import Drawing, draw, draw_residual
 from groundstate.nn.inspect.draw_graph import draw_backprop
 from groundstate.nn.inspect.draw_layers import draw_layers, draw_receptive_field
 from groundstate.nn.inspect.draw_norm import draw_norm
+from groundstate.nn.inspect.draw_transformer import draw_transformer
 from groundstate.nn.inspect.receptive import (
     ReceptiveField,
     empirical_receptive_field,
@@ -105,6 +106,7 @@ __all__ = [
     "Recurrent",
     "RecurrentSeq2Seq",
     "StepScores",
+    "draw_transformer",
     "Reverse",
     "Translate",
     "TCN",

@@ -10,7 +10,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from groundstate.errors import ShapeError, Unsupported
-from groundstate.nn import GPT, Transformer, masks
+from groundstate.nn import (
+    GPT,
+    Transformer,
+    TransformerDecoder,
+    TransformerEncoder,
+    draw_transformer,
+    masks,
+)
 from groundstate.store import dumps, loads
 
 POSITIONS = ["learned", "rope", "sinusoidal", "none"]
@@ -139,3 +146,14 @@ def test_gradients_reach_every_parameter() -> None:
     net, x = GPT(11, 16, 8, 2, 2), tokens(2, 16)
     F.cross_entropy(net(x).transpose(1, 2), x).backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in net.parameters())
+
+
+def test_drawings_have_the_parts_of_each_stack() -> None:
+    both = draw_transformer(Transformer(11, 13, 8, 2, 3))
+    assert both.nodes == 11 and both.svg.count(">3×<") == 2
+    assert "attention to the source" in both.svg and "causal self-attention" in both.svg
+    assert "attention to the source" not in draw_transformer(GPT(11, 4, 8, 2, 1)).svg
+    assert draw_transformer(TransformerEncoder(8, 2, 1)).nodes == 3
+    assert draw_transformer(TransformerDecoder(8, 2, 1)).nodes == 4
+    with pytest.raises(Unsupported, match="got Linear"):
+        draw_transformer(nn.Linear(2, 2))
