@@ -28,6 +28,7 @@ FAMILIES = {  # page of docs/families: the families of the registry it tells abo
     "trees": ("trees",),
     "ensembles": ("ensembles",),
     "networks": ("networks",),
+    "physics": ("physics",),
     "rows": ("vision", "text", "sequences", "graphs"),
     "metrics": ("metrics", "outliers"),
     "latent": ("clusters", "factors", "undirected"),

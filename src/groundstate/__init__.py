@@ -231,6 +231,7 @@ if TYPE_CHECKING:
     from groundstate.models.outliers.local_outlier_factor import (
         LocalOutlierFactor as LocalOutlierFactor,
     )
+    from groundstate.models.physics.function_regressor import FunctionRegressor as FunctionRegressor
     from groundstate.models.population.many import fit_many as fit_many
     from groundstate.models.processes.gaussian_process_classifier import (
         GaussianProcessClassifier as GaussianProcessClassifier,
@@ -314,6 +315,7 @@ _EXPORTS = {
     "FactorAnalysis": "groundstate.models.factors.factor_analysis",
     "FastICA": "groundstate.models.factors.fast_ica",
     "Forecaster": "groundstate.models.sequences.forecaster",
+    "FunctionRegressor": "groundstate.models.physics.function_regressor",
     "GLM": "groundstate.models.linear.generalised.glm",
     "GammaRegressor": "groundstate.models.linear.generalised.gamma_regressor",
     "GaussianMixture": "groundstate.models.mixtures.gaussian_mixture",

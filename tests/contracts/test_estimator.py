@@ -77,6 +77,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "ExtraTreesRegressor": {"n_estimators": 8, "random_state": 0},
     "FactorAnalysis": {"n_components": 1},
     "FastICA": {"n_components": 2, "max_iter": 1000, "tol": 1e-8, "random_state": 0},
+    "FunctionRegressor": {"hidden": (20,), "solver": "lbfgs", "max_iter": 300, "random_state": 0},
     "GLM": {},
     "GammaRegressor": {},
     "GaussianMixture": {"n_components": 3, "random_state": 0},

@@ -46,7 +46,7 @@ def jet(net: nn.Module, x: Tensor, wanted: Sequence[Index]) -> dict[Index, Tenso
         pass
     seeds = torch.zeros(len(first), 1, x.shape[1], dtype=x.dtype, device=x.device)
     for at, i in enumerate(first):
-        seeds[at, 0, i] = 1.0
+        seeds[at, 0, i].fill_(1.0)  # a written number would be copied to a GPU
     zeros = seeds.new_zeros(len(second), 1, 1)
     h = torch.cat([
         x[None], seeds.expand(-1, *x.shape), zeros.expand(-1, *x.shape),
