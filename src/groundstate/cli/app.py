@@ -31,6 +31,7 @@ from groundstate.cli.options import (
     Weights,
     Workers,
 )
+from groundstate.cli.solve_options import solve
 
 app = typer.Typer(
     name="groundstate",
@@ -148,6 +149,7 @@ app.command(
 app.command("assess", help="As fit, without keeping a model: the report alone.")(
     _job(keep_model=False)
 )
+app.command()(solve)
 
 
 @app.command()

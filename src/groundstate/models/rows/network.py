@@ -196,7 +196,7 @@ class RowNetwork(EnergyEstimator):
 
     def _score_of(self, rule: Rule) -> Score:
         """The score of held-out rows, high is good: minus their mean loss."""
-        return partial(_minus_loss, rule)
+        return partial(minus_loss, rule)
 
     # --- learning ------------------------------------------------------------------------
 
@@ -326,10 +326,13 @@ def pieces(x: Rows, device: torch.device, size: int = CHUNK) -> Any:
 
 
 @torch.no_grad()
-def _minus_loss(rule: Rule, energy: Energy, rows: Batch, weight: Tensor | None) -> float:
+def minus_loss(
+    rule: Rule, energy: Energy, rows: Batch, weight: Tensor | None, size: int = CHUNK
+) -> float:
+    """Minus the mean loss of rows, so many at a time."""
     device = energy.placement()[0]
     n = count(next(iter(rows.values())))
-    sizes = [min(CHUNK, n - at) for at in range(0, n, CHUNK)]
+    sizes = [min(size, n - at) for at in range(0, n, size)]
     parts: Mapping[str, Any] = {name: split(v, sizes) for name, v in rows.items()}
     weights = torch.ones(n, device=device) if weight is None else weight.to(device)
     total = float(weights.sum())

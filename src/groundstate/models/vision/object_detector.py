@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -23,11 +24,11 @@ from groundstate.energy.networks.detection import DetectionEnergy
 from groundstate.errors import DataError
 from groundstate.learn.base import Rule
 from groundstate.learn.rules.assigned import BalancedSample
-from groundstate.learn.solvers.networks.estimator import NetworkTraining
+from groundstate.learn.solvers.networks.estimator import NetworkTraining, Score
 from groundstate.models.arrays import Home
 from groundstate.models.networks.seeds import init_key
 from groundstate.models.rows.making import make_network
-from groundstate.models.rows.network import RowNetwork, pieces
+from groundstate.models.rows.network import RowNetwork, minus_loss, pieces
 from groundstate.models.traits import Traits
 from groundstate.models.vision.detection import door
 from groundstate.models.vision.detection.methods import METHODS
@@ -268,6 +269,9 @@ class ObjectDetector(RowNetwork):
 
     def _loss(self, energy: Energy) -> Rule:
         return BalancedSample()
+
+    def _score_of(self, rule: Rule) -> Score:
+        return partial(minus_loss, rule, size=self.batch_size)  # pictures may be large
 
     def _training(self, rule: Rule, total: float) -> NetworkTraining:
         return replace(super()._training(rule, total), stratify=False)
