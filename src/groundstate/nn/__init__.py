@@ -56,7 +56,6 @@ from groundstate.nn.inspect.draw import Drawing, draw, draw_residual
 from groundstate.nn.inspect.draw_graph import draw_backprop
 from groundstate.nn.inspect.draw_layers import draw_layers, draw_receptive_field
 from groundstate.nn.inspect.draw_norm import draw_norm
-from groundstate.nn.inspect.draw_transformer import draw_transformer
 from groundstate.nn.inspect.receptive import (
     ReceptiveField,
     empirical_receptive_field,
@@ -64,6 +63,7 @@ from groundstate.nn.inspect.receptive import (
 )
 from groundstate.nn.inspect.summary import Summary, summary
 from groundstate.nn.inspect.trace import trace
+from groundstate.nn.inspect.transformers import draw_transformer
 from groundstate.nn.inspect.unrolled import draw_cell, draw_gates, draw_unrolled
 from groundstate.nn.piecewise import construct
 from groundstate.nn.piecewise.collapse import collapse_linear

@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from groundstate.models.rows.network_roles import RowNetworkClassifier
-from groundstate.models.sequences.sequence_rows import SequenceRows
+from groundstate.models.sequences.whole import SequenceRows
 from groundstate.registry import models
 
 
