@@ -10,8 +10,10 @@ import torch
 from groundstate.compute.rows import Objects
 from groundstate.energy import DetectionEnergy, LinearEnergy
 from groundstate.energy.registering import example_rows
+from groundstate.energy.spaces.containers import box_masks
 from groundstate.errors import Unsupported
 from groundstate.learn.rules import BalancedSample
+from groundstate.learn.rules.assigned import mirrored
 from groundstate.nn.detection.rcnn import MaskRCNN
 from groundstate.store import dumps, loads
 
@@ -134,3 +136,25 @@ def test_it_is_kept_in_a_file() -> None:
         assert torch.equal(back(**batch), energy(**batch))
         for a, b in zip(energy.detect(batch["x"]), back.detect(batch["x"]), strict=True):
             assert torch.equal(a.boxes, b.boxes) and torch.equal(a.scores, b.scores)
+
+
+def test_mirrored_pictures_take_their_objects_along() -> None:
+    energy = made()
+    batch = rows(energy)
+    which = torch.tensor([True, False, True, True, False])
+    x, y = mirrored(batch["x"], batch["y"], which)
+    assert torch.equal(x[0], batch["x"][0].flip(2)) and torch.equal(x[1], batch["x"][1])
+    for i in range(5):
+        boxes, masks = y[i].boxes.values, y[i].masks.values  # type: ignore[union-attr]
+        assert torch.equal(box_masks(boxes, 32, 40), masks)  # masks of these rows are their boxes
+    back = mirrored(x, y, which)[1]
+    assert torch.allclose(back.boxes.values, batch["y"].boxes.values)
+    rule = BalancedSample(mirror=1.0)
+    found = rule(energy, batch, generator=seeded()).loss
+    turned = mirrored(batch["x"], batch["y"], torch.ones(5, dtype=torch.bool))
+    assert found.shape == (5,) and not torch.equal(
+        found, BalancedSample()(energy, batch, generator=seeded()).loss
+    )
+    assert torch.equal(turned[0], batch["x"].flip(3))
+    with pytest.raises(ValueError, match="share of the pictures"):
+        BalancedSample(2.0)

@@ -3,16 +3,18 @@ r"""Learning where to look: a balanced sample of the boxes of an energy of objec
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from groundstate.compute.reduce import current
+from groundstate.compute.rows import Objects
 from groundstate.compute.rows.ragged import content_words
 from groundstate.energy.base import Energy
 from groundstate.energy.networks.detection import DetectionEnergy
 from groundstate.learn.base import Batch, Rule, Terms
-from groundstate.nn.detection.sampling import row_words
+from groundstate.nn.detection.sampling import row_words, uniforms
 
 
 class BalancedSample(Rule):
@@ -28,7 +30,9 @@ class BalancedSample(Rule):
 
     Parameters
     ----------
-    This rule has none; how many boxes are sampled is a setting of the network.
+    mirror : float
+        Share of the pictures that are mirrored left to right in a step, with their boxes and masks.
+        How many boxes are sampled is a setting of the network.
 
     Examples
     --------
@@ -42,6 +46,15 @@ class BalancedSample(Rule):
     """
 
     smooth = False
+
+    def __init__(self, mirror: float = 0.0) -> None:
+        super().__init__()
+        if not 0 <= mirror <= 1:
+            raise ValueError(f"mirror is a share of the pictures, from 0 to 1, got {mirror}")
+        self.mirror = mirror
+
+    def extra_repr(self) -> str:
+        return f"mirror={self.mirror}"
 
     def is_exact(self, energy: Energy, batch: Batch) -> bool:
         return False
@@ -82,15 +95,35 @@ class BalancedSample(Rule):
     ) -> tuple[Tensor, Tensor]:
         """Sums and numbers of boxes by term and row, ``(P, B)`` each."""
         assert isinstance(energy, DetectionEnergy)
-        y = batch["y"]
-        device = y.boxes.device  # type: ignore[attr-defined]
+        x: Any = batch["x"]
+        y: Any = batch["y"]
         if generator is None:
-            key = torch.zeros(1, dtype=torch.int64, device=device)
+            key = torch.zeros(1, dtype=torch.int64, device=y.device)
         else:
             key = torch.randint(
                 -(2**63), 2**63 - 1, (1,), generator=generator, device=generator.device
             )
-        words = row_words(content_words(y.boxes), key)  # type: ignore[attr-defined]
-        parts = energy.parts(batch["x"], y, words).values()  # type: ignore[arg-type]
+        words = row_words(content_words(y.boxes), key)
+        if self.mirror and generator is not None:
+            x, y = mirrored(x, y, uniforms(words, 1, stream=2)[:, 0] < self.mirror)
+        parts = energy.parts(x, y, words).values()
         totals = torch.stack([part.total for part in parts])
         return totals, torch.stack([part.count for part in parts]).to(totals.dtype)
+
+
+def mirrored(x: Tensor, y: Objects, which: Tensor) -> tuple[Tensor, Objects]:
+    """Some pictures and their objects with left and right exchanged.
+
+    >>> y = Objects.of([([[1, 2, 4, 5]], [1])])
+    >>> mirrored(torch.zeros(1, 3, 8, 10), y, torch.tensor([True]))[1].boxes.values.tolist()
+    [[6.0, 2.0, 9.0, 5.0]]
+    """
+    own = which[y.boxes.row]
+    boxes, width = y.boxes.values, x.shape[3]
+    turned = torch.stack([width - boxes[:, 2], boxes[:, 1], width - boxes[:, 0], boxes[:, 3]], 1)
+    masks = y.masks
+    if masks is not None:
+        seen = torch.where(own[:, None, None], masks.values.flip(2), masks.values)
+        masks = masks.like(seen)
+    moved = Objects(y.boxes.like(torch.where(own[:, None], turned, boxes)), y.labels, masks)
+    return torch.where(which[:, None, None, None], x.flip(3), x), moved

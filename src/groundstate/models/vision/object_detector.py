@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -71,6 +71,9 @@ class ObjectDetector(RowNetwork):
         To which pictures are scaled, and boxes with them; needed where their sizes differ.
     anchor_sizes : sequence or None
         Sides of the anchors in pixels, one for each map; None takes quantiles of the objects' sides.
+    mirror : float
+        Share of the pictures that are mirrored left to right in each step, with what is in them; 0
+        where left and right matter, as in texts.
     score_threshold : float
         Score below which nothing is reported.
     max_detections : int
@@ -106,6 +109,7 @@ class ObjectDetector(RowNetwork):
         "fpn": ["boolean"],
         "size": [tuple, list, None],
         "anchor_sizes": ["array-like", None],
+        "mirror": [Interval(Real, 0, 1, closed="both")],
         "score_threshold": "no_validation",
         "max_detections": [Interval(Integral, 1, None, closed="left")],
     }
@@ -114,6 +118,7 @@ class ObjectDetector(RowNetwork):
     fpn: bool
     size: Any
     anchor_sizes: Any
+    mirror: float
     score_threshold: float
     max_detections: int
     classes_: NDArray[Any]
@@ -128,6 +133,7 @@ class ObjectDetector(RowNetwork):
         fpn: bool = True,
         size: Any = None,
         anchor_sizes: Any = None,
+        mirror: float = 0.5,
         score_threshold: float = 0.05,
         max_detections: int = 100,
         network: Any = None,
@@ -268,7 +274,7 @@ class ObjectDetector(RowNetwork):
         )
 
     def _loss(self, energy: Energy) -> Rule:
-        return BalancedSample()
+        return BalancedSample(self.mirror)
 
     def _score_of(self, rule: Rule) -> Score:
         return partial(minus_loss, rule, size=self.batch_size)  # pictures may be large

@@ -37,7 +37,7 @@ def uniforms(words: Tensor, n: int, stream: int = 0) -> Tensor:
     (True, False)
     """
     place = torch.arange(1, n + 1, device=words.device) * _GOLDEN
-    own = mix64_torch(words + stream * _GOLDEN)[:, None]
+    own = mix64_torch(words + _signed(stream * GOLDEN % 2**64))[:, None]
     return _shift(mix64_torch(own + place), 40).to(torch.float32) * 2.0**-24
 
 
