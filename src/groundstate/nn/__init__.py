@@ -75,6 +75,7 @@ from groundstate.nn.piecewise.regions import (
     region_bounds,
 )
 from groundstate.nn.recurrent.bptt import BPTT
+from groundstate.nn.recurrent.decoder import RecurrentDecoder
 from groundstate.nn.recurrent.gates import gates
 from groundstate.nn.recurrent.language import RecurrentLM
 from groundstate.nn.recurrent.padding import bucketed, pack_rows, pad_batch, unpad
@@ -104,6 +105,7 @@ __all__ = [
     "SAGEConv",
     "BPTT",
     "Recurrent",
+    "RecurrentDecoder",
     "RecurrentSeq2Seq",
     "StepScores",
     "draw_transformer",
