@@ -117,11 +117,24 @@ def _job(keep_model: bool) -> Callable[..., None]:
             int | None,
             typer.Option("--workers", help="Processes; -1 for every core, usually when it pays."),
         ] = None,
+        forecast: Annotated[
+            int | None,
+            typer.Option("--forecast", min=1, help="Steps ahead of the series of a long table."),
+        ] = None,
         seed: Seed = 0,
         device: Device = None,
         json: Json = False,
         no_progress: Quiet = False,
     ) -> None:
+        if forecast is not None:
+            from groundstate.cli.forecast import forecast as ahead
+
+            ahead(
+                table, forecast, out, keep_model=keep_model, model=model, id=groups or "id",
+                time=time or "time", level=level, seed=seed, device=device, json=json,
+                no_progress=no_progress,
+            )  # fmt: skip
+            return
         from groundstate.cli.fit import fit as run
 
         run(

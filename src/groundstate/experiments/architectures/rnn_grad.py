@@ -57,8 +57,9 @@ def rnn_grad(seed: int = 0, *, quick: bool = False) -> Result:
         for p in wild.core.parameters():
             if p.ndim == 1:
                 p.zero_()
-        largest = torch.linalg.eigvals(wild.core.weight_hh_l0).abs().max()  # type: ignore[operator]
-        wild.core.weight_hh_l0.mul_(2 / largest)  # type: ignore[operator, union-attr]
+        weight: Tensor = wild.core.weight_hh_l0  # type: ignore[assignment]
+        largest = torch.linalg.eigvals(weight).abs().max()
+        weight.mul_(2 / largest)
     curves = {
         "simple": norms(made("rnn"), x),
         "simple, weights too large": norms(wild, 0 * x),
