@@ -8,7 +8,6 @@ from torch import nn
 
 from groundstate.models.rows.network_roles import RowNetworkRegressor
 from groundstate.models.sequences.whole import SequenceRows
-from groundstate.models.sequences.inputs import SequenceRows
 from groundstate.registry import models
 
 
