@@ -266,6 +266,7 @@ if TYPE_CHECKING:
     )
     from groundstate.models.text.text_classifier import TextClassifier as TextClassifier
     from groundstate.models.text.text_tagger import TextTagger as TextTagger
+    from groundstate.models.text.word_vectors import WordVectors as WordVectors
     from groundstate.models.trees.c45_classifier import C45Classifier as C45Classifier
     from groundstate.models.trees.decision_tree_classifier import (
         DecisionTreeClassifier as DecisionTreeClassifier,
@@ -420,6 +421,7 @@ _EXPORTS = {
     "VotingClassifier": "groundstate.models.ensembles.voting.voting_classifier",
     "VotingRegressor": "groundstate.models.ensembles.voting.voting_regressor",
     "Whitener": "groundstate.models.factors.whitener",
+    "WordVectors": "groundstate.models.text.word_vectors",
     "architectures": "groundstate.nn",
     "diagnose": "groundstate.models.diagnosis",
     "distances": "groundstate.math",
