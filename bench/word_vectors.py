@@ -18,7 +18,7 @@ def data(size: tuple[int, ...], seed: int) -> dict[str, Any]:
 
 
 def ours(data: dict[str, Any]) -> Any:
-    from groundstate import WordVectors
+    from groundstate.models.text import WordVectors
 
     return WordVectors(dim=DIM, max_epochs=EPOCHS, random_state=0).fit(data["texts"])
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from groundstate.math import stats as stats
     from groundstate.math import transport as transport
     from groundstate.models import physics as physics
+    from groundstate.models import text as text
     from groundstate.models import vision as vision
     from groundstate.models.bayes.bernoulli_nb import BernoulliNB as BernoulliNB
     from groundstate.models.bayes.categorical_nb import CategoricalNB as CategoricalNB
@@ -266,7 +267,6 @@ if TYPE_CHECKING:
     )
     from groundstate.models.text.text_classifier import TextClassifier as TextClassifier
     from groundstate.models.text.text_tagger import TextTagger as TextTagger
-    from groundstate.models.text.word_vectors import WordVectors as WordVectors
     from groundstate.models.trees.c45_classifier import C45Classifier as C45Classifier
     from groundstate.models.trees.decision_tree_classifier import (
         DecisionTreeClassifier as DecisionTreeClassifier,
@@ -421,7 +421,6 @@ _EXPORTS = {
     "VotingClassifier": "groundstate.models.ensembles.voting.voting_classifier",
     "VotingRegressor": "groundstate.models.ensembles.voting.voting_regressor",
     "Whitener": "groundstate.models.factors.whitener",
-    "WordVectors": "groundstate.models.text.word_vectors",
     "architectures": "groundstate.nn",
     "diagnose": "groundstate.models.diagnosis",
     "distances": "groundstate.math",
@@ -445,6 +444,7 @@ _EXPORTS = {
     "stats": "groundstate.math",
     "study": "groundstate.studies",
     "transport": "groundstate.math",
+    "text": "groundstate.models",
     "vision": "groundstate.models",
 }
 

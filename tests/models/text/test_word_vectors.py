@@ -9,11 +9,11 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from groundstate import WordVectors
 from groundstate.compute.random import Key
 from groundstate.data import make_relations
 from groundstate.data.builtin.texts import analogies
 from groundstate.errors import DataError
+from groundstate.models.text import WordVectors
 from groundstate.models.text.word_vectors import pair_counts
 from groundstate.models.text.word_vectors_numba import windows
 

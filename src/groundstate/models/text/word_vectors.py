@@ -61,7 +61,7 @@ class WordVectors(TransformerMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from groundstate import WordVectors
+    >>> from groundstate.models.text import WordVectors
     >>> from groundstate.data import make_relations
     >>> model = WordVectors(dim=30, max_epochs=20, random_state=0).fit(make_relations(2000))
     >>> model.most_similar(["king", "woman"], ["man"], top=1)[0][0]
