@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any
 
 # folders that the top level offers by name: groundstate.physics
-PUBLIC = ("physics", "vision")
+PUBLIC = ("physics", "text", "vision")
 
 
 def __getattr__(name: str) -> Any:
