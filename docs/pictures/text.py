@@ -1,4 +1,4 @@
-"""Pictures of texts: surprise, attention, order, tags."""
+"""Pictures of texts: surprise, attention, order, tags, words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from groundstate import (
     TextTagger,
 )
 from groundstate.compute.rows import Texts
-from groundstate.data import make_reviews
+from groundstate.data import make_relations, make_reviews
+from groundstate.data.builtin.texts import COUNTRIES, PEOPLE
+from groundstate.models.text import WordVectors
 
 
 @cache
@@ -127,9 +129,28 @@ def tags() -> Figure:
     return fig
 
 
+def words() -> Figure:
+    """Countries and capitals, men and women, in the plane of their word vectors."""
+    model = WordVectors(dim=30, max_epochs=20, random_state=0).fit(make_relations(4000))
+    fig, axes = figure(2, height=4.0)
+    for ax, pairs in zip(axes, (COUNTRIES, PEOPLE)):
+        names = [(a, b[0]) for a, b in pairs.items()]
+        x = np.array([[model[a], model[b]] for a, b in names])
+        flat = x.reshape(-1, x.shape[-1])
+        _, _, v = np.linalg.svd(flat - flat.mean(0), full_matrices=False)
+        for ends, both in zip((x - flat.mean(0)) @ v[:2].T, names):
+            ax.plot(*ends.T, color="grey", linewidth=0.7)
+            for at, word, colour in zip(ends, both, COLOURS):
+                ax.scatter(*at, s=10, color=colour)
+                ax.annotate(word, at, fontsize=7)
+        ax.set(xticks=[], yticks=[])
+    return fig
+
+
 PICTURES = {
     "text-attention": attention,
     "text-order": order,
     "text-surprise": surprise,
     "text-tags": tags,
+    "text-words": words,
 }
