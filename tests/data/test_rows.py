@@ -80,7 +80,7 @@ def test_networkx_graphs() -> None:
     networkx.set_node_attributes(path, {0: [1.0, 2.0], 1: [3.0, 4.0], 2: [5.0, 6.0]}, "x")
     assert rows_of([path]).rows.nodes.values.tolist() == [[1, 2], [3, 4], [5, 6]]
     del path.nodes[1]["x"]
-    with pytest.raises(DataError, match="with and without features"):
+    with pytest.raises(DataError, match="graph 0: some nodes have the attribute 'x'"):
         rows_of([path])
 
 
@@ -131,7 +131,7 @@ def test_without_pillow_the_extra_is_named(tmp_path: Path, monkeypatch: Any) -> 
         ([np.zeros((2, 2)), np.zeros((3, 2))], "image", "one size"),
         (3, "graph", "got int"),
         ([3], "graph", "graph 0 is int"),
-        ([csr_array(np.ones((2, 3)))], "graph", "not .n, n."),
+        ([csr_array(np.ones((2, 3)))], "graph", r"graph 0: a sparse matrix \(n, n\) is needed"),
         ([{"observations": [1.0], "colour": [1.0]}], "trajectory", "same parts"),
         ([object()], "sequence", "expected a list of arrays"),
     ],

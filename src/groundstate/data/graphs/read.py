@@ -93,10 +93,12 @@ def one_graph(value: Any, what: str, accepts: str) -> Graph:
     """One graph of what people call a graph."""
     if isinstance(value, Graph):
         return value
-    if _is_networkx(value):
-        return Graph.from_networkx(value)
-    if issparse(value):
-        return Graph.from_scipy(value)
+    if _is_networkx(value) or issparse(value):
+        make = Graph.from_scipy if issparse(value) else Graph.from_networkx
+        try:
+            return make(value)
+        except DataError as error:
+            raise DataError(f"{what}: {error}") from None
     if isinstance(value, Mapping):
         value = tuple(value[k] for k in ("nodes", "edges", "edge_features") if k in value)
     if isinstance(value, tuple | list) and len(value) in (2, 3):
