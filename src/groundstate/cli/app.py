@@ -9,6 +9,8 @@ import typer
 
 from groundstate.cli.boundary import Boundary
 from groundstate.cli.options import (
+    Ahead,
+    Aside,
     Budget,
     Design,
     Device,
@@ -17,17 +19,23 @@ from groundstate.cli.options import (
     Folds,
     Groups,
     Json,
+    LedgerFile,
     Level,
     Metric,
     Missed,
     Model,
     Out,
+    Params,
     Positive,
     Quiet,
+    Repeats,
+    Resamples,
     Seed,
+    Seeds,
     TableName,
     Target,
     Time,
+    Tune,
     Weights,
     Workers,
 )
@@ -76,9 +84,7 @@ def _job(keep_model: bool) -> Callable[..., None]:
         ] = "groundstate-out",
         metric: Metric = None,
         design: Design = "auto",
-        test: Annotated[
-            str | None, typer.Option("--test", help="Share of rows set aside, or a file of rows.")
-        ] = None,
+        test: Aside = None,
         groups: Groups = None,
         time: Time = None,
         weights: Weights = None,
@@ -86,30 +92,15 @@ def _job(keep_model: bool) -> Callable[..., None]:
         positive: Positive = None,
         cost_fp: FalseAlarm = None,
         cost_fn: Missed = None,
-        tune: Annotated[
-            int, typer.Option("--tune", min=0, help="Settings of the best model to try.")
-        ] = 10,
-        params: Annotated[
-            str | None, typer.Option("--params", help="Settings written by groundstate tune.")
-        ] = None,
-        seeds: Annotated[
-            int | None, typer.Option("--seeds", min=0, help="Refits with other seeds; usually 5.")
-        ] = None,
-        bootstrap: Annotated[
-            int | None,
-            typer.Option("--bootstrap", min=0, help="Refits to resampled rows; usually 100."),
-        ] = None,
+        tune: Tune = 10,
+        params: Params = None,
+        seeds: Seeds = None,
+        bootstrap: Resamples = None,
         folds: Folds = 5,
-        repeats: Annotated[
-            int | None,
-            typer.Option("--repeats", help="Times a nested design judges every row; usually 5."),
-        ] = None,
+        repeats: Repeats = None,
         level: Level = 0.95,
         budget: Budget = None,
-        ledger: Annotated[
-            str | None,
-            typer.Option("--ledger", help="File that counts looks at test rows, or none."),
-        ] = None,
+        ledger: LedgerFile = None,
         strict: Annotated[
             bool, typer.Option("--strict", help="Exit with 4 when a column or row leaks.")
         ] = False,
@@ -117,10 +108,7 @@ def _job(keep_model: bool) -> Callable[..., None]:
             int | None,
             typer.Option("--workers", help="Processes; -1 for every core, usually when it pays."),
         ] = None,
-        forecast: Annotated[
-            int | None,
-            typer.Option("--forecast", min=1, help="Steps ahead of the series of a long table."),
-        ] = None,
+        forecast: Ahead = None,
         seed: Seed = 0,
         device: Device = None,
         json: Json = False,

@@ -41,3 +41,27 @@ Edges = Annotated[
 Positive = Annotated[str | None, typer.Option("--positive", help="The class that matters, of two.")]
 FalseAlarm = Annotated[float | None, typer.Option("--cost-fp", help="What a false alarm costs.")]
 Missed = Annotated[float | None, typer.Option("--cost-fn", help="What a missed one costs.")]
+Tune = Annotated[int, typer.Option("--tune", min=0, help="Settings of the best model to try.")]
+Params = Annotated[
+    str | None, typer.Option("--params", help="Settings written by groundstate tune.")
+]
+Seeds = Annotated[
+    int | None, typer.Option("--seeds", min=0, help="Refits with other seeds; usually 5.")
+]
+Resamples = Annotated[
+    int | None, typer.Option("--bootstrap", min=0, help="Refits to resampled rows; usually 100.")
+]
+Repeats = Annotated[
+    int | None,
+    typer.Option("--repeats", help="Times a nested design judges every row; usually 5."),
+]
+LedgerFile = Annotated[
+    str | None, typer.Option("--ledger", help="File that counts looks at test rows, or none.")
+]
+Ahead = Annotated[
+    int | None,
+    typer.Option("--forecast", min=1, help="Steps ahead of the series of a long table."),
+]
+Aside = Annotated[
+    str | None, typer.Option("--test", help="Share of rows set aside, or a file of rows.")
+]

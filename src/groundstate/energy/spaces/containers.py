@@ -249,11 +249,12 @@ class NodeSpace(ContainerSpace):
     def draw(
         self, n: int, *, generator: Any = None, device: Any = None, dtype: Any = None
     ) -> GraphNodes:
-        graph = GraphSpace(self.node_features, self.edge_features).draw(
-            1, generator=generator, device=device, dtype=dtype
-        )
+        nodes, edges = max(n, 2), 3 * max(n, 2)  # enough for rows of different content
+        real = {"generator": generator, "device": device, "dtype": dtype}
+        ends = torch.randint(nodes, (edges, 2), generator=generator, device=device)
+        own = Real(self.edge_features).draw(edges, **real) if self.edge_features else None
+        graph = Graphs.of([(Real(self.node_features).draw(nodes, **real), ends, own)])
         size = (n, 2) if self.pairs else (n,)
-        nodes = len(graph.nodes.values)
         index = torch.randint(nodes, size, generator=generator, device=device)
         return GraphNodes(graph, index)
 
