@@ -27,6 +27,7 @@ from groundstate.cli.options import (
     Out,
     Params,
     Positive,
+    Processes,
     Quiet,
     Repeats,
     Resamples,
@@ -104,10 +105,7 @@ def _job(keep_model: bool) -> Callable[..., None]:
         strict: Annotated[
             bool, typer.Option("--strict", help="Exit with 4 when a column or row leaks.")
         ] = False,
-        workers: Annotated[
-            int | None,
-            typer.Option("--workers", help="Processes; -1 for every core, usually when it pays."),
-        ] = None,
+        workers: Processes = None,
         forecast: Ahead = None,
         seed: Seed = 0,
         device: Device = None,

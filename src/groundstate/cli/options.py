@@ -65,3 +65,7 @@ Ahead = Annotated[
 Aside = Annotated[
     str | None, typer.Option("--test", help="Share of rows set aside, or a file of rows.")
 ]
+Processes = Annotated[
+    int | None,
+    typer.Option("--workers", help="Processes; -1 for every core, usually when it pays."),
+]
