@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from groundstate.data.detection import read_coco, read_detection, read_voc, read_yolo
 from groundstate.data.detection.outlines import drawn, run_lengths
 from groundstate.data.detection.truths import Truth, truth_of
 from groundstate.errors import DataError
-
-Image = pytest.importorskip("PIL.Image")
 
 
 def picture(path: Path, size: tuple[int, int] = (20, 30)) -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import tokenizers
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,10 +35,9 @@ def test_merges_stop_where_pairs_are_rare() -> None:
 
 
 def test_merges_are_those_of_the_peer() -> None:
-    lib = pytest.importorskip("tokenizers")
-    rust = lib.Tokenizer(lib.models.BPE())
-    rust.pre_tokenizer = lib.pre_tokenizers.Whitespace()
-    trainer = lib.trainers.BpeTrainer(vocab_size=18, show_progress=False)
+    rust = tokenizers.Tokenizer(tokenizers.models.BPE())
+    rust.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=18, show_progress=False)
     rust.train_from_iterator([" ".join([w] * n) for w, n in WORDS.items()], trainer)
     merges = [tuple(m) for m in json.loads(rust.to_str())["model"]["merges"]]
     ours = reference_bpe(WORDS, 18)
@@ -102,8 +102,6 @@ def test_one_hot_and_rows() -> None:
 
 @pytest.mark.parametrize("kind", ["word", "char", "byte", "bpe", "wordpiece", "unigram"])
 def test_saved_and_loaded(kind: str, tmp_path: Path) -> None:
-    if kind in ("bpe", "wordpiece", "unigram"):
-        pytest.importorskip("tokenizers")
     tokenizer = Tokenizer.train(texts=TEXTS * 5, kind=kind, special_tokens=["<end>"])  # type: ignore[arg-type]
     path = tokenizer.save(tmp_path)
     loaded = Tokenizer.load(tmp_path)
@@ -115,11 +113,10 @@ def test_saved_and_loaded(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["word", "char", "byte"])
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_the_peer_reads_our_files(kind: str, lowercase: bool, tmp_path: Path) -> None:
-    lib = pytest.importorskip("tokenizers")
     ours = Tokenizer.train(
         texts=TEXTS, kind=kind, special_tokens=["<end>"], lowercase=lowercase  # type: ignore[arg-type]
     )  # fmt: skip
-    theirs = lib.Tokenizer.from_file(str(ours.save(tmp_path)))
+    theirs = tokenizers.Tokenizer.from_file(str(ours.save(tmp_path)))
     for text in [*TEXTS, "a <end>CAT%", ""]:
         assert theirs.encode(text).ids == ours.encode(text)
         ids = ours.encode(text)
@@ -127,7 +124,6 @@ def test_the_peer_reads_our_files(kind: str, lowercase: bool, tmp_path: Path) ->
 
 
 def test_learned_merges_lose_nothing() -> None:
-    pytest.importorskip("tokenizers")
     texts = ["to be or not to be, that is the question"] * 4
     tokenizer = Tokenizer.train(texts=texts, vocab_size=280, special_tokens=["<end>"])
     assert tokenizer.size == 280 and tokenizer.special == ("<end>",)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from sklearn.base import clone
 
 import groundstate
@@ -88,7 +89,6 @@ def test_same_seed_same_weights_and_another_other_ones() -> None:
 
 
 def test_a_folder_of_coco(tmp_path: Path) -> None:
-    Image = pytest.importorskip("PIL.Image")
     X, y = scenes()
     images, annotations = [], []
     for i, (x, (boxes, labels, masks)) in enumerate(zip(X, y, strict=True)):
