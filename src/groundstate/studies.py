@@ -17,6 +17,7 @@ from groundstate.compute.rows import describe
 from groundstate.errors import DataError
 from groundstate.evaluate import Interval, Standings
 from groundstate.models.tables.table import TablePredictor
+from groundstate.registry import models
 from groundstate.report.folder import write
 from groundstate.report.rows import write_rows
 from groundstate.store import RunDir
@@ -24,7 +25,7 @@ from groundstate.study.assess import Assessment
 from groundstate.study.facts import report_facts
 from groundstate.study.job import run
 from groundstate.study.rows.job import RowAssessment, study_rows
-from groundstate.study.rows.source import is_row_source, read_source
+from groundstate.study.rows.source import RowSource, is_row_source, read_source, texts_of
 from groundstate.study.unlabelled.survey import Survey, survey_facts
 
 _SHOWN = 5  # places of the leaderboard that are printed
@@ -184,9 +185,8 @@ _TABLE = {"design": "auto", "tune": 10, "ledger": "auto"}  # usual values of wha
 
 
 def study_of_rows(source: Any, target: Any = None, edges: Any = None, **options: Any) -> RowStudy:
-    """:func:`study` of a folder of pictures or graphs, or of nodes with a file of edges."""
-    other = [k for k, v in options.items() if k not in _OF_ROWS and v not in (None, _TABLE.get(k))]
-    other = [k for k in other if k not in ("resume", "workers")]
+    """:func:`study` of a folder of pictures or graphs, of nodes with a file of edges, or of texts."""
+    other = _only_tables(options)
     if other:
         raise DataError(
             f"{', '.join(other)} belong to tables; the rows of {str(source)!r} take "
@@ -197,7 +197,24 @@ def study_of_rows(source: Any, target: Any = None, edges: Any = None, **options:
         mine["test"] = float(mine["test"])
     if "metric" in mine:
         mine["metric_name"] = mine.pop("metric")
-    return RowStudy(study_rows(read_source(source, target, edges), **mine))
+    rows = source if isinstance(source, RowSource) else read_source(source, target, edges)
+    return RowStudy(study_rows(rows, **mine))
+
+
+def _only_tables(options: dict[str, Any]) -> list[str]:
+    """Options that were given and that only studies of tables have."""
+    other = [k for k, v in options.items() if k not in _OF_ROWS and v not in (None, _TABLE.get(k))]
+    return [k for k in other if k not in ("resume", "workers")]
+
+
+def _texts(table: Any, target: Any, options: dict[str, Any]) -> RowSource | None:
+    """The texts of a table that has nothing else to learn from, unless a table is asked for."""
+    names = options.get("model", "auto")
+    if _only_tables(options) or not isinstance(names, str):
+        return None
+    if names != "auto" and any(models[n].rows != "text" for n in names.split(",") if n in models):
+        return None
+    return texts_of(table, target)
 
 
 def study(table: Any, target: str | int | None = None, **options: Any) -> Study | RowStudy:
@@ -212,12 +229,13 @@ def study(table: Any, target: str | int | None = None, **options: Any) -> Study 
     ----------
     table
         A path, a built-in name, a frame, a `Table`, or anything else that `data.read` takes; a
-        folder of pictures in class folders, or of graphs in the format of the TU collection.
+        folder of pictures in class folders, or of graphs in the format of the TU collection. A file
+        with one column of texts beside the target is studied by models that read texts.
     target
         Column to predict: its name or position; ``"none"`` for none.
     **options
         ``edges``: a file of edges, which makes the rows of the table nodes of a graph. Others are those
-        Of the command, with underscores: ``model``, ``metric``, ``design``, ``test``, ``groups``,
+        of the command, with underscores: ``model``, ``metric``, ``design``, ``test``, ``groups``,
         ``time``, ``weights``, ``positive``, ``cost_fp``, ``cost_fn``, ``tune``, ``params``,
         ``seeds``, ``bootstrap``, ``folds``, ``repeats``, ``level``, ``budget``, ``ledger``,
         ``workers``, ``seed``, ``device``; see ``groundstate fit --help``.
@@ -235,6 +253,9 @@ def study(table: Any, target: str | int | None = None, **options: Any) -> Study 
     if is_row_source(table, options.get("edges")):
         return study_of_rows(table, target, **options)
     options.pop("edges", None)
+    texts = _texts(table, target, options)
+    if texts is not None:
+        return study_of_rows(texts, **options)
     found = run(table, target, **options)
     named = os.fspath(table) if isinstance(table, (str, os.PathLike)) else found.table.name
     return Study(found, str(named))

@@ -64,6 +64,11 @@ def test_nodes_of_a_graph_from_the_command_line(tmp_path: Path) -> None:
     model = groundstate.load(out / "model.gs")
     graph = Graph.from_csv(nodes, edges, target="kind")
     assert model.predict(graph).shape == (90,)
+    asked = ["predict", str(out / "model.gs"), str(nodes)]
+    told = CliRunner().invoke(app, [*asked, "--edges", str(edges), "--proba"])
+    assert told.exit_code == 0 and told.output.startswith("y,p(b),p(g),p(r)"), told.output
+    refused = CliRunner().invoke(app, asked)
+    assert refused.exit_code == 2
     again = subprocess.run([sys.executable, str(out / "reproduce.py")], capture_output=True, text=True,
                            check=True)  # fmt: skip
     assert json.loads(again.stdout)["scores"] == facts["scores"]
@@ -126,6 +131,42 @@ def test_graphs_in_memory_by_value() -> None:
     found = study_rows(of_rows(X, y, "graph"), folds=2, params={"val_fraction": 0.0})
     assert found.task == "regression" and found.chosen == "GraphRegressor"
     assert found.scores["r2"].estimate > 0.5
+
+
+def reviews(path: Path, n: int = 60) -> Path:
+    rng = np.random.default_rng(0)
+    words = [["good", "great", "fine"], ["bad", "poor", "dull"]]
+    lines = ["review,label"]
+    for i in range(n):
+        said = " ".join(rng.choice([*words[i % 2], "the", "film", "was", "very", "so"], 7))
+        lines.append(f"number {i} {said},{('yes', 'no')[i % 2]}")
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_texts_beside_a_target(tmp_path: Path) -> None:
+    file = reviews(tmp_path / "reviews.csv")
+    found: Any = groundstate.study(file, "label", model="BagOfTokensClassifier", folds=2)
+    assert (
+        found.chosen == "BagOfTokensClassifier"
+        and found.facts["data"]["description"] == "text rows"
+    )
+    assert found.scores["accuracy"].estimate > 0.6
+    page = found.report(tmp_path / "out").read_text()
+    assert "texts of the column" in page
+    told = CliRunner().invoke(app, ["predict", str(tmp_path / "out" / "model.gs"), str(file)])
+    assert told.exit_code == 0 and len(told.output.split()) == 61, told.output
+    both = candidates_for("text", "classification", "auto", None)
+    assert list(both) == ["TextClassifier", "BagOfTokensClassifier", "dummy"]
+
+
+def test_other_models_and_options_take_the_table(tmp_path: Path) -> None:
+    file = reviews(tmp_path / "reviews.csv")
+    for options in ({"model": "LogisticRegression"}, {"design": "nested", "model": "GaussianNB"}):
+        found: Any = groundstate.study(
+            file, "label", tune=0, repeats=1, seeds=0, bootstrap=0, folds=2, **options
+        )
+        assert found.facts["data"]["columns"] == 2
 
 
 def test_what_cannot_be_studied(tmp_path: Path) -> None:

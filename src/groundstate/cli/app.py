@@ -268,6 +268,7 @@ def predict(
     table: TableName,
     out: Out = "-",
     proba: Annotated[bool, typer.Option("--proba", help="Add class probabilities.")] = False,
+    edges: Edges = None,
     seed: Seed = 0,
     device: Device = None,
     json: Json = False,
@@ -276,7 +277,7 @@ def predict(
     """Predict the target of every row with a saved model."""
     from groundstate.cli.ask import predict as run
 
-    run(model, table, out, proba, device, json, no_progress)
+    run(model, table, out, proba, device, json, no_progress, edges)
 
 
 @app.command()

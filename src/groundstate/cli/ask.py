@@ -25,15 +25,16 @@ MODES = ("min", "marginal", "sample")
 
 
 def predict(
-    model: str, table: str, out: str, proba: bool, device: str | None, json: bool, quiet: bool
-) -> None:
+    model: str, table: str, out: str, proba: bool, device: str | None, json: bool, quiet: bool,
+    edges: str | None = None,
+) -> None:  # fmt: skip
     """Print or write the predicted column."""
     screen, loaded = Screen(json, not quiet), load_model(model, device)
     if not hasattr(loaded, "predict"):
         raise Unsupported(
             f"{named(loaded)} does not predict; ask it with groundstate infer --free z"
         )
-    rows = rows_for(loaded, table)
+    rows = rows_for(loaded, table, edges)
     found = {column_name(loaded): loaded.predict(rows)}
     if proba:
         if not hasattr(loaded, "predict_proba"):

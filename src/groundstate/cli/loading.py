@@ -8,8 +8,10 @@ from sklearn.base import is_classifier, is_regressor
 
 from groundstate.data import Table, read
 from groundstate.errors import DataError, Unsupported
+from groundstate.models.rows.kinds import TABLE
 from groundstate.models.tables.table import TablePredictor
 from groundstate.registry import models as registered
+from groundstate.study.rows.source import new_rows
 
 
 def load_model(path: str, device: str | None) -> Any:
@@ -33,10 +35,13 @@ def named(model: Any) -> str:
     return type(inner(model)).__name__
 
 
-def rows_for(model: Any, source: str) -> Any:
-    """The rows of a table as the model wants them: a `Table`, or a matrix for a bare estimator."""
+def rows_for(model: Any, source: str, edges: str | None = None) -> Any:
+    """The rows of a source as the model wants them: a `Table`, a matrix for a bare estimator, or
+    pictures, texts and nodes."""
     if isinstance(model, TablePredictor):
         return read(source, schema=model.preparation_.schema_)
+    if getattr(model, "rows", TABLE) != TABLE:
+        return new_rows(model.rows, source, edges)
     table = read(source)
     names = getattr(model, "feature_names_in_", None)
     table = table.features if names is None else table.select([str(name) for name in names])

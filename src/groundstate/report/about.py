@@ -106,6 +106,13 @@ def columns(facts: dict[str, Any]) -> str:
     return shown + more + (f"<ul>{notes}</ul>" if notes else "")
 
 
+def examples(facts: dict[str, Any]) -> str:
+    """Texts that were answered wrong with the highest probability."""
+    found = facts.get("examples") or []
+    rows = [(e["text"], e["truth"], f"{e['told']} ({e['probability']:.0%})") for e in found]
+    return table_of(("text", "is", "taken for"), rows) if rows else ""
+
+
 def skipped(facts: dict[str, Any]) -> str:
     """Parts that were left out."""
     items = "".join(f"<li>{escape(part)}</li>" for part in facts["skipped"])

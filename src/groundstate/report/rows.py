@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from groundstate.compute.rows import GraphNodes, to_device
+from groundstate.compute.rows import GraphNodes, Texts, to_device
 from groundstate.errors import NotStorableError
 from groundstate.report.html import page
 from groundstate.report.pictures import confusions, forest, learning
@@ -19,6 +19,7 @@ from groundstate.study.rows.job import RowAssessment
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_LETTERS = 400  # of a text that is shown
 _EXAMPLES = 8  # pictures of a kind that are shown
 _SHOWN_NODES = 400
 _CLASSES = 12  # up to which the confusion matrix shows pictures
@@ -39,7 +40,7 @@ def write_rows(found: RowAssessment, run: RunDir, *, keep_model: bool = True) ->
     """Model, report, numbers and script into an open run; returns the facts."""
     drawn = draw_rows(found)
     shown = {p.name: {"title": p.title, "caption": p.caption, "data": p.data} for p in drawn}
-    facts = {**found.facts, "pictures": plain(shown)}
+    facts = {**found.facts, "pictures": plain(shown), "examples": texts(found)}
     metric = facts["design"]["metric"]
     score = facts["scores"][metric]
     if keep_model:
@@ -74,6 +75,23 @@ def draw_rows(found: RowAssessment) -> list[Picture]:
     if isinstance(found.source.rows, GraphNodes):
         drawn.append(nodes(found))
     return drawn
+
+
+def texts(found: RowAssessment) -> list[dict[str, Any]]:
+    """Texts that were judged: the surest mistakes; empty for rows of other kinds."""
+    rows: Any = found.rows
+    if found.classes is None or found.prediction.probability is None or not isinstance(rows, Texts):
+        return []
+    told = np.asarray(found.prediction.values)
+    sure = found.prediction.probability[np.arange(len(told)), told]
+    wrong = np.flatnonzero(told != found.truth)
+    order = wrong[np.argsort(-sure[wrong], kind="stable")][:_EXAMPLES]
+    words = rows[order].strings() if len(order) else []
+    return [
+        {"text": text[:_LETTERS], "truth": str(found.classes[found.truth[i]]),
+         "told": str(found.classes[told[i]]), "probability": float(sure[i])}
+        for i, text in zip(order.tolist(), words, strict=True)
+    ]  # fmt: skip
 
 
 def images(found: RowAssessment) -> list[Picture]:

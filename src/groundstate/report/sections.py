@@ -314,6 +314,7 @@ SECTIONS = (
     Section(_GOOD, "Scores", _scores, ("confusion", "predicted", "residuals", "rows", "energy")),
     Section(_GOOD, "Most frequent mistakes", _mistakes),
     Section(_GOOD, "Beside simple answers", _baselines),
+    Section(_GOOD, "The surest mistakes", about.examples),
     Section(_GOOD, "Rows to look at", _nothing, ("taken_for", "mistakes", "unsure", "graph")),
     Section(_GOOD, "Finding a class", _nothing, ("roc", "precision_recall")),
     Section(_GOOD, "What mistakes cost", _decision),

@@ -164,10 +164,12 @@ class Graph:
         target: str | None = None,
         *,
         directed: bool = False,
+        only_numbers: bool = False,
     ) -> Graph:
         """Two tables with a header: nodes with their name in the column ``id`` (or the first), and
         edges with the columns ``source`` and ``target`` (or the first two). All other columns are
-        numbers, the features; ``target`` names the column of labels, where an empty cell is none."""
+        numbers, the features; ``target`` names the column of labels, where an empty cell is none.
+        With ``only_numbers`` columns of nodes that hold anything else are left out."""
         names, table = _columns(nodes)
         key = "id" if "id" in names else names[0]
         if target is not None and target not in names:
@@ -176,7 +178,10 @@ class Graph:
         number = {name: i for i, name in enumerate(table[key])}
         if len(number) < len(table[key]):
             raise DataError(f"column {key!r} of {str(nodes)!r} names some nodes more than once")
-        x = _numbers(table, [n for n in names if n not in (key, target)], nodes)
+        used = [n for n in names if n not in (key, target)]
+        if only_numbers:
+            used = [n for n in used if all(map(_is_number, table[n]))]
+        x = _numbers(table, used, nodes)
         heads, ends = _columns(edges)
         a, b = ("source", "target") if {"source", "target"} <= set(heads) else heads[:2]
         unknown = next((v for v in (*ends[a], *ends[b]) if v not in number), None)
@@ -245,6 +250,14 @@ def _columns(path: str | Path) -> tuple[list[str], dict[str, list[str]]]:
     if short is not None:
         raise DataError(f"line {short} of {str(path)!r} has another number of cells than the first")
     return head, {name: [r[i].strip() for r in rows[1:]] for i, name in enumerate(head)}
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _numbers(table: dict[str, list[str]], names: list[str], path: str | Path) -> Any:

@@ -19,7 +19,7 @@ from groundstate.nn.blocks.bags import BagOfTokens
 from groundstate.registry import models
 
 
-@models.register(family="text", task="classification", role="classifier", auto=False)
+@models.register(family="text", task="classification", role="classifier", auto=False, shortlist=2)
 class BagOfTokensClassifier(RowClassifier):
     r"""Labels of texts by the mean vote of their tokens.
 

@@ -15,7 +15,7 @@ from groundstate.nn.text.heads import LabelsTexts
 from groundstate.registry import models
 
 
-@models.register(family="text", task="classification", role="classifier", auto=False)
+@models.register(family="text", task="classification", role="classifier", auto=False, shortlist=1)
 class TextClassifier(TextNetwork, RowNetworkClassifier):
     r"""Labels of texts by a network that reads them in order.
 

@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from groundstate.compute.rows import GraphNodes, Rows, count, describe, hashes, join, take
+from groundstate.compute.rows import GraphNodes, Rows, Texts, count, describe, hashes, join, take
 from groundstate.data.graphs.graph import Graph
 from groundstate.data.images.formats import read_images
+from groundstate.data.reader import read
 from groundstate.data.rows import rows_of
 from groundstate.errors import DataError
 from groundstate.models.graphs.targets import labelled
@@ -63,6 +64,20 @@ def read_source(source: str | Path, target: str | None = None, edges: Any = None
     if list(root.glob("*_A.txt")):
         return _graphs(root)
     return _pictures(root)
+
+
+def texts_of(table: Any, target: Any) -> RowSource | None:
+    """The rows of a table whose only other column than the target holds texts; None for others."""
+    if target in (None, "none") or not isinstance(table, str | Path) or not Path(table).is_file():
+        return None
+    found = read(table).with_target(target)
+    columns = [c for c in found.features.schema if c.kind not in ("id", "constant")]
+    if [c.kind for c in columns] != ["text"] or found.task != "classification":
+        return None
+    values = found.features.frame[columns[0].name].fill_null("").to_list()
+    note = f"texts of the column {columns[0].name!r}, {describe(Texts.of(values))}"
+    return RowSource(Texts.of(values), np.asarray(found.y), "text", found.name, str(found.target),
+                     [note], command=(str(Path(table).resolve()),))  # fmt: skip
 
 
 def of_rows(X: Any, y: Any, kind: str | None = None, name: str = "rows") -> RowSource:
@@ -115,6 +130,22 @@ def _pictures(root: Path) -> RowSource:
         judges = np.arange(len(y) - len(found["test"]), len(y))
     return RowSource(rows, y, "image", root.name, "class", [describe(rows)], judges,
                      (str(root.resolve()),))  # fmt: skip
+
+
+def new_rows(kind: str, source: str | Path, edges: Any = None) -> Any:
+    """Rows to be answered for, of the kind that a saved model takes."""
+    if kind == "node":
+        if edges is None:
+            raise DataError("nodes are answered for with their edges; name the file with --edges")
+        return Graph.from_csv(source, edges, only_numbers=True)
+    if kind != "text" or not Path(source).is_file():
+        return source
+    found = read(source)
+    columns = [c.name for c in found.schema if c.kind == "text"]
+    if len(columns) != 1:
+        named = ", ".join(map(repr, columns)) or "none"
+        raise DataError(f"{str(source)!r} needs one column of texts, it has {named}")
+    return found.frame[columns[0]].fill_null("").to_list()
 
 
 def part_of(rows: Rows, index: NDArray[np.intp]) -> Rows:
