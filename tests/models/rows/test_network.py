@@ -25,6 +25,7 @@ class Pictures(RowNetworkClassifier):
     """Labels of pictures."""
 
     rows: ClassVar[str] = "image"
+    _multi_output: ClassVar[bool] = True
 
     def __init__(
         self, network: Any = "cnn", network_params: Any = None, *, max_epochs: int = 4,
@@ -192,3 +193,22 @@ def test_values_of_sequences_of_any_scale() -> None:
     assert isinstance(model.network_, MeanPool)
     two = Sequences(partial(MeanPool, 2, 2)).fit(X, np.stack([y, -y], 1))
     assert two.predict(X).shape == (N, 2) and two.score(X, np.stack([y, -y], 1)) > 0.99
+
+
+def test_several_labels_of_a_row(model: Pictures) -> None:
+    X, y = pictures()
+    both = np.stack([y != "low", y == "high"], 1).astype(int)
+    model.set_params(max_epochs=60).fit(X, both)
+    assert model.score(X, both) > 0.85 and model.predict(X).shape == (N, 2)
+    p = model.predict_proba(X)
+    scores = model.network_(torch.from_numpy(X)).detach().numpy()
+    assert np.allclose(p, 1 / (1 + np.exp(-scores)), atol=1e-5)
+    e = model.energy(X, both)
+    assert np.allclose(e, -(np.log(p) * both + np.log1p(-p) * (1 - both)).sum(1), atol=1e-4)
+    one = clone(model).set_params(max_epochs=2)
+    assert one.partial_fit(X, both).partial_fit(X, both).predict(X).shape == (N, 2)
+    with pytest.raises(ValueError, match="columns of zeros and ones"):
+        clone(model).fit(X, both * 2)
+    with pytest.raises(ValueError, match="several labels take sample_weight"):
+        clone(model).set_params(class_weight="balanced").fit(X, both)
+    assert clone(model).fit(X, y).predict(X).shape == (N,)  # back to one label

@@ -168,6 +168,21 @@ def test_two_classes_are_a_sigmoid_of_the_difference() -> None:
     assert np.allclose(model.predict_proba(TEXTS[:7])[:, 1], p, atol=1e-6)
 
 
+def test_several_labels_of_a_text(tmp_path: Path) -> None:
+    texts = [f"{a} {b}" for a in ("red", "blue", "green") for b in ("car", "boat", "dog")] * 6
+    y = np.array([["red" in t, "boat" in t, "dog" in t] for t in texts]).astype(int)
+    how: Any = {"lr": 0.01, "max_epochs": 40, "val_fraction": 0, "patience": None}
+    model = TextClassifier(network="gru_lm", **SMALL, **how)
+    assert model.fit(texts, y).score(texts, y) > 0.95
+    p = model.predict_proba(["red boat"])[0]
+    assert p[0] > 0.5 and p[1] > 0.5 and p[2] < 0.5
+    loaded = groundstate.load(model.save(tmp_path / "labels.gs"))
+    assert np.array_equal(loaded.predict(texts), model.predict(texts))
+    assert np.allclose(
+        np.exp(model.predict_log_proba(texts)), model.predict_proba(texts), atol=1e-5
+    )
+
+
 @pytest.mark.parametrize("network", ["gpt", "gru"])
 def test_a_causal_base(network: str) -> None:
     base = LanguageModel(network, 64, tokenizer="word", dim=16, layers=1, heads=2, max_epochs=2,

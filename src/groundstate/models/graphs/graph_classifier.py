@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from groundstate.models.graphs.graph_networks import GraphRowNetwork
 from groundstate.models.rows.network_roles import RowNetworkClassifier
@@ -18,7 +18,7 @@ class GraphClassifier(GraphRowNetwork, RowNetworkClassifier):
     X is a list of ``groundstate.data.Graph``, of networkx graphs (node features in the attribute
     ``x``, else degrees), of sparse adjacency matrices, or of ``(node features, edges)``; or a folder
     in the format of the TU collection. The numbering of the nodes does not matter. Learning lowers
-    the cross-entropy.
+    the cross-entropy; several labels, y of shape ``(n, k)`` with zeros and ones, have a sigmoid each.
 
     Parameters
     ----------
@@ -35,6 +35,8 @@ class GraphClassifier(GraphRowNetwork, RowNetworkClassifier):
     >>> model.predict([nx.cycle_graph(25), nx.star_graph(7)]).tolist()
     ['cycle', 'star']
     """
+
+    _multi_output: ClassVar[bool] = True
 
     def __init__(
         self,

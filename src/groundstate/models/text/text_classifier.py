@@ -24,7 +24,8 @@ class TextClassifier(TextNetwork, RowNetworkClassifier):
 
     h is the vector of the first token [CLS] (BERT), or of the last token (GPT, recurrent networks).
     With two classes only the difference of the scores counts, so that the softmax is the sigmoid of
-    it. X is a list, array or column of strings; a .csv or .jsonl file with a text and a label in
+    it. Several labels that hold or not, y of shape ``(n, k)`` with zeros and ones, have a sigmoid each.
+    X is a list, array or column of strings; a .csv or .jsonl file with a text and a label in
     each row holds both X and y.
 
     Attributes
@@ -43,6 +44,7 @@ class TextClassifier(TextNetwork, RowNetworkClassifier):
     """
 
     rows: ClassVar[str] = "text"
+    _multi_output: ClassVar[bool] = True
 
     def __init__(
         self,
