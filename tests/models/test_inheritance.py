@@ -24,6 +24,7 @@ ONE_MORE = {
     "PCA": "batches of rows have the axes and the answers of all rows",
     "RowNetwork": "networks learn alike, whatever their rows are and whatever they answer",
     "TransferClassifier": "backbones, new heads and adaptation are alike for every kind of rows",
+    "InGraph": "nodes and pairs of nodes see the same graph in one pass",
     "GraphRowNetwork": "graphs are taken alike, whether labels or numbers are asked for",
     "SequenceRows": "sequences are taken alike, whether labels or numbers are asked for",
     "TextNetwork": "labels of texts and of their words start from the same language models",

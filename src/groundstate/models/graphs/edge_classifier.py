@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
-from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.compute.foreign.sklearn import Interval
 from groundstate.compute.random import Key
 from groundstate.compute.rows import GraphNodes, Graphs
 from groundstate.data.graphs.read import PairReader
-from groundstate.energy.spaces import NodeSpace, Space
 from groundstate.errors import DataError
-from groundstate.models.base import Plan
-from groundstate.models.rows.network_roles import RowNetworkClassifier
-from groundstate.nn.graph.networks import GNN, LARGE
+from groundstate.models.graphs.in_graph import InGraph
 from groundstate.registry import models
-
-SOME = 1024  # rows of a step in graphs of which a step sees a part
 
 
 @models.register(family="graphs", task="classification", role="classifier", auto=False)
-class EdgeClassifier(RowNetworkClassifier):
+class EdgeClassifier(InGraph):
     r"""Labels of pairs of nodes of a graph; without labels, whether the two are connected.
 
     .. math:: e(G, u, v, y) = -f_\theta(h_u, h_v)_y,\qquad h = \text{messages over } G
@@ -57,9 +51,8 @@ class EdgeClassifier(RowNetworkClassifier):
     """
 
     rows: ClassVar[str] = "pair"
-    network_kind: ClassVar[str] = "graph"
+    level: ClassVar[str] = "edge"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "link_fraction": [Interval(Real, 0, 1, closed="neither")],
     }
 
@@ -98,36 +91,6 @@ class EdgeClassifier(RowNetworkClassifier):
             key = Key.of(self.random_state).fold("links")
             X, y = links_to_learn(rows.graph, self.link_fraction, key)
         return super().fit(X, y, sample_weight)
-
-    def _build(self, X: Any, y: Any, weight: Any) -> Plan:
-        self._large = len(X.graph.nodes.values) > LARGE
-        return super()._build(X, y, weight)
-
-    def _rows_of_a_step(self, total: float) -> float:
-        if self.batch_size != "auto":
-            return super()._rows_of_a_step(total)
-        return SOME if self._large else total
-
-    def _space(self, X: Any) -> Space:
-        edges = X.graph.edge_features
-        own = 0 if edges is None else edges.item_shape[0]
-        return NodeSpace(X.graph.nodes.item_shape[0], own, pairs=True)
-
-    def _sizes(self, X: Any, y: Any) -> dict[str, Any]:
-        space: Any = self._space(X)
-        return {
-            **super()._sizes(X, y), "in_features": space.node_features,
-            "edge_features": space.edge_features, "level": "edge",
-        }  # fmt: skip
-
-    def _made(self, X: Any, y: Any) -> nn.Module:
-        net = super()._made(X, y)
-        if isinstance(net, GNN):
-            net.to(X.graph.device, X.graph.nodes.values.dtype).fit_scale(X.graph)
-        return net
-
-    def _class_table(self, x: Any) -> Tensor:
-        return self.energy_.table("y", x=x)  # one pass over the graph answers for all pairs
 
 
 def links_to_learn(graph: Graphs, share: float, key: Key) -> tuple[GraphNodes, Any]:

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score
-from torch import nn
 
-from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.rows import Rows, count
-from groundstate.energy.spaces import NodeSpace, Space
 from groundstate.errors import DataError, ShapeError
 from groundstate.models.arrays import unwrap
-from groundstate.models.base import Plan
+from groundstate.models.graphs.in_graph import InGraph
 from groundstate.models.graphs.targets import held_targets, labelled
-from groundstate.models.rows.network_roles import RowNetworkClassifier
-from groundstate.nn.graph.networks import GNN, LARGE
 from groundstate.registry import models
-
-SOME = 1024  # rows of a step in graphs of which a step sees a part
 
 
 @models.register(family="graphs", task="classification", role="classifier", auto=False, shortlist=1)
-class NodeClassifier(RowNetworkClassifier):
+class NodeClassifier(InGraph):
     r"""Labels of the nodes of a graph, from features, neighbours and the labels of some.
 
     .. math:: e(G, v, y) = -f_\theta(G, v)_y,\qquad
@@ -46,10 +38,6 @@ class NodeClassifier(RowNetworkClassifier):
     network : str, module, class or function, default="gcn"
         "gcn", "sage", "gat", "gin", "graph_mlp", or a module from ``GraphNodes`` to scores.
 
-    batch_size : int or "auto", default="auto"
-        "auto" takes all rows in a step, as every step walks the whole graph, and 1024 in graphs of more
-        than 100,000 nodes.
-
     Attributes
     ----------
     classes_ : (n_classes,) array of labels
@@ -69,13 +57,9 @@ class NodeClassifier(RowNetworkClassifier):
     """
 
     rows: ClassVar[str] = "node"
-    network_kind: ClassVar[str] = "graph"
+    level: ClassVar[str] = "node"
     compared_with: ClassVar[dict[str, Any]] = {"features alone": {"network": "graph_mlp"}}
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-    }
     _known_rows: NDArray[np.bool_]
-    _large: bool
 
     def __init__(
         self,
@@ -131,36 +115,6 @@ class NodeClassifier(RowNetworkClassifier):
         full = np.zeros(len(y))
         full[known] = 1.0 if own is None else own
         return full
-
-    def _build(self, X: Any, y: Any, weight: Any) -> Plan:
-        self._large = len(X.graph.nodes.values) > LARGE
-        return super()._build(X, y, weight)
-
-    def _rows_of_a_step(self, total: float) -> float:
-        if self.batch_size != "auto":
-            return super()._rows_of_a_step(total)
-        return SOME if self._large else total
-
-    def _space(self, X: Any) -> Space:
-        edges = X.graph.edge_features
-        own = 0 if edges is None else edges.item_shape[0]
-        return NodeSpace(X.graph.nodes.item_shape[0], own)
-
-    def _sizes(self, X: Any, y: Any) -> dict[str, Any]:
-        space: Any = self._space(X)
-        return {
-            **super()._sizes(X, y), "in_features": space.node_features,
-            "edge_features": space.edge_features, "level": "node",
-        }  # fmt: skip
-
-    def _made(self, X: Any, y: Any) -> nn.Module:
-        net = super()._made(X, y)
-        if isinstance(net, GNN):
-            net.to(X.graph.device, X.graph.nodes.values.dtype).fit_scale(X.graph)
-        return net
-
-    def _class_table(self, x: Any) -> Any:
-        return self.energy_.table("y", x=x)  # one pass over the graph answers for all nodes
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy on the nodes that have a label."""
