@@ -141,11 +141,12 @@ def test_table_is_complete() -> None:
     assert len(ENERGIES) == 12 and len(COLUMNS) == 9
     named = {name for group in COLUMNS.values() for name in group} - {"Variational"}
     beyond = {
+        "Augmented",
         "FenchelYoung",
         "MaskLoss",
         "NextToken",
         "OneVsOne",
         "OneVsRest",
         "OneVsRestLoss",
-    }  # relatives of SoftMin and Margin
+    }  # relatives of SoftMin and Margin, and rules around another
     assert named | beyond == set(rules.names())

@@ -77,7 +77,8 @@ QUICK: dict[str, dict[str, Any]] = {
     "ExtraTreesRegressor": {"n_estimators": 8, "random_state": 0},
     "FactorAnalysis": {"n_components": 1},
     "FastICA": {"n_components": 2, "max_iter": 1000, "tol": 1e-8, "random_state": 0},
-    "FunctionRegressor": {"hidden": (20,), "solver": "lbfgs", "max_iter": 300, "random_state": 0},
+    "FunctionRegressor": {"hidden": (32,), "learning_rate_init": 0.003, "max_iter": 2000}
+    | {"n_iter_no_change": np.inf, "random_state": 0},
     "GLM": {},
     "GammaRegressor": {},
     "GaussianMixture": {"n_components": 3, "random_state": 0},

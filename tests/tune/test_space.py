@@ -84,10 +84,10 @@ def test_objects_are_stored_as_their_texts() -> None:
 def rows(name: str) -> tuple[Any, np.ndarray | None]:
     row = models[name]
     if row.rows != "table":
-        X = KINDS[row.rows].example(30)
+        X = KINDS[row.rows].example(60)
         target = row.obj()._example_target(X)
         if target is None and row.obj._takes_target:
-            target = np.arange(30) % 2
+            target = np.arange(60) % 2
         return X, target
     if row.role == "regressor":
         X, y = make_regression(60, 4, noise=1.0, random_state=0)

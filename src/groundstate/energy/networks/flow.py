@@ -68,6 +68,8 @@ class FlowEnergy(Energy):
     bounded_below = True
     missing = frozenset({"y"})
 
+    held = frozenset({"x"})  # times and first states are data
+
     def __init__(
         self, field: nn.Module, d: int, window: int, method: str = "dopri5", steps: int = 1,
         rtol: float = 1e-6, atol: float = 1e-8, adjoint: bool = False,

@@ -12,8 +12,9 @@ from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experim
 
 @experiment("ARC-x-bpe", theme="architectures", title="Vocabulary against length")
 def bpe(seed: int = 0, *, quick: bool = False) -> Result:
-    """Byte-pair encoding begins with characters and merges the most frequent neighbours. Every merge
-    adds one token and shortens the text, the first ones most; nothing is lost on the way.
+    r"""Byte-pair encoding begins with characters and merges the most frequent neighbours. Every merge
+    adds one token, :math:`|V_{m+1}| = |V_m| + 1`, and shortens the text, the first ones most; nothing is
+    lost on the way.
 
     Made-up reviews and sentences about countries, 0 to 2,000 merges or until no pair is frequent.
     """

@@ -51,7 +51,8 @@ def linear_svm(train: np.ndarray, y: Tensor, test: np.ndarray, labels: Tensor) -
 def features(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Before networks learned their features, people wrote them: histograms of oriented gradients
     count which way edges run in each cell and give a linear classifier some freedom of place that raw
-    pixels do not have. A convolutional network finds its own filters. The picture shows its first ones:
+    pixels do not have. A convolutional network finds its own filters,
+    :math:`h = \operatorname{relu}(W * x + b)`. The picture shows its first ones:
     after a thousand digits they still have much of the noise that they started from, and no claim is
     made about their form.
 

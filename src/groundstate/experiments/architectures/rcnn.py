@@ -68,10 +68,10 @@ def recalls(images: Any, truths: Any) -> list[float]:
     "ARC-x-rcnn", theme="architectures", title="Each R-CNN removes one bottleneck", slow=True
 )
 def rcnn(seed: int = 0, *, quick: bool = False) -> Result:
-    r"""R-CNN warps every region of a picture and runs the network on each, so that its time is
-    proportional to the number of regions. Fast R-CNN runs the convolutions once and pools their map,
-    whose time does not depend on the regions; then finding the regions by selective search takes most
-    of the time. Faster R-CNN proposes them from the map.
+    r"""R-CNN warps every region of a picture and runs the network on each, so that its time
+    :math:`t \propto R` grows with the number of regions. Fast R-CNN runs the convolutions once and
+    pools their map, whose time does not depend on the regions; then finding the regions by selective
+    search takes most of the time. Faster R-CNN proposes them from the map.
 
     Scenes of 128 × 128 pixels, a network of three stages, 50 to 2000 regions (500 in a quick run);
     processor times of a picture. More regions of selective search cover more of the shapes.

@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor, nn
 
-from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.compute.foreign.sklearn import Interval, StrOptions, check_sample_weight
 from groundstate.compute.random import Key
 from groundstate.compute.rows import Ragged, Texts, Tokens, count
 from groundstate.compute.thread_policy import answering
@@ -314,7 +313,7 @@ class Seq2Seq(RowNetwork):
         predicted, right = self.predict(X), self._targets_of(y).strings()
         if len(right) != len(predicted):
             raise ShapeError(f"X has {len(predicted)} rows, y has {len(right)}; give one for each")
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, predicted)
+        weight = None if sample_weight is None else check_sample_weight(sample_weight, predicted)
         if self.metric == "bleu":
             return bleu(predicted.tolist(), right, sample_weight=weight).score
         coder = self.target_tokenizer_

@@ -121,7 +121,10 @@ def _graphs(root: Path) -> RowSource:
 
 
 def _pictures(root: Path) -> RowSource:
-    found = read_images(root)
+    try:
+        found = read_images(root)
+    except DataError as error:
+        raise DataError(f"{str(root)!r} is a folder, but not one of rows: {error}") from None
     parts = [found[p] for p in ("train", "val", "test") if p in found]
     rows = join([part.rows for part in parts])
     y = np.concatenate([part.y for part in parts])
