@@ -59,17 +59,13 @@ def test_state_dict_round_trip_and_seeded_weights(row: ArchitectureRow) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS)
-# torch itself makes an instance of a function of autograd when it meets one that it does not trace
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 def test_compiles_in_one_graph(row: ArchitectureRow) -> None:
     net, inputs = made(row)
     net.eval()
     torch._dynamo.reset()
     # kernels of recurrent layers stand in the graph as they are
     with torch.no_grad(), torch._dynamo.config.patch(allow_rnn=True):
-        # who is connected to whom is data, which breaks the graph of a network on graphs
-        whole = row.kind != "graph"
-        compiled = torch.compile(net, backend="eager", fullgraph=whole)(*inputs)
+        compiled = torch.compile(net, backend="eager", fullgraph=True)(*inputs)
         plain = net(*inputs)
     compiled, plain = (v[0] if isinstance(v, tuple) else v for v in (compiled, plain))
     assert torch.allclose(compiled, plain, atol=1e-6)
