@@ -49,6 +49,7 @@ from groundstate.nn.graph.convolutions import GATConv, GCNConv, GINConv, SAGECon
 from groundstate.nn.graph.edges import Edges
 from groundstate.nn.graph.layers import GraphIndependent, GraphNetwork, MessagePassing
 from groundstate.nn.heads.base import DistributionHead, Head
+from groundstate.nn.heads.likelihoods import LIKELIHOODS, Likelihood, likelihood
 from groundstate.nn.heads.multi import MultiHead
 from groundstate.nn.heads.normal import NormalHead
 from groundstate.nn.inspect.detectors import draw_detector, draw_fast_rcnn, draw_rcnn, draw_rpn
@@ -86,6 +87,9 @@ from groundstate.nn.seq2seq.reader import Translate
 from groundstate.nn.seq2seq.recurrent import RecurrentSeq2Seq
 
 __all__ = [
+    "LIKELIHOODS",
+    "Likelihood",
+    "likelihood",
     "AnchorGenerator",
     "AnchorMatcher",
     "FastRCNN",
