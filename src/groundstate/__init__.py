@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from groundstate.evaluate import metrics as metrics
+    from groundstate.math import diffusion as diffusion
     from groundstate.math import distances as distances
     from groundstate.math import distributions as distributions
     from groundstate.math import divergences as divergences
@@ -423,6 +424,7 @@ _EXPORTS = {
     "Whitener": "groundstate.models.factors.whitener",
     "architectures": "groundstate.nn",
     "diagnose": "groundstate.models.diagnosis",
+    "diffusion": "groundstate.math",
     "distances": "groundstate.math",
     "distributions": "groundstate.math",
     "divergences": "groundstate.math",

@@ -5,8 +5,8 @@ from typing import Any
 
 # folders that the top level offers by name: groundstate.linalg, groundstate.stats, ...
 PUBLIC = (
-    "distances", "distributions", "divergences", "graphs", "info", "kernels", "linalg", "manifold",
-    "neighbors", "ode", "optim", "stats", "transport",
+    "diffusion", "distances", "distributions", "divergences", "graphs", "info", "kernels", "linalg",
+    "manifold", "neighbors", "ode", "optim", "stats", "transport",
 )  # fmt: skip
 
 

@@ -1,0 +1,27 @@
+"""Diffusion: noise schedules, the forward process, what a denoiser predicts, bounds."""
+
+from __future__ import annotations
+
+from groundstate.math.diffusion.continuous import ContinuousSchedule
+from groundstate.math.diffusion.forward import Gaussian, add_noise, forward_kernel, posterior
+from groundstate.math.diffusion.parametrise import (
+    PREDICTION_TYPES,
+    PredictionType,
+    convert,
+    reverse_mean,
+)
+from groundstate.math.diffusion.schedule import NoiseSchedule, karras_sigmas
+
+__all__ = [
+    "PREDICTION_TYPES",
+    "ContinuousSchedule",
+    "Gaussian",
+    "NoiseSchedule",
+    "PredictionType",
+    "add_noise",
+    "convert",
+    "forward_kernel",
+    "karras_sigmas",
+    "posterior",
+    "reverse_mean",
+]
