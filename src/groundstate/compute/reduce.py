@@ -127,6 +127,40 @@ def current() -> Reduce:
     return Reduce()
 
 
+class _Gathered(torch.autograd.Function):
+    """All ranks' rows; the gradient of a row is the sum of what every rank found for it."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, first: int) -> Tensor:
+        ctx.own = slice(first, first + len(tensor))
+        return current().gather(tensor)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return current().sum(grad)[ctx.own], None
+
+
+def gather_with_gradient(tensor: Tensor) -> tuple[Tensor, int]:
+    """The ranks' rows one after the other, differentiable, and the place of the own first row.
+
+    Each rank sums a loss of its own rows; gradients of the sum over ranks reach the rows of all of them,
+    so that every rank must call it, and go backward through it, together.
+
+    >>> import torch
+    >>> gather_with_gradient(torch.ones(2, 1))
+    (tensor([[1.],
+            [1.]]), 0)
+    """
+    reduce = current()
+    if reduce.world == 1:
+        return tensor, 0
+    own = torch.zeros(reduce.world, dtype=torch.int64, device=tensor.device)
+    own[reduce.rank] = len(tensor)
+    first = int(reduce.sum(own)[: reduce.rank].sum())
+    found: Tensor = _Gathered.apply(tensor, first)
+    return found, first
+
+
 def run_local(fn: Callable[..., Any], world: int, *args: Any) -> list[Any]:
     """Call ``fn(rank, *args)`` in ``world`` local processes joined by gloo; give their results.
 

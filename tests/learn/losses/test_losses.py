@@ -355,7 +355,7 @@ def test_triplet_miners() -> None:
     for i, p, n in hard.tolist():
         assert d[i, p] == max(d[i, j] for j in range(12) if y[j] == y[i] and j != i)
         assert d[i, n] == min(d[i, j] for j in range(12) if y[j] != y[i])
-    for i, p, n in losses.mine_triplets(h, y, "semi-hard").tolist():
+    for i, p, n in losses.mine_triplets(h, y, "semihard").tolist():
         assert d[i, p] < d[i, n] < d[i, p] + 1
     loss = losses.triplet_batch(h, y, mine="all")
     assert torch.allclose(loss, losses.triplet(*(h[every[:, i]] for i in range(3))))

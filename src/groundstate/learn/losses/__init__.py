@@ -23,6 +23,10 @@ from groundstate.learn.losses.categorical import cross_entropy as cross_entropy
 from groundstate.learn.losses.categorical import kl_divergence as kl_divergence
 from groundstate.learn.losses.categorical import nll as nll
 from groundstate.learn.losses.contract import reduce as reduce
+from groundstate.learn.losses.contrastive import contrastive_pair as contrastive_pair
+from groundstate.learn.losses.contrastive import info_nce as info_nce
+from groundstate.learn.losses.contrastive import nt_xent as nt_xent
+from groundstate.learn.losses.contrastive import supcon as supcon
 from groundstate.learn.losses.heads import LossHead as LossHead
 from groundstate.learn.losses.margin import hinge as hinge
 from groundstate.learn.losses.margin import multiclass_margin as multiclass_margin

@@ -12,7 +12,8 @@ from groundstate.errors import DataError, ShapeError
 from groundstate.learn.base import Reduction
 from groundstate.learn.losses.contract import reduce
 
-Mine = Literal["all", "hard", "semi-hard"]
+Mine = Literal["all", "hard", "semihard"]
+MINERS = ("all", "hard", "semihard")
 
 
 def triplet(
@@ -23,6 +24,7 @@ def triplet(
     reduction: Reduction = "mean",
     *,
     margin: float = 1.0,
+    p: float = 2.0,
     squared: bool = False,
 ) -> Tensor:
     r""":math:`\ell = \max(0,\, d(A, P) - d(A, N) + m)`: zero once the margin is met.
@@ -33,7 +35,8 @@ def triplet(
     sample_weight : ``(B,)``
     reduction : "mean", "sum" or "none"
     margin : m
-    squared : d is the squared Euclidean distance, else the distance itself
+    p : of the norm :math:`d = \|\cdot\|_p`, at least 1
+    squared : d is the square of the distance, else the distance itself
 
     Examples
     --------
@@ -46,8 +49,8 @@ def triplet(
             f"triplet needs three tables (B, D) of one shape, got {tuple(anchor.shape)}, "
             f"{tuple(positive.shape)} and {tuple(negative.shape)}"
         )
-    near = _distance(anchor - positive, squared)
-    far = _distance(anchor - negative, squared)
+    near = _distance(anchor - positive, squared, p)
+    far = _distance(anchor - negative, squared, p)
     return reduce(functional.relu(near - far + _margin(margin)), sample_weight, reduction)
 
 
@@ -57,7 +60,12 @@ def _margin(margin: float) -> float:
     return margin
 
 
-def _distance(gap: Tensor, squared: bool) -> Tensor:
+def _distance(gap: Tensor, squared: bool, p: float = 2.0) -> Tensor:
+    if p != 2:
+        if not p >= 1:
+            raise ValueError(f"p is the order of a norm, at least 1, got {p}")
+        d = torch.linalg.vector_norm(gap, p, -1)
+        return d.square() if squared else d
     d2 = gap.square().sum(-1)
     if squared:
         return d2
@@ -81,7 +89,7 @@ def mine_triplets(
     embedding : ``(B, D)``
     y : labels ``(B,)``
     mine : "all" valid triplets; "hard": the farthest positive and the nearest negative of every
-        anchor; "semi-hard": for every pair the nearest negative that is farther than the positive
+        anchor; "semihard": for every pair the nearest negative that is farther than the positive
         but within the margin, where there is one
     margin, squared : see ``triplet``
 
@@ -91,8 +99,8 @@ def mine_triplets(
     >>> mine_triplets(h, torch.tensor([0, 0, 1, 1]), "hard").tolist()
     [[0, 1, 2], [1, 0, 2], [2, 3, 1], [3, 2, 1]]
     """
-    if mine not in ("all", "hard", "semi-hard"):
-        raise ValueError(f"mine must be 'all', 'hard' or 'semi-hard', got {mine!r}")
+    if mine not in MINERS:
+        raise ValueError(f"mine must be 'all', 'hard' or 'semihard', got {mine!r}")
     if embedding.ndim != 2 or y.shape != embedding.shape[:1]:
         raise ShapeError(
             f"embeddings (B, D) and labels (B,) are needed, got {tuple(embedding.shape)} and "
@@ -109,14 +117,16 @@ def mine_triplets(
             near = torch.where(other, d, torch.inf).argmin(1)
             rows = torch.arange(len(y), device=y.device)
             return torch.stack([rows, far, near], 1)[usable]
-        valid = positive[:, :, None] & other[:, None, :]  # (anchor, positive, negative)
         if mine == "all":
-            return valid.nonzero()
-        gap = d[:, None, :] - d[:, :, None]
-        fits = valid & (gap > 0) & (gap < _margin(margin))
-        nearest = torch.where(fits, d[:, None, :].expand_as(gap), torch.inf).argmin(2)
-        pairs = fits.any(2).nonzero()  # (T, 2)
-        return torch.cat([pairs, nearest[pairs[:, 0], pairs[:, 1]][:, None]], 1)
+            return (positive[:, :, None] & other[:, None, :]).nonzero()
+        # of the sorted negatives of an anchor, the first one beyond each positive
+        far, order = torch.where(other, d, torch.inf).sort(dim=1, stable=True)
+        at = torch.searchsorted(far, d, right=True).clamp_(max=len(y) - 1)
+        beyond = far.gather(1, at)
+        fits = positive & (beyond > d) & (beyond < d + _margin(margin))
+        pairs = fits.nonzero()  # (T, 2)
+        nearest = order.gather(1, at)[pairs[:, 0], pairs[:, 1]]
+        return torch.cat([pairs, nearest[:, None]], 1)
 
 
 def triplet_batch(
@@ -148,7 +158,7 @@ def triplet_batch(
     if not len(rows):
         raise DataError(
             f"the batch holds no {mine} triplet: it needs two rows of one label and one of another"
-            + (" within the margin" if mine == "semi-hard" else "")
+            + (" within the margin" if mine == "semihard" else "")
         )
     a, p, n = (embedding[rows[:, i]] for i in range(3))
     weight = None if sample_weight is None else sample_weight[rows[:, 0]]
