@@ -261,7 +261,7 @@ class _Contrast(torch.autograd.Function):
         return loss
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         q, k, at, label, itself, total, kept = ctx.saved_tensors
         to_q = torch.empty_like(q)
