@@ -1,6 +1,10 @@
-r"""Learning on changed inputs: augmentation, mixed examples and noisy labels around any rule."""
+r"""Learning on changed inputs: augmentation, mixed examples, noisy labels and cells around any rule."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,6 +13,7 @@ from groundstate.energy.base import Energy
 from groundstate.errors import Unsupported
 from groundstate.learn.base import Batch, Rule, Terms
 from groundstate.learn.rules.inner import suggested
+from groundstate.learn.rules.players import Loss, Move, moves_of
 from groundstate.learn.rules.softmin import SoftMin
 from groundstate.nn.augment import Augment
 from groundstate.nn.blocks.noise import LabelNoise
@@ -115,6 +120,103 @@ class Augmented(Rule):
     def reason_against(self, energy: Energy, batch: Batch) -> str | None:
         if self.variable not in batch:
             return f"there is no variable {self.variable!r} to augment; name one with variable="
+        return self.rule.reason_against(energy, batch)
+
+
+@rules.register(
+    formula=r"L = L_0(e; x + \delta(u - \tfrac12), y), \quad u \sim U(0, 1)",
+    make=lambda energy: Dequantised(SoftMin(approximate=suggested(energy)), torch.zeros(())),
+)
+class Dequantised(Rule):
+    r""":math:`L_0(e; x + \delta(u - \tfrac12), y)`, :math:`u \sim U(0, 1)`: a rule on rows that are spread
+    over the cells they stand for. Lowers and raises e where that rule does.
+
+    Of a log-likelihood this bounds that of the cells,
+    :math:`E_u\log p(x + \delta u) \le \log\int p(x + \delta u)\,du`, in training and beside it.
+
+    Parameters
+    ----------
+    rule : Rule
+    cells : width :math:`\delta` of the cell of each coordinate, ``(d,)``; 0 where a value is a point
+    variable : str, default="x"
+
+    Examples
+    --------
+    >>> from groundstate.energy import LinearEnergy
+    >>> from groundstate.learn import SoftMin
+    >>> rule = Dequantised(SoftMin(), torch.tensor([1.0, 0.0]))
+    >>> rule(LinearEnergy(2, 2), {"x": torch.zeros(3, 2), "y": torch.tensor([0, 1, 1])}).loss.shape
+    torch.Size([3])
+    """
+
+    cells: Tensor
+
+    def __init__(self, rule: Rule, cells: Tensor, variable: str = "x") -> None:
+        super().__init__()
+        self.rule, self.variable = rule, variable
+        self.register_buffer("cells", cells)
+        self.over, self.latent = rule.over, rule.latent
+        self.needs_gradient, self.smooth = rule.needs_gradient, rule.smooth
+        self.is_objective = rule.is_objective
+
+    def moves(self, energy: Energy) -> dict[str, Move]:
+        """What further players of the rule do, on rows that are spread as well."""
+        return {
+            name: replace(move, loss=self._spread_loss(move.loss))
+            for name, move in moves_of(self.rule, energy).items()
+        }
+
+    @property
+    def follows(self) -> tuple[Any, ...]:
+        """Copies that follow, of the rule."""
+        return tuple(getattr(self.rule, "follows", ()))
+
+    def _spread_loss(self, loss: Loss) -> Loss:
+        def spread(
+            energy: Energy, batch: Batch, generator: torch.Generator | None = None
+        ) -> Tensor | None:
+            return loss(energy, self._spread(batch, generator), generator)
+
+        return spread
+
+    def _spread(self, batch: Batch, generator: torch.Generator | None) -> dict[str, Tensor]:
+        x = batch[self.variable]
+        u = torch.rand(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+        return {**batch, self.variable: x + self.cells.to(x.dtype) * (u - 0.5)}
+
+    def forward(
+        self, energy: Energy, batch: Batch, *, generator: torch.Generator | None = None
+    ) -> Terms:
+        return _drawn(self.rule(energy, self._spread(batch, generator), generator=generator))
+
+    def mean(
+        self,
+        energy: Energy,
+        batch: Batch,
+        weight: Tensor | None = None,
+        total: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Callable[[], Terms]]:
+        spread = self._spread(batch, generator)
+        return self.rule.mean(energy, spread, weight, total, generator)
+
+    def is_exact(self, energy: Energy, batch: Batch) -> bool:
+        return False
+
+    def make_room(self, state: Mapping[str, Any]) -> None:
+        own = {k.removeprefix("rule."): v for k, v in state.items() if k.startswith("rule.")}
+        self.rule.make_room(own)
+
+    def contrasted(self, energy: Energy) -> tuple[str, ...]:
+        return self.rule.contrasted(energy)
+
+    def reason_against(self, energy: Energy, batch: Batch) -> str | None:
+        if self.variable not in batch:
+            return f"there is no variable {self.variable!r} to spread; name one with variable="
+        if not energy.spaces[self.variable].is_real:
+            return (
+                f"{self.variable!r} lives in {energy.spaces[self.variable]!r}, which has no cells"
+            )
         return self.rule.reason_against(energy, batch)
 
 

@@ -1,0 +1,1 @@
+"""Models that generate: one contract, whatever the family."""

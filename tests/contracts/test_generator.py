@@ -1,0 +1,183 @@
+"""What every generator promises: the same questions through the same calls."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import groundstate
+from groundstate.errors import DataError, Unsupported
+from groundstate.models.generative.base import GenerativeEstimator
+from groundstate.registry import models
+
+N = 80
+KINDS = ("exact", "bound", "estimate", "unnormalised", "none")
+
+
+def numbers() -> np.ndarray:
+    """Real rows of three correlated columns."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(N, 1))
+    return np.concatenate([z + 0.3 * rng.normal(size=(N, 1)) for _ in range(3)], 1)
+
+
+def bits() -> np.ndarray:
+    return (np.random.default_rng(1).random((N, 4)) < [0.2, 0.5, 0.7, 0.9]).astype(float)
+
+
+def pictures() -> np.ndarray:
+    """Whole numbers of pixels, ``(n, 1, 4, 4)``."""
+    return np.random.default_rng(2).integers(0, 4, (N, 1, 4, 4)).astype(float)
+
+
+def mixed() -> pd.DataFrame:
+    """A table with a column of categories."""
+    rng = np.random.default_rng(3)
+    kind = rng.choice(["a", "b", "c"], N, p=[0.2, 0.5, 0.3])
+    return pd.DataFrame({"kind": kind, "size": (kind == "a") * 3.0 + rng.normal(size=N)})
+
+
+@dataclass
+class Case:
+    """A quick generator and rows it takes; ``not_for`` names questions it has no answer to."""
+
+    model: Any
+    rows: Callable[[], Any] = numbers
+    not_for: tuple[str, ...] = ()  # of "y", "mixed", "impute", "temperature"
+    kind: str | None = None  # of its density
+
+    def fit(self, y: Any = None) -> Any:
+        return clone(self.model).fit(self.rows(), y)
+
+
+# a row for every registered generator
+CASES: dict[str, Case] = {}
+
+GENERATORS = [info.name for info in models if info.role == "generator"]
+
+
+def asked(question: str | None = None) -> Any:
+    """Over the generators that have an answer to a question."""
+    names = [name for name, case in sorted(CASES.items()) if question not in case.not_for]
+    return pytest.mark.parametrize("name", names)
+
+
+def test_every_generator_has_a_case() -> None:
+    assert sorted(CASES) == sorted(GENERATORS)
+
+
+@asked()
+def test_draws_are_rows_and_the_seed_decides(name: str) -> None:
+    case = CASES[name]
+    X, model = case.rows(), case.fit()
+    assert isinstance(model, GenerativeEstimator)
+    drawn = model.sample(7, random_state=0)
+    assert np.shape(drawn) == (7, *np.shape(X)[1:]) == (7, *model.event_shape_)
+    assert np.isfinite(np.asarray(drawn, float)).all()
+    np.testing.assert_array_equal(drawn, model.sample(7, random_state=0))
+    assert not np.array_equal(model.sample(200, random_state=0), model.sample(200, random_state=1))
+    with pytest.raises(ValueError, match="n_samples"):
+        model.sample(0)
+    if "temperature" not in case.not_for:
+        assert np.shape(model.sample(3, T=0.5, random_state=0))[0] == 3
+
+
+@asked()
+def test_density_says_of_what_kind_it_is(name: str) -> None:
+    case = CASES[name]
+    X, model = case.rows(), case.fit()
+    assert model.log_prob_kind_ in KINDS
+    assert case.kind is None or model.log_prob_kind_ == case.kind
+    if model.log_prob_kind_ == "none":
+        with pytest.raises(Unsupported, match="assess_generator"):
+            model.score_samples(X)
+    else:
+        scores = model.score_samples(X)
+        assert scores.shape == (N,) and np.isfinite(scores).all()
+        assert model.score(X) == pytest.approx(scores.mean(), rel=1e-6, abs=0.05)
+    e = model.energy(X)
+    assert e.shape == (N,) and np.isfinite(e).all()
+
+
+@asked("impute")
+def test_known_cells_never_change(name: str) -> None:
+    case = CASES[name]
+    X, model = case.rows(), case.fit()
+    gaps = np.array(X[:6], float)
+    flat = gaps.reshape(6, -1)
+    flat[0, 0] = flat[1, -1] = flat[2, :2] = np.nan
+    flat[3] = np.nan
+    known = ~np.isnan(gaps)
+    for how in ("mean", "minimise", "sample"):
+        filled = np.asarray(model.impute(gaps, how, random_state=0), float)
+        assert filled.shape == gaps.shape and np.isfinite(filled).all(), how
+        np.testing.assert_array_equal(filled[known], gaps[known])
+    again = model.impute(gaps, "sample", random_state=0)
+    np.testing.assert_array_equal(again, model.impute(gaps, "sample", random_state=0))
+    assert np.shape(model.infer({"x": gaps}, "x", "sample", n=2, random_state=0)) == (
+        2,
+        *gaps.shape,
+    )
+
+
+@asked("y")
+def test_conditions(name: str) -> None:
+    case = CASES[name]
+    X = case.rows()
+    y = np.where(
+        np.asarray(X).reshape(N, -1).mean(1) > np.median(np.asarray(X).mean()), "high", "low"
+    )
+    model = case.fit(y)
+    assert np.shape(model.sample(4, y="high", random_state=0)) == (4, *model.event_shape_)
+    assert np.shape(model.sample(y=["high", "low"], random_state=0))[0] == 2
+    assert np.shape(model.sample(4, random_state=0))[0] == 4
+    with pytest.raises(DataError, match="not seen in fit"):
+        model.sample(1, y="other")
+    if model.log_prob_kind_ != "none":
+        assert np.isfinite(model.score_samples(X, y)).all()
+        assert np.isfinite(model.score_samples(X)).all()
+
+
+@asked("mixed")
+def test_tables_of_mixed_columns(name: str) -> None:
+    case = CASES[name]
+    table = mixed()
+    model = clone(case.model).fit(table)
+    drawn = model.sample(30, random_state=0)
+    assert isinstance(drawn, pd.DataFrame) and list(drawn.columns) == ["kind", "size"]
+    assert set(drawn["kind"]) <= {"a", "b", "c"}
+    assert np.isfinite(drawn["size"]).all()
+    if "impute" not in case.not_for:
+        gaps = table.head(5).copy()
+        gaps.loc[0, "size"] = np.nan
+        gaps.loc[1, "kind"] = None
+        filled = model.impute(gaps, "sample", random_state=0)
+        assert filled["kind"].notna().all() and np.isfinite(filled["size"]).all()
+        assert filled["kind"][0] == table["kind"][0] and filled["size"][1] == table["size"][1]
+
+
+@asked()
+def test_a_stored_model_answers_the_same_in_another_process(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    model = case.fit()
+    path = model.save(tmp_path / "model.gs")
+    here = np.asarray(model.sample(5, random_state=3), float)
+    back = groundstate.load(path)
+    np.testing.assert_array_equal(np.asarray(back.sample(5, random_state=3), float), here)
+    np.testing.assert_array_equal(back.energy(case.rows()), model.energy(case.rows()))
+    code = (
+        "import sys, numpy as np, groundstate; model = groundstate.load(sys.argv[1]); "
+        "np.save(sys.argv[2], np.asarray(model.sample(5, random_state=3), float))"
+    )
+    out = tmp_path / "drawn.npy"
+    subprocess.run([sys.executable, "-c", code, str(path), str(out)], check=True)
+    np.testing.assert_allclose(np.load(out), here, atol=1e-9)
