@@ -42,6 +42,7 @@ class ModelRow(Row):
         "clustering",
         "representation",
         "density",
+        "generation",
         "outliers",
         "forecasting",
         "detection",
