@@ -6,8 +6,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from groundstate.data.builtin.densities import (
+        TOYS,
+        make_bars_and_stripes,
+        make_checkerboard,
+        make_disc,
+        make_double_well,
+        make_eight_gaussians,
+        make_pinwheel,
+        make_two_gaussians,
+        toy_log_prob,
+    )
     from groundstate.data.builtin.load import available, load
     from groundstate.data.builtin.mnist1d import mnist1d
+    from groundstate.data.builtin.pictures import (
+        COLOURS,
+        FACTORS,
+        draw_factors,
+        make_captions,
+        make_edge_pairs,
+        make_factor_shapes,
+    )
     from groundstate.data.builtin.shapes import SHAPES, Scene, Scenes, make_shapes
     from groundstate.data.builtin.texts import make_facts, make_relations, make_reviews
     from groundstate.data.builtin.toys import (
@@ -46,8 +65,27 @@ if TYPE_CHECKING:
 
 # Loaded when asked for: tables need polars, rows of other kinds torch, and neither needs the other.
 _HOMES = {
+    "builtin.densities": (
+        "TOYS",
+        "make_bars_and_stripes",
+        "make_checkerboard",
+        "make_disc",
+        "make_double_well",
+        "make_eight_gaussians",
+        "make_pinwheel",
+        "make_two_gaussians",
+        "toy_log_prob",
+    ),
     "builtin.load": ("available", "load"),
     "builtin.mnist1d": ("mnist1d",),
+    "builtin.pictures": (
+        "COLOURS",
+        "FACTORS",
+        "draw_factors",
+        "make_captions",
+        "make_edge_pairs",
+        "make_factor_shapes",
+    ),
     "builtin.shapes": ("SHAPES", "Scene", "Scenes", "make_shapes"),
     "builtin.texts": ("make_facts", "make_relations", "make_reviews"),
     "builtin.toys": (
@@ -87,6 +125,21 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "TOYS",
+    "make_bars_and_stripes",
+    "make_checkerboard",
+    "make_disc",
+    "make_double_well",
+    "make_eight_gaussians",
+    "make_pinwheel",
+    "make_two_gaussians",
+    "toy_log_prob",
+    "COLOURS",
+    "FACTORS",
+    "draw_factors",
+    "make_captions",
+    "make_edge_pairs",
+    "make_factor_shapes",
     "DetectionSet",
     "KINDS",
     "Truth",
