@@ -18,15 +18,18 @@ from groundstate.energy import (
     CentroidEnergy,
     ChainEnergy,
     ClassEnergy,
+    DeepLatentEnergy,
     Energy,
     LinearEnergy,
     NetEnergy,
     SequenceEnergy,
     SquaredEnergy,
 )
+from groundstate.energy.latent.deep.priors import NormalPrior
 from groundstate.errors import Unsupported
 from groundstate.learn import Rule
 from groundstate.learn.base import weighted_mean
+from groundstate.nn.heads.likelihoods import GaussianLikelihood
 from groundstate.registry import rules
 
 F64 = torch.float64
@@ -53,6 +56,9 @@ ENERGIES: dict[str, Callable[[], Energy]] = {
     "Bilinear": lambda: randomised(BilinearEnergy(3, 2)),
     "Chain": lambda: randomised(ChainEnergy(2, 3, 3)),
     "Net": lambda: randomised(NetEnergy(2, net=(4,), confine=1.0)),
+    "Code": lambda: randomised(
+        DeepLatentEnergy(nn.Linear(1, 2), GaussianLikelihood(2), NormalPrior(1))
+    ),
     "Labels": lambda: randomised(ClassEnergy(nn.Linear(3, 4), 3, 4, normalise=True)),
     "Sequence": lambda: randomised(SequenceEnergy(nn.Sequential(nn.Embedding(4, 3)), 3, 3)),
 }

@@ -44,6 +44,7 @@ from groundstate.energy.kernels.smoother import SmootherClassEnergy as SmootherC
 from groundstate.energy.kernels.smoother import SmootherEnergy as SmootherEnergy
 from groundstate.energy.latent.codes import LinearCodeEnergy as LinearCodeEnergy
 from groundstate.energy.latent.codes import WhiteCodeEnergy as WhiteCodeEnergy
+from groundstate.energy.latent.deep.energy import DeepLatentEnergy as DeepLatentEnergy
 from groundstate.energy.latent.gaussian_mixture import (
     GaussianMixtureEnergy as GaussianMixtureEnergy,
 )

@@ -70,6 +70,7 @@ from groundstate.learn.rules import InBatch as InBatch
 from groundstate.learn.rules import Margin as Margin
 from groundstate.learn.rules import MaskLoss as MaskLoss
 from groundstate.learn.rules import Naive as Naive
+from groundstate.learn.rules import NegativeELBO as NegativeELBO
 from groundstate.learn.rules import OneVsOne as OneVsOne
 from groundstate.learn.rules import OneVsRest as OneVsRest
 from groundstate.learn.rules import Perceptron as Perceptron

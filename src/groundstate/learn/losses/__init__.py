@@ -49,6 +49,7 @@ from groundstate.learn.losses.table import head_of as head_of
 from groundstate.learn.losses.triplet import mine_triplets as mine_triplets
 from groundstate.learn.losses.triplet import triplet as triplet
 from groundstate.learn.losses.triplet import triplet_batch as triplet_batch
+from groundstate.math.divergences.kl import kl_gaussian as kl_gaussian
 from groundstate.nn.heads.base import DistributionHead as DistributionHead
 from groundstate.nn.heads.base import Head as Head
 from groundstate.nn.heads.multi import MultiHead as MultiHead

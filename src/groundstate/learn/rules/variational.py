@@ -184,16 +184,23 @@ def bound(
         0
     )  # (n, B)
     f = _evaluate(energy, known, values) + T * log_q.detach()  # (n, B)
-    # E_q of the score is zero, so T*log q needs no gradient of its own; a baseline takes off what
-    # the other draws (or rows) predict and leaves the mean alone.
+    # E_q of the score is zero, so T*log q needs no gradient of its own
+    return with_score(f, log_q).mean(0)
+
+
+def with_score(f: Tensor, log_q: Tensor) -> Tensor:
+    """Values ``(n, B)`` whose gradient in q is that of the score function with a baseline.
+
+    The baseline takes off what the other draws (or, of a single draw, the other rows) predict and
+    leaves the mean alone.
+    """
+    n, rows = f.shape
     fixed = f.detach()
     if n > 1:
         base = (fixed.sum(0) - fixed) / (n - 1)
     else:
-        rows = max(1, f.shape[1] - 1)
-        base = (fixed.sum(1, keepdim=True) - fixed) / rows if f.shape[1] > 1 else fixed * 0
-    surrogate = (fixed - base) * (log_q - log_q.detach())
-    return (f + surrogate).mean(0)
+        base = (fixed.sum(1, keepdim=True) - fixed) / (rows - 1) if rows > 1 else fixed * 0
+    return f + (fixed - base) * (log_q - log_q.detach())
 
 
 def _chosen(energy: Energy, distributions: Distributions) -> Estimator:

@@ -106,14 +106,24 @@ def _spread(p: Distribution) -> tuple[Tensor, Tensor]:
     return mean, torch.linalg.cholesky(cov)
 
 
-@takes_arrays("mean0", "cov0", "mean1", "cov1")
-def kl_gaussian(mean0: Any, cov0: Any, mean1: Any, cov1: Any, base: float | None = None) -> Any:
+@takes_arrays("mean0", "cov0", "mean1", "cov1", "logvar0", "logvar1")
+def kl_gaussian(
+    mean0: Any,
+    cov0: Any = None,
+    mean1: Any = None,
+    cov1: Any = None,
+    base: float | None = None,
+    *,
+    logvar0: Any = None,
+    logvar1: Any = None,
+) -> Any:
     r"""KL of :math:`N(m_0, S_0)` from :math:`N(m_1, S_1)`,
 
     .. math:: \tfrac12\Big[\log\frac{|S_1|}{|S_0|} - d + \mathrm{tr}(S_1^{-1}S_0)
               + (m_1-m_0)^\top S_1^{-1}(m_1-m_0)\Big] ,
 
-    by Cholesky factors.
+    by Cholesky factors, coordinate by coordinate where both are diagonal. The second is
+    :math:`N(0, I)` unless given: :math:`\tfrac12\sum_j(\mu_j^2+\sigma_j^2-1-\log\sigma_j^2)`.
 
     Parameters
     ----------
@@ -121,36 +131,86 @@ def kl_gaussian(mean0: Any, cov0: Any, mean1: Any, cov1: Any, base: float | None
     cov0, cov1 : covariances ``(..., d, d)``, variances ``(..., d)``, or one variance for all
         coordinates ``(...)``
     base : of the logarithm
+    logvar0, logvar1 : logarithms of variances ``(..., d)`` instead of ``cov0``, ``cov1``, as
+        encoders return them; cut off at ±30
 
     Examples
     --------
     >>> round(kl_gaussian([0, 1], [1, 2], [1, 0], [[2, 0.5], [0.5, 1]]), 7)
     1.5046629
+    >>> kl_gaussian([1, -1], [0.5, 2]), round(kl_gaussian([1, 2], 1, cov1=4), 6)
+    (1.25, 1.261294)
+    >>> kl_gaussian(torch.zeros(2, 3), logvar0=torch.zeros(2, 3))
+    tensor([0., 0.])
     """
-    m0, m1 = (m.unsqueeze(0) if m.ndim == 0 else m for m in (mean0, mean1))
-    d = m0.shape[-1]
-    if m1.shape[-1] != d:
-        raise ShapeError(f"means need one length, got {d} and {m1.shape[-1]}")
-    L0, L1 = _factor(cov0, m0, "cov0"), _factor(cov1, m1, "cov1")
+    m0, m1 = (m.unsqueeze(0) if m.ndim == 0 else m for m in (mean0, _zero_mean(mean1, mean0)))
+    if m0.shape[-1] != m1.shape[-1]:
+        raise ShapeError(f"means need one length, got {m0.shape[-1]} and {m1.shape[-1]}")
+    if cov0 is None and logvar0 is None:
+        raise ValueError("kl_gaussian needs the spread of the first Gaussian: pass cov0 or logvar0")
+    if cov1 is None and logvar1 is None:
+        cov1 = m1.new_ones(())
+    v0, v1 = _logvar(cov0, logvar0, m0, "0"), _logvar(cov1, logvar1, m1, "1")
+    if v0 is not None and v1 is not None:
+        return in_base(gaussian_kl_terms(m0, v0, m1, v1).sum(-1), base)
+    L0, L1 = _factor(cov0, v0, m0, "cov0"), _factor(cov1, v1, m1, "cov1")
     return in_base(_gaussian(m0, L0, m1, L1), base)
 
 
-def _factor(cov: Tensor, mean: Tensor, name: str) -> Tensor:
-    """The Cholesky factor of a covariance, variances or one variance."""
-    d = mean.shape[-1]
+LOGVAR = 30.0  # variances outside e^±30 are rounding
+
+
+def gaussian_kl_terms(
+    mean0: Tensor, logvar0: Tensor, mean1: Tensor | None = None, logvar1: Tensor | None = None
+) -> Tensor:
+    r"""The coordinates of the KL of two diagonal Gaussians ``(..., d)``, the second one standard
+    normal unless given; nothing is checked.
+
+    >>> gaussian_kl_terms(torch.tensor([1.0, -1.0]), torch.tensor([0.5, 2.0]).log()).sum()
+    tensor(1.2500)
+    """
+    if mean1 is None or logvar1 is None:
+        return 0.5 * (mean0.square() + logvar0.exp() - 1 - logvar0)
+    away = (mean0 - mean1).square() * (-logvar1).exp()
+    return 0.5 * (away + (logvar0 - logvar1).exp() - 1 - logvar0 + logvar1)
+
+
+def _zero_mean(mean1: Tensor | None, mean0: Tensor) -> Tensor:
+    return torch.zeros_like(mean0) if mean1 is None else mean1
+
+
+def _logvar(cov: Tensor | None, logvar: Tensor | None, mean: Tensor, which: str) -> Tensor | None:
+    """Logarithms of the variances, or None for a full covariance."""
+    d, name = mean.shape[-1], f"logvar{which}"
+    if logvar is not None:
+        if cov is not None:
+            raise ValueError(f"pass cov{which} or {name}, not both")
+        if logvar.ndim and logvar.shape[-1] not in (1, d):
+            raise ShapeError(f"{name} must hold {d} numbers, got shape {tuple(logvar.shape)}")
+        return logvar.clamp(-LOGVAR, LOGVAR).expand(torch.broadcast_shapes(logvar.shape, (d,)))
+    assert cov is not None
     if cov.ndim == mean.ndim + 1:
-        if cov.shape[-2:] != (d, d):
-            raise ShapeError(f"{name} must be ({d}, {d}) at its end, got {tuple(cov.shape)}")
-        L, failed = torch.linalg.cholesky_ex(cov)
-        if bool(failed.any()):
-            raise ValueError(f"{name} is not positive definite; add a little to its diagonal")
-        return L
+        return None
     variances = cov.unsqueeze(-1).expand(*cov.shape, d) if cov.ndim < mean.ndim else cov
     if variances.shape[-1] != d:
-        raise ShapeError(f"{name} must hold {d} variances, got shape {tuple(cov.shape)}")
+        raise ShapeError(f"cov{which} must hold {d} variances, got shape {tuple(cov.shape)}")
     if not bool((variances.detach() > 0).all()):
-        raise ValueError(f"{name} must hold positive variances")
-    return torch.diag_embed(variances.sqrt())
+        raise ValueError(f"cov{which} must hold positive variances")
+    return variances.log()
+
+
+def _factor(cov: Tensor | None, logvar: Tensor | None, mean: Tensor, name: str) -> Tensor:
+    """The Cholesky factor of a covariance or of variances."""
+    if logvar is not None:
+        return torch.diag_embed((0.5 * logvar).exp())
+    assert cov is not None
+    d = mean.shape[-1]
+    if cov.shape[-2:] != (d, d):
+        raise ShapeError(f"{name} must be ({d}, {d}) at its end, got {tuple(cov.shape)}")
+    L, failed = torch.linalg.cholesky_ex(cov)
+    if bool(failed.any()):
+        raise ValueError(f"{name} is not positive definite; add a little to its diagonal")
+    return L
 
 
 def _gaussian(m0: Tensor, L0: Tensor, m1: Tensor, L1: Tensor) -> Tensor:
