@@ -217,3 +217,30 @@ def test_frechet() -> None:
         dv.frechet([0, 0], [[1, 2], [2, 1]], [0, 0], np.eye(2))
     g = [torch.from_numpy(RNG.normal(size=(6, 3))).requires_grad_() for _ in range(2)]
     assert torch.autograd.gradcheck(dv.frechet_from_samples, g)
+
+
+def test_kl_of_gaussians_from_an_encoder() -> None:
+    kl = dv.kl_gaussian
+    assert kl([1, -1], [0.5, 2]) == pytest.approx(1.25)
+    assert kl([1.0], [0.25]) == pytest.approx(0.818147, abs=1e-6)
+    entropy, cross = (
+        0.5 * math.log(2 * math.pi * math.e * 0.25),
+        0.5 * (math.log(2 * math.pi) + 1.25),
+    )
+    assert (-entropy, -cross) == pytest.approx((-0.725791, -1.543939), abs=1e-6)
+    assert cross - entropy == pytest.approx(kl([1.0], [0.25]))
+    assert kl([1, 2], 1, cov1=4) == pytest.approx(1.261294, abs=1e-6)
+    full = kl([1, -1], [[0.5, 0.0], [0.0, 2.0]])
+    assert full == pytest.approx(1.25)
+    mean, logvar = torch.randn(
+        2, 4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
+    assert torch.allclose(kl(mean, logvar0=logvar), kl(mean, logvar.exp()))
+    assert torch.allclose(
+        kl(mean, logvar0=logvar, mean1=mean, logvar1=logvar), torch.zeros(4).double()
+    )
+    assert math.isfinite(kl([0.0], logvar0=[-1e4]))  # cut off at -30
+    with pytest.raises(ValueError, match="pass cov0 or logvar0"):
+        kl([0.0])
+    with pytest.raises(ValueError, match="not both"):
+        kl([0.0], [1.0], logvar0=[0.0])

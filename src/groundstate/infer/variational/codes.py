@@ -309,7 +309,8 @@ class Directions(CodeFamily):
     def kl(self, q: Any, prior: Prior, y: Tensor | None = None) -> Tensor | None:
         if not isinstance(prior, SpherePrior):
             return None
-        return prior.log_area - q.entropy().unsqueeze(-1)  # type: ignore[no-any-return]
+        kl: Tensor = prior.log_area - q.entropy().unsqueeze(-1)
+        return kl
 
     def centre(self, q: Any) -> Tensor:
         loc: Tensor = q.loc

@@ -219,7 +219,7 @@ class _Height(torch.autograd.Function):
         return height.clone()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         kappa, height = ctx.saved_tensors
         slope = _height_slope(kappa.double(), height.double(), ctx.d).to(grad)
         return (grad * slope).sum(0), None, None

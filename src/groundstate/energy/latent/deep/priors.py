@@ -72,6 +72,7 @@ class NormalPrior(Prior):
     """
 
     log_s2: Tensor | None
+    zero: Tensor
 
     def __init__(self, k: int, scale: float = 1.0) -> None:
         super().__init__()

@@ -155,7 +155,8 @@ class NegativeELBO(Rule):
         missing = [name for name in ("x", "y") if name in energy.spaces and name not in batch]
         if missing:
             return f"the batch holds no {missing[0]!r}, which the encoder reads"
-        return self.family.reason_against(energy.spaces["z"])  # type: ignore[no-any-return]
+        reason: str | None = self.family.reason_against(energy.spaces["z"])
+        return reason
 
     def end_epoch(self, run: Run) -> None:
         """Count the epoch and move the weight of the divergence along its schedule."""
@@ -182,10 +183,11 @@ class NegativeELBO(Rule):
         return params
 
     def forward(
-        self, energy: DeepLatentEnergy, batch: Batch, *, generator: torch.Generator | None = None
+        self, energy: Energy, batch: Batch, *, generator: torch.Generator | None = None
     ) -> Terms:
         if not isinstance(energy, DeepLatentEnergy):
             self.require(energy, batch)
+        assert isinstance(energy, DeepLatentEnergy)
         loss = self.loss(energy, batch["x"], batch.get("y"), generator)
         return Terms(loss, lambda: (loss, torch.zeros_like(loss)), exact=False)
 
