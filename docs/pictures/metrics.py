@@ -9,7 +9,9 @@ from matplotlib.figure import Figure
 from sklearn.datasets import make_moons
 
 from groundstate import (
+    ITML,
     LMNN,
+    MMC,
     RCA,
     EllipticEnvelope,
     EnergyOutlier,
@@ -49,6 +51,16 @@ def neighborhood_components_analysis() -> Figure:
 def lmnn() -> Figure:
     """Before and after."""
     return learned(LMNN(), "LMNN")
+
+
+def itml() -> Figure:
+    """Before and after."""
+    return learned(ITML(random_state=0), "ITML")
+
+
+def mmc() -> Figure:
+    """Before and after."""
+    return learned(MMC(random_state=0), "MMC")
 
 
 def rca() -> Figure:
@@ -185,7 +197,9 @@ PICTURES = {
     "EllipticEnvelope": elliptic_envelope,
     "EnergyOutlier": energy_outlier,
     "IsolationForest": isolation_forest,
+    "ITML": itml,
     "LMNN": lmnn,
+    "MMC": mmc,
     "LocalMetric": local_metric,
     "LocalOutlierFactor": local_outlier_factor,
     "LocallyAdaptiveNormal": locally_adaptive_normal,

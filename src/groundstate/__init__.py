@@ -186,6 +186,7 @@ if TYPE_CHECKING:
     )
     from groundstate.models.manifolds.tsne import TSNE as TSNE
     from groundstate.models.manifolds.umap import UMAP as UMAP
+    from groundstate.models.metrics.itml import ITML as ITML
     from groundstate.models.metrics.lmnn import LMNN as LMNN
     from groundstate.models.metrics.local_metric import LocalMetric as LocalMetric
     from groundstate.models.metrics.locally_adaptive_normal import (
@@ -194,6 +195,7 @@ if TYPE_CHECKING:
     from groundstate.models.metrics.mahalanobis_transformer import (
         MahalanobisTransformer as MahalanobisTransformer,
     )
+    from groundstate.models.metrics.mmc import MMC as MMC
     from groundstate.models.metrics.neighborhood_components_analysis import (
         NeighborhoodComponentsAnalysis as NeighborhoodComponentsAnalysis,
     )
@@ -336,6 +338,7 @@ _EXPORTS = {
     "ID3Classifier": "groundstate.models.trees.id3_classifier",
     "ImageClassifier": "groundstate.models.vision.image_classifier",
     "IncrementalPCA": "groundstate.models.factors.incremental_pca",
+    "ITML": "groundstate.models.metrics.itml",
     "IsolationForest": "groundstate.models.outliers.isolation_forest",
     "Isomap": "groundstate.models.manifolds.isomap",
     "KMeans": "groundstate.models.clusters.kmeans",
@@ -362,6 +365,7 @@ _EXPORTS = {
     "LogisticRegression": "groundstate.models.linear.logistic.logistic_regression",
     "LogisticRegressionCV": "groundstate.models.linear.logistic.logistic_regression_cv",
     "MDS": "groundstate.models.manifolds.mds",
+    "MMC": "groundstate.models.metrics.mmc",
     "MLPClassifier": "groundstate.models.networks.mlp_classifier",
     "MLPRegressor": "groundstate.models.networks.mlp_regressor",
     "MahalanobisTransformer": "groundstate.models.metrics.mahalanobis_transformer",
