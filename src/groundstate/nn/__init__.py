@@ -34,6 +34,7 @@ from groundstate.nn.blocks.residual import Residual, dense_branch, unravel
 from groundstate.nn.blocks.simple import LinearBlock
 from groundstate.nn.blocks.whiten import Center, Standardize, Whiten
 from groundstate.nn.conv.channel_mlp import ChannelMLP
+from groundstate.nn.conv.coder import ConvDecoder, ConvEncoder, conv_decoder, conv_encoder
 from groundstate.nn.conv.pool import MinPool2d, Subsample
 from groundstate.nn.conv.preact import PreActBlock
 from groundstate.nn.conv.sizes import conv_output_size, conv_transpose_output_size, overlap_count
@@ -87,6 +88,10 @@ from groundstate.nn.seq2seq.reader import Translate
 from groundstate.nn.seq2seq.recurrent import RecurrentSeq2Seq
 
 __all__ = [
+    "ConvDecoder",
+    "ConvEncoder",
+    "conv_decoder",
+    "conv_encoder",
     "LIKELIHOODS",
     "Likelihood",
     "likelihood",
