@@ -74,6 +74,7 @@ from groundstate.energy.sequences.crf import CRFEnergy as CRFEnergy
 from groundstate.energy.sequences.real_chain_rule import RealChainRuleEnergy as RealChainRuleEnergy
 from groundstate.energy.sequences.step import StepState as StepState
 from groundstate.energy.spaces import Binary as Binary
+from groundstate.energy.spaces import Columns as Columns
 from groundstate.energy.spaces import Count as Count
 from groundstate.energy.spaces import Finite as Finite
 from groundstate.energy.spaces import GraphSpace as GraphSpace
@@ -87,4 +88,5 @@ from groundstate.energy.spaces import TextSpace as TextSpace
 from groundstate.energy.spaces import TokenSequence as TokenSequence
 from groundstate.energy.spaces import Trajectory as Trajectory
 from groundstate.energy.spaces import label_grid as label_grid
+from groundstate.energy.undirected.restricted import RestrictedEnergy as RestrictedEnergy
 from groundstate.math.info.free_energy import free_energy as free_energy

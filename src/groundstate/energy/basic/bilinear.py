@@ -71,6 +71,23 @@ class BilinearEnergy(Energy):
         """Logits of x given z, ``(B, d)``."""
         return torch.addmm(self.b, z, self.W.T)
 
+    # what annealing between two machines asks for, as RestrictedEnergy has it
+
+    def features(self, x: Tensor) -> Tensor:
+        return x
+
+    def biases(self, y: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return self.b, self.c
+
+    def log_visible(self, x: Tensor, b: Tensor) -> Tensor:
+        return x @ b
+
+    def log_volume(self, b: Tensor) -> Tensor:
+        return softplus(b).sum(-1)
+
+    def visible(self, inputs: Tensor) -> Distribution:
+        return Independent(Bernoulli(logits=inputs, validate_args=False), 1)
+
     @offers.argmin("z")
     def best_z(self, x: Tensor) -> Tensor:
         return (self.up(x) > 0).to(x.dtype)
