@@ -105,6 +105,19 @@ def fill_bits(logits: F32, seed: int, out: Any) -> None:
     run(logits, _U(seed), out)
 
 
+@njit(**_OPTIONS)
+def fill_uniforms(seeds: Any, out: Any) -> None:
+    """out ← numbers between 0 and 1, ``(r, m)``; each row follows from its own 64-bit word alone."""
+    for r in range(len(seeds)):
+        seed, row = _U(seeds[r]), out[r]
+        for i in range(len(row)):
+            w = seed + _U(i) * _GOLDEN
+            w = (w ^ (w >> _S30)) * _M1
+            w = (w ^ (w >> _S27)) * _M2
+            w = w ^ (w >> _S31)
+            row[i] = np.float32(np.int32(w >> _S40)) * _UNIT + _HALF
+
+
 def draw_bits(logits: Tensor, n: int, generator: torch.Generator) -> Tensor:
     """``(n, *logits.shape)`` zeros and ones from float32 logits on the CPU.
 

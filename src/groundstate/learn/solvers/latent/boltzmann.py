@@ -1,7 +1,8 @@
-r"""Persistent contrastive divergence of two layers of bits, by statistics instead of autograd."""
+r"""Learning of two layers of bits by statistics instead of autograd."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +17,12 @@ from groundstate.energy.basic import BilinearEnergy
 from groundstate.learn.base import Batch, History, Problem, Terms
 from groundstate.learn.callbacks import Monitor
 from groundstate.learn.fit import solver_for
-from groundstate.learn.rules.contrastive import PersistentCD
+from groundstate.learn.rules.contrastive import ContrastiveDivergence, PersistentCD
+from groundstate.learn.rules.negatives.chains import Persistent
+from groundstate.learn.rules.softmin import NLL
 from groundstate.learn.solvers.latent.boltzmann_numba import pcd_steps
 from groundstate.learn.train.stochastic import Stochastic, _Training, sgd
+from groundstate.math.distributions.bernoulli_numba import fill_uniforms
 from groundstate.registry import solvers
 
 SMALL = 2**18  # products of a layer below which calls cost more than arithmetic
@@ -34,21 +38,31 @@ _NONE = np.empty(0)
 @solver_for(BilinearEnergy, PersistentCD)
 @dataclass(frozen=True)
 class BoltzmannSGD(Stochastic):
-    r"""``Stochastic`` for :math:`e = -x^\top Wz - x^\top b - z^\top c` with ``PersistentCD``.
+    r"""``Stochastic`` for :math:`e = -x^\top Wz - x^\top b - z^\top c` with ``PersistentCD``,
+    ``ContrastiveDivergence`` or, where a layer can be listed, ``NLL``.
 
     The gradient of a free energy is known, :math:`\nabla_W F = -x\sigma^\top,\ \nabla_b F = -x,\
     \nabla_c F = -\sigma` with :math:`\sigma = \sigma(W^\top x + c)`, so a step is the difference of
-    such statistics between the rows and the chains. Settings, mini-batches, chains, callbacks and
-    checkpoints are those of ``Stochastic``.
+    such statistics between the rows and the negatives: chains, or all states by their
+    probabilities. The logits that give the statistics of a chain also give its next hidden bits, so
+    a step has three matrix products. Settings, mini-batches, chains, callbacks and checkpoints are
+    those of ``Stochastic``.
     """
 
     def reason_against(self, problem: Problem) -> str | None:
         rule = problem.rule
-        if not isinstance(problem.energy, BilinearEnergy) or not isinstance(rule, PersistentCD):
-            return "it is for two layers of bits with PersistentCD"
-        if rule.source.kernel is not None or rule.source.reset_prob > 0:
-            return "its chains move by Gibbs sweeps and never start afresh"
-        if rule.contrasted(problem.energy) != ("x",) or rule.latent != "marginalise":
+        if type(problem.energy) is not BilinearEnergy or not _known(rule):
+            return "it is for two layers of bits with PersistentCD, ContrastiveDivergence or NLL"
+        source = getattr(rule, "source", None)
+        if source is not None and source.kernel is not None:
+            return "its chains move by Gibbs sweeps"
+        if isinstance(source, Persistent) and source.reset_prob > 0:
+            return "its chains never start afresh"
+        if source is not None and not isinstance(source, Persistent) and source.n_chains != 1:
+            return "it has one chain for each row"
+        if source is None and problem.energy.ability("log_partition", "x", "z") is None:
+            return "neither layer can be listed"
+        if rule.contrasted(problem.energy) != ("x",) or rule.latent != "marginalise":  # type: ignore[union-attr]
             return "it contrasts x with z summed out"
         if not problem.is_resident or set(problem.names) != {"x"}:
             return "it needs resident x, and z unknown"
@@ -58,34 +72,36 @@ class BoltzmannSGD(Stochastic):
         return _Statistics(self, problem).run()
 
 
+def _known(rule: Any) -> bool:
+    return type(rule) in (PersistentCD, ContrastiveDivergence, NLL)
+
+
 class _Statistics(_Training):
     """The training loop with its own step."""
 
     decays = False  # the step below differentiates the penalty itself
     energy: BilinearEnergy
-    rule: PersistentCD
+    rule: Any
 
     def __init__(self, settings: Stochastic, problem: Problem) -> None:
         super().__init__(settings, problem)
         self.history.solver = "BoltzmannSGD"
         kept = settings.optimizer is sgd and self.penalty is None and not self.feed.sharded
         clipped = settings.clip_norm is not None or settings.clip_value is not None
-        self.compiles = kept and not clipped and self.device.type == "cpu"
+        self.persistent = isinstance(self.rule, PersistentCD)
+        self.compiles = kept and not clipped and self.device.type == "cpu" and self.persistent
+        self.exact = isinstance(self.rule, NLL)
 
     @torch.no_grad()
     def _step(self, batch: Batch, weight: Tensor | None, total: float) -> Any:
-        chains = self._started()
         if self.factor is not None or self.progress.factor != self.applied:
             self._set_rate()
-        x, v = batch["x"], chains["x"]
-        if self._is_small(len(x), len(v)):
-            objective = self._compiled_steps(x, weight, [len(x)], [total])[0]
-            return self._recorded(objective, x, v, total)
-        self._moved(chains["z"], v)
+        x = batch["x"]
+        if self.persistent and self._is_small(len(x), len(self._started()["x"])):
+            return self._recorded(*self._compiled_steps(x, weight, [len(x)], [total]), total)
         share = x.new_full((len(x),), 1 / total) if weight is None else weight / total
         mass = 1.0 if not self.feed.sharded else float(share.sum())
-        up, dream = self.energy.up(x), self.energy.up(v)
-        objective = self._gradients(x, share, up, v, mass / len(v), dream)
+        objective, means = self._listed(x, share) if self.exact else self._moved(x, share, mass)
         if self.penalty is not None:
             with torch.enable_grad():
                 penalty = self.penalty(self.energy) / (self.feed.total_weight * self.shards.world)
@@ -103,14 +119,14 @@ class _Statistics(_Training):
             foreach_add_(self.theta, grads, alpha=-rate)
         else:
             self.optimizer.step()
-        return self._recorded(objective, x, v, total)
+        return self._recorded(objective[None], means, total)
 
-    def _recorded(self, objective: Tensor, x: Tensor, v: Tensor, total: float) -> Any:
+    def _recorded(self, objective: Tensor, means: Tensor, total: float) -> Any:
         if self.settings.average is not None:
             self._accumulate()
-        self.losses.append(objective)
+        self.losses.append(objective[0])
         self.weights.append(total)
-        return self._terms(x, v)
+        return self._terms(means)
 
     def _started(self) -> dict[str, Tensor]:
         """The chains; they begin at fair bits."""
@@ -120,7 +136,8 @@ class _Statistics(_Training):
             device, dtype = self.energy.placement()
             place: dict[str, Any] = {"generator": self.generator, "device": device, "dtype": dtype}
             source._keep({k: spaces[k].draw(source.n_chains, **place) for k in ("z", "x")})
-        return source.chains
+        chains: dict[str, Tensor] = source.chains
+        return chains
 
     # --- few numbers on a CPU ------------------------------------------------------------
 
@@ -129,15 +146,16 @@ class _Statistics(_Training):
 
     def steps(self, monitor: Monitor) -> Iterator[None]:
         """As the trainer's; where nobody looks at single steps, all in few calls."""
-        run, settings, chains = self.progress, self.settings, self._started()
-        plain = self.factor is None and settings.average is None and settings.accumulate == 1
-        small = plain and self._is_small(1, len(chains["x"])) and not monitor.steppers
-        if not small or self.feed.line is None:
+        run, settings = self.progress, self.settings
+        plain = self.persistent and settings.average is None and settings.accumulate == 1
+        if not plain or monitor.steppers or self.feed.line is None:
             yield from super().steps(monitor)
             return
+        chains = self._started()
+        many = len(chains["x"])
         key = self.problem.key.fold("epoch", run.epoch)
-        batches = self.feed._batches(key).from_batch(run.step)
-        if not self._is_small(max(batches.sizes, default=SMALL + 1), len(chains["x"])):
+        batches = self.feed._batches(key).from_batch(run.step) if self._is_small(1, many) else None
+        if batches is None or not self._is_small(max(batches.sizes, default=SMALL + 1), many):
             yield from super().steps(monitor)
             return
         if run.factor != self.applied:
@@ -149,23 +167,26 @@ class _Statistics(_Training):
             part = slice(at, at + sum(sizes))
             x = data.index_select(0, batches.rows[part])
             weight = None if batches.weights is None else batches.weights[part]
-            self.losses += self._compiled_steps(x, weight, sizes, totals[t : t + block]).unbind()
+            found, means = self._compiled_steps(x, weight, sizes, totals[t : t + block], t)
+            self.losses += found.unbind()
             at = part.stop
         self.weights += totals
-        self.terms = self._terms(x[-sizes[-1] :], chains["x"])
+        self.terms = self._terms(means)
         self.advance(len(batches))
+        if self.factor is not None:
+            self._set_rate()
         yield
 
     def _compiled_steps(
-        self, x: Tensor, weight: Tensor | None, sizes: list[int], totals: list[float]
-    ) -> Tensor:
+        self, x: Tensor, weight: Tensor | None, sizes: list[int], totals: list[float], first: int = 0
+    ) -> tuple[Tensor, Tensor]:
         """The same steps, draw for draw, on consecutive batches of x; their objectives."""
         energy, chains = self.energy, self.rule.source.chains
         z, v = chains["z"], chains["x"]
         u = self._uniforms(z, v, len(sizes), self.rule.source.k)
         theta = (energy.W, energy.b, energy.c)
         grads = [torch.empty_like(p) if p.grad is None else p.grad for p in theta]
-        values = pcd_steps(
+        values, means = pcd_steps(
             x.contiguous().numpy(),
             _NONE if weight is None else weight.double().numpy(),
             np.cumsum(sizes),
@@ -175,45 +196,108 @@ class _Statistics(_Training):
             v.numpy(),
             *(p.detach().numpy() for p in theta),
             *(g.numpy() for g in grads),
-            self.optimizer.param_groups[0]["lr"],
+            self._rates(first, len(sizes)),
         )
         for p, g in zip(theta, grads):
             p.grad = g
-        return torch.from_numpy(values).to(x.dtype)
+        return torch.from_numpy(values).to(x.dtype), torch.from_numpy(means)
+
+    def _rates(self, first: int, many: int) -> Any:
+        """Step sizes of the steps from here on."""
+        rate = self.optimizer.param_groups[0]["lr"]
+        if self.factor is None:
+            return np.full(many, rate)
+        run = self.progress
+        done = run.epoch * self.per_epoch + run.step + first
+        base = self.bases[0] * run.factor
+        return np.array([base * self.factor(done + t) for t in range(many)])
 
     def _uniforms(self, z: Tensor, v: Tensor, *many: int) -> Tensor:
         """One number for each bit of the chains, ``(*many, n, l + d)``."""
         size = (*many, len(z), z.shape[1] + v.shape[1])
-        return torch.rand(size, generator=self.generator, device=v.device, dtype=v.dtype)
+        if v.device.type != "cpu":
+            return torch.rand(size, generator=self.generator, device=v.device, dtype=v.dtype)
+        rows = math.prod(many)
+        seeds = torch.randint(2**63 - 1, (rows,), generator=self.generator)
+        out = torch.empty(size, dtype=v.dtype)
+        fill_uniforms(seeds.numpy(), out.view(rows, -1).numpy())
+        return out
 
-    def _moved(self, z: Tensor, v: Tensor) -> None:
-        """k sweeps of the chains, in their own buffers."""
-        l = z.shape[1]
-        for _ in range(self.rule.source.k):
+    # --- statistics ----------------------------------------------------------------------
+
+    def _moved(self, x: Tensor, share: Tensor, mass: float) -> tuple[Tensor, Tensor]:
+        """k sweeps of the chains, then the gradients; the objective and the mean free energies."""
+        energy, k = self.energy, self.rule.source.k
+        l = energy.W.shape[1]
+        if self.persistent:
+            chains = self._started()
+            z, v = chains["z"], chains["x"]
+        else:
+            z, v = x.new_empty(len(x), l), torch.empty_like(x)
+        for step in range(k):
             u = self._uniforms(z, v)
-            torch.lt(u[:, :l], torch.sigmoid(self.energy.up(v)), out=z)
-            torch.lt(u[:, l:], torch.sigmoid(self.energy.down(z)), out=v)
+            if not self.persistent:
+                torch.lt(u[:, :l], torch.sigmoid(energy.up(v if step else x)), out=z)
+            torch.lt(u[:, l:], torch.sigmoid(energy.down(z)), out=v)
+            if self.persistent and step + 1 < k:
+                torch.lt(u[:, :l], torch.sigmoid(energy.up(v)), out=z)
+        rows = torch.cat([x, v])
+        a = energy.up(rows)  # (B + n, l)
+        sigma = torch.sigmoid(a)
+        if self.persistent:  # the hidden bits of the next step
+            torch.lt(u[:, :l], sigma[len(x) :], out=z)
+        signed = torch.cat([-share, share.new_full((len(v),), mass / len(v))])
+        return self._set(rows, sigma.mul_(signed[:, None]), signed, a, len(x))
 
-    def _gradients(
-        self, x: Tensor, share: Tensor, up: Tensor, v: Tensor, each: float, dream: Tensor
-    ) -> Tensor:
-        """Set the gradients; the weighted difference of free energies, a scalar."""
+    def _set(
+        self, rows: Tensor, sigma: Tensor, signed: Tensor, a: Tensor, data: int
+    ) -> tuple[Tensor, Tensor]:
         energy = self.energy
-        there, here = torch.sigmoid(dream) * each, torch.sigmoid(up) * share[:, None]
-        energy.W.grad = torch.addmm(v.T @ there, x.T, here, alpha=-1.0)
-        b_grad = v.sum(0) * each - share @ x
-        energy.b.grad = b_grad
-        energy.c.grad = there.sum(0) - here.sum(0)
-        soft = softplus(dream).sum() * each - softplus(up).sum(1) @ share
-        return torch.dot(energy.b, b_grad) + soft
+        energy.W.grad = rows.T @ sigma
+        energy.b.grad = signed @ rows
+        energy.c.grad = sigma.sum(0)
+        free = (softplus(a).sum(1) + rows @ energy.b) * signed  # F of data, −F of negatives
+        means = torch.stack([free[:data].sum(), -free[data:].sum()])
+        return means[0] - means[1], means
 
-    def _terms(self, x: Tensor, v: Tensor) -> Callable[[], Terms]:
-        v = v.clone()
+    def _listed(self, x: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+        """All states of the smaller layer by their probabilities."""
+        energy = self.energy
+        d, l = energy.W.shape
+        device, dtype = energy.placement()
+        mass = share.sum()
+        if d <= l:
+            states = energy.spaces["x"].enumerate(device, dtype)
+            log_p = energy.over_z(states)
+            rows = torch.cat([x, states])
+            signed = torch.cat([-share, mass * torch.softmax(log_p, 0)])
+            a = energy.up(rows)
+            sigma = torch.sigmoid(a).mul_(signed[:, None])
+            _, means = self._set(rows, sigma, signed, a, len(x))
+        else:
+            z = energy.spaces["z"].enumerate(device, dtype)
+            log_p = energy.over_x(z)
+            weight = mass * torch.softmax(log_p, 0)
+            a = energy.up(x)
+            here = torch.sigmoid(a).mul_(share[:, None])
+            there, seen = z * weight[:, None], torch.sigmoid(energy.down(z))
+            energy.W.grad = torch.addmm(seen.T @ there, x.T, here, alpha=-1.0)
+            energy.b.grad = weight @ seen - share @ x
+            energy.c.grad = there.sum(0) - here.sum(0)
+            free = -(softplus(a).sum(1) + x @ energy.b) @ share
+            means = torch.stack([free, free])
+        total = -torch.logsumexp(log_p, 0) * mass
+        means = torch.stack([means[0], total])
+        return means[0] - means[1], means
 
+    def _terms(self, means: Tensor) -> Callable[[], Terms]:
         def terms() -> Terms:
-            with torch.no_grad():
-                positive, contrast = -self.energy.over_z(x), -self.energy.over_z(v).mean()
-            parts = (positive, contrast.expand_as(positive))
-            return Terms(positive - contrast, lambda: parts, exact=False, is_objective=False)
+            positive, contrast = means[:1], means[1:]
+            return Terms(
+                positive - contrast,
+                lambda: (positive, contrast),
+                exact=self.exact,
+                is_objective=self.exact,
+            )
 
         return terms

@@ -99,26 +99,33 @@ def _raise(x: Any, s: Any, sign: float, grad: Any) -> None:
 
 
 @_jit
-def _sweep(u: Any, W: Any, b: Any, c: Any, z: Any, v: Any) -> None:
-    """One sweep of Gibbs sampling, hidden then visible bits, with uniforms u ``(n, l + d)``."""
-    (n, l), d = z.shape, v.shape[1]
-    a, back = np.empty((n, l)), np.empty((n, d))
-    E, buffer = np.empty(n * max(l, d)), np.empty(n * max(l, d))
-    _up(v, W, c, a)
-    _exponentials(a.reshape(n * l), E[: n * l], buffer)
-    _throw(a, E, u[:, :l], z)
+def _see(u: Any, W: Any, b: Any, z: Any, v: Any) -> None:
+    """Visible bits of the chains from their hidden ones, with uniforms u ``(n, d)``."""
+    n, d = v.shape
+    back, E, buffer = np.empty((n, d)), np.empty(n * d), np.empty(n * d)
     _down(z, W, b, back)
-    _exponentials(back.reshape(n * d), E[: n * d], buffer)
-    _throw(back, E, u[:, l:], v)
+    _exponentials(back.reshape(n * d), E, buffer)
+    _throw(back, E, u, v)
+
+
+@_jit
+def _hide(u: Any, W: Any, c: Any, v: Any, z: Any) -> None:
+    """Hidden bits of the chains from their visible ones, with uniforms u ``(n, l)``."""
+    n, l = z.shape
+    a, E, buffer = np.empty((n, l)), np.empty(n * l), np.empty(n * l)
+    _up(v, W, c, a)
+    _exponentials(a.reshape(n * l), E, buffer)
+    _throw(a, E, u, z)
 
 
 @_jit
 def _learn(
-    x: Any, weight: Any, total: float, v: Any, W: Any, b: Any, c: Any,
-    dW: Any, db: Any, dc: Any, rate: float,
+    x: Any, weight: Any, total: float, u: Any, z: Any, v: Any, W: Any, b: Any, c: Any,
+    dW: Any, db: Any, dc: Any, rate: float, means: Any,
 ) -> float:  # fmt: skip
     """Gradients of the difference of free energies between rows x and chains v, and one step
-    along them; the difference. ``weight`` of length zero stands for ones."""
+    along them; the difference. Logits of the chains also give their next hidden bits z, with
+    uniforms u ``(n, l)``. ``weight`` of length zero stands for ones."""
     m, n = len(x), len(v)
     d, l = W.shape
     here, there = np.empty(m), np.full(n, 1.0 / n)
@@ -136,15 +143,20 @@ def _learn(
         size = len(rows)
         _up(rows, W, c, a[:size])
         _exponentials(a[:size].reshape(size * l), E[: size * l], buffer)
-        value += sign * _means(a[:size], E, share, s[:size])
+        soft = _means(a[:size], E, share, s[:size])
+        for i in range(size):
+            for k in range(d):
+                soft += share[i] * rows[i, k] * b[k]
+        means[side] = -soft
+        value += sign * soft
         _raise(rows, s[:size], sign, dW)
         for i in range(size):
             for j in range(l):
                 dc[j] += sign * s[i, j]
             for k in range(d):
                 db[k] += sign * share[i] * rows[i, k]
+    _throw(a[:n], E, u, z)
     for k in range(d):
-        value += b[k] * db[k]
         b[k] -= rate * db[k]
         for j in range(l):
             W[k, j] -= rate * dW[k, j]
@@ -156,20 +168,27 @@ def _learn(
 @_jit
 def pcd_steps(
     x: Any, weight: Any, ends: Any, totals: Any, u: Any, z: Any, v: Any,
-    W: Any, b: Any, c: Any, dW: Any, db: Any, dc: Any, rate: float,
+    W: Any, b: Any, c: Any, dW: Any, db: Any, dc: Any, rates: Any,
 ) -> Any:  # fmt: skip
     """Learning steps on batches of x that end at ``ends``, with uniforms u ``(T, k, n, l + d)``.
 
     The chains z, v and θ = W, b, c change in place, dW, db, dc hold the last gradients. Returns the
-    difference of free energies of every step, ``(T,)``.
+    difference of free energies of every step, ``(T,)``, and the mean free energies of rows and
+    chains in the last.
     """
-    values = np.empty(len(ends))
+    values, means, l = np.empty(len(ends)), np.zeros(2), len(c)
     lo = 0
     for t in range(len(ends)):
-        for s in range(u.shape[1]):
-            _sweep(u[t, s], W, b, c, z, v)
+        sweeps = u.shape[1]
+        for s in range(sweeps):
+            _see(u[t, s, :, l:], W, b, z, v)
+            if s + 1 < sweeps:
+                _hide(u[t, s, :, :l], W, c, v, z)
         hi = ends[t]
         w = weight[lo:hi] if weight.size else weight[:0]
-        values[t] = _learn(x[lo:hi], w, totals[t], v, W, b, c, dW, db, dc, rate)
+        last = u[t, sweeps - 1, :, :l]
+        values[t] = _learn(
+            x[lo:hi], w, totals[t], last, z, v, W, b, c, dW, db, dc, rates[t], means
+        )
         lo = hi
-    return values
+    return values, means
