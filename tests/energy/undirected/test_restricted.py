@@ -14,7 +14,7 @@ from groundstate.energy import BilinearEnergy, RestrictedEnergy
 from groundstate.energy.spaces import Binary, Columns, Real
 from groundstate.infer import Gibbs, kernel_matrix, marginalise, sample
 from groundstate.infer.sampling.annealed_layers import annealed_log_partition
-from groundstate.math.distributions.visible_columns import ColumnsDistribution
+from groundstate.energy.undirected.columns import ColumnsDistribution
 
 F64 = torch.float64
 

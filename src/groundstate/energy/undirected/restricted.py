@@ -17,7 +17,7 @@ from groundstate.energy.basic.initial import normal, seeded
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Binary, Real, Space
 from groundstate.energy.spaces.columns import Columns
-from groundstate.math.distributions.visible_columns import ColumnsDistribution, slots
+from groundstate.energy.undirected.columns import ColumnsDistribution, slots
 
 LISTED = 2**20  # states of a layer that are still summed one by one
 _ROWS = 2**14  # states per chunk
