@@ -31,7 +31,7 @@ FAMILIES = {  # page of docs/families: the families of the registry it tells abo
     "physics": ("physics",),
     "rows": ("vision", "text", "sequences", "graphs"),
     "metrics": ("metrics", "outliers"),
-    "latent": ("clusters", "factors", "undirected"),
+    "latent": ("clusters", "factors"),
     "mixtures": ("mixtures",),
     "manifolds": ("manifolds",),
 }

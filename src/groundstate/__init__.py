@@ -123,6 +123,7 @@ if TYPE_CHECKING:
     from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
     from groundstate.models.factors.truncated_svd import TruncatedSVD as TruncatedSVD
     from groundstate.models.factors.whitener import Whitener as Whitener
+    from groundstate.models.generative.energy.bernoulli_rbm import BernoulliRBM as BernoulliRBM
     from groundstate.models.graphs.edge_classifier import EdgeClassifier as EdgeClassifier
     from groundstate.models.graphs.graph_classifier import GraphClassifier as GraphClassifier
     from groundstate.models.graphs.graph_regressor import GraphRegressor as GraphRegressor
@@ -278,7 +279,6 @@ if TYPE_CHECKING:
         DecisionTreeRegressor as DecisionTreeRegressor,
     )
     from groundstate.models.trees.id3_classifier import ID3Classifier as ID3Classifier
-    from groundstate.models.undirected.bernoulli_rbm import BernoulliRBM as BernoulliRBM
     from groundstate.models.vision.image_classifier import ImageClassifier as ImageClassifier
     from groundstate.models.vision.linear_image_classifier import (
         LinearImageClassifier as LinearImageClassifier,
@@ -301,7 +301,7 @@ _EXPORTS = {
     "BayesianGaussianMixture": "groundstate.models.mixtures.bayesian_gaussian_mixture",
     "BayesianRidge": "groundstate.models.linear.least_squares.bayesian_ridge",
     "BernoulliNB": "groundstate.models.bayes.bernoulli_nb",
-    "BernoulliRBM": "groundstate.models.undirected.bernoulli_rbm",
+    "BernoulliRBM": "groundstate.models.generative.energy.bernoulli_rbm",
     "C45Classifier": "groundstate.models.trees.c45_classifier",
     "CategoricalNB": "groundstate.models.bayes.categorical_nb",
     "ClassicalMDS": "groundstate.models.manifolds.classical_mds",

@@ -64,7 +64,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "BayesianGaussianMixture": {"n_components": 3, "random_state": 0},
     "BayesianRidge": {},
     "BernoulliNB": {},
-    "BernoulliRBM": {"n_components": 4, "n_iter": 3, "random_state": 0},
+    "BernoulliRBM": {"n_components": 4, "n_iter": 3, "visible": "gaussian", "random_state": 0},
     "C45Classifier": {},
     "CategoricalNB": {},
     "DBSCAN": {},

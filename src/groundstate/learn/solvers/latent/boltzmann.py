@@ -178,7 +178,12 @@ class _Statistics(_Training):
         yield
 
     def _compiled_steps(
-        self, x: Tensor, weight: Tensor | None, sizes: list[int], totals: list[float], first: int = 0
+        self,
+        x: Tensor,
+        weight: Tensor | None,
+        sizes: list[int],
+        totals: list[float],
+        first: int = 0,
     ) -> tuple[Tensor, Tensor]:
         """The same steps, draw for draw, on consecutive batches of x; their objectives."""
         energy, chains = self.energy, self.rule.source.chains

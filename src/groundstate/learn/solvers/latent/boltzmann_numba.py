@@ -187,8 +187,6 @@ def pcd_steps(
         hi = ends[t]
         w = weight[lo:hi] if weight.size else weight[:0]
         last = u[t, sweeps - 1, :, :l]
-        values[t] = _learn(
-            x[lo:hi], w, totals[t], last, z, v, W, b, c, dW, db, dc, rates[t], means
-        )
+        values[t] = _learn(x[lo:hi], w, totals[t], last, z, v, W, b, c, dW, db, dc, rates[t], means)
         lo = hi
     return values, means

@@ -1,1 +1,0 @@
-"""Boltzmann machines."""
