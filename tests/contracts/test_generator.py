@@ -60,7 +60,11 @@ class Case:
 
 
 # a row for every registered generator
-CASES: dict[str, Case] = {}
+CASES: dict[str, Case] = {
+    "BernoulliRBM": Case(
+        groundstate.BernoulliRBM(4, visible="gaussian", n_iter=3, burn_in=20, random_state=0)
+    ),
+}
 
 GENERATORS = [info.name for info in models if info.role == "generator"]
 

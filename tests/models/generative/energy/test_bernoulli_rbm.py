@@ -11,8 +11,8 @@ from sklearn.neural_network import BernoulliRBM as PeerRBM
 
 from groundstate import BernoulliRBM
 from groundstate.energy import BilinearEnergy
-from groundstate.errors import Unsupported
-from groundstate.learn import BoltzmannSGD, PersistentCD, fit, sgd
+from groundstate.errors import DataError, Unreliable, Unsupported
+from groundstate.learn import NLL, BoltzmannSGD, ContrastiveDivergence, PersistentCD, fit, sgd
 from groundstate.learn.callbacks import Callback, Run
 from groundstate.learn.solvers.latent import boltzmann
 
@@ -42,7 +42,7 @@ def test_worked_example() -> None:
     model = small()
     F = [-1.367370, -2.755001, -1.861426, -2.890466]
     np.testing.assert_allclose(model.energy(STATES), F, atol=1e-6)
-    p = np.exp(model.log_likelihood(STATES))
+    p = np.exp(model.score_samples(STATES))
     np.testing.assert_allclose(p, [0.089042, 0.356643, 0.145935, 0.408381], atol=1e-6)
     assert p.sum() == pytest.approx(1.0)
     np.testing.assert_allclose(model.transform(STATES[2:3]), [[0.785835, 0.197816]], atol=1e-6)
@@ -54,11 +54,11 @@ def test_worked_example() -> None:
 def test_learns_bars_and_stripes() -> None:
     X = bars_and_stripes()
     start = BernoulliRBM(12, learning_rate=1e-9, n_iter=1, random_state=0).fit(X)
-    assert start.log_likelihood(X).mean() == pytest.approx(-9 * np.log(2), abs=0.05)
+    assert start.score_samples(X).mean() == pytest.approx(-9 * np.log(2), abs=0.05)
     model = BernoulliRBM(16, learning_rate=0.2, batch_size=140, n_iter=1000, random_state=0)
     model.fit(np.repeat(X, 20, axis=0))
-    assert -3.8 < model.log_likelihood(X).mean() < -np.log(14)
-    assert model.score_samples(X).mean() > start.score_samples(X).mean()
+    assert -3.8 < model.score_samples(X).mean() < -np.log(14)
+    assert model.pseudo_score_samples(X).mean() > start.pseudo_score_samples(X).mean()
 
 
 def test_a_step_is_the_gradient_of_the_rule() -> None:
@@ -106,14 +106,14 @@ def test_as_good_as_the_peer() -> None:
         model.energy_.W.copy_(torch.from_numpy(peer.components_.T))
         model.energy_.b.copy_(torch.from_numpy(peer.intercept_visible_))
         model.energy_.c.copy_(torch.from_numpy(peer.intercept_hidden_))
-    assert ours.log_likelihood(X).mean() > model.log_likelihood(X).mean() - 0.35
+    assert ours.score_samples(X).mean() > model.score_samples(X).mean() - 0.35
     # and the same answers from the same parameters
     np.testing.assert_allclose(model.transform(X), peer.transform(X), rtol=1e-9)
 
 
 def test_attributes() -> None:
     X = bars_and_stripes()
-    model = BernoulliRBM(5, batch_size=4, n_iter=2, random_state=0).fit(X)
+    model = BernoulliRBM(5, batch_size=4, n_chains=4, n_iter=2, random_state=0).fit(X)
     assert model.components_.shape == (5, 9) and model.n_iter_ == 2
     assert model.intercept_hidden_.shape == (5,) and model.intercept_visible_.shape == (9,)
     assert model.h_samples_.shape == (4, 5) and model.v_samples_.shape == (4, 9)
@@ -134,7 +134,7 @@ def test_gibbs_and_pseudo_likelihood() -> None:
     np.testing.assert_allclose(once.mean(0), weight @ up, atol=0.01)
     F = model.energy(STATES)
     flips = {0: (F[2], F[1]), 1: (F[3], F[0]), 2: (F[0], F[3]), 3: (F[1], F[2])}
-    for i, score in enumerate(model.score_samples(STATES)):
+    for i, score in enumerate(model.pseudo_score_samples(STATES)):
         allowed = [-2 * np.log1p(np.exp(F[i] - other)) for other in flips[i]]
         assert min(abs(score - a) for a in allowed) < 1e-9
 
@@ -146,18 +146,30 @@ def test_partial_fit_goes_on_with_its_chains() -> None:
         model.partial_fit(X)
         again.partial_fit(X)
     assert model.n_steps_ == 300
-    assert model.log_likelihood(X).mean() > -5.7
+    assert model.score_samples(X).mean() > -5.7
     np.testing.assert_array_equal(again.components_, model.components_)
     fitted = BernoulliRBM(6, n_iter=1, random_state=0).fit(X)
     before = fitted.components_.copy()
     assert not np.array_equal(fitted.partial_fit(X).components_, before)
 
 
-def test_exact_likelihood_of_a_large_machine_names_the_estimators() -> None:
-    X = np.random.default_rng(0).integers(0, 2, (30, 25)).astype(float)
-    model = BernoulliRBM(30, n_iter=1, random_state=0).fit(X)
-    with pytest.raises(Unsupported, match="Annealed"):
-        model.log_likelihood(X)
+def test_a_large_machine_is_annealed() -> None:
+    rng = np.random.default_rng(0)
+    X = (rng.random((60, 25)) < 0.3).astype(float)
+    model = BernoulliRBM(19, n_iter=5, random_state=0).fit(X)
+    assert model.log_prob_kind_ == "exact"
+    exact = float(model.energy_.total().detach())
+    found = model.log_partition(n=200, n_temps=300)
+    assert abs(found.value - exact) < 4 * found.stderr + 1e-3
+    assert found.lower - 4 * found.stderr < exact < found.upper + 4 * found.stderr
+    wide = BernoulliRBM(30, n_iter=2, random_state=0).fit(X)
+    assert wide.log_prob_kind_ == "estimate"
+    scores = wide.score_samples(X)
+    np.testing.assert_array_equal(scores, wide.score_samples(X))
+    log_z = wide.log_partition(n=500, n_temps=300, random_state=1).value
+    np.testing.assert_allclose(scores, -wide.energy(X) - log_z, atol=0.05)
+    with pytest.raises(Unsupported, match="pcd"):
+        BernoulliRBM(30, method="exact").fit(X)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -196,3 +208,223 @@ def test_looking_at_steps_changes_nothing() -> None:
     np.testing.assert_array_equal(plain.components_, watched.components_)
     np.testing.assert_array_equal(plain.v_samples_, watched.v_samples_)
     assert plain.history_.objective == watched.history_.objective
+
+
+# --- learning ----------------------------------------------------------------------------
+
+
+def the_gradient(method: str, k: int = 1, n: int = 1) -> dict[str, torch.Tensor]:
+    """Minus the change of θ of the worked machine in one step of rate 1 from rows (1, 1)."""
+    energy = small().energy_.double()
+    rule = NLL(over="x") if method == "exact" else ContrastiveDivergence(k, over="x")
+    x = torch.ones(n, 2, dtype=torch.float64)
+    before = {name: p.detach().clone() for name, p in energy.named_parameters()}
+    solver = BoltzmannSGD(optimizer=sgd, lr=1.0, batch_size=None, max_epochs=1, tol=None)
+    history = fit(energy, {"x": x}, rule, solver, random_state=0)
+    assert history.solver == "BoltzmannSGD"
+    found = {name: before[name] - p.detach() for name, p in energy.named_parameters()}
+    return {**found, "loss": torch.tensor(history.objective[0])}
+
+
+def test_exact_gradient_of_the_worked_machine() -> None:
+    found = the_gradient("exact")
+    assert float(found["loss"]) == pytest.approx(0.895556, abs=1e-6)
+    stated = torch.tensor([[-0.393017, -0.353115], [-0.261623, -0.085249]], dtype=torch.float64)
+    torch.testing.assert_close(found["W"], stated, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3)])
+def test_exact_statistics_are_the_gradient_of_the_likelihood(shape: tuple[int, int]) -> None:
+    energy = BilinearEnergy(*shape, scale=1.0).double()
+    x = energy.spaces["x"].draw(20, dtype=torch.float64)
+    weight = torch.linspace(0.5, 2, 20, dtype=torch.float64)
+    losses = NLL(over="x")(energy, {"x": x}).loss
+    wanted = torch.autograd.grad(losses @ weight / weight.sum(), list(energy.parameters()))
+    twin = copy.deepcopy(energy)
+    solver = BoltzmannSGD(optimizer=sgd, lr=0.1, batch_size=None, max_epochs=1, tol=None)
+    history = fit(twin, {"x": x}, NLL(over="x"), solver, sample_weight=weight, random_state=0)
+    assert history.objective == pytest.approx([float(losses.detach() @ weight / weight.sum())])
+    for p, q, g in zip(energy.parameters(), twin.parameters(), wanted, strict=True):
+        torch.testing.assert_close(q, p - 0.1 * g)
+
+
+@pytest.mark.parametrize(
+    ("k", "stated"),
+    [(1, (0.571875, 0.779480)), (2, (0.554655, 0.766454)), (5, (0.554310, 0.765031))],
+)
+def test_contrastive_divergence_from_a_row(k: int, stated: tuple[float, float]) -> None:
+    n = 100_000
+    found = the_gradient("cd", k, n)
+    dreamed = 1 + found["b"].numpy()  # ∂b = mean of x⁻ − mean of x
+    np.testing.assert_allclose(dreamed, stated, atol=4 * 0.5 / np.sqrt(n))
+
+
+def test_nothing_is_learned_from_the_models_own_distribution() -> None:
+    model = small()
+    weight = torch.from_numpy(np.exp(model.score_samples(STATES)))
+    energy = model.energy_.double()
+    before = copy.deepcopy(energy)
+    solver = BoltzmannSGD(optimizer=sgd, lr=1.0, batch_size=None, max_epochs=1, tol=None)
+    x = torch.from_numpy(STATES)
+    fit(energy, {"x": x}, NLL(over="x"), solver, sample_weight=weight, random_state=0)
+    for p, q in zip(before.parameters(), energy.parameters(), strict=True):
+        torch.testing.assert_close(p, q, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("method", ["pcd", "cd", "exact"])
+def test_weights_are_repetitions_and_options_run(method: str) -> None:
+    X = bars_and_stripes()
+    weight = np.r_[2.0, np.ones(len(X) - 1)]
+    settings = {
+        "n_components": 3,
+        "n_iter": 4,
+        "batch_size": 5,
+        "method": method,
+        "random_state": 0,
+    }
+    one = BernoulliRBM(**settings).fit(X, sample_weight=weight)
+    two = BernoulliRBM(**settings).fit(np.vstack([X, X[:1]])[::-1])
+    np.testing.assert_allclose(one.components_, two.components_, atol=1e-5)
+    other = BernoulliRBM(**settings, momentum=0.5, weight_decay=0.1, schedule="constant").fit(X)
+    assert np.isfinite(other.score(X)) and not np.allclose(other.components_, one.components_)
+    if method != "pcd":
+        with pytest.raises(AttributeError, match="pcd"):
+            _ = one.v_samples_
+
+
+# --- the other columns and questions --------------------------------------------------------
+
+
+def test_values_outside_the_unit_interval_are_refused() -> None:
+    with pytest.raises(DataError, match="column 1 holds values from -0.5 to 2"):
+        BernoulliRBM(2).fit([[0.0, -0.5], [1.0, 2.0]])
+    with pytest.raises(DataError, match="whole numbers"):
+        BernoulliRBM(2, visible="categorical").fit([[0.5], [1.0]])
+    with pytest.raises(ValueError, match="each of 2 columns"):
+        BernoulliRBM(2, visible=["gaussian"]).fit(np.eye(2))
+
+
+def test_reals_are_fitted_to_two_clusters() -> None:
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((400, 1)) < 0.5, -2.0, 2.0) + 0.5 * rng.normal(size=(400, 1))
+    model = BernoulliRBM(
+        1,
+        visible="gaussian",
+        sigma=0.5,
+        method="exact",
+        learning_rate=0.05,
+        n_iter=60,
+        random_state=0,
+    ).fit(X)
+    grid = np.linspace(-8, 8, 4001)[:, None]
+    assert np.exp(model.score_samples(grid)).sum() * 0.004 == pytest.approx(1.0, abs=1e-6)
+    gauss = -0.5 * np.log(2 * np.pi * np.e * X.var())
+    assert model.score(X) > gauss + 0.4
+    drawn = model.sample(2000, random_state=0)
+    assert drawn.std() == pytest.approx(X.std(), rel=0.1)
+    scaled = BernoulliRBM(1, visible="gaussian", scale="standard", n_iter=1, random_state=0).fit(X)
+    again = BernoulliRBM(1, visible="gaussian", scale="standard", n_iter=1, random_state=0).fit(
+        8 * X
+    )
+    np.testing.assert_allclose(
+        scaled.score_samples(X) - np.log(8), again.score_samples(8 * X), atol=1e-5
+    )
+
+
+def rows_with_a_label(n: int = 400) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 3, n)
+    rates = np.array([[0.9, 0.1, 0.1], [0.1, 0.9, 0.1], [0.1, 0.1, 0.9]])[label]
+    return np.column_stack([rng.random((n, 3)) < rates, label]).astype(float)
+
+
+def test_a_label_among_the_columns_is_classified() -> None:
+    X = rows_with_a_label()
+    model = BernoulliRBM(
+        6, visible=["bernoulli"] * 3 + ["categorical"], learning_rate=0.3, n_iter=60, random_state=0
+    ).fit(X)
+    p = model.classify_proba(X)
+    np.testing.assert_allclose(p.sum(1), 1.0)
+    blank = X.copy()
+    blank[:, 3] = np.nan  # what stands there does not matter
+    np.testing.assert_array_equal(model.classify_proba(blank), p)
+    F = np.stack(
+        [model.energy(np.column_stack([X[:, :3], np.full(len(X), k)])) for k in range(3)], 1
+    )
+    np.testing.assert_allclose(p, np.exp(-F) / np.exp(-F).sum(1, keepdims=True), atol=1e-10)
+    bayes = (X[:, :3].argmax(1) == X[:, 3]).mean()
+    assert (model.classify(X) == X[:, 3]).mean() > bayes - 0.1
+    assert model.log_prob_kind_ == "exact"
+    states = np.array(
+        [[a, b, c, k] for a in (0, 1) for b in (0, 1) for c in (0, 1) for k in range(3)]
+    )
+    assert np.exp(model.score_samples(states)).sum() == pytest.approx(1.0)
+
+
+def test_missing_cells_have_the_conditional_distribution() -> None:
+    model = small()
+    p = np.exp(model.score_samples(STATES))
+    row = np.array([[np.nan, 1.0]])
+    many = np.repeat(row, 4000, axis=0)
+    exact = p[3] / (p[1] + p[3])
+    drawn = model.impute(many, "sample", random_state=0)
+    assert (drawn[:, 1] == 1).all()
+    assert drawn[:, 0].mean() == pytest.approx(exact, abs=0.03)
+    assert model.impute(row, "minimise")[0, 0] == 1.0
+    assert model.impute(many[:50])[:, 0].mean() == pytest.approx(exact, abs=0.03)
+
+
+def test_given_y_the_classes_differ() -> None:
+    X = rows_with_a_label()
+    model = BernoulliRBM(4, learning_rate=0.3, method="cd", n_iter=40, random_state=0).fit(
+        X[:, :3], X[:, 3]
+    )
+    drawn = model.sample(600, y=np.repeat([0, 1, 2], 200), random_state=0).reshape(3, 200, 3)
+    assert (drawn.mean(1).argmax(1) == np.arange(3)).all()
+    states = np.array([[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1)], float)
+    for label in (0.0, 1.0, 2.0):
+        assert np.exp(model.score_samples(states, np.full(8, label))).sum() == pytest.approx(1.0)
+    joint = sum(
+        share * np.exp(model.score_samples(states, np.full(8, label)))
+        for label, share in zip((0.0, 1.0, 2.0), model.condition_.weights, strict=True)
+    )
+    np.testing.assert_allclose(np.exp(model.score_samples(states)), joint, rtol=1e-9)
+    assert (model.infer({"x": X[:, :3]}, "y") == X[:, 3]).mean() > 0.7
+
+
+def test_a_network_of_y_moves_the_biases() -> None:
+    rng = np.random.default_rng(0)
+    past = rng.integers(0, 2, (200, 2)).astype(float)
+    X = np.abs(past - (rng.random((200, 2)) < 0.1))  # mostly the row before
+    net = torch.nn.Linear(2, 2 + 3)
+    model = BernoulliRBM(
+        3, network=net, method="exact", learning_rate=0.3, n_iter=40, random_state=0
+    )
+    model.fit(X, past)
+    assert model.score(X, past) > BernoulliRBM(3, n_iter=10, random_state=0).fit(X).score(X) + 0.5
+
+
+def test_chains_that_run_away_are_named() -> None:
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    model = BernoulliRBM(
+        30, visible="gaussian", learning_rate=30.0, n_iter=3, n_chains=10, random_state=0
+    )
+    with pytest.warns(Unreliable, match="of 10 negative chains ran away.*lower learning_rate"):
+        model.fit(X)
+
+
+def test_the_graph_is_drawn() -> None:
+    ax = small().plot_graph(names=["rain", "sun"])
+    assert len(ax.lines) == 4 and "rain" in [t.get_text() for t in ax.texts]
+
+
+def test_codes_and_rows() -> None:
+    model = small()
+    np.testing.assert_allclose(
+        model.inverse_transform([[1.0, 1.0]]), [[0.524979, 0.908877]], atol=1e-6
+    )
+    np.testing.assert_allclose(
+        model.energy(STATES[2:], z=[[1.0, 0.0], [1.0, 1.0]]), [-1.4, -2.3], atol=1e-6
+    )
+    x, z = model.sample(5, return_latent=True, random_state=0)
+    assert x.shape == (5, 2) and z.shape == (5, 2)

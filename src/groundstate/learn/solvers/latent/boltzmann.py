@@ -62,7 +62,7 @@ class BoltzmannSGD(Stochastic):
             return "it has one chain for each row"
         if source is None and problem.energy.ability("log_partition", "x", "z") is None:
             return "neither layer can be listed"
-        if rule.contrasted(problem.energy) != ("x",) or rule.latent != "marginalise":  # type: ignore[union-attr]
+        if rule.contrasted(problem.energy) != ("x",) or rule.latent != "marginalise":
             return "it contrasts x with z summed out"
         if not problem.is_resident or set(problem.names) != {"x"}:
             return "it needs resident x, and z unknown"
@@ -105,8 +105,9 @@ class _Statistics(_Training):
         if self.penalty is not None:
             with torch.enable_grad():
                 penalty = self.penalty(self.energy) / (self.feed.total_weight * self.shards.world)
-                for p, g in zip(self.theta, torch.autograd.grad(penalty, self.theta)):
-                    assert p.grad is not None
+                found = torch.autograd.grad(penalty, self.theta, allow_unused=True)
+            for p, g in zip(self.theta, found):
+                if g is not None and p.grad is not None:
                     p.grad += g
             objective = objective + penalty.detach()
         if self.feed.sharded:

@@ -27,6 +27,7 @@ from groundstate.learn.base import History, Rule
 from groundstate.learn.train.optimizers import momentum as with_momentum
 from groundstate.learn.train.stochastic import Stochastic, sgd
 from groundstate.math.distributions.bernoulli_layer_numba import gibbs_sweep
+from groundstate.math.distributions.operations import draw
 from groundstate.models import settings
 from groundstate.models.arrays import tensor
 from groundstate.models.base import Plan
@@ -478,12 +479,12 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, LatentCode):
     ) -> tuple[Tensor, Tensor | None]:
         energy = self._machine
         base = torch.from_numpy(self.base_).to(energy.W)
-        start = sweeps.draw(energy.visible(base.expand(n, -1)), 1, generator)[0]
+        start = draw(energy.visible(base.expand(n, -1)), 1, generator)[0]
         return sweeps.drawn(energy, start, y, T, self.burn_in, generator)
 
     def _start(self, x: Tensor, unknown: Tensor, generator: torch.Generator) -> Tensor:
         base = torch.from_numpy(self.base_).to(x)
-        fresh = sweeps.draw(self._machine.visible(base.expand(len(x), -1)), 1, generator)[0]
+        fresh = draw(self._machine.visible(base.expand(len(x), -1)), 1, generator)[0]
         return torch.where(unknown, fresh, x)
 
     def _fill(
