@@ -12,9 +12,9 @@ from torch import Tensor
 
 from groundstate.energy import BilinearEnergy, RestrictedEnergy
 from groundstate.energy.spaces import Binary, Columns, Real
+from groundstate.energy.undirected.columns import ColumnsDistribution
 from groundstate.infer import Gibbs, kernel_matrix, marginalise, sample
 from groundstate.infer.sampling.annealed_layers import annealed_log_partition
-from groundstate.energy.undirected.columns import ColumnsDistribution
 
 F64 = torch.float64
 
