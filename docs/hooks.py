@@ -34,6 +34,7 @@ FAMILIES = {  # page of docs/families: the families of the registry it tells abo
     "latent": ("clusters", "factors"),
     "mixtures": ("mixtures",),
     "manifolds": ("manifolds",),
+    "energy": ("energy",),
 }
 MARK = re.compile(r"^\{\{ table: (?P<name>[\w-]+) \}\}$", re.M)
 

@@ -15,7 +15,6 @@ from groundstate import (
     HDBSCAN,
     AgglomerativeClustering,
     BayesianGaussianMixture,
-    BernoulliRBM,
     GaussianMixture,
     KMeans,
     MiniBatchKMeans,
@@ -85,33 +84,6 @@ def probabilistic_pca() -> Figure:
         right.plot(*np.column_stack([row, image]), color="grey", linewidth=0.6)
     right.scatter(*decoded.T, s=10, color=COLOURS[1])
     right.set_title("rows and what their codes decode to")
-    return fig
-
-
-def bernoulli_rbm() -> Figure:
-    """Bars and stripes: the states of lowest free energy are the ones it was shown."""
-    n = 3
-    bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-    bars = np.repeat(bits[:, :, None], n, axis=2).reshape(len(bits), -1)
-    shown = np.unique(
-        np.vstack([bars, bars.reshape(-1, n, n).swapaxes(1, 2).reshape(-1, 9)]), axis=0
-    )
-    model = BernoulliRBM(16, batch_size=140, n_iter=1500, random_state=0)
-    model.fit(np.repeat(shown.astype(float), 20, axis=0))
-    states = ((np.arange(512)[:, None] >> np.arange(9)) & 1).astype(float)
-    F = model.energy(states)
-    seen = (states[:, None] == shown[None]).all(-1).any(1)
-    fig, (left, right) = figure(2)
-    spread = np.linspace(F.min(), F.max(), 40)
-    left.hist([F[~seen], F[seen]], spread, stacked=True, color=[COLOURS[0], COLOURS[1]])
-    left.set(xlabel="free energy", ylabel="states", yscale="log", title="orange: what it was shown")
-    best = states[np.argsort(F)[:14]].reshape(2, 7, n, n)
-    board = np.full((2 * (n + 1) - 1, 7 * (n + 1) - 1), 0.5)
-    for i in range(2):
-        for j in range(7):
-            board[i * (n + 1) : i * (n + 1) + n, j * (n + 1) : j * (n + 1) + n] = best[i, j]
-    right.imshow(board, cmap="Greys", vmin=0, vmax=1)
-    right.set(xticks=[], yticks=[], title="the 14 states of lowest free energy")
     return fig
 
 
@@ -248,7 +220,6 @@ def _rows(X: np.ndarray) -> torch.Tensor:
 PICTURES = {
     "AgglomerativeClustering": agglomerative_clustering,
     "BayesianGaussianMixture": bayesian_gaussian_mixture,
-    "BernoulliRBM": bernoulli_rbm,
     "DBSCAN": dbscan,
     "GaussianMixture": gaussian_mixture,
     "HDBSCAN": hdbscan,

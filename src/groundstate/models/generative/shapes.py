@@ -59,7 +59,7 @@ def _as_array(X: Any) -> Any:
     inner, depth = X, 0
     while isinstance(inner, list | tuple) and len(inner):
         inner, depth = inner[0], depth + 1
-    depth += np.ndim(inner) if not isinstance(inner, str) and np.ndim(inner) else 0
+    depth += int(getattr(inner, "ndim", 0))  # other things that act as arrays are no lists
     return np.asarray(X) if depth > 2 else X
 
 
