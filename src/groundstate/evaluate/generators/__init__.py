@@ -1,1 +1,1 @@
-"""Models without labels: likelihood of held-out rows, look-alikes, memorisation."""
+"""Models without labels: likelihood of held-out rows, distances of samples, coverage, memorisation."""

@@ -1,0 +1,112 @@
+r"""Does a generator repeat its training rows?
+
+Distances :math:`d(g) = \min_t\|g - t\|` of generated rows to the training rows beside those of new real
+rows: a rank-sum z far below 0 says that generated rows are closer than new ones can be.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.stats
+import torch
+from numpy.typing import NDArray
+
+from groundstate.compute.display import Displayed
+from groundstate.errors import DataError
+from groundstate.math.neighbors.graph import nearest_others
+from groundstate.math.neighbors.pairwise import pairwise
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Memorisation(Displayed):
+    """What distances to the training rows say.
+
+    Attributes
+    ----------
+    z : rank-sum statistic of generated against new rows, standard normal for a generator as new as
+        new rows; below -3 it repeats training rows
+    pvalue : one-sided
+    ratio : of median distances, generated to new
+    copies : share of generated rows closer to a training row than 1 % of the training rows are to
+        each other
+    expected : the same share of new rows
+    exact : share of generated rows that equal a training row
+    """
+
+    z: float
+    pvalue: float
+    ratio: float
+    copies: float
+    expected: float
+    exact: float
+
+    @property
+    def memorises(self) -> bool:
+        """Clearly and much closer than new rows are."""
+        return self.z < -3 and self.ratio < 0.5
+
+    def __str__(self) -> str:
+        close = (
+            "closer to the training rows than new rows are" if self.z < -3 else "as new as new rows"
+        )
+        return (
+            f"generated rows are {close} (z {self.z:.2g}); {self.copies:.1%} are near copies, of new rows "
+            f"{self.expected:.1%}"
+        )
+
+
+def memorisation_check(generated: Any, train: Any, heldout: Any) -> Memorisation:
+    """Compare how near generated and new rows come to the training rows.
+
+    Parameters
+    ----------
+    generated, train, heldout : rows ``(n, ...)``; columns should have comparable scales
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).normal(size=(600, 2))
+    >>> memorisation_check(rows[:100], rows[:200], rows[400:]).memorises
+    True
+    >>> memorisation_check(rows[200:400], rows[:200], rows[400:]).memorises
+    False
+    """
+    g, t, h = (_rows(v) for v in (generated, train, heldout))
+    near, new = (_nearest(v, t) for v in (g, h))
+    found = scipy.stats.mannwhitneyu(near, new, alternative="less")
+    n, m = len(near), len(new)
+    ranks = scipy.stats.rankdata(np.concatenate([near, new]))
+    ties = np.unique(ranks, return_counts=True)[1].astype(np.float64)
+    total = n + m
+    spread = n * m / 12 * (total + 1 - (ties**3 - ties).sum() / (total * (total - 1)))
+    z = (float(found.statistic) - n * m / 2) / math.sqrt(spread) if spread > 0 else 0.0
+    usual = float(np.median(new))
+    ratio = float(np.median(near)) / usual if usual > 0 else 1.0
+    apart = nearest_others(torch.from_numpy(t), 1)[0][:, 0].numpy()
+    border = float(np.quantile(apart, 0.01))
+    return Memorisation(
+        z,
+        float(found.pvalue),
+        ratio,
+        float((near < border).mean()) if border > 0 else float((near <= 0).mean()),
+        float((new < border).mean()) if border > 0 else float((new <= 0).mean()),
+        float((near <= 1e-9 * max(usual, 1e-300)).mean()),
+    )
+
+
+def _rows(values: Any) -> Floats:
+    rows = np.asarray(values, np.float64)
+    rows = rows.reshape(len(rows), -1)
+    if len(rows) < 2 or not np.isfinite(rows).all():
+        raise DataError("the check needs at least two finite rows of each set")
+    return np.ascontiguousarray(rows)
+
+
+def _nearest(queries: Floats, rows: Floats) -> Floats:
+    distance, _ = pairwise(torch.from_numpy(queries), torch.from_numpy(rows), reduce="topk", k=1)
+    return np.asarray(distance[:, 0].numpy(), np.float64)
