@@ -124,6 +124,10 @@ if TYPE_CHECKING:
     from groundstate.models.factors.truncated_svd import TruncatedSVD as TruncatedSVD
     from groundstate.models.factors.whitener import Whitener as Whitener
     from groundstate.models.generative.energy.bernoulli_rbm import BernoulliRBM as BernoulliRBM
+    from groundstate.models.generative.autoregressive.autoregressive_density import (
+        AutoregressiveDensity as AutoregressiveDensity,
+    )
+    from groundstate.models.generative.autoregressive.pixel_cnn import PixelCNN as PixelCNN
     from groundstate.models.graphs.edge_classifier import EdgeClassifier as EdgeClassifier
     from groundstate.models.graphs.graph_classifier import GraphClassifier as GraphClassifier
     from groundstate.models.graphs.graph_regressor import GraphRegressor as GraphRegressor
@@ -295,6 +299,7 @@ _EXPORTS = {
     "AdaBoostClassifier": "groundstate.models.ensembles.boosting.ada_boost_classifier",
     "AgglomerativeClustering": "groundstate.models.clusters.agglomerative_clustering",
     "AutoRegressor": "groundstate.models.sequences.auto_regressor",
+    "AutoregressiveDensity": "groundstate.models.generative.autoregressive.autoregressive_density",
     "BagOfTokensClassifier": "groundstate.models.text.bag_of_tokens_classifier",
     "BaggingClassifier": "groundstate.models.ensembles.bagging.bagging_classifier",
     "BaggingRegressor": "groundstate.models.ensembles.bagging.bagging_regressor",
@@ -386,6 +391,7 @@ _EXPORTS = {
     "ObjectDetector": "groundstate.models.vision.object_detector",
     "PCA": "groundstate.models.factors.pca",
     "Perceptron": "groundstate.models.linear.stochastic.perceptron",
+    "PixelCNN": "groundstate.models.generative.autoregressive.pixel_cnn",
     "PoissonRegressor": "groundstate.models.linear.generalised.poisson_regressor",
     "ProbabilisticPCA": "groundstate.models.factors.probabilistic_pca",
     "PseudoLabelClassifier": "groundstate.models.networks.pseudo_label_classifier",

@@ -53,7 +53,8 @@ def made(row: Any, **settings: Any) -> Any:
 
 
 def asked(model: Any, X: Any) -> Any:
-    name = next(n for n in ("predict", "transform", "kneighbors") if hasattr(model, n))
+    ways = ("predict", "transform", "kneighbors", "score_samples")
+    name = next(n for n in ways if hasattr(model, n))
     found = getattr(model, name)(X)
     return found[0] if isinstance(found, tuple) else found
 

@@ -117,7 +117,14 @@ class GenerativeEstimator(Questions):
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, Any, dict[str, Any]]:
         flat, shapes = flattened(X)
+        before = self.n_features_in_ if self._goes_on else None
         rows, _, attributes = super()._checked(flat, None)
+        if before is not None and rows.shape[1] != before:
+            self.n_features_in_ = before
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {before} "
+                "features as input; use warm_start=False for other data"
+            )
         shapes = shapes.closed(rows.shape[1])
         attributes |= {"_shapes": shapes, "event_shape_": shapes.event}
         y = unwrap(y)[0]
