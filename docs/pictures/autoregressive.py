@@ -20,11 +20,7 @@ def autoregressive_density() -> Figure:
     X = np.column_stack([t, t**2 - 2 + 0.25 * rng.normal(size=300)])
     X = np.column_stack([X[:, 1], X[:, 0]])  # the second column has two branches given the first
     model = AutoregressiveDensity(
-        hidden_layer_sizes=(32, 32),
-        max_iter=40,
-        batch_size=100,
-        learning_rate_init=0.01,
-        random_state=0,
+        hidden_layer_sizes=(32, 32), learning_rate_init=0.01, max_iter=40, random_state=0
     ).fit(X)
     fig, (left, middle, right) = figure(3, width=10.0)
     left.scatter(*X.T, s=6, color=COLOURS[0])

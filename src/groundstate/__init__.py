@@ -123,11 +123,11 @@ if TYPE_CHECKING:
     from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
     from groundstate.models.factors.truncated_svd import TruncatedSVD as TruncatedSVD
     from groundstate.models.factors.whitener import Whitener as Whitener
-    from groundstate.models.generative.energy.bernoulli_rbm import BernoulliRBM as BernoulliRBM
     from groundstate.models.generative.autoregressive.autoregressive_density import (
         AutoregressiveDensity as AutoregressiveDensity,
     )
     from groundstate.models.generative.autoregressive.pixel_cnn import PixelCNN as PixelCNN
+    from groundstate.models.generative.energy.bernoulli_rbm import BernoulliRBM as BernoulliRBM
     from groundstate.models.graphs.edge_classifier import EdgeClassifier as EdgeClassifier
     from groundstate.models.graphs.graph_classifier import GraphClassifier as GraphClassifier
     from groundstate.models.graphs.graph_regressor import GraphRegressor as GraphRegressor

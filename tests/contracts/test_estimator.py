@@ -56,7 +56,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "LocallyAdaptiveNormal": {"n_points": 9, "n_nodes": 36, "max_iter": 2, "random_state": 0},
     "MahalanobisTransformer": {},
     "NeighborhoodComponentsAnalysis": {"max_iter": 20},
-    "PixelCNN": {"features": 4, "n_layers": 1, "max_iter": 2, "random_state": 0},
+    "PixelCNN": {"n_levels": 8, "features": 4, "n_layers": 1, "max_iter": 2, "random_state": 0},
     "RCA": {},
     "AdaBoostClassifier": {"n_estimators": 8},
     "AgglomerativeClustering": {"n_clusters": 3},
@@ -246,9 +246,6 @@ def test_scikit_learn_contract(name: str) -> None:
     # rows of weight zero may have none within a radius, and curves of as many points as by default take
     # minutes; a machine of bits refuses the numbers of those checks, one of reals takes them
     others = ("RadiusNeighborsClassifier", "LocallyAdaptiveNormal", "BernoulliRBM")
-    plain = models[name].role != "embedding" and name not in others
-    # minutes
-    others = ("RadiusNeighborsClassifier", "LocallyAdaptiveNormal")
     plain = models[name].role not in ("embedding", "generator") and name not in others
     model = getattr(groundstate, name)() if plain else make(name)
     results = check_estimator(model, on_skip=None, on_fail=None)

@@ -63,6 +63,7 @@ class Case:
 CASES: dict[str, Case] = {
     "BernoulliRBM": Case(
         groundstate.BernoulliRBM(4, visible="gaussian", n_iter=3, burn_in=20, random_state=0)
+    ),
     "AutoregressiveDensity": Case(
         groundstate.AutoregressiveDensity(hidden_layer_sizes=(16,), max_iter=5, random_state=0),
         kind="exact",

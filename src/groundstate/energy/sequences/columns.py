@@ -84,10 +84,11 @@ class ColumnChainEnergy(Autoregressive, Energy):
         self.order = permutation(order, len(self.levels))
         self.heads = ColumnHeads(self.levels, components, family, min_scale)
         self.kind = net if isinstance(net, str) else None
-        self.net: Any = net if isinstance(net, nn.Module) else self._network(net, generator)
+        made: Any = self._network(net, generator) if isinstance(net, str) else net
+        self.net: Any = made
         if spread:
             g = generator or torch.Generator().manual_seed(1)
-            self.net.start_at(spread * torch.randn(sum(self.heads.sizes), generator=g))
+            made.start_at(spread * torch.randn(sum(self.heads.sizes), generator=g))
 
     def _network(self, net: str, generator: torch.Generator | None) -> nn.Module:
         widths, sizes = self.heads.widths, self.heads.sizes

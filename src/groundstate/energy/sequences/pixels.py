@@ -93,11 +93,16 @@ class PixelChainEnergy(Autoregressive, Energy):
             "output": self.output, "components": self.components, "context": self.size,
         }  # fmt: skip
 
+    def _levels(self, x: Tensor) -> Tensor:
+        """Whole numbers; what lies outside is the nearest one."""
+        whole = x.detach().round().long() if x.is_floating_point() else x
+        return whole.clamp(0, self.levels - 1)
+
     def _scaled(self, x: Tensor) -> Tensor:
         """Values in [-1, 1], in which the network and the mixtures work."""
         return 2 * x.to(self.placement()[1]) / max(1, self.levels - 1) - 1
 
-    def table(self, out: Tensor) -> Tensor:  # type: ignore[override]
+    def log_probs(self, out: Tensor) -> Tensor:
         """Log-probabilities ``(B, L, ...)`` of all values from outputs ``(B, size, ...)``."""
         if self.output == "softmax":
             return functional.log_softmax(out, 1)
@@ -117,13 +122,10 @@ class PixelChainEnergy(Autoregressive, Energy):
 
     def factors(self, x: Tensor, y: Tensor | None = None) -> Tensor:
         """Log-probabilities of every pixel and channel given those before, ``(B, C*H*W)``."""
-        value = x.detach().round().long() if x.is_floating_point() else x
+        value = self._levels(x)
         picture = self._scaled(value).reshape(-1, *self.shape)
-        log_p = self.table(self.net(picture, y))  # (B, L, C, H, W)
-        own = value.reshape(-1, 1, *self.shape)
-        inside = (own >= 0) & (own < self.levels)
-        found = log_p.gather(1, own.clamp(0, self.levels - 1))
-        return torch.where(inside, found, -torch.inf).flatten(1)
+        log_p = self.log_probs(self.net(picture, y))  # (B, L, C, H, W)
+        return log_p.gather(1, value.reshape(-1, 1, *self.shape)).flatten(1)
 
     def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
         return -self.factors(x, y).sum(1)
@@ -135,7 +137,8 @@ class PixelChainEnergy(Autoregressive, Energy):
             return
         w = x.new_ones(len(x)) if weight is None else weight.to(x)
         each = w[:, None].expand_as(x).reshape(-1)
-        counts = x.new_zeros(self.levels).index_add_(0, x.round().long().reshape(-1), each)
+        at = self._levels(x).reshape(-1)
+        counts = x.new_zeros(self.levels).index_add_(0, at, each)
         share = ((counts + 1) / (counts.sum() + self.levels)).log()
         self.net.start_at((share * 2**12).round() / 2**12)
 
@@ -173,7 +176,7 @@ class PixelChainEnergy(Autoregressive, Energy):
         generator = fresh(generator)
         c, height, width = self.shape
         steps = self.net.stepper(len(x), y)
-        value = x.round().long().reshape(-1, c, height, width).clone()
+        value = self._levels(x).reshape(-1, c, height, width).clone()
         open_ = free.reshape(value.shape)
         some, every = open_.any(0).tolist(), open_.all(0).tolist()
         log_w = torch.zeros(len(x), device=x.device, dtype=self.placement()[1])
@@ -183,7 +186,7 @@ class PixelChainEnergy(Autoregressive, Energy):
                 for k in range(c):
                     if k:
                         steps.put(i, j, pixel)
-                    log_p = self.table(steps.at(i, j))[:, :, k]  # (B, L)
+                    log_p = self.log_probs(steps.at(i, j))[:, :, k]  # (B, L)
                     if some[k][i][j]:
                         drawn = _categorical(log_p / T, generator)
                         value[:, k, i, j] = torch.where(open_[:, k, i, j], drawn, value[:, k, i, j])

@@ -219,10 +219,10 @@ class PixelSteps:
         self.picture = room(self.first, c)
         self.kept = [room(p, net.features) for _ in net.blocks]
         blocks: list[Any] = list(net.blocks)
-        self.enter = net.enter.seen(), net.enter.conv.bias
+        self.enter: Any = (net.enter.seen(), net.enter.conv.bias)
         self.look = [(b.look.seen(), b.look.conv.bias) for b in blocks]
         self.mix = [(b.mix.seen(), b.mix.conv.bias) for b in blocks]
-        self.ends = [(m.seen(), m.conv.bias) for m in (net.thin, net.leave)]
+        self.ends: list[Any] = [(m.seen(), m.conv.bias) for m in (net.thin, net.leave)]
         nothing = context is None or net.given is None
         self.given = None if nothing else net.given(context)  # type: ignore[misc]
         self.gates = [None if nothing else b.given(context) for b in blocks]

@@ -10,7 +10,6 @@ from sklearn.datasets import load_digits
 
 from groundstate import PixelCNN
 from groundstate.energy.sequences.pixels import PixelChainEnergy
-from groundstate.errors import DataError
 from groundstate.nn.conv.masked import PixelNet
 
 
@@ -62,7 +61,7 @@ def test_steps_are_the_whole_pass(output: str, c: int) -> None:
 def test_a_mixture_knows_its_edges() -> None:
     e = PixelChainEnergy((1, 1, 1), 256, 2, 0, output="logistic", components=1).double()
     out = torch.tensor([[5.0, -2.0, 0.0], [-5.0, -2.0, 0.0], [0.3, -5.0, 0.0]]).double()
-    p = e.table(out[:, :, None])[:, :, 0].exp()
+    p = e.log_probs(out[:, :, None])[:, :, 0].exp()
     torch.testing.assert_close(p.sum(1), torch.ones(3, dtype=torch.float64))
     assert p[0].argmax() == 255 and p[1].argmax() == 0
     assert p[2].argmax() == round((0.3 + 1) / 2 * 255)
@@ -111,8 +110,13 @@ def test_labels_and_temperatures() -> None:
     assert (model.infer({"x": X[:20]}, "y") == y[:20]).mean() > 0.9
 
 
-def test_what_are_no_pixels_is_named() -> None:
-    with pytest.raises(DataError, match=r"row 1 of X holds 0.5.*255"):
-        PixelCNN().fit([[[0.0, 1.0]], [[0.5, 1.0]]])
-    with pytest.raises(DataError, match="n_levels=2 ends before"):
-        PixelCNN(n_levels=2).fit([[[0.0, 1.0]], [[2.0, 1.0]]])
+def test_real_pixels_are_cut_into_steps() -> None:
+    X = np.random.default_rng(0).random((40, 2, 2))
+    model = PixelCNN(4, features=4, n_layers=1, max_iter=2, random_state=0).fit(X)
+    drawn = model.sample(20, random_state=0)
+    assert len(np.unique(drawn)) <= 4 and (drawn > 0).all() and (drawn < 1).all()
+    # a density of the square: constant in each of 4**4 cells, and 1 in all
+    middle = np.unique(model.sample(500, random_state=0))
+    cells = np.array(list(product(middle, repeat=4))).reshape(-1, 2, 2)
+    width = middle[1] - middle[0]
+    assert np.exp(model.score_samples(cells)).sum() * width**4 == pytest.approx(1, abs=1e-4)

@@ -135,7 +135,8 @@ class AutoregressiveDensity(ChainGenerator):
 
     @property
     def val_fraction(self) -> float:  # type: ignore[override]
-        watches = self._many >= ENOUGH if self.early_stopping == "auto" else self.early_stopping
+        given: Any = self.early_stopping
+        watches = self._many >= ENOUGH if given == "auto" else given
         return self.validation_fraction if watches else 0.0
 
     def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> Energy:  # type: ignore[override]

@@ -6,6 +6,7 @@ import math
 from numbers import Integral
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,11 +14,13 @@ from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
 from groundstate.energy.sequences.pixels import OUTPUTS, PixelChainEnergy
-from groundstate.errors import DataError
 from groundstate.models import settings
 from groundstate.models.generative.autoregressive.chain import ChainGenerator
+from groundstate.models.generative.coding import Coding
 from groundstate.models.traits import Traits
 from groundstate.registry import models
+
+MOST = 256  # levels, as bytes have
 
 
 @models.register(family="autoregressive", task="generation", role="generator", auto=False)
@@ -34,7 +37,9 @@ class PixelCNN(ChainGenerator):
     Parameters
     ----------
     n_levels : int, default=None
-        Values 0 to ``n_levels`` - 1 of a pixel; None is one more than the largest of ``fit``.
+        Values of a pixel. Whole numbers from 0 on that are fewer stay as they are; other values are cut
+        into so many equal steps between the least and the largest of ``fit``, whose middles are drawn.
+        None is as many as there are of whole numbers, and 256 steps of others.
     output : {"softmax", "logistic"}, default="softmax"
         A probability for every value, or a mixture of logistic distributions cut into whole numbers, which
         knows that values have an order: for 256 levels.
@@ -111,20 +116,25 @@ class PixelCNN(ChainGenerator):
         self._keep(locals())
 
     def _learn_preparation(self, X: Any, y: Any, weight: Tensor | None) -> None:
-        off = (X.round() != X) | (X < 0)
-        if bool(off.any()):
-            row = int(off.any(1).nonzero()[0])
-            raise DataError(
-                f"pixels are whole numbers from 0 on, but row {row} of X holds "
-                f"{float(X[row][off[row]][0]):g}; shift values, or scale and round them, such as "
-                "(255 * X).round()"
-            )
-        found = int(X.max()) + 1
-        if self.n_levels is not None and found > self.n_levels:
-            raise DataError(f"X holds {found - 1}, but n_levels={self.n_levels} ends before it")
-        self.n_levels_ = max(2, found) if self.n_levels is None else self.n_levels
         super()._learn_preparation(X, y, weight)
         self._counts = weight
+
+    def _learn_coding(self, X: Tensor, weight: Tensor | None) -> None:
+        kept = X if weight is None else X[weight > 0]
+        low, high = float(kept.min()), float(kept.max())
+        whole = low >= 0 and high < (self.n_levels or MOST) and bool((kept == kept.round()).all())
+        first, width = 0.0, 1.0
+        self.n_levels_ = self.n_levels or (max(2, int(high) + 1) if whole else MOST)
+        if (
+            not whole
+        ):  # the middle of each step stands for it, and the highest value is in the last one
+            width = (high - low) / self.n_levels_ * (1 + 1e-4) if high > low else 1.0
+            first = low + width / 2
+        d = X.shape[1]
+        nothing = np.zeros(d)
+        self.coding_ = Coding(
+            nothing.astype(np.int64), nothing, np.full(d, first), np.full(d, width), "levels"
+        )
 
     @property
     def _picture(self) -> tuple[int, int, int]:
