@@ -28,6 +28,7 @@ ONE_MORE = {
     "GraphRowNetwork": "graphs are taken alike, whether labels or numbers are asked for",
     "SequenceRows": "sequences are taken alike, whether labels or numbers are asked for",
     "TextNetwork": "labels of texts and of their words start from the same language models",
+    "Questions": "every generator answers the same questions",
     "ChainGenerator": "columns and pixels are drawn and filled in alike, one after the other",
     "PairMetricLearner": "pairs and triplets are taken alike, whatever metric is learned from them",
     "MixtureAnswers": "mixtures of Gaussians and of any other family answer alike",
