@@ -11,6 +11,7 @@ from groundstate.math.diffusion.parametrise import (
     reverse_mean,
 )
 from groundstate.math.diffusion.schedule import NoiseSchedule, karras_sigmas
+from groundstate.math.diffusion.weights import WEIGHTINGS, Weighting, loss_weights
 
 __all__ = [
     "PREDICTION_TYPES",
@@ -18,10 +19,13 @@ __all__ = [
     "Gaussian",
     "NoiseSchedule",
     "PredictionType",
+    "WEIGHTINGS",
+    "Weighting",
     "add_noise",
     "convert",
     "forward_kernel",
     "karras_sigmas",
+    "loss_weights",
     "posterior",
     "reverse_mean",
 ]
