@@ -65,6 +65,7 @@ from groundstate.learn.rules import Affine as Affine
 from groundstate.learn.rules import Contrast as Contrast
 from groundstate.learn.rules import ContrastiveDivergence as ContrastiveDivergence
 from groundstate.learn.rules import DenoisingScoreMatching as DenoisingScoreMatching
+from groundstate.learn.rules import Diffusion as Diffusion
 from groundstate.learn.rules import FenchelYoung as FenchelYoung
 from groundstate.learn.rules import InBatch as InBatch
 from groundstate.learn.rules import Margin as Margin

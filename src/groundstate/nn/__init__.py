@@ -39,6 +39,7 @@ from groundstate.nn.conv.pool import MinPool2d, Subsample
 from groundstate.nn.conv.preact import PreActBlock
 from groundstate.nn.conv.sizes import conv_output_size, conv_transpose_output_size, overlap_count
 from groundstate.nn.conv.upsample import ResizeConv2d
+from groundstate.nn.denoise import DiTDenoiser, LevelEmbedding, MLPDenoiser, UNetDenoiser
 from groundstate.nn.detection.anchors import AnchorGenerator, AnchorMatcher
 from groundstate.nn.detection.backbone import FeaturePyramid
 from groundstate.nn.detection.fast_rcnn import FastRCNN
@@ -218,4 +219,8 @@ __all__ = [
     "Mixup",
     "WeightNoise",
     "smooth_labels",
+    "DiTDenoiser",
+    "LevelEmbedding",
+    "MLPDenoiser",
+    "UNetDenoiser",
 ]

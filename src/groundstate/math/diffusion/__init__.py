@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from groundstate.math.diffusion.bound import Elbo, discretised, elbo
 from groundstate.math.diffusion.continuous import ContinuousSchedule
 from groundstate.math.diffusion.forward import Gaussian, add_noise, forward_kernel, posterior
 from groundstate.math.diffusion.parametrise import (
@@ -16,6 +17,7 @@ from groundstate.math.diffusion.weights import WEIGHTINGS, Weighting, loss_weigh
 __all__ = [
     "PREDICTION_TYPES",
     "ContinuousSchedule",
+    "Elbo",
     "Gaussian",
     "NoiseSchedule",
     "PredictionType",
@@ -23,6 +25,8 @@ __all__ = [
     "Weighting",
     "add_noise",
     "convert",
+    "discretised",
+    "elbo",
     "forward_kernel",
     "karras_sigmas",
     "loss_weights",

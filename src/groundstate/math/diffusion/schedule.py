@@ -196,6 +196,13 @@ class NoiseSchedule:
         return hash(self.betas.numpy().tobytes())
 
 
+def quiet(schedule: Any, n_steps: int | None = None) -> NoiseSchedule:
+    """As ``NoiseSchedule.of``, without the warning: who chose the schedule has had it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return NoiseSchedule.of(schedule, n_steps)
+
+
 def _given(betas: Any, n_steps: int | None, settings: dict[str, float]) -> Tensor:
     values = torch.as_tensor(np.asarray(betas) if not isinstance(betas, Tensor) else betas)
     values = values.detach().cpu().double()

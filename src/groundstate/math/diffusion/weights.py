@@ -46,7 +46,7 @@ def loss_weights(
     Examples
     --------
     >>> loss_weights(NoiseSchedule("cosine", 4), "vlb", "sample")[1:]
-    tensor([2.3837, 0.3987, 0.0853], dtype=torch.float64)
+    tensor([2.2804, 0.4035, 0.0842], dtype=torch.float64)
     """
     check_prediction_type(prediction_type)
     levels = torch.arange(1, schedule.n_steps + 1)

@@ -231,6 +231,11 @@ class RowNetwork(EnergyEstimator):
         """The energy that is there, for further rows."""
         return self.energy_
 
+    @property
+    def _rate_schedule(self) -> Any:
+        """Factor on the learning rate; models that call something else ``schedule`` have their own."""
+        return self.schedule
+
     def _rows_of_a_step(self, total: float) -> float:
         """Units of weight of a mini-batch."""
         return float(self.batch_size)
@@ -249,7 +254,7 @@ class RowNetwork(EnergyEstimator):
             None if size >= total * (1 - held_out) else int(size),
             1 if self._partial else self.max_epochs,
             tol=None,
-            schedule=self.schedule,
+            schedule=self._rate_schedule,
             clip_norm=self.clip_norm,
             precision="32" if self.precision == "auto" else self.precision,
             compile=self.compile,

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from groundstate.errors import ShapeError
 from groundstate.nn.architectures import architecture, rows
 from groundstate.nn.blocks.norms import norm as make_norm
+from groundstate.nn.conv.film import FilmBlock, PlaceAttention
 from groundstate.nn.conv.upsample import resize_conv
 from groundstate.nn.zoo.base import ImageNetwork
 
@@ -55,6 +56,10 @@ class UNet(ImageNetwork):
     skips : whether encoder maps are merged at all
     cond_dim : size of a condition ``cond`` ``(N, cond_dim)``, such as an embedded diffusion time, which
         adds a bias to every map of every block
+    block : "plain" (two convolutions, ReLU) or "residual" (``FilmBlock``: group norms, SiLU, a condition
+        that scales and shifts)
+    attention : numbers of halvings after which places also look at each other (``PlaceAttention``)
+    token_dim : size of tokens ``(N, L, token_dim)`` that attention also looks at
     n_dim : 1, 2 or 3 spatial axes
 
     Examples
@@ -76,10 +81,15 @@ class UNet(ImageNetwork):
         skips: bool = True,
         cond_dim: int | None = None,
         *,
+        block: str = "plain",
+        attention: tuple[int, ...] = (),
+        token_dim: int | None = None,
         n_dim: int = 2,
     ) -> None:
         super().__init__()
         self._keep(locals())
+        if block not in ("plain", "residual"):
+            raise ValueError(f"block is 'plain' or 'residual', got {block!r}")
         if up not in ("transpose", "resize"):
             raise ValueError(f"up is 'transpose' or 'resize', got {up!r}")
         if merge not in ("concat", "add"):
@@ -93,11 +103,28 @@ class UNet(ImageNetwork):
         self.concat, self.align = merge == "concat", 2**depth
         widths = [base * 2**i for i in range(depth + 1)]
 
-        def block(before: int, after: int) -> DoubleConv:
+        def made(before: int, after: int) -> DoubleConv | FilmBlock:
+            if block == "residual":
+                return FilmBlock(before, after, n_dim, cond_dim)
             return DoubleConv(before, after, n_dim, norm, cond_dim)
 
+        def looks(level: int) -> PlaceAttention | None:
+            return (
+                PlaceAttention(widths[level], token_dim=token_dim) if level in attention else None
+            )
+
+        self.stem = None
+        first = in_channels
+        if block == "residual":  # its first norm needs more than the channels of an image
+            self.stem = getattr(nn, f"Conv{n_dim}d")(in_channels, base, 3, padding=1)
+            first = base
         self.down = nn.ModuleList(
-            block(a, b) for a, b in zip([in_channels, *widths], widths, strict=False)
+            made(a, b) for a, b in zip([first, *widths], widths, strict=False)
+        )
+        levels = range(depth + 1)
+        self.down_looks = nn.ModuleDict({str(i): m for i in levels if (m := looks(i)) is not None})
+        self.up_looks = nn.ModuleDict(
+            {str(i): m for i in levels[:-1] if (m := looks(i)) is not None}
         )
         self.pool = getattr(nn, f"MaxPool{n_dim}d")(2)
         self.up = nn.ModuleList()
@@ -108,13 +135,15 @@ class UNet(ImageNetwork):
             else:
                 self.up.append(resize_conv(high, low, n_dim=n_dim))
             joined = 2 * low if skips and self.concat else low
-            self.merge.append(block(joined, low))
+            self.merge.append(made(joined, low))
         self.head = getattr(nn, f"Conv{n_dim}d")(base, out_channels, 1)
         self._start()
 
     def _start(self) -> None:
         """Signals keep their size: variance 2/fan_in before rectifiers, 1/fan_in on the way up."""
         for block in (*self.down, *self.merge):
+            if isinstance(block, FilmBlock):
+                continue
             for layer in (block.conv1, block.conv2):
                 nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
                 nn.init.zeros_(layer.bias)
@@ -124,23 +153,32 @@ class UNet(ImageNetwork):
             nn.init.normal_(conv.weight, std=fan_in**-0.5)
             nn.init.zeros_(conv.bias)
 
-    def forward(self, x: Tensor, cond: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, cond: Tensor | None = None, tokens: Tensor | None = None
+    ) -> Tensor:
         x = self.checked(x)
         self._check_condition(cond)
         size, step = x.shape[2:], 2**self.depth
         short = [-s % step for s in size]
         if any(short):
             x = nn.functional.pad(x, [v for s in reversed(short) for v in (s // 2, s - s // 2)])
+        if self.stem is not None:
+            x = self.stem(x)
         maps = []
         for i, block in enumerate(self.down):
             x = block(self.pool(x) if i else x, cond)
+            if str(i) in self.down_looks:
+                x = self.down_looks[str(i)](x, tokens)
             maps.append(x)
         maps.pop()
-        for up, merge in zip(self.up, self.merge):
+        for i, (up, merge) in enumerate(zip(self.up, self.merge)):
             x, skip = up(x), maps.pop()
             if self.skips:
                 x = torch.cat([skip, x], 1) if self.concat else skip + x
             x = merge(x, cond)
+            level = str(self.depth - 1 - i)
+            if level in self.up_looks:
+                x = self.up_looks[level](x, tokens)
         out: Tensor = self.head(x)
         for axis, (s, n) in enumerate(zip(short, size), start=2):
             out = out.narrow(axis, s // 2, n)

@@ -1,8 +1,9 @@
-"""Samplers of diffusions: tables of coefficients, the loop that runs them, guidance, the way back."""
+"""Samplers of diffusions: tables of coefficients, one loop, guidance, missing cells, the way back."""
 
 from groundstate.infer.sampling.diffusion.encode import encode as encode
 from groundstate.infer.sampling.diffusion.guidance import ClassifierFree as ClassifierFree
 from groundstate.infer.sampling.diffusion.guidance import ClassifierGuided as ClassifierGuided
+from groundstate.infer.sampling.diffusion.inpaint import inpaint as inpaint
 from groundstate.infer.sampling.diffusion.loop import DiffusionSampler as DiffusionSampler
 from groundstate.infer.sampling.diffusion.tables import SAMPLERS as SAMPLERS
 from groundstate.infer.sampling.diffusion.tables import Steps as Steps

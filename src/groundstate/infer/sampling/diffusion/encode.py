@@ -27,8 +27,9 @@ def encode(
 ) -> Tensor:
     r"""The noise :math:`x_T` from which DDIM with η = 0 and the same steps makes ``x``.
 
-    A step :math:`x' = A x + B\hat x_0(x)` is undone by the fixed point :math:`x \leftarrow
-    (x' - B\hat x_0(x))/A`, begun at the ε that the denoiser sees in :math:`x'`.
+    Before and after a step the row is :math:`x = a\hat x_0 + s\hat\epsilon` and :math:`x' = a'\hat x_0 +
+    s'\hat\epsilon`, so that it is undone by the fixed point :math:`x \leftarrow a\,(x' - s'\hat\epsilon(x))/
+    a' + s\,\hat\epsilon(x)`.
 
     Parameters
     ----------
@@ -47,23 +48,11 @@ def encode(
     levels = steps.t.to(x.device)
     for i in reversed(range(len(steps))):
         t = levels[i].expand(len(x))
-        a, s, own, clean = (
-            float(c[i]) for c in (steps.signal, steps.noise, steps.own, steps.clean)
-        )
+        a, s, to_clean, of_out = (float(c[i]) for c in (steps.signal, steps.noise, p, r))
         a_, s_ = float(reached[i]) ** 0.5, (1 - float(reached[i])) ** 0.5
-        if own == 0:  # the last step forgets all but x₀, so it is undone through ε at x
-            at = a / a_ * x
-            for _ in range(n_iter):
-                at = a * x + s * _noise(predict(at, t, *given), at, p[i], r[i], a, s)
-            x = at
-            continue
-        seen = p[i].item() * x + r[i].item() * predict(x, t, *given)
-        at = a * (x - s_ * (x - a * seen) / s) / a_ + (x - a * seen)
+        at = x
         for _ in range(n_iter):
-            at = (x - clean * (p[i].item() * at + r[i].item() * predict(at, t, *given))) / own
+            noise = (at - a * (to_clean * at + of_out * predict(at, t, *given))) / s
+            at = a * (x - s_ * noise) / a_ + s * noise
         x = at
     return x
-
-
-def _noise(out: Tensor, x: Tensor, p: Tensor, r: Tensor, a: float, s: float) -> Tensor:
-    return (x - a * (p.item() * x + r.item() * out)) / s

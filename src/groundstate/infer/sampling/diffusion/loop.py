@@ -16,7 +16,7 @@ from groundstate.math.diffusion.parametrise import clean_coefficients
 
 # (x, t, *given) -> prediction of the shape of x, or with twice its features where the variance is learned
 Predict = Callable[..., Tensor]
-Clip = tuple[float, float] | None
+Clip = tuple[float | Tensor, float | Tensor] | None
 
 
 def advance(x: Tensor, before: Tensor, out: Tensor, z: Tensor, row: Any, clip: Clip) -> Any:

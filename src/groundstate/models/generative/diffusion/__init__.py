@@ -1,0 +1,1 @@
+"""Diffusion models: learn to remove noise, and rows come out of pure noise."""
