@@ -127,6 +127,7 @@ if TYPE_CHECKING:
         AutoregressiveDensity as AutoregressiveDensity,
     )
     from groundstate.models.generative.autoregressive.pixel_cnn import PixelCNN as PixelCNN
+    from groundstate.models.generative.diffusion.ddpm import DDPM as DDPM
     from groundstate.models.generative.energy.bernoulli_rbm import BernoulliRBM as BernoulliRBM
     from groundstate.models.graphs.edge_classifier import EdgeClassifier as EdgeClassifier
     from groundstate.models.graphs.graph_classifier import GraphClassifier as GraphClassifier
@@ -312,6 +313,7 @@ _EXPORTS = {
     "ClassicalMDS": "groundstate.models.manifolds.classical_mds",
     "ComplementNB": "groundstate.models.bayes.complement_nb",
     "DBSCAN": "groundstate.models.clusters.dbscan",
+    "DDPM": "groundstate.models.generative.diffusion.ddpm",
     "DecisionTreeClassifier": "groundstate.models.trees.decision_tree_classifier",
     "DecisionTreeRegressor": "groundstate.models.trees.decision_tree_regressor",
     "EdgeClassifier": "groundstate.models.graphs.edge_classifier",

@@ -70,6 +70,13 @@ QUICK: dict[str, dict[str, Any]] = {
     "C45Classifier": {},
     "CategoricalNB": {},
     "DBSCAN": {},
+    "DDPM": {
+        "n_steps": 10,
+        "schedule": "cosine",
+        "hidden_layer_sizes": (8,),
+        "max_iter": 3,
+        "random_state": 0,
+    },
     "HDBSCAN": {},
     "ClassicalMDS": {},
     "ComplementNB": {},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groundstate.math.diffusion.bound import Elbo, discretised, elbo
+from groundstate.math.diffusion.bound import Elbo, discretised, draws_by_step, elbo
 from groundstate.math.diffusion.continuous import ContinuousSchedule
 from groundstate.math.diffusion.forward import Gaussian, add_noise, forward_kernel, posterior
 from groundstate.math.diffusion.parametrise import (
@@ -26,6 +26,7 @@ __all__ = [
     "add_noise",
     "convert",
     "discretised",
+    "draws_by_step",
     "elbo",
     "forward_kernel",
     "karras_sigmas",

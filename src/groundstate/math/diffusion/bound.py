@@ -3,12 +3,13 @@ r"""Bounds on the log density of a diffusion."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.quasirandom import SobolEngine
 
 from groundstate.math.diffusion.forward import forward_kernel, posterior
 from groundstate.math.diffusion.parametrise import PredictionType, convert
@@ -49,7 +50,7 @@ def elbo(
     prediction_type: PredictionType = "epsilon",
     variance: str = "fixed_small",
     given: tuple[Tensor, ...] = (),
-    n_draws: int = 1,
+    n_draws: int | Sequence[int] = 1,
     common: bool = False,
     decoder: Decoder | None = None,
     generator: torch.Generator | None = None,
@@ -72,8 +73,10 @@ def elbo(
     variance : of the reverse steps: "fixed_small" (β̃, at t = 1 that of t = 2), "fixed_large" (β) or
         "learned"
     given : further arguments of the denoiser, one row for each of ``x0``
-    n_draws : draws of the noise that are averaged
-    common : the same noise for every row, so that a row's bound does not depend on the others
+    n_draws : draws of the noise that are averaged; in form B also a number for each level ``(T,)``, see
+        ``draws_by_step``
+    common : the same noise for every row, so that a row's bound does not depend on the others, spread evenly
+        over the levels (scrambled Sobol points)
     decoder : log density of x₀ around the mean at t = 1; by default the normal one; see
         ``discretised``
     generator : of the noise
@@ -93,11 +96,35 @@ def elbo(
     if variance not in ("fixed_small", "fixed_large", "learned"):
         raise ValueError(f"variance must be fixed_small, fixed_large or learned, got {variance!r}")
     run = _Run(predict, x0, schedule, prediction_type, variance, given, common, generator, decoder)
-    parts = [run.draw(form) for _ in range(n_draws)]
+    if isinstance(n_draws, int):
+        parts = [run.draw(form) for _ in range(n_draws)]
+    elif form != "B" or len(n_draws) != schedule.n_steps:
+        raise ValueError(
+            f"a number of draws for each of {schedule.n_steps} levels is for form 'B', got "
+            f"{len(n_draws)} numbers and form {form!r}"
+        )
+    else:
+        run.draws = [int(n) for n in n_draws]
+        parts = [run.draw("B")]
     reconstruction, prior, steps = (torch.stack(each).mean(0) for each in zip(*parts, strict=True))
     value = reconstruction - prior - steps.sum(0)
     bits = -value / (x0[0].numel() * math.log(2))
     return Elbo(value, reconstruction, prior, steps, bits)
+
+
+def draws_by_step(schedule: NoiseSchedule, most: int = 16) -> list[int]:
+    r"""Draws for each level that make the bound calm at little cost: the term of t varies with
+    :math:`\log\text{SNR}_{t-1} - \log\text{SNR}_t`, which is large for the first few levels alone.
+
+    >>> draws = draws_by_step(NoiseSchedule())
+    >>> draws[:4], sum(draws)
+    ([16, 16, 10, 8], 1104)
+    """
+    steps = -schedule.log_snr.diff().clamp(max=0)
+    if not len(steps):
+        return [most]
+    share = (most * steps / steps[0]).ceil().clamp(1, most)
+    return [most, *(int(n) for n in share)]
 
 
 def normal_log_prob(x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
@@ -142,12 +169,23 @@ class _Run:
         self.variance, self.given, self.common = variance, given, common
         self.generator, self.decoder = generator, decoder or normal_log_prob
         large, small = schedule.logs_variances
+        self.draws = [1] * schedule.n_steps
+        # terms change slowly with t, so noise that is spread evenly over them says more than chance
+        self.sobol = None
+        if common and x0[0].numel() <= SobolEngine.MAXDIM:
+            where = x0.device if generator is None else generator.device
+            seed = int(torch.randint(2**31, (1,), generator=generator, device=where))
+            self.sobol = SobolEngine(x0[0].numel(), scramble=True, seed=seed)
         self.logs = torch.stack([large, small], 1).to(x0)  # (T, 2)
 
     def noise(self) -> Tensor:
-        shape = self.x0.shape[1:] if self.common else self.x0.shape
-        z = torch.randn(shape, generator=self.generator, device=self.x0.device, dtype=self.x0.dtype)
-        return z.expand_as(self.x0)
+        x0 = self.x0
+        if self.sobol is not None:
+            u = self.sobol.draw(1, dtype=torch.float64).clamp(1e-9, 1 - 1e-9)
+            return torch.special.ndtri(u).to(x0).expand_as(x0)
+        like = x0[:1] if self.common else x0
+        z = torch.randn(like.shape, generator=self.generator, device=x0.device, dtype=x0.dtype)
+        return z.expand_as(x0)
 
     def reverse(self, xt: Tensor, t: int) -> tuple[Tensor, Tensor]:
         """Mean and variance of p(x_{t-1} | x_t), ``(n, D)``."""
@@ -181,8 +219,11 @@ class _Run:
         T = self.schedule.n_steps
         if form == "ratio":
             return self.path()
-        x1 = self.noised(1)
-        reconstruction = self.decoder(self.x0, *self.reverse(x1, 1)).sum(1)
+        each = [
+            self.decoder(self.x0, *self.reverse(self.noised(1), 1)).sum(1)
+            for _ in range(self.draws[0])
+        ]
+        reconstruction = torch.stack(each).mean(0)
         if form == "B":
             a, s = self.schedule.signal_noise(T, self.x0)
             at_end = _kl(a * self.x0, s.square().expand_as(self.x0), torch.zeros_like(self.x0), 1.0)
@@ -196,6 +237,11 @@ class _Run:
         return reconstruction, at_end, steps
 
     def kl(self, t: int) -> Tensor:
+        if self.draws[t - 1] > 1:
+            return torch.stack([self.kl_once(t) for _ in range(self.draws[t - 1])]).mean(0)
+        return self.kl_once(t)
+
+    def kl_once(self, t: int) -> Tensor:
         xt = self.noised(t)
         q = posterior(self.x0, xt, t, self.schedule)
         return _kl(q.mean, q.variance.expand_as(xt), *self.reverse(xt, t))

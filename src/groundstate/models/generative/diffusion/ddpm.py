@@ -33,6 +33,7 @@ from groundstate.math.diffusion import (
     Elbo,
     NoiseSchedule,
     discretised,
+    draws_by_step,
     elbo,
 )
 from groundstate.math.diffusion.schedule import KINDS, quiet
@@ -59,7 +60,8 @@ class DDPM(LatentCode, NetworkGenerator):
     \sigma_t z` (Ho et al. 2020).
 
     The energy of a row is that of the smoothed data at a small noise level, with
-    :math:`-\nabla e = s_\theta`. ``score_samples`` is the bound of form B. Columns of categories are
+    :math:`-\nabla e = s_\theta`. ``score_samples`` is the bound of form B
+    with reverse steps of variance β, or the learned one. Columns of categories are
     diffused as bits ±1 and read by the largest. With y the network also learns without it, so that
     ``sample(y=..., guidance_scale=w)`` can push samples towards their label.
 
@@ -220,15 +222,18 @@ class DDPM(LatentCode, NetworkGenerator):
 
     # --- density -------------------------------------------------------------------------
 
-    def _bound(self, x: Tensor, y: Tensor | None, form: Any = "B", n_draws: int = 1) -> Elbo:
+    def _bound(self, x: Tensor, y: Tensor | None, form: Any = "B", n_draws: Any = None) -> Elbo:
         bits, decoder = self._bits, None
+        # of the fixed variances β fits a density at small noise, where most of the bound is
+        variance = "learned" if self.variance == "learned" else "fixed_large"
         if bits.any():
             width = torch.from_numpy(np.where(bits, 2.0, 0.0))
             decoder = discretised(width, -1.0, 1.0)
         return elbo(
             self.energy_.predict, x, self.noise_schedule_, form,
-            prediction_type=self.prediction_type, variance=self.variance,
-            given=() if y is None else (y,), common=True, n_draws=n_draws, decoder=decoder,
+            prediction_type=self.prediction_type, variance=variance,
+            given=() if y is None else (y,), common=True, decoder=decoder,
+            n_draws=n_draws or (draws_by_step(self.noise_schedule_) if form == "B" else 1),
             generator=Key.of(0).fold("bound").torch(x.device),
         )  # fmt: skip
 
@@ -237,10 +242,11 @@ class DDPM(LatentCode, NetworkGenerator):
         own = float(np.log(self.coding_.scale[self._bits]).sum())
         return self._bound(x, y).value + own
 
-    def elbo(self, X: Any, y: Any = None, form: str = "B", n_draws: int = 1) -> Elbo:
+    def elbo(self, X: Any, y: Any = None, form: str = "B", n_draws: int | None = None) -> Elbo:
         """The bound on the log density of coded rows with its terms, in nats; see ``diffusion.elbo``.
 
-        Every row meets the same noise, so that its bound does not depend on the others.
+        Every row meets the same noise, so that its bound does not depend on the others. Without
+        ``n_draws`` form B takes one draw for most levels and 16 where its terms vary most.
         """
         x, home = self._rows(X)
         c = self._contexts_or_mean(y, x)
