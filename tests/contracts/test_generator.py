@@ -73,6 +73,7 @@ CASES: dict[str, Case] = {
         pictures,
         not_for=("mixed",),
         kind="exact",
+    ),
     "DDPM": Case(
         groundstate.DDPM(10, "cosine", hidden_layer_sizes=(8,), max_iter=3, random_state=0),
         kind="bound",
