@@ -1,0 +1,1 @@
+"""Synthetic tables: columns of any kind in front of a generator."""

@@ -1,0 +1,172 @@
+r"""Columns of a table as what a generator learns best: normal scores and levels, and back.
+
+A number becomes the normal score of its rank, :math:`z = \Phi^{-1}(F(x))`, with F the distribution of the
+training rows, linear between quantiles: whatever the column's form, :math:`z \sim N(0, 1)`. A value that
+many rows share is a jump of F and is spread over it. Few distinct values are levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+F64 = NDArray[np.float64]
+KNOTS = 400  # quantiles that stand for a distribution
+JUMP = 0.01  # share of the rows from which a value is a jump
+FEW = 20  # distinct numbers that are levels
+LEVELS = 40  # levels of a category; the rest shares one
+MISSING = "(missing)"
+OTHER = "(other)"
+
+
+@dataclass(frozen=True, eq=False)
+class NumberColumn:
+    """A column of numbers or dates as normal scores.
+
+    Attributes
+    ----------
+    name : of the column
+    x, z : (k,) arrays, increasing; z is the score of x, with two entries for a jump
+    integer : whether values are whole
+    date : whether values are microseconds since 1970
+    missing : whether some were missing, which is a column of its own
+    """
+
+    name: str
+    x: F64
+    z: F64
+    integer: bool = False
+    date: bool = False
+    missing: bool = False
+
+    @classmethod
+    def learned(
+        cls, name: str, values: F64, weight: F64, *, integer: bool, date: bool
+    ) -> NumberColumn:
+        """From the values of training rows, NaN where one is missing."""
+        there = ~np.isnan(values) & (weight > 0)
+        x, at = np.unique(values[there], return_inverse=True)
+        share = np.bincount(at, weight[there]) / weight[there].sum()
+        upper = np.cumsum(share)
+        lower = np.concatenate([[0.0], upper[:-1]])
+        edge = 0.5 / max(int(there.sum()), 1)
+        jump = share > JUMP
+        keep = jump | _spaced(upper)
+        xs, ps = [], []
+        for v, lo, hi, own in zip(x[keep], lower[keep], upper[keep], jump[keep], strict=True):
+            xs += [v, v] if own else [v]
+            ps += [lo, hi] if own else [(lo + hi) / 2]
+        z = norm.ppf(np.clip(ps, edge, 1 - edge))
+        # scores grow, also where a clipped end met its neighbour
+        z = np.maximum.accumulate(z + 1e-9 * np.arange(len(z)))
+        return cls(name, np.array(xs), z, integer, date, bool((~there).any()))
+
+    def scores(self, values: F64, u: F64 | float = 0.5) -> F64:
+        """Normal scores; u in (0, 1) says where in a jump a value lies, NaN stays NaN."""
+        low, high = self._ends(values)
+        return np.asarray(low + (high - low) * u)
+
+    def widths(self, values: F64) -> F64:
+        """Length of the jump that a value is, 0 for others."""
+        low, high = self._ends(values)
+        return np.asarray(high - low)
+
+    def _ends(self, values: F64) -> tuple[F64, F64]:
+        first = np.searchsorted(self.x, values, "left")
+        last = np.searchsorted(self.x, values, "right") - 1
+        inside = np.interp(values, self.x, self.z)
+        hit = (last > first) & (first < len(self.x))
+        safe = np.minimum(first, len(self.x) - 1)
+        return (
+            np.where(hit, self.z[safe], inside),
+            np.where(hit, self.z[np.maximum(last, 0)], inside),
+        )
+
+    def log_slope(self, values: F64) -> F64:
+        """log dz/dx between knots; jumps have none, and count by their width."""
+        at = np.clip(np.searchsorted(self.x, values, "right"), 1, len(self.x) - 1)
+        dx, dz = self.x[at] - self.x[at - 1], self.z[at] - self.z[at - 1]
+        if len(self.x) < 2:
+            return np.zeros(len(values))
+        slope = np.where(dx > 0, dz / np.where(dx > 0, dx, 1.0), 1.0)
+        width = self.widths(values)
+        return np.log(np.where(width > 0, width, np.maximum(slope, 1e-300)))
+
+    def values(self, scores: F64) -> F64:
+        """Values of scores, within those of the training rows."""
+        x = np.interp(scores, self.z, self.x)
+        return np.rint(x) if self.integer else np.asarray(x)
+
+
+def _spaced(upper: F64) -> NDArray[np.bool_]:
+    """The first and last value, and some between them at equal distances in probability."""
+    keep = np.zeros(len(upper), bool)
+    keep[np.searchsorted(upper, np.linspace(0, upper[-1], min(KNOTS, len(upper)))).clip(0, len(upper) - 1)] = True
+    keep[[0, -1]] = True
+    return keep
+
+
+@dataclass(frozen=True, eq=False)
+class LevelColumn:
+    """A column of few values.
+
+    Attributes
+    ----------
+    name : of the column
+    levels : values, the most frequent first; None stands for missing
+    rest, shares : rare values and their probabilities, which share the level ``OTHER``
+    number : whether the values are numbers
+    """
+
+    name: str
+    levels: list[Any]
+    rest: list[Any]
+    shares: F64
+    number: bool = False
+    integer: bool = False
+
+    @classmethod
+    def learned(
+        cls, name: str, values: list[Any], weight: F64, *, number: bool, integer: bool
+    ) -> LevelColumn:
+        """From the values of training rows, None where one is missing."""
+        total: dict[Any, float] = {}
+        for v, w in zip(values, weight.tolist(), strict=True):
+            total[v] = total.get(v, 0.0) + w
+        order = sorted(total, key=lambda v: (-total[v], str(v)))
+        kept, rest = order[:LEVELS], order[LEVELS:]
+        shares = np.array([total[v] for v in rest])
+        return cls(name, kept, rest, shares / shares.sum() if rest else shares, number, integer)
+
+    def words(self, values: list[Any]) -> list[str | None]:
+        """Words of the levels; of a value that was not seen, None."""
+        place = {v: f"L{i}" for i, v in enumerate(self.levels)}
+        place |= dict.fromkeys(self.rest, OTHER)
+        return [place.get(v) for v in values]
+
+    def values(self, words: list[str], rng: Any) -> list[Any]:
+        """Values of words."""
+        found: list[Any] = []
+        for word in words:
+            if word == OTHER:
+                found.append(self.rest[int(rng.choice(len(self.rest), p=self.shares))])
+            else:
+                found.append(self.levels[int(word[1:])])
+        return found
+
+
+Coded = NumberColumn | LevelColumn
+
+
+def fixed_columns(kinds: Mapping[str, str]) -> tuple[list[str], list[str], list[str]]:
+    """Names of columns that are counted anew (ids), kept as they are (constants), and left out (texts)."""
+    return (
+        [name for name, kind in kinds.items() if kind == "id"],
+        [name for name, kind in kinds.items() if kind == "constant"],
+        [name for name, kind in kinds.items() if kind == "text"],
+    )

@@ -1,0 +1,295 @@
+r"""A synthetic twin of a table: columns of any kind, a generator behind them, rows like the real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from groundstate.compute.random import Key
+from groundstate.data import read
+from groundstate.data.tables.schema import Schema
+from groundstate.data.tables.table import Table
+from groundstate.errors import DataError, Unsupported
+from groundstate.models.generative.tables.columns import (
+    FEW,
+    Coded,
+    LevelColumn,
+    NumberColumn,
+    fixed_columns,
+)
+
+F64 = NDArray[np.float64]
+PLACES = 4  # in the jumps of a row at which its density is taken
+
+
+class TableGenerator(MetaEstimatorMixin, BaseEstimator):
+    r"""Rows of a table of any columns, made by any generator.
+
+    .. math:: z_j = \Phi^{-1}(F_j(x_j)), \qquad
+        \log p(x) = \log p(z) + \sum_j\log\frac{dz_j}{dx_j}
+
+    Numbers and dates become normal scores of their ranks, few distinct values and words become levels,
+    a missing number a level of its own; ids are counted anew, constants stay, free text is left out.
+    The generator learns the coded table, and every draw comes back as a table with the columns,
+    types and ranges of the training rows.
+
+    Parameters
+    ----------
+    estimator : generator
+        What learns from the coded table, such as ``AutoregressiveDensity()``; it is cloned.
+
+    Attributes
+    ----------
+    estimator_ : the fitted generator
+    columns_ : list of NumberColumn and LevelColumn
+    schema_ : Schema of the training table
+    names_ : list of str, the columns of a twin
+    left_out_ : list of str, columns of free text
+    notes_ : list of str, what was done to which column
+    log_prob_kind_ : str, see ``GenerativeEstimator``
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from groundstate import NormalizingFlow, TableGenerator
+    >>> rng = np.random.default_rng(0)
+    >>> table = {"size": rng.exponential(size=200), "colour": rng.choice(["red", "blue"], 200)}
+    >>> model = TableGenerator(NormalizingFlow(max_iter=2, random_state=0)).fit(table)
+    >>> model.sample(3, random_state=0).columns
+    ['size', 'colour']
+    """
+
+    _store_private: ClassVar[tuple[str, ...]] = ("_ids", "_constants")
+    estimator_: Any
+    columns_: list[Coded]
+    names_: list[str]
+    schema_: Schema
+    left_out_: list[str]
+    _ids: list[str]
+    _constants: dict[str, list[Any]]
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from a table: a frame, a mapping of columns, a path, or a ``Table``; y are conditions."""
+        table = X if isinstance(X, Table) else read(X)
+        if not table.n_rows:
+            raise DataError("TableGenerator got no rows to learn from")
+        weight = np.ones(table.n_rows) if sample_weight is None else np.asarray(sample_weight, float)
+        self.schema_ = table.schema
+        kinds = {name: str(table.column(name).kind) for name in table.columns}
+        self._ids, constants, self.left_out_ = fixed_columns(kinds)
+        self.names_ = [name for name in table.columns if name not in self.left_out_]
+        self._constants = {name: table.frame[name].drop_nulls()[:1].to_list() for name in constants}
+        self.columns_ = [
+            _learned(table, name, weight)
+            for name in self.names_
+            if name not in self._ids and name not in constants
+        ]
+        if not self.columns_:
+            raise DataError("no column is left to learn from: all are ids, constants or free text")
+        self.notes_ = [f"{name}: free text, left out" for name in self.left_out_]
+        self.notes_ += [f"{name}: an id, counted anew" for name in self._ids]
+        self.n_features_in_ = len(table.columns)
+        self.feature_names_in_ = np.array(table.columns, dtype=object)
+        inner = self._coded(table, Key.of(getattr(self.estimator, "random_state", 0)).fold("jumps"))
+        self.estimator_ = clone(self.estimator).fit(inner, y, sample_weight)
+        return self
+
+    def _coded(self, table: Table, key: Key | None, u: float = 0.5) -> pl.DataFrame:
+        """The table that the generator learns from; with a key, values that jump are spread at random."""
+        made: dict[str, Any] = {}
+        for column in self.columns_:
+            if isinstance(column, NumberColumn):
+                values = _numbers(table.frame[column.name])
+                place: Any = u if key is None else key.fold(column.name).numpy().uniform(size=len(values))
+                made[column.name] = np.nan_to_num(column.scores(values, place))
+                if column.missing:
+                    made[_flag(column.name)] = np.where(np.isnan(values), "yes", "no").tolist()
+            else:
+                made[column.name] = column.words(_plain(table.frame[column.name], column))
+        return pl.DataFrame(made)
+
+    def sample(self, n_samples: int = 1, y: Any = None, *, T: float = 1.0, random_state: Any = None) -> pl.DataFrame:
+        """New rows, a frame with the columns of the training table."""
+        check_is_fitted(self, "estimator_")
+        key = Key.of(random_state)
+        drawn = self.estimator_.sample(n_samples, y, T=T, random_state=key.fold("rows"))
+        return self._decoded(drawn, key.fold("rare"))
+
+    def iter_samples(
+        self, n_samples: int, y: Any = None, *, T: float = 1.0, random_state: Any = None
+    ) -> Iterator[pl.DataFrame]:
+        """The rows of ``sample`` in blocks, so that memory does not grow with their number."""
+        check_is_fitted(self, "estimator_")
+        key, start = Key.of(random_state), 0
+        blocks = self.estimator_.iter_samples(n_samples, y, T=T, random_state=key.fold("rows"))
+        for i, drawn in enumerate(blocks):
+            made = self._decoded(drawn, key.fold("rare", i), start)
+            start += len(made)
+            yield made
+
+    def _decoded(self, drawn: Any, key: Key, start: int = 0) -> pl.DataFrame:
+        frame = _polars(drawn)
+        n = len(frame)
+        made: dict[str, Any] = {}
+        for column in self.columns_:
+            if isinstance(column, NumberColumn):
+                values: list[Any] = column.values(_numbers(frame[column.name])).tolist()
+                if column.missing:
+                    flags = frame[_flag(column.name)].to_list()
+                    values = [None if f == "yes" else v for v, f in zip(values, flags, strict=True)]
+                made[column.name] = _series(column, values)
+            else:
+                rng = key.fold(column.name).numpy()
+                made[column.name] = _series(column, column.values(frame[column.name].to_list(), rng))
+        for name in self._ids:
+            made[name] = list(range(start + 1, start + n + 1))
+        for name, value in self._constants.items():
+            made[name] = value * n if value else [None] * n
+        return pl.DataFrame({name: made[name] for name in self.names_})
+
+    @property
+    def log_prob_kind_(self) -> str:
+        check_is_fitted(self, "estimator_")
+        kind = str(self.estimator_.log_prob_kind_)
+        jumps = any(
+            isinstance(c, NumberColumn) and bool((np.diff(c.x) == 0).any()) for c in self.columns_
+        )
+        return "bound" if jumps and kind == "exact" else kind
+
+    def score_samples(self, X: Any) -> F64:
+        """Log density of each row in nats, ``(n_samples,)``; of levels and jumps a log probability."""
+        check_is_fitted(self, "estimator_")
+        table = self._read(X)
+        slope = np.zeros(table.n_rows)
+        for column in self.columns_:
+            if isinstance(column, NumberColumn):
+                values = _numbers(table.frame[column.name])
+                slope += np.where(np.isnan(values), 0.0, column.log_slope(values))
+        places = (np.arange(PLACES) + 0.5) / PLACES
+        each = [np.asarray(self.estimator_.score_samples(self._coded(table, None, u))) for u in places]
+        top = np.max(each, 0)
+        return np.asarray(top + np.log(np.mean(np.exp(np.array(each) - top), 0)) + slope)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log density of the rows in nats."""
+        return float(self.score_samples(X).mean())
+
+    def impute(self, X: Any, how: str = "sample", *, random_state: Any = None) -> pl.DataFrame:
+        """Fill in what is missing; what is known stays as it is.
+
+        Parameters
+        ----------
+        X : table with gaps; a column that is absent is a gap in every row
+        how : "mean" (of levels the most frequent), "minimise" or "sample"
+        """
+        check_is_fitted(self, "estimator_")
+        table = self._read(X)
+        inner = self._coded(table, None)
+        gaps = {}
+        for column in self.columns_:
+            gone = table.frame[column.name].is_null().to_numpy()
+            gaps[column.name] = gone
+            if isinstance(column, NumberColumn):
+                score = inner[column.name].to_numpy().copy()
+                score[gone] = np.nan
+                inner = inner.with_columns(pl.Series(column.name, score, pl.Float64))
+                if column.missing:  # asked for, so it is there
+                    there = pl.Series(_flag(column.name), ["no"] * len(inner))
+                    inner = inner.with_columns(there)
+            else:
+                words = [None if g else w for w, g in zip(inner[column.name].to_list(), gone, strict=True)]
+                inner = inner.with_columns(pl.Series(column.name, words, pl.String))
+        key = Key.of(random_state)
+        filled = self._decoded(self.estimator_.impute(inner, how, random_state=key.fold("rows")), key)
+        out = table.frame
+        for name, gone in gaps.items():
+            new = filled[name].cast(out[name].dtype, strict=False)
+            out = out.with_columns(pl.when(pl.Series(gone)).then(new).otherwise(pl.col(name)).alias(name))
+        return out
+
+    def infer(
+        self, observed: Any, free: str = "x", mode: str = "sample", *, n: int = 1, T: float = 1.0,
+        random_state: Any = None,
+    ) -> Any:  # fmt: skip
+        """Fill in the gaps of observed rows, or draw rows where none are observed."""
+        if free != "x" or mode == "marginal":
+            raise Unsupported("a TableGenerator infers missing cells of rows: free='x', mode min or sample")
+        rows = observed.get("x")
+        if rows is None:
+            return self.sample(n, observed.get("y"), T=T, random_state=random_state)
+        return self.impute(rows, "minimise" if mode == "min" else "sample", random_state=random_state)
+
+    def _read(self, X: Any) -> Table:
+        """A table with the columns that were learned, absent ones empty."""
+        frame = (X if isinstance(X, Table) else read(X)).frame
+        gone = [pl.lit(None).alias(name) for name in self.schema_.names if name not in frame.columns]
+        return read(frame.with_columns(gone).select(self.schema_.names), schema=self.schema_)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the fitted model to one file (JSON and safetensors, atomically)."""
+        from groundstate.store import save
+
+        check_is_fitted(self, "estimator_")
+        return save(self, path)
+
+
+def _learned(table: Table, name: str, weight: F64) -> Coded:
+    column = table.column(name)
+    kind = column.kind
+    if kind in ("numeric", "date"):
+        values = _numbers(table.frame[name])
+        if kind == "numeric" and column.n_unique <= min(FEW, max(2, table.n_rows // 10)):
+            words = _plain(table.frame[name], None)
+            return LevelColumn.learned(name, words, weight, number=True, integer=column.integer)
+        return NumberColumn.learned(
+            name, values, weight, integer=column.integer, date=kind == "date"
+        )
+    return LevelColumn.learned(
+        name, _plain(table.frame[name], None), weight, number=False, integer=False
+    )
+
+
+def _numbers(series: pl.Series) -> F64:
+    if series.dtype.is_temporal():
+        series = series.cast(pl.Datetime("us")).to_physical()
+    return np.asarray(series.cast(pl.Float64).fill_null(float("nan")).to_numpy(), np.float64)
+
+
+def _plain(series: pl.Series, column: LevelColumn | None) -> list[Any]:
+    number = series.dtype.is_numeric() if column is None else column.number
+    if number:
+        return [None if v is None or v != v else float(v) for v in series.to_list()]
+    return [None if v is None else str(v) for v in series.to_list()]
+
+
+def _series(column: Coded, values: list[Any]) -> pl.Series:
+    if isinstance(column, NumberColumn) and column.date:
+        whole = [None if v is None else int(v) for v in values]
+        return pl.Series(column.name, whole, pl.Int64).cast(pl.Datetime("us"))
+    if isinstance(column, NumberColumn) or column.number:
+        return pl.Series(column.name, values, pl.Float64).cast(pl.Int64 if column.integer else pl.Float64)
+    return pl.Series(column.name, values, pl.String)
+
+
+def _flag(name: str) -> str:
+    return f"{name} (missing)"
+
+
+def _polars(drawn: Any) -> pl.DataFrame:
+    return drawn if isinstance(drawn, pl.DataFrame) else pl.DataFrame(drawn)
