@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from groundstate.cli.ask_options import generate, infer, predict, sample
 from groundstate.cli.boundary import Boundary
 from groundstate.cli.options import (
     Ahead,
@@ -23,8 +24,7 @@ from groundstate.cli.options import (
     Level,
     Metric,
     Missed,
-    Model,
-    Out,
+    NewRows,
     Params,
     Positive,
     Processes,
@@ -107,11 +107,20 @@ def _job(keep_model: bool) -> Callable[..., None]:
         ] = False,
         workers: Processes = None,
         forecast: Ahead = None,
+        new_rows: NewRows = False,
         seed: Seed = 0,
         device: Device = None,
         json: Json = False,
         no_progress: Quiet = False,
     ) -> None:
+        if new_rows:
+            from groundstate.cli.twin import twin
+
+            twin(
+                table, out, keep_model=keep_model, model=model, level=level, seed=seed, device=device,
+                json=json, no_progress=no_progress,
+            )  # fmt: skip
+            return
         if forecast is not None:
             from groundstate.cli.forecast import forecast as ahead
 
@@ -142,7 +151,8 @@ app.command(
     Audits the table, sets rows aside (or judges every row in turn when there are few), compares
     candidates with error bars, tunes the best, looks at the held rows once, and writes model.gs,
     report.html, report.json and reproduce.py. Without a target: which density describes the rows,
-    their groups and the odd ones out. Exit code 3: not better than a constant answer.
+    their groups and the odd ones out. With --generate: which generator makes rows like these, how
+    faithful and how private, and a synthetic twin. Exit code 3: not better than a constant answer.
     """,
 )(_job(keep_model=True))
 app.command("assess", help="As fit, without keeping a model: the report alone.")(
@@ -262,81 +272,8 @@ def ledger(
     run(file, metric, level, json)
 
 
-@app.command()
-def predict(
-    model: Model,
-    table: TableName,
-    out: Out = "-",
-    proba: Annotated[bool, typer.Option("--proba", help="Add class probabilities.")] = False,
-    edges: Edges = None,
-    seed: Seed = 0,
-    device: Device = None,
-    json: Json = False,
-    no_progress: Quiet = False,
-) -> None:
-    """Predict the target of every row with a saved model."""
-    from groundstate.cli.ask import predict as run
-
-    run(model, table, out, proba, device, json, no_progress, edges)
-
-
-@app.command()
-def infer(
-    model: Model,
-    table: TableName,
-    free: Annotated[str, typer.Option("--free", help="Variable asked for: x, y, z or the target.")],
-    mode: Annotated[str, typer.Option("--mode", help="min, marginal or sample.")] = "min",
-    n: Annotated[int, typer.Option("-n", min=1, help="Draws per row, for sample.")] = 1,
-    temperature: Annotated[
-        float, typer.Option("--temperature", "-T", help="Of the distribution.")
-    ] = 1.0,
-    out: Out = "-",
-    seed: Seed = 0,
-    device: Device = None,
-    json: Json = False,
-    no_progress: Quiet = False,
-) -> None:
-    """Fix the columns of a table and minimise, marginalise or sample the rest."""
-    from groundstate.cli.ask import infer as run
-
-    run(model, table, free, mode, n, temperature, out, seed, device, json, no_progress)
-
-
-@app.command()
-def sample(
-    model: Model,
-    n: Annotated[int, typer.Option("-n", min=1, help="Number of rows.")] = 10,
-    out: Out = "-",
-    seed: Seed = 0,
-    device: Device = None,
-    json: Json = False,
-    no_progress: Quiet = False,
-) -> None:
-    """Draw new rows from a saved model that has a distribution of its rows."""
-    from groundstate.cli.ask import sample as run
-
-    run(model, n, out, seed, device, json, no_progress)
-
-
-@app.command()
-def generate(
-    model: Model,
-    prompt: Annotated[str, typer.Option("--prompt", "-p", help="How the text begins.")] = "",
-    n: Annotated[int, typer.Option("-n", min=1, help="Number of texts.")] = 1,
-    tokens: Annotated[int, typer.Option("--tokens", min=1, help="New tokens at most.")] = 200,
-    method: Annotated[str, typer.Option("--method", help="sample, greedy or beam.")] = "sample",
-    temperature: Annotated[float, typer.Option("--temperature", "-T", help="0: greedy.")] = 1.0,
-    top_k: Annotated[int | None, typer.Option("--top-k", min=1, help="Best tokens kept.")] = None,
-    top_p: Annotated[float | None, typer.Option("--top-p", help="Probability kept.")] = None,
-    seed: Seed = 0,
-    device: Device = None,
-    json: Json = False,
-    no_progress: Quiet = False,
-) -> None:
-    """Continue a text with a saved language model."""
-    from groundstate.cli.ask import generate as run
-
-    run(model, prompt, n, tokens, method, temperature, top_k, top_p, seed, device, json)
+for _command in (predict, infer, sample, generate):
+    app.command()(_command)
 
 
 @app.command()

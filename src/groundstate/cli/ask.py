@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from groundstate.cli.loading import (
 from groundstate.cli.screen import Screen
 from groundstate.data import read
 from groundstate.errors import DataError, Unsupported
+from groundstate.models.generative.tables.table_generator import TableGenerator
 from groundstate.models.tables.table import TablePredictor
 
 MODES = ("min", "marginal", "sample")
@@ -67,6 +70,8 @@ def infer(
         raise DataError(f"--mode is min, marginal or sample, got {mode!r}")
     if not temperature > 0:
         raise DataError(f"--temperature is a positive number, got {temperature}")
+    if isinstance(loaded, TableGenerator):
+        return screen.frame(_filled(loaded, table, free, mode, seed), out)
     estimator = inner(loaded)
     if not hasattr(estimator, "energy_"):
         raise Unsupported(f"{named(loaded)} has no energy, so nothing can be inferred from it")
@@ -84,6 +89,13 @@ def infer(
     found = loaded.infer(observed, (variable, *rest), mode, **options)
     found = found[variable] if isinstance(found, dict) else found
     screen.frame(_answers(found, column_name(loaded) if variable == "y" else variable, mode), out)
+
+
+def _filled(model: TableGenerator, table: str, free: str, mode: str, seed: int) -> pl.DataFrame:
+    """The rows of a table with their gaps filled in."""
+    if free != "x" or mode == "marginal":
+        raise Unsupported("a synthetic table fills gaps: use --free x with --mode min or sample")
+    return model.impute(read(table), "minimise" if mode == "min" else "sample", random_state=seed)
 
 
 def _observed(model: Any, source: str, free: str, target: str) -> dict[str, Any]:
@@ -126,16 +138,70 @@ def _columns(values: NDArray[Any], name: str) -> pl.DataFrame:
 
 
 def sample(
-    model: str, n: int, out: str, seed: int, device: str | None, json: bool, quiet: bool
-) -> None:
-    """Print or write new rows."""
+    model: str, n: int, out: str, seed: int, device: str | None, json: bool, quiet: bool,
+    condition: str | None = None, temperature: float = 1.0,
+) -> None:  # fmt: skip
+    """Print or write new rows; pictures go to a folder."""
     screen, loaded = Screen(json, not quiet), load_model(model, device)
     if not hasattr(loaded, "sample"):
         raise without_distribution(loaded, "no row can be drawn from it")
-    drawn = loaded.sample(n, random_state=seed)
+    given: dict[str, Any] = {"random_state": seed}
+    takes = signature(loaded.sample).parameters
+    if condition is not None:
+        if "y" not in takes:
+            raise Unsupported(f"{named(loaded)} draws rows without a label; leave --y out")
+        given["y"] = _label(loaded, condition)
+    if temperature != 1.0:
+        if "T" not in takes:
+            raise Unsupported(f"{named(loaded)} draws rows at temperature 1 only")
+        given["T"] = temperature
+    drawn = loaded.sample(n, **given)
+    drawn = drawn[0] if isinstance(drawn, tuple) else drawn
+    if not hasattr(drawn, "columns") and np.ndim(drawn) > 2:
+        if out == "-":
+            raise DataError("the model makes pictures; name a folder with --out FOLDER")
+        write_pictures(out, np.asarray(drawn))
+        screen.data({"out": out, "n": n})
+        screen.show(f"{n} pictures: {out}")
+        return
     if not isinstance(drawn, pl.DataFrame):
-        drawn = _columns(np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn), "x")
+        framed = hasattr(drawn, "columns")
+        drawn = pl.DataFrame(drawn) if framed else _columns(np.asarray(drawn), "x")
     screen.frame(drawn, out)
+
+
+def _label(model: Any, word: str) -> Any:
+    """A label as the model knows it: of its classes the one that is written so, else a number."""
+    inside = getattr(model, "estimator_", model)
+    seen = getattr(inside, "condition_", None)
+    if seen is None:
+        raise Unsupported(f"{named(model)} was fitted without labels; leave --y out")
+    if seen.classes is None:
+        try:
+            return [float(v) for v in word.split(",")]
+        except ValueError:
+            raise DataError(f"--y takes numbers for this model, got {word!r}") from None
+    found = [c for c in seen.classes.tolist() if str(c) == word]
+    if not found:
+        raise DataError(f"--y {word!r} is no class; there are {', '.join(map(str, seen.classes))}")
+    return found[0]
+
+
+def write_pictures(folder: str, pictures: NDArray[Any]) -> None:
+    """Pictures in [0, 1] as PNG files 0001.png, ... and a wall of the first of them."""
+    from matplotlib.image import imsave
+
+    from groundstate.report.generators import tiled, wall
+    from groundstate.store import RunDir
+
+    with RunDir(folder) as run:
+        for i, picture in enumerate(pictures):
+            buffer = io.BytesIO()
+            imsave(
+                buffer, tiled(picture[None])[:-1, :-1], cmap="gray", vmin=0, vmax=1, format="png"
+            )
+            run.write_bytes(f"{i + 1:04d}.png", buffer.getvalue())
+        run.write_bytes("wall.png", wall(pictures[:64]))
 
 
 def generate(

@@ -62,6 +62,9 @@ Ahead = Annotated[
     int | None,
     typer.Option("--forecast", min=1, help="Steps ahead of the series of a long table."),
 ]
+NewRows = Annotated[
+    bool, typer.Option("--generate", help="Compare generators of such rows, and make new ones.")
+]
 Aside = Annotated[
     str | None, typer.Option("--test", help="Share of rows set aside, or a file of rows.")
 ]

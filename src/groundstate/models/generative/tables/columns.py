@@ -20,7 +20,7 @@ KNOTS = 400  # quantiles that stand for a distribution
 JUMP = 0.01  # share of the rows from which a value is a jump
 FEW = 20  # distinct numbers that are levels
 LEVELS = 40  # levels of a category; the rest shares one
-MISSING = "(missing)"
+TINY = 1e-12  # slope of a distribution between two knots
 OTHER = "(other)"
 
 
@@ -31,7 +31,7 @@ class NumberColumn:
     Attributes
     ----------
     name : of the column
-    x, z : (k,) arrays, increasing; z is the score of x, with two entries for a jump
+    x, p : (k,) arrays, increasing; p is F(x), with two entries for a jump
     integer : whether values are whole
     date : whether values are microseconds since 1970
     missing : whether some were missing, which is a column of its own
@@ -39,7 +39,7 @@ class NumberColumn:
 
     name: str
     x: F64
-    z: F64
+    p: F64
     integer: bool = False
     date: bool = False
     missing: bool = False
@@ -53,60 +53,57 @@ class NumberColumn:
         x, at = np.unique(values[there], return_inverse=True)
         share = np.bincount(at, weight[there]) / weight[there].sum()
         upper = np.cumsum(share)
-        lower = np.concatenate([[0.0], upper[:-1]])
-        edge = 0.5 / max(int(there.sum()), 1)
+        lower = upper - share
         jump = share > JUMP
         keep = jump | _spaced(upper)
-        xs, ps = [], []
+        xs: list[float] = []
+        ps: list[float] = []
         for v, lo, hi, own in zip(x[keep], lower[keep], upper[keep], jump[keep], strict=True):
             xs += [v, v] if own else [v]
             ps += [lo, hi] if own else [(lo + hi) / 2]
-        z = norm.ppf(np.clip(ps, edge, 1 - edge))
-        # scores grow, also where a clipped end met its neighbour
-        z = np.maximum.accumulate(z + 1e-9 * np.arange(len(z)))
-        return cls(name, np.array(xs), z, integer, date, bool((~there).any()))
+        edge = 0.5 / max(int(there.sum()), 1)
+        p = np.clip(ps, edge, 1 - edge)
+        return cls(name, np.array(xs), p, integer, date, bool((~there).any()))
 
     def scores(self, values: F64, u: F64 | float = 0.5) -> F64:
-        """Normal scores; u in (0, 1) says where in a jump a value lies, NaN stays NaN."""
+        """Normal scores; u in (0, 1) says where in its jump a value lies, NaN stays NaN."""
         low, high = self._ends(values)
-        return np.asarray(low + (high - low) * u)
-
-    def widths(self, values: F64) -> F64:
-        """Length of the jump that a value is, 0 for others."""
-        low, high = self._ends(values)
-        return np.asarray(high - low)
+        return np.asarray(norm.ppf(low + (high - low) * u))
 
     def _ends(self, values: F64) -> tuple[F64, F64]:
+        """The probabilities below and up to each value, which differ for a jump."""
         first = np.searchsorted(self.x, values, "left")
         last = np.searchsorted(self.x, values, "right") - 1
-        inside = np.interp(values, self.x, self.z)
-        hit = (last > first) & (first < len(self.x))
-        safe = np.minimum(first, len(self.x) - 1)
+        inside = np.interp(values, self.x, self.p)
+        hit = last > first
         return (
-            np.where(hit, self.z[safe], inside),
-            np.where(hit, self.z[np.maximum(last, 0)], inside),
+            np.where(hit, self.p[np.minimum(first, len(self.p) - 1)], inside),
+            np.where(hit, self.p[np.maximum(last, 0)], inside),
         )
 
-    def log_slope(self, values: F64) -> F64:
-        """log dz/dx between knots; jumps have none, and count by their width."""
-        at = np.clip(np.searchsorted(self.x, values, "right"), 1, len(self.x) - 1)
-        dx, dz = self.x[at] - self.x[at - 1], self.z[at] - self.z[at - 1]
-        if len(self.x) < 2:
-            return np.zeros(len(values))
-        slope = np.where(dx > 0, dz / np.where(dx > 0, dx, 1.0), 1.0)
-        width = self.widths(values)
-        return np.log(np.where(width > 0, width, np.maximum(slope, 1e-300)))
+    def log_slope(self, values: F64, u: F64 | float = 0.5) -> F64:
+        """log dz/dx between knots; for a jump what makes a density of z its probability."""
+        low, high = self._ends(values)
+        at = np.clip(np.searchsorted(self.x, values, "right"), 1, max(len(self.x) - 1, 1))
+        dx, dp = (np.diff(v)[at - 1] if len(v) > 1 else np.ones(len(at)) for v in (self.x, self.p))
+        steep = np.where(dx > 0, dp / np.where(dx > 0, dx, 1.0), 1.0)
+        slope = np.where(high > low, high - low, np.maximum(steep, TINY))
+        return np.asarray(np.log(slope) - norm.logpdf(self.scores(values, u)))
 
     def values(self, scores: F64) -> F64:
         """Values of scores, within those of the training rows."""
-        x = np.interp(scores, self.z, self.x)
+        x = np.interp(norm.cdf(scores), self.p, self.x)
         return np.rint(x) if self.integer else np.asarray(x)
 
 
 def _spaced(upper: F64) -> NDArray[np.bool_]:
     """The first and last value, and some between them at equal distances in probability."""
     keep = np.zeros(len(upper), bool)
-    keep[np.searchsorted(upper, np.linspace(0, upper[-1], min(KNOTS, len(upper)))).clip(0, len(upper) - 1)] = True
+    keep[
+        np.searchsorted(upper, np.linspace(0, upper[-1], min(KNOTS, len(upper)))).clip(
+            0, len(upper) - 1
+        )
+    ] = True
     keep[[0, -1]] = True
     return keep
 

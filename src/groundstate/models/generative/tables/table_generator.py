@@ -2,6 +2,7 @@ r"""A synthetic twin of a table: columns of any kind, a generator behind them, r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -9,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -89,7 +91,9 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
         table = X if isinstance(X, Table) else read(X)
         if not table.n_rows:
             raise DataError("TableGenerator got no rows to learn from")
-        weight = np.ones(table.n_rows) if sample_weight is None else np.asarray(sample_weight, float)
+        weight = (
+            np.ones(table.n_rows) if sample_weight is None else np.asarray(sample_weight, float)
+        )
         self.schema_ = table.schema
         kinds = {name: str(table.column(name).kind) for name in table.columns}
         self._ids, constants, self.left_out_ = fixed_columns(kinds)
@@ -116,7 +120,9 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
         for column in self.columns_:
             if isinstance(column, NumberColumn):
                 values = _numbers(table.frame[column.name])
-                place: Any = u if key is None else key.fold(column.name).numpy().uniform(size=len(values))
+                place: Any = (
+                    u if key is None else key.fold(column.name).numpy().uniform(size=len(values))
+                )
                 made[column.name] = np.nan_to_num(column.scores(values, place))
                 if column.missing:
                     made[_flag(column.name)] = np.where(np.isnan(values), "yes", "no").tolist()
@@ -124,7 +130,9 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
                 made[column.name] = column.words(_plain(table.frame[column.name], column))
         return pl.DataFrame(made)
 
-    def sample(self, n_samples: int = 1, y: Any = None, *, T: float = 1.0, random_state: Any = None) -> pl.DataFrame:
+    def sample(
+        self, n_samples: int = 1, y: Any = None, *, T: float = 1.0, random_state: Any = None
+    ) -> pl.DataFrame:
         """New rows, a frame with the columns of the training table."""
         check_is_fitted(self, "estimator_")
         key = Key.of(random_state)
@@ -156,7 +164,9 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
                 made[column.name] = _series(column, values)
             else:
                 rng = key.fold(column.name).numpy()
-                made[column.name] = _series(column, column.values(frame[column.name].to_list(), rng))
+                made[column.name] = _series(
+                    column, column.values(frame[column.name].to_list(), rng)
+                )
         for name in self._ids:
             made[name] = list(range(start + 1, start + n + 1))
         for name, value in self._constants.items():
@@ -176,15 +186,17 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
         """Log density of each row in nats, ``(n_samples,)``; of levels and jumps a log probability."""
         check_is_fitted(self, "estimator_")
         table = self._read(X)
-        slope = np.zeros(table.n_rows)
+        each = [self._log_prob(table, u) for u in (np.arange(PLACES) + 0.5) / PLACES]
+        return np.asarray(logsumexp(each, axis=0) - math.log(PLACES))
+
+    def _log_prob(self, table: Table, u: float) -> F64:
+        """Log density of rows whose jumping values lie at u of their jumps."""
+        found = np.asarray(self.estimator_.score_samples(self._coded(table, None, u)), np.float64)
         for column in self.columns_:
             if isinstance(column, NumberColumn):
                 values = _numbers(table.frame[column.name])
-                slope += np.where(np.isnan(values), 0.0, column.log_slope(values))
-        places = (np.arange(PLACES) + 0.5) / PLACES
-        each = [np.asarray(self.estimator_.score_samples(self._coded(table, None, u))) for u in places]
-        top = np.max(each, 0)
-        return np.asarray(top + np.log(np.mean(np.exp(np.array(each) - top), 0)) + slope)
+                found = found + np.where(np.isnan(values), 0.0, column.log_slope(values, u))
+        return found
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log density of the rows in nats."""
@@ -213,14 +225,21 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
                     there = pl.Series(_flag(column.name), ["no"] * len(inner))
                     inner = inner.with_columns(there)
             else:
-                words = [None if g else w for w, g in zip(inner[column.name].to_list(), gone, strict=True)]
+                words = [
+                    None if g else w
+                    for w, g in zip(inner[column.name].to_list(), gone, strict=True)
+                ]
                 inner = inner.with_columns(pl.Series(column.name, words, pl.String))
         key = Key.of(random_state)
-        filled = self._decoded(self.estimator_.impute(inner, how, random_state=key.fold("rows")), key)
+        filled = self._decoded(
+            self.estimator_.impute(inner, how, random_state=key.fold("rows")), key
+        )
         out = table.frame
         for name, gone in gaps.items():
             new = filled[name].cast(out[name].dtype, strict=False)
-            out = out.with_columns(pl.when(pl.Series(gone)).then(new).otherwise(pl.col(name)).alias(name))
+            out = out.with_columns(
+                pl.when(pl.Series(gone)).then(new).otherwise(pl.col(name)).alias(name)
+            )
         return out
 
     def infer(
@@ -229,16 +248,22 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
     ) -> Any:  # fmt: skip
         """Fill in the gaps of observed rows, or draw rows where none are observed."""
         if free != "x" or mode == "marginal":
-            raise Unsupported("a TableGenerator infers missing cells of rows: free='x', mode min or sample")
+            raise Unsupported(
+                "a TableGenerator infers missing cells of rows: free='x', mode min or sample"
+            )
         rows = observed.get("x")
         if rows is None:
             return self.sample(n, observed.get("y"), T=T, random_state=random_state)
-        return self.impute(rows, "minimise" if mode == "min" else "sample", random_state=random_state)
+        return self.impute(
+            rows, "minimise" if mode == "min" else "sample", random_state=random_state
+        )
 
     def _read(self, X: Any) -> Table:
         """A table with the columns that were learned, absent ones empty."""
         frame = (X if isinstance(X, Table) else read(X)).frame
-        gone = [pl.lit(None).alias(name) for name in self.schema_.names if name not in frame.columns]
+        gone = [
+            pl.lit(None).alias(name) for name in self.schema_.names if name not in frame.columns
+        ]
         return read(frame.with_columns(gone).select(self.schema_.names), schema=self.schema_)
 
     def save(self, path: str | Path) -> Path:
@@ -283,7 +308,9 @@ def _series(column: Coded, values: list[Any]) -> pl.Series:
         whole = [None if v is None else int(v) for v in values]
         return pl.Series(column.name, whole, pl.Int64).cast(pl.Datetime("us"))
     if isinstance(column, NumberColumn) or column.number:
-        return pl.Series(column.name, values, pl.Float64).cast(pl.Int64 if column.integer else pl.Float64)
+        return pl.Series(column.name, values, pl.Float64).cast(
+            pl.Int64 if column.integer else pl.Float64
+        )
     return pl.Series(column.name, values, pl.String)
 
 

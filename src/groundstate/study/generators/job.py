@@ -1,0 +1,259 @@
+"""The study of generators: rows set aside twice, candidates judged on the first part, one on the second."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from groundstate.compute.random import Key
+from groundstate.compute.weight_line.line import WeightLine
+from groundstate.data import Table, read
+from groundstate.errors import DataError, GroundstateError
+from groundstate.evaluate.generators.report import GeneratorAssessment, assess_generator
+from groundstate.study.generators.candidates import IndependentColumns, candidates
+from groundstate.study.generators.pictures import read_pictures
+
+LEAST = 100  # rows that a study needs
+MOST_JUDGED = 5000  # rows of each part that judge
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One generator on the rows that choose.
+
+    Attributes
+    ----------
+    name : of its class
+    assessment : on the validation rows
+    seconds : of learning
+    """
+
+    name: str
+    assessment: GeneratorAssessment
+    seconds: float
+
+
+@dataclass(frozen=True, repr=False)
+class GeneratorStudy:
+    """Which generator makes rows like the real ones, and how faithful and private it is.
+
+    Attributes
+    ----------
+    name : of the data
+    kind : "table" or "image"
+    candidates : in the order of how hardly they are told from real rows
+    chosen : name of the first that does not repeat training rows
+    model : the chosen one, fitted to the training rows
+    assessment : of the chosen one on rows that chose nothing
+    baseline : of independent columns on the same rows
+    train, test : the rows
+    failed : candidates that could not learn these rows, and why
+    """
+
+    name: str
+    kind: str
+    candidates: list[Candidate]
+    chosen: str
+    model: Any
+    assessment: GeneratorAssessment
+    baseline: GeneratorAssessment
+    train: Any
+    test: Any
+    notes: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def better_than_baseline(self) -> bool:
+        """Whether its rows are clearly harder to tell from real ones than those of independent columns."""
+        return self.assessment.c2st.high < self.baseline.c2st.low
+
+    @property
+    def verdict(self) -> list[str]:
+        """What to know, in sentences."""
+        a, b = self.assessment, self.baseline
+        found = [
+            f"{self.chosen} makes rows that a classifier tells from real ones with accuracy "
+            f"{a.c2st.estimate:.1%} ({a.c2st.low:.1%} to {a.c2st.high:.1%}; 50% is perfect, columns drawn "
+            f"independently give {b.c2st.estimate:.1%})."
+        ]
+        if a.verdict == "memorises":
+            found.append(f"It repeats training rows: {a.why}. Do not share its rows.")
+        elif a.memorisation is not None:
+            m = a.memorisation
+            found.append(
+                f"Its rows are as far from the training rows as new rows are (z {m.z:.1f}); {m.copies:.1%} are "
+                f"near copies, of new real rows {m.expected:.1%}."
+            )
+        if a.likelihood is not None:
+            found.append(
+                f"Held-out log-likelihood {a.likelihood.log_likelihood} nats a row ({a.likelihood.kind})."
+            )
+        if not self.better_than_baseline:
+            found.append("It was not shown to be better than drawing every column independently.")
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        """The numbers as plain data."""
+        return {
+            "name": self.name, "kind": self.kind, "chosen": self.chosen, "verdict": self.verdict,
+            "rows": self.assessment.rows, "notes": self.notes, "failed": self.failed,
+            "better_than_independent_columns": self.better_than_baseline,
+            "candidates": [
+                {"name": c.name, "verdict": c.assessment.verdict, "seconds": round(c.seconds, 2),
+                 **_numbers(c.assessment)}
+                for c in self.candidates
+            ],
+            "held_out": {"verdict": self.assessment.verdict, **_numbers(self.assessment)},
+            "independent_columns": _numbers(self.baseline),
+        }  # fmt: skip
+
+
+def _numbers(a: GeneratorAssessment) -> dict[str, Any]:
+    def plain(interval: Any) -> list[float]:
+        return [float(interval.estimate), float(interval.low), float(interval.high)]
+
+    found: dict[str, Any] = {
+        "accuracy_of_telling_apart": plain(a.c2st),
+        "frechet": plain(a.frechet),
+        "frechet_of_real_rows": a.frechet_floor,
+        "mmd": plain(a.mmd),
+        "mmd_p": a.mmd_test.pvalue,
+        **{name: plain(v) for name, v in a.precision_recall.intervals.items()},
+    }
+    if a.likelihood is not None:
+        found["log_likelihood"] = plain(a.likelihood.log_likelihood)
+        found["log_likelihood_kind"] = a.likelihood.kind
+    if a.memorisation is not None:
+        found["memorisation_z"] = a.memorisation.z
+        found["near_copies"] = [a.memorisation.copies, a.memorisation.expected]
+    return found
+
+
+def study_generators(
+    source: Any,
+    *,
+    model: str = "auto",
+    seed: int = 0,
+    device: Any = None,
+    level: float = 0.95,
+    progress: Callable[[str], Any] = lambda _: None,
+) -> GeneratorStudy:
+    """Compare generators on rows they have not seen, and judge the chosen one on others.
+
+    A fifth of the rows chooses between the candidates, another fifth judges the chosen one, once.
+
+    Parameters
+    ----------
+    source : a table (path, frame, mapping) or a folder of pictures
+    model : "auto", "all", or names with commas
+    seed, device : of the networks and of the cuts
+    level : of the intervals
+    progress : called with what is being done
+    """
+    progress("reading")
+    rows, name, kind, notes = _read(source)
+    n = len(rows)
+    if n < LEAST:
+        raise DataError(f"a study of generators needs at least {LEAST} rows, {name} has {n}")
+    train, choose, judge = _parts(rows, Key.of(seed).fold("parts"))
+    found: list[tuple[Candidate, Any]] = []
+    failed: dict[str, str] = {}
+    for label, make in candidates(model, kind == "image", seed, device).items():
+        progress(f"fitting {label}")
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what training has to say is for those who train
+            try:
+                fitted = make().fit(train)
+            except (GroundstateError, ValueError) as error:  # a model that does not take such rows
+                failed[label] = str(error)
+                continue
+        seconds = time.perf_counter() - start
+        progress(f"judging {label}")
+        found.append(
+            (Candidate(label, _judged(fitted, choose, train, level, seed), seconds), fitted)
+        )
+    if not found:
+        raise DataError(
+            f"no generator could learn {name}: " + "; ".join(f"{k}: {v}" for k, v in failed.items())
+        )
+    found.sort(key=lambda pair: _rank(pair[0]))
+    best, fitted = found[0]
+    progress(f"judging {best.name} on the rows that chose nothing")
+    final = _judged(fitted, judge, train, level, seed)
+    baseline = _judged(IndependentColumns(_plain(train)), judge, train, level, seed)
+    return GeneratorStudy(
+        name, kind, [c for c, _ in found], best.name, fitted, final, baseline, _plain(train), _plain(judge),
+        [*notes, *getattr(fitted, "notes_", [])], failed,
+    )  # fmt: skip
+
+
+def _rank(candidate: Candidate) -> tuple[bool, float]:
+    """First those that do not repeat rows; then the hardest to tell from real ones."""
+    a = candidate.assessment
+    return a.verdict == "memorises", abs(a.c2st.estimate - 0.5)
+
+
+def _judged(model: Any, rows: Any, train: Any, level: float, seed: int) -> GeneratorAssessment:
+    real, known = (_some(_shown(model, part)) for part in (rows, train))
+    likelihood = getattr(model, "log_prob_kind_", "none") not in ("none", "unnormalised")
+    generated = (
+        model
+        if likelihood or not hasattr(real, "columns")
+        else model.sample(len(real), random_state=seed)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return assess_generator(generated, real, known, level=level, random_state=seed)
+
+
+def _shown(model: Any, part: Any) -> Any:
+    """Rows with the columns that the model makes; ids, which are counted anew, judge nothing."""
+    frame = _plain(part)
+    names = getattr(model, "names_", None)
+    if names is None or not isinstance(frame, pl.DataFrame):
+        return frame
+    return frame.select(names)
+
+
+def _plain(part: Any) -> Any:
+    return part.frame if isinstance(part, Table) else part
+
+
+def _some(rows: Any) -> Any:
+    return rows[:MOST_JUDGED]
+
+
+def _read(source: Any) -> tuple[Any, str, str, list[str]]:
+    if isinstance(source, str | Path) and Path(source).is_dir():
+        pictures, notes = read_pictures(Path(source))
+        return pictures, Path(source).name, "image", notes
+    if isinstance(source, np.ndarray) and source.ndim > 2:
+        return source, "pictures", "image", []
+    table = read(source)
+    ids = [c for c in table.columns if table.column(c).kind in ("id", "text")]
+    kept = table.select([c for c in table.columns if c not in ids])
+    notes = [f"{c}: {table.column(c).kind}, left out" for c in ids]
+    return kept, table.name, "table", notes
+
+
+def _parts(rows: Any, key: Key) -> tuple[Any, Any, Any]:
+    """Three fifths to learn from, one to choose, one to judge; equal rows on one side."""
+    if isinstance(rows, Table):
+        text = [str(row) for row in rows.frame.iter_rows()]
+        line = WeightLine.of(np.array(text, dtype=object))
+    else:
+        line = WeightLine.of(rows.reshape(len(rows), -1))
+    order = line.order(key)
+    n = len(order)
+    cuts = np.split(order, [n - 2 * (n // 5), n - n // 5])
+    if isinstance(rows, Table):
+        return tuple(rows.take(np.sort(part)) for part in cuts)  # type: ignore[return-value]
+    return tuple(rows[np.sort(part)] for part in cuts)  # type: ignore[return-value]

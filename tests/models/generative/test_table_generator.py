@@ -1,0 +1,121 @@
+"""Synthetic twins of tables: columns of every kind come back, gaps are filled, files answer the same."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import ks_2samp, kstest
+from tests.models.generative.test_base import GaussianGenerator
+
+import groundstate
+from groundstate.errors import DataError
+from groundstate.models.generative.tables.columns import LevelColumn, NumberColumn
+from groundstate.models.generative.tables.table_generator import TableGenerator
+
+N = 500
+
+
+def table() -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    kind = rng.choice(["a", "b", "c"], N, p=[0.5, 0.3, 0.2])
+    size = np.exp(rng.normal(size=N)) + 3 * (kind == "a")
+    age = [None if rng.random() < 0.2 else int(v) for v in rng.integers(0, 90, N)]
+    fee = np.where(rng.random(N) < 0.4, 0.0, rng.exponential(5, N))
+    first = datetime(2020, 1, 1)
+    return pl.DataFrame(
+        {
+            "id": np.arange(1, N + 1),
+            "kind": kind,
+            "size": size,
+            "age": age,
+            "fee": fee,
+            "day": [first + timedelta(days=float(d)) for d in rng.uniform(0, 900, N)],
+            "rooms": rng.integers(1, 6, N),
+            "always": ["x"] * N,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def model() -> TableGenerator:
+    return TableGenerator(GaussianGenerator(max_iter=40, random_state=0)).fit(table())
+
+
+def test_columns_come_back_as_they_were(model: TableGenerator) -> None:
+    real, twin = table(), model.sample(N, random_state=0)
+    assert twin.columns == real.columns and len(twin) == N
+    assert twin["id"].to_list() == list(range(1, N + 1))
+    assert set(twin["always"]) == {"x"} and set(twin["kind"]) <= {"a", "b", "c"}
+    assert twin["age"].dtype.is_integer() and twin["rooms"].dtype.is_integer()
+    assert 0.1 < twin["age"].null_count() / N < 0.32
+    assert set(twin["rooms"].to_list()) <= {1, 2, 3, 4, 5}
+    assert (twin["fee"] == 0).mean() == pytest.approx(0.4, abs=0.08)
+    for name in ("size", "fee"):
+        assert ks_2samp(twin[name].to_numpy(), real[name].to_numpy()).pvalue > 1e-3
+        assert real[name].min() <= twin[name].min() and twin[name].max() <= real[name].max()
+    assert twin["day"].dtype == pl.Datetime("us")
+    assert real["day"].min() <= twin["day"].min()
+    assert twin.equals(model.sample(N, random_state=0))
+    assert pl.concat(list(model.iter_samples(N, random_state=0))).equals(twin)
+
+
+def test_scores_of_numbers_are_normal_and_undone() -> None:
+    rng = np.random.default_rng(1)
+    x = np.where(rng.random(2000) < 0.3, 0.0, rng.exponential(size=2000))
+    column = NumberColumn.learned("x", x, np.ones(2000), integer=False, date=False)
+    z = column.scores(x, rng.uniform(size=2000))
+    assert kstest(z, "norm").pvalue > 0.01
+    np.testing.assert_allclose(column.values(z), x, atol=0.05)
+    assert (column.values(z)[x == 0] == 0).all()
+    # the density of the scores and their slope make a distribution of x
+    grid = np.linspace(x.min(), x.max(), 20_001)[1:]
+    density = (
+        np.exp(-0.5 * column.scores(grid) ** 2)
+        / np.sqrt(2 * np.pi)
+        * np.exp(column.log_slope(grid))
+    )
+    keep = grid > 1e-3
+    assert np.trapezoid(density[keep], grid[keep]) == pytest.approx(0.7, abs=0.02)
+
+
+def test_rare_levels_share_one() -> None:
+    values = [f"v{i}" for i in range(60) for _ in range(1 + (i < 30))]
+    column = LevelColumn.learned("v", values, np.ones(len(values)), number=False, integer=False)
+    words = column.words([*values, "new"])
+    assert words[-1] is None and "(other)" in words
+    back = column.values([w for w in words if w is not None], np.random.default_rng(0))
+    assert set(back) <= set(values) and back[0] == values[0]
+
+
+def test_gaps_are_filled_and_the_rest_stays(model: TableGenerator) -> None:
+    gaps = (
+        table()
+        .head(20)
+        .with_columns(
+            pl.when(pl.int_range(20) < 5).then(None).otherwise(pl.col("size")).alias("size"),
+            pl.when(pl.int_range(20) == 7).then(None).otherwise(pl.col("kind")).alias("kind"),
+        )
+    )
+    filled = model.impute(gaps, random_state=0)
+    assert (
+        filled["size"].null_count()
+        == filled["kind"].null_count()
+        == filled["age"].null_count()
+        == 0
+    )
+    assert filled["size"].to_list()[5:] == gaps["size"].to_list()[5:]
+    assert filled["kind"].to_list()[:7] == gaps["kind"].to_list()[:7]
+    without = model.impute(gaps.drop("fee"), random_state=0)
+    assert without["fee"].null_count() == 0
+    assert np.isfinite(model.score_samples(table())).all() and model.log_prob_kind_ == "bound"
+
+
+def test_files_and_refusals(model: TableGenerator, tmp_path: Any) -> None:
+    back = groundstate.load(model.save(tmp_path / "twin.gs"))
+    assert back.sample(9, random_state=2).equals(model.sample(9, random_state=2))
+    with pytest.raises(DataError, match="no column is left"):
+        TableGenerator(GaussianGenerator()).fit({"id": list(range(30)), "one": ["a"] * 30})
