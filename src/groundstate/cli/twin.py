@@ -25,7 +25,7 @@ def twin(
 ) -> None:
     """Compare generators of such rows, judge the best, and write new rows with the report."""
     screen = Screen(json, not no_progress)
-    settings = {"model": model, "seed": seed, "level": level}
+    settings: dict[str, Any] = {"model": model, "seed": seed, "level": level}
     with screen.stages() as progress, RunDir(out) as folder:
         found = study_generators(source, device=device, progress=progress, **settings)
         progress("writing the report")

@@ -140,8 +140,8 @@ def _compared(ax: Any, real: pl.Series, new: pl.Series) -> None:
             ax.hist(values, bins, density=True, histtype="step", label=label, color=colour)
     else:
         words = [str(w) for w in real.value_counts(sort=True)[real.name].to_list()[:8]]
-        for k, (values, label) in enumerate(((real, "real"), (new, "new"))):
-            own = np.array([str(v) for v in values.to_list()])
+        for k, (column, label) in enumerate(((real, "real"), (new, "new"))):
+            own = np.array([str(v) for v in column.to_list()])
             share = [float((own == w).mean()) for w in words]
             ax.bar(np.arange(len(words)) + 0.4 * k, share, 0.4, label=label, color=f"C{k}")
         ax.set_xticks(np.arange(len(words)) + 0.2, [w[:8] for w in words], fontsize=6, rotation=30)

@@ -82,4 +82,5 @@ def _maker(cls: Any, pictures: bool, seed: int, device: Any) -> Callable[[], Any
 
 def _for_pictures(name: str) -> dict[str, Any]:
     """Settings with which a generator sees pictures as such."""
-    return {"DDPM": {"network": "unet"}, "VAE": {"n_components": 16}}.get(name, {})
+    known: dict[str, dict[str, Any]] = {"DDPM": {"network": "unet"}, "VAE": {"n_components": 16}}
+    return known.get(name, {})

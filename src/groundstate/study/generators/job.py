@@ -204,11 +204,7 @@ def _rank(candidate: Candidate) -> tuple[bool, float]:
 def _judged(model: Any, rows: Any, train: Any, level: float, seed: int) -> GeneratorAssessment:
     real, known = (_some(_shown(model, part)) for part in (rows, train))
     likelihood = getattr(model, "log_prob_kind_", "none") not in ("none", "unnormalised")
-    generated = (
-        model
-        if likelihood or not hasattr(real, "columns")
-        else model.sample(len(real), random_state=seed)
-    )
+    generated = model if likelihood else model.sample(len(real), random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return assess_generator(generated, real, known, level=level, random_state=seed)
@@ -253,7 +249,6 @@ def _parts(rows: Any, key: Key) -> tuple[Any, Any, Any]:
         line = WeightLine.of(rows.reshape(len(rows), -1))
     order = line.order(key)
     n = len(order)
-    cuts = np.split(order, [n - 2 * (n // 5), n - n // 5])
-    if isinstance(rows, Table):
-        return tuple(rows.take(np.sort(part)) for part in cuts)  # type: ignore[return-value]
-    return tuple(rows[np.sort(part)] for part in cuts)  # type: ignore[return-value]
+    first, second, third = np.split(order, [n - 2 * (n // 5), n - n // 5])
+    take = rows.take if isinstance(rows, Table) else rows.__getitem__
+    return take(np.sort(first)), take(np.sort(second)), take(np.sort(third))

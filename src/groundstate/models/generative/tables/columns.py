@@ -99,11 +99,8 @@ class NumberColumn:
 def _spaced(upper: F64) -> NDArray[np.bool_]:
     """The first and last value, and some between them at equal distances in probability."""
     keep = np.zeros(len(upper), bool)
-    keep[
-        np.searchsorted(upper, np.linspace(0, upper[-1], min(KNOTS, len(upper)))).clip(
-            0, len(upper) - 1
-        )
-    ] = True
+    at = np.searchsorted(upper, np.linspace(0, upper[-1], min(KNOTS, len(upper))))
+    keep[np.minimum(at, len(upper) - 1)] = True
     keep[[0, -1]] = True
     return keep
 
