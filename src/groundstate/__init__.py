@@ -129,6 +129,9 @@ if TYPE_CHECKING:
     from groundstate.models.generative.autoregressive.pixel_cnn import PixelCNN as PixelCNN
     from groundstate.models.generative.diffusion.ddpm import DDPM as DDPM
     from groundstate.models.generative.energy.bernoulli_rbm import BernoulliRBM as BernoulliRBM
+    from groundstate.models.generative.tables.table_generator import (
+        TableGenerator as TableGenerator,
+    )
     from groundstate.models.graphs.edge_classifier import EdgeClassifier as EdgeClassifier
     from groundstate.models.graphs.graph_classifier import GraphClassifier as GraphClassifier
     from groundstate.models.graphs.graph_regressor import GraphRegressor as GraphRegressor
@@ -425,6 +428,7 @@ _EXPORTS = {
     "StackingClassifier": "groundstate.models.ensembles.stacking.stacking_classifier",
     "StackingRegressor": "groundstate.models.ensembles.stacking.stacking_regressor",
     "TSNE": "groundstate.models.manifolds.tsne",
+    "TableGenerator": "groundstate.models.generative.tables.table_generator",
     "TablePredictor": "groundstate.models.tables.table",
     "TextClassifier": "groundstate.models.text.text_classifier",
     "TextTagger": "groundstate.models.text.text_tagger",

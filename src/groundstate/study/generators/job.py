@@ -21,7 +21,7 @@ from groundstate.study.generators.candidates import IndependentColumns, candidat
 from groundstate.study.generators.pictures import read_pictures
 
 LEAST = 100  # rows that a study needs
-MOST_JUDGED = 5000  # rows of each part that judge
+MOST_JUDGED = 2000  # rows of each part that judge
 
 
 @dataclass(frozen=True)

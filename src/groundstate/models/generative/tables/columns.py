@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 F64 = NDArray[np.float64]
-KNOTS = 400  # quantiles that stand for a distribution
+KNOTS = 400  # quantiles at most that stand for a distribution
 JUMP = 0.01  # share of the rows from which a value is a jump
 FEW = 20  # distinct numbers that are levels
 LEVELS = 40  # levels of a category; the rest shares one
@@ -55,7 +55,7 @@ class NumberColumn:
         upper = np.cumsum(share)
         lower = upper - share
         jump = share > JUMP
-        keep = jump | _spaced(upper)
+        keep = jump | _spaced(upper, int(2 * np.sqrt(there.sum())))
         xs: list[float] = []
         ps: list[float] = []
         for v, lo, hi, own in zip(x[keep], lower[keep], upper[keep], jump[keep], strict=True):
@@ -96,10 +96,10 @@ class NumberColumn:
         return np.rint(x) if self.integer else np.asarray(x)
 
 
-def _spaced(upper: F64) -> NDArray[np.bool_]:
+def _spaced(upper: F64, n: int) -> NDArray[np.bool_]:
     """The first and last value, and some between them at equal distances in probability."""
     keep = np.zeros(len(upper), bool)
-    at = np.searchsorted(upper, np.linspace(0, upper[-1], min(KNOTS, len(upper))))
+    at = np.searchsorted(upper, np.linspace(0, upper[-1], min(max(n, 8), KNOTS, len(upper))))
     keep[np.minimum(at, len(upper) - 1)] = True
     keep[[0, -1]] = True
     return keep

@@ -177,17 +177,21 @@ class TableGenerator(MetaEstimatorMixin, BaseEstimator):
     def log_prob_kind_(self) -> str:
         check_is_fitted(self, "estimator_")
         kind = str(self.estimator_.log_prob_kind_)
-        jumps = any(
-            isinstance(c, NumberColumn) and bool((np.diff(c.x) == 0).any()) for c in self.columns_
-        )
-        return "bound" if jumps and kind == "exact" else kind
+        return "bound" if self._jumps and kind == "exact" else kind
+
+    @property
+    def _jumps(self) -> bool:
+        """Whether some value is shared by many rows."""
+        numbers = (c for c in self.columns_ if isinstance(c, NumberColumn))
+        return any(bool((np.diff(c.x) == 0).any()) for c in numbers)
 
     def score_samples(self, X: Any) -> F64:
         """Log density of each row in nats, ``(n_samples,)``; of levels and jumps a log probability."""
         check_is_fitted(self, "estimator_")
         table = self._read(X)
-        each = [self._log_prob(table, u) for u in (np.arange(PLACES) + 0.5) / PLACES]
-        return np.asarray(logsumexp(each, axis=0) - math.log(PLACES))
+        places = PLACES if self._jumps else 1
+        each = [self._log_prob(table, u) for u in (np.arange(places) + 0.5) / places]
+        return np.asarray(logsumexp(each, axis=0) - math.log(places))
 
     def _log_prob(self, table: Table, u: float) -> F64:
         """Log density of rows whose jumping values lie at u of their jumps."""
