@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from groundstate.cli.app import app
 
-N = 200
+N = 600
 
 
 def rows() -> pl.DataFrame:
@@ -44,7 +44,7 @@ def test_the_folder_holds_a_twin_and_the_report(folder: Path) -> None:
     out = folder / "out"
     facts = json.loads((out / "report.json").read_text())
     assert facts["chosen"] == "AutoregressiveDensity" and facts["better_than_independent_columns"]
-    assert facts["rows"]["training"] == 120 and facts["rows"]["held-out"] == 40
+    assert facts["rows"]["training"] == 360 and facts["rows"]["held-out"] == 120
     low, high = facts["held_out"]["accuracy_of_telling_apart"][1:]
     assert low < 0.6 and high < facts["independent_columns"]["accuracy_of_telling_apart"][0] + 0.2
     twin = pl.read_csv(out / "synthetic.csv")
@@ -63,7 +63,15 @@ def test_draws_and_gaps(folder: Path) -> None:
     assert pl.read_csv(folder / "new.csv").shape == (25, 3)
     gaps = rows().head(10).with_columns(pl.lit(None, pl.Float64).alias("weight"))
     gaps.write_csv(folder / "gaps.csv")
-    done = run("infer", model, str(folder / "gaps.csv"), "--mode", "sample", "--out", str(folder / "full.csv"))
+    done = run(
+        "infer",
+        model,
+        str(folder / "gaps.csv"),
+        "--mode",
+        "sample",
+        "--out",
+        str(folder / "full.csv"),
+    )
     assert done.exit_code == 0, done.output
     full = pl.read_csv(folder / "full.csv")
     assert full["weight"].null_count() == 0
@@ -77,7 +85,15 @@ def test_refusals(folder: Path) -> None:
     assert done.exit_code == 2 and "without labels" in done.output
     done = run("infer", model, str(folder / "gaps.csv"), "--free", "z")
     assert done.exit_code == 2 and "--free x" in done.output
-    done = run("fit", str(folder / "rows.csv"), "--generate", "--model", "Ridge", "--out", str(folder / "no"))
+    done = run(
+        "fit",
+        str(folder / "rows.csv"),
+        "--generate",
+        "--model",
+        "Ridge",
+        "--out",
+        str(folder / "no"),
+    )
     assert done.exit_code == 2 and "is no generator" in done.output and not (folder / "no").exists()
     rows().head(30).write_csv(folder / "few.csv")
     done = run("fit", str(folder / "few.csv"), "--generate", "--out", str(folder / "no"))

@@ -11,7 +11,10 @@ import groundstate
 from groundstate import registry
 
 ROOT = Path(__file__).resolve().parents[2]
-WRAPPERS = {"TableGenerator", "TablePredictor"}  # around any estimator: no model of its own to list or to compare
+WRAPPERS = {
+    "TableGenerator",
+    "TablePredictor",
+}  # around any estimator: no model of its own to list or to compare
 
 
 def hooks() -> ModuleType:
