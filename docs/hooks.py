@@ -36,6 +36,7 @@ FAMILIES = {  # page of docs/families: the families of the registry it tells abo
     "manifolds": ("manifolds",),
     "energy": ("energy",),
     "autoregressive": ("autoregressive",),
+    "autoencoders": ("autoencoders",),
 }
 MARK = re.compile(r"^\{\{ table: (?P<name>[\w-]+) \}\}$", re.M)
 

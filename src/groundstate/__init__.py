@@ -123,6 +123,10 @@ if TYPE_CHECKING:
     from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
     from groundstate.models.factors.truncated_svd import TruncatedSVD as TruncatedSVD
     from groundstate.models.factors.whitener import Whitener as Whitener
+    from groundstate.models.generative.autoencoders.conditional_vae import (
+        ConditionalVAE as ConditionalVAE,
+    )
+    from groundstate.models.generative.autoencoders.vae import VAE as VAE
     from groundstate.models.generative.autoregressive.autoregressive_density import (
         AutoregressiveDensity as AutoregressiveDensity,
     )
@@ -315,6 +319,7 @@ _EXPORTS = {
     "CategoricalNB": "groundstate.models.bayes.categorical_nb",
     "ClassicalMDS": "groundstate.models.manifolds.classical_mds",
     "ComplementNB": "groundstate.models.bayes.complement_nb",
+    "ConditionalVAE": "groundstate.models.generative.autoencoders.conditional_vae",
     "DBSCAN": "groundstate.models.clusters.dbscan",
     "DDPM": "groundstate.models.generative.diffusion.ddpm",
     "DecisionTreeClassifier": "groundstate.models.trees.decision_tree_classifier",
@@ -435,6 +440,7 @@ _EXPORTS = {
     "TruncatedSVD": "groundstate.models.factors.truncated_svd",
     "TweedieRegressor": "groundstate.models.linear.generalised.tweedie_regressor",
     "UMAP": "groundstate.models.manifolds.umap",
+    "VAE": "groundstate.models.generative.autoencoders.vae",
     "VotingClassifier": "groundstate.models.ensembles.voting.voting_classifier",
     "VotingRegressor": "groundstate.models.ensembles.voting.voting_regressor",
     "Whitener": "groundstate.models.factors.whitener",

@@ -25,6 +25,7 @@ from groundstate.errors import Unsupported
 from groundstate.registry import models
 
 pytestmark = [
+    pytest.mark.filterwarnings("ignore:the importance weights"),  # of models trained for a moment
     pytest.mark.filterwarnings("ignore:Heywood case"),  # factors of the rows of irises
     # two species of iris have no neighbour among the third
     pytest.mark.filterwarnings("ignore:the graph of near rows has"),
@@ -80,6 +81,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "HDBSCAN": {},
     "ClassicalMDS": {},
     "ComplementNB": {},
+    "ConditionalVAE": {"hidden_layer_sizes": (8,), "max_iter": 10, "random_state": 0},
     "DecisionTreeClassifier": {},
     "DecisionTreeRegressor": {},
     "ElasticNet": {"alpha": 0.1},
@@ -166,6 +168,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "TSNE": {"perplexity": 2, "max_iter": 250, "random_state": 0},
     "TweedieRegressor": {},
     "UMAP": {"n_neighbors": 3, "n_epochs": 20, "random_state": 0},
+    "VAE": {"hidden_layer_sizes": (8,), "max_iter": 10, "random_state": 0},
     "VotingClassifier": {},
     "VotingRegressor": {},
     "Whitener": {},

@@ -19,6 +19,9 @@ from groundstate.errors import DataError, Unsupported
 from groundstate.models.generative.base import GenerativeEstimator
 from groundstate.registry import models
 
+# models that were trained for a moment
+pytestmark = pytest.mark.filterwarnings("ignore:the importance weights")
+
 N = 80
 KINDS = ("exact", "bound", "estimate", "unnormalised", "none")
 
@@ -59,6 +62,11 @@ class Case:
         return clone(self.model).fit(self.rows(), y)
 
 
+_SMALL: dict[str, Any] = {
+    "hidden_layer_sizes": (16,), "max_iter": 40, "learning_rate_init": 1e-2, "random_state": 0,
+    "device": None,
+}  # fmt: skip
+
 # a row for every registered generator
 CASES: dict[str, Case] = {
     "BernoulliRBM": Case(
@@ -78,6 +86,8 @@ CASES: dict[str, Case] = {
         groundstate.DDPM(10, "cosine", hidden_layer_sizes=(8,), max_iter=3, random_state=0),
         kind="bound",
     ),
+    "ConditionalVAE": Case(groundstate.ConditionalVAE(**_SMALL)),
+    "VAE": Case(groundstate.VAE(**_SMALL), kind="estimate"),
 }
 
 GENERATORS = [info.name for info in models if info.role == "generator"]

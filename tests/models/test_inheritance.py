@@ -31,6 +31,9 @@ ONE_MORE = {
     "Questions": "every generator answers the same questions",
     "ChainGenerator": "columns and pixels are drawn and filled in alike, one after the other",
     "PairMetricLearner": "pairs and triplets are taken alike, whatever metric is learned from them",
+    "NetworkGenerator": "generators around networks have one set of parameters and one engine",
+    "LatentCode": "codes are walked, decoded and looked at alike, whatever made them",
+    "VAE": "given labels or not, code and bound are the same",
     "MixtureAnswers": "mixtures of Gaussians and of any other family answer alike",
 }
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +38,7 @@ from groundstate.energy.latent.deep.priors import (
     diagonal_log_prob,
 )
 from groundstate.energy.spaces import Real, Space
+from groundstate.errors import Unsupported
 from groundstate.infer.variational.families import Family, Gaussian
 from groundstate.math.distributions.von_mises_fisher import VonMisesFisher
 from groundstate.math.divergences.kl import LOGVAR, gaussian_kl_terms
@@ -56,7 +57,8 @@ class CodeFamily(Family):
     ``parts`` reads an encoder's numbers once; all else takes what it returned, called q.
     """
 
-    has_density: bool = True  # log q of any z in one pass, not only of its own draws
+    has_density: ClassVar[bool] = True  # log q of any z in one pass, not only of its own draws
+    takes_noise: ClassVar[bool] = True  # draws are a map of standard normal noise
 
     def parts(self, params: Tensor) -> Any:
         """The numbers ``(B, P)`` as means, scales, logits, whatever the family is made of."""
@@ -64,15 +66,15 @@ class CodeFamily(Family):
 
     def draws(self, q: Any, n: int = 1, generator: torch.Generator | None = None) -> CodeDraws:
         """``n`` codes for every row, from an explicit generator, with gradients."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must define draws(q, n, generator)")
 
-    def place_noise(self, q: Any, noise: Tensor) -> CodeDraws | None:
-        """Codes of given standard normal noise ``(n, 1 or B, k)``; None: it is no map of such noise."""
-        return None
+    def place_noise(self, q: Any, noise: Tensor) -> CodeDraws:
+        """Codes of given standard normal noise ``(n, 1 or B, k)``."""
+        raise Unsupported(f"draws of {type(self).__name__} are no map of normal noise")
 
     def log_prob(self, q: Any, z: Tensor) -> Tensor:
         """``log q`` ``(..., B)`` of codes ``(..., B, k)``."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must define log_prob(q, z)")
 
     def kl(self, q: Any, prior: Prior, y: Tensor | None = None) -> Tensor | None:
         """The divergence from a prior, ``(B, k)`` by coordinate or ``(B, 1)``; None: not known."""
@@ -80,7 +82,7 @@ class CodeFamily(Family):
 
     def centre(self, q: Any) -> Tensor:
         """The mean code ``(B, k)``, or the mean direction, or the probabilities."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must define centre(q)")
 
 
 def _randn(n: int, like: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -266,7 +268,7 @@ class FlowedNormal(CodeFamily, nn.Module):
         return z
 
     def distribution(self, space: Space, params: Tensor) -> Distribution:
-        raise NotImplementedError("a flowed normal is drawn and weighed by its family, see `draws`")
+        raise Unsupported("a flowed normal is drawn and weighed by its family, see `draws`")
 
 
 @dataclass(frozen=True)
@@ -282,6 +284,8 @@ class Directions(CodeFamily):
     >>> round(family.kl(family.parts(params), SpherePrior(3)).item(), 6)
     0.151596
     """
+
+    takes_noise: ClassVar[bool] = False
 
     def reason_against(self, space: Space) -> str | None:
         return None if len(space.shape) == 1 and space.shape[0] > 1 else f"{space!r} has no sphere"
@@ -328,6 +332,7 @@ class Choices(CodeFamily):
     """
 
     temperature: float = 0.5
+    takes_noise: ClassVar[bool] = False
 
     def reason_against(self, space: Space) -> str | None:
         return None if len(space.shape) == 1 else f"{space!r} holds no one-hot vectors"

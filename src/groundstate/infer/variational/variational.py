@@ -298,6 +298,10 @@ class Bound:
 
     # --- evaluating ----------------------------------------------------------------------
 
+    def value(self, params: Tensor) -> Tensor:
+        """The bound at φ ``(B,)`` as ``fit`` sees it, with the fixed noise of fitting."""
+        return self._bound(params, self.query.fixed, self._noise(self.method.n)).mean(0)
+
     def evaluate(self, params: Tensor) -> FreeEnergy:
         """The bound at φ, differentiable in θ and the given; fresh noise where there is any."""
         query, params = self.query, params.detach()

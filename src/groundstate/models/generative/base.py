@@ -159,11 +159,16 @@ class GenerativeEstimator(Questions):
             X,
             levels,
             code=self.category_code,
-            scale=self.scale,
+            scale=self._scaling,
             dequantize=self.dequantize,
             pooled=len(self.event_shape_) > 1,
             weight=weight,
         )
+
+    @property
+    def _scaling(self) -> str | None:
+        """How columns are scaled: ``scale``, or what a family makes of it."""
+        return self.scale
 
     @property
     def levels_(self) -> list[int]:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from groundstate.compute.row_noise import _written_out, row_noise
 from groundstate.energy import DeepLatentEnergy
 from groundstate.energy.latent.deep.priors import MixturePrior, NormalPrior, Prior
 from groundstate.errors import Unsupported
@@ -47,7 +48,8 @@ def seeded(seed: int = 0) -> torch.Generator:
 
 
 def rows(x: float, n: int = 1) -> dict[str, Tensor]:
-    return {"x": torch.full((n, 1), x, dtype=F64)}
+    # rows that differ by a hair: equal rows would have equal noise
+    return {"x": x + 1e-12 * torch.arange(n, dtype=F64)[:, None]}
 
 
 @pytest.mark.parametrize("grad", ["pathwise", "stl", "score"])
@@ -211,18 +213,29 @@ def test_doubly_reparametrised_gradient_is_unbiased() -> None:
     assert bool((found.var(0) < other.var(0)).all())
 
 
-def test_decoder_gets_the_same_gradient_from_both_ways() -> None:
+def test_decoder_gets_the_plain_gradient() -> None:
+    """Only the encoder's gradient is weighted twice."""
     energy = DeepLatentEnergy(nn.Linear(1, 1), GaussianLikelihood(1), NormalPrior(1)).double()
     rule = NegativeELBO(Says(0.3, 0.2), n=3, objective="iwae").double()
-    loss = rule(energy, rows(1.0, 4), generator=seeded()).loss.sum()
+    batch, family = rows(1.0, 4), DiagonalNormal()
+    loss = rule(energy, batch, generator=seeded()).loss.sum()
     grads = torch.autograd.grad(loss, list(energy.parameters()))
-    family = DiagonalNormal()
-    z = family.draws(family.parts(torch.tensor([[0.3, 0.2]] * 4, dtype=F64)), 3, seeded()).z
     q = family.parts(torch.tensor([[0.3, 0.2]] * 4, dtype=F64))
-    e = energy(x=torch.ones(12, 1, dtype=F64), z=z.reshape(12, 1)).view(3, 4)
+    z = family.place_noise(q, row_noise(batch["x"], 3, 1, seeded())).z
+    e = energy(x=batch["x"].repeat(3, 1), z=z.reshape(12, 1)).view(3, 4)
     plain = (math.log(3) - (-e - family.log_prob(q, z)).logsumexp(0)).sum()
     for a, b in zip(grads, torch.autograd.grad(plain, list(energy.parameters())), strict=True):
         assert torch.allclose(a, b)
+
+
+def test_equal_rows_have_equal_noise_on_any_device() -> None:
+    x = torch.randn(6, 3, generator=seeded())
+    noise = row_noise(x, 2, 4, seeded())
+    words, seed = x.view(torch.int32), torch.randint(1 << 62, (1, 1), generator=seeded())
+    assert torch.allclose(noise, _written_out(words, 2, 4, seed, x), atol=1e-6)
+    assert torch.equal(row_noise(x[[3, 3, 1]], 2, 4, seeded()), noise[:, [3, 3, 1]])
+    many = row_noise(torch.arange(20_000.0)[:, None], 1, 2, seeded())
+    assert abs(many.mean().item()) < 0.02 and many.std().item() == pytest.approx(1.0, abs=0.02)
 
 
 # --- weights of the divergence -----------------------------------------------------------

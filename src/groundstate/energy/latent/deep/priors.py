@@ -71,7 +71,6 @@ class NormalPrior(Prior):
     -1.8379
     """
 
-    log_s2: Tensor | None
     zero: Tensor
 
     def __init__(self, k: int, scale: float = 1.0) -> None:
@@ -79,9 +78,7 @@ class NormalPrior(Prior):
         if not scale > 0:
             raise ValueError(f"prior_scale is a standard deviation and must be positive: {scale}")
         self.k, self.scale = k, float(scale)
-        wide = torch.full((k,), 2 * math.log(scale))
-        self.register_buffer("log_s2", None if scale == 1 else wide, persistent=False)
-        self.register_buffer("zero", torch.zeros(k), persistent=False)
+        self.register_buffer("zero", torch.zeros(k))  # knows dtype and device
 
     def log_prob(self, z: Tensor, y: Tensor | None = None) -> Tensor:
         s2 = self.scale**2
@@ -93,9 +90,9 @@ class NormalPrior(Prior):
         return _normal(n, self.k, self._like(), generator) * (self.scale * T**0.5)
 
     def moments(self, y: Tensor | None = None) -> tuple[Tensor | None, Tensor | None]:
-        if self.log_s2 is None:
+        if self.scale == 1:
             return None, None
-        return self.zero, self.log_s2
+        return self.zero, self.zero + 2 * math.log(self.scale)
 
 
 class ContextPrior(Prior):
@@ -285,7 +282,7 @@ class SpherePrior(Prior):
         if k < 2:
             raise ValueError(f"codes on a sphere need at least 2 dimensions, got {k}")
         self.k = k
-        self.register_buffer("zero", torch.zeros(()), persistent=False)
+        self.register_buffer("zero", torch.zeros(()))  # knows dtype and device
 
     @property
     def log_area(self) -> float:
@@ -308,7 +305,7 @@ class ChoicePrior(Prior):
         if k < 2:
             raise ValueError(f"a categorical code needs at least 2 values, got {k}")
         self.k = k
-        self.register_buffer("zero", torch.zeros(()), persistent=False)
+        self.register_buffer("zero", torch.zeros(()))  # knows dtype and device
 
     def log_prob(self, z: Tensor, y: Tensor | None = None) -> Tensor:
         return z[..., 0] * 0 - math.log(self.k)

@@ -12,9 +12,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from groundstate.compute.row_noise import row_noise
 from groundstate.energy.base import Energy
 from groundstate.energy.latent.deep.energy import DeepLatentEnergy
-from groundstate.infer.variational.codes import CodeFamily, DiagonalNormal
+from groundstate.infer.variational.codes import CodeDraws, CodeFamily, DiagonalNormal
 from groundstate.learn.base import Batch, Rule, Terms
 from groundstate.learn.callbacks import Run
 from groundstate.learn.rules.variational import with_score
@@ -203,7 +204,7 @@ class NegativeELBO(Rule):
         if self.objective == "iwae":
             return self._importance_weighted(energy, x, y, params, generator)
         q = self.family.parts(params)
-        z, log_q = self.family.draws(q, self.n, generator)  # (n, B, k)
+        z, log_q = self.draws(q, x, energy.prior.k, generator)  # (n, B, k)
         if self.grad == "score":
             z = z.detach()
         reconstruction = self.reconstruction(energy, x, y, z)  # (n, B)
@@ -226,6 +227,14 @@ class NegativeELBO(Rule):
             return with_score(reconstruction + self.kl_weight * sampled, log_q_z).mean(0)
         return (reconstruction + self.kl_weight * sampled).mean(0)
 
+    def draws(self, q: Any, x: Tensor, k: int, generator: torch.Generator | None) -> CodeDraws:
+        """Codes ``(n, B, k)``; equal rows have equal noise, so that a weight of 2 is the row twice."""
+        if self.family.takes_noise:
+            placed: CodeDraws = self.family.place_noise(q, row_noise(x, self.n, k, generator))
+            return placed
+        drawn: CodeDraws = self.family.draws(q, self.n, generator)
+        return drawn
+
     def reconstruction(
         self, energy: DeepLatentEnergy, x: Tensor, y: Tensor | None, z: Tensor
     ) -> Tensor:
@@ -245,7 +254,7 @@ class NegativeELBO(Rule):
         params: Tensor,
         generator: torch.Generator | None,
     ) -> Tensor:
-        z, log_q = self.family.draws(self.family.parts(params), self.n, generator)
+        z, log_q = self.draws(self.family.parts(params), x, energy.prior.k, generator)
         if self.family.has_density:
             # Doubly reparametrised: q's own parameters get no gradient from log q, and what reaches
             # them through z is weighted twice.

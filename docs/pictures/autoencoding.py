@@ -1,0 +1,89 @@
+"""Pictures of variational autoencoders."""
+
+from __future__ import annotations
+
+import numpy as np
+from common import COLOURS, figure
+from matplotlib.figure import Figure
+
+from groundstate import VAE, ConditionalVAE
+
+
+def _arc(n: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(0, 1.5 * np.pi, n)
+    return np.column_stack([np.cos(t), np.sin(t)]) + 0.08 * rng.normal(size=(n, 2))
+
+
+def vae() -> Figure:
+    """Rows and draws, the codes of the rows, and what the code's quantiles decode to."""
+    X = _arc(300)
+    model = VAE(
+        2, hidden_layer_sizes=(32,), learning_rate_init=1e-2, max_iter=80, random_state=0
+    ).fit(X)
+    drawn = model.sample(300, random_state=0)
+    fig, (left, middle, right) = figure(3)
+    left.scatter(*X.T, s=8, color=COLOURS[0], label="rows")
+    left.scatter(*drawn.T, s=8, color=COLOURS[1], label="draws")
+    left.set(title="rows and draws", aspect="equal")
+    left.legend()
+    codes = model.transform(X)
+    middle.scatter(*codes.T, s=8, c=np.arctan2(X[:, 1], X[:, 0]), cmap="twilight")
+    for r in (1, 2):
+        t = np.linspace(0, 2 * np.pi, 100)
+        middle.plot(r * np.cos(t), r * np.sin(t), color="grey", linewidth=0.7)
+    middle.set(title="means of the codes", aspect="equal")
+    grid = model.latent_grid(12).reshape(-1, 2)
+    right.scatter(*X.T, s=5, color="lightgrey")
+    right.scatter(*grid.T, s=10, color=COLOURS[2])
+    right.set(title="decoded normal quantiles", aspect="equal")
+    return fig
+
+
+def conditional_vae() -> Figure:
+    """Half-moons with three labels each."""
+    from sklearn.datasets import make_moons
+
+    X, y = make_moons(300, noise=0.08, random_state=0)
+    known = np.full(len(y), -1)
+    for c in (0, 1):
+        known[np.flatnonzero(y == c)[:3]] = c
+    model = ConditionalVAE(
+        2, hidden_layer_sizes=(32,), learning_rate_init=1e-2, max_iter=60, label_weight=10.0,
+        random_state=0,
+    ).fit(X, known)  # fmt: skip
+    fig, (left, right) = figure(2)
+    left.scatter(*X[known < 0].T, s=6, color="lightgrey")
+    for c in (0, 1):
+        left.scatter(*X[known == c].T, s=60, color=COLOURS[c])
+        right.scatter(*model.sample(200, y=c, random_state=c).T, s=8, color=COLOURS[c])
+    left.set(title="three labels of each class", aspect="equal")
+    right.set(title="draws of each class", aspect="equal")
+    return fig
+
+
+def family() -> Figure:
+    """The bound while it learns, and the estimate by more and more draws above it."""
+    X = _arc(300)
+    fig, (left, right) = figure(2)
+    model = VAE(1, hidden_layer_sizes=(32,), learning_rate_init=1e-2, max_iter=1, random_state=0)
+    bounds = []
+    for _ in range(40):
+        model.partial_fit(X)
+        bounds.append(model.elbo(X).mean())
+    left.plot(np.arange(1, 41), bounds, color=COLOURS[0])
+    left.set(xlabel="epoch", title="mean bound on log p")
+    draws = [1, 3, 10, 30, 100, 300]
+    found = [model.importance(X, None, n).log_prob.mean() for n in draws]
+    right.axhline(bounds[-1], color=COLOURS[0], label="bound")
+    right.semilogx(draws, found, "o-", color=COLOURS[1], label="importance sampling")
+    right.set(xlabel="draws per row", title="mean log p, estimated")
+    right.legend()
+    return fig
+
+
+PICTURES = {
+    "family-autoencoders": family,
+    "VAE": vae,
+    "ConditionalVAE": conditional_vae,
+}

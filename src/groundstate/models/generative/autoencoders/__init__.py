@@ -1,0 +1,1 @@
+"""Generators with a code: autoencoders and variational autoencoders."""
