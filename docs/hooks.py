@@ -37,6 +37,7 @@ FAMILIES = {  # page of docs/families: the families of the registry it tells abo
     "energy": ("energy",),
     "autoregressive": ("autoregressive",),
     "autoencoders": ("autoencoders",),
+    "adversarial": ("adversarial",),
 }
 MARK = re.compile(r"^\{\{ table: (?P<name>[\w-]+) \}\}$", re.M)
 

@@ -123,6 +123,15 @@ if TYPE_CHECKING:
     from groundstate.models.factors.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
     from groundstate.models.factors.truncated_svd import TruncatedSVD as TruncatedSVD
     from groundstate.models.factors.whitener import Whitener as Whitener
+    from groundstate.models.generative.adversarial.conditional_gan import (
+        ConditionalGAN as ConditionalGAN,
+    )
+    from groundstate.models.generative.adversarial.energy_gan import EnergyGAN as EnergyGAN
+    from groundstate.models.generative.adversarial.gan import GAN as GAN
+    from groundstate.models.generative.adversarial.translation_gan import (
+        TranslationGAN as TranslationGAN,
+    )
+    from groundstate.models.generative.adversarial.wgan import WGAN as WGAN
     from groundstate.models.generative.autoencoders.conditional_vae import (
         ConditionalVAE as ConditionalVAE,
     )
@@ -320,6 +329,7 @@ _EXPORTS = {
     "ClassicalMDS": "groundstate.models.manifolds.classical_mds",
     "ComplementNB": "groundstate.models.bayes.complement_nb",
     "ConditionalVAE": "groundstate.models.generative.autoencoders.conditional_vae",
+    "ConditionalGAN": "groundstate.models.generative.adversarial.conditional_gan",
     "DBSCAN": "groundstate.models.clusters.dbscan",
     "DDPM": "groundstate.models.generative.diffusion.ddpm",
     "DecisionTreeClassifier": "groundstate.models.trees.decision_tree_classifier",
@@ -328,6 +338,7 @@ _EXPORTS = {
     "ElasticNet": "groundstate.models.linear.sparse.elastic_net",
     "ElasticNetCV": "groundstate.models.linear.sparse.elastic_net_cv",
     "EllipticEnvelope": "groundstate.models.outliers.elliptic_envelope",
+    "EnergyGAN": "groundstate.models.generative.adversarial.energy_gan",
     "EnergyOutlier": "groundstate.models.outliers.energy_outlier",
     "ExtraTreesClassifier": "groundstate.models.ensembles.forests.extra_trees_classifier",
     "ExtraTreesRegressor": "groundstate.models.ensembles.forests.extra_trees_regressor",
@@ -335,6 +346,7 @@ _EXPORTS = {
     "FastICA": "groundstate.models.factors.fast_ica",
     "Forecaster": "groundstate.models.sequences.forecaster",
     "FunctionRegressor": "groundstate.models.physics.function_regressor",
+    "GAN": "groundstate.models.generative.adversarial.gan",
     "GLM": "groundstate.models.linear.generalised.glm",
     "GammaRegressor": "groundstate.models.linear.generalised.gamma_regressor",
     "GaussianMixture": "groundstate.models.mixtures.gaussian_mixture",
@@ -437,12 +449,14 @@ _EXPORTS = {
     "TablePredictor": "groundstate.models.tables.table",
     "TextClassifier": "groundstate.models.text.text_classifier",
     "TextTagger": "groundstate.models.text.text_tagger",
+    "TranslationGAN": "groundstate.models.generative.adversarial.translation_gan",
     "TruncatedSVD": "groundstate.models.factors.truncated_svd",
     "TweedieRegressor": "groundstate.models.linear.generalised.tweedie_regressor",
     "UMAP": "groundstate.models.manifolds.umap",
     "VAE": "groundstate.models.generative.autoencoders.vae",
     "VotingClassifier": "groundstate.models.ensembles.voting.voting_classifier",
     "VotingRegressor": "groundstate.models.ensembles.voting.voting_regressor",
+    "WGAN": "groundstate.models.generative.adversarial.wgan",
     "Whitener": "groundstate.models.factors.whitener",
     "architectures": "groundstate.nn",
     "diagnose": "groundstate.models.diagnosis",

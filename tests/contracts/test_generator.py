@@ -57,15 +57,24 @@ class Case:
     rows: Callable[[], Any] = numbers
     not_for: tuple[str, ...] = ()  # of "y", "mixed", "impute", "temperature"
     kind: str | None = None  # of its density
+    given: Callable[[], Any] = lambda: None  # y, where it must have one
 
-    def fit(self, y: Any = None) -> Any:
-        return clone(self.model).fit(self.rows(), y)
+    def fit(self, y: Any = None, X: Any = None) -> Any:
+        rows = self.rows() if X is None else X
+        return clone(self.model).fit(rows, self.given() if y is None else y)
 
 
 _SMALL: dict[str, Any] = {
     "hidden_layer_sizes": (16,), "max_iter": 40, "learning_rate_init": 1e-2, "random_state": 0,
     "device": None,
 }  # fmt: skip
+
+
+def labels() -> np.ndarray:
+    return np.repeat(["odd", "even"], N // 2)
+
+
+GAME = {"n_components": 4, "hidden_layer_sizes": (8,), "max_iter": 2, "random_state": 0}
 
 # a row for every registered generator
 CASES: dict[str, Case] = {
@@ -88,7 +97,15 @@ CASES: dict[str, Case] = {
     ),
     "ConditionalVAE": Case(groundstate.ConditionalVAE(**_SMALL)),
     "VAE": Case(groundstate.VAE(**_SMALL), kind="estimate"),
-}
+    "ConditionalGAN": Case(groundstate.ConditionalGAN(**GAME), kind="none", given=labels),
+    "EnergyGAN": Case(groundstate.EnergyGAN(**GAME), kind="unnormalised"),
+    "GAN": Case(groundstate.GAN(**GAME), kind="none"),
+    "TranslationGAN": Case(
+        groundstate.TranslationGAN(2, base=4, depth=1, d_base=4, d_depth=1, max_iter=1, random_state=0),
+        pictures, ("y", "mixed"), "none", pictures,
+    ),
+    "WGAN": Case(groundstate.WGAN(**GAME, n_critic=2), kind="none"),
+}  # fmt: skip
 
 GENERATORS = [info.name for info in models if info.role == "generator"]
 
@@ -179,7 +196,7 @@ def test_conditions(name: str) -> None:
 def test_tables_of_mixed_columns(name: str) -> None:
     case = CASES[name]
     table = mixed()
-    model = clone(case.model).fit(table)
+    model = case.fit(X=table)
     drawn = model.sample(30, random_state=0)
     assert isinstance(drawn, pd.DataFrame) and list(drawn.columns) == ["kind", "size"]
     assert set(drawn["kind"]) <= {"a", "b", "c"}

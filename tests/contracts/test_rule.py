@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.energy import (
+    AdversarialEnergy,
     BilinearEnergy,
     CentroidEnergy,
     ChainEnergy,
@@ -29,6 +30,7 @@ from groundstate.energy.latent.deep.priors import NormalPrior
 from groundstate.errors import Unsupported
 from groundstate.learn import Rule
 from groundstate.learn.base import weighted_mean
+from groundstate.nn.adversarial import DenseDiscriminator, DenseGenerator
 from groundstate.nn.heads.likelihoods import GaussianLikelihood
 from groundstate.registry import energies as registered_energies
 from groundstate.registry import rules
@@ -60,12 +62,18 @@ ENERGIES: dict[str, Callable[[], Energy]] = {
     "Code": lambda: randomised(
         DeepLatentEnergy(nn.Linear(1, 2), GaussianLikelihood(2), NormalPrior(1))
     ),
+    "Players": lambda: randomised(
+        AdversarialEnergy(DenseDiscriminator(2, (4,)), DenseGenerator(2, (4,), [1, 1]), 2)
+    ),
     "Labels": lambda: randomised(ClassEnergy(nn.Linear(3, 4), 3, 4, normalise=True)),
     "Denoiser": lambda: randomised(registered_energies["DenoiserEnergy"].make()),  # type: ignore[misc]
     "Sequence": lambda: randomised(SequenceEnergy(nn.Sequential(nn.Embedding(4, 3)), 3, 3)),
 }
 # a denoiser's energy is learned by its slope alone: rules that draw or descend find no bottom
-OWN: dict[str, tuple[str, ...]] = {"Denoiser": ("Diffusion", "DenoisingScoreMatching")}
+OWN: dict[str, tuple[str, ...]] = {
+    "Denoiser": ("Diffusion", "DenoisingScoreMatching"),
+    "Players": ("Game",),
+}
 
 
 def batch_for(energy: Energy) -> dict[str, Tensor]:

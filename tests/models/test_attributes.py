@@ -19,6 +19,9 @@ PARAMETERS = ("coef_", "intercept_", "coefs_", "intercepts_", "means_", "cluster
               "components_", "dual_coef_", "weights_", "theta_", "var_", "class_log_prior_",
               "feature_log_prob_", "precisions_cholesky_", "support_vectors_")  # fmt: skip
 SETTINGS: dict[str, dict[str, Any]] = {
+    **{
+        n: {"max_iter": 2} for n in ("ConditionalGAN", "EnergyGAN", "GAN", "TranslationGAN", "WGAN")
+    },
     "SVC": {"kernel": "linear"},
     "BayesianGaussianMixture": {"n_components": 3},
     "GaussianMixture": {"n_components": 3},
@@ -48,6 +51,9 @@ def table(row: Any, classes: int) -> tuple[Any, Any]:
     score = X @ np.array([1.0, -2.0, 0.5, 1.0]) + 0.1 * rng.normal(size=60)
     if row.name in ("CategoricalNB", "BernoulliRBM"):
         X = np.round(X)
+    if row.name == "TranslationGAN":  # pictures from pictures
+        images = X.reshape(-1, 2, 2).repeat(2, 1).repeat(2, 2)
+        return images, images
     if row.role == "regressor":
         return X, 1.0 + np.exp(score)
     return X, np.searchsorted(np.quantile(score, np.arange(1, classes) / classes), score)

@@ -12,6 +12,8 @@ LIMIT = 4
 
 # a family base that stands beside another one -> why one class more is right
 ONE_MORE = {
+    "AdversarialGenerator": "two players are made, trained and asked alike, whatever their game",
+    "GAN": "the one that insists on y is the same game",
     "TreeModel": "leaves of classes and of values are alike in a tree and in a forest",
     "CommitteeModel": "bags, votes and seeds draw and average members in the same way",
     "Stacking": "a stack is a vote whose answers a final estimator learns from",

@@ -17,7 +17,7 @@ from groundstate.models import base, resident
 from groundstate.registry import models
 
 ROWS = 60
-TABLES = [row.name for row in models if row.obj.rows == "table"]
+TABLES = [r.name for r in models if r.obj.rows == "table" and r.name != "TranslationGAN"]
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def made(row: Any, **settings: Any) -> Any:
 
 
 def asked(model: Any, X: Any) -> Any:
-    ways = ("predict", "transform", "kneighbors", "score_samples")
+    ways = ("predict", "transform", "kneighbors", "score_samples", "energy")
     name = next(n for n in ways if hasattr(model, n))
     found = getattr(model, name)(X)
     return found[0] if isinstance(found, tuple) else found

@@ -60,6 +60,7 @@ from groundstate.energy.linear.bayesian import BayesianLinearEnergy as BayesianL
 from groundstate.energy.linear.glm import GLMEnergy as GLMEnergy
 from groundstate.energy.linear.learned_noise import GaussianNoiseEnergy as GaussianNoiseEnergy
 from groundstate.energy.linear.loss import LinearLossEnergy as LinearLossEnergy
+from groundstate.energy.networks.adversarial import AdversarialEnergy as AdversarialEnergy
 from groundstate.energy.networks.denoiser import DenoiserEnergy as DenoiserEnergy
 from groundstate.energy.networks.detection import DetectionEnergy as DetectionEnergy
 from groundstate.energy.networks.head import DistributionHead as DistributionHead

@@ -67,6 +67,7 @@ from groundstate.learn.rules import ContrastiveDivergence as ContrastiveDivergen
 from groundstate.learn.rules import DenoisingScoreMatching as DenoisingScoreMatching
 from groundstate.learn.rules import Diffusion as Diffusion
 from groundstate.learn.rules import FenchelYoung as FenchelYoung
+from groundstate.learn.rules import Game as Game
 from groundstate.learn.rules import InBatch as InBatch
 from groundstate.learn.rules import Margin as Margin
 from groundstate.learn.rules import MaskLoss as MaskLoss
@@ -78,6 +79,7 @@ from groundstate.learn.rules import Perceptron as Perceptron
 from groundstate.learn.rules import PersistentCD as PersistentCD
 from groundstate.learn.rules import Phases as Phases
 from groundstate.learn.rules import PushForward as PushForward
+from groundstate.learn.rules import ReverseKL as ReverseKL
 from groundstate.learn.rules import Sampled as Sampled
 from groundstate.learn.rules import ScoreMatching as ScoreMatching
 from groundstate.learn.rules import SoftMin as SoftMin

@@ -117,8 +117,8 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.allow_nan = self._allow_nan
         return tags
 
-    _keep = keep
-    _example_target = no_example
+    _keep, _example_target = keep, no_example
+    _example_rows: ClassVar[Any] = None  # n -> rows and target, where those of its kind do not do
     _row_target = one_per_row  # of rows that are no tables, `_target` with the rows at hand
 
     # --- what a preset fills in ----------------------------------------------------------

@@ -176,12 +176,15 @@ def _plan(estimator: EnergyEstimator) -> tuple[Plan, Problem]:
     """The parts that a model names for a small table with the columns and classes it knows."""
     probe = clone(estimator)
     X: Any
-    if estimator.rows == TABLE:
+    y: Any = None
+    if estimator._example_rows is not None:
+        X, y = estimator._example_rows(_PROBE_ROWS)
+    elif estimator.rows == TABLE:
         columns = getattr(estimator, "n_features_in_", _PROBE_COLUMNS)
         X = np.random.default_rng(0).uniform(size=(_PROBE_ROWS, columns))
     else:
         X = KINDS[estimator.rows].example(_PROBE_ROWS)
-    X_, y_, encoded = probe._checked(X, _target(estimator, X))
+    X_, y_, encoded = probe._checked(X, _target(estimator, X) if y is None else y)
     for name, value in encoded.items():
         setattr(probe, name, value)
     cpu = torch.device("cpu")

@@ -28,6 +28,8 @@ from groundstate.learn.losses.contrastive import info_nce as info_nce
 from groundstate.learn.losses.contrastive import nt_xent as nt_xent
 from groundstate.learn.losses.contrastive import supcon as supcon
 from groundstate.learn.losses.diffusion import diffusion as diffusion
+from groundstate.learn.losses.gan import GANLoss as GANLoss
+from groundstate.learn.losses.gan import gan as gan
 from groundstate.learn.losses.heads import LossHead as LossHead
 from groundstate.learn.losses.margin import hinge as hinge
 from groundstate.learn.losses.margin import multiclass_margin as multiclass_margin

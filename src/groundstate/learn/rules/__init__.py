@@ -3,6 +3,8 @@
 from groundstate.learn.losses.energies import margin_loss as margin_loss
 from groundstate.learn.losses.energies import perceptron_loss as perceptron_loss
 from groundstate.learn.rules.adversarial import Adversarial as Adversarial
+from groundstate.learn.rules.adversarial import Game as Game
+from groundstate.learn.rules.adversarial import ReverseKL as ReverseKL
 from groundstate.learn.rules.assigned import BalancedSample as BalancedSample
 from groundstate.learn.rules.bounds.negative_elbo import NegativeELBO as NegativeELBO
 from groundstate.learn.rules.contrast import Contrast as Contrast

@@ -171,6 +171,12 @@ class Dequantised(Rule):
         """Copies that follow, of the rule."""
         return tuple(getattr(self.rule, "follows", ()))
 
+    def project(self, energy: Energy) -> None:
+        """What the rule does to θ after a step."""
+        then = getattr(self.rule, "project", None)
+        if then is not None:
+            then(energy)
+
     def _spread_loss(self, loss: Loss) -> Loss:
         def spread(
             energy: Energy, batch: Batch, generator: torch.Generator | None = None

@@ -73,6 +73,7 @@ def unpack(t: Training, state: dict[str, Any]) -> None:
     t.update.forget()
     for name, optimizer in t.turns.optimizers.items():
         unpack_optimizer(optimizer, state["players"][name])
+        t.turns.updates[name].forget()
     t.precision.load(state["precision"])
     t.generator.set_state(state["generator"].cpu())
     for name, layer in keyed_layers(t.energy):

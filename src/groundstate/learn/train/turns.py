@@ -11,6 +11,7 @@ from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch, Rule
 from groundstate.learn.rules.players import Follow, Move, Optimizer, moves_of
+from groundstate.learn.train.optimizers import Update
 
 
 class Turns:
@@ -24,7 +25,7 @@ class Turns:
     Attributes
     ----------
     moves : dict of ``Move``
-    optimizers : one per move
+    optimizers, updates : one per move, and its step
     """
 
     def __init__(self, rule: Rule, energy: Energy, optimizer: Optimizer, lr: float) -> None:
@@ -36,6 +37,9 @@ class Turns:
             name: (m.optimizer or optimizer)(m.parameters, self.rates[name])
             for name, m in self.moves.items()
         }
+        self.updates = {name: Update(optimizer) for name, optimizer in self.optimizers.items()}
+        # a rule whose parameters live in a set brings them back into it after every step
+        self._project = getattr(rule, "project", None)
         self.early = any(move.before for move in self.moves.values())
         # a rule whose inner hook moves nothing still wants to be asked (it may refresh its state)
         self._bare = None if self.moves else getattr(rule, "inner", None)
@@ -79,6 +83,8 @@ class Turns:
         for follow in self.follows:
             if step % follow.every == 0:
                 follow()
+        if self._project is not None:
+            self._project(self.energy)
 
     def _turn(
         self,
@@ -97,13 +103,14 @@ class Turns:
             loss = move.loss(self.energy, batch, generator=generator)
             if loss is None:
                 return
-            optimizer.zero_grad(set_to_none=True)
+            for p in move.parameters:
+                p.grad = None
             (loss if share is None else share * loss).backward(inputs=list(move.parameters))
             if share is not None:
                 _summed(move.parameters)
             if move.clip is not None:
                 nn.utils.clip_grad_norm_(move.parameters, move.clip)
-            optimizer.step()
+            self.updates[name]()
 
 
 def _summed(parameters: Iterable[Tensor]) -> None:

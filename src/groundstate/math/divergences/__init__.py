@@ -1,6 +1,7 @@
 """How far apart two distributions are: f-divergences, Wasserstein, Sinkhorn, Fréchet and kernel distances."""
 
 from groundstate.math.divergences.bernoulli import kl_bernoulli, kl_bernoulli_inv
+from groundstate.math.divergences.discriminator import optimal_discriminator, optimal_value
 from groundstate.math.divergences.f_divergence import chi2, f_divergence, hellinger, renyi, tv
 from groundstate.math.divergences.fisher import fisher
 from groundstate.math.divergences.frechet import frechet, frechet_from_samples
@@ -24,6 +25,8 @@ __all__ = [
     "kl_gaussian",
     "median_length_scale",
     "mmd",
+    "optimal_discriminator",
+    "optimal_value",
     "renyi",
     "sinkhorn",
     "sliced_wasserstein",

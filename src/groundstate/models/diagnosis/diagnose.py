@@ -13,16 +13,17 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from groundstate.learn.diagnose.runs import Diagnosis, Finding
 from groundstate.models.arrays import unwrap
+from groundstate.models.diagnosis import games as games
 from groundstate.models.diagnosis.checks import CHECKS
 
 
 def diagnose(model: Any, X: Any) -> Diagnosis:
-    """Findings about a fitted clusterer, mixture, factor model, map or metric.
+    """Findings about a fitted clusterer, mixture, factor model, map, metric or generator.
 
     Found are: columns of very different scales, few rows for the columns, empty or tiny clusters,
     restarts that end at different optima, collapsed covariances, Heywood cases, a stop before
     convergence, graphs in parts or with short circuits, a perplexity too large for the rows,
-    distances that no Euclidean map has.
+    distances that no Euclidean map has, modes that a generator forgot, a discriminator that has won.
 
     Parameters
     ----------
@@ -44,7 +45,10 @@ def diagnose(model: Any, X: Any) -> Diagnosis:
     ('scales',)
     """
     check_is_fitted(model)
-    rows = check_array(unwrap(X)[0], accept_sparse=False, ensure_all_finite="allow-nan")
+    if hasattr(model, "coding_"):  # of a generator, rows as it sees them
+        rows = model._rows(X)[0].cpu().numpy()
+    else:
+        rows = check_array(unwrap(X)[0], accept_sparse=False, ensure_all_finite="allow-nan")
     rows = np.asarray(rows, np.float64)
     findings: Iterable[Finding | None] = (c.look(model, rows) for c in CHECKS if c.applies(model))
     return Diagnosis(tuple(found for found in findings if found is not None))

@@ -74,7 +74,7 @@ class GenerativeEstimator(Questions):
     condition_: Condition | None
     event_shape_: tuple[int, ...]
     _shapes: Shapes
-    _given_weight: Any
+    _given_weight: Any = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
