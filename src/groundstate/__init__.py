@@ -132,8 +132,18 @@ if TYPE_CHECKING:
         TranslationGAN as TranslationGAN,
     )
     from groundstate.models.generative.adversarial.wgan import WGAN as WGAN
+    from groundstate.models.generative.autoencoders.autoencoder import Autoencoder as Autoencoder
     from groundstate.models.generative.autoencoders.conditional_vae import (
         ConditionalVAE as ConditionalVAE,
+    )
+    from groundstate.models.generative.autoencoders.contractive_autoencoder import (
+        ContractiveAutoencoder as ContractiveAutoencoder,
+    )
+    from groundstate.models.generative.autoencoders.denoising_autoencoder import (
+        DenoisingAutoencoder as DenoisingAutoencoder,
+    )
+    from groundstate.models.generative.autoencoders.sparse_autoencoder import (
+        SparseAutoencoder as SparseAutoencoder,
     )
     from groundstate.models.generative.autoencoders.vae import VAE as VAE
     from groundstate.models.generative.autoregressive.autoregressive_density import (
@@ -316,6 +326,7 @@ _EXPORTS = {
     "AdaBoostClassifier": "groundstate.models.ensembles.boosting.ada_boost_classifier",
     "AgglomerativeClustering": "groundstate.models.clusters.agglomerative_clustering",
     "AutoRegressor": "groundstate.models.sequences.auto_regressor",
+    "Autoencoder": "groundstate.models.generative.autoencoders.autoencoder",
     "AutoregressiveDensity": "groundstate.models.generative.autoregressive.autoregressive_density",
     "BagOfTokensClassifier": "groundstate.models.text.bag_of_tokens_classifier",
     "BaggingClassifier": "groundstate.models.ensembles.bagging.bagging_classifier",
@@ -328,12 +339,14 @@ _EXPORTS = {
     "CategoricalNB": "groundstate.models.bayes.categorical_nb",
     "ClassicalMDS": "groundstate.models.manifolds.classical_mds",
     "ComplementNB": "groundstate.models.bayes.complement_nb",
-    "ConditionalVAE": "groundstate.models.generative.autoencoders.conditional_vae",
     "ConditionalGAN": "groundstate.models.generative.adversarial.conditional_gan",
+    "ConditionalVAE": "groundstate.models.generative.autoencoders.conditional_vae",
+    "ContractiveAutoencoder": "groundstate.models.generative.autoencoders.contractive_autoencoder",
     "DBSCAN": "groundstate.models.clusters.dbscan",
     "DDPM": "groundstate.models.generative.diffusion.ddpm",
     "DecisionTreeClassifier": "groundstate.models.trees.decision_tree_classifier",
     "DecisionTreeRegressor": "groundstate.models.trees.decision_tree_regressor",
+    "DenoisingAutoencoder": "groundstate.models.generative.autoencoders.denoising_autoencoder",
     "EdgeClassifier": "groundstate.models.graphs.edge_classifier",
     "ElasticNet": "groundstate.models.linear.sparse.elastic_net",
     "ElasticNetCV": "groundstate.models.linear.sparse.elastic_net_cv",
@@ -363,9 +376,9 @@ _EXPORTS = {
     "HistGradientBoostingRegressor": "groundstate.models.ensembles.boosting.hist_gradient_boosting_regressor",
     "HuberRegressor": "groundstate.models.linear.robust.huber_regressor",
     "ID3Classifier": "groundstate.models.trees.id3_classifier",
+    "ITML": "groundstate.models.metrics.itml",
     "ImageClassifier": "groundstate.models.vision.image_classifier",
     "IncrementalPCA": "groundstate.models.factors.incremental_pca",
-    "ITML": "groundstate.models.metrics.itml",
     "IsolationForest": "groundstate.models.outliers.isolation_forest",
     "Isomap": "groundstate.models.manifolds.isomap",
     "KMeans": "groundstate.models.clusters.kmeans",
@@ -392,9 +405,9 @@ _EXPORTS = {
     "LogisticRegression": "groundstate.models.linear.logistic.logistic_regression",
     "LogisticRegressionCV": "groundstate.models.linear.logistic.logistic_regression_cv",
     "MDS": "groundstate.models.manifolds.mds",
-    "MMC": "groundstate.models.metrics.mmc",
     "MLPClassifier": "groundstate.models.networks.mlp_classifier",
     "MLPRegressor": "groundstate.models.networks.mlp_regressor",
+    "MMC": "groundstate.models.metrics.mmc",
     "MahalanobisTransformer": "groundstate.models.metrics.mahalanobis_transformer",
     "MaskedLanguageModel": "groundstate.models.text.masked_language_model",
     "MeanPoolSequenceClassifier": "groundstate.models.sequences.mean_pool_sequence_classifier",
@@ -430,17 +443,18 @@ _EXPORTS = {
     "SGDRegressor": "groundstate.models.linear.stochastic.sgd_regressor",
     "SVC": "groundstate.models.svm.svc",
     "SVR": "groundstate.models.svm.svr",
-    "Seq2Seq": "groundstate.models.sequences.seq2seq",
     "SeedEnsembleClassifier": "groundstate.models.ensembles.seeds.seed_ensemble_classifier",
     "SeedEnsembleRegressor": "groundstate.models.ensembles.seeds.seed_ensemble_regressor",
+    "Segmenter": "groundstate.models.vision.segmenter",
+    "Seq2Seq": "groundstate.models.sequences.seq2seq",
     "SequenceClassifier": "groundstate.models.sequences.sequence_classifier",
     "SequenceRegressor": "groundstate.models.sequences.sequence_regressor",
-    "Segmenter": "groundstate.models.vision.segmenter",
     "SequenceTagger": "groundstate.models.sequences.sequence_tagger",
     "SmoothingSplineRegressor": "groundstate.models.linear.least_squares.smoothing_spline_regressor",
     "SnapshotEnsembleClassifier": "groundstate.models.ensembles.snapshots.snapshot_ensemble_classifier",
     "SnapshotEnsembleRegressor": "groundstate.models.ensembles.snapshots.snapshot_ensemble_regressor",
     "SoftKMeans": "groundstate.models.clusters.soft_kmeans",
+    "SparseAutoencoder": "groundstate.models.generative.autoencoders.sparse_autoencoder",
     "SpectralEmbedding": "groundstate.models.manifolds.spectral_embedding",
     "StackingClassifier": "groundstate.models.ensembles.stacking.stacking_classifier",
     "StackingRegressor": "groundstate.models.ensembles.stacking.stacking_regressor",
@@ -481,8 +495,8 @@ _EXPORTS = {
     "physics": "groundstate.models",
     "stats": "groundstate.math",
     "study": "groundstate.studies",
-    "transport": "groundstate.math",
     "text": "groundstate.models",
+    "transport": "groundstate.math",
     "vision": "groundstate.models",
 }
 

@@ -51,6 +51,19 @@ QUICK: dict[str, dict[str, Any]] = {
     "GAN": {**GAME},
     "EnergyGAN": {**GAME},
     "ConditionalGAN": {**GAME},
+    "Autoencoder": {
+        "n_components": 1,
+        "hidden_layer_sizes": (6,),
+        "max_iter": 8,
+        "random_state": 0,
+    },
+    "ContractiveAutoencoder": {"n_components": 3, "max_iter": 8, "random_state": 0},
+    "DenoisingAutoencoder": {
+        "n_components": 3,
+        "hidden_layer_sizes": (6,),
+        "max_iter": 8,
+        "random_state": 0,
+    },
     "EllipticEnvelope": {"random_state": 0},
     "EnergyOutlier": {},
     "IsolationForest": {"n_estimators": 8, "random_state": 0},
@@ -166,6 +179,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "SnapshotEnsembleClassifier": {"random_state": 0},
     "SnapshotEnsembleRegressor": {"random_state": 0},
     "SoftKMeans": {"n_clusters": 3, "random_state": 0},
+    "SparseAutoencoder": {"n_components": 4, "max_iter": 8, "random_state": 0},
     "SpectralEmbedding": {"n_neighbors": 4},
     "StackingClassifier": {},
     "StackingRegressor": {},
@@ -257,6 +271,7 @@ def test_every_registered_model_has_a_row() -> None:
 @pytest.mark.filterwarnings("ignore::groundstate.errors.NotConverged")
 @pytest.mark.filterwarnings("ignore:(One or more samples have no|No) neighbors")  # of weight zero
 @pytest.mark.filterwarnings("ignore:n_neighbors \\(20\\) is greater")  # tables of a few rows
+@pytest.mark.filterwarnings("ignore:a code of 2 numbers holds rows of 2")  # tables of two columns
 def test_scikit_learn_contract(name: str) -> None:
     # of a few rows a map has few neighbours (scikit-learn's list of settings for checks has these too),
     # rows of weight zero may have none within a radius, and curves of as many points as by default take

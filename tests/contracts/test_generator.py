@@ -105,6 +105,14 @@ CASES: dict[str, Case] = {
         pictures, ("y", "mixed"), "none", pictures,
     ),
     "WGAN": Case(groundstate.WGAN(**GAME, n_critic=2), kind="none"),
+    "Autoencoder": Case(groundstate.Autoencoder(1, (6,), max_iter=8, random_state=0), kind="none"),
+    "ContractiveAutoencoder": Case(
+        groundstate.ContractiveAutoencoder(3, max_iter=8, random_state=0), pictures
+    ),
+    "DenoisingAutoencoder": Case(
+        groundstate.DenoisingAutoencoder(3, (6,), max_iter=8, random_state=0), pictures
+    ),
+    "SparseAutoencoder": Case(groundstate.SparseAutoencoder(4, max_iter=8, random_state=0)),
 }  # fmt: skip
 
 GENERATORS = [info.name for info in models if info.role == "generator"]

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from groundstate.energy import (
     AdversarialEnergy,
+    AutoencoderEnergy,
     BilinearEnergy,
     CentroidEnergy,
     ChainEnergy,
@@ -64,6 +65,9 @@ ENERGIES: dict[str, Callable[[], Energy]] = {
     ),
     "Players": lambda: randomised(
         AdversarialEnergy(DenseDiscriminator(2, (4,)), DenseGenerator(2, (4,), [1, 1]), 2)
+    ),
+    "Coder": lambda: randomised(
+        AutoencoderEnergy(nn.Linear(2, 1), nn.Linear(1, 2), GaussianLikelihood(2), NormalPrior(1))
     ),
     "Labels": lambda: randomised(ClassEnergy(nn.Linear(3, 4), 3, 4, normalise=True)),
     "Denoiser": lambda: randomised(registered_energies["DenoiserEnergy"].make()),  # type: ignore[misc]

@@ -36,6 +36,7 @@ ONE_MORE = {
     "NetworkGenerator": "generators around networks have one set of parameters and one engine",
     "LatentCode": "codes are walked, decoded and looked at alike, whatever made them",
     "VAE": "given labels or not, code and bound are the same",
+    "AutoencoderBase": "codes are learned and asked for alike, whatever keeps them from copying",
     "MixtureAnswers": "mixtures of Gaussians and of any other family answer alike",
 }
 

@@ -24,6 +24,8 @@ from groundstate.energy.basic.likelihood import BernoulliOf as BernoulliOf
 from groundstate.energy.basic.likelihood import CategoricalOf as CategoricalOf
 from groundstate.energy.basic.likelihood import LinearNormal as LinearNormal
 from groundstate.energy.basic.likelihood import PoissonOf as PoissonOf
+from groundstate.energy.basic.linear_gaussian import LinearGaussianLVM as LinearGaussianLVM
+from groundstate.energy.basic.linear_gaussian import best_squared_weights as best_squared_weights
 from groundstate.energy.check import gradcheck as gradcheck
 from groundstate.energy.compose.operators import Given as Given
 from groundstate.energy.compose.operators import Marginal as Marginal
@@ -44,6 +46,7 @@ from groundstate.energy.kernels.smoother import SmootherClassEnergy as SmootherC
 from groundstate.energy.kernels.smoother import SmootherEnergy as SmootherEnergy
 from groundstate.energy.latent.codes import LinearCodeEnergy as LinearCodeEnergy
 from groundstate.energy.latent.codes import WhiteCodeEnergy as WhiteCodeEnergy
+from groundstate.energy.latent.deep.autoencoder import AutoencoderEnergy as AutoencoderEnergy
 from groundstate.energy.latent.deep.energy import DeepLatentEnergy as DeepLatentEnergy
 from groundstate.energy.latent.gaussian_mixture import (
     GaussianMixtureEnergy as GaussianMixtureEnergy,

@@ -19,6 +19,7 @@ from groundstate.infer.exact.eliminate import Eliminate as Eliminate
 from groundstate.infer.exact.enumerate import Enumerate as Enumerate
 from groundstate.infer.exact.finite_distributions import ListedDistribution as ListedDistribution
 from groundstate.infer.exact.quadrature import Quadrature as Quadrature
+from groundstate.infer.latent_variable_model import LatentVariableModel as LatentVariableModel
 from groundstate.infer.optimise.coordinate import Coordinate as Coordinate
 from groundstate.infer.optimise.gradient import Gradient as Gradient
 from groundstate.infer.optimise.proximity import Proximity as Proximity

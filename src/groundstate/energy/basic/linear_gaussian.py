@@ -87,6 +87,38 @@ class LinearGaussianEnergy(Energy):
     def _mean(self, x: Tensor, chol: Tensor) -> Tensor:
         return torch.cholesky_solve(((x - self.b) @ self.W).T, chol).T  # (B, l)
 
+    def joint_precision(self) -> Tensor:
+        r"""Precision of (x, z), :math:`\begin{pmatrix}I & -W\\ -W^\top & W^\top W + s^{-2}I\end{pmatrix}`."""
+        eye = torch.eye(self.W.shape[0], dtype=self.W.dtype, device=self.W.device)
+        top = torch.cat([eye, -self.W], 1)
+        return torch.cat([top, torch.cat([-self.W.T, self._precision()], 1)])
+
+    def joint_covariance(self) -> Tensor:
+        r"""Covariance of (x, z),
+        :math:`\begin{pmatrix}I + s^2WW^\top & s^2W\\ s^2W^\top & s^2I\end{pmatrix}`."""
+        d, l = self.W.shape
+        eye = torch.eye(d + l, dtype=self.W.dtype, device=self.W.device)
+        both = torch.cat([self.W, torch.eye(l, dtype=self.W.dtype, device=self.W.device)])
+        noise = eye.clone()
+        noise[d:, d:] = 0
+        return noise + self.s**2 * both @ both.T
+
+    def marginal_x(self) -> MultivariateNormal:
+        r"""The distribution of x, :math:`N(b, I + s^2WW^\top)`."""
+        d = len(self.b)
+        return MultivariateNormal(self.b, self.joint_covariance()[:d, :d], validate_args=False)
+
+    def unit_bound(self, x: Tensor) -> Tensor:
+        r"""The bound on :math:`\log p(x)` of :math:`q(z) = N(\mu, I)` at its best μ, the posterior
+        mean, ``(B,)``: what is left of a posterior whose spread is not learned."""
+        return self.marginal_x().log_prob(x) - self.unit_gap()
+
+    def unit_gap(self) -> Tensor:
+        r""":math:`\mathrm{KL}(N(\mu, I)\,\|\,p(z \mid x)) = \tfrac12[\operatorname{tr}A - l -
+        \log\det A]` with the precision A of the posterior, the same for every x."""
+        A = self._precision()
+        return 0.5 * (A.trace() - len(A) - torch.linalg.slogdet(A).logabsdet)
+
     @offers.argmin("z")
     def encode(self, x: Tensor) -> Tensor:
         return self._mean(x, torch.linalg.cholesky(self._precision()))
@@ -146,3 +178,22 @@ class LinearGaussianEnergy(Energy):
         with torch.no_grad():
             self.W.copy_(W)
             self.b.copy_(b)
+
+
+def best_squared_weights(variances: Tensor, s: float = 1.0, *, unit: bool = False) -> Tensor:
+    r"""Squared lengths of the columns of W that fit these variances of x best,
+    :math:`\max(0, (\lambda_i - 1)/s^2)`.
+
+    With the posterior replaced by :math:`N(\mu, I)` (``unit=True``) the bound is largest at
+    :math:`\max(0, \sqrt{\lambda_i}/s - 1/s^2)`: learning with too small a family makes another model.
+
+    >>> best_squared_weights(torch.tensor([9.0, 4.0, 0.5]))
+    tensor([8., 3., 0.])
+    >>> best_squared_weights(torch.tensor([9.0, 4.0, 0.5]), unit=True)
+    tensor([2., 1., 0.])
+    """
+    best = variances.sqrt() / s - 1 / s**2 if unit else (variances - 1) / s**2
+    return best.clamp_min(0.0)
+
+
+LinearGaussianLVM = LinearGaussianEnergy

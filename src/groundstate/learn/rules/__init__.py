@@ -7,6 +7,7 @@ from groundstate.learn.rules.adversarial import Game as Game
 from groundstate.learn.rules.adversarial import ReverseKL as ReverseKL
 from groundstate.learn.rules.assigned import BalancedSample as BalancedSample
 from groundstate.learn.rules.bounds.negative_elbo import NegativeELBO as NegativeELBO
+from groundstate.learn.rules.codes.reconstruction import Reconstruction as Reconstruction
 from groundstate.learn.rules.contrast import Contrast as Contrast
 from groundstate.learn.rules.contrastive import ContrastiveDivergence as ContrastiveDivergence
 from groundstate.learn.rules.contrastive import PersistentCD as PersistentCD

@@ -17,7 +17,7 @@ from groundstate.compute.random import Key, seeded
 from groundstate.compute.thread_policy import answering
 from groundstate.energy.base import Energy
 from groundstate.energy.networks.adversarial import AdversarialEnergy
-from groundstate.errors import ShapeError, Unsupported
+from groundstate.errors import ShapeError
 from groundstate.learn.base import History, Rule
 from groundstate.learn.callbacks import Callback, Run
 from groundstate.learn.rules.adversarial.game import Game
@@ -27,6 +27,7 @@ from groundstate.models.base import Plan
 from groundstate.models.generative.adversarial.matching import nearest_of_draws
 from groundstate.models.generative.network import NetworkGenerator
 from groundstate.models.generative.shapes import as_given
+from groundstate.models.generative.without_density import Absent
 from groundstate.nn.adversarial import (
     DenseDiscriminator,
     DenseGenerator,
@@ -44,23 +45,6 @@ class GeneratorLoss(Callback):
         value, turns = game_of(run.problem.rule).taken()
         if turns:
             run.history.extra.setdefault("generator_loss", []).append(value)
-
-
-class NoDensity(Unsupported, AttributeError):
-    """A question about a density, to a model without one: it has no such method."""
-
-
-class Absent:
-    """In place of a method that needs a density: ``hasattr`` says no, and asking says why."""
-
-    def __get__(self, model: Any, owner: type) -> Any:
-        if model is None:
-            return self
-        raise NoDensity(
-            f"{owner.__name__} generates without a density (log_prob_kind_ is 'none'), so it has no "
-            "score_samples, score or log_prob; judge its samples with "
-            "groundstate.evaluate.assess_generator, or rank rows by their energy"
-        )
 
 
 class AdversarialGenerator(NetworkGenerator):
