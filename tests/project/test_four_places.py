@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WRAPPERS = {
     "TableGenerator",
     "TablePredictor",
-}  # around any estimator: no model of its own to list or to compare
+}  # around any estimator: no models of their own
 
 
 def hooks() -> ModuleType:
