@@ -351,8 +351,63 @@ def maps_table() -> str:
     return table(("map", *names), cells, "No map was made.")
 
 
+QUESTIONS = ("score_samples", "sample", "sample(y=)", "impute", "encode", "infer", "mixed columns")
+
+
+def generators_table() -> str:
+    """Generators and questions: what each answers, found by asking a small fitted one."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        from tests.contracts.test_generator import CASES, mixed
+    finally:
+        sys.path.remove(str(ROOT))
+    rows = []
+    for name, case in sorted(CASES.items()):
+        found = _answered(case, mixed)
+        rows.append((f"[{name}](../models/{name}.md)", *(found[q] for q in QUESTIONS)))
+    return table(("model", *QUESTIONS), rows, "No generator is registered yet.")
+
+
+def _answered(case: Any, mixed: Callable[[], Any]) -> dict[str, str]:
+    """By question a mark, or what kind of density it is."""
+    import warnings
+
+    import numpy as np
+
+    from groundstate.errors import Unsupported
+
+    X = case.rows()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = case.fit()
+        gaps = np.array(X[:2], float)
+        gaps.reshape(2, -1)[:, 0] = np.nan
+        asked: dict[str, Callable[[], Any]] = {
+            "sample": lambda: model.sample(2, random_state=0),
+            "sample(y=)": lambda: case.fit(np.arange(len(X)) % 2).sample(2, y=1, random_state=0),
+            "impute": lambda: model.impute(gaps, "sample", random_state=0),
+            "encode": lambda: model.transform(X[:2]),
+            "infer": lambda: model.infer({"x": gaps}, "x", "sample", random_state=0),
+            "mixed columns": lambda: case.fit(X=mixed()),
+        }
+        kind = model.log_prob_kind_
+        found = {"score_samples": "–" if kind == "none" else kind}
+        for question, ask in asked.items():
+            refused = {"sample(y=)": "y", "infer": "impute", "mixed columns": "mixed"}
+            if refused.get(question, question) in case.not_for:
+                found[question] = "–"
+                continue
+            try:
+                ask()
+                found[question] = "✓"
+            except (Unsupported, AttributeError):
+                found[question] = "–"
+    return found
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "models": models_table,
+    "generators": generators_table,
     **{f"family-{page}": family_table(page) for page in FAMILIES},
     "maps": maps_table,
     "experiments": experiments_table,

@@ -16,6 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 
+from groundstate.compute.device import resolve_device
 from groundstate.compute.foreign.sklearn import StrOptions
 from groundstate.compute.random import Key
 from groundstate.compute.thread_policy import answering
@@ -229,6 +230,14 @@ class GenerativeEstimator(Questions):
     def _block(self) -> int:
         """Rows drawn or answered at once: a function of their size alone, so that draws are."""
         return max(1, min(4096, BLOCK // max(1, math.prod(self.event_shape_))))
+
+    def to(self, device: Any) -> Self:
+        """Move what was learned to a device."""
+        check_is_fitted(self, "energy_")
+        self.energy_.to(resolve_device(device))
+        if hasattr(self, "rule_"):
+            self.rule_.to(resolve_device(device))
+        return self
 
     # --- density -------------------------------------------------------------------------
 
