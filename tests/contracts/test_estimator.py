@@ -90,7 +90,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "CategoricalNB": {},
     "DBSCAN": {},
     "DDPM": {
-        "n_steps": 10,
+        "n_steps": 3,
         "schedule": "cosine",
         "hidden_layer_sizes": (8,),
         "max_iter": 3,

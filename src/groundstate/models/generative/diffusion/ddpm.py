@@ -328,7 +328,11 @@ class DDPM(LatentCode, NetworkGenerator):
         if name == "ddpm":
             return SAMPLERS[name](self.noise_schedule_, n, variance=self.variance)
         schedule = self._seen_schedule
-        n = min(50, schedule.n_steps) if n is None else n
+        if n is not None and n > self.noise_schedule_.n_steps:
+            raise ValueError(
+                f"sample_steps={n}, and there are {self.noise_schedule_.n_steps} noise levels"
+            )
+        n = min(n or 50, schedule.n_steps)
         return SAMPLERS[name](schedule, n, **({"eta": self.eta} if name == "ddim" else {}))
 
     def _mean_of_prediction(self, x: Tensor, t: Tensor, y: Tensor) -> Tensor:
