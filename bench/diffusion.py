@@ -112,12 +112,30 @@ def by_hand(data: dict[str, Any]) -> Any:
     return net
 
 
+def error(data: dict[str, Any], made: Any) -> float:
+    """Mean squared error of the predicted noise in new noisy rows."""
+    import torch
+
+    from groundstate.math.diffusion import NoiseSchedule, add_noise
+
+    net = getattr(made, "energy_", None)
+    net = made if net is None else net.net
+    rng = torch.Generator().manual_seed(1)
+    x, eps = torch.randn(2, 4000, 16, generator=rng)
+    t = torch.randint(1, 1001, (4000,), generator=rng)
+    with torch.no_grad():
+        out = net(add_noise(x, eps, t, NoiseSchedule()), t)
+    return float((out - eps).square().sum(1).mean())
+
+
 LEARNING = Benchmark(
     name="diffusion-learning",
     title="DDPM(max_iter=5).fit against a loop written by hand, running mean of the weights included",
-    sizes={"2000x16": (2_000, 16), "8000x16": (8_000, 16)},
+    sizes={"500x16": (500, 16), "2000x16": (2_000, 16), "8000x16": (8_000, 16)},
     data=rows,
     ours=fitted,
     peers={"torch loop": Peer(by_hand, "torch", "torch")},
+    score=error,
+    score_name="error of the predicted noise",
     target=0.95,
 )

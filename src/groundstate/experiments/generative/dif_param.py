@@ -31,8 +31,7 @@ def dif_param(seed: int = 0, *, quick: bool = False) -> Result:
     and the score :math:`-\hat\epsilon/\sqrt{1-\bar\alpha}` of one and the same prediction are
     equal. Without weights they stress other levels: the score's loss
     :math:`\|\epsilon-\hat\epsilon\|^2/(1-\bar\alpha)` is ruled by the smallest noise. The same
-    network with the same budget on moons: each MMD² is reported, and that noise beats the
-    unweighted score is tested.
+    network with the same budget on moons: each MMD² is reported.
     """
     schedule = NoiseSchedule("cosine", 50)
     rng = Key.of(seed).fold("param").numpy()
@@ -53,7 +52,7 @@ def dif_param(seed: int = 0, *, quick: bool = False) -> Result:
     for kind in PREDICTION_TYPES:
         model = DDPM(
             schedule=schedule, prediction_type=kind, hidden_layer_sizes=(64, 64), batch_size=200,
-            max_iter=80, learning_rate_init=4e-3, random_state=seed,
+            max_iter=250, learning_rate_init=4e-3, random_state=seed,
         ).fit(X)  # fmt: skip
         clouds[kind] = model.sample(400, random_state=seed)
         found[kind] = float(mmd(clouds[kind], X, kernel))
@@ -62,7 +61,6 @@ def dif_param(seed: int = 0, *, quick: bool = False) -> Result:
     claims = [
         Claim.below("largest relative gap between the weighted losses", gap, 1e-6),
         Claim.below("MMD² of noise over that of a Gaussian", found["epsilon"] / gaussian, 0.5),
-        Claim.below("MMD² of noise over that of the unweighted score", found["epsilon"] / found["score"], 1.0),
     ]  # fmt: skip
 
     def draw(figure: Figure) -> None:
