@@ -38,6 +38,7 @@ FAMILIES = {  # page of docs/families: the families of the registry it tells abo
     "autoregressive": ("autoregressive",),
     "autoencoders": ("autoencoders",),
     "adversarial": ("adversarial",),
+    "contrastive": ("representations",),
 }
 MARK = re.compile(r"^\{\{ table: (?P<name>[\w-]+) \}\}$", re.M)
 

@@ -275,6 +275,10 @@ if TYPE_CHECKING:
     from groundstate.models.processes.gaussian_process_regressor import (
         GaussianProcessRegressor as GaussianProcessRegressor,
     )
+    from groundstate.models.representations.metric_embedding import (
+        MetricEmbedding as MetricEmbedding,
+    )
+    from groundstate.models.representations.sim_clr import SimCLR as SimCLR
     from groundstate.models.sequences.auto_regressor import AutoRegressor as AutoRegressor
     from groundstate.models.sequences.forecaster import Forecaster as Forecaster
     from groundstate.models.sequences.mean_pool_sequence_classifier import (
@@ -412,6 +416,7 @@ _EXPORTS = {
     "MaskedLanguageModel": "groundstate.models.text.masked_language_model",
     "MeanPoolSequenceClassifier": "groundstate.models.sequences.mean_pool_sequence_classifier",
     "MessageSumGraphClassifier": "groundstate.models.graphs.message_sum_graph_classifier",
+    "MetricEmbedding": "groundstate.models.representations.metric_embedding",
     "MiniBatchKMeans": "groundstate.models.clusters.mini_batch_kmeans",
     "MixtureDensityRegressor": "groundstate.models.networks.mixture_density_regressor",
     "MixtureModel": "groundstate.models.mixtures.mixture_model",
@@ -450,6 +455,7 @@ _EXPORTS = {
     "SequenceClassifier": "groundstate.models.sequences.sequence_classifier",
     "SequenceRegressor": "groundstate.models.sequences.sequence_regressor",
     "SequenceTagger": "groundstate.models.sequences.sequence_tagger",
+    "SimCLR": "groundstate.models.representations.sim_clr",
     "SmoothingSplineRegressor": "groundstate.models.linear.least_squares.smoothing_spline_regressor",
     "SnapshotEnsembleClassifier": "groundstate.models.ensembles.snapshots.snapshot_ensemble_classifier",
     "SnapshotEnsembleRegressor": "groundstate.models.ensembles.snapshots.snapshot_ensemble_regressor",

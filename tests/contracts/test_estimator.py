@@ -76,6 +76,8 @@ QUICK: dict[str, dict[str, Any]] = {
     "MahalanobisTransformer": {},
     "NeighborhoodComponentsAnalysis": {"max_iter": 20},
     "PixelCNN": {"n_levels": 8, "features": 4, "n_layers": 1, "max_iter": 2, "random_state": 0},
+    "MetricEmbedding": {"hidden_layer_sizes": (8,), "max_iter": 3, "random_state": 0},
+    "SimCLR": {"n_components": 4, "hidden_layer_sizes": (8,), "max_iter": 3, "random_state": 0},
     "RCA": {},
     "AdaBoostClassifier": {"n_estimators": 8},
     "AgglomerativeClustering": {"n_clusters": 3},

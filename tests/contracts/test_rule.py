@@ -28,6 +28,7 @@ from groundstate.energy import (
     SquaredEnergy,
 )
 from groundstate.energy.latent.deep.priors import NormalPrior
+from groundstate.energy.networks.embedding import PrototypeEnergy
 from groundstate.errors import Unsupported
 from groundstate.learn import Rule
 from groundstate.learn.base import weighted_mean
@@ -69,6 +70,7 @@ ENERGIES: dict[str, Callable[[], Energy]] = {
     "Coder": lambda: randomised(
         AutoencoderEnergy(nn.Linear(2, 1), nn.Linear(1, 2), GaussianLikelihood(2), NormalPrior(1))
     ),
+    "Prototypes": lambda: randomised(PrototypeEnergy(3, 2, 3, nn.Linear(3, 2))),
     "Labels": lambda: randomised(ClassEnergy(nn.Linear(3, 4), 3, 4, normalise=True)),
     "Denoiser": lambda: randomised(registered_energies["DenoiserEnergy"].make()),  # type: ignore[misc]
     "Sequence": lambda: randomised(SequenceEnergy(nn.Sequential(nn.Embedding(4, 3)), 3, 3)),

@@ -31,6 +31,7 @@ ONE_MORE = {
     "SequenceRows": "sequences are taken alike, whether labels or numbers are asked for",
     "TextNetwork": "labels of texts and of their words start from the same language models",
     "Questions": "every generator answers the same questions",
+    "EmbeddingNetwork": "views and labels teach the same codes of tables and pictures",
     "ChainGenerator": "columns and pixels are drawn and filled in alike, one after the other",
     "PairMetricLearner": "pairs and triplets are taken alike, whatever metric is learned from them",
     "NetworkGenerator": "generators around networks have one set of parameters and one engine",

@@ -20,3 +20,5 @@ from groundstate.nn.augment.pipeline import Augment as Augment
 from groundstate.nn.augment.pipeline import Views as Views
 from groundstate.nn.augment.presets import PRESETS as PRESETS
 from groundstate.nn.augment.presets import preset as preset
+from groundstate.nn.augment.tables import MaskColumns as MaskColumns
+from groundstate.nn.augment.tables import SwapNoise as SwapNoise

@@ -1,0 +1,1 @@
+"""Representations learned by contrast: views of a row, labels, pictures and texts."""
