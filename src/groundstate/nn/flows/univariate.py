@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from groundstate.math.arrays import takes_arrays
 
+LOGIT = 50.0  # of a width or height at most: e^50 and sums of it are numbers in single precision
 LIMIT = 3.0  # of a log-scale: a coupling cannot stretch more than e³ times
 
 
@@ -122,15 +123,18 @@ class Spline:
     def _bin(self, v: Tensor, phi: Tensor, axis: int) -> tuple[Tensor, ...]:
         """Corner, width, height and end slopes of the bin that ``v`` lies in, on x (0) or z (1)."""
         K, span = self.bins, 2 * self.bound
-        share = torch.softmax(phi[..., : 2 * K].unflatten(-1, (2, K)), -1)  # (..., 2, K)
-        upto = share.cumsum(-1)
-        # knots are floor·(k + 1) + (1 − K·floor)·upto; only those on the axis of v are compared
+        # softmax by hand: torch's is slow along short axes, and only one bin needs the division
+        mass = phi[..., : 2 * K].clamp(-LOGIT, LOGIT).exp().unflatten(-1, (2, K))  # (..., 2, K)
+        upto = mass.cumsum(-1)
+        unit = (1 - K * self.least) / upto[..., -1:]  # (..., 2, 1)
+        # knots are least·k + unit·upto; only those on the axis of v are compared
         steps = torch.arange(1, K, device=v.device, dtype=v.dtype) * self.least
-        knots = torch.add(steps, upto[..., axis, :-1], alpha=1 - K * self.least)
+        knots = torch.addcmul(steps, upto[..., axis, :-1], unit[..., axis, :])
         k = ((v / span + 0.5)[..., None] >= knots).sum(-1, keepdim=True)  # (..., 1)
         both = k[..., None].expand(*k.shape[:-1], 2, 1)
-        part = share.gather(-1, both)[..., 0] * (1 - K * self.least)  # (..., 2), without the floor
-        left = upto.gather(-1, both)[..., 0] * (1 - K * self.least) - part + self.least * k
+        part = mass.gather(-1, both)  # (..., 2, 1)
+        left = ((upto.gather(-1, both) - part) * unit)[..., 0] + self.least * k
+        part = (part * unit)[..., 0]
         size = span * (part + self.least)
         corner = span * left - self.bound
         slopes = functional.pad(phi[..., 2 * K :], (1, 1))  # the ends have slope 1
