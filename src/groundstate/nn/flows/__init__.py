@@ -1,6 +1,8 @@
 """Normalising flows: invertible maps with known volume change, and densities made of them."""
 
 from groundstate.nn.flows.autoregressive import Autoregressive as Autoregressive
+from groundstate.nn.flows.continuous import Continuous as Continuous
+from groundstate.nn.flows.continuous import Velocity as Velocity
 from groundstate.nn.flows.coupling import Coupling as Coupling
 from groundstate.nn.flows.flow import Flow as Flow
 from groundstate.nn.flows.flow import StandardNormal as StandardNormal
