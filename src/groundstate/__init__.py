@@ -149,9 +149,15 @@ if TYPE_CHECKING:
     from groundstate.models.generative.autoregressive.autoregressive_density import (
         AutoregressiveDensity as AutoregressiveDensity,
     )
+    from groundstate.models.generative.autoregressive.made import MADE as MADE
     from groundstate.models.generative.autoregressive.pixel_cnn import PixelCNN as PixelCNN
     from groundstate.models.generative.diffusion.ddpm import DDPM as DDPM
     from groundstate.models.generative.energy.bernoulli_rbm import BernoulliRBM as BernoulliRBM
+    from groundstate.models.generative.flows.cnf import CNF as CNF
+    from groundstate.models.generative.flows.flow_matching import FlowMatching as FlowMatching
+    from groundstate.models.generative.flows.normalizing_flow import (
+        NormalizingFlow as NormalizingFlow,
+    )
     from groundstate.models.generative.tables.table_generator import (
         TableGenerator as TableGenerator,
     )
@@ -340,6 +346,7 @@ _EXPORTS = {
     "BernoulliNB": "groundstate.models.bayes.bernoulli_nb",
     "BernoulliRBM": "groundstate.models.generative.energy.bernoulli_rbm",
     "C45Classifier": "groundstate.models.trees.c45_classifier",
+    "CNF": "groundstate.models.generative.flows.cnf",
     "CategoricalNB": "groundstate.models.bayes.categorical_nb",
     "ClassicalMDS": "groundstate.models.manifolds.classical_mds",
     "ComplementNB": "groundstate.models.bayes.complement_nb",
@@ -362,6 +369,7 @@ _EXPORTS = {
     "FactorAnalysis": "groundstate.models.factors.factor_analysis",
     "FastICA": "groundstate.models.factors.fast_ica",
     "Forecaster": "groundstate.models.sequences.forecaster",
+    "FlowMatching": "groundstate.models.generative.flows.flow_matching",
     "FunctionRegressor": "groundstate.models.physics.function_regressor",
     "GAN": "groundstate.models.generative.adversarial.gan",
     "GLM": "groundstate.models.linear.generalised.glm",
@@ -409,6 +417,7 @@ _EXPORTS = {
     "LogisticRegression": "groundstate.models.linear.logistic.logistic_regression",
     "LogisticRegressionCV": "groundstate.models.linear.logistic.logistic_regression_cv",
     "MDS": "groundstate.models.manifolds.mds",
+    "MADE": "groundstate.models.generative.autoregressive.made",
     "MLPClassifier": "groundstate.models.networks.mlp_classifier",
     "MLPRegressor": "groundstate.models.networks.mlp_regressor",
     "MMC": "groundstate.models.metrics.mmc",
@@ -428,6 +437,7 @@ _EXPORTS = {
     "NeuralClassifier": "groundstate.models.networks.neural_classifier",
     "NeuralRegressor": "groundstate.models.networks.neural_regressor",
     "NodeClassifier": "groundstate.models.graphs.node_classifier",
+    "NormalizingFlow": "groundstate.models.generative.flows.normalizing_flow",
     "ObjectDetector": "groundstate.models.vision.object_detector",
     "PCA": "groundstate.models.factors.pca",
     "Perceptron": "groundstate.models.linear.stochastic.perceptron",

@@ -112,6 +112,13 @@ QUICK: dict[str, dict[str, Any]] = {
     "FastICA": {"n_components": 2, "max_iter": 1000, "tol": 1e-8, "random_state": 0},
     "FunctionRegressor": {"hidden": (32,), "learning_rate_init": 0.003, "max_iter": 2000}
     | {"n_iter_no_change": np.inf, "random_state": 0},
+    "CNF": {"hidden_layer_sizes": (8,), "method": "rk4", "n_steps": 4, "max_iter": 3}
+    | {"random_state": 0},
+    "FlowMatching": {"hidden_layer_sizes": (8,), "n_steps": 5, "rtol": 1e-3, "atol": 1e-3}
+    | {"max_iter": 5, "random_state": 0},
+    "MADE": {"hidden_layer_sizes": (8,), "max_iter": 5, "random_state": 0},
+    "NormalizingFlow": {"n_transforms": 2, "hidden_layer_sizes": (8,), "max_iter": 4}
+    | {"random_state": 0},
     "GLM": {},
     "GammaRegressor": {},
     "GaussianMixture": {"n_components": 3, "random_state": 0},

@@ -78,6 +78,27 @@ GAME = {"n_components": 4, "hidden_layer_sizes": (8,), "max_iter": 2, "random_st
 
 # a row for every registered generator
 CASES: dict[str, Case] = {
+    "CNF": Case(
+        groundstate.CNF(
+            hidden_layer_sizes=(8,), method="rk4", n_steps=4, max_iter=3, random_state=0
+        ),
+        kind="exact",
+    ),
+    "FlowMatching": Case(
+        groundstate.FlowMatching(
+            hidden_layer_sizes=(8,), n_steps=5, rtol=1e-3, atol=1e-3, max_iter=5, random_state=0
+        ),
+        kind="exact",
+    ),
+    "MADE": Case(
+        groundstate.MADE(2, hidden_layer_sizes=(8,), max_iter=5, random_state=0), kind="exact"
+    ),
+    "NormalizingFlow": Case(
+        groundstate.NormalizingFlow(
+            n_transforms=2, hidden_layer_sizes=(8,), max_iter=4, random_state=0
+        ),
+        kind="exact",
+    ),
     "BernoulliRBM": Case(
         groundstate.BernoulliRBM(4, visible="gaussian", n_iter=3, burn_in=20, random_state=0)
     ),

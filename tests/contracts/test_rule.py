@@ -24,6 +24,7 @@ from groundstate.energy import (
     Energy,
     LinearEnergy,
     NetEnergy,
+    NormalizingFlowEnergy,
     SequenceEnergy,
     SquaredEnergy,
 )
@@ -71,6 +72,9 @@ ENERGIES: dict[str, Callable[[], Energy]] = {
         AutoencoderEnergy(nn.Linear(2, 1), nn.Linear(1, 2), GaussianLikelihood(2), NormalPrior(1))
     ),
     "Prototypes": lambda: randomised(PrototypeEnergy(3, 2, 3, nn.Linear(3, 2))),
+    "Flow": lambda: randomised(
+        NormalizingFlowEnergy(2, "cnf", options={"hidden_layer_sizes": (4,), "method": "rk4"})
+    ),
     "Labels": lambda: randomised(ClassEnergy(nn.Linear(3, 4), 3, 4, normalise=True)),
     "Denoiser": lambda: randomised(registered_energies["DenoiserEnergy"].make()),  # type: ignore[misc]
     "Sequence": lambda: randomised(SequenceEnergy(nn.Sequential(nn.Embedding(4, 3)), 3, 3)),
@@ -79,6 +83,7 @@ ENERGIES: dict[str, Callable[[], Energy]] = {
 OWN: dict[str, tuple[str, ...]] = {
     "Denoiser": ("Diffusion", "DenoisingScoreMatching"),
     "Players": ("Game",),
+    "Flow": ("VelocityMatching",),
 }
 
 

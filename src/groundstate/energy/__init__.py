@@ -68,6 +68,9 @@ from groundstate.energy.networks.denoiser import DenoiserEnergy as DenoiserEnerg
 from groundstate.energy.networks.detection import DetectionEnergy as DetectionEnergy
 from groundstate.energy.networks.head import DistributionHead as DistributionHead
 from groundstate.energy.networks.mixture_density import MixtureDensityEnergy as MixtureDensityEnergy
+from groundstate.energy.networks.normalizing_flow import (
+    NormalizingFlowEnergy as NormalizingFlowEnergy,
+)
 from groundstate.energy.networks.residual import ResidualEnergy as ResidualEnergy
 from groundstate.energy.networks.sequence import SequenceEnergy as SequenceEnergy
 from groundstate.energy.networks.targets import StackedEnergies as StackedEnergies
@@ -78,6 +81,7 @@ from groundstate.energy.sequences.chain_rule import ChainRuleEnergy as ChainRule
 from groundstate.energy.sequences.columns import ColumnChainEnergy as ColumnChainEnergy
 from groundstate.energy.sequences.crf import CRFEnergy as CRFEnergy
 from groundstate.energy.sequences.pixels import PixelChainEnergy as PixelChainEnergy
+from groundstate.energy.sequences.masked_density import MaskedDensityEnergy as MaskedDensityEnergy
 from groundstate.energy.sequences.real_chain_rule import RealChainRuleEnergy as RealChainRuleEnergy
 from groundstate.energy.sequences.step import StepState as StepState
 from groundstate.energy.spaces import Binary as Binary

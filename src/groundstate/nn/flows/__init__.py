@@ -10,6 +10,7 @@ from groundstate.nn.flows.images import ImageCoupling as ImageCoupling
 from groundstate.nn.flows.images import LinearLU as LinearLU
 from groundstate.nn.flows.images import Multiscale as Multiscale
 from groundstate.nn.flows.masked import MaskedMLP as MaskedMLP
+from groundstate.nn.flows.named import CNF as CNF
 from groundstate.nn.flows.named import FLOWS as FLOWS
 from groundstate.nn.flows.named import IAF as IAF
 from groundstate.nn.flows.named import MAF as MAF

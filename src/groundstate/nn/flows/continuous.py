@@ -207,7 +207,7 @@ class Continuous(Transform):
 
     def _directions(self, like: Tensor) -> Tensor:
         if self.exact or not self.training:
-            return self.probe
+            return self.probe.to(like)
         self.calls += 1
         return self._signs(int(self.calls)).to(like)
 

@@ -44,7 +44,7 @@ class StandardNormal(nn.Module):
     def __init__(self, features: int) -> None:
         super().__init__()
         self.features = features
-        self.register_buffer("where", torch.zeros(()), persistent=False)  # device and dtype
+        self.register_buffer("where", torch.zeros(()))  # device and dtype, also when loaded
 
     def log_prob(self, z: Tensor) -> Tensor:
         return -0.5 * z.square().sum(-1) - 0.5 * self.features * math.log(2 * math.pi)

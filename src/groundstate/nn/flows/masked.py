@@ -2,13 +2,12 @@ r"""A network whose output i sees the inputs before i alone, :math:`o_i = f_i(x_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -39,6 +38,7 @@ class MaskedMLP(nn.Module):
     activation : of hidden layers
     context : numbers that every output may depend on
     order : π, the order of the features; ``order[0]`` depends on nothing but the context
+    inputs : columns in which each feature enters, one number for all or one each
     zero : whether the last layer starts at zero
     generator : source of the initial weights
 
@@ -64,92 +64,114 @@ class MaskedMLP(nn.Module):
         activation: str = "relu",
         context: int = 0,
         order: Sequence[int] | None = None,
+        inputs: int | Sequence[int] = 1,
         zero: bool = True,
         *,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.features, self.context = features, context
-        self.sizes = (size,) * features if isinstance(size, int) else tuple(size)
-        if len(self.sizes) != features:
-            raise ValueError(f"size needs one entry per feature, {features}, got {len(self.sizes)}")
+        self.sizes = _each(size, features, "size")
+        self.inputs = _each(inputs, features, "inputs")
         self.hidden_layer_sizes, self.activation = tuple(hidden_layer_sizes), activation
-        self.order = tuple(range(features)) if order is None else tuple(int(i) for i in order)
-        if sorted(self.order) != list(range(features)):
-            raise ValueError(
-                f"order must be a permutation of 0..{features - 1}, got {list(self.order)}"
-            )
+        self.order = self.checked(range(features) if order is None else order)
         self.zero = zero
         self.act = make_activation(activation)
-        self._layers()
+        self.columns, self.rows = _slices(self.inputs), _slices(self.sizes)
+        low = 0 if context else 1
+        # without a context a single feature depends on nothing: no hidden layers
+        widths = self.hidden_layer_sizes if features > low else ()
+        #: degrees of hidden units, layer by layer, ascending
+        self.units = [np.sort(low + np.arange(w) % (features - low)) for w in widths]
+        sizes = (sum(self.inputs) + context, *widths, sum(self.sizes))
+        self.layers = nn.ModuleList(linear(a, b) for a, b in pairwise(sizes))
+        for i, mask in enumerate(self.masks(self.order)):
+            self.register_buffer(f"mask{i}", mask, persistent=False)
         init_(self.layers, "torch", generator)
         if zero:
             nn.init.zeros_(self.layers[-1].weight)  # type: ignore[arg-type]
             nn.init.zeros_(self.layers[-1].bias)  # type: ignore[arg-type]
 
-    def _layers(self) -> None:
-        degrees = np.empty(self.features, np.int64)
-        degrees[list(self.order)] = np.arange(1, self.features + 1)
-        low = 0 if self.context else 1
-        span = self.features - low
-        before = np.concatenate((degrees, np.zeros(self.context, np.int64)))
-        layers: list[nn.Module] = []
-        self.starts: list[list[int]] = []
-        # without a context a single feature depends on nothing: no hidden layers
-        for width in self.hidden_layer_sizes if span > 0 else ():
-            units = np.sort(low + np.arange(width) % span)
-            self._mask(len(layers), units[:, None] >= before)
-            layers.append(linear(len(before), width))
-            # units of degree at most m are the first starts[i][m]
-            found = np.searchsorted(units, np.arange(self.features + 1), side="right")
-            self.starts.append([int(m) for m in found])
-            before = units
-        outputs = np.repeat(degrees, self.sizes)
-        self._mask(len(layers), outputs[:, None] > before)
-        layers.append(linear(len(before), len(outputs)))
-        ends = [0, *np.cumsum(self.sizes).tolist()]
-        self.rows = [slice(a, b) for a, b in pairwise(ends)]
-        self.layers = nn.ModuleList(layers)
+    def checked(self, order: Iterable[int]) -> tuple[int, ...]:
+        """An order of the features, or an error."""
+        found = tuple(int(i) for i in order)
+        if sorted(found) != list(range(self.features)):
+            raise ValueError(
+                f"order must be a permutation of 0..{self.features - 1}, got {list(found)}"
+            )
+        return found
 
-    def _mask(self, i: int, allowed: NDArray[np.bool_]) -> None:
-        mask = torch.tensor(allowed.tolist(), dtype=torch.get_default_dtype())
-        self.register_buffer(f"mask{i}", mask, persistent=False)
+    def masks(self, order: Sequence[int], like: Tensor | None = None) -> list[Tensor]:
+        """Masks of all layers for an order of the features; those between hidden layers do not change."""
+        degrees = np.empty(self.features, np.int64)
+        degrees[list(order)] = np.arange(1, self.features + 1)
+        context = np.zeros(self.context, np.int64)
+        before = np.concatenate((np.repeat(degrees, self.inputs), context))
+        found = []
+        for units in self.units:
+            found.append(units[:, None] >= before)
+            before = units
+        found.append(np.repeat(degrees, self.sizes)[:, None] > before)
+        dtype = torch.get_default_dtype() if like is None else like.dtype
+        device = None if like is None else like.device
+        return [torch.tensor(m.astype(np.float32), dtype=dtype, device=device) for m in found]
 
     def config(self) -> dict[str, Any]:
         return {
             "features": self.features, "size": list(self.sizes),
             "hidden_layer_sizes": list(self.hidden_layer_sizes), "activation": self.activation,
-            "context": self.context, "order": list(self.order), "zero": self.zero,
+            "context": self.context, "order": list(self.order), "inputs": list(self.inputs),
+            "zero": self.zero,
         }  # fmt: skip
 
-    def weight(self, i: int) -> Tensor:
-        """The masked weight of layer i."""
-        W: Tensor = self.layers[i].weight * getattr(self, f"mask{i}")
-        return W
+    def weights(self, order: Sequence[int] | None = None) -> list[Tensor]:
+        """The masked weights of all layers, in the network's order or another one."""
+        if order is None or tuple(order) == self.order:
+            masks = [getattr(self, f"mask{i}") for i in range(len(self.layers))]
+        else:
+            masks = self.masks(self.checked(order), self.layers[0].weight)  # type: ignore[arg-type]
+        return [layer.weight * mask for layer, mask in zip(self.layers, masks, strict=True)]
 
-    def forward(self, x: Tensor, context: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, context: Tensor | None = None, order: Sequence[int] | None = None
+    ) -> Tensor:
         h = x if context is None else torch.cat((x, context), -1)
-        last = len(self.layers) - 1
-        for i, layer in enumerate(self.layers):
-            h = functional.linear(h, self.weight(i), layer.bias)  # type: ignore[arg-type]
+        weights = self.weights(order)
+        last = len(weights) - 1
+        for i, (layer, W) in enumerate(zip(self.layers, weights, strict=True)):
+            h = functional.linear(h, W, layer.bias)  # type: ignore[arg-type]
             if i < last:
                 h = self.act(h)
         return h
 
-    def stepper(self, rows: int, context: Tensor | None = None) -> MaskedSteps:
+    def stepper(
+        self, rows: int, context: Tensor | None = None, order: Sequence[int] | None = None
+    ) -> MaskedSteps:
         """The outputs feature by feature, in the order; see ``MaskedSteps``."""
-        return MaskedSteps(self, rows, context)
+        return MaskedSteps(self, rows, context, order)
 
     def extra_repr(self) -> str:
         return f"features={self.features}, outputs={sum(self.sizes)}, context={self.context}"
 
 
+def _each(value: int | Sequence[int], features: int, name: str) -> tuple[int, ...]:
+    found = (value,) * features if isinstance(value, int) else tuple(value)
+    if len(found) != features:
+        raise ValueError(f"{name} needs one entry per feature, {features}, got {len(found)}")
+    return found
+
+
+def _slices(sizes: Sequence[int]) -> list[slice]:
+    ends = [0, *np.cumsum(sizes).tolist()]
+    return [slice(a, b) for a, b in pairwise(ends)]
+
+
 class MaskedSteps:
     """The outputs of a masked network one feature at a time.
 
-    ``next(value)`` takes the value of the feature before, ``(B,)`` (None at the start), and returns the
-    outputs of the next one, ``(B, size)``. A hidden unit is computed once, as soon as all it sees is
-    known, so that all steps together cost one pass.
+    ``next(value)`` takes the value of the feature before, ``(B,)`` or ``(B, inputs)``, None at the start,
+    and returns the outputs of the next one, ``(B, size)``. A hidden unit is computed once, as soon as all
+    it sees is known, so that all steps together cost one pass.
 
     Examples
     --------
@@ -161,18 +183,29 @@ class MaskedSteps:
     True
     """
 
-    def __init__(self, net: MaskedMLP, rows: int, context: Tensor | None = None) -> None:
+    def __init__(
+        self,
+        net: MaskedMLP,
+        rows: int,
+        context: Tensor | None = None,
+        order: Sequence[int] | None = None,
+    ) -> None:
         self.net, self.at = net, 0
-        weights = [net.weight(i) for i in range(len(net.layers))]
-        order = list(net.order) + list(range(net.features, net.features + net.context))
+        self.order = net.order if order is None else net.checked(order)
+        weights = net.weights(self.order)
+        total = sum(net.inputs)
         # context first, then features in their order: what is known is always a prefix
-        order = order[net.features :] + order[: net.features]
-        if order != list(range(len(order))):
-            index = torch.tensor(order, device=weights[0].device)
-            weights[0] = weights[0].index_select(1, index)
+        index = list(range(total, total + net.context))
+        for i in self.order:
+            index += range(net.columns[i].start, net.columns[i].stop)
+        if index != list(range(len(index))):
+            weights[0] = weights[0][:, torch.tensor(index, device=weights[0].device)]
         self.weights = weights
         self.biases: list[Tensor] = [layer.bias for layer in net.layers]  # type: ignore[misc]
-        widths = [net.features + net.context, *net.hidden_layer_sizes][: len(weights)]
+        # units of degree at most m are the first ends[i][m]
+        steps = np.arange(net.features + 1)
+        self.ends = [np.searchsorted(u, steps, side="right").tolist() for u in net.units]
+        widths = [W.shape[1] for W in weights]
         like = self.biases[-1]
         self.keep = torch.is_grad_enabled()
         # under autograd what is known grows by new tensors, else inside one buffer
@@ -194,14 +227,14 @@ class MaskedSteps:
     def next(self, value: Tensor | None) -> Tensor:
         net, m = self.net, self.at
         if value is not None:
-            self._grow(0, value[:, None])
+            self._grow(0, value[:, None] if value.ndim == 1 else value)
         for i in range(len(self.weights) - 1):
-            start, end = self.known[i + 1].shape[1], net.starts[i][m]
+            start, end = self.known[i + 1].shape[1], self.ends[i][m]
             if end > start:
                 seen = self.known[i]
                 W = self.weights[i][start:end, : seen.shape[1]]
                 self._grow(i + 1, net.act(functional.linear(seen, W, self.biases[i][start:end])))
-        rows, seen = net.rows[net.order[m]], self.known[-1]
+        rows, seen = net.rows[self.order[m]], self.known[-1]
         self.at += 1
         if len(self.weights) == 1 and not net.context and m == 0:
             return self.biases[-1][rows].expand(len(seen), -1)  # nothing is known yet

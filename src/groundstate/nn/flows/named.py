@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from groundstate.nn.flows.autoregressive import Autoregressive
+from groundstate.nn.flows.continuous import Continuous, Velocity
 from groundstate.nn.flows.coupling import Coupling
 from groundstate.nn.flows.flow import Flow
 from groundstate.nn.flows.images import LinearLU, Multiscale
@@ -180,6 +181,20 @@ def RadialFlow(
     return Flow([Inverse(layer) for layer in layers])
 
 
+def CNF(
+    features: int, context: int = 0, hidden_layer_sizes: Hidden = (64, 64), activation: str = "silu",
+    trace: str = "auto", method: str = "dopri5", n_steps: int = 20, rtol: float = 1e-5,
+    atol: float = 1e-5, gradient: str = "backprop", *, generator: torch.Generator | None = None,
+) -> Flow:  # fmt: skip
+    r"""A continuous flow, :math:`\dot x = v(t, x)` from base at t = 0 to data at t = 1.
+
+    >>> CNF(2, hidden_layer_sizes=(8,)).sample(4).shape
+    torch.Size([4, 2])
+    """
+    field = Velocity(features, hidden_layer_sizes, activation, context, generator=generator)
+    return Flow(Continuous(field, features, context, trace, method, n_steps, rtol, atol, gradient))
+
+
 def _autoregressive(
     features: int, kind: str, context: int, n: int, hidden: Hidden, activation: str, masks: str,
     generator: torch.Generator | None, **spline: Any,
@@ -204,5 +219,5 @@ def _coupling(
 
 FLOWS: dict[str, Callable[..., Flow]] = {
     "nsf": NSF, "maf": MAF, "iaf": IAF, "realnvp": RealNVP, "nice": NICE, "glow": Glow,
-    "planar": PlanarFlow, "radial": RadialFlow,
+    "cnf": CNF, "planar": PlanarFlow, "radial": RadialFlow,
 }  # fmt: skip

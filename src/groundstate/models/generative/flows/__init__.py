@@ -1,0 +1,1 @@
+"""Normalising flows: exact densities by change of variables."""
