@@ -35,6 +35,7 @@ FAMILIES = {  # page of docs/families: the families of the registry it tells abo
     "mixtures": ("mixtures",),
     "manifolds": ("manifolds",),
     "energy": ("energy",),
+    "flows": ("flows",),
     "autoregressive": ("autoregressive",),
     "autoencoders": ("autoencoders",),
     "adversarial": ("adversarial",),

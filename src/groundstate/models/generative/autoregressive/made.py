@@ -34,7 +34,7 @@ class MADE(NetworkGenerator):
     ----------
     n_components : int
         Gaussians of a real column.
-    binary : bool or "auto"
+    binary : bool
         Whether columns that hold nothing but 0 and 1 are bits with probabilities; False takes them as real
         numbers.
     order : sequence of int, or None
@@ -86,7 +86,7 @@ class MADE(NetworkGenerator):
         hidden_layer_sizes: Any = (64, 64),
         activation: str = "relu",
         solver: Any = "adam",
-        learning_rate_init: float = 5e-3,
+        learning_rate_init: float = 1e-2,
         batch_size: Any = 128,
         max_iter: int = 100,
         alpha: float = 0.0,
@@ -122,7 +122,7 @@ class MADE(NetworkGenerator):
             weight=weight,
         )
 
-    def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> MaskedDensityEnergy:
+    def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> MaskedDensityEnergy:  # type: ignore[override]
         # a category of which one level was seen is certain: two, of which one never comes
         levels = [max(k, 2) if k else 0 for k in self.levels_]
         energy = MaskedDensityEnergy(

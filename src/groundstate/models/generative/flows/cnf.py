@@ -128,5 +128,5 @@ class CNF(ContinuousGenerator):
     ) -> None:
         self._keep(locals())
 
-    def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> NormalizingFlowEnergy:
+    def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> NormalizingFlowEnergy:  # type: ignore[override]
         return self._field(x, y, key, self.method, n_steps=self.n_steps, gradient=self.gradient)

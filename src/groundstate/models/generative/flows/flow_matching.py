@@ -116,7 +116,7 @@ class FlowMatching(ContinuousGenerator):
     ) -> None:
         self._keep(locals())
 
-    def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> NormalizingFlowEnergy:
+    def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> NormalizingFlowEnergy:  # type: ignore[override]
         return self._field(x, y, key, "dopri5")
 
     def _loss(self, energy: Energy) -> Rule:

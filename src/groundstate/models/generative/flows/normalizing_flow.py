@@ -128,7 +128,7 @@ class NormalizingFlow(FlowGenerator):
     ) -> None:
         self._keep(locals())
 
-    def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> NormalizingFlowEnergy:
+    def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> NormalizingFlowEnergy:  # type: ignore[override]
         d, context = x.shape[1], 0 if y is None else y.shape[1]
         if not isinstance(self.flow, str):
             energy = NormalizingFlowEnergy(d, self._network_of(self.flow), context)
