@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,15 @@ def _grid(ax: Axes, way: Any, size: float = 2.0, lines: int = 17) -> None:
     ax.set(xticks=[], yticks=[])
 
 
+@cache
+def _moons() -> NormalizingFlow:
+    model = NormalizingFlow(hidden_layer_sizes=(32, 32), max_iter=40, random_state=0)
+    return model.fit(MOONS)
+
+
 def normalizing_flow() -> Figure:
     """Density, draws and the warped grid of the base."""
-    model = NormalizingFlow(hidden_layer_sizes=(32, 32), max_iter=40, random_state=0).fit(MOONS)
+    model = _moons()
     fig, (left, middle, right) = figure(3)
     _density(left, model, MOONS)
     left.set_title("density")
@@ -49,7 +56,7 @@ def normalizing_flow() -> Figure:
 
 def family() -> Figure:
     """The grid of the base behind one, two and three maps."""
-    model = NormalizingFlow(hidden_layer_sizes=(32, 32), max_iter=40, random_state=0).fit(MOONS)
+    model = _moons()
     steps = list(model.flow_.transform.transforms)
     fig, axes = figure(3)
     for k, ax in enumerate(axes, 1):
@@ -80,10 +87,10 @@ def _ways(ax: Axes, model: Any, n: int = 150) -> None:
 def cnf() -> Figure:
     """Ways of noise to two groups, and the density."""
     rng = np.random.default_rng(0)
-    X = np.where(rng.random((200, 1)) < 0.5, -1.5, 1.5) * [1, 0.5] + 0.4 * rng.normal(size=(200, 2))
+    X = np.where(rng.random((120, 1)) < 0.5, -1.5, 1.5) * [1, 0.5] + 0.4 * rng.normal(size=(120, 2))
     model = CNF(
-        hidden_layer_sizes=(32,), method="rk4", n_steps=3, learning_rate_init=2e-2, max_iter=30,
-        batch_size=100, random_state=0,
+        hidden_layer_sizes=(32,), method="rk4", n_steps=3, max_iter=60,
+        batch_size=30, random_state=0,
     ).fit(X)  # fmt: skip
     fig, (left, right) = figure(2)
     _ways(left, model)
@@ -95,13 +102,11 @@ def cnf() -> Figure:
 
 def flow_matching() -> Figure:
     """Ways to eight Gaussians with both couplings."""
-    X = make_eight_gaussians(800, random_state=0)
-    X = X[0] if isinstance(X, tuple) else X
+    X, _ = make_eight_gaussians(800, random_state=0)
     fig, axes = figure(2)
     for ax, coupling in zip(axes, ("independent", "ot"), strict=True):
         model = FlowMatching(
-            coupling, hidden_layer_sizes=(48, 48), batch_size=200, learning_rate_init=1e-2,
-            max_iter=60, random_state=0,
+            coupling, batch_size=128, max_iter=110, random_state=0,
         ).fit(X)  # fmt: skip
         _ways(ax, model)
         ax.set_title(coupling)

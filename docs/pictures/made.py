@@ -19,7 +19,9 @@ def made() -> Figure:
         seen = getattr(net, f"mask{i}").numpy() @ seen
     fig, (left, right) = figure(2)
     left.imshow(seen > 0, cmap="Blues", vmin=0, vmax=1.5)
-    left.set(xlabel="column it sees", ylabel="column it is about", title="strictly below the diagonal")
+    left.set(
+        xlabel="column it sees", ylabel="column it is about", title="strictly below the diagonal"
+    )
     rng = np.random.default_rng(0)
     kind = rng.choice(["a", "b", "c"], 400, p=[0.2, 0.5, 0.3])
     size = np.select([kind == "a", kind == "b"], [3.0, -2.0], rng.choice([0.0, 5.0], 400))

@@ -80,8 +80,8 @@ from groundstate.energy.sequences.chain import ChainEnergy as ChainEnergy
 from groundstate.energy.sequences.chain_rule import ChainRuleEnergy as ChainRuleEnergy
 from groundstate.energy.sequences.columns import ColumnChainEnergy as ColumnChainEnergy
 from groundstate.energy.sequences.crf import CRFEnergy as CRFEnergy
-from groundstate.energy.sequences.pixels import PixelChainEnergy as PixelChainEnergy
 from groundstate.energy.sequences.masked_density import MaskedDensityEnergy as MaskedDensityEnergy
+from groundstate.energy.sequences.pixels import PixelChainEnergy as PixelChainEnergy
 from groundstate.energy.sequences.real_chain_rule import RealChainRuleEnergy as RealChainRuleEnergy
 from groundstate.energy.sequences.step import StepState as StepState
 from groundstate.energy.spaces import Binary as Binary

@@ -60,7 +60,7 @@ class Velocity(nn.Module):
             layers.append(linear(width, size))
             width = size
         self.layers = nn.ModuleList(layers)
-        init_(self.layers, "torch", generator)
+        init_(self.layers, "he", generator)
         nn.init.zeros_(layers[-1].weight)
         nn.init.zeros_(layers[-1].bias)
 

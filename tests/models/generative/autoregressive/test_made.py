@@ -73,7 +73,10 @@ def _mixed(n: int = 500) -> Any:
 def test_tables_of_mixed_columns(agnostic: bool) -> None:
     frame = _mixed()
     model = MADE(
-        2, order_agnostic=agnostic, hidden_layer_sizes=(32,), max_iter=120 if agnostic else 60,
+        2,
+        order_agnostic=agnostic,
+        hidden_layer_sizes=(32,),
+        max_iter=120 if agnostic else 60,
         random_state=0,
     ).fit(frame)
     assert model.levels_ == [3, 0, 2] and model.log_prob_kind_ == "exact"

@@ -69,8 +69,7 @@ def test_transport_straightens_paths() -> None:
 
 
 def _ring(n: int, seed: int) -> Any:
-    found = make_eight_gaussians(n, random_state=seed)
-    return found if isinstance(found, tuple) else (found, None)
+    return make_eight_gaussians(n, random_state=seed)
 
 
 def test_rectified_flows_need_fewer_steps() -> None:

@@ -107,7 +107,7 @@ class CNF(ContinuousGenerator):
         atol: float = 1e-5,
         gradient: str = "backprop",
         solver: Any = "adam",
-        learning_rate_init: float = 5e-3,
+        learning_rate_init: float = 1e-2,
         batch_size: Any = 256,
         max_iter: int = 50,
         alpha: float = 0.0,
