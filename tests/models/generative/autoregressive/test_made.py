@@ -95,7 +95,7 @@ def test_tables_of_mixed_columns(agnostic: bool) -> None:
 def test_missing_cells_of_a_gaussian() -> None:
     S = np.array([[2.0, 2.0, 0.0], [2.0, 3.0, 0.0], [0.0, 0.0, 1.0]])
     X = np.random.default_rng(0).multivariate_normal([1, 1, -1], S, 3000)
-    model = MADE(hidden_layer_sizes=(), max_iter=60, early_stopping=False, random_state=0).fit(X)
+    model = MADE(hidden_layer_sizes=(), max_iter=60, random_state=0).fit(X)
     gap = np.tile([[np.nan, 2.0, -1.0]], (600, 1))  # the known column stands after the unknown one
     drawn = model.impute(gap, "sample", random_state=0)[:, 0]
     assert drawn.mean() == pytest.approx(1.666667, rel=0.1)

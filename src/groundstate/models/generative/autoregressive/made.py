@@ -2,6 +2,7 @@ r"""Tables column by column with one masked network."""
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -88,11 +89,11 @@ class MADE(NetworkGenerator):
         solver: Any = "adam",
         learning_rate_init: float = 1e-2,
         batch_size: Any = 128,
-        max_iter: int = 100,
+        max_iter: int = 60,
         alpha: float = 0.0,
-        early_stopping: bool = True,
+        early_stopping: bool = False,
         validation_fraction: float = 0.1,
-        n_iter_no_change: float = 30,
+        n_iter_no_change: float = math.inf,
         tol: float = 1e-4,
         warm_start: bool = False,
         scale: str | None = "standard",

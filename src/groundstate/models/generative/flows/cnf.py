@@ -2,6 +2,7 @@ r"""A density that flows along a learned field."""
 
 from __future__ import annotations
 
+import math
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -113,7 +114,7 @@ class CNF(ContinuousGenerator):
         alpha: float = 0.0,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
-        n_iter_no_change: float = 20,
+        n_iter_no_change: float = math.inf,
         tol: float = 1e-4,
         warm_start: bool = False,
         scale: str | None = "standard",

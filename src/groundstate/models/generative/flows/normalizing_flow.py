@@ -2,6 +2,7 @@ r"""Exact densities of rows by invertible networks."""
 
 from __future__ import annotations
 
+import math
 from inspect import signature
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -109,11 +110,11 @@ class NormalizingFlow(FlowGenerator):
         solver: Any = "adam",
         learning_rate_init: float = 5e-3,
         batch_size: Any = 128,
-        max_iter: int = 100,
+        max_iter: int = 60,
         alpha: float = 0.0,
-        early_stopping: bool = True,
+        early_stopping: bool = False,
         validation_fraction: float = 0.1,
-        n_iter_no_change: float = 30,
+        n_iter_no_change: float = math.inf,
         tol: float = 1e-4,
         warm_start: bool = False,
         scale: str | None = "standard",
