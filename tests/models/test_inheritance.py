@@ -36,6 +36,8 @@ ONE_MORE = {
     "PairMetricLearner": "pairs and triplets are taken alike, whatever metric is learned from them",
     "NetworkGenerator": "generators around networks have one set of parameters and one engine",
     "LatentCode": "codes are walked, decoded and looked at alike, whatever made them",
+    "FlowGenerator": "flows have the base as their code and draw alike, whatever the maps",
+    "ContinuousGenerator": "fields are followed alike, whether learned by likelihood or by regression",
     "VAE": "given labels or not, code and bound are the same",
     "AutoencoderBase": "codes are learned and asked for alike, whatever keeps them from copying",
     "MixtureAnswers": "mixtures of Gaussians and of any other family answer alike",
