@@ -60,8 +60,8 @@ class MADE(NetworkGenerator):
     >>> rng = np.random.default_rng(0)
     >>> a = rng.integers(0, 2, 400)
     >>> X = np.stack([a, a, rng.integers(0, 2, 400)], 1).astype(float)  # the second copies the first
-    >>> model = MADE(hidden_layer_sizes=(16,), max_iter=40, random_state=0).fit(X)
-    >>> model.score(X) > 2 * np.log(0.5) - 0.1
+    >>> model = MADE(hidden_layer_sizes=(16,), max_iter=100, random_state=0).fit(X)
+    >>> model.score(X) > -1.6  # two free bits have -2 log 2, three would have -2.08
     True
     """
 

@@ -66,7 +66,7 @@ class FlowMatching(ContinuousGenerator):
     >>> X = np.random.default_rng(0).normal(2.0, 0.5, (500, 1))
     >>> model = FlowMatching(hidden_layer_sizes=(32,), max_iter=100, random_state=0).fit(X)
     >>> drawn = model.sample(2000, random_state=0)
-    >>> abs(drawn.mean() - 2) < 0.1, abs(drawn.std() - 0.5) < 0.1
+    >>> bool(abs(drawn.mean() - 2) < 0.1), bool(abs(drawn.std() - 0.5) < 0.1)
     (True, True)
     """
 
