@@ -152,6 +152,8 @@ if TYPE_CHECKING:
     from groundstate.models.generative.autoregressive.made import MADE as MADE
     from groundstate.models.generative.autoregressive.pixel_cnn import PixelCNN as PixelCNN
     from groundstate.models.generative.diffusion.ddpm import DDPM as DDPM
+    from groundstate.models.generative.diffusion.score_model import ScoreModel as ScoreModel
+    from groundstate.models.generative.diffusion.score_sde import ScoreSDE as ScoreSDE
     from groundstate.models.generative.energy.bernoulli_rbm import BernoulliRBM as BernoulliRBM
     from groundstate.models.generative.flows.cnf import CNF as CNF
     from groundstate.models.generative.flows.flow_matching import FlowMatching as FlowMatching
@@ -161,6 +163,7 @@ if TYPE_CHECKING:
     from groundstate.models.generative.tables.table_generator import (
         TableGenerator as TableGenerator,
     )
+    from groundstate.models.generative.energy.energy_model import EnergyModel as EnergyModel
     from groundstate.models.graphs.edge_classifier import EdgeClassifier as EdgeClassifier
     from groundstate.models.graphs.graph_classifier import GraphClassifier as GraphClassifier
     from groundstate.models.graphs.graph_regressor import GraphRegressor as GraphRegressor
@@ -363,6 +366,7 @@ _EXPORTS = {
     "ElasticNetCV": "groundstate.models.linear.sparse.elastic_net_cv",
     "EllipticEnvelope": "groundstate.models.outliers.elliptic_envelope",
     "EnergyGAN": "groundstate.models.generative.adversarial.energy_gan",
+    "EnergyModel": "groundstate.models.generative.energy.energy_model",
     "EnergyOutlier": "groundstate.models.outliers.energy_outlier",
     "ExtraTreesClassifier": "groundstate.models.ensembles.forests.extra_trees_classifier",
     "ExtraTreesRegressor": "groundstate.models.ensembles.forests.extra_trees_regressor",
@@ -458,6 +462,9 @@ _EXPORTS = {
     "SGDRegressor": "groundstate.models.linear.stochastic.sgd_regressor",
     "SVC": "groundstate.models.svm.svc",
     "SVR": "groundstate.models.svm.svr",
+    "ScoreModel": "groundstate.models.generative.diffusion.score_model",
+    "ScoreSDE": "groundstate.models.generative.diffusion.score_sde",
+    "Seq2Seq": "groundstate.models.sequences.seq2seq",
     "SeedEnsembleClassifier": "groundstate.models.ensembles.seeds.seed_ensemble_classifier",
     "SeedEnsembleRegressor": "groundstate.models.ensembles.seeds.seed_ensemble_regressor",
     "Segmenter": "groundstate.models.vision.segmenter",

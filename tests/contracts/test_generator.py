@@ -96,6 +96,19 @@ CASES: dict[str, Case] = {
     "NormalizingFlow": Case(
         groundstate.NormalizingFlow(
             n_transforms=2, hidden_layer_sizes=(8,), max_iter=4, random_state=0
+    "EnergyModel": Case(
+        groundstate.EnergyModel(
+            method="nce", hidden_layer_sizes=(8,), max_iter=3, burn_in=20, random_state=0
+        ),
+        kind="estimate",
+    ),
+    "ScoreModel": Case(
+        groundstate.ScoreModel(hidden_layer_sizes=(8,), max_iter=3, n_steps=5, random_state=0),
+        kind="unnormalised",
+    ),
+    "ScoreSDE": Case(
+        groundstate.ScoreSDE(
+            hidden_layer_sizes=(8,), max_iter=3, n_steps=10, rtol=1e-2, random_state=0
         ),
         kind="exact",
     ),

@@ -27,6 +27,8 @@ from groundstate.energy.basic.likelihood import PoissonOf as PoissonOf
 from groundstate.energy.basic.linear_gaussian import LinearGaussianLVM as LinearGaussianLVM
 from groundstate.energy.basic.linear_gaussian import best_squared_weights as best_squared_weights
 from groundstate.energy.check import gradcheck as gradcheck
+from groundstate.energy.compose.experts import MixtureOfExperts as MixtureOfExperts
+from groundstate.energy.compose.experts import ProductOfExperts as ProductOfExperts
 from groundstate.energy.compose.operators import Given as Given
 from groundstate.energy.compose.operators import Marginal as Marginal
 from groundstate.energy.compose.operators import Minimal as Minimal

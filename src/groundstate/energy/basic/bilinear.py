@@ -71,6 +71,11 @@ class BilinearEnergy(Energy):
         """Logits of x given z, ``(B, d)``."""
         return torch.addmm(self.b, z, self.W.T)
 
+    def log_experts(self, x: Tensor) -> Tensor:
+        r"""x as judged by each factor of the product :math:`e^{-F(x)} = e^{b^\top x}\prod_j(1 + e^{w_j^\top
+        x + c_j})`, in logs, ``(B, 1 + l)``; the hidden units' are at least 0."""
+        return torch.cat([(x @ self.b)[:, None], softplus(self.up(x))], 1)
+
     # what annealing between two machines asks for, as RestrictedEnergy has it
 
     def features(self, x: Tensor) -> Tensor:

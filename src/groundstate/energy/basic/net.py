@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from groundstate.energy.base import Energy
 from groundstate.energy.registering import registered
-from groundstate.energy.spaces import Real
+from groundstate.energy.spaces import Real, Space
 from groundstate.nn.blocks.mlp import network
 
 
@@ -28,6 +28,7 @@ class NetEnergy(Energy):
     confine : the strength c
     low, high : bounds of x
     activation : of the hidden layers; smooth ones allow score matching
+    q : length of a variable y that the network also sees, 0 for none
     generator : source of the initial weights
 
     Examples
@@ -45,14 +46,17 @@ class NetEnergy(Energy):
         high: float | None = None,
         activation: str = "tanh",
         *,
+        q: int = 0,
         generator: torch.Generator | None = None,
     ) -> None:
         shape = (d,) if isinstance(d, int) else tuple(d)
-        super().__init__(x=Real(*shape, low=low, high=high))
+        given: dict[str, Space] = {"y": Real(q)} if q else {}
+        super().__init__(x=Real(*shape, low=low, high=high), **given)
+        self.q = q
         self.confine, self.activation = confine, activation
         self.low, self.high = low, high
         self.sizes = None if isinstance(net, nn.Module) else tuple(net)
-        self.net = network(net, shape[0], 1, generator, activation)
+        self.net = network(net, shape[0] + q, 1, generator, activation)
 
     def config(self) -> dict[str, Any]:
         return {
@@ -62,10 +66,11 @@ class NetEnergy(Energy):
             "low": self.low,
             "high": self.high,
             "activation": self.activation,
+            "q": self.q,
         }
 
-    def forward(self, x: Tensor) -> Tensor:
-        e: Tensor = self.net(x).reshape(x.shape[0])
+    def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
+        e: Tensor = self.net(x if y is None else torch.cat([x, y], 1)).reshape(x.shape[0])
         if self.confine:
             e = e + 0.5 * self.confine * x.square().flatten(1).sum(1)
         return e

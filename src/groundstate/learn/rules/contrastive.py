@@ -10,6 +10,7 @@ from groundstate.learn.base import Latent
 from groundstate.learn.rules.contrast import Contrast
 from groundstate.learn.rules.inner import suggested
 from groundstate.learn.rules.negatives.chains import Chain, Persistent
+from groundstate.learn.rules.negatives.replay import Replay
 from groundstate.registry import rules
 
 
@@ -126,3 +127,59 @@ class PersistentCD(Contrast):
 
     def make_room(self, state: Mapping[str, Any]) -> None:
         self.source.make_room({name.removeprefix("source."): v for name, v in state.items()})
+
+
+@rules.register(
+    formula=r"\nabla L = \nabla F(x) - \operatorname{mean}_{c \in \text{buffer}} \nabla F(x_c)",
+    make=lambda energy: ReplayCD(n_chains=32, k=2, approximate=suggested(energy)),
+)
+class ReplayCD(PersistentCD):
+    r""":math:`L = F(x) - \operatorname{mean}_c F(x_c)`. Lowers e on the data, raises e where chains of
+    a replay buffer have got to.
+
+    In each step as many chains as there are rows are picked from the buffer, some start afresh, all
+    move k steps and go back: a long memory at the price of a batch.
+
+    Parameters
+    ----------
+    n_chains : int, default=10000
+        Size of the buffer.
+    k : int, default=20
+        Kernel steps of the picked chains.
+    reset_prob : float in [0, 1], default=0.05
+    kernel : sampler, optional
+        As in ``ContrastiveDivergence``.
+    over, latent, approximate
+        See ``ContrastRule``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from groundstate.energy import NetEnergy
+    >>> rule = ReplayCD(n_chains=50, k=2)
+    >>> terms = rule(NetEnergy(2), {"x": torch.ones(4, 2)})
+    >>> rule.source.chains["x"].shape
+    torch.Size([50, 2])
+    """
+
+    def __init__(
+        self,
+        n_chains: int = 10_000,
+        k: int = 20,
+        reset_prob: float = 0.05,
+        *,
+        kernel: Any = None,
+        over: str | tuple[str, ...] | None = None,
+        latent: Latent = "marginalise",
+        approximate: Method | Iterable[Method] = (),
+    ) -> None:
+        super().__init__(
+            n_chains,
+            k,
+            reset_prob,
+            kernel=kernel,
+            over=over,
+            latent=latent,
+            approximate=approximate,
+        )
+        self.source = Replay(n_chains, k, reset_prob, kernel)

@@ -13,6 +13,7 @@ from groundstate.math.diffusion.parametrise import (
 )
 from groundstate.math.diffusion.schedule import NoiseSchedule, karras_sigmas
 from groundstate.math.diffusion.weights import WEIGHTINGS, Weighting, loss_weights
+from groundstate.math.diffusion.tweedie import smoothed_score, tweedie
 
 __all__ = [
     "PREDICTION_TYPES",
@@ -33,4 +34,6 @@ __all__ = [
     "loss_weights",
     "posterior",
     "reverse_mean",
+    "smoothed_score",
+    "tweedie",
 ]
