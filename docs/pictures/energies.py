@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from common import COLOURS, figure
+from common import COLOURS, figure, grid
 from matplotlib.figure import Figure
+from sklearn.datasets import make_moons
 
-from groundstate import BernoulliRBM
+from groundstate import BernoulliRBM, EnergyModel, ScoreModel, ScoreSDE
 from groundstate.data import make_bars_and_stripes
 
 
@@ -67,7 +68,58 @@ def family() -> Figure:
     return fig
 
 
+MOONS = make_moons(400, noise=0.08, random_state=0)[0]
+NETWORK = {"hidden_layer_sizes": (64, 64), "learning_rate_init": 5e-3, "random_state": 0}
+
+
+def energy_model() -> Figure:
+    """The energy and draws of a network that tells moons from noise."""
+    model = EnergyModel(method="nce", max_iter=60, **NETWORK).fit(MOONS)
+    a, b, points = grid(MOONS, 80)
+    fig, (left, right) = figure(2)
+    left.contourf(a, b, model.energy(points).reshape(a.shape), levels=16, cmap="viridis")
+    left.scatter(*MOONS[::4].T, s=4, color="white")
+    left.set_title("energy: dark is low")
+    right.contourf(a, b, np.exp(model.score_samples(points)).reshape(a.shape), 12, cmap="Blues")
+    right.scatter(*model.sample(200, random_state=0).T, s=5, color=COLOURS[1])
+    right.set_title("density and draws")
+    return fig
+
+
+def score_model() -> Figure:
+    """The learned field at a small and a large noise level, and draws."""
+    model = ScoreModel(max_iter=50, n_steps=30, **NETWORK).fit(MOONS)
+    fig, axes = figure(3, width=9.0)
+    at = np.stack(np.meshgrid(np.linspace(-1.6, 2.6, 14), np.linspace(-1.2, 1.7, 12)), -1)
+    at = at.reshape(-1, 2)
+    for ax, sigma in zip(axes[:2], (0.1, 1.0)):
+        way = model.score_function(at, sigma)
+        way = way / np.sqrt(np.linalg.norm(way, axis=1, keepdims=True))
+        ax.scatter(*MOONS[::4].T, s=3, color=COLOURS[1])
+        ax.quiver(*at.T, *way.T, color=COLOURS[0], width=0.005)
+        ax.set_title(f"score at noise {sigma:g}")
+    axes[2].scatter(*model.sample(300, random_state=0).T, s=4, color=COLOURS[1])
+    axes[2].set_title("draws")
+    return fig
+
+
+def score_sde() -> Figure:
+    """The density along the flow, and draws by random steps."""
+    model = ScoreSDE(max_iter=60, n_steps=100, rtol=1e-2, **NETWORK).fit(MOONS)
+    a, b, points = grid(MOONS, 40)
+    fig, (left, right) = figure(2)
+    density = np.exp(model.score_samples(points)).reshape(a.shape)
+    left.contourf(a, b, density, levels=14, cmap="Blues")
+    left.set_title("density along the flow")
+    right.scatter(*model.sample(400, random_state=0).T, s=4, color=COLOURS[1])
+    right.set_title("draws")
+    return fig
+
+
 PICTURES = {
+    "EnergyModel": energy_model,
+    "ScoreModel": score_model,
+    "ScoreSDE": score_sde,
     "family-energy": family,
     "BernoulliRBM": bernoulli_rbm,
 }

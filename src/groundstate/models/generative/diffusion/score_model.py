@@ -127,7 +127,7 @@ class ScoreModel(NetworkGenerator):
             return np.array([self.sigma_min])
         return np.geomspace(self.sigma_max, self.sigma_min, self.n_levels)
 
-    def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> ScoreEnergy:
+    def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> ScoreEnergy:  # type: ignore[override]
         if self.noise == "ladder" and not self.sigma_min < self.sigma_max:
             raise ValueError(
                 f"a ladder needs sigma_min < sigma_max, got {self.sigma_min} and {self.sigma_max}"

@@ -135,7 +135,7 @@ class ScoreSDE(LatentCode, NetworkGenerator):
         kind: Any = self.sde
         return ContinuousSchedule(kind, sigma_max=20.0)  # rows have spread one
 
-    def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> ScoreEnergy:
+    def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> ScoreEnergy:  # type: ignore[override]
         q = 0 if y is None else y.shape[1]
         net = self._hidden if self.network is None else self.network
         a, s = self.schedule_.signal_noise(torch.tensor(EPS, dtype=torch.float64))

@@ -148,7 +148,7 @@ class EnergyModel(NetworkGenerator):
 
     # --- learning ------------------------------------------------------------------------
 
-    def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> NetEnergy:
+    def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> NetEnergy:  # type: ignore[override]
         d, q = x.shape[1], 0 if y is None else y.shape[1]
         if self.method == "grid" and d > 2:
             raise Unsupported(
