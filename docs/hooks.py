@@ -40,6 +40,7 @@ FAMILIES = {  # page of docs/families: the families of the registry it tells abo
     "autoencoders": ("autoencoders",),
     "adversarial": ("adversarial",),
     "contrastive": ("representations",),
+    "diffusion": ("diffusion",),
 }
 MARK = re.compile(r"^\{\{ table: (?P<name>[\w-]+) \}\}$", re.M)
 

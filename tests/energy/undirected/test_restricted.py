@@ -198,3 +198,11 @@ def test_annealing_given_y() -> None:
     )
     assert abs(found.value - float(e.total(y))) < 4 * found.stderr
     assert float(marginalise(e, ("x", "z"), {"y": y}).value) == pytest.approx(-float(e.total(y)))
+
+
+def test_gibbs_accepts_everything() -> None:
+    drawn = sample(
+        worked(BilinearEnergy), ("x", "z"), n=50, method=Gibbs(n_steps=3),
+        generator=torch.Generator().manual_seed(0),
+    )  # fmt: skip
+    assert (drawn.accept == 1).all()

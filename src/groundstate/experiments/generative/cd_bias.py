@@ -39,7 +39,7 @@ def cd_bias(seed: int = 0, *, quick: bool = False) -> Result:
             method="grid", max_iter=1, **{**settings, "learning_rate_init": 1e-12}
         ).fit(X)
         models["naive"] = EnergyModel(method="naive", max_iter=40, **settings).fit(X)
-        models["likelihood"] = EnergyModel(method="grid", max_iter=60, **settings).fit(X)
+        models["likelihood"] = EnergyModel(method="grid", max_iter=120, **settings).fit(X)
     at = {name: float(m.energy(X).mean()) for name, m in models.items()}
     elsewhere = {name: float(m.energy(off).mean()) for name, m in models.items()}
     claims = [

@@ -69,9 +69,9 @@ def poe(seed: int = 0, *, quick: bool = False) -> Result:
         Claim.above("box: probability outside, mixture", float(voted[~inside].sum()), 0.2),
         Claim.at_most("machine: product less the sum over 2^k, largest", gap, 1e-10),
         Claim.below("machine: time of eight times as many experts, over once",
-                    summed[-1] / summed[0], 30.0),
+                    summed[-1] / summed[0], 30.0).on_the_clock(),
         Claim.above("machine: time of the sum over 2^12 states, over that over 2^6",
-                    listed[-1] / listed[0], 2.0),
+                    listed[-1] / listed[0], 2.0).on_the_clock(),
     ]  # fmt: skip
     numbers = {"entropy": [sharp, each, entropy], "seconds": {"listed": listed, "product": summed}}
 

@@ -2,6 +2,8 @@ r"""The score of noisy data undoes the noise, and the luck of the chosen."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from groundstate.compute.random import Key
@@ -24,11 +26,14 @@ def tweedie_corrects(seed: int = 0, *, quick: bool = False) -> Result:
     """
     key = Key.of(seed)
     rng = key.fold("rows").numpy()
-    mu = rng.normal(size=N)
-    z = mu + rng.normal(size=N)
-    best = np.argsort(z)[-int(TOP * N) :]
-    fixed = np.asarray(tweedie(z[:, None], -z[:, None] / 2, 1.0))[:, 0]
-    naive, corrected = float((z - mu)[best].mean()), float((fixed - mu)[best].mean())
+    biases = []
+    for _ in range(3):
+        mu = rng.normal(size=N)
+        z = mu + rng.normal(size=N)
+        best = np.argsort(z)[-int(TOP * N) :]
+        fixed = np.asarray(tweedie(z[:, None], -z[:, None] / 2, 1.0))[:, 0]
+        biases.append([(z - mu)[best].mean(), (fixed - mu)[best].mean()])
+    naive, corrected = (float(v) for v in np.mean(biases, 0))
 
     n = 20_000 if quick else 40_000
     part = rng.choice(2, n, p=WEIGHTS)
@@ -38,7 +43,7 @@ def tweedie_corrects(seed: int = 0, *, quick: bool = False) -> Result:
     half = n // 2
     net = MLPRegressor(
         hidden_layer_sizes=(32, 32), learning_rate_init=5e-3, batch_size=500, max_iter=15, early_stopping=False,
-        random_state=int(key.fold("net").low % 2**31), n_iter_no_change=100,
+        random_state=int(key.fold("net").low % 2**31), n_iter_no_change=math.inf,
     ).fit(noisy[:half], clean[:half, 0])  # fmt: skip
     test = slice(half, n)
 
@@ -54,7 +59,7 @@ def tweedie_corrects(seed: int = 0, *, quick: bool = False) -> Result:
     }
     claims = [
         Claim.above("top 1 %: bias of what is seen", naive, 1.0),
-        Claim.at_most("top 1 %: size of the corrected bias", abs(corrected), 0.1),
+        Claim.at_most("top 1 %: size of the corrected bias", abs(corrected), 0.05),
         Claim.at_most("all: size of the corrected bias", abs(float((fixed - mu).mean())), 0.05),
         Claim.below("mixture: error of x + σ²s less that of x",
                     errors["x + σ²s"] - errors["left alone"], 0.0),
