@@ -11,8 +11,8 @@ from groundstate.learn.rules.codes.reconstruction import Reconstruction as Recon
 from groundstate.learn.rules.contrast import Contrast as Contrast
 from groundstate.learn.rules.contrastive import ContrastiveDivergence as ContrastiveDivergence
 from groundstate.learn.rules.contrastive import PersistentCD as PersistentCD
-from groundstate.learn.rules.denoising.diffusion import Diffusion as Diffusion
 from groundstate.learn.rules.contrastive import ReplayCD as ReplayCD
+from groundstate.learn.rules.denoising.diffusion import Diffusion as Diffusion
 from groundstate.learn.rules.fenchel import FenchelYoung as FenchelYoung
 from groundstate.learn.rules.fenchel import fenchel_young_loss as fenchel_young_loss
 from groundstate.learn.rules.margins.margin import Margin as Margin

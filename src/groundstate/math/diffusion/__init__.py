@@ -12,8 +12,8 @@ from groundstate.math.diffusion.parametrise import (
     reverse_mean,
 )
 from groundstate.math.diffusion.schedule import NoiseSchedule, karras_sigmas
-from groundstate.math.diffusion.weights import WEIGHTINGS, Weighting, loss_weights
 from groundstate.math.diffusion.tweedie import smoothed_score, tweedie
+from groundstate.math.diffusion.weights import WEIGHTINGS, Weighting, loss_weights
 
 __all__ = [
     "PREDICTION_TYPES",
