@@ -3,6 +3,7 @@ r"""Contrastive divergence approaches the exact gradient; without a contrast eve
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ def cd_bias(seed: int = 0, *, quick: bool = False) -> Result:
     angle = 2 * np.pi * rng.random(200)
     X = 2 * np.c_[np.cos(angle), np.sin(angle)] + 0.15 * rng.normal(size=(200, 2))
     off = np.r_[rng.normal(size=(100, 2)) * 0.3, 4 * X[:100] / 2]  # the middle and far outside
-    settings = {
+    settings: dict[str, Any] = {
         "hidden_layer_sizes": (32, 32), "learning_rate_init": 5e-3, "batch_size": 200,
         "random_state": int(key.fold("net").low % 2**31),
     }  # fmt: skip

@@ -3,6 +3,7 @@ r"""A restricted Boltzmann machine learns bars and stripes by four gradients."""
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from groundstate.models.generative.energy.bernoulli_rbm import BernoulliRBM
 
 STEPS, HIDDEN, LOOK, RATE = 6000, 12, 200, 0.5
 BEST = -math.log(14)
-WAYS = {
+WAYS: dict[str, dict[str, Any]] = {
     "exact": {"method": "exact"},
     "CD-10": {"method": "cd", "k": 10},
     "PCD": {"method": "pcd"},
@@ -26,7 +27,8 @@ class _Look(Callback):
     """The exact mean log-likelihood along the run."""
 
     def __init__(self, X: np.ndarray) -> None:
-        self.X, self.seen = X, list[float]()
+        self.X = X
+        self.seen: list[float] = []
 
     def on_epoch(self, run: Run) -> bool:
         if run.epoch % LOOK == 0:
