@@ -13,7 +13,7 @@ from groundstate.experiments.base import COLOURS, Claim, Figure, Result, experim
 from groundstate.learn.callbacks import Callback, Run
 from groundstate.models.generative.energy.bernoulli_rbm import BernoulliRBM
 
-STEPS, HIDDEN, LOOK, RATE = 6000, 12, 200, 0.5
+STEPS, HIDDEN, LOOK, RATE = 6000, 12, 200, 0.15
 BEST = -math.log(14)
 WAYS: dict[str, dict[str, Any]] = {
     "exact": {"method": "exact"},

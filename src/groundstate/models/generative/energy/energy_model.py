@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import MultivariateNormal, Normal
+from torch.distributions import Normal
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.random import Key
@@ -30,6 +30,7 @@ from groundstate.learn.rules import (
     ReplayCD,
 )
 from groundstate.learn.rules.negatives.generators import PushForward
+from groundstate.learn.rules.negatives.noise import GaussianNoise
 from groundstate.models.base import Plan
 from groundstate.models.generative.energy.boxes import Box
 from groundstate.models.generative.energy.runaway import warn_of_runaway_chains
@@ -155,7 +156,7 @@ class EnergyModel(NetworkGenerator):
                 f"method='grid' sums over a grid of at most 2 coded columns, got {d}; use "
                 "method='ml_langevin' or 'nce'"
             )
-        self._noise = (x.double().mean(0), x.double().T.cov(correction=0).reshape(d, d))
+        self._noise = GaussianNoise.of(x)
         self.box_ = Box.around(x).to_numpy()
         self._seed = key
         net = self._hidden if self.network is None else self.network
@@ -177,15 +178,9 @@ class EnergyModel(NetworkGenerator):
             return NLL(over="x", approximate=self._box.quadrature())
         if self.method == "naive":
             return Naive(over="x")
-        mean, cov = self._noise
-        device, dtype = energy.placement()
         if self.method == "nce":
-            jitter = 1e-6 * torch.eye(len(mean), dtype=torch.float64, device=mean.device)
-            noise = MultivariateNormal(
-                mean.to(device, dtype), (cov + jitter).to(device, dtype), validate_args=False
-            )
-            return NCE(noise, NOISE, learn_z=self.condition_ is None, over="x")
-        d = len(mean)
+            return NCE(self._noise, NOISE, learn_z=self.condition_ is None, over="x")
+        d = len(self.box_)
         g = MLP(d, self._hidden, d, self.activation, generator=self._seed.fold("g").torch())
         return Adversarial(PushForward(g, d), "mmd", weight=10.0, decay=1e-3, clip=20.0, over="x")
 
