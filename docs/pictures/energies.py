@@ -105,7 +105,7 @@ def score_model() -> Figure:
 
 def score_sde() -> Figure:
     """The density along the flow, and draws by random steps."""
-    model = ScoreSDE(max_iter=60, n_steps=100, rtol=1e-2, **NETWORK).fit(MOONS)
+    model = ScoreSDE(max_iter=60, n_steps=100, ode_steps=40, **NETWORK).fit(MOONS)
     a, b, points = grid(MOONS, 40)
     fig, (left, right) = figure(2)
     density = np.exp(model.score_samples(points)).reshape(a.shape)

@@ -188,7 +188,7 @@ QUICK: dict[str, dict[str, Any]] = {
         "hidden_layer_sizes": (8,),
         "max_iter": 3,
         "n_steps": 10,
-        "rtol": 1e-2,
+        "ode_steps": 20,
         "random_state": 0,
     },
     "SeedEnsembleClassifier": {"n_estimators": 4, "random_state": 0},

@@ -108,7 +108,7 @@ CASES: dict[str, Case] = {
     ),
     "ScoreSDE": Case(
         groundstate.ScoreSDE(
-            hidden_layer_sizes=(8,), max_iter=3, n_steps=10, rtol=1e-2, random_state=0
+            hidden_layer_sizes=(8,), max_iter=3, n_steps=10, ode_steps=20, random_state=0
         ),
         kind="exact",
     ),

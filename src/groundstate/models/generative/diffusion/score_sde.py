@@ -70,8 +70,8 @@ class ScoreSDE(LatentCode, NetworkGenerator):
         Signal to noise of a corrector step.
     trace : {"auto", "exact", "hutchinson"}, default="auto"
         The divergence in ``score_samples``; "auto" is exact for at most 10 coded columns.
-    rtol : float, default=1e-4
-        Error of a step of the solver of the equation without noise.
+    ode_steps : int, default=100
+        Runge-Kutta steps of the equation without noise.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class ScoreSDE(LatentCode, NetworkGenerator):
         "n_steps": [Interval(Integral, 1, None, closed="left")],
         "snr": [Interval(Real, 0, None, closed="neither")],
         "trace": [StrOptions({"auto", "exact", "hutchinson"})],
-        "rtol": [Interval(Real, 0, None, closed="neither")],
+        "ode_steps": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -106,7 +106,7 @@ class ScoreSDE(LatentCode, NetworkGenerator):
         n_steps: int = 200,
         snr: float = 0.16,
         trace: str = "auto",
-        rtol: float = 1e-4,
+        ode_steps: int = 100,
         hidden_layer_sizes: Any = (128, 64),
         activation: str = "silu",
         solver: Any = "adam",
@@ -171,7 +171,7 @@ class ScoreSDE(LatentCode, NetworkGenerator):
         score = self._score(y)
         found = ode_log_prob(
             score, x, self.schedule_, trace="exact" if self._exact else "hutchinson",
-            rtol=self.rtol, atol=self.rtol,
+            n_steps=self.ode_steps,
         )  # fmt: skip
         if x.requires_grad:  # its gradient is the score, which needs no derivative of the solver
             at = x.detach()
@@ -217,7 +217,7 @@ class ScoreSDE(LatentCode, NetworkGenerator):
         return int(self.energy_.spaces["x"].shape[0])
 
     def _encode(self, x: Tensor, y: Tensor | None) -> Tensor:
-        return flow_ode(self._score(y), x, self.schedule_, EPS, 1.0, rtol=self.rtol, atol=self.rtol)
+        return flow_ode(self._score(y), x, self.schedule_, EPS, 1.0, self.ode_steps)
 
     def _decode(self, z: Tensor, y: Tensor | None) -> Tensor:
-        return flow_ode(self._score(y), z, self.schedule_, 1.0, EPS, rtol=self.rtol, atol=self.rtol)
+        return flow_ode(self._score(y), z, self.schedule_, 1.0, EPS, self.ode_steps)
