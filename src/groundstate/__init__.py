@@ -160,10 +160,10 @@ if TYPE_CHECKING:
     from groundstate.models.generative.flows.normalizing_flow import (
         NormalizingFlow as NormalizingFlow,
     )
+    from groundstate.models.generative.energy.energy_model import EnergyModel as EnergyModel
     from groundstate.models.generative.tables.table_generator import (
         TableGenerator as TableGenerator,
     )
-    from groundstate.models.generative.energy.energy_model import EnergyModel as EnergyModel
     from groundstate.models.graphs.edge_classifier import EdgeClassifier as EdgeClassifier
     from groundstate.models.graphs.graph_classifier import GraphClassifier as GraphClassifier
     from groundstate.models.graphs.graph_regressor import GraphRegressor as GraphRegressor
@@ -468,7 +468,6 @@ _EXPORTS = {
     "SeedEnsembleClassifier": "groundstate.models.ensembles.seeds.seed_ensemble_classifier",
     "SeedEnsembleRegressor": "groundstate.models.ensembles.seeds.seed_ensemble_regressor",
     "Segmenter": "groundstate.models.vision.segmenter",
-    "Seq2Seq": "groundstate.models.sequences.seq2seq",
     "SequenceClassifier": "groundstate.models.sequences.sequence_classifier",
     "SequenceRegressor": "groundstate.models.sequences.sequence_regressor",
     "SequenceTagger": "groundstate.models.sequences.sequence_tagger",

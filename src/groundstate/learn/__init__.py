@@ -80,8 +80,8 @@ from groundstate.learn.rules import PersistentCD as PersistentCD
 from groundstate.learn.rules import Phases as Phases
 from groundstate.learn.rules import PushForward as PushForward
 from groundstate.learn.rules import Reconstruction as Reconstruction
-from groundstate.learn.rules import ReverseKL as ReverseKL
 from groundstate.learn.rules import ReplayCD as ReplayCD
+from groundstate.learn.rules import ReverseKL as ReverseKL
 from groundstate.learn.rules import Sampled as Sampled
 from groundstate.learn.rules import ScoreMatching as ScoreMatching
 from groundstate.learn.rules import SoftMin as SoftMin

@@ -112,6 +112,14 @@ class Adversarial(ContrastRule):
         self.m, self.clip, self.decay = m, clip, decay
         self.smooth = m is None and clip is None
 
+    def config(self) -> dict[str, Any]:
+        return {
+            "generator": self.g, "entropy": self.entropy, "weight": self.weight,
+            "alpha": self.alpha, "m": self.m, "clip": self.clip, "decay": self.decay, "T": self.T,
+            "n": self.source.n, "over": self.over, "latent": self.latent,
+            "approximate": self.approximate,
+        }  # fmt: skip
+
     @property
     def g(self) -> PushForward:
         """The generator."""

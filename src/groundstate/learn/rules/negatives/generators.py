@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +37,9 @@ class PushForward(nn.Module):
     def __init__(self, net: nn.Module, noise: int, conditional: bool = False) -> None:
         super().__init__()
         self.net, self.noise, self.conditional = net, noise, conditional
+
+    def config(self) -> dict[str, Any]:
+        return {"net": self.net, "noise": self.noise, "conditional": self.conditional}
 
     def epsilon(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Noise on the device and in the dtype of the network, ``(n, noise)``."""
