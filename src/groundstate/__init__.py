@@ -155,12 +155,12 @@ if TYPE_CHECKING:
     from groundstate.models.generative.diffusion.score_model import ScoreModel as ScoreModel
     from groundstate.models.generative.diffusion.score_sde import ScoreSDE as ScoreSDE
     from groundstate.models.generative.energy.bernoulli_rbm import BernoulliRBM as BernoulliRBM
+    from groundstate.models.generative.energy.energy_model import EnergyModel as EnergyModel
     from groundstate.models.generative.flows.cnf import CNF as CNF
     from groundstate.models.generative.flows.flow_matching import FlowMatching as FlowMatching
     from groundstate.models.generative.flows.normalizing_flow import (
         NormalizingFlow as NormalizingFlow,
     )
-    from groundstate.models.generative.energy.energy_model import EnergyModel as EnergyModel
     from groundstate.models.generative.tables.table_generator import (
         TableGenerator as TableGenerator,
     )
