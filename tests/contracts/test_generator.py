@@ -78,6 +78,22 @@ GAME = {"n_components": 4, "hidden_layer_sizes": (8,), "max_iter": 2, "random_st
 
 # a row for every registered generator
 CASES: dict[str, Case] = {
+    "EnergyModel": Case(
+        groundstate.EnergyModel(
+            method="nce", hidden_layer_sizes=(8,), max_iter=3, burn_in=20, random_state=0
+        ),
+        kind="estimate",
+    ),
+    "ScoreModel": Case(
+        groundstate.ScoreModel(hidden_layer_sizes=(8,), max_iter=3, n_steps=5, random_state=0),
+        kind="unnormalised",
+    ),
+    "ScoreSDE": Case(
+        groundstate.ScoreSDE(
+            hidden_layer_sizes=(8,), max_iter=3, n_steps=10, ode_steps=20, random_state=0
+        ),
+        kind="exact",
+    ),
     "CNF": Case(
         groundstate.CNF(
             hidden_layer_sizes=(8,), method="rk4", n_steps=4, max_iter=3, random_state=0
@@ -96,19 +112,6 @@ CASES: dict[str, Case] = {
     "NormalizingFlow": Case(
         groundstate.NormalizingFlow(
             n_transforms=2, hidden_layer_sizes=(8,), max_iter=4, random_state=0
-    "EnergyModel": Case(
-        groundstate.EnergyModel(
-            method="nce", hidden_layer_sizes=(8,), max_iter=3, burn_in=20, random_state=0
-        ),
-        kind="estimate",
-    ),
-    "ScoreModel": Case(
-        groundstate.ScoreModel(hidden_layer_sizes=(8,), max_iter=3, n_steps=5, random_state=0),
-        kind="unnormalised",
-    ),
-    "ScoreSDE": Case(
-        groundstate.ScoreSDE(
-            hidden_layer_sizes=(8,), max_iter=3, n_steps=10, ode_steps=20, random_state=0
         ),
         kind="exact",
     ),
