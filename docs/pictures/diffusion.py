@@ -17,17 +17,18 @@ def ddpm() -> Figure:
     X, y = make_moons(300, noise=0.05, random_state=0)
     model = DDPM(
         40, "cosine", hidden_layer_sizes=(64, 64), batch_size=150, max_iter=150,
-        learning_rate_init=5e-3, random_state=0,
+        learning_rate_init=5e-3, label_dropout=0.3, random_state=0,
     )  # fmt: skip
     model.fit(X, y)
     _, film = model.sample(300, return_path=True, random_state=0)
     fig = Figure(figsize=(8.0, 4.2), layout="constrained")
+    above, below = fig.subfigures(2)
     for k, at in enumerate((0, 20, 30, 36, 40)):
-        ax = fig.add_subplot(2, 5, k + 1)
+        ax = above.add_subplot(1, 5, k + 1)
         ax.scatter(*film[at].T, s=4, color=COLOURS[0], linewidth=0)
         ax.set(title=f"{at} of 40 steps", xlim=(-2.5, 3.5), ylim=(-2, 2.5), xticks=[], yticks=[])
     for k, w in enumerate((0.0, 1.0, 2.0, 5.0)):
-        ax = fig.add_subplot(2, 4, 5 + k)
+        ax = below.add_subplot(1, 4, k + 1)
         drawn = model.sample(
             200, y=1, guidance_scale=w, sampler="ddim", sample_steps=20, random_state=0
         )

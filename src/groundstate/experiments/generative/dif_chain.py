@@ -66,13 +66,13 @@ def dif_chain(seed: int = 0, *, quick: bool = False) -> Result:
 
     key = Key.of(seed).fold("chain")
     rng = key.numpy()
-    X = make_moons(500, noise=0.05, random_state=int(rng.integers(2**31)))[0]
+    X = make_moons(1000, noise=0.05, random_state=int(rng.integers(2**31)))[0]
     model = DDPM(
-        100, coarse, hidden_layer_sizes=(64, 64), batch_size=250, max_iter=150,
+        100, coarse, hidden_layer_sizes=(64, 64), batch_size=250, max_iter=500,
         learning_rate_init=4e-3, random_state=seed,
     ).fit(X)  # fmt: skip
-    drawn, film = model.sample(500, return_path=True, random_state=seed)
-    normal = rng.multivariate_normal(X.mean(0), np.cov(X.T), 500)
+    drawn, film = model.sample(1000, return_path=True, random_state=seed)
+    normal = rng.multivariate_normal(X.mean(0), np.cov(X.T), 1000)
     kernel = RBF(gamma=1.0)
     far, near = (float(mmd(rows, X, kernel)) for rows in (normal, drawn))
     claims.append(Claim.at_most("MMD² of the moons over that of a Gaussian", near / far, 0.25))
