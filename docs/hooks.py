@@ -41,6 +41,7 @@ FAMILIES = {  # page of docs/families: the families of the registry it tells abo
     "adversarial": ("adversarial",),
     "contrastive": ("representations",),
     "diffusion": ("diffusion",),
+    "graphical": ("graphical",),
 }
 MARK = re.compile(r"^\{\{ table: (?P<name>[\w-]+) \}\}$", re.M)
 

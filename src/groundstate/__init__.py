@@ -161,6 +161,21 @@ if TYPE_CHECKING:
     from groundstate.models.generative.flows.normalizing_flow import (
         NormalizingFlow as NormalizingFlow,
     )
+    from groundstate.models.generative.graphical.discrete_bayesian_network import (
+        DiscreteBayesianNetwork as DiscreteBayesianNetwork,
+    )
+    from groundstate.models.generative.graphical.hidden_markov_model import (
+        HiddenMarkovModel as HiddenMarkovModel,
+    )
+    from groundstate.models.generative.graphical.linear_gaussian_bayesian_network import (
+        LinearGaussianBayesianNetwork as LinearGaussianBayesianNetwork,
+    )
+    from groundstate.models.generative.graphical.markov_random_field import (
+        MarkovRandomField as MarkovRandomField,
+    )
+    from groundstate.models.generative.graphical.sum_product_network import (
+        SumProductNetwork as SumProductNetwork,
+    )
     from groundstate.models.generative.tables.table_generator import (
         TableGenerator as TableGenerator,
     )
@@ -361,6 +376,7 @@ _EXPORTS = {
     "DecisionTreeClassifier": "groundstate.models.trees.decision_tree_classifier",
     "DecisionTreeRegressor": "groundstate.models.trees.decision_tree_regressor",
     "DenoisingAutoencoder": "groundstate.models.generative.autoencoders.denoising_autoencoder",
+    "DiscreteBayesianNetwork": "groundstate.models.generative.graphical.discrete_bayesian_network",
     "EdgeClassifier": "groundstate.models.graphs.edge_classifier",
     "ElasticNet": "groundstate.models.linear.sparse.elastic_net",
     "ElasticNetCV": "groundstate.models.linear.sparse.elastic_net_cv",
@@ -388,6 +404,7 @@ _EXPORTS = {
     "GraphClassifier": "groundstate.models.graphs.graph_classifier",
     "GraphRegressor": "groundstate.models.graphs.graph_regressor",
     "HDBSCAN": "groundstate.models.clusters.hdbscan",
+    "HiddenMarkovModel": "groundstate.models.generative.graphical.hidden_markov_model",
     "HistGradientBoostingClassifier": "groundstate.models.ensembles.boosting.hist_gradient_boosting_classifier",
     "HistGradientBoostingRegressor": "groundstate.models.ensembles.boosting.hist_gradient_boosting_regressor",
     "HuberRegressor": "groundstate.models.linear.robust.huber_regressor",
@@ -410,6 +427,7 @@ _EXPORTS = {
     "Lasso": "groundstate.models.linear.sparse.lasso",
     "LassoCV": "groundstate.models.linear.sparse.lasso_cv",
     "LinearDiscriminantAnalysis": "groundstate.models.discriminant.linear_discriminant_analysis",
+    "LinearGaussianBayesianNetwork": "groundstate.models.generative.graphical.linear_gaussian_bayesian_network",
     "LinearImageClassifier": "groundstate.models.vision.linear_image_classifier",
     "LinearRegression": "groundstate.models.linear.least_squares.linear_regression",
     "LinearSVC": "groundstate.models.svm.linear_svc",
@@ -426,6 +444,7 @@ _EXPORTS = {
     "MLPRegressor": "groundstate.models.networks.mlp_regressor",
     "MMC": "groundstate.models.metrics.mmc",
     "MahalanobisTransformer": "groundstate.models.metrics.mahalanobis_transformer",
+    "MarkovRandomField": "groundstate.models.generative.graphical.markov_random_field",
     "MaskedLanguageModel": "groundstate.models.text.masked_language_model",
     "MeanPoolSequenceClassifier": "groundstate.models.sequences.mean_pool_sequence_classifier",
     "MessageSumGraphClassifier": "groundstate.models.graphs.message_sum_graph_classifier",
@@ -480,6 +499,7 @@ _EXPORTS = {
     "SpectralEmbedding": "groundstate.models.manifolds.spectral_embedding",
     "StackingClassifier": "groundstate.models.ensembles.stacking.stacking_classifier",
     "StackingRegressor": "groundstate.models.ensembles.stacking.stacking_regressor",
+    "SumProductNetwork": "groundstate.models.generative.graphical.sum_product_network",
     "TSNE": "groundstate.models.manifolds.tsne",
     "TableGenerator": "groundstate.models.generative.tables.table_generator",
     "TablePredictor": "groundstate.models.tables.table",

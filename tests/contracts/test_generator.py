@@ -118,6 +118,14 @@ CASES: dict[str, Case] = {
     "BernoulliRBM": Case(
         groundstate.BernoulliRBM(4, visible="gaussian", n_iter=3, burn_in=20, random_state=0)
     ),
+    "DiscreteBayesianNetwork": Case(groundstate.DiscreteBayesianNetwork(n_bins=4), kind="exact"),
+    "LinearGaussianBayesianNetwork": Case(
+        groundstate.LinearGaussianBayesianNetwork(), kind="exact"
+    ),
+    "MarkovRandomField": Case(groundstate.MarkovRandomField(n_bins=3), kind="exact"),
+    "SumProductNetwork": Case(
+        groundstate.SumProductNetwork(max_iter=10, random_state=0), kind="exact"
+    ),
     "AutoregressiveDensity": Case(
         groundstate.AutoregressiveDensity(hidden_layer_sizes=(16,), max_iter=5, random_state=0),
         kind="exact",

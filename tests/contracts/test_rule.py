@@ -22,6 +22,7 @@ from groundstate.energy import (
     ClassEnergy,
     DeepLatentEnergy,
     Energy,
+    FactorGraphEnergy,
     LinearEnergy,
     NetEnergy,
     NormalizingFlowEnergy,
@@ -77,6 +78,7 @@ ENERGIES: dict[str, Callable[[], Energy]] = {
     ),
     "Labels": lambda: randomised(ClassEnergy(nn.Linear(3, 4), 3, 4, normalise=True)),
     "Denoiser": lambda: randomised(registered_energies["DenoiserEnergy"].make()),  # type: ignore[misc]
+    "Field": lambda: randomised(FactorGraphEnergy([2, 2], [(0,), (0, 1)])),
     "Sequence": lambda: randomised(SequenceEnergy(nn.Sequential(nn.Embedding(4, 3)), 3, 3)),
 }
 # a denoiser's energy is learned by its slope alone: rules that draw or descend find no bottom

@@ -35,6 +35,8 @@ from groundstate.energy import (
     SquaredEnergy,
 )
 from groundstate.energy.compose.committee import CommitteeClassEnergy, CommitteeMeanEnergy
+from groundstate.energy.graphical.by_class import ByClassEnergy
+from groundstate.energy.graphical.linear_gaussian_network import LinearGaussianNetworkEnergy
 from groundstate.energy.kernels.gaussian_process.inducing import InducingProcessEnergy
 from groundstate.energy.kernels.gaussian_process.iterative import IterativeProcessEnergy
 from groundstate.energy.kernels.squared import KernelSquaredEnergy
@@ -180,6 +182,11 @@ PROBLEMS: dict[str, tuple[Energy, Rule, Mapping[str, Tensor], Penalty | None]] =
     "noisy factors": (ProbabilisticPCAEnergy(3, 1), NLL(), {"x": X}, None),
     "mixture density": (
         MixtureDensityEnergy(3, 1, 1, net=()), NLL(), {"x": X, "y": X[:, :1] + X[:, 1:2] ** 2}, None,
+    ),
+    "network": (LinearGaussianNetworkEnergy([[], [0], [0]]), NLL(), {"x": X}, None),
+    "networks of classes": (
+        ByClassEnergy([LinearGaussianNetworkEnergy([[], [0], [0]]) for _ in range(3)]), NLL(over="x"),
+        {"x": X, "y": torch.eye(3).double()[Y]}, None,
     ),
     "bits": (BilinearEnergy(3, 2), PersistentCD(n_chains=8), {"x": (X > 0).double()}, None),
 }  # fmt: skip

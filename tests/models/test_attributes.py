@@ -78,7 +78,10 @@ def answers(model: Any, X: Any) -> list[Any]:
         if hasattr(model, name):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found.append(np.array(getattr(model, name)(X), dtype=float))
+                value = getattr(model, name)(X)
+                if isinstance(value, list) and len({np.shape(v) for v in value}) > 1:
+                    value = np.concatenate(value)  # of sequences, each of its own length
+                found.append(np.array(value, dtype=float))
     if hasattr(model, "_flat_target"):
         found.append(np.array(model.energy(X, np.ones(len(X)))))
     if model.rows == "series":

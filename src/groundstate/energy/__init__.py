@@ -40,6 +40,17 @@ from groundstate.energy.exact import exact_free_energy as exact_free_energy
 from groundstate.energy.exact import exact_minimum as exact_minimum
 from groundstate.energy.exact import marginal_way as marginal_way
 from groundstate.energy.exact import minimum_way as minimum_way
+from groundstate.energy.graphical.bayesian_network import (
+    BayesianNetworkEnergy as BayesianNetworkEnergy,
+)
+from groundstate.energy.graphical.circuit import CircuitEnergy as CircuitEnergy
+from groundstate.energy.graphical.emissions import CategoricalEmission as CategoricalEmission
+from groundstate.energy.graphical.emissions import GaussianEmission as GaussianEmission
+from groundstate.energy.graphical.factor_graph import FactorGraphEnergy as FactorGraphEnergy
+from groundstate.energy.graphical.hidden_markov import HiddenMarkovEnergy as HiddenMarkovEnergy
+from groundstate.energy.graphical.linear_gaussian_network import (
+    LinearGaussianNetworkEnergy as LinearGaussianNetworkEnergy,
+)
 from groundstate.energy.kernels.gaussian_process.exact import FieldEnergy as FieldEnergy
 from groundstate.energy.kernels.gaussian_process.exact import ProcessEnergy as ProcessEnergy
 from groundstate.energy.kernels.loss import KernelLossEnergy as KernelLossEnergy
@@ -91,6 +102,7 @@ from groundstate.energy.spaces import Columns as Columns
 from groundstate.energy.spaces import Count as Count
 from groundstate.energy.spaces import Finite as Finite
 from groundstate.energy.spaces import GraphSpace as GraphSpace
+from groundstate.energy.spaces import Levels as Levels
 from groundstate.energy.spaces import ObjectSpace as ObjectSpace
 from groundstate.energy.spaces import RaggedOf as RaggedOf
 from groundstate.energy.spaces import Real as Real

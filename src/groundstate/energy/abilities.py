@@ -20,6 +20,9 @@ distribution
 ``step(v)``        ``(state, *, given) -> (increments (B, K), state)``: next-symbol energies;
                    ``state=None`` starts; see ``StepState`` in
                    :mod:`groundstate.energy.sequences.step`
+``sites(v)``       ``(*, given, v, members) -> (B, m, K)``: energies of all values of the
+                   coordinates ``members`` of ``v`` with all others as they are, up to a
+                   constant of each coordinate; ``+inf`` where it has fewer values
 ``stats``          ``(weights, **values) -> dict`` of sums over rows; ``weights`` may be None;
                    a hidden value comes as its distribution, a ``Distribution`` of batch shape
                    ``(B,)``
@@ -35,7 +38,7 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-ABILITIES = ("table", "argmin", "conditional", "log_partition", "chain", "step")
+ABILITIES = ("table", "argmin", "conditional", "log_partition", "chain", "step", "sites")
 MARK = "__groundstate_offers__"
 
 
@@ -79,9 +82,14 @@ class _Offers:
         return self._mark(Offer("argmin", frozenset({variable}), when=when))
 
     def conditional(
-        self, variable: str, *, partial: bool = False, when: Callable[[Any], bool] | None = None
+        self,
+        variable: str,
+        *,
+        partial: bool = False,
+        mode: bool = True,
+        when: Callable[[Any], bool] | None = None,
     ) -> Callable[[F], F]:
-        return self._mark(Offer("conditional", frozenset({variable}), partial, when))
+        return self._mark(Offer("conditional", frozenset({variable}), partial, when, mode))
 
     def log_partition(
         self, *variables: str, when: Callable[[Any], bool] | None = None
@@ -95,6 +103,11 @@ class _Offers:
 
     def step(self, variable: str, *, when: Callable[[Any], bool] | None = None) -> Callable[[F], F]:
         return self._mark(Offer("step", frozenset({variable}), when=when))
+
+    def sites(
+        self, variable: str, *, when: Callable[[Any], bool] | None = None
+    ) -> Callable[[F], F]:
+        return self._mark(Offer("sites", frozenset({variable}), when=when))
 
     def stats(self, method: F, *, when: Callable[[Any], bool] | None = None) -> F:
         return self._mark(Offer("stats", frozenset(), when=when))(method)

@@ -78,6 +78,7 @@ from groundstate.learn.rules import OneVsRest as OneVsRest
 from groundstate.learn.rules import Perceptron as Perceptron
 from groundstate.learn.rules import PersistentCD as PersistentCD
 from groundstate.learn.rules import Phases as Phases
+from groundstate.learn.rules import PseudoLikelihood as PseudoLikelihood
 from groundstate.learn.rules import PushForward as PushForward
 from groundstate.learn.rules import Reconstruction as Reconstruction
 from groundstate.learn.rules import ReplayCD as ReplayCD

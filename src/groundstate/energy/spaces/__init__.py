@@ -18,3 +18,4 @@ from groundstate.energy.spaces.containers import RaggedOf as RaggedOf
 from groundstate.energy.spaces.containers import TextSpace as TextSpace
 from groundstate.energy.spaces.containers import TokenSequence as TokenSequence
 from groundstate.energy.spaces.containers import Trajectory as Trajectory
+from groundstate.energy.spaces.levels import Levels as Levels

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from groundstate.energy.spaces import Binary, Finite, Sequence, Space
+from groundstate.energy.spaces import Binary, Finite, Levels, Sequence, Space
 
 
 def alphabet(space: Space) -> int | None:
@@ -24,6 +24,8 @@ def alphabet(space: Space) -> int | None:
         return 2
     if isinstance(space, Sequence):
         return alphabet(space.item)
+    if isinstance(space, Levels) and len(set(space.sizes)) == 1 and space.is_finite:
+        return space.sizes[0]
     return None
 
 

@@ -14,7 +14,7 @@ from groundstate.energy.spaces import Finite
 from groundstate.infer.base import Draws, Query
 from groundstate.infer.exact.grid import alphabet
 from groundstate.infer.sampling.chains import draw_chains
-from groundstate.infer.sampling.gibbs_moves import DistributionMove, ListMove, SiteMove
+from groundstate.infer.sampling.gibbs_moves import ColourMove, DistributionMove, ListMove, SiteMove
 from groundstate.infer.sampling.transitions import Kernel, Move, Sampler, Target
 from groundstate.registry import methods
 
@@ -28,7 +28,8 @@ class Gibbs(Sampler):
     r"""Every block in turn from its exact distribution given the rest, :math:`v_b \sim p(v_b\mid v_{-b})`.
 
     A block is a variable with a declared ``conditional`` or ``chain``, a finite variable (or
-    several together) that is listed, or one coordinate of a discrete variable. Nothing is ever
+    several together) that is listed, coordinates that do not touch each other (of an energy that
+    declares ``sites``), or one coordinate of a discrete variable. Nothing is ever
     rejected. Chains and rows run in parallel; two layers of bits alternate as two matrix products.
 
     Parameters
@@ -93,7 +94,7 @@ class Gibbs(Sampler):
 
 
 def _way(energy: Energy, name: str, masked: bool, joint: bool = False) -> str | None:
-    """How a block is drawn: "distribution", "list", "sites" or None."""
+    """How a block is drawn: "distribution", "colours", "list", "sites" or None."""
     space = energy.spaces[name]
     if joint:
         return "list" if space.size <= LISTED and not masked else None
@@ -102,6 +103,8 @@ def _way(energy: Energy, name: str, masked: bool, joint: bool = False) -> str | 
         return "distribution"
     if not masked and energy.ability("chain", name) is not None:
         return "distribution"
+    if energy.ability("sites", name) is not None:
+        return "colours"
     if isinstance(space, Finite):
         return "sites" if masked else "list"
     return "sites" if alphabet(space) is not None else None
@@ -114,6 +117,11 @@ def _moves(target: Target, name: str) -> list[Move]:
         return [DistributionMove(target, name)]
     if way == "list":
         return [ListMove(target, (name,))]
+    if way == "colours":
+        groups: list[list[int]] = getattr(target.energy, "colours", None) or [
+            [i] for i in range(target.energy.spaces[name].shape[0])
+        ]
+        return [ColourMove(target, name, group) for group in groups]
     sites = [True] * math.prod(target.energy.spaces[name].shape)
     if mask is not None:  # coordinates that are known in every chain need no move
         sites = mask.reshape(len(mask), -1).any(0).tolist()

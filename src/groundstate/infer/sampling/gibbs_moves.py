@@ -3,6 +3,7 @@ r"""Exact moves: blocks drawn from their distribution given all the rest."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import Any
 
 import torch
@@ -162,6 +163,54 @@ class SiteMove(Move):
             if movable is not None:
                 v = values[self.name].reshape(len(table), -1)[:, self.site]
                 q = torch.where(movable, q, (v == k).double())
+            yield q, {**values, self.name: new}
+
+
+class ColourMove(Move):
+    """Draw coordinates that do not touch each other, all at once, from their declared energies."""
+
+    def __init__(self, target: Target, name: str, members: list[int]) -> None:
+        self.target, self.name, self.members = target, name, members
+
+    def logits(self, values: Values) -> Tensor:
+        sites = self.target.energy.ability("sites", self.name)
+        assert sites is not None
+        table = sites(**self.target.fixed, **values, members=self.members)  # (C, m, K)
+        return boltzmann_logits(table, self.target.T)
+
+    def movable(self) -> Tensor | None:
+        mask = self.target.masks.get(self.name)
+        return None if mask is None else mask[:, self.members]
+
+    def noise(self, n: int, state: State, generator: torch.Generator) -> Sequence[Any]:
+        v = state.values[self.name]
+        size = (n, len(v), len(self.members))
+        return list(torch.rand(size, generator=generator, device=v.device, dtype=torch.float64))
+
+    def step(self, state: State, noise: Any) -> State:
+        v = state.values[self.name]
+        cumulative = torch.softmax(self.logits(state.values), -1).cumsum(-1)
+        u = noise.to(cumulative.dtype)[..., None] * cumulative[..., -1:]
+        new = (cumulative <= u).sum(-1).clamp_max(cumulative.shape[-1] - 1).to(v.dtype)
+        movable = self.movable()
+        if movable is not None:
+            new = torch.where(movable, new, v[:, self.members])
+        changed = v.clone()
+        changed[:, self.members] = new
+        return State({**state.values, self.name: changed}, None, None, state.memory)
+
+    def outcomes(self, values: Values) -> Iterable[Outcome]:
+        p = torch.softmax(self.logits(values).double(), -1)  # (C, m, K)
+        v, movable = values[self.name], self.movable()
+        if movable is not None:
+            own = torch.nn.functional.one_hot(v[:, self.members].long(), p.shape[-1]).to(p)
+            p = torch.where(movable[..., None], p, own)
+        for chosen in product(range(p.shape[-1]), repeat=len(self.members)):
+            q = p.new_ones(len(v))
+            for j, k in enumerate(chosen):
+                q = q * p[:, j, k]
+            new = v.clone()
+            new[:, self.members] = torch.tensor(chosen, dtype=v.dtype, device=v.device)
             yield q, {**values, self.name: new}
 
 

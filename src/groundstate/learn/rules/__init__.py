@@ -24,6 +24,9 @@ from groundstate.learn.rules.missing import drop_missing as drop_missing
 from groundstate.learn.rules.naive import Naive as Naive
 from groundstate.learn.rules.negatives.generators import Affine as Affine
 from groundstate.learn.rules.negatives.generators import PushForward as PushForward
+from groundstate.learn.rules.negatives.pseudo_likelihood import (
+    PseudoLikelihood as PseudoLikelihood,
+)
 from groundstate.learn.rules.paths import VelocityMatching as VelocityMatching
 from groundstate.learn.rules.phases import Phases as Phases
 from groundstate.learn.rules.phases import phases as phases

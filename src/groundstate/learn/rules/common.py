@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.energy.base import Energy
-from groundstate.energy.spaces import Binary, Finite, Sequence, Space
+from groundstate.energy.spaces import Binary, Finite, Levels, Sequence, Space
 from groundstate.errors import Unsupported
 from groundstate.infer.base import Method
 from groundstate.learn.base import Batch, Latent, Rule, Terms
@@ -221,6 +221,11 @@ def index_of(space: Space, value: Tensor) -> Tensor:
         digits, base = value, space.item.n
     elif isinstance(space, Sequence) and isinstance(space.item, Binary):
         digits, base = value.flatten(1).to(torch.int64), 2
+    elif isinstance(space, Levels) and space.is_finite:
+        code = torch.zeros(len(value), dtype=torch.int64, device=value.device)
+        for j, k in enumerate(space.sizes):
+            code = code * k + value[:, j].long()
+        return code
     else:
         raise Unsupported(f"{space!r} cannot be listed, so its values have no index")
     weights = base ** torch.arange(digits.shape[1] - 1, -1, -1, device=digits.device)

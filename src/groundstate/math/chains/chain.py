@@ -240,6 +240,19 @@ class ChainDistribution(Distribution):
         """``P(y_t = i, y_{t+1} = j)``, ``(B, L-1, K, K)``; zero behind the length."""
         return self._marginals(pairs=True)[1]
 
+    def statistics(self, weight: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """What expectation maximisation needs: log Z ``(B,)``, marginals ``(B, L, K)``, and pair
+        marginals summed over rows (by weight) and positions, ``(K, K)``; without gradients.
+        """
+        with torch.no_grad():
+            u, w = self._scaled()
+            steps = self.factors.steps
+            if self._fast():
+                return chain_fast.statistics(u, w, steps, weight)
+            mu, pair = chain_reference.marginals(u, w, steps)
+            by = pair if weight is None else pair * weight[:, None, None, None]
+            return chain_reference.log_partition(u, w, steps), mu, by.sum((0, 1))
+
     def _marginals(self, pairs: bool = False) -> tuple[Tensor, Tensor]:
         if self.T == 0.0:
             return self._at_mode()

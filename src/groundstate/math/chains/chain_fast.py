@@ -52,6 +52,14 @@ def marginals(u: Tensor, w: Tensor, steps: Tensor, pairs: bool) -> tuple[Tensor,
     return _Run(u, w, steps).marginals("all" if pairs else "none")
 
 
+def statistics(
+    u: Tensor, w: Tensor, steps: Tensor, weight: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """log Z, single marginals, and weighted sums of pair marginals, from one set of messages."""
+    run = _Run(u.detach(), w.detach(), steps)
+    return run.log_z, *run.marginals("sum", weight)
+
+
 def sample(u: Tensor, w: Tensor, steps: Tensor, noise: Tensor) -> Tensor:
     """Sequences ``(N, B, L)`` at uniform ``noise`` of that shape."""
     from groundstate.math.chains import chain_numba as chain_kernels

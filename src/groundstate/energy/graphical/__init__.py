@@ -1,0 +1,1 @@
+"""Energies that are sums over the nodes or factors of a graph."""

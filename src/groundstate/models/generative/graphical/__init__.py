@@ -1,0 +1,1 @@
+"""Models of graphs: Bayesian networks, Markov random fields, hidden Markov chains, circuits."""

@@ -1,0 +1,176 @@
+"""Structures of sum-product networks: learned by splitting columns and rows, or random."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+from scipy.stats import chi2, rankdata
+from torch import Tensor
+
+from groundstate.compute.random import Key
+from groundstate.models.clusters.kmeans import KMeans
+
+Node = list[Any]
+BINS = 4  # of a real column in a test of dependence
+
+
+def random_circuit(d: int, k: int, repetitions: int, key: Key) -> list[Node]:
+    """Sums over random binary trees: every part of the columns has k sums of products of its halves."""
+    nodes: list[Node] = []
+    rng = key.numpy()
+
+    def part(columns: list[int], outputs: int) -> list[int]:
+        if len(columns) == 1:
+            nodes.extend(["leaf", columns[0]] for _ in range(outputs))
+            return list(range(len(nodes) - outputs, len(nodes)))
+        half = len(columns) // 2
+        left, right = part(columns[:half], k), part(columns[half:], k)
+        products = []
+        for a in left:
+            for b in right:
+                nodes.append(["product", [a, b]])
+                products.append(len(nodes) - 1)
+        found = []
+        for _ in range(outputs):
+            nodes.append(["sum", list(products)])
+            found.append(len(nodes) - 1)
+        return found
+
+    if d == 1:
+        leaves = part([0], k)
+        return [*nodes, ["sum", leaves]]
+    roots = []
+    for _ in range(repetitions):
+        order = [int(i) for i in rng.permutation(d)]
+        roots += part(order, 1)
+    return [*nodes, ["sum", roots]]
+
+
+def learned_circuit(
+    x: Tensor,
+    levels: Sequence[int],
+    weight: Tensor | None,
+    *,
+    min_rows: int,
+    threshold: float,
+    n_groups: int,
+    key: Key,
+) -> list[Node]:
+    """LearnSPN: products of groups of columns that are independent, else sums of groups of rows.
+
+    Dependence is tested on the columns' levels, of real columns on quarters of their ranks; groups of
+    rows are those of k-means. EM sets all numbers afterwards.
+    """
+    rows = x.detach().double().cpu().numpy()
+    w = np.ones(len(rows)) if weight is None else weight.double().cpu().numpy()
+    keep = w > 0
+    rows, w = rows[keep], w[keep]
+    nodes: list[Node] = []
+
+    def add(kind: str, what: Any) -> int:
+        nodes.append([kind, what])
+        return len(nodes) - 1
+
+    def product_of(parts: list[int]) -> int:
+        return parts[0] if len(parts) == 1 else add("product", parts)
+
+    def split(at: NDArray[np.int64], columns: list[int], own: Key) -> int:
+        if len(columns) == 1:
+            return add("leaf", columns[0])
+        if w[at].sum() < min_rows:
+            return product_of([add("leaf", c) for c in columns])
+        groups = independent_groups(
+            rows[at], [levels[c] for c in columns], columns, w[at], threshold
+        )
+        if len(groups) > 1:
+            return product_of([split(at, g, own.fold("part", k)) for k, g in enumerate(groups)])
+        labels = row_groups(
+            rows[at][:, columns], [levels[c] for c in columns], w[at], n_groups, own
+        )
+        kinds = np.unique(labels)
+        if len(kinds) < 2:
+            return product_of([add("leaf", c) for c in columns])
+        return add(
+            "sum",
+            [split(at[labels == k], columns, own.fold("rows", int(k))) for k in kinds],
+        )
+
+    split(np.arange(len(rows)), list(range(len(levels))), key)
+    return nodes
+
+
+def independent_groups(
+    rows: NDArray[np.float64],
+    levels: Sequence[int],
+    columns: list[int],
+    weight: NDArray[np.float64],
+    threshold: float,
+) -> list[list[int]]:
+    """Columns in groups without dependence across: components of the graph of dependent pairs."""
+    codes = [_codes(rows[:, c], k) for c, k in zip(columns, levels, strict=True)]
+    d = len(columns)
+    tied = np.zeros((d, d), bool)
+    for i in range(d):
+        for j in range(i + 1, d):
+            tied[i, j] = _p_value(codes[i], codes[j], weight) <= threshold
+    _, group = connected_components(tied, directed=False)
+    return [[columns[i] for i in range(d) if group[i] == g] for g in range(group.max() + 1)]
+
+
+def _codes(v: NDArray[np.float64], levels: int) -> NDArray[np.int64]:
+    """Level numbers, −1 for what is missing; of real values the quarter of their rank."""
+    known = ~np.isnan(v)
+    out = np.full(len(v), -1)
+    if levels:
+        out[known] = v[known].astype(np.int64)
+    elif known.any():
+        rank = rankdata(v[known], "average") - 0.5
+        out[known] = np.minimum((BINS * rank / known.sum()).astype(np.int64), BINS - 1)
+    return out
+
+
+def _p_value(a: NDArray[np.int64], b: NDArray[np.int64], w: NDArray[np.float64]) -> float:
+    both = (a >= 0) & (b >= 0)
+    if not both.any():
+        return 1.0
+    a, b, w = a[both], b[both], w[both]
+    kb = int(b.max()) + 1
+    n = np.bincount(a * kb + b, w, minlength=(int(a.max()) + 1) * kb).reshape(-1, kb)
+    n = n[n.sum(1) > 0][:, n.sum(0) > 0]
+    freedom = (n.shape[0] - 1) * (n.shape[1] - 1)
+    if not freedom:
+        return 1.0
+    expected = n.sum(1, keepdims=True) * n.sum(0) / n.sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        g2 = 2 * np.where(n > 0, n * np.log(n / expected), 0.0).sum()
+    return float(chi2.sf(g2, freedom))
+
+
+def row_groups(
+    rows: NDArray[np.float64], levels: Sequence[int], weight: NDArray[np.float64], k: int, key: Key
+) -> NDArray[np.int64]:
+    """Groups of rows by k-means: categories one-hot, missing values at the mean."""
+    parts = []
+    for j, size in enumerate(levels):
+        v = rows[:, j]
+        known = ~np.isnan(v)
+        if size:
+            hot = np.full((len(v), size), 1 / size)
+            hot[known] = np.eye(size)[v[known].astype(np.int64)]
+            parts.append(hot)
+            continue
+        mean = np.average(v[known], weights=weight[known]) if known.any() else 0.0
+        filled = np.where(known, v, mean)
+        spread = np.sqrt(np.average((filled - mean) ** 2, weights=weight))
+        parts.append(((filled - mean) / (spread if spread > 0 else 1.0))[:, None])
+    features = np.concatenate(parts, 1)
+    if len(np.unique(features, axis=0)) < k:
+        return np.zeros(len(rows), np.int64)
+    model = KMeans(k, random_state=int(key.low % 2**32), n_init=1).fit(
+        features, sample_weight=weight
+    )
+    return np.asarray(model.labels_, np.int64)
