@@ -55,7 +55,7 @@ def test_lengths_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("block", [None, 1, 3, 100])
-@pytest.mark.parametrize("temperature", [0.1, 0.5, 2.0])
+@pytest.mark.parametrize("temperature", [1e-3, 0.1, 0.5, 2.0])
 def test_is_the_naive_table_with_gradient_in_any_blocks(
     block: int | None, temperature: float
 ) -> None:
@@ -71,7 +71,9 @@ def test_is_the_naive_table_with_gradient_in_any_blocks(
 def test_gradcheck() -> None:
     a, b = normal(4, 3).requires_grad_(), normal(4, 3, seed=1).requires_grad_()
     y = torch.tensor([0, 0, 1, 0])
-    assert torch.autograd.gradcheck(lambda a, b: nt_xent(a, b, block=3), (a, b))
+    weight = torch.tensor([1.0, 0.5, 3.0, 2.0], dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda a, b: nt_xent(a, b, weight, block=3), (a, b))
+    assert torch.autograd.gradcheck(lambda a, b: nt_xent(a, b, weight), (a, b))
     assert torch.autograd.gradcheck(lambda a, b: info_nce(a, b, symmetric=True), (a, b))
     assert torch.autograd.gradcheck(lambda a, b: info_nce(a, b, negatives=b + 1), (a, b))
     assert torch.autograd.gradcheck(lambda a: supcon(a, y, block=3), (a,))

@@ -67,7 +67,12 @@ def nt_xent(
     own = torch.arange(first, first + len(z1), device=z1.device)
     itself = torch.cat((own, own + n))
     other = torch.cat((own + n, own))
-    loss = _Contrast.apply(torch.cat((a, b)), keys, other, None, itself, block)
+    if every is None and 2 / temperature < (
+        80 if a.dtype == torch.float32 else 700
+    ):  # no underflow
+        loss = _Views.apply(keys, 1 / temperature, block)
+    else:
+        loss = _Contrast.apply(torch.cat((a, b)), keys, other, None, itself, block)
     return reduce(0.5 * (loss[: len(z1)] + loss[len(z1) :]), sample_weight, reduction)
 
 
@@ -219,6 +224,55 @@ def contrastive_pair(
     return reduce(
         same * d2 + (1 - same) * functional.relu(margin - d).square(), sample_weight, reduction
     )
+
+
+class _Views(torch.autograd.Function):
+    r"""Losses ``(2N,)`` of all views :math:`|z|^2 = c` against each other.
+
+    The table is symmetric, so that the gradient is one product,
+    :math:`\sum_je^{s_{ij} - c}(u_i + u_j)\,z_j` less the positives, with
+    :math:`u_i = g_ie^{c - \log\sum_{j \ne i}e^{s_{ij}}}`.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, c: float, block: int | None) -> Tensor:
+        n = len(z) // 2
+        cells = CELLS if z.device.type == "cpu" else 16 * CELLS
+        size = max(1, cells // len(z)) if block is None else block
+        near = (z[:n] * z[n:]).sum(1)
+        total = z.new_empty(len(z))
+        kept = None
+        for rows in _spans(len(z), size):
+            s = _powers(z, rows, c)
+            torch.sum(s, 1, out=total[rows])
+            kept = s if size >= len(z) and z.device.type == "cpu" else None
+        ctx.c, ctx.size = c, size
+        ctx.save_for_backward(z, total, kept)
+        return total.log() + c - torch.cat((near, near))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        z, total, kept = ctx.saved_tensors
+        n = len(z) // 2
+        u = grad / total
+        out = torch.empty_like(z)
+        for rows in _spans(len(z), ctx.size):
+            s = _powers(z, rows, ctx.c) if kept is None else kept
+            s = s.mul_(u[rows, None] + u) if kept is None else s * (u[rows, None] + u)
+            torch.mm(s, z, out=out[rows])
+        both = (grad[:n] + grad[n:])[:, None]
+        out[:n] -= both * z[n:]
+        out[n:] -= both * z[:n]
+        return out, None, None
+
+
+def _powers(z: Tensor, rows: slice, c: float) -> Tensor:
+    """exp(s - c) of some rows with all views, nothing for oneself; no power is above one."""
+    with torch.autocast(z.device.type, enabled=False):
+        s = torch.addmm(z.new_full((1,), -c), z[rows], z.T).exp_()
+    s[:, rows].fill_diagonal_(0.0)
+    return s
 
 
 class _Contrast(torch.autograd.Function):
