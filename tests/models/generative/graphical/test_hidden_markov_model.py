@@ -138,8 +138,8 @@ def test_one_step_of_em_is_that_of_hmmlearn() -> None:
 def test_weights_order_and_storage(tmp_path: Path) -> None:
     X = gaussian().sample(12, 20, random_state=0)
     w = np.arange(12) % 3
-    one = HiddenMarkovModel(2, max_iter=5, tol=0.0).fit(X, sample_weight=w)
-    two = HiddenMarkovModel(2, max_iter=5, tol=0.0).fit(np.repeat(X, w, axis=0))
+    one = HiddenMarkovModel(2, max_iter=5, tol=0.0, random_state=0).fit(X, sample_weight=w)
+    two = HiddenMarkovModel(2, max_iter=5, tol=0.0, random_state=0).fit(np.repeat(X, w, axis=0))
     np.testing.assert_allclose(one.means_, two.means_, atol=1e-8)
     back = groundstate.load(one.save(tmp_path / "model.gs"))
     assert back.score(X) == one.score(X)
