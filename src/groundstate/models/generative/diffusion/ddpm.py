@@ -22,8 +22,6 @@ from groundstate.infer.sampling.diffusion import (
     ClassifierFree,
     DiffusionSampler,
     Steps,
-    encode,
-    inpaint,
 )
 from groundstate.learn.base import Rule
 from groundstate.learn.rules.denoising.diffusion import Diffusion
@@ -36,23 +34,18 @@ from groundstate.math.diffusion import (
     draws_by_step,
     elbo,
 )
-from groundstate.math.diffusion.schedule import KINDS, quiet
-from groundstate.models.generative.latent import LatentCode
-from groundstate.models.generative.network import NetworkGenerator
+from groundstate.math.diffusion.schedule import KINDS
+from groundstate.models.generative.diffusion.noise_code import NoiseCode
 from groundstate.models.generative.shapes import as_given
 from groundstate.models.rows.making import make_network
 from groundstate.nn.denoise import DiTDenoiser, MLPDenoiser, UNetDenoiser
 from groundstate.registry import models
 
 NETWORKS = {"mlp": MLPDenoiser, "unet": UNetDenoiser, "dit": DiTDenoiser}
-FILL_STEPS = 100  # levels visited when missing cells are filled in
-MODE_STEPS = 200  # steps uphill to the most probable values
-CODE_STEPS = 100  # of the way from rows to noise and back
-LEAST_SIGNAL = 3.7e-5  # ᾱ, half a log-SNR of -5.1: steps of solvers begin where x₀ can be seen
 
 
 @models.register(family="diffusion", task="generation", role="generator")
-class DDPM(LatentCode, NetworkGenerator):
+class DDPM(NoiseCode):
     r"""Denoising diffusion: a network learns the noise in noisy rows,
     :math:`\min_\theta E\,w_t\|\epsilon - \epsilon_\theta(\sqrt{\bar\alpha_t}\,x + \sqrt{1-\bar\alpha_t}\,
     \epsilon, t)\|^2`, and rows come out of noise by
@@ -360,49 +353,3 @@ class DDPM(LatentCode, NetworkGenerator):
         x, states = sampler(z, given, generator=generator, path=True)
         film.append(states)
         return x, z
-
-    # --- noise as a code -----------------------------------------------------------------
-
-    @property
-    def _code_size(self) -> int:
-        return self.energy_.d
-
-    @property
-    def _seen_schedule(self) -> NoiseSchedule:
-        """Levels that keep some signal: behind them a prediction of the noise says nothing of x₀."""
-        bars = self.noise_schedule_.alpha_bars
-        return quiet(self.noise_schedule_.betas[: max(1, int((bars > LEAST_SIGNAL).sum()))])
-
-    def _encode(self, x: Tensor, y: Tensor | None) -> Tensor:
-        schedule, given = self._seen_schedule, () if y is None else (y,)
-        n = min(CODE_STEPS, schedule.n_steps)
-        return encode(self._point, x, schedule, n, self.prediction_type, given=given)
-
-    def _decode(self, z: Tensor, y: Tensor | None) -> Tensor:
-        schedule, given = self._seen_schedule, () if y is None else (y,)
-        steps = SAMPLERS["ddim"](schedule, min(CODE_STEPS, schedule.n_steps))
-        return DiffusionSampler(self._point, steps, self.prediction_type)(z, given)
-
-    def _point(self, x: Tensor, t: Tensor, y: Tensor | None = None) -> Tensor:
-        return self.energy_.predict(x, t, y)[:, : self.energy_.d]
-
-    # --- missing cells -------------------------------------------------------------------
-
-    @torch.no_grad()
-    def _fill(
-        self, x: Tensor, unknown: Tensor, y: Tensor | None, how: str, generator: torch.Generator
-    ) -> Tensor:
-        schedule = self.noise_schedule_
-        filled = inpaint(
-            self._point, x, unknown, schedule, min(FILL_STEPS, schedule.n_steps),
-            self.prediction_type, given=() if y is None else (y,), clip=self._clip,
-            generator=generator,
-        )  # fmt: skip
-        if how == "sample":
-            return filled
-        level = torch.full((len(x),), self.energy_.level, device=x.device)
-        step = schedule.signal_noise(level[:1], x)[1].square()
-        for _ in range(MODE_STEPS):  # mean shift on the smoothed density
-            moved = filled + step * self.energy_.score(filled, level, y)
-            filled = torch.where(unknown, moved, filled)
-        return filled
