@@ -46,11 +46,13 @@ NETWORKS = {"mlp": MLPDenoiser, "unet": UNetDenoiser, "dit": DiTDenoiser}
 
 @models.register(family="diffusion", task="generation", role="generator")
 class DDPM(NoiseCode):
-    r"""Denoising diffusion: a network learns the noise in noisy rows,
-    :math:`\min_\theta E\,w_t\|\epsilon - \epsilon_\theta(\sqrt{\bar\alpha_t}\,x + \sqrt{1-\bar\alpha_t}\,
-    \epsilon, t)\|^2`, and rows come out of noise by
-    :math:`x_{t-1} = (x_t - \tfrac{1-\alpha_t}{\sqrt{1-\bar\alpha_t}}\,\epsilon_\theta)/\sqrt{\alpha_t} +
-    \sigma_t z` (Ho et al. 2020).
+    r"""Denoising diffusion: a network learns the noise in noisy rows (Ho et al. 2020).
+
+    .. math:: \min_\theta E\,w_t\|\epsilon - \epsilon_\theta(x_t, t)\|^2, \qquad
+        x_t = \sqrt{\bar\alpha_t}\,x + \sqrt{1-\bar\alpha_t}\,\epsilon
+
+    Rows come out of noise by :math:`x_{t-1} = (x_t - \tfrac{1-\alpha_t}{\sqrt{1-\bar\alpha_t}}\,
+    \epsilon_\theta)/\sqrt{\alpha_t} + \sigma_t z`.
 
     The energy of a row is that of the smoothed data at a small noise level, with
     :math:`-\nabla e = s_\theta`. ``score_samples`` is the bound of form B
