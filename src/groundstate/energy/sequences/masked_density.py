@@ -23,7 +23,7 @@ LOG_2PI = math.log(2 * math.pi)
 
 
 def _example() -> MaskedDensityEnergy:
-    return MaskedDensityEnergy((3, 2, 3), 1, (6,), "tanh", zero=False)
+    return MaskedDensityEnergy((2, 2, 2), 1, (6,), "tanh", zero=False)
 
 
 @registered(r"e(x) = -\sum_i \log p(x_i \mid x_{\pi(<i)})", _example)

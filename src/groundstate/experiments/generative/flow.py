@@ -31,7 +31,7 @@ def flow(seed: int = 0, *, quick: bool = False) -> Result:
     epochs = 50 if quick else 80
     models: dict[str, Any] = {
         "RealNVP": NormalizingFlow("realnvp", n_transforms=6, max_iter=epochs, random_state=seed),
-        "MAF": NormalizingFlow("maf", n_transforms=6, max_iter=epochs, random_state=seed),
+        "MAF": NormalizingFlow("maf", max_iter=epochs, random_state=seed),
         "NSF": NormalizingFlow("nsf", max_iter=epochs, random_state=seed),
         "CNF": CNF(
             hidden_layer_sizes=(64, 64), method="rk4", n_steps=6, max_iter=20 if quick else 30,

@@ -15,6 +15,7 @@ from groundstate.infer.base import Method, Minimum, Query
 from groundstate.infer.exact.chain import Chain
 from groundstate.infer.exact.closed import ClosedForm
 from groundstate.infer.exact.enumerate import Enumerate
+from groundstate.infer.exact.grid import alphabet
 from groundstate.registry import methods
 
 Block = tuple[str, ...]
@@ -93,7 +94,7 @@ class Coordinate(Method):
 
     def _cuttable(self, energy: Energy, block: Block) -> bool:
         """Whether a block may be cut into coordinates; a sequence with steps is left to Beam."""
-        if len(block) != 1 or not energy.spaces[block[0]].is_finite:
+        if len(block) != 1 or alphabet(energy.spaces[block[0]]) is None:
             return False
         return self.blocks is not None or energy.ability("step", *block) is None
 

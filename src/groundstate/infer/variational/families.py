@@ -167,8 +167,10 @@ class MeanField(Family):
     r"""Independent coordinates, :math:`q(v) = \prod_i q_i(v_i)`: normal or categorical each."""
 
     def reason_against(self, space: Space) -> str | None:
-        if space.is_finite or _real(space):
+        if _real(space) or alphabet(space) is not None:
             return None
+        if space.is_finite:
+            return f"the coordinates of {space!r} have different numbers of values"
         return f"{space!r} has no independent coordinates"
 
     def size(self, space: Space) -> int:
