@@ -115,7 +115,7 @@ class AutoregressiveDensity(ChainGenerator):
         alpha: float = 1e-4,
         early_stopping: Any = "auto",
         validation_fraction: float = 0.1,
-        n_iter_no_change: float = 15,
+        n_iter_no_change: float = 30,
         tol: float = 1e-4,
         warm_start: bool = False,
         scale: str | None = "standard",
