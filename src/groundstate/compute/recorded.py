@@ -31,22 +31,32 @@ class Recording:
     work : a function of the inputs without synchronisation; what it returns keeps its memory
     inputs : tensors, None, and lists, tuples and dictionaries of them
     state : what the work changes; recording leaves it as it was
+    generator : the one that the work draws from, on the GPU; replays draw on from where it stands
 
     Raises
     ------
     NotApplicable
-        Where CUDA cannot record the work, or it draws from a generator: a replay would repeat the
-        recorded draws.
+        Where CUDA cannot record the work, or it draws from another generator: a replay would repeat
+        the recorded draws.
     """
 
-    def __init__(self, work: Callable[..., Any], inputs: Any, state: Sequence[Tensor]) -> None:
-        self.work = work
+    def __init__(
+        self,
+        work: Callable[..., Any],
+        inputs: Any,
+        state: Sequence[Tensor],
+        generator: torch.Generator | None = None,
+    ) -> None:
+        self.work, self.generator = work, generator
         self.inputs = tree_map(lambda t: t.clone() if isinstance(t, Tensor) else t, inputs)
         self.held = [t for t in tree_flatten(self.inputs)[0] if isinstance(t, Tensor)]
         before = [tensor.clone() for tensor in state]
         drawn = _generators()
+        place = None if generator is None else generator.get_state()
         try:
             self.warm_up()
+            if generator is not None and place is not None:
+                generator.set_state(place)
             if _generators() != drawn:
                 raise NotApplicable("it draws random numbers in every step")
             self.record()
@@ -71,6 +81,8 @@ class Recording:
         # as torch.cuda.graph, without its collection of garbage: a graph of an earlier run that is
         # freed in here would spoil the recording, but nothing is collected in here
         with no_collection(), torch.cuda.stream(side):
+            if self.generator is not None:
+                self.graph.register_generator_state(self.generator)
             self.graph.capture_begin()
             try:
                 self.outputs = self.work(*self.inputs)
@@ -95,16 +107,20 @@ class Recorder:
 
     Parameters
     ----------
-    work, state : as in ``Recording``
+    work, state, generator : as in ``Recording``
     most : shapes that are recorded; others raise ``NotApplicable``
     """
 
     kind = Recording
 
     def __init__(
-        self, work: Callable[..., Any], state: Callable[[], Sequence[Tensor]], most: int = 8
+        self,
+        work: Callable[..., Any],
+        state: Callable[[], Sequence[Tensor]],
+        most: int = 8,
+        generator: torch.Generator | None = None,
     ) -> None:
-        self.work, self.state, self.most = work, state, most
+        self.work, self.state, self.most, self.generator = work, state, most, generator
         self.recordings: dict[Any, Recording] = {}
 
     def __call__(self, *inputs: Any, key: Any = None) -> Any:
@@ -116,7 +132,9 @@ class Recorder:
         if found is None:
             if len(self.recordings) >= self.most:
                 raise NotApplicable(f"there are more than {self.most} shapes of batches")
-            found = self.recordings[kind] = self.kind(self.work, inputs, self.state())
+            found = self.recordings[kind] = self.kind(
+                self.work, inputs, self.state(), self.generator
+            )
         return found(*inputs)
 
     def forget(self) -> None:

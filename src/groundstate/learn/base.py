@@ -78,6 +78,7 @@ class Rule(nn.Module):
     is_objective: bool = True
     needs_gradient: bool = False  # True where evaluating the loss differentiates in a variable
     smooth: bool = True  # False where the loss has kinks in θ (hinges, minima)
+    recordable: Any = False  # True where a step that draws is the same kernels each time: no host
 
     @property
     def stateful(self) -> bool:

@@ -159,6 +159,11 @@ class Dequantised(Rule):
         self.needs_gradient, self.smooth = rule.needs_gradient, rule.smooth
         self.is_objective = rule.is_objective
 
+    @property
+    def recordable(self) -> bool:
+        """As the rule, with draws of its own."""
+        return bool(self.rule.recordable)
+
     def moves(self, energy: Energy) -> dict[str, Move]:
         """What further players of the rule do, on rows that are spread as well."""
         return {

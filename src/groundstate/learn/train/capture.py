@@ -1,7 +1,7 @@
 r"""Loss and gradients on a GPU, recorded once for each size of batch and replayed.
 
-A step whose rule is exact and which draws from no generator is the same kernels every time, so
-forward and backward pass become one CUDA graph: the same numbers in the same order, without the
+A step whose rule is exact, or says that it can be recorded, is the same kernels every time, with
+draws that go on from where the generator stands, so forward and backward pass become one CUDA graph: the same numbers in the same order, without the
 launches and without a compiler's half minute. Where CUDA cannot record a step, it runs as it is.
 """
 
@@ -36,13 +36,18 @@ class CapturedStep:
         self.precision = training.precision
         self.theta = [p for p in training.joint if p.requires_grad]
         self.addresses = [p.data_ptr() for p in self.theta]
-        self.recorder = Recorder(self._pass, lambda: list(self.energy.buffers()))
+        self.generator = training.generator if self.rule.recordable else None
+        self.recorder = Recorder(
+            self._pass,
+            lambda: [*self.energy.buffers(), *self.rule.buffers()],
+            generator=self.generator,
+        )
         self.broken = False
 
     def _pass(self, batch: Batch, weight: Tensor | None, total: float) -> Any:
         self.forget_gradients()
         with self.precision.autocast():
-            loss = self.rule.mean(self.energy, batch, weight, total, None)[0]
+            loss = self.rule.mean(self.energy, batch, weight, total, self.generator)[0]
         loss = loss if loss.dtype == torch.float64 else loss.float()
         scaler = self.precision.scaler
         (loss if scaler is None else scaler.scale(loss)).backward()
@@ -72,9 +77,17 @@ class CapturedStep:
         """What the rule says of a batch now, without dropout."""
         self.energy.eval()
         try:
-            return self.rule.mean(self.energy, batch, weight, total, None)[1]()
+            return self.rule.mean(self.energy, batch, weight, total, self._twin())[1]()
         finally:
             self.energy.train()
+
+    def _twin(self) -> torch.Generator | None:
+        """A generator that stands where that of the run does, whose draws do not move it."""
+        if self.generator is None:
+            return None
+        twin = torch.Generator(self.generator.device)
+        twin.set_state(self.generator.get_state())
+        return twin
 
     def _give_up(self, reason: NotApplicable) -> None:
         self.forget_gradients()
@@ -111,8 +124,9 @@ def captured_step(training: Training) -> CapturedStep | None:
         and not training.turns
         and not training.omega.gradient
         and not lasting
-        and not any(True for _ in (*rule.parameters(), *rule.buffers()))
     )
-    if not simple or not rule.is_exact(energy, problem.resident) or rule.needs_gradient:
+    alone = not any(True for _ in (*rule.parameters(), *rule.buffers()))
+    same = rule.recordable or (alone and rule.is_exact(energy, problem.resident))
+    if not simple or not same or rule.needs_gradient:
         return None
     return CapturedStep(training)

@@ -133,7 +133,7 @@ class Game(Rule):
         x, y = batch["x"], batch.get("y")
         if self.penalty == "gp":
             share = torch.rand(len(x), 1, generator=generator, device=x.device, dtype=x.dtype)
-            x = torch.lerp(fake, x, share)
+            x = torch.lerp(fake.to(x.dtype), x, share)  # a generator under autocast is shorter
         slope = slopes(energy, x, y)
         if self.penalty == "gp":
             return self.strength * (slope.norm(dim=1) - 1).square()

@@ -127,6 +127,11 @@ class NegativeELBO(Rule):
 
     stateful = True
 
+    @property
+    def recordable(self) -> bool:
+        """Whether its draws are noise of a fixed shape, so that a step is the same kernels each time."""
+        return bool(self.family.takes_noise) and self.objective == "elbo" and self.grad != "score"
+
     def config(self) -> dict[str, Any]:
         return {
             "encoder": self.encoder, "family": self.family, "n": self.n, "beta": self.beta,

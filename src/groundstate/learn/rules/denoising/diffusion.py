@@ -47,6 +47,7 @@ class Diffusion(Rule):
     """
 
     over = "x"
+    recordable = True
 
     def __init__(
         self,
