@@ -38,7 +38,11 @@ def test_an_energy_comes_back_the_same(name: str) -> None:
     assert dumps(back) == data
 
 
-@pytest.mark.parametrize("name", [row.name for row in models if row.rows == "table"])
+# pictures from pictures are stored in the contract of generators
+TABLES = [row.name for row in models if row.rows == "table" and row.name != "TranslationGAN"]
+
+
+@pytest.mark.parametrize("name", TABLES)
 @pytest.mark.filterwarnings("ignore::UserWarning")  # defaults may stop early; not the point here
 def test_a_model_answers_the_same(name: str) -> None:
     X, y = load_iris(return_X_y=True)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.datasets import make_moons
 
-from groundstate import DDPM, KNeighborsClassifier
 from groundstate.compute.random import Key
 from groundstate.evaluate.generators.coverage import precision_recall
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
+from groundstate.models.generative.diffusion.ddpm import DDPM
+from groundstate.models.neighbors.k_neighbors_classifier import KNeighborsClassifier
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.datasets import make_moons
 
-from groundstate import DDPM
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.infer.sampling.diffusion import Steps, ddim, ddpm
 from groundstate.math.diffusion import NoiseSchedule, add_noise
 from groundstate.math.divergences import mmd
 from groundstate.math.kernels.stationary import RBF
+from groundstate.models.generative.diffusion.ddpm import DDPM
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from sklearn.datasets import make_moons
 
-from groundstate import DDPM
 from groundstate.compute.random import Key
 from groundstate.experiments.base import COLOURS, Claim, Result, experiment
 from groundstate.learn.losses import diffusion
 from groundstate.math.diffusion import PREDICTION_TYPES, NoiseSchedule, add_noise, convert
 from groundstate.math.divergences import mmd
 from groundstate.math.kernels.stationary import RBF
+from groundstate.models.generative.diffusion.ddpm import DDPM
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

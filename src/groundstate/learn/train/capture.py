@@ -1,8 +1,9 @@
 r"""Loss and gradients on a GPU, recorded once for each size of batch and replayed.
 
-A step whose rule is exact, or says that it can be recorded, is the same kernels every time, with
-draws that go on from where the generator stands, so forward and backward pass become one CUDA graph: the same numbers in the same order, without the
-launches and without a compiler's half minute. Where CUDA cannot record a step, it runs as it is.
+A step whose rule is exact, or says that it can be recorded, is the same kernels every time, with draws
+that go on from where the generator stands. Forward and backward pass become one CUDA graph: the same
+numbers in the same order, without the launches and without a compiler's half minute. Where CUDA cannot
+record a step, it runs as it is.
 """
 
 from __future__ import annotations
