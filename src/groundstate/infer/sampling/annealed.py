@@ -20,7 +20,7 @@ from torch.distributions import Distribution
 
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
-from groundstate.energy.spaces import Binary, Finite, Sequence, Space
+from groundstate.energy.spaces import Binary, Finite, Levels, Sequence, Space
 from groundstate.infer.base import Draws, FreeEnergy, Method, Query, check_energies
 from groundstate.infer.exact.grid import alphabet
 from groundstate.infer.pack import bounds, is_simplex
@@ -166,6 +166,11 @@ def base_distribution(space: Space, device: torch.device, dtype: torch.dtype) ->
         logits = torch.zeros(*space.shape, a or 1, device=device, dtype=dtype)
         binary = isinstance(space, Sequence) and isinstance(space.item, Binary)
         return D.Bernoulli(logits=logits[..., 0]) if binary else D.Categorical(logits=logits)
+    if isinstance(space, Levels) and space.is_finite:
+        sizes = torch.tensor(space.sizes, device=device)[:, None]
+        beyond = torch.arange(max(space.sizes), device=device) >= sizes
+        logits = torch.zeros(beyond.shape, device=device, dtype=dtype).masked_fill(beyond, -math.inf)
+        return D.Categorical(logits=logits)
     ones = torch.ones(space.shape, device=device, dtype=dtype)
     if is_simplex(space):
         return D.Dirichlet(ones)

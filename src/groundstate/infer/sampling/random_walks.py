@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from groundstate.energy.spaces import Real, Sequence, Simplex, Space
+from groundstate.energy.spaces import Levels, Real, Sequence, Simplex, Space
 from groundstate.errors import Unsupported
 from groundstate.infer.exact.grid import alphabet
 
@@ -137,6 +137,41 @@ class OneSite:
                 yield share[:, i] / (self.size - 1), self.changed(v, site, by), None
 
 
+class OneColumn(OneSite):
+    """`OneSite` for columns with numbers of levels of their own."""
+
+    def __init__(self, space: Levels, mask: Tensor | None) -> None:
+        self.sizes = torch.tensor(space.sizes)
+        self.sites = len(space.sizes)
+        self.mask = None if mask is None else mask.reshape(mask.shape[0], -1)  # (C, m)
+
+    def move(self, v: Tensor, noise: Tensor) -> tuple[Tensor, Tensor | None]:
+        site = self.site(noise[0])
+        most = self.sizes.to(v.device)[site.clamp_min(0)]
+        return self.changed(v, site, 1 + (noise[1] * (most - 1)).long()), None
+
+    def changed(self, v: Tensor, site: Tensor, by: Tensor | int) -> Tensor:
+        where = site.clamp_min(0)[:, None]
+        old, size = v.gather(1, where), self.sizes.to(v.device)[where]
+        by = by[:, None] if isinstance(by, Tensor) else by
+        new = torch.where((site[:, None] >= 0) & (size > 1), (old + by) % size, old)
+        return v.scatter(1, where, new.to(v.dtype))
+
+    def outcomes(self, v: Tensor) -> Iterable[tuple[Tensor, Tensor, Tensor | None]]:
+        rows = v.shape[0]
+        free = torch.ones(rows, self.sites, dtype=torch.bool, device=v.device)
+        if self.mask is not None:
+            free = self.mask.expand(rows, -1)
+        share = free.double() / free.sum(1, keepdim=True).clamp_min(1)  # (C, m)
+        yield (free.sum(1) == 0).double(), v, None
+        for i, size in enumerate(self.sizes.tolist()):
+            site = torch.where(free[:, i], i, -1)
+            if size == 1:
+                yield share[:, i], v, None
+            for by in range(1, size):
+                yield share[:, i] / (size - 1), self.changed(v, site, by), None
+
+
 def proposal_for(space: Space, mask: Tensor | None, scale: float) -> Any:
     """The default proposal on a space."""
     if isinstance(space, Simplex):
@@ -145,4 +180,6 @@ def proposal_for(space: Space, mask: Tensor | None, scale: float) -> Any:
         return LogisticWalk(space, None, scale)
     if alphabet(space) is not None:
         return OneSite(space, mask)
+    if isinstance(space, Levels) and space.is_finite:
+        return OneColumn(space, mask)
     return Walk(space, mask, scale)
