@@ -20,7 +20,7 @@ def _both(data: dict[str, Any], loss: Any) -> tuple[float, Any]:
     z1, z2 = data["z1"].clone().requires_grad_(), data["z2"].clone().requires_grad_()
     value = loss(z1, z2)
     value.backward()
-    return float(value), z1.grad
+    return float(value.detach()), z1.grad
 
 
 def ours(data: dict[str, Any]) -> Any:

@@ -142,11 +142,21 @@ def test_table_is_complete() -> None:
     named = {name for group in COLUMNS.values() for name in group} - {"Variational"}
     beyond = {
         "Augmented",
+        "Dequantised",
+        "Diffusion",
         "FenchelYoung",
+        "Game",
+        "LabelledContrast",
         "MaskLoss",
+        "NegativeELBO",
         "NextToken",
         "OneVsOne",
         "OneVsRest",
         "OneVsRestLoss",
-    }  # relatives of SoftMin and Margin, and rules around another
+        "PseudoLikelihood",
+        "Reconstruction",
+        "ReplayCD",
+        "TwoViews",
+        "VelocityMatching",
+    }  # relatives of SoftMin and Margin, rules around another, and rules of one family of energies
     assert named | beyond == set(rules.names())

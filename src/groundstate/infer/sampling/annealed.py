@@ -169,7 +169,9 @@ def base_distribution(space: Space, device: torch.device, dtype: torch.dtype) ->
     if isinstance(space, Levels) and space.is_finite:
         sizes = torch.tensor(space.sizes, device=device)[:, None]
         beyond = torch.arange(max(space.sizes), device=device) >= sizes
-        logits = torch.zeros(beyond.shape, device=device, dtype=dtype).masked_fill(beyond, -math.inf)
+        logits = torch.zeros(beyond.shape, device=device, dtype=dtype).masked_fill(
+            beyond, -math.inf
+        )
         return D.Categorical(logits=logits)
     ones = torch.ones(space.shape, device=device, dtype=dtype)
     if is_simplex(space):

@@ -126,8 +126,8 @@ def captured_step(training: Training) -> CapturedStep | None:
         and not training.omega.gradient
         and not lasting
     )
+    if not simple or rule.needs_gradient:
+        return None
     alone = not any(True for _ in (*rule.parameters(), *rule.buffers()))
     same = rule.recordable or (alone and rule.is_exact(energy, problem.resident))
-    if not simple or not same or rule.needs_gradient:
-        return None
-    return CapturedStep(training)
+    return CapturedStep(training) if same else None

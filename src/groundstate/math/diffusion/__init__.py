@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groundstate.math.diffusion.bound import Elbo, discretised, draws_by_step, elbo
 from groundstate.math.diffusion.continuous import ContinuousSchedule
-from groundstate.math.diffusion.forward import Gaussian, add_noise, forward_kernel, posterior
+from groundstate.math.diffusion.forward import NormalStep, add_noise, forward_kernel, posterior
 from groundstate.math.diffusion.parametrise import (
     PREDICTION_TYPES,
     PredictionType,
@@ -19,7 +19,7 @@ __all__ = [
     "PREDICTION_TYPES",
     "ContinuousSchedule",
     "Elbo",
-    "Gaussian",
+    "NormalStep",
     "NoiseSchedule",
     "PredictionType",
     "WEIGHTINGS",

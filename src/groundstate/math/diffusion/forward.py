@@ -12,7 +12,7 @@ from groundstate.math.diffusion.schedule import NoiseSchedule
 Time = Any  # a level, or one per row
 
 
-class Gaussian(NamedTuple):
+class NormalStep(NamedTuple):
     """Mean ``(B, ...)`` and variance, which all coordinates of a row share, ``(B, 1, ...)``."""
 
     mean: Tensor
@@ -40,7 +40,7 @@ def add_noise(x0: Any, noise: Any, t: Time, schedule: Any) -> Tensor:
 
 
 @takes_arrays("x", finite=False)
-def forward_kernel(x: Any, t: Time, schedule: NoiseSchedule) -> Gaussian:
+def forward_kernel(x: Any, t: Time, schedule: NoiseSchedule) -> NormalStep:
     r""":math:`q(x_t\mid x_{t-1}) = N(\sqrt{\alpha_t}\,x_{t-1},\ 1-\alpha_t)`: one step of noise.
 
     Parameters
@@ -52,13 +52,13 @@ def forward_kernel(x: Any, t: Time, schedule: NoiseSchedule) -> Gaussian:
     Examples
     --------
     >>> forward_kernel([[1.0]], 1000, NoiseSchedule())
-    Gaussian(mean=array([[0.98994949]]), variance=0.02)
+    NormalStep(mean=array([[0.98994949]]), variance=0.02)
     """
-    return Gaussian(schedule.at("alphas", t, x).sqrt() * x, schedule.at("betas", t, x))
+    return NormalStep(schedule.at("alphas", t, x).sqrt() * x, schedule.at("betas", t, x))
 
 
 @takes_arrays("x0", "xt", finite=False)
-def posterior(x0: Any, xt: Any, t: Time, schedule: NoiseSchedule) -> Gaussian:
+def posterior(x0: Any, xt: Any, t: Time, schedule: NoiseSchedule) -> NormalStep:
     r""":math:`q(x_{t-1}\mid x_t, x_0)`, with mean :math:`[\sqrt{\alpha_t}(1-\bar\alpha_{t-1})x_t +
     \sqrt{\bar\alpha_{t-1}}(1-\alpha_t)x_0]/(1-\bar\alpha_t)` and variance :math:`(1-\alpha_t)
     (1-\bar\alpha_{t-1})/(1-\bar\alpha_t)`, which is 0 at t = 1.
@@ -72,9 +72,9 @@ def posterior(x0: Any, xt: Any, t: Time, schedule: NoiseSchedule) -> Gaussian:
     Examples
     --------
     >>> posterior([[1.0]], [[0.0]], 1, NoiseSchedule())
-    Gaussian(mean=array([[1.]]), variance=0.0)
+    NormalStep(mean=array([[1.]]), variance=0.0)
     """
     alpha, beta = schedule.at("alphas", t, xt), schedule.at("betas", t, xt)
     bar, before = schedule.at("alpha_bars", t, xt), schedule.at("alpha_bars", t - 1, xt)
     mean = (alpha.sqrt() * (1 - before) * xt + before.sqrt() * beta * x0) / (1 - bar)
-    return Gaussian(mean, schedule.at("posterior_variances", t, xt))
+    return NormalStep(mean, schedule.at("posterior_variances", t, xt))

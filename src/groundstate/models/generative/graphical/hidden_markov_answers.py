@@ -15,7 +15,7 @@ from groundstate.energy.graphical.emissions import CategoricalEmission
 from groundstate.errors import DataError
 from groundstate.models.arrays import Home
 from groundstate.models.base import EnergyEstimator
-from groundstate.models.generative.graphical.sequences_in import Form, read
+from groundstate.models.generative.graphical.sequences_in import SequenceForm, read
 
 
 class HiddenMarkovAnswers(EnergyEstimator):
@@ -23,7 +23,7 @@ class HiddenMarkovAnswers(EnergyEstimator):
 
     emission: str
 
-    def _sequences(self, X: Any, lengths: Any) -> tuple[Ragged, Form, Any]:
+    def _sequences(self, X: Any, lengths: Any) -> tuple[Ragged, SequenceForm, Any]:
         check_is_fitted(self, "energy_")
         rows, form = read(X, lengths)
         if rows.values.shape[1] != self.n_features_in_:

@@ -17,7 +17,7 @@ from groundstate.models.arrays import Home, unwrap
 
 
 @dataclass(frozen=True)
-class Form:
+class SequenceForm:
     """How sequences came: "steps" (one array, with lengths), "array" or "list"."""
 
     kind: str
@@ -33,7 +33,7 @@ class Form:
         return [self.home.give(part) for part in rows.values.split(rows.lengths.tolist())]
 
 
-def read(X: Any, lengths: Any = None) -> tuple[Ragged, Form]:
+def read(X: Any, lengths: Any = None) -> tuple[Ragged, SequenceForm]:
     """Rows of steps ``(length, d)``, float, and how answers go back.
 
     Parameters
@@ -52,7 +52,7 @@ def read(X: Any, lengths: Any = None) -> tuple[Ragged, Form]:
                 rows = SequenceRows().read(X)
             except DataError as error:
                 raise DataError(f"HiddenMarkovModel takes sequences: {error}") from None
-        form = Form("array" if len(shape) == 3 else "list", home)
+        form = SequenceForm("array" if len(shape) == 3 else "list", home)
         return _floats(rows), form
     array, _ = unwrap(X)
     array = np.asarray(array)
@@ -65,7 +65,7 @@ def read(X: Any, lengths: Any = None) -> tuple[Ragged, Form]:
         raise ShapeError(f"lengths add up to {sum(sizes)}, but X has {len(array)} steps")
     values = X.detach() if isinstance(X, Tensor) else torch.from_numpy(np.ascontiguousarray(array))
     offsets = offsets_of(torch.tensor(sizes)).to(values.device)
-    return _floats(Ragged(values, offsets)), Form("steps", home)
+    return _floats(Ragged(values, offsets)), SequenceForm("steps", home)
 
 
 def _floats(rows: Ragged) -> Ragged:
