@@ -15,7 +15,7 @@ from torch.nn import functional
 from groundstate.errors import ShapeError
 from groundstate.nn.blocks.initialise import init_
 from groundstate.nn.flows.transform import ActNorm, Compose, Transform
-from groundstate.nn.flows.univariate import Affine
+from groundstate.nn.flows.univariate import AffineMap
 
 
 class LinearLU(Transform):
@@ -127,7 +127,7 @@ class ImageCoupling(Transform):
             spread = context[:, :, None, None].expand(-1, -1, *self.shape[1:])
             seen = torch.cat((kept, spread), 1)
         phi = self.net(seen).unflatten(1, (2, -1)).movedim(1, -1)  # (B, C', H, W, 2)
-        moved, log_slope = (Affine().inverse if back else Affine().forward)(moved, phi)
+        moved, log_slope = (AffineMap().inverse if back else AffineMap().forward)(moved, phi)
         assert log_slope is not None
         parts = (moved, kept) if self.swap else (kept, moved)
         return torch.cat(parts, 1).flatten(1), log_slope.flatten(1).sum(1)

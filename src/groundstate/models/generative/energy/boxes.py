@@ -67,21 +67,21 @@ def _nodes(
 
 
 @dataclass(frozen=True)
-class Box:
+class DataBox:
     """The region where rows can be, ``low`` and ``high`` for each coded column."""
 
     low: tuple[float, ...]
     high: tuple[float, ...]
 
     @classmethod
-    def around(cls, x: Tensor) -> Box:
+    def around(cls, x: Tensor) -> DataBox:
         """The range of rows and as much again on both sides."""
         low, high = x.amin(0).double(), x.amax(0).double()
         span = (high - low).clamp_min(1.0)
         return cls(tuple((low - MARGIN * span).tolist()), tuple((high + MARGIN * span).tolist()))
 
     @classmethod
-    def of(cls, array: NDArray[np.float64]) -> Box:
+    def of(cls, array: NDArray[np.float64]) -> DataBox:
         return cls(tuple(array[:, 0].tolist()), tuple(array[:, 1].tolist()))
 
     def to_numpy(self) -> NDArray[np.float64]:

@@ -32,7 +32,7 @@ from groundstate.learn.rules import (
 from groundstate.learn.rules.negatives.generators import PushForward
 from groundstate.learn.rules.negatives.noise import GaussianNoise
 from groundstate.models.base import Plan
-from groundstate.models.generative.energy.boxes import Box
+from groundstate.models.generative.energy.boxes import DataBox
 from groundstate.models.generative.energy.runaway import warn_of_runaway_chains
 from groundstate.models.generative.network import NetworkGenerator
 from groundstate.nn.blocks.mlp import MLP
@@ -157,7 +157,7 @@ class EnergyModel(NetworkGenerator):
                 "method='ml_langevin' or 'nce'"
             )
         self._noise = GaussianNoise.of(x)
-        self.box_ = Box.around(x).to_numpy()
+        self.box_ = DataBox.around(x).to_numpy()
         self._seed = key
         net = self._hidden if self.network is None else self.network
         made = NetEnergy(
@@ -185,8 +185,8 @@ class EnergyModel(NetworkGenerator):
         return Adversarial(PushForward(g, d), "mmd", weight=10.0, decay=1e-3, clip=20.0, over="x")
 
     @property
-    def _box(self) -> Box:
-        return Box.of(self.box_)
+    def _box(self) -> DataBox:
+        return DataBox.of(self.box_)
 
     def _run(self, plan: Plan, data: Any, weight: Any, callbacks: Any, checked: bool) -> History:
         history = super()._run(plan, data, weight, callbacks, checked)
