@@ -41,6 +41,8 @@ class ByClassEnergy(Energy):
     [0.0, 3.0]
     """
 
+    held = frozenset({"y"})  # a class, whatever its numbers
+
     def __init__(self, parts: Sequence[Energy]) -> None:
         super().__init__(x=parts[0].spaces["x"], y=Real(len(parts)))
         self.parts = nn.ModuleList(parts)

@@ -133,7 +133,7 @@ class HiddenMarkovEnergy(Energy):
         inside = torch.arange(u.shape[1], device=u.device) < x.lengths[:, None]
         return x.like(out[inside])
 
-    def ancestral(
+    def draw_sequences(
         self, n: int, length: int, *, T: float = 1.0, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """Sequences ``(n, length, d)`` and their states ``(n, length)``; T divides log π and log A."""

@@ -17,7 +17,7 @@ from groundstate.nn.blocks.mlp import network
 @registered(
     r"e_\sigma(x) = \frac{\|x\|^2}{2(1+\sigma^2)} + \frac{\sqrt{1+\sigma^2}}\sigma "
     r"f_\theta(x/\sqrt{1+\sigma^2}, \log\sigma)",
-    lambda: ScoreEnergy(2, net=(8, 8)),
+    lambda: ScoreEnergy(1, net=(8,)),
 )
 class ScoreEnergy(Energy):
     r"""Rows of spread one with noise of level σ,

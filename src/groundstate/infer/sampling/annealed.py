@@ -86,7 +86,8 @@ class Annealed(Method):
         base = Proposal(self.base if self.base is not None else _default(query), query)
         generator = query.generator or Key.of(None).torch(query.device)
         b, rows = query.rows, n * query.rows
-        values = base.draw(n, generator)
+        drawn = base.draw(n, generator)
+        values = {k: v.to(query.space(k).dtype(query.dtype)) for k, v in drawn.items()}
         scale = _spread(values) if self.kernel is None else None
         fixed = {k: v.detach().repeat(n, *(1,) * (v.ndim - 1)) for k, v in query.fixed.items()}
         flat = {k: v.reshape(rows, *v.shape[2:]).contiguous() for k, v in values.items()}

@@ -111,7 +111,7 @@ class HiddenMarkovAnswers(EnergyEstimator):
             )
         energy: Any = self.energy_
         generator = Key.of(random_state).torch(energy.start.device)
-        x, z = energy.ancestral(n_samples, length, T=T, generator=generator)
+        x, z = energy.draw_sequences(n_samples, length, T=T, generator=generator)
         found = Home().give(x)
         return (found, Home().give(z)) if return_latent else found
 
