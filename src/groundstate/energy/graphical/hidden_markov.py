@@ -103,7 +103,8 @@ class HiddenMarkovEnergy(Energy):
     def chain(self, x: Ragged) -> ChainDistribution:
         """The distribution of the states; an empty sequence has one step that says nothing."""
         lengths = x.lengths.clamp_min(1)
-        u = _finite(x.like(self.step_energies(x)).padded(length=self._longest(x)))  # (B, L, K)
+        e = self.step_energies(x).clamp_max(-NEVER)  # what no state emits is dear, not forbidden
+        u = x.like(e).padded(length=self._longest(x))  # (B, L, K)
         first = torch.zeros_like(u[:1])
         first[:, 0] = _finite(-self.log_start())
         return ChainDistribution(ChainFactors(u + first, _finite(-self.log_transition()), lengths))
