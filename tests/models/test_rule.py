@@ -97,7 +97,7 @@ def test_a_rule_that_was_passed_is_not_changed() -> None:
 
 
 def test_rules_without_a_state_are_not_kept() -> None:
-    model = gs.BernoulliRBM(4, batch_size=7, n_iter=2, random_state=0).fit(BITS)
+    model = gs.BernoulliRBM(4, n_chains=7, n_iter=2, random_state=0).fit(BITS)
     assert model.rule_.source.chains["z"].shape == model.h_samples_.shape == (7, 4)
     assert not hasattr(gs.Ridge().fit(X, Y), "rule_")
     assert not hasattr(

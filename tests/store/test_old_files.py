@@ -49,6 +49,11 @@ KINDS = ("blocks", "energies", "models", "parts", "streams", "tables")
 
 #: names of classes in old files, and what they are called today
 RENAMED: dict[str, str] = {}
+# a question whose name means something else today (see the changelog) under its name of today
+ASKED_NOW = {("BernoulliRBM", "score_samples"): "pseudo_score_samples"}
+
+# chains that draw their bits in another order since: a step goes on from them, with other noise
+OTHER_DRAWS = {"BernoulliRBM": 5e-3}
 
 pytestmark = pytest.mark.filterwarnings("ignore::groundstate.store.StoreWarning")
 
@@ -96,7 +101,7 @@ def opened(path: Path) -> Any:
     return value
 
 
-def same(found: Any, then: np.ndarray[Any, Any]) -> None:
+def same(found: Any, then: np.ndarray[Any, Any], noise: float = 0.0) -> None:
     """Labels and counts exactly, numbers to six digits or what float32 has."""
     now = found.detach().numpy() if isinstance(found, Tensor) else np.asarray(found)
     assert now.shape == then.shape
@@ -105,11 +110,12 @@ def same(found: Any, then: np.ndarray[Any, Any]) -> None:
     else:
         single = then.dtype.itemsize < 8
         rtol, atol = (1e-5, 1e-6) if single else (1e-6, 1e-9)
-        np.testing.assert_allclose(now, then, rtol=rtol, atol=atol)
+        np.testing.assert_allclose(now, then, rtol=rtol, atol=max(atol, noise))
 
 
 def said(model: Any, method: str, rows: Any) -> Any:
     """The answer of a model; of neighbours the distances."""
+    method = ASKED_NOW.get((type(model).__name__, method), method)
     found = getattr(model, method)(rows)
     return found[0] if method == "kneighbors" else found
 
@@ -187,10 +193,13 @@ def test_a_model_answers_as_it_did(path: Path) -> None:
 def test_a_model_learns_on_from_where_it_stopped(path: Path) -> None:
     model, then = opened(path), dict(expected(path))
     X = then.pop("rows|x")
-    model.partial_fit(then.pop("more|x"), then.pop("more|y"))
+    more, y = then.pop("more|x"), then.pop("more|y")
+    name = type(model).__name__
+    given = () if models[name].role == "generator" else (y,)
+    model.partial_fit(more, *given)  # a generator learned without y is not given one later
     assert then
     for method, values in then.items():
-        same(said(model, method, X), values)
+        same(said(model, method, X), values, OTHER_DRAWS.get(name, 0.0))
 
 
 @pytest.mark.parametrize("path", files("energies"))

@@ -91,7 +91,7 @@ class Claim:
     @classmethod
     def close(cls, text: str, value: float, expected: float, *, tol: float) -> Claim:
         """Claim that a number lies within ``tol`` of the expected one."""
-        holds = abs(float(value) - float(expected)) <= tol
+        holds = abs(float(value) - float(expected)) <= float(tol)
         return cls(text, float(value), f"{expected:.10g} ± {tol:g}", holds)
 
     @classmethod

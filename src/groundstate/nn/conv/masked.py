@@ -68,6 +68,12 @@ class MaskedConv2d(nn.Module):
         mask[:, :, middle, middle] = allowed.to(mask.dtype)
         self.register_buffer("mask", mask, persistent=False)
 
+    def config(self) -> dict[str, Any]:
+        return {
+            "in_channels": self.conv.in_channels, "out_channels": self.conv.out_channels,
+            "kernel": self.kernel, "kind": self.kind, "groups": self.groups, "halves": self.halves,
+        }  # fmt: skip
+
     def forward(self, x: Tensor) -> Tensor:
         return functional.conv2d(
             x, self.conv.weight * self.mask, self.conv.bias, padding=self.kernel // 2

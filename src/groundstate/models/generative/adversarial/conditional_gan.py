@@ -16,12 +16,8 @@ class ConditionalGAN(GAN):
 
     .. math:: \min_G\max_D E\log D(x, y) + E\log(1 - D(G(z, y), y)), \qquad e(x, y) = -\mathrm{logit}\,D(x, y)
 
-    The same model as ``GAN`` fitted with y, and y is required. A discriminator that sees y finds a
-    good row with a wrong label out; one that sees x alone cannot.
-
-    Parameters
-    ----------
-    y : labels or real columns, in ``fit``
+    The same model as ``GAN`` fitted with y (labels or real columns), and y is required. A
+    discriminator that sees y finds a good row with a wrong label out; one that sees x alone cannot.
 
     Examples
     --------

@@ -58,10 +58,12 @@ class AdversarialGenerator(NetworkGenerator):
         Length of the noise z.
     n_critic : int
         Steps of the discriminator, each on a fresh batch, for one of the generator.
-    generator, discriminator : module, optional
-        Networks of your own: from ``(B, n_components)`` to rows, and from rows of their own shape to
-        logits ``(B, 1)``; with y the condition is appended to the columns (of images: as constant
-        channels).
+    generator : module, optional
+        A network of your own from ``(B, n_components)`` to rows; with y the condition is appended to
+        the columns.
+    discriminator : module, optional
+        A network of your own from rows of their own shape to logits ``(B, 1)``; with y the condition
+        is appended to the columns (of images: as constant channels).
     activation : str
         Of the hidden layers of both; "leaky_relu" has the slope 0.2.
     hidden_layer_sizes : sequence of int

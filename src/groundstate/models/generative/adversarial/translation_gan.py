@@ -37,6 +37,8 @@ class TranslationGAN(AdversarialGenerator):
     ----------
     n_components : int
         Length of the noise; 0 makes b a function of a.
+    loss : "nonsaturating", "minimax", "lsgan" or "hinge"
+        Of the game; see ``groundstate.learn.losses.gan``.
     match : float
         λ of the L1 distance, for each pixel.
     conditional_d : bool

@@ -26,9 +26,11 @@ from groundstate.learn.train.stochastic import Stochastic, sgd
 from groundstate.models import settings
 from groundstate.models.arrays import tensor
 from groundstate.models.base import Plan
+from groundstate.models.generative.coding import Coding
 from groundstate.models.generative.energy import sweeps
 from groundstate.models.generative.energy.machine_answers import MachineAnswers
 from groundstate.models.generative.energy.runaway import warn_of_runaway_chains
+from groundstate.models.generative.shapes import Shapes
 from groundstate.models.resident import places
 from groundstate.models.traits import Traits
 from groundstate.registry import models
@@ -276,7 +278,15 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
 
     @staticmethod
     def upgrade_learned(learned: dict[str, Any]) -> dict[str, Any]:
-        """Chains of files that kept them beside the model, as the state of its rule."""
+        """What machines of bits kept before they generated: no code of columns, chains beside them."""
+        if "coding_" not in learned:
+            d = int(learned["n_features_in_"])
+            zeros = np.zeros(d)
+            coding = Coding(np.zeros(d, np.int64), zeros, zeros, np.ones(d), "levels")
+            learned = {
+                **learned, "_levels": {}, "coding_": coding, "event_shape_": (d,), "base_": zeros,
+                "_shapes": Shapes((d,)), "condition_": None,
+            }  # fmt: skip
         if "h_samples_" not in learned or "rule_" in learned:
             return learned
         rule = PersistentCD(n_chains=len(learned["h_samples_"]))
@@ -321,8 +331,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
             context = self._contexts(y, len(x))
         weight = self._checked_weight(sample_weight, x.cpu().numpy())
         kept = getattr(self, "rule_", None)
-        stale = isinstance(kept, PersistentCD) and kept.source.n_chains != self.n_chains
-        if first or kept is None or stale:
+        if first or kept is None:
             kept = self._new_rule(self.energy_)
         self.history_ = fit(
             self.energy_,

@@ -25,9 +25,10 @@ def plot_machine(
     -------
     the axes
     """
-    import matplotlib.pyplot as plt
+    if ax is None:
+        from matplotlib.figure import Figure
 
-    ax = plt.subplots(figsize=(6, 3))[1] if ax is None else ax
+        ax = Figure(figsize=(6, 3), layout="constrained").add_subplot()
     W = energy.W.detach().cpu().numpy()
     F, l = W.shape
     below, above = (np.linspace(0, 1, n + 2)[1:-1] for n in (F, l))

@@ -50,9 +50,9 @@ def plot_network(
     the axes
     """
     if ax is None:
-        import matplotlib.pyplot as plt
+        from matplotlib.figure import Figure
 
-        ax = plt.figure().subplots()
+        ax = Figure(layout="constrained").add_subplot()
     names, parents = model._column_names, model._above
     place = layout(parents)
     given = {model._number(k) for k in evidence or {}}
