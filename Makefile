@@ -12,7 +12,7 @@ WORKERS ?= 2
 # One thread per pytest worker: more make small tensor programs slower, and waiting ones spin.
 PYTEST := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
+MKDOCS := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
 .DEFAULT_GOAL := help
 .PHONY: help install dev demo lint types check test test-all pages docs bench clean

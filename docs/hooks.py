@@ -65,14 +65,19 @@ def pictures(folder: Path) -> Iterable[tuple[str, bytes]]:
     """Draw the figures that the modules of a folder list in ``PICTURES``, one after the other."""
     import matplotlib
 
+    for path in sorted(folder.glob("*.py")):
+        for name, draw in getattr(_drawing(path.stem, folder), "PICTURES", {}).items():
+            out = BytesIO()
+            with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
+                draw().savefig(out, format="svg", metadata={"Date": None})
+            yield name, out.getvalue()
+
+
+def _drawing(name: str, folder: Path = ROOT / "docs" / "pictures") -> Any:
+    """A module of pictures; they import each other by plain names."""
     sys.path.insert(0, str(folder))
     try:
-        for path in sorted(folder.glob("*.py")):
-            for name, draw in getattr(import_module(path.stem), "PICTURES", {}).items():
-                out = BytesIO()
-                with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
-                    draw().savefig(out, format="svg", metadata={"Date": None})
-                yield name, out.getvalue()
+        return import_module(name)
     finally:
         sys.path.remove(str(folder))
 
@@ -347,9 +352,7 @@ def folders_table() -> str:
 
 def maps_table() -> str:
     """Return the numbers of the maps of digits, measured now."""
-    from groundstate.experiments.base import get
-
-    rows = get("UNSX-ladder").run(seed=0).numbers["maps"]
+    rows = _drawing("common").experiment("UNSX-ladder").numbers["maps"]
     names = list(next(iter(rows.values())))
     cells = [(name, *(f"{row[key]:.3f}" for key in names)) for name, row in rows.items()]
     return table(("map", *names), cells, "No map was made.")

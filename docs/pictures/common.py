@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from io import BytesIO
 from typing import Any
 
@@ -12,9 +13,16 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
+from groundstate.experiments.base import Result, get
 from groundstate.nn import Drawing
 
 COLOURS = ("#3b6fb6", "#d9822b", "#4c9f70", "#a05195")
+
+
+@cache
+def experiment(name: str) -> Result:
+    """What an experiment found at seed 0; its picture and its table take one run."""
+    return get(name).run(seed=0)
 
 
 def figure(columns: int = 1, width: float = 8.0, height: float = 3.4) -> tuple[Figure, list[Axes]]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import networkx as nx
 import numpy as np
-from common import COLOURS, figure
+from common import COLOURS, experiment, figure
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from groundstate import EdgeClassifier, GraphClassifier, GraphRegressor, NodeClassifier
 from groundstate.data import Graph
-from groundstate.experiments import get
 
 
 def _net(
@@ -124,7 +123,7 @@ def gather() -> Figure:
 
 def blocks() -> Figure:
     """What links are worth."""
-    return get("ARC-x-gnn").run(seed=0).figure()
+    return experiment("ARC-x-gnn").figure()
 
 
 PICTURES = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from common import COLOURS, figure
+from common import COLOURS, experiment, figure
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.datasets import load_digits, make_moons, make_swiss_roll
@@ -18,7 +18,6 @@ from groundstate import (
     LocallyLinearEmbedding,
     SpectralEmbedding,
 )
-from groundstate.experiments.base import get
 from groundstate.math.manifold import classical_scaling, residual_variance
 
 ROLL, T = make_swiss_roll(600, random_state=0)
@@ -160,7 +159,7 @@ def family() -> Figure:
 
 def guide() -> Figure:
     """Eight maps of the same digits."""
-    return get("UNSX-ladder").run(seed=0).figure()
+    return experiment("UNSX-ladder").figure()
 
 
 PICTURES = {
