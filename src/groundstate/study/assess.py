@@ -70,6 +70,14 @@ class Assessment(Displayed):
         Parts that were left out, and how to ask for them.
     seconds : dict
         Wall time of the stages, which no number depends on.
+    explained : dict or None
+        What the model looks at.
+    columns : dict or None
+        Profiles of the columns.
+    stage : str
+        How far the study has come: a study is valid, and its report whole, after each stage.
+    unfinished : tuple of str
+        Parts that were not reached yet, or left out for time.
     """
 
     table: Table
@@ -96,6 +104,10 @@ class Assessment(Displayed):
     ledger: dict[str, Any]
     skipped: tuple[str, ...]
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
+    explained: dict[str, Any] | None = None
+    columns: dict[str, Any] | None = None
+    stage: str = "done"
+    unfinished: tuple[str, ...] = ()
 
     @property
     def chosen(self) -> str:
