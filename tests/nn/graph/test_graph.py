@@ -97,8 +97,18 @@ def test_softmax_sums_to_one_at_every_node_that_hears() -> None:
 def test_loops_are_there_once() -> None:
     index = torch.tensor([[0, 1, 1], [0, 0, 1]])
     looped, old = Edges.of(index, 3).looped
-    assert looped.edge_index.T.tolist() == [[0, 0], [1, 0], [1, 1], [2, 2]]
-    assert old.tolist() == [-1, 1, -1, -1]
+    carries = old > -2
+    assert looped.edge_index.T[carries].tolist() == [[0, 0], [1, 0], [1, 1], [2, 2]]
+    assert old[carries].tolist() == [-1, 1, -1, -1] and old[~carries].tolist() == [-2, -2]
+
+
+@pytest.mark.parametrize("name", ["gcn", "gat"])
+def test_a_loop_that_was_there_changes_nothing(name: str) -> None:
+    layer, index, x = LAYERS[name]().double(), random_edges(), normal(N, 4)
+    index = index[:, index[0] != index[1]]
+    more = torch.cat((index, torch.tensor([[0, 2], [0, 2]])), 1)
+    plain, looped = (layer(x, Edges.of(i, N)) for i in (index, more))
+    assert torch.allclose(plain, looped, atol=1e-14)
 
 
 def test_wrong_edges_are_refused() -> None:

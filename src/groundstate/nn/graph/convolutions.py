@@ -47,9 +47,9 @@ class GCNConv(nn.Module):
         """``(N, in)`` to ``(N, out)``; weights ``(E,)`` stand in the order of ``edges``."""
         _sized(x, self.in_channels, self)
         looped, old = edges.looped
-        weight = x.new_ones(len(old))
+        weight = (old > -2).to(x.dtype)
         if edge_weight is not None:
-            weight = torch.where(old < 0, 1.0, edge_weight[old.clamp(min=0)])
+            weight = torch.where(old < 0, weight, edge_weight[old.clamp(min=0)])
         degree = looped.aggregate(weight)
         scale = degree.clamp(min=0).rsqrt().where(degree > 0, 0.0)
         norm = looped.from_source(scale) * weight * looped.from_target(scale)
@@ -126,11 +126,14 @@ class GATConv(nn.Module):
 
     def forward(self, x: Tensor, edges: Edges) -> Tensor:
         _sized(x, self.in_channels, self)
-        looped, _ = edges.looped
+        looped, old = edges.looped
         h = self.lin(x).unflatten(-1, (self.heads, self.out_channels))  # (N, heads, out)
         source, target = (h * self.att_src).sum(-1), (h * self.att_dst).sum(-1)
         score = looped.from_source(source) + looped.from_target(target)
-        weight = looped.softmax(F.leaky_relu(score, self.negative_slope))  # (E, heads)
+        score = F.leaky_relu(score, self.negative_slope).masked_fill(
+            (old == -2)[:, None], -math.inf
+        )
+        weight = looped.softmax(score)  # (E, heads)
         by_head = h.transpose(0, 1).contiguous()
         heads = [looped.propagate(v, w) for v, w in zip(by_head, weight.T.contiguous())]
         out = torch.cat(heads, 1) if self.concat else torch.stack(heads).mean(0)

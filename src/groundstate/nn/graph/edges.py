@@ -6,8 +6,7 @@ same bits on every run and device, forwards and (by the order of sources) backwa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -42,6 +41,7 @@ class Edges:
     target: Tensor
     nodes: int
     order: Tensor
+    _made: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, edge_index: Tensor, nodes: int) -> Edges:
@@ -53,19 +53,26 @@ class Edges:
                 f"edges name nodes {int(edge_index.min())} to {int(edge_index.max())}, the graph "
                 f"has {nodes}, 0 to {nodes - 1}"
             )
-        source, target = edge_index.long()
+        return cls._ordered(edge_index.long(), nodes)
+
+    @classmethod
+    def _ordered(cls, edge_index: Tensor, nodes: int) -> Edges:
+        source, target = edge_index
         order = torch.argsort(target * max(nodes, 1) + source, stable=True)
         return cls(source[order], target[order], nodes, order)
 
     @classmethod
     def of_graphs(cls, graphs: Graphs) -> Edges:
         """Of a batch of graphs, whose edges are in order already; made once for each batch."""
-        made = _kept.get(graphs)
+        compiling = torch.compiler.is_compiling()  # nothing of a traced graph can be kept
+        made = None if compiling else _kept.get(graphs)
         if made is None:
             source, target = graphs.edge_index
             order = torch.arange(len(source), device=source.device)
             n = len(graphs.nodes.values)
-            made = _kept[graphs] = cls(source.contiguous(), target.contiguous(), n, order)
+            made = cls(source.contiguous(), target.contiguous(), n, order)
+            if not compiling:
+                _kept[graphs] = made
         return made
 
     @property
@@ -73,43 +80,60 @@ class Edges:
         """Sources and targets, ``(2, E)``, in the order of targets."""
         return torch.stack((self.source, self.target))
 
-    @cached_property
+    # what is made once is kept in a plain dict: a cached_property has a lock, which torch.compile
+    # cannot trace
+
+    @property
     def offsets(self) -> Tensor:
         """Where the edges to each node begin, ``(N + 1,)``."""
-        return _offsets(self.target, self.nodes)
+        if "offsets" not in self._made:
+            self._made["offsets"] = _offsets(self.target, self.nodes)
+        made: Tensor = self._made["offsets"]
+        return made
 
-    @cached_property
+    @property
     def _by_source(self) -> tuple[Tensor, Tensor]:
         """The edges in the order of their sources, and where those of each node begin."""
-        order = torch.argsort(self.source, stable=True)
-        return order, _offsets(self.source[order], self.nodes)
+        if "by_source" not in self._made:
+            order = torch.argsort(self.source, stable=True)
+            self._made["by_source"] = order, _offsets(self.source[order], self.nodes)
+        made: tuple[Tensor, Tensor] = self._made["by_source"]
+        return made
 
     @property
     def degree(self) -> Tensor:
         """Edges that come to each node, ``(N,)``."""
         return self.offsets.diff()
 
-    @cached_property
+    @property
     def looped(self) -> tuple[Edges, Tensor]:
-        """With one edge from every node to itself (those that were there are dropped), and for
-        each edge its old number, −1 for a new one."""
-        own = torch.arange(self.nodes, device=self.source.device)
-        keep = (self.source != self.target).nonzero()[:, 0]
-        index = torch.cat((self.edge_index[:, keep], own.expand(2, -1)), 1)
-        made = Edges.of(index, self.nodes)
-        return made, torch.cat((keep, torch.full_like(own, -1)))[made.order]
+        """With one edge from every node to itself, and for each edge its old number: −1 for a new
+        one, −2 for a loop that was there and carries nothing any more (the number of edges does not
+        depend on their values, so that nothing waits for a device)."""
+        if "looped" not in self._made:
+            own = torch.arange(self.nodes, device=self.source.device)
+            made = Edges._ordered(torch.cat((self.edge_index, own.expand(2, -1)), 1), self.nodes)
+            old = torch.arange(len(self.source), device=own.device)
+            old = torch.where(self.source == self.target, -2, old)
+            self._made["looped"] = made, torch.cat((old, torch.full_like(own, -1)))[made.order]
+        found: tuple[Edges, Tensor] = self._made["looped"]
+        return found
 
     # --- sums over neighbours ------------------------------------------------------------
 
     def from_source(self, x: Tensor) -> Tensor:
         """What the source of each edge has, ``(E, ...)`` of ``(N, ...)``."""
         self._of_nodes(x)
+        if torch.compiler.is_compiling():
+            return x.index_select(0, self.source)
         out: Tensor = _Gather.apply(x, self.source, *self._by_source)
         return out
 
     def from_target(self, x: Tensor) -> Tensor:
         """What the target of each edge has, ``(E, ...)`` of ``(N, ...)``."""
         self._of_nodes(x)
+        if torch.compiler.is_compiling():
+            return x.index_select(0, self.target)
         out: Tensor = _Gather.apply(x, self.target, None, self.offsets)
         return out
 
@@ -140,6 +164,8 @@ class Edges:
         self._of_nodes(x)
         if weight is None:
             weight = x.new_ones(len(self.source))
+        if torch.compiler.is_compiling():  # it differentiates and fuses plain operations itself
+            return sum_items(weight[:, None] * x.index_select(0, self.source), self.offsets)
         out: Tensor = _Propagate.apply(x, weight, self)
         return out
 
