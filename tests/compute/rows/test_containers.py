@@ -253,3 +253,25 @@ def test_sums_over_items_are_differentiable() -> None:
     expected = torch.zeros(N, 2, dtype=torch.float64).index_add(0, value.row, leaf)
     torch.testing.assert_close(sum_items(leaf, value.offsets), expected)
     assert torch.autograd.gradcheck(lambda v: mean_items(v, value.offsets), leaf)
+
+
+def test_rows_of_one_length_are_a_tensor_and_stay_so() -> None:
+    x = torch.arange(24.0).reshape(4, 3, 2)
+    rows = Ragged(x.flatten(0, 1), 3 * torch.arange(5))
+    plain = Ragged._of(rows.values, rows.offsets)  # the same rows, as if lengths differed
+    assert rows.equal == 3 and Ragged.of([[1.0], [2.0, 3.0]]).equal is None
+    index = torch.tensor([2, 0, 2])
+    parts = [
+        (rows.take(index), plain.take(index)),
+        (Ragged.join([rows, rows.take(index)]), Ragged.join([plain, plain.take(index)])),
+        (rows.floating(torch.float64), plain.floating(torch.float64)),
+        *zip(rows.split([1, 3]), plain.split([1, 3]), strict=True),
+    ]
+    for one, other in parts:
+        assert one.equal == 3 and other.equal is None
+        assert torch.equal(one.values, other.values) and torch.equal(one.offsets, other.offsets)
+        assert torch.equal(one.padded(), other.padded())
+    assert torch.equal(rows.padded(), x) and torch.equal(
+        rows.padded(length=5), plain.padded(length=5)
+    )
+    assert Ragged.of([[], []]).equal == 0 and Ragged.of([[], []]).take(torch.tensor([1])).equal == 0

@@ -6,7 +6,7 @@ Row i is ``values[offsets[i] : offsets[i + 1]]``. Taking rows is one gather, wha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -34,6 +34,12 @@ class Ragged(RowContainer):
     offsets : Tensor of int64, ``(n + 1,)``
         Where rows begin; the last is M.
 
+    Attributes
+    ----------
+    equal : int or None
+        Items of every row where all have as many, known without a look at the device; such rows are
+        a tensor ``(n, equal, *item shape)``, and parts of them stay so.
+
     Examples
     --------
     >>> rows = Ragged.of([[1.0, 2.0], [], [3.0]])
@@ -45,6 +51,7 @@ class Ragged(RowContainer):
 
     values: Tensor
     offsets: Tensor
+    equal: int | None = field(init=False)
 
     def __post_init__(self) -> None:
         ends = self.offsets
@@ -57,15 +64,18 @@ class Ragged(RowContainer):
                 f"offsets must go from 0 to the number of items, {tuple(self.values.shape)[:1]}, "
                 f"got {int(ends[0])} to {int(ends[-1])}"
             )
-        if bool((ends.diff() < 0).any()):
+        low, high = (int(v) for v in torch.aminmax(ends.diff())) if len(ends) > 1 else (0, -1)
+        if low < 0:
             raise ShapeError("offsets must not decrease; a row cannot have a negative length")
+        object.__setattr__(self, "equal", low if low == high else None)
 
     @classmethod
-    def _of(cls, values: Tensor, offsets: Tensor) -> Self:
+    def _of(cls, values: Tensor, offsets: Tensor, equal: int | None = None) -> Self:
         """Without checks: parts of rows that were checked."""
         made = cls.__new__(cls)
         object.__setattr__(made, "values", values)
         object.__setattr__(made, "offsets", offsets)
+        object.__setattr__(made, "equal", equal)
         return made
 
     @classmethod
@@ -104,15 +114,23 @@ class Ragged(RowContainer):
         return n.repeat_interleave(self.lengths, output_size=len(self.values))
 
     def take(self, index: Tensor) -> Self:
+        if self.equal is not None:
+            values = self._table().index_select(0, index).flatten(0, 1)
+            return self._of(values, self._even(len(index)), self.equal)
         place, offsets = positions(self.offsets, index)
         return self._of(self.values.index_select(0, place), offsets)
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         values = torch.cat([p.values for p in parts])
-        return cls._of(values, offsets_of(torch.cat([p.lengths for p in parts])))
+        kinds = {p.equal for p in parts}
+        equal = kinds.pop() if len(kinds) == 1 else None
+        return cls._of(values, offsets_of(torch.cat([p.lengths for p in parts])), equal)
 
     def split(self, sizes: Sequence[int]) -> list[Self]:
+        if self.equal is not None:
+            parts = self._table().split(list(sizes))
+            return [self._of(v.flatten(0, 1), self._even(len(v)), self.equal) for v in parts]
         ends = torch.tensor([0, *sizes]).cumsum(0)
         items = self.offsets[ends.to(self.device)].diff().tolist()
         starts = self.offsets[:-1].split(list(sizes))
@@ -128,19 +146,22 @@ class Ragged(RowContainer):
         return self._of(
             self.values.to(device, non_blocking=non_blocking),
             self.offsets.to(device, non_blocking=non_blocking),
+            self.equal,
         )
 
     def floating(self, dtype: torch.dtype) -> Self:
         if not self.values.is_floating_point() or self.values.dtype == dtype:
             return self
-        return self._of(self.values.to(dtype), self.offsets)
+        return self._of(self.values.to(dtype), self.offsets, self.equal)
 
     def like(self, values: Tensor) -> Ragged:
         """Other items in rows of the same lengths."""
-        return Ragged._of(values, self.offsets)
+        return Ragged._of(values, self.offsets, self.equal)
 
     def padded(self, fill: float = 0.0, length: int | None = None) -> Tensor:
         """All rows in one tensor ``(n, length, *item shape)``, filled up behind their ends."""
+        if self.equal is not None and length in (None, self.equal):
+            return self._table()
         longest = int(self.lengths.max()) if len(self) else 0
         size = longest if length is None else length
         if size < longest:
@@ -149,6 +170,16 @@ class Ragged(RowContainer):
         row = self.row
         out[row, torch.arange(len(row), device=self.device) - self.offsets[row]] = self.values
         return out
+
+    def _table(self) -> Tensor:
+        """Rows of one length as a tensor ``(n, equal, *item shape)``."""
+        assert self.equal is not None
+        return self.values.reshape(len(self), self.equal, *self.item_shape)
+
+    def _even(self, n: int) -> Tensor:
+        """Where n rows of that length begin."""
+        assert self.equal is not None
+        return torch.arange(n + 1, device=self.device) * self.equal
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.values,)

@@ -117,6 +117,8 @@ class Recurrent(nn.Module):
         """Outputs of all items: ``(B, T, in_features)`` to ``(B, T, out_features)``, zeros behind
         ``lengths`` ``(B,)``; ragged rows to ragged rows."""
         if isinstance(x, Ragged):
+            if x.equal:
+                return x.like(self.run(x.padded())[0].flatten(0, 1))
             padded, _ = pad_batch(x)
             out, _ = self.run(padded, x.lengths)
             return unpad(out, x.lengths)

@@ -68,8 +68,11 @@ class SequenceNetwork(nn.Module):
 
     def forward(self, x: Tensor | Ragged, lengths: Tensor | None = None) -> Tensor:
         if isinstance(x, Ragged):
-            lengths = x.lengths
-            x = x.padded(length=max(1, int(lengths.max())) if len(lengths) else 1)
+            if x.equal:  # nothing to fill up, nothing to look up
+                x = x.padded()
+            else:
+                lengths = x.lengths
+                x = x.padded(length=max(1, int(lengths.max())) if len(lengths) else 1)
         if lengths is None:
             if x.ndim == 3 and x.shape[1] == 0:
                 raise ShapeError(f"sequences need at least one item, got {tuple(x.shape)}")
