@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from groundstate import MetricEmbedding, SimCLR
+from groundstate import CLIP, MetricEmbedding, SimCLR
+from groundstate.data import make_captions
 
 DIGITS, LABELS = load_digits(return_X_y=True)
 
@@ -28,6 +29,30 @@ def sim_clr() -> Figure:
     fig, (left, right) = figure(2)
     _plane(left, X, y, "pixels")
     _plane(right, H / np.linalg.norm(H, axis=1, keepdims=True), y, "codes, learned without labels")
+    return fig
+
+
+def clip() -> Figure:
+    """Pictures against captions."""
+    X, captions, _ = make_captions(150, random_state=0)
+    small = {"dim": 16, "layers": 1, "heads": 2}
+    model = CLIP(
+        n_components=8, text_params=small, max_epochs=12, lr=5e-3, batch_size=40, random_state=0
+    )
+    model.fit(X, captions)
+    texts = sorted(set(captions))
+    shown = X[[captions.index(text) for text in texts]]
+    fig, (left, right) = figure(2)
+    tiles = np.concatenate(list(shown.transpose(0, 2, 3, 1)))
+    left.imshow(
+        np.clip(tiles.reshape(3, 3, 16, 16, 3).transpose(0, 2, 1, 3, 4).reshape(48, 48, 3), 0, 1)
+    )
+    left.set(title="pictures", xticks=[], yticks=[])
+    right.imshow(
+        model.transform(shown) @ model.encode_text(texts).T, cmap="RdBu_r", vmin=-1, vmax=1
+    )
+    right.set_yticks(range(9), texts, fontsize=6)
+    right.set(title="cosines with the captions", xticks=[])
     return fig
 
 
@@ -61,6 +86,7 @@ def family_contrastive() -> Figure:
 
 
 PICTURES = {
+    "CLIP": clip,
     "SimCLR": sim_clr,
     "MetricEmbedding": metric_embedding,
     "family-contrastive": family_contrastive,

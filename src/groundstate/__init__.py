@@ -299,6 +299,7 @@ if TYPE_CHECKING:
     from groundstate.models.processes.gaussian_process_regressor import (
         GaussianProcessRegressor as GaussianProcessRegressor,
     )
+    from groundstate.models.representations.clip import CLIP as CLIP
     from groundstate.models.representations.metric_embedding import (
         MetricEmbedding as MetricEmbedding,
     )
@@ -364,6 +365,7 @@ _EXPORTS = {
     "BernoulliNB": "groundstate.models.bayes.bernoulli_nb",
     "BernoulliRBM": "groundstate.models.generative.energy.bernoulli_rbm",
     "C45Classifier": "groundstate.models.trees.c45_classifier",
+    "CLIP": "groundstate.models.representations.clip",
     "CNF": "groundstate.models.generative.flows.cnf",
     "CategoricalNB": "groundstate.models.bayes.categorical_nb",
     "ClassicalMDS": "groundstate.models.manifolds.classical_mds",

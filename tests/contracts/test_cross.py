@@ -153,6 +153,7 @@ def test_table_is_complete() -> None:
         "OneVsOne",
         "OneVsRest",
         "OneVsRestLoss",
+        "PairedViews",
         "PseudoLikelihood",
         "Reconstruction",
         "ReplayCD",

@@ -42,6 +42,11 @@ def images() -> Any:
     return rng.normal(size=(N, 2, 3, 3)) + (np.arange(N) % 2)[:, None, None, None]
 
 
+def large() -> Any:
+    """Pictures that can be halved."""
+    return images()[:, :, [0, 1, 2, 0]][:, :, :, [0, 1, 2, 0]]
+
+
 def texts() -> Texts:
     rng = np.random.default_rng(1)
     words = np.array(["sun", "rain", "wind", "fog", "snow", "hail"])
@@ -127,7 +132,8 @@ class Case:
     model: Any
     rows: Callable[[], Any]
     target: Callable[[], Any] = labels
-    by_sums: bool = False  # learned from sums over all rows: equal up to their order, without steps
+    # learned from sums over all rows: equal up to their order, and without steps to be killed in
+    by_sums: bool = False
 
     @property
     def steps(self) -> str:
@@ -204,6 +210,26 @@ CASES = {
             device=None,
         ),
         images,
+    ),
+    "captions": Case(
+        groundstate.CLIP(
+            image_params={"channels": (4,)},
+            text_params={"dim": 8, "layers": 1, "heads": 2},
+            n_components=4,
+            max_epochs=4,
+            batch_size=16,
+            lr=1e-2,
+            random_state=0,
+        ),
+        images,
+        lambda: np.array(texts().strings(), dtype=object),
+    ),
+    "painted pictures": Case(
+        groundstate.TranslationGAN(
+            base=2, depth=1, d_base=2, d_depth=1, max_iter=4, batch_size=16, random_state=0
+        ),
+        large,
+        lambda: 1 - large(),
     ),
     "texts": Case(groundstate.BagOfTokensClassifier(min_weight=2, **QUICK), texts),
     "text classifier": Case(groundstate.TextClassifier(**SMALL_TEXT), texts),
@@ -386,10 +412,9 @@ class Kill(Callback):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_killed_and_resumed(case: Case, tmp_path: Path) -> None:
-    if case.by_sums:
-        pytest.skip("it has no steps of an epoch to be killed in")
-    name = next(k for k, v in CASES.items() if v is case)
+@pytest.mark.parametrize("name", [n for n, case in CASES.items() if not case.by_sums])
+def test_killed_and_resumed(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
     code = (
         "from tests.contracts.test_rows import *; import sys;"
         "case = CASES[sys.argv[1]];"

@@ -31,6 +31,8 @@ from groundstate.energy import (
 )
 from groundstate.energy.latent.deep.priors import NormalPrior
 from groundstate.energy.networks.embedding import PrototypeEnergy
+from groundstate.energy.networks.similarity import SimilarityEnergy
+from groundstate.energy.spaces import Real
 from groundstate.errors import Unsupported
 from groundstate.learn import Rule
 from groundstate.learn.base import weighted_mean
@@ -73,6 +75,9 @@ ENERGIES: dict[str, Callable[[], Energy]] = {
         AutoencoderEnergy(nn.Linear(2, 1), nn.Linear(1, 2), GaussianLikelihood(2), NormalPrior(1))
     ),
     "Prototypes": lambda: randomised(PrototypeEnergy(3, 2, 3, nn.Linear(3, 2))),
+    "Two encoders": lambda: randomised(
+        SimilarityEnergy(Real(3), Real(2), nn.Linear(3, 2), nn.Linear(2, 2), 2.0)
+    ),
     "Flow": lambda: randomised(
         NormalizingFlowEnergy(2, "cnf", options={"hidden_layer_sizes": (4,), "method": "rk4"})
     ),
@@ -85,6 +90,7 @@ ENERGIES: dict[str, Callable[[], Energy]] = {
 OWN: dict[str, tuple[str, ...]] = {
     "Denoiser": ("Diffusion", "DenoisingScoreMatching"),
     "Players": ("Game",),
+    "Two encoders": ("PairedViews", "InBatch"),
     "Flow": ("VelocityMatching",),
 }
 

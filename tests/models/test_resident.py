@@ -17,7 +17,7 @@ from groundstate.models import base, resident
 from groundstate.registry import models
 
 ROWS = 60
-TABLES = [r.name for r in models if r.obj.rows == "table" and r.name != "TranslationGAN"]
+TABLES = [r.name for r in models if r.obj.rows == "table"]
 
 
 @pytest.fixture

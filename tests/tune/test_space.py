@@ -95,9 +95,6 @@ def rows(name: str) -> tuple[Any, np.ndarray | None]:
         return X, np.exp(y / 100) if positive else y
     X, y = load_iris(return_X_y=True)
     X, y = X[::2], y[::2]
-    if name == "TranslationGAN":
-        images = X.reshape(-1, 2, 2).repeat(2, 1).repeat(2, 2)
-        return images, images
     if name == "BernoulliRBM":
         X = (X.mean(0) < X).astype(float)
     return X, y if row.role == "classifier" or row.obj._takes_classes else None

@@ -118,7 +118,6 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         return tags
 
     _keep, _example_target = keep, no_example
-    _example_rows: ClassVar[Any] = None  # n -> rows and target, where those of its kind do not do
     _row_target = one_per_row  # of rows that are no tables, `_target` with the rows at hand
 
     # --- what a preset fills in ----------------------------------------------------------
@@ -224,6 +223,9 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     def _checked(self, X: Any, y: Any) -> tuple[Any, Any, dict[str, Any]]:
         if self.rows != TABLE:
             return KINDS[self.rows].learned(self, X, y)
+        return self._checked_table(X, y)
+
+    def _checked_table(self, X: Any, y: Any) -> tuple[Any, Any, dict[str, Any]]:
         X = X if self._categories is None else self._categories.learned(self, X)
         if self._stays(X) and len(X) >= self._min_rows():
             found = self._resident_target(y, X) if self._takes_target else (None, {})
@@ -231,20 +233,16 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
                 return self._counted(X.detach()), *found
         X, _ = unwrap(X)
         kind = {
-            "dtype": [np.float64, np.float32],
-            "order": "C",
+            "dtype": [np.float64, np.float32], "order": "C",
             "accept_sparse": "csr" if self._accept_sparse else False,
             "ensure_all_finite": "allow-nan" if self._allow_nan else True,
-        }
+        }  # fmt: skip
         if not self._takes_target:
             least = self._min_rows()
             if plain_rows(X, least):
                 return self._counted(X), None, {}
-            return (
-                self._densified(validate_data(self, X, ensure_min_samples=least, **kind)),
-                None,
-                {},
-            )
+            X = validate_data(self, X, ensure_min_samples=least, **kind)
+            return self._densified(X), None, {}
         y, _ = unwrap(y)
         if plain_rows(X) and plain_target(y, len(X), self._multi_output):
             X = self._counted(X)
@@ -287,6 +285,9 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         """New rows as a tensor on the energy's device, and where answers go."""
         if self.rows != TABLE:
             return KINDS[self.rows].asked(self, X)  # type: ignore[return-value]  # a container
+        return self._table_rows(X)
+
+    def _table_rows(self, X: Any) -> tuple[Tensor, Home]:
         check_is_fitted(self, "energy_")
         if self._categories is not None and self._levels:
             return self._categories.asked(self, X)
@@ -347,7 +348,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self, "energy_")
         names = (free,) if isinstance(free, str) else tuple(free)
-        _, home = unwrap(next(iter(observed.values()))) if observed else (None, Home())
+        home = unwrap(next(iter(observed.values())))[1] if observed else Home()
         unknown = None
         if "x" in names and observed.get("x") is not None:
             rows, unknown = open_cells(unwrap(observed["x"])[0])
@@ -364,9 +365,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     def _observed(self, values: Mapping[str, Any]) -> dict[str, Tensor]:
         device, dtype = self.energy_.placement()
         out = {}
-        for name, value in values.items():
-            if value is None:
-                continue
+        for name, value in ((k, v) for k, v in values.items() if v is not None):
             if name == "x":
                 out[name] = self._rows(value)[0]
                 continue

@@ -176,15 +176,12 @@ def _plan(estimator: EnergyEstimator) -> tuple[Plan, Problem]:
     """The parts that a model names for a small table with the columns and classes it knows."""
     probe = clone(estimator)
     X: Any
-    y: Any = None
-    if estimator._example_rows is not None:
-        X, y = estimator._example_rows(_PROBE_ROWS)
-    elif estimator.rows == TABLE:
+    if estimator.rows == TABLE:
         columns = getattr(estimator, "n_features_in_", _PROBE_COLUMNS)
         X = np.random.default_rng(0).uniform(size=(_PROBE_ROWS, columns))
     else:
         X = KINDS[estimator.rows].example(_PROBE_ROWS)
-    X_, y_, encoded = probe._checked(X, _target(estimator, X) if y is None else y)
+    X_, y_, encoded = probe._checked(X, _target(estimator, X))
     for name, value in encoded.items():
         setattr(probe, name, value)
     cpu = torch.device("cpu")
@@ -196,10 +193,8 @@ def _plan(estimator: EnergyEstimator) -> tuple[Plan, Problem]:
 
 
 def _target(estimator: EnergyEstimator, X: Any) -> NDArray[Any] | None:
-    if not estimator._takes_target:
-        return None
     own: NDArray[Any] | None = estimator._example_target(X)
-    if own is not None:
+    if own is not None or not estimator._takes_target:
         return own
     if not (is_classifier(estimator) or estimator._takes_classes):
         values: NDArray[Any] = X.sum(1) if estimator.rows == TABLE else np.arange(float(len(X)))

@@ -22,7 +22,6 @@ from groundstate.compute.random import Key
 from groundstate.compute.thread_policy import answering
 from groundstate.errors import DataError, ShapeError, Unsupported
 from groundstate.models.arrays import Home, tensor, unwrap
-from groundstate.models.base import EnergyEstimator
 from groundstate.models.generative.coding import Coding
 from groundstate.models.generative.condition import Condition
 from groundstate.models.generative.filling import filled
@@ -119,7 +118,7 @@ class GenerativeEstimator(Questions):
     def _checked(self, X: Any, y: Any) -> tuple[Any, Any, dict[str, Any]]:
         flat, shapes = flattened(X)
         before = self.n_features_in_ if self._goes_on else None
-        rows, _, attributes = super()._checked(flat, None)
+        rows, _, attributes = self._checked_table(flat, None)
         if before is not None and rows.shape[1] != before:
             self.n_features_in_ = before
             raise ValueError(
@@ -187,7 +186,7 @@ class GenerativeEstimator(Questions):
             )
         levels = getattr(self, "_levels", {})
         if not allow_nan and not levels:
-            return EnergyEstimator._rows(self, flat)
+            return self._table_rows(flat)
         if levels:
             assert self._categories is not None
             x, home = self._categories.asked(self, flat)

@@ -78,7 +78,7 @@ class Coding:
         if dequantize:
             _require_whole(X, ~category)
             steps = np.where(category, steps, 1.0)
-        mean, spread = _coarse(*_moments(X, weight, scale, steps, pooled))
+        mean, spread = coarse(*_moments(X, weight, scale, steps, pooled))
         if code != "dequantise":  # bits of categories, or their numbers
             bits = code == "onehot" and scale == "minmax"
             mean = np.where(category, 0.5 if bits else 0.0, mean)
@@ -181,7 +181,7 @@ def _require_whole(X: Tensor, numbers: NDArray[np.bool_]) -> None:
         )
 
 
-def _coarse(mean: F64, scale: F64) -> tuple[F64, F64]:
+def coarse(mean: F64, scale: F64) -> tuple[F64, F64]:
     """Shift and scale without their last bits, in which a weight of 2 and the row twice may differ."""
     mantissa, exponent = np.frexp(scale)
     unit = np.ldexp(1.0, exponent - _BITS)

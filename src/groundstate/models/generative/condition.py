@@ -19,6 +19,7 @@ from torch import Tensor
 from groundstate.compute.random import Key
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.errors import DataError, ShapeError
+from groundstate.models.generative.coding import coarse
 
 KEPT = 64  # values of real columns that stand for their distribution
 
@@ -66,7 +67,7 @@ class Condition:
             raise DataError("y holds NaN or infinity; drop the rows without a finite condition")
         mean = np.average(values, axis=0, weights=w)
         spread = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=w))
-        spread = np.where(spread > 0, spread, 1.0)
+        mean, spread = coarse(mean, np.where(spread > 0, spread, 1.0))
         coded = (values - mean) / spread
         at, share = np.arange(len(coded)), w / w.sum()
         if len(coded) > KEPT:

@@ -39,6 +39,11 @@ def encode(net: nn.Module, tokens: Ragged) -> tuple[Tensor, Tensor]:
     )
 
 
+def reads(net: nn.Module) -> bool:
+    """Whether ``encode`` knows the vectors of a network's tokens."""
+    return isinstance(net, MaskedBERT | BERT | GPT | RecurrentLM)
+
+
 def width(net: Any) -> int:
     """Features of the vectors that ``encode`` gives."""
     return int(net.hidden if isinstance(net, RecurrentLM) else net.dim)
@@ -131,6 +136,41 @@ class LabelsTexts(nn.Module):
         pooled = torch.tanh(self.pool(h))
         out: Tensor = self.score(nn.functional.dropout(pooled, self.dropout, self.training))
         return out
+
+
+class CodesTexts(nn.Module):
+    r"""A code of a text, :math:`f = W\,\frac1T\sum_th_t`: the mean vector of its tokens, turned.
+
+    Parameters
+    ----------
+    net : ``MaskedBERT``, ``BERT``, ``GPT`` or ``RecurrentLM``; its heads are not used
+    out_features : numbers of a code
+    generator : source of the initial weights; None is a fixed seed
+
+    Examples
+    --------
+    >>> net = CodesTexts(BERT(11, 16, 8, 2, 2), 3)
+    >>> net(Tokens.of(Ragged.of([[3, 1, 4], [1, 1]]))).shape
+    torch.Size([2, 3])
+    """
+
+    def __init__(
+        self, net: nn.Module, out_features: int, *, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        self.net, self.out_features = net, out_features
+        self.turn = nn.Linear(width(net), out_features, bias=False)
+        generator = generator or torch.Generator().manual_seed(0)
+        nn.init.normal_(self.turn.weight, std=width(net) ** -0.5, generator=generator)
+
+    def config(self) -> dict[str, Any]:
+        return {"net": self.net, "out_features": self.out_features}
+
+    def forward(self, x: Tokens) -> Tensor:
+        hidden, real = encode(self.net, x.tokens)
+        share = real.to(hidden.dtype) / real.sum(1, keepdim=True).clamp(min=1)
+        code: Tensor = self.turn((hidden * share[..., None]).sum(1))
+        return code
 
 
 class TagsWords(nn.Module):

@@ -66,6 +66,7 @@ class TranslationGAN(AdversarialGenerator):
     ((40, 8, 8), True)
     """
 
+    rows: ClassVar[str] = "image"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 0, None, closed="left")],
         "loss": [StrOptions({"nonsaturating", "minimax", "lsgan", "hinge"})],
@@ -115,10 +116,8 @@ class TranslationGAN(AdversarialGenerator):
     ) -> None:
         self._keep(locals())
 
-    @staticmethod
-    def _example_rows(n: int) -> tuple[Any, Any]:
-        images = np.random.default_rng(0).random((n, 8, 8))
-        return images, images
+    def _example_target(self, X: Any) -> Any:
+        return X
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
