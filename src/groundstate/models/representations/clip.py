@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.compute.rows import Ragged, Texts, Tokens, count, floating
@@ -32,7 +29,7 @@ from groundstate.models import settings
 from groundstate.models.arrays import Home
 from groundstate.models.base import Plan
 from groundstate.models.networks.seeds import init_key
-from groundstate.models.representations.zero_shot import named, nearest
+from groundstate.models.representations.zero_shot import ZeroShot
 from groundstate.models.rows.making import make_network
 from groundstate.models.rows.network import RowNetwork, pieces
 from groundstate.models.text.masked_language_model import FIRST, LAST, SPECIAL
@@ -47,7 +44,7 @@ START = {"softmax": (1 / 0.07, None), "sigmoid": (10.0, -10.0)}  # scale and bia
 
 
 @models.register(family="representations", task="representation", role="transformer", auto=False)
-class CLIP(RowNetwork):
+class CLIP(ZeroShot, RowNetwork):
     r"""Pictures and texts in one space of codes: a picture is near the text that describes it.
 
     .. math::
@@ -341,88 +338,3 @@ class CLIP(RowNetwork):
             raise ShapeError(f"X has {len(codes)} rows, y has {len(texts)}; give one for each")
         bias = 0.0 if self.energy_.bias is None else self.energy_.bias.detach()
         return home.give(-self.scale_ * (codes * texts).sum(1) - bias)
-
-    # --- questions -----------------------------------------------------------------------
-
-    def similarity(self, X: Any, texts: Any, scale: float | None = 100.0) -> Any:
-        r""":math:`\mathrm{softmax}(100\,IT^\top)`: how each picture shares itself out among texts,
-        ``(n_samples, n_texts)``; ``scale=None`` takes the learned one for 100."""
-        codes, home = self._image_codes(X)
-        return home.give(self._shares(codes, self._text_codes(texts), scale))
-
-    def _shares(self, codes: Tensor, texts: Tensor, scale: float | None) -> Tensor:
-        factor = self.scale_ if scale is None else scale
-        return torch.softmax(factor * codes @ texts.T, 1)
-
-    def predict(self, X: Any, prompts: Any = None) -> Any:
-        """The class of each picture whose prompt is nearest, ``(n_samples,)``.
-
-        Parameters
-        ----------
-        X : pictures
-        prompts : names of classes, which go into ``template``; or a mapping of names to their texts, one
-            or several, whose codes are averaged; None is the classes of ``add_class``
-        """
-        names, table = self._asked_classes(prompts)
-        codes, _ = self._image_codes(X)
-        return names[(codes @ table.T).argmax(1).cpu().numpy()]
-
-    def predict_proba(self, X: Any, prompts: Any = None, scale: float | None = 100.0) -> Any:
-        """``similarity`` to the classes of ``predict``, ``(n_samples, n_classes)``."""
-        _, table = self._asked_classes(prompts)
-        codes, home = self._image_codes(X)
-        return home.give(self._shares(codes, table, scale))
-
-    def add_class(self, name: str, prompts: str | Sequence[str] | None = None) -> Self:
-        """Know a further class by its name, or by texts of its own; nothing is learned."""
-        check_is_fitted(self, "energy_")
-        asked: Any = [name] if prompts is None else {name: prompts}
-        self._prompts = {**self._prompts, **named(asked, self.template)}
-        return self
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        return np.array(list(self._prompts), dtype=object)
-
-    def _asked_classes(self, prompts: Any) -> tuple[NDArray[Any], Tensor]:
-        """Names, and the mean code of the texts of each, ``(n_classes, k)``."""
-        given: Mapping[str, list[str]] = (
-            self._prompts if prompts is None else named(prompts, self.template)
-        )
-        if not given:
-            raise ValueError(
-                "there are no classes to choose from; pass prompts, such as ['dog', 'cat'], or call "
-                "add_class first"
-            )
-        flat = [text for texts in given.values() for text in texts]
-        codes = self._text_codes(flat).split([len(texts) for texts in given.values()])
-        table = torch.stack([normalize(each.mean(0), dim=0) for each in codes])
-        return np.array(list(given)), table
-
-    def retrieve(self, query: Any, among: Any, k: int = 5) -> tuple[Any, Any]:
-        """The k nearest rows of ``among`` to each query, and their cosines, ``(n_queries, k)`` each.
-
-        Texts find pictures and pictures find texts, or rows of their own kind: lists of strings are texts.
-        """
-        q, a = (
-            self._text_codes(rows) if _is_text(rows) else self._image_codes(rows)[0]
-            for rows in (query, among)
-        )
-        return nearest(q, a, k)
-
-    def score(self, X: Any, y: Any, k: int = 1) -> float:
-        """Recall at k: how often one's own text is among the k nearest, and one's own picture; the mean
-        of both. Equal texts are one's own too."""
-        codes, texts = self._image_codes(X)[0], self._text_codes(y)
-        words = self._texts(y, "y").strings()
-        if len(words) != len(codes):
-            raise ShapeError(f"X has {len(codes)} rows, y has {len(words)}; give one for each")
-        label = np.unique(words, return_inverse=True)[1]
-        both = [nearest(a, b, min(k, len(label)))[0] for a, b in ((codes, texts), (texts, codes))]
-        return float(np.mean([(label[at] == label[:, None]).any(1).mean() for at in both]))
-
-
-def _is_text(rows: Any) -> bool:
-    if isinstance(rows, str | Texts):
-        return True
-    return not isinstance(rows, Tensor) and len(rows) > 0 and isinstance(rows[0], str)

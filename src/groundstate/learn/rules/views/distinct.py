@@ -29,4 +29,4 @@ def distinct(x: Tensor, y: Any = None) -> tuple[Tensor, Any, Tensor]:
 def _numbers(y: Rows) -> Tensor:
     """What rows hold, as columns: labels ``(B, 1)``, tokens filled up ``(B, T)``."""
     rows = y.tokens if isinstance(y, Tokens) else y
-    return rows.padded(-1) if isinstance(rows, Ragged) else rows.detach().flatten(1)  # type: ignore[union-attr]
+    return rows.padded(-1) if isinstance(rows, Ragged) else rows.detach().reshape(len(rows), -1)  # type: ignore[union-attr]
