@@ -10,6 +10,7 @@ its rows at a time is made, in the forward and again in the backward pass.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from groundstate.learn.base import Reduction
 from groundstate.learn.losses.contract import reduce
 
 CELLS = 2**24  # similarities of one block, 64 MiB in float32
+TILE = 2**12  # side of a square block
 
 
 def nt_xent(
@@ -38,7 +40,7 @@ def nt_xent(
     r""":math:`\ell_i = -\log\frac{\exp(\cos(z_i, z_{p(i)})/\tau)}{\sum_{j \ne i}\exp(\cos(z_i, z_j)/\tau)}`
     over the 2N views of N rows, the loss of SimCLR: the other view of a row among all others.
 
-    Memory is 2N times ``block``, not :math:`(2N)^2`.
+    Memory is that of a few tiles of the table of similarities, not :math:`(2N)^2`.
 
     Parameters
     ----------
@@ -46,7 +48,8 @@ def nt_xent(
     sample_weight : of the rows, ``(N,)``
     reduction : "mean" is that over the 2N views; "none" gives each row the mean of its two views, ``(N,)``
     temperature : τ
-    block : views compared with all others at once; None is what fits 64 MiB
+    block : side of a tile of the table, or under ``gather`` views that are compared with all others at
+        once; None is what fits 64 MiB, on a GPU 256 MiB
     gather : under ``torch.distributed``, hold the own views against those of all processes; each one has
         the loss of its own rows, and gradients flow back to the others
 
@@ -229,7 +232,8 @@ def contrastive_pair(
 class _Views(torch.autograd.Function):
     r"""Losses ``(2N,)`` of all views :math:`|z|^2 = c` against each other.
 
-    The table is symmetric, so that the gradient is one product,
+    The table is symmetric: tiles on and above its diagonal are made, each for the sums of its rows and of
+    its columns, and the gradient is one product,
     :math:`\sum_je^{s_{ij} - c}(u_i + u_j)\,z_j` less the positives, with
     :math:`u_i = g_ie^{c - \log\sum_{j \ne i}e^{s_{ij}}}`.
     """
@@ -237,16 +241,17 @@ class _Views(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, c: float, block: int | None) -> Tensor:
         n = len(z) // 2
-        cells = CELLS if z.device.type == "cpu" else 16 * CELLS
-        size = max(1, cells // len(z)) if block is None else block
+        side = (TILE if z.device.type == "cpu" else 2 * TILE) if block is None else block
         near = (z[:n] * z[n:]).sum(1)
-        total = z.new_empty(len(z))
+        total = z.new_zeros(len(z))
         kept = None
-        for rows in _spans(len(z), size):
-            s = _powers(z, rows, c)
-            torch.sum(s, 1, out=total[rows])
-            kept = s if size >= len(z) and z.device.type == "cpu" else None
-        ctx.c, ctx.size = c, size
+        for rows, columns in _tiles(len(z), side):
+            s = _powers(z, rows, columns, c)
+            total[rows] += s.sum(1)
+            if rows != columns:
+                total[columns] += s.sum(0)
+            kept = s if side >= len(z) else None
+        ctx.c, ctx.side = c, side
         ctx.save_for_backward(z, total, kept)
         return total.log() + c - torch.cat((near, near))
 
@@ -256,23 +261,32 @@ class _Views(torch.autograd.Function):
         z, total, kept = ctx.saved_tensors
         n = len(z) // 2
         u = grad / total
-        out = torch.empty_like(z)
-        for rows in _spans(len(z), ctx.size):
-            s = _powers(z, rows, ctx.c) if kept is None else kept
-            s = s.mul_(u[rows, None] + u) if kept is None else s * (u[rows, None] + u)
-            torch.mm(s, z, out=out[rows])
+        out = torch.zeros_like(z)
+        for rows, columns in _tiles(len(z), ctx.side):
+            s = _powers(z, rows, columns, ctx.c) if kept is None else kept.clone()
+            s.mul_(u[rows, None] + u[columns])
+            out[rows].addmm_(s, z[columns])
+            if rows != columns:
+                out[columns].addmm_(s.T, z[rows])
         both = (grad[:n] + grad[n:])[:, None]
         out[:n] -= both * z[n:]
         out[n:] -= both * z[:n]
         return out, None, None
 
 
-def _powers(z: Tensor, rows: slice, c: float) -> Tensor:
-    """exp(s - c) of some rows with all views, nothing for oneself; no power is above one."""
+def _powers(z: Tensor, rows: slice, columns: slice, c: float) -> Tensor:
+    """exp(s - c) of some rows with some columns, nothing for oneself; no power is above one."""
     with torch.autocast(z.device.type, enabled=False):
-        s = torch.addmm(z.new_full((1,), -c), z[rows], z.T).exp_()
-    s[:, rows].fill_diagonal_(0.0)
-    return s
+        s = torch.addmm(z.new_full((1,), -c), z[rows], z[columns].T).exp_()
+    return s.fill_diagonal_(0.0) if rows == columns else s
+
+
+def _tiles(n: int, side: int) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns of the tiles of a table ``(n, n)`` on and above its diagonal."""
+    spans = _spans(n, side)
+    for i, rows in enumerate(spans):
+        for columns in spans[i:]:
+            yield rows, columns
 
 
 class _Contrast(torch.autograd.Function):
