@@ -11,7 +11,7 @@ from torch.nn.modules import module as _module
 from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
 from torch.nn.modules.dropout import _DropoutNd as AnyDropout
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from torch.utils._pytree import register_pytree_node, tree_flatten, tree_map, tree_unflatten
 
 foreach_add_ = torch._foreach_add_
 foreach_copy_ = torch._foreach_copy_
@@ -75,6 +75,7 @@ __all__ = [
     "multiplies_bfloat16",
     "sparse_rows",
     "standard_gamma",
+    "register_pytree_node",
     "tree_flatten",
     "tree_map",
     "tree_unflatten",

@@ -5,7 +5,7 @@ Row i is ``values[offsets[i] : offsets[i + 1]]``. Taking rows is one gather, wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.foreign.torch import register_pytree_node
 from groundstate.compute.random import GOLDEN
 from groundstate.compute.rows.base import RowContainer
 from groundstate.compute.weight_line.hashing_torch import _signed, _words, mix64_torch
@@ -216,6 +217,15 @@ class Ragged(RowContainer):
 
     def _items(self) -> str:
         return f"shape {self.item_shape}, {str(self.values.dtype)[6:]}"
+
+
+def _unflattened(parts: Iterable[Any], equal: Any) -> Ragged:
+    values, offsets = parts
+    return Ragged._of(values, offsets, equal)
+
+
+# work that is recorded for tensors of fixed shapes takes rows of one length as well
+register_pytree_node(Ragged, lambda r: ([r.values, r.offsets], r.equal), _unflattened)
 
 
 def offsets_of(lengths: Tensor) -> Tensor:

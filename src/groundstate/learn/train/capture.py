@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.recorded import Recorder
+from groundstate.compute.rows import Ragged
 from groundstate.errors import NotApplicable
 from groundstate.learn.base import Batch, Terms
 from groundstate.learn.train.dense import untouched
@@ -110,6 +111,11 @@ class CapturedStep:
         return untouched(self.energy)
 
 
+def _of_one_shape(rows: Any) -> bool:
+    """Whether batches of as many rows are tensors of the same shapes."""
+    return isinstance(rows, Tensor) or (type(rows) is Ragged and bool(rows.equal))
+
+
 def captured_step(training: Training) -> CapturedStep | None:
     """The recorded step of a run, None where its steps differ in more than their batch."""
     settings, problem = training.settings, training.problem
@@ -120,7 +126,7 @@ def captured_step(training: Training) -> CapturedStep | None:
         and settings.compile in (False, "reduce-overhead")
         and settings.accumulate == 1
         and problem.is_resident
-        and all(isinstance(v, Tensor) for v in problem.resident.values())
+        and all(_of_one_shape(v) for v in problem.resident.values())
         and not training.feed.sharded
         and not training.turns
         and not training.omega.gradient
