@@ -132,7 +132,9 @@ class Assessment(Displayed):
     @property
     def better_than_dummy(self) -> bool:
         """Whether the model certainly saves some of the dummy's loss."""
-        return self.chosen != DUMMY and self.skill.low > 0
+        return held_out.beats_constant(
+            self.chosen, DUMMY, self.skill, self.comparison["test"], self.settings.level
+        )
 
     @property
     def leaks(self) -> tuple[Finding, ...]:

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shlex
 import warnings
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
+from groundstate.compute.random import Key
 from groundstate.data import Table
 from groundstate.models.explain import explain
 from groundstate.models.tables.table import TablePredictor
+from groundstate.study import held_out
 from groundstate.study.assess import Assessment
-from groundstate.study.candidates import inner_of
+from groundstate.study.candidates import DUMMY, inner_of
 from groundstate.study.numbers import plain, span
-from groundstate.study.question import Settings
+from groundstate.study.question import Settings, positive_of
+from groundstate.study.rare import rare_facts
 from groundstate.study.verdict import three_sentences
 
 FORMAT = 2
 LIBRARIES = ("groundstate", "numpy", "torch", "scikit-learn")
 _TOP_WEIGHTS = 20
-# the usual values, which a command does not have to say
-_USUAL = Settings()
+# the usual values, which a command does not have to say; without a number of trials it tunes
+_USUAL = replace(Settings(), tune=-1)
 
 
 def report_facts(found: Assessment) -> dict[str, Any]:
@@ -48,10 +53,13 @@ def report_facts(found: Assessment) -> dict[str, Any]:
                 who: {name: span(value, n) for name, value in row.items()}
                 for who, row in found.baselines.items()
             },
+            "worse_probabilities": held_out.worse_probabilities(
+                found.scores, found.baselines.get(DUMMY, {})
+            ),
         },
         "comparison": found.comparison,
         "calibration": found.calibration,
-        "variation": found.variation,
+        "variation": variation_facts(found.variation),
         "curve": found.curve,
         "diagnosis": found.diagnosis,
         "tuning": tuning_facts(found),
@@ -62,6 +70,13 @@ def report_facts(found: Assessment) -> dict[str, Any]:
     }
     if found.classes is not None:
         facts["classes"] = [str(label) for label in found.classes]
+        facts["rare"] = rare_facts(
+            found.table.y, found.truth, found.prediction, found.scores, found.settings.level,
+            Key.of(found.settings.seed),
+        )  # fmt: skip
+        at = positive_of(found.table.y, found.classes, found.settings.positive)
+        facts["design"]["positive"] = None if at is None else str(found.classes[at])
+        facts["confusion"] = confusion_facts(found)
     facts["energy"] = energy_facts(found)
     facts["weights"] = weights(found.model)
     facts["model"] = model_facts(found.model)
@@ -106,6 +121,8 @@ def command(table: Table, settings: Settings) -> str:
         value = getattr(settings, name, None)
         if value is not None and value != getattr(_USUAL, name, None):
             words += [f"--{name.replace('_', '-')}", str(value)]
+    if settings.params:
+        words += ["--params", json.dumps(settings.params)]
     return shlex.join(words)
 
 
@@ -160,6 +177,33 @@ def confusion(found: Assessment) -> np.ndarray[Any, np.dtype[np.int64]]:
     k = len(found.classes)
     cells = found.truth.astype(np.int64) * k + found.prediction.values
     return np.bincount(cells, minlength=k * k).reshape(k, k)
+
+
+def confusion_facts(found: Assessment) -> dict[str, Any]:
+    """Counts of the table of right and wrong: of the first repeat where there are several."""
+    counts = confusion(found)
+    right = int(np.trace(counts))
+    return {
+        "counts": counts,
+        "right": right,
+        "n": int(counts.sum()),
+        "accuracy": right / int(counts.sum()),
+        "repeats": found.design.repeats,
+    }
+
+
+def variation_facts(moved: dict[str, Any] | None) -> dict[str, Any] | None:
+    """How far the score moves, where no source that was seen to move it is said not to.
+
+    The part of the seed in a crossed design is estimated as a difference and can come out as zero
+    although scores of several seeds differ; then their own spread is what is known.
+    """
+    if moved is None:
+        return None
+    values = np.asarray(moved.get("seeds", {}).get("values", ()), np.float64)
+    if moved["seed"] == 0 and len(values) > 1 and np.ptp(values) > 1e-12:
+        return {**moved, "seed": float(values.std(ddof=1))}
+    return moved
 
 
 def energy_facts(found: Assessment) -> dict[str, Any] | None:

@@ -68,6 +68,28 @@ def _swapped(truth: NDArray[Any], predicted: Prediction) -> tuple[NDArray[Any], 
     return 1 - truth, Prediction(1 - predicted.values, classes=predicted.classes)
 
 
+def beats_constant(
+    chosen: str, constant: str, skill: Interval, test: list[dict[str, Any]], level: float
+) -> bool:
+    """Whether a model is shown to be better than a constant answer.
+
+    Its skill is above zero with the confidence asked for, and the paired test of the two on the
+    same rows says so too.
+    """
+    against = [row["p_holm"] for row in test if row["against"] == constant]
+    return chosen != constant and skill.low > 0 and all(p <= 1 - level for p in against)
+
+
+def worse_probabilities(
+    own: Mapping[str, Interval], constant: Mapping[str, Interval]
+) -> dict[str, float] | None:
+    """Both log losses where the model's is worse than that of the shares of the classes."""
+    if "log_loss" not in own or "log_loss" not in constant:
+        return None
+    mine, base = own["log_loss"].estimate, constant["log_loss"].estimate
+    return {"model": mine, "constant": base} if mine > base else None
+
+
 def mean_interval(parts: list[Interval]) -> Interval:
     """One interval for the mean over repeats that judge the same rows."""
     if len(parts) == 1:
@@ -189,6 +211,7 @@ def coverage(
             hit[rows] = member[np.arange(len(rows)), truth[rows].astype(np.intp)]
             size[rows] = member.sum(1)
     found = wilson(float(hit.sum()), float(len(hit)), level)
+    size_of_one = bool((size == 1).all())
     kind = "interval" if predicted.classes is None else "set"
     return {
         "kind": kind,
@@ -198,7 +221,25 @@ def coverage(
         "hi": found.high,
         "mean_size": float(size.mean()) if np.isfinite(size).all() else None,
         "n": len(hit),
+        "words": _coverage_words(found, size_of_one and kind == "set"),
     }
+
+
+def _coverage_words(found: Interval, alone: bool) -> str:
+    """What measured coverage says about the promise.
+
+    >>> _coverage_words(Interval(0.885, 0.86, 0.91, 0.95, "wilson"), False)
+    'below the 90% promised, by no more than chance explains'
+    """
+    if found.high < SETS:
+        return f"measurably below the {SETS:.0%} promised: take a higher level for rows like these"
+    if found.estimate < SETS:
+        return f"below the {SETS:.0%} promised, by no more than chance explains"
+    if alone:
+        return f"above the {SETS:.0%} promised: the most probable class alone is right that often"
+    if found.low > SETS:
+        return f"measurably above the {SETS:.0%} promised, so wider than it has to be"
+    return "as promised"
 
 
 def costs(

@@ -230,11 +230,12 @@ def seconds(given: float | str | None) -> float | None:
 
 
 def settings_of(model: Any, params: Any) -> tuple[Any, dict[str, Any] | None]:
-    """Model and settings, also from a file that ``tune`` wrote."""
+    """Model and settings, also from a file that ``tune`` wrote or from its text."""
     if params is None or isinstance(params, dict):
         return model, params
     try:
-        stored = json.loads(Path(params).read_text())
+        text = str(params)
+        stored = json.loads(text if text.lstrip().startswith("{") else Path(params).read_text())
         found = stored.get("params", stored)
         named = stored.get("model", model) if isinstance(model, str) and model == "auto" else model
         if not isinstance(found, dict):

@@ -15,6 +15,7 @@ from groundstate.data.messages import listing
 from groundstate.errors import DataError
 from groundstate.evaluate.metrics import METRICS, Metric, metric
 from groundstate.evaluate.rows import Floats, weights_of
+from groundstate.study.rare import rare_class
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def ask(
         measure=measure,
         settings=settings,
         classes=classes,
-        positive=_positive(classes, positive, cost_fp, cost_fn),
+        positive=positive_of(table.y, classes, positive, cost_fp, cost_fn),
         weight=weights_of(columns["weights"], table.n_rows),
         groups=columns["groups"],
         time=columns["time"],
@@ -261,14 +262,18 @@ def _classes(table: Table) -> NDArray[Any] | None:
     return np.unique(table.y) if table.task == "classification" else None
 
 
-def _positive(classes: NDArray[Any] | None, wanted: Any, *costs: float | None) -> int | None:
+def positive_of(
+    y: NDArray[Any], classes: NDArray[Any] | None, wanted: Any = None, *costs: float | None
+) -> int | None:
+    """Number of the class that precision and costs are about: asked for, rare, or the second."""
     if classes is None or len(classes) != 2:
         if wanted is not None or any(cost is not None for cost in costs):
             kind = "numbers" if classes is None else f"{len(classes)} classes"
             raise DataError(f"positive and costs are for a target of two classes, not {kind}")
         return None
     if wanted is None:
-        return 1
+        rare = rare_class(y, classes)
+        return 1 if rare is None else rare
     for at, label in enumerate(classes):
         if str(label) == str(wanted):
             return at

@@ -1,4 +1,4 @@
-"""Three sentences: how good, compared with what, and what to mind."""
+"""Three sentences: how good, compared with what, and what to mind; a fourth about a rare class."""
 
 from __future__ import annotations
 
@@ -8,15 +8,42 @@ from groundstate.study.candidates import DUMMY
 from groundstate.study.numbers import is_share, label, show, show_range, title
 
 _SERIOUS = {"serious": 0, "warning": 1}
+_SIMPLE = {
+    "stump": "one question about one column (stump)",
+    "linear": "a linear model of all columns (linear)",
+}
 
 
 def three_sentences(facts: dict[str, Any]) -> list[str]:
-    """The result of a study in three sentences, from its facts."""
-    return [_how_good(facts), _compared(facts), _mind(facts)]
+    """The result of a study, from its facts: three sentences, and one about a rare class."""
+    rare = _rare(facts)
+    return [_how_good(facts), _compared(facts), *([rare] if rare else []), _mind(facts)]
+
+
+def credited(facts: dict[str, Any]) -> str:
+    """Whose score it is: the model's where one was chosen throughout, else the recipe's."""
+    return "recipe" if _mixed(facts) else str(facts["chosen"])
+
+
+def _mixed(facts: dict[str, Any]) -> bool:
+    return len(facts.get("chosen_in_folds") or {}) > 1
+
+
+def _subject(facts: dict[str, Any]) -> tuple[str, str]:
+    """Who predicts, and a half sentence on how often each model was kept."""
+    if not _mixed(facts):
+        return str(facts["chosen"]), ""
+    folds = facts["chosen_in_folds"]
+    kept, among = folds.get(facts["chosen"], 0), sum(folds.values())
+    rivals = len([name for name in facts["design"]["models"] if name != DUMMY])
+    return f"The recipe, which chooses among {rivals} models in each fold,", (
+        f"; the final choice, {facts['chosen']}, was chosen in {kept} of {among} folds"
+    )
 
 
 def _how_good(facts: dict[str, Any]) -> str:
-    name, target, design = facts["chosen"], facts["data"]["target"], facts["design"]
+    who, chosen = _subject(facts)
+    target, design = facts["data"]["target"], facts["design"]
     metric, level = design["metric"], design["level"]
     score = facts["scores"][metric]
     as_share = "accuracy" if metric == "r2" else metric
@@ -26,16 +53,25 @@ def _how_good(facts: dict[str, Any]) -> str:
         rows = f"{score['n']:,} rows, each held back in turn"
     never = f"{rows} ({between})"
     if metric == "accuracy":
-        return f"{name} predicts {target!r} right in {show(score['value'], metric)} of {never}."
+        return f"{who} predicts {target!r} right in {show(score['value'], metric)} of {never}{chosen}."
     if metric == "r2":
         share = show(score["value"], as_share)
         if score["value"] < -1:
-            return f"{name} misses {target!r} by more than the mean of all rows does, on {rows}."
-        return f"{name} explains {share} of the variation of {target!r} in {never}."
+            return f"{who} misses {target!r} by more than the mean of all rows does, on {rows}."
+        return f"{who} explains {share} of the variation of {target!r} in {never}{chosen}."
+    beside = _beside(facts, metric)
     return (
-        f"{name} predicts {target!r} with {label(metric)} {show(score['value'], metric)} "
-        f"({title(metric)}) on {never}."
+        f"{who} predicts {target!r} with {label(metric)} {show(score['value'], metric)} "
+        f"({title(metric)}) on {never}{beside}{chosen}."
     )
+
+
+def _beside(facts: dict[str, Any], metric: str) -> str:
+    """The score that everybody can read, beside a proper one."""
+    for name in ("accuracy", "r2"):
+        if name != metric and name in facts["scores"]:
+            return f", {label(name) if name == 'r2' else name} {show(facts['scores'][name]['value'], name)}"
+    return ""
 
 
 def _compared(facts: dict[str, Any]) -> str:
@@ -53,13 +89,44 @@ def _compared(facts: dict[str, Any]) -> str:
             f"It cannot be told apart from always answering {guess} ({amount}), so do not rely "
             "on it."
         )
-    others = [other for other in tied if other not in (name, DUMMY)]
     against = f"Always answering {guess} gives {amount}"
-    if others:
-        verb = "performs" if len(others) == 1 else "perform"
-        return f"{against}; {_and(others)} {verb} as well as far as these rows can tell."
+    poor = facts["baselines"].get("worse_probabilities")
+    if poor:
+        return (
+            f"{against}; its labels are better than that, its probabilities are not (log loss "
+            f"{show(poor['model'])} against {show(poor['constant'])}), so use the labels alone."
+        )
+    others = [other for other in tied if other not in (name, DUMMY)]
+    simple = [_SIMPLE.get(r["against"], r["against"]) for r in facts["comparison"].get("test", ())
+              if r["against"] != DUMMY and r["p_holm"] > 1 - facts["design"]["level"]]  # fmt: skip
+    equal = [*others, *simple]
+    if equal:
+        verb = "does" if len(equal) == 1 else "do"
+        return f"{against}; {_and(equal)} {verb} as well as far as these rows can tell."
     rivals = len(facts["design"]["models"]) > 2
     return f"{against}{'; every other candidate is measurably worse' if rivals else ''}."
+
+
+def _rare(facts: dict[str, Any]) -> str:
+    """How well a rare class is found, which a share of all rows does not show."""
+    found = facts.get("rare")
+    if not found:
+        return ""
+    name, share = found["class"], show(found["share"], "accuracy")
+    recall, precision = found["recall"], found["precision"]
+    begun = f"Class {name!r} is rare ({share} of the rows)"
+    if recall["value"] == 0:
+        text = f"{begun} and is never found"
+    else:
+        text = (
+            f"{begun}: {show(recall['value'], 'recall')} of it is found "
+            f"({show_range(recall['lo'], recall['hi'], 'recall')}), and "
+            f"{show(precision['value'], 'precision')} of the rows called {name!r} are"
+        )
+    ranked = found.get("average_precision")
+    if ranked:
+        text += f"; average precision {show(ranked['value'])}, by chance {show(found['share_held_out'])}"
+    return f"{text}."
 
 
 def _mind(facts: dict[str, Any]) -> str:

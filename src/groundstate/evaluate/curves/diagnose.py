@@ -31,7 +31,7 @@ SHARE = 0.2  # of the test risk: a larger gap, or a larger excess over the floor
 _WORDS = {
     "good": "The model fits well: what is left is mostly noise.",
     "underfit": "The model is too simple: it errs on its own training rows by more than the noise.",
-    "overfit": "The model fits its training rows much better than new ones: it learned their noise.",
+    "overfit": "The model errs measurably more on new rows than on its own: it learned their noise.",
     "both": "The model misses structure and still fits its training rows better than new ones.",
     "too little data to say": "The rows are too few to tell a gap from chance.",
 }
@@ -90,7 +90,14 @@ class Diagnosis(Displayed):
             if self.floor is None
             else {**self.floor.risk.to_dict(), "method": self.floor.method},
             "remedies": [
-                {"name": r.name, "command": r.command, "gap": r.gap, "risk": r.risk, "fell": r.fell}
+                {
+                    "name": r.name,
+                    "command": r.command,
+                    "gap": r.gap,
+                    "risk": r.risk,
+                    "fell": r.fell,
+                    "change": None if r.change is None else r.change.to_dict(),
+                }
                 for r in self.remedies
             ],
         }
@@ -169,7 +176,7 @@ def diagnose(
     for remedy in remedies(estimator, over, verdict in ("underfit", "both")):
         if try_remedies:
             remedy = _tried(
-                remedy, estimator, found, X, target, folds, kind, key, n_jobs, over, weight
+                remedy, estimator, found, X, target, folds, kind, key, n_jobs, groups, weight
             )
         tried.append(remedy)
     return replace(found, remedies=tuple(tried))
@@ -242,27 +249,31 @@ def _verdict(
 
 def _tried(
     remedy: Remedy, estimator: Any, found: Diagnosis, X: Any, y: NDArray[Any], folds: Any,
-    loss: Loss, key: Key, n_jobs: int | None, over: bool, weight: Floats | None,
+    loss: Loss, key: Key, n_jobs: int | None, groups: Any, weight: Floats | None,
 ) -> Remedy:  # fmt: skip
     """The remedy with what it did; more data is judged by what half of the data loses."""
-    if remedy.estimator is None:
-        half = [
+    recipe, parts = remedy.estimator, folds
+    if recipe is None:
+        recipe, parts = estimator, [
             (key.fold("half", i).numpy().permutation(train)[: max(2, len(train) // 2)], test)
             for i, (train, test) in enumerate(folds)
-        ]
-        try:
-            seen, new = _judged(estimator, X, y, half, loss, key, n_jobs, weight)
-        except ValueError:  # half of the rows may lack a class
-            return remedy
-        gap = _mean(new, weight) - _mean(seen, weight)
-        return replace(remedy, fell=gap > found.gap.estimate)
+        ]  # fmt: skip
     try:
-        seen, new = _judged(remedy.estimator, X, y, folds, loss, key, n_jobs, weight)
-    except ValueError:  # a setting that this table does not allow
+        seen, new = _judged(recipe, X, y, parts, loss, key, n_jobs, weight)
+    except ValueError:  # a setting that this table does not allow, or half without a class
         return remedy
+    before, after = found.losses[1], new
+    if remedy.estimator is None:
+        before, after = after, before
+    change = after - before
+    known = np.isfinite(change)
+    own = None if weight is None else weight[known]
+    cluster = None if groups is None else np.asarray(groups)[known]
+    moved = _paired(change[known], cluster, found.gap.level, key.fold("remedy"), own)
     risk, gap = _mean(new, weight), _mean(new - seen, weight)
-    fell = gap < found.gap.estimate if over else risk < found.test.estimate
-    return replace(remedy, gap=gap, risk=risk, fell=fell)
+    if remedy.estimator is None:  # what twice the rows would do is not known, only what half does
+        return replace(remedy, fell=moved.high < 0, change=moved)
+    return replace(remedy, gap=gap, risk=risk, fell=moved.high < 0, change=moved)
 
 
 def _mean(values: Floats, weight: Floats | None) -> float:

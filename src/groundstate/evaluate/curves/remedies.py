@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from groundstate.compute.display import Displayed
+from groundstate.math.stats.interval import Interval
 from groundstate.models.tables.table import TablePredictor
 
 Change = Callable[[Any], Any]
@@ -24,8 +25,11 @@ class Remedy(Displayed):
     estimator : the recipe with the change, or None where rows are what changes
     gap, risk : float or None
         Test minus train risk, and test risk, with the remedy; None when it was not tried.
+    change : Interval or None
+        Test risk with the remedy minus without, row by row; of more data, what half of it costs
+        more, with a minus.
     fell : bool or None
-        Whether the gap (for overfitting) or the test risk (for underfitting) fell.
+        Whether the test risk fell by more than the error of its change.
     """
 
     name: str
@@ -34,9 +38,10 @@ class Remedy(Displayed):
     gap: float | None = None
     risk: float | None = None
     fell: bool | None = None
+    change: Interval | None = None
 
     def __str__(self) -> str:
-        result = {None: "not tried", True: "helped", False: "did not help"}[self.fell]
+        result = {None: "not tried", True: "helped", False: "no measurable gain"}[self.fell]
         return f"{self.name} ({result}): {self.command}"
 
 
