@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from groundstate.evaluate import metrics as metrics
+    from groundstate.evaluate.conformal.split_conformal import conformal as conformal
     from groundstate.math import diffusion as diffusion
     from groundstate.math import distances as distances
     from groundstate.math import distributions as distributions
@@ -517,6 +518,7 @@ _EXPORTS = {
     "WGAN": "groundstate.models.generative.adversarial.wgan",
     "Whitener": "groundstate.models.factors.whitener",
     "architectures": "groundstate.nn",
+    "conformal": "groundstate.evaluate.conformal.split_conformal",
     "diagnose": "groundstate.models.diagnosis",
     "diffusion": "groundstate.math",
     "distances": "groundstate.math",

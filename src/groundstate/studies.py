@@ -12,13 +12,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from groundstate.compute.display import Displayed, html_table, text_table
+from groundstate.compute.display import Displayed, text_table
 from groundstate.compute.rows import describe
-from groundstate.errors import DataError
-from groundstate.evaluate import Interval, Standings
+from groundstate.errors import DataError, Unsupported
+from groundstate.evaluate import Interval, Intervals, Sets, Standings
 from groundstate.models.tables.table import TablePredictor
 from groundstate.registry import models
 from groundstate.report.folder import write
+from groundstate.report.notebook import notebook
 from groundstate.report.rows import write_rows
 from groundstate.store import RunDir
 from groundstate.study.assess import Assessment
@@ -26,6 +27,7 @@ from groundstate.study.facts import report_facts
 from groundstate.study.job import run
 from groundstate.study.rows.job import RowAssessment, study_rows
 from groundstate.study.rows.source import RowSource, is_row_source, read_source, texts_of
+from groundstate.study.single_rows import held_out_errors, intervals, sets
 from groundstate.study.unlabelled.survey import Survey, survey_facts
 
 _SHOWN = 5  # places of the leaderboard that are printed
@@ -83,6 +85,40 @@ class Study(Displayed):
         """Whether the model is shown to be better than a constant answer."""
         return isinstance(self.found, Survey) or self.found.better_than_dummy
 
+    def predict(self, X: Any) -> Any:
+        """Predictions of the chosen model for new rows, ``(n,)``: a table, frame, path or arrays."""
+        return self.model.predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities of the chosen model for new rows, ``(n, K)``."""
+        if not hasattr(self.model, "predict_proba"):
+            raise Unsupported(
+                f"{self.chosen} gives no probabilities; study with metric='log_loss', so that only "
+                "models that do take part"
+            )
+        return self.model.predict_proba(X)
+
+    def interval(self, X: Any, level: float = 0.9) -> Intervals | Sets:
+        """For every new row what holds its truth in that share of cases: a conformal interval of a
+        number, or a set of classes.
+
+        Examples
+        --------
+        >>> import groundstate
+        >>> found = groundstate.study("iris", model="GaussianNB", tune=0, repeats=1, seeds=0,
+        ...                           bootstrap=0)
+        >>> found.interval("iris", level=0.99)[0]
+        ['setosa']
+        """
+        found = self._labelled("an interval")
+        kept = held_out_errors(found)
+        return (intervals if found.classes is None else sets)(self.model, kept, X, level)
+
+    def _labelled(self, what: str) -> Assessment:
+        if isinstance(self.found, Survey):
+            raise Unsupported(f"{what} is about a target, and this study has none")
+        return self.found
+
     def report(self, path: str | Path = "groundstate-out", *, keep_model: bool = True) -> Path:
         """Write model.gs, report.html, report.json and reproduce.py into a folder.
 
@@ -108,12 +144,7 @@ class Study(Displayed):
         return "\n".join([self._title(), *text_table(columns, list(rows)[:_SHOWN]), self.verdict])
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        columns, rows = self.leaderboard._table()
-        sentences = "<br>".join(escape(line) for line in self.verdict.split("\n"))
-        board = html_table(columns, list(rows)[:_SHOWN])
-        return f"<p><b>{escape(self._title())}</b></p>{board}<p>{sentences}</p>"
+        return notebook(self.found, self.facts, self._title())
 
 
 @dataclass(frozen=True, eq=False)

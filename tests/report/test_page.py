@@ -170,7 +170,7 @@ def test_verdict_in_words() -> None:
         "The audit of the table found nothing to worry about.",
     ]
     tied = three_sentences(_told(comparison={"tied": ["A", "B"]}))[1]
-    assert tied.endswith("B performs as well as far as these rows can tell.")
+    assert tied.endswith("B does as well as far as these rows can tell.")
     worse = {**_told()["baselines"], "better_than_dummy": False}
     assert "do not rely on it" in three_sentences(_told(baselines=worse))[1]
     nested = {**_told()["design"], "kind": "nested"}

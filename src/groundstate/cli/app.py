@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from groundstate.cli.ask_options import generate, infer, predict, sample
+from groundstate.cli.ask_options import export, generate, impute, infer, predict, sample, score
 from groundstate.cli.boundary import Boundary
 from groundstate.cli.options import (
     Ahead,
@@ -272,7 +272,7 @@ def ledger(
     run(file, metric, level, json)
 
 
-for _command in (predict, infer, sample, generate):
+for _command in (predict, score, impute, infer, sample, generate, export):
     app.command()(_command)
 
 

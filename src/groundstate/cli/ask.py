@@ -23,15 +23,17 @@ from groundstate.data import read
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.generative.tables.table_generator import TableGenerator
 from groundstate.models.tables.table import TablePredictor
+from groundstate.store import manifest
+from groundstate.study import single_rows
 
 MODES = ("min", "marginal", "sample")
 
 
 def predict(
     model: str, table: str, out: str, proba: bool, device: str | None, json: bool, quiet: bool,
-    edges: str | None = None,
+    edges: str | None = None, interval: bool = False, set_of: bool = False, level: float = 0.9,
 ) -> None:  # fmt: skip
-    """Print or write the predicted column."""
+    """Print or write the predicted column, with probabilities, intervals or sets if asked."""
     screen, loaded = Screen(json, not quiet), load_model(model, device)
     if not hasattr(loaded, "predict"):
         raise Unsupported(
@@ -48,6 +50,13 @@ def predict(
         table_of = np.asarray(loaded.predict_proba(rows))  # (n, K)
         labels = getattr(loaded, "classes_", range(table_of.shape[1]))
         found |= {f"p({label})": table_of[:, k] for k, label in enumerate(labels)}
+    kept = manifest(model)["meta"].get("errors") if interval or set_of else None
+    if interval:
+        ends = single_rows.intervals(loaded, kept, rows, level)
+        found |= {"low": ends.low, "high": ends.high}
+    if set_of:
+        member = single_rows.sets(loaded, kept, rows, level)
+        found["set"] = [" | ".join(map(str, member[i])) for i in range(len(member))]
     screen.frame(pl.DataFrame({k: np.asarray(v) for k, v in found.items()}), out)
 
 
@@ -107,7 +116,7 @@ def _observed(model: Any, source: str, free: str, target: str) -> dict[str, Any]
         table = table.with_target(target)
         known = {"y": table.y}
     if not isinstance(model, TablePredictor):
-        return known or {"x": table.matrix()}
+        return {**known, "x": table.features.matrix() if known else table.matrix()}
     absent = [name for name in model.feature_names_in_ if name not in table.columns]
     empty = [pl.lit(None).alias(name) for name in absent]
     frame = table.frame.with_columns(empty).select(model.feature_names_in_.tolist())

@@ -1,4 +1,4 @@
-"""The options of ``groundstate predict``, ``infer``, ``sample`` and ``generate``."""
+"""The options of commands that ask a saved model or a folder that ``fit`` wrote."""
 
 from __future__ import annotations
 
@@ -6,7 +6,19 @@ from typing import Annotated
 
 import typer
 
-from groundstate.cli.options import Device, Edges, Json, Model, Out, Quiet, Seed, TableName
+from groundstate.cli.options import (
+    Device,
+    Edges,
+    Groups,
+    Json,
+    Level,
+    Model,
+    Out,
+    Positive,
+    Quiet,
+    Seed,
+    TableName,
+)
 
 
 def predict(
@@ -14,6 +26,15 @@ def predict(
     table: TableName,
     out: Out = "-",
     proba: Annotated[bool, typer.Option("--proba", help="Add class probabilities.")] = False,
+    interval: Annotated[
+        bool, typer.Option("--interval", help="Add low and high: an interval that holds the value.")
+    ] = False,
+    set_of: Annotated[
+        bool, typer.Option("--set", help="Add the set of classes that holds the label.")
+    ] = False,
+    level: Annotated[
+        float, typer.Option("--level", help="Share of rows whose truth intervals and sets hold.")
+    ] = 0.9,
     edges: Edges = None,
     seed: Seed = 0,
     device: Device = None,
@@ -23,7 +44,75 @@ def predict(
     """Predict the target of every row with a saved model."""
     from groundstate.cli.ask import predict as run
 
-    run(model, table, out, proba, device, json, no_progress, edges)
+    run(
+        model, table, out, proba, device, json, no_progress, edges, interval, set_of, level
+    )  # fmt: skip
+
+
+def score(
+    model: Model,
+    table: TableName,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Column of the truth; the model's own.")
+    ] = None,
+    positive: Positive = None,
+    groups: Groups = None,
+    level: Level = 0.95,
+    seed: Seed = 0,
+    device: Device = None,
+    json: Json = False,
+    no_progress: Quiet = False,
+) -> None:
+    """Score a saved model on a table with the truth: every metric with its interval, coverage.
+
+    Says too whether that agrees with what the study promised, and whether the model learned from
+    some of these rows.
+    """
+    from groundstate.cli.score import score as run
+
+    run(model, table, target, positive, groups, level, seed, device, json)
+
+
+def impute(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL|TABLE", help="A saved model, or the table alone.")
+    ],
+    table: Annotated[
+        str | None, typer.Argument(metavar="[TABLE]", help="The table with empty cells.")
+    ] = None,
+    mode: Annotated[
+        str, typer.Option("--mode", help="min (the best value) or sample (a drawn one).")
+    ] = "min",
+    out: Out = "-",
+    seed: Seed = 0,
+    device: Device = None,
+    json: Json = False,
+    no_progress: Quiet = False,
+) -> None:
+    """Fill the empty cells of a table; every other cell stays as it is.
+
+    With a model of the rows its distribution fills them, with any other model the empty cells of its
+    target; without a model a mixture of Gaussians fitted to the table itself.
+    """
+    from groundstate.cli.impute import impute as run
+
+    run(model, table, mode, out, seed, device, json, no_progress)
+
+
+def export(
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="What fit wrote, or the model.gs in it.")
+    ] = "groundstate-out",
+    out: Annotated[str, typer.Option("--out", help="A .py file; - for the screen.")] = "-",
+    seed: Seed = 0,
+    device: Device = None,
+    json: Json = False,
+    no_progress: Quiet = False,
+) -> None:
+    """Print the Python script that gives the numbers of a report again."""
+    from groundstate.cli.export import export as run
+
+    run(folder, out, json)
 
 
 def infer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from groundstate.report.svg import Picture, inline_svg
 from groundstate.study.numbers import label as named
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from groundstate.study.assess import Assessment
@@ -53,7 +55,7 @@ def of_facts(facts: dict[str, Any]) -> list[Picture]:
         drawn.append(coverage(sure["coverage"]))
     moved = facts["variation"]
     if moved is not None:
-        if "oob" in moved or len(moved.get("seeds", {}).get("values", ())) > 1:
+        if "oob" in moved or np.ptp([0.0, *_about(moved)]) > 1e-12:
             drawn.append(histograms(moved))
         if moved["train"] is not None:
             drawn.append(sources(moved))
@@ -62,6 +64,12 @@ def of_facts(facts: dict[str, Any]) -> list[Picture]:
     if facts["tuning"] is not None and len(facts["tuning"]["trials"]) > 1:
         drawn.append(tuning(facts["tuning"]))
     return drawn
+
+
+def _about(moved: dict[str, Any]) -> list[float]:
+    """Scores of several seeds less the first of them."""
+    values = moved.get("seeds", {}).get("values", ())
+    return [float(value) - float(values[0]) for value in values]
 
 
 def _thin(*columns: NDArray[Any]) -> tuple[NDArray[Any], ...]:
@@ -201,7 +209,7 @@ def histograms(moved: dict[str, Any]) -> Picture:
     """The score over seeds and over resampled training rows."""
     parts = []
     seeds = np.asarray(moved.get("seeds", {}).get("values", ()), float)
-    if len(seeds) > 1 and (np.ptp(seeds) > 0 or "oob" not in moved):  # no spread, no picture
+    if len(seeds) > 1 and np.ptp(seeds) > 1e-12:  # no spread, no picture
         parts.append(("other seeds", seeds))
     if "oob" in moved:
         parts.append(("other training rows", np.asarray(moved["oob"]["values"], float)))
@@ -218,14 +226,14 @@ def histograms(moved: dict[str, Any]) -> Picture:
                      alpha=0.8)  # fmt: skip
             axes.set_title(name)
             axes.set_xlabel(moved["loss"])
-            axes.locator_params(nbins=5)
+            axes.locator_params(axis="x", nbins=3)
 
     caption = (
         "The same recipe again: with other random numbers, and with the training rows drawn again "
         "with repetition and judged on those left out. Wide means that the score was partly luck."
     )
     return Picture(
-        "refits", "The same again", caption, inline_svg("refits", (7.5, 2.8), draw), data
+        "refits", "The same recipe again", caption, inline_svg("refits", (7.5, 2.8), draw), data
     )
 
 
@@ -269,6 +277,7 @@ def learning_curve(curve: dict[str, Any]) -> Picture:
             for p in points:
                 axes.plot([p["n"], p["n"]], [p["low"], p["high"]], color=SECOND, linewidth=1.2)
         axes.set_xscale("log")
+        _few_ticks(axes, [*n, *(p["n"] for p in (ahead or {}).get("points", ()))])
         axes.set_xlabel("training rows")
         axes.set_ylabel(named(str(curve["metric"])))
         axes.legend()
@@ -279,6 +288,19 @@ def learning_curve(curve: dict[str, Any]) -> Picture:
     )
     return Picture("learning_curve", "Would more rows help?", caption,
                    inline_svg("learning_curve", (7.0, 3.6), draw), curve)  # fmt: skip
+
+
+def _few_ticks(axes: Axes, at: list[int]) -> None:
+    """Round numbers on a logarithmic axis, few enough that their labels do not touch."""
+    from matplotlib.ticker import NullFormatter, NullLocator
+
+    low, high = math.log10(min(at)), math.log10(max(at))
+    steps = [m * 10**k for k in range(int(low), int(high) + 2) for m in (1, 2, 5)]
+    inside = [step for step in steps if min(at) <= step <= max(at)] or [min(at), max(at)]
+    shown = inside[:: -(-len(inside) // 5)]
+    axes.set_xticks(shown, [f"{step:,}" for step in shown])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _or(value: float | None, band: dict[str, Any]) -> float:

@@ -20,6 +20,7 @@ from groundstate.study.assess import Assessment
 from groundstate.study.candidates import inner_of
 from groundstate.study.facts import report_facts
 from groundstate.study.numbers import plain
+from groundstate.study.single_rows import kept_with_model
 from groundstate.study.unlabelled.survey import Survey, survey_facts
 
 
@@ -59,6 +60,8 @@ def write(
             "metric": metric,
             "test": [score["value"], score["lo"], score["hi"]],
         }
+        if not isinstance(found, Survey):
+            meta |= kept_with_model(found)
         try:
             run.save("model.gs", timeless(found.model), meta=meta)
         except NotStorableError:

@@ -40,7 +40,7 @@ def cards(facts: dict[str, Any]) -> str:
         shown.append(_card("Groups found", str(len(facts["groups"])), (f"{sizes} rows",)))
     judged = facts["design"]["judged"]
     how = "each held back in turn" if facts["design"]["kind"] == "nested" else "never seen before"
-    shown.append(_card("Rows that judged", f"{judged:,}", (how,)))
+    shown.append(_card("Held-out rows", f"{judged:,}", (how,)))
     return '<div class="cards">' + "\n".join(shown) + "</div>"
 
 

@@ -30,6 +30,7 @@ def page(facts: dict[str, Any], pictures: Sequence[Picture]) -> str:
     body = [
         f"<header>\n<h1>{escape(heading)}</h1>",
         f'<p class="sub">{escape(" · ".join(about))}</p>',
+        *_progress(facts),
         '<div class="verdict">'
         + "".join(f"<p>{escape(s)}</p>" for s in facts["verdict"])
         + "</div>",
@@ -44,6 +45,15 @@ def page(facts: dict[str, Any], pictures: Sequence[Picture]) -> str:
         f"<title>{escape(heading)} – groundstate</title>\n<style>{CSS}</style>\n</head>\n<body>\n"
         "<main>\n" + "\n".join(body) + "\n</main>\n</body>\n</html>\n"
     )
+
+
+def _progress(facts: dict[str, Any]) -> list[str]:
+    """What a page that is written before the end still waits for, or was left out for time."""
+    rest = facts.get("unfinished") or []
+    if not rest:
+        return []
+    words = "left out for time" if facts.get("stage", "done") == "done" else "in progress"
+    return [f'<p class="progress">{words.capitalize()}: {escape("; ".join(rest))}.</p>']
 
 
 def _anchor(name: str) -> str:

@@ -124,7 +124,7 @@ def forest(board: Standings) -> Picture:
 
     caption = (
         f"Dots are scores from cross-validation with their {board.level:.0%} intervals"
-        + ("; diamonds are scores on the rows that judge" if seen else "")
+        + ("; diamonds are scores on held-out rows" if seen else "")
         + ". Where intervals overlap a lot, the order may be luck."
     )
     height = 1.0 + 0.5 * len(entries)
@@ -171,9 +171,14 @@ def confusions(found: Assessment) -> Picture:
         axes.spines[:].set_visible(False)
 
     side = 2.2 + 0.42 * (k + 1) if few else 7.5
+    first = " of the first repeat" if found.design.repeats > 1 else ""
     caption = (
         "Each row is a true class, each column a prediction; the diagonal is right. "
-        + ("Numbers are held-out rows. " if few else "Darker is a larger share of the class. ")
+        + (
+            f"Numbers are held-out rows{first}. "
+            if few
+            else "Darker is a larger share of the class. "
+        )
         + (
             "At the right the share of a class that is found (recall), below the share that is "
             "right among rows called it (precision)."
@@ -212,7 +217,7 @@ def predicted(found: Assessment) -> Picture:
         axes.set_ylabel("predicted")
         axes.grid(alpha=0.6)
 
-    caption = "Each point is a judged row; on the line the prediction is exact."
+    caption = "Each point is a held-out row; on the line the prediction is exact."
     return Picture(
         "predicted",
         "Predicted and true",

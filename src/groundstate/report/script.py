@@ -17,7 +17,7 @@ SETTINGS = {settings}
 
 
 def main(source):
-    # audit, split, compare, tune, refit, one look at the rows that judge
+    # audit, split, compare, tune, refit, one look at the held-out rows
     found = groundstate.study(source, {target!r}, **SETTINGS)
     if found.facts["data"]["hash"] != {sha!r}:
         print("the table is not the one this report was made from", file=sys.stderr)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from groundstate.report import about, unlabelled
+from groundstate.report import about, how_sure, unlabelled
 from groundstate.report.cells import Keyed, Marked, at, between, html_of, table_of, words_of
 from groundstate.study.candidates import DUMMY
 from groundstate.study.numbers import label, show, title
+from groundstate.study.verdict import credited
 
 _BASELINES = {
     DUMMY: "always the same answer",
@@ -60,8 +61,11 @@ def _board(facts: dict[str, Any]) -> str:
                         between(facts, key, metric, "test_low", "test_high"), ")")  # fmt: skip
             row.append(here)
         rows.append(row + (["; ".join(entry["notes"])] if noted else []))
-    header = ["model", f"{label(metric)}, validated", f"{board['level']:.0%} interval"]
-    header += (["held-out rows"] if seen else []) + (["notes"] if noted else [])
+    header = ["model", f"{label(metric)}, cross-validated", f"{board['level']:.0%} interval"]
+    if facts["design"]["candidates_compared_on"] != "folds":
+        header[1] = f"{label(metric)}, validation rows"
+    whose = ", recipe" if credited(facts) != facts["chosen"] else ""
+    header += ([f"held-out rows{whose}"] if seen else []) + (["notes"] if noted else [])
     better = "higher" if board["greater_is_better"] else "lower"
     base = (
         f" {DUMMY} is what to beat: it ignores the columns."
@@ -90,12 +94,12 @@ def _scores(facts: dict[str, Any]) -> str:
         if base:
             row.append(at(facts, f"baselines.{DUMMY}.{name}.value", name) if name in base else "")
         rows.append(row)
-    header = ["measure", facts["chosen"], f"{facts['design']['level']:.0%} interval"]
+    header = ["measure", credited(facts), f"{facts['design']['level']:.0%} interval"]
     header += ["constant answer"] if base else []
-    words = words_of(_how_judged(facts))
+    words = words_of(_how_judged(facts)) + _first_repeat(facts)
     if "jackknife" in facts["scores"].get("r2", {}).get("method", ""):
         words += words_of(
-            "R² divides by the spread of the rows that judge, which makes it a little low on few "
+            "R² divides by the spread of the held-out rows, which makes it a little low on few "
             "rows; the value here is freed from that (jackknife), so it differs in the third digit "
             "from the plain ratio of these rows."
         )
@@ -128,11 +132,14 @@ def _how_judged(facts: dict[str, Any]) -> str:
     design, ledger = facts["design"], facts["ledger"]
     if design["kind"] == "nested":
         folds = facts.get("chosen_in_folds", {})
+        times, parts = design.get("repeats") or 1, design["outer_folds"]
+        often = "once" if times == 1 else f"{times} times"
         picked = ", ".join(f"{name} {count}×" for name, count in folds.items())
+        who = f"It chose {picked}" if len(folds) > 1 else f"It always chose {facts['chosen']}"
         return (
-            f"Every one of the {design['judged']:,} rows was predicted once by a recipe that had "
-            f"not seen it ({design['outer_folds']} parts; {design['reason']}). The recipe chose "
-            f"{picked}; the model in the folder learned from all rows."
+            f"Every one of the {design['judged']:,} rows was predicted {often} by a recipe that had "
+            f"not seen it ({parts} parts{_each(times)}; {design['reason']}). {who}; the model in the "
+            f"folder, {facts['chosen']}, learned from all rows."
         )
     if ledger is None:
         return f"{design['judged']:,} test rows. Earlier looks at them, if any, were not counted."
@@ -141,6 +148,22 @@ def _how_judged(facts: dict[str, Any]) -> str:
     return (
         f"{design['judged']:,} test rows, {first}. Looks that are not in the ledger do not count."
     )
+
+
+def _each(times: int) -> str:
+    return "" if times == 1 else f", cut anew {times} times"
+
+
+def _first_repeat(facts: dict[str, Any]) -> str:
+    """Why the table of right and wrong need not give the score at the top."""
+    table = facts.get("confusion")
+    if not table or table["repeats"] == 1:
+        return ""
+    return "<p class=\"words\">" + html_of((f"Scores are means over the {table['repeats']} repeats; the table "
+           "of right and wrong, the curves and the answers for single rows show the first of them, "
+           "in which ", Keyed("confusion.right", f"{table['right']:,}"), " of ",
+           Keyed("confusion.n", f"{table['n']:,}"), " rows are right (",
+           at(facts, "confusion.accuracy", "accuracy"), ").")) + "</p>"  # fmt: skip
 
 
 def _baselines(facts: dict[str, Any]) -> str:
@@ -154,13 +177,17 @@ def _baselines(facts: dict[str, Any]) -> str:
                 (name, at(facts, f"{key}.value", metric), between(facts, key, metric), words)
             )
     table = table_of(("baseline", label(metric), "interval", "what it is"), rows, (1,))
-    skill = html_of(("Skill ", at(facts, "baselines.skill.value"), " (",
-                   between(facts, "baselines.skill", ""), "), the share of the constant answer’s "
-                   "loss that the model saves"))  # fmt: skip
-    good = (
-        "better than" if facts["baselines"]["better_than_dummy"] else "not shown to be better than"
-    )
-    return f"{table}\n<p>{skill}: the model is {good} a constant answer.</p>"
+    if facts["baselines"].get("skill", {}).get("value") is None:
+        return table
+    skill = html_of(("Skill ", at(facts, "baselines.skill.value", "accuracy"), " (",
+                   between(facts, "baselines.skill", "accuracy"), "), the share of the constant "
+                   "answer’s loss that the model saves"))  # fmt: skip
+    good = "the model is better than a constant answer"
+    if not facts["baselines"]["better_than_dummy"]:
+        good = "the model is not shown to be better than a constant answer"
+    elif facts["baselines"].get("worse_probabilities"):
+        good = "the labels are better than a constant answer, the probabilities (log loss) are not"
+    return f"{table}\n<p>{skill}: {good}.</p>"
 
 
 def _comparison(facts: dict[str, Any]) -> str:
@@ -170,91 +197,11 @@ def _comparison(facts: dict[str, Any]) -> str:
     rows = []
     for i, row in enumerate(found["test"]):
         key = f"comparison.test.{i}"
-        rows.append((f"{facts['chosen']} − {row['against']}", at(facts, f"{key}.difference"),
+        rows.append((f"{credited(facts)} − {row['against']}", at(facts, f"{key}.difference"),
                      between(facts, key, ""), at(facts, f"{key}.p_holm", "p"),
                      _TESTS.get(row["method"], row["method"])))  # fmt: skip
     header = ("on held-out rows", label(found["metric"]), "interval", "p, corrected", "test")
     return table_of(header, rows, (1, 3))
-
-
-def _calibration(facts: dict[str, Any]) -> str:
-    sure = facts.get("calibration") or {}
-    lines = []
-    for words in facts["skipped"]:
-        if words.startswith("calibration: "):
-            plain = words.removeprefix("calibration: ")
-            lines.append(html_of((f"{plain[0].upper()}{plain[1:]}.",)))
-    if "ece" in sure:
-        lines.append(html_of(("On average the probabilities are ", at(facts, "calibration.ece", "accuracy"),
-                            " away from what happens (expected calibration error, ",
-                            f"{sure['about']}).")))  # fmt: skip
-    cover = sure.get("coverage")
-    if cover:
-        what = "sets of classes" if cover["kind"] == "set" else "intervals"
-        unit = " classes" if cover["kind"] == "set" else ""
-        size: Any = ("; mean size ", at(facts, "calibration.coverage.mean_size"), unit)
-        lines.append(html_of((f"Conformal {what} made to hold the truth in {cover['wanted']:.0%} of rows "
-                            "held it in ", at(facts, "calibration.coverage.covered", "accuracy"), " (",
-                            between(facts, "calibration.coverage", "accuracy"), ")",
-                            *(size if cover["mean_size"] is not None else ()), ".")))  # fmt: skip
-    return "".join(f"<p>{line}</p>" for line in lines)
-
-
-def _decision(facts: dict[str, Any]) -> str:
-    if not facts.get("decision"):
-        return ""
-    named = {
-        "mean_cost": "at the best threshold",
-        "at_one_half": "at one half",
-        "always_yes": "always yes",
-        "always_no": "always no",
-    }
-    rows = [(words, at(facts, f"decision.{name}")) for name, words in named.items()]
-    head = html_of(("Say ", facts["decision"]["positive"], " from a probability of ",
-                  at(facts, "decision.threshold"), " on."))  # fmt: skip
-    return f"<p>{head}</p>" + table_of(("rule", "mean cost of a row"), rows, (1,))
-
-
-def _variation(facts: dict[str, Any]) -> str:
-    moved = facts.get("variation")
-    if not moved:
-        return ""
-    named = {"test": "which rows judge", "seed": "the seed", "train": "which rows it learned from"}
-    rows = [(words, at(facts, f"variation.{name}")) for name, words in named.items()]
-    return table_of(("depends on", f"standard deviation of the {moved['loss']}"), rows, (1,))
-
-
-def _curve(facts: dict[str, Any]) -> str:
-    curve = facts.get("curve")
-    if not curve or curve["forecast"] is None:
-        return ""
-    rows = []
-    for i, point in enumerate(curve["forecast"]["points"]):
-        key = f"curve.forecast.points.{i}"
-        rows.append((f"{point['n']:,}", at(facts, f"{key}.estimate"),
-                     between(facts, key, "", "low", "high")))  # fmt: skip
-    head = ("training rows", f"{label(curve['metric'])}, forecast", "interval")
-    return table_of(head, rows, (1,))
-
-
-def _diagnosis(facts: dict[str, Any]) -> str:
-    found = facts.get("diagnosis")
-    if not found:
-        return ""
-    named = {"train": "rows it learned from", "test": "new rows", "gap": "gap"}
-    rows = [
-        (words, at(facts, f"diagnosis.{name}.estimate"),
-         between(facts, f"diagnosis.{name}", "", "low", "high"))
-        for name, words in named.items()
-    ]  # fmt: skip
-    helped = {True: "helped", False: "did not help", None: "not tried"}
-    remedies = "".join(
-        f"<li>{escape(r['name'])} ({helped[r['fell']]}): <code>{escape(r['command'])}</code></li>"
-        for r in found["remedies"]
-    )
-    table = table_of(("on", label(found["metric"]), "interval"), rows, (1,))
-    what = f"<p>{escape(found['sentence'])}</p>{table}"
-    return what + (f"<p>What could be tried:</p><ul>{remedies}</ul>" if remedies else "")
 
 
 def _tuning(facts: dict[str, Any]) -> str:
@@ -280,32 +227,19 @@ def _searched(words: str) -> str:
 
     >>> _searched("Real(low=0.0001, high=10000.0, log=True, step=None, prior=None)")
     '0.0001 to 10000, evenly in powers of ten'
+    >>> _searched("Whole(low=20, high=80, log=False, step=1, prior=None)")
+    '20 to 80'
+    >>> _searched("Choice(choices=('a', None))")
+    'a or None'
     """
-    ends = re.match(r"(?:Real|Integer)\(low=([^,]+), high=([^,]+), log=(\w+)", words)
-    if ends is None:
+    ends = re.match(r"(?:Real|Whole)\(low=([^,]+), high=([^,]+), log=(\w+)", words)
+    if ends is not None:
+        low, high = (f"{float(end):g}" for end in ends.groups()[:2])
+        return f"{low} to {high}" + (", evenly in powers of ten" if ends[3] == "True" else "")
+    choices = re.match(r"Choice\(choices=\((.*?),?\)\)$", words, re.S)
+    if choices is None:
         return words
-    low, high = (f"{float(end):g}" for end in ends.groups()[:2])
-    return f"{low} to {high}" + (", evenly in powers of ten" if ends[3] == "True" else "")
-
-
-def _bound(facts: dict[str, Any]) -> str:
-    found = facts.get("bound")
-    return f"<p>{escape(found['words'][:1].upper() + found['words'][1:])}.</p>" if found else ""
-
-
-def _ledger(facts: dict[str, Any]) -> str:
-    if facts["ledger"] is None:
-        return ""
-    found = facts["ledger"]
-    wide = found.get("simultaneous")
-    if not wide or found["clean"]:
-        return ""
-    metric = wide["metric"]
-    return "<p>" + html_of((f"These rows have been looked at by {found['looks']} models; for all of them "
-                          f"at once the interval of {label(metric)} is ",
-                          between(facts, "ledger.simultaneous", metric),
-                          ", and the best of them gains about ",
-                          at(facts, "ledger.simultaneous.optimism"), " by luck.")) + "</p>"  # fmt: skip
+    return " or ".join(part.strip().strip("'\"") for part in choices[1].split(", "))
 
 
 _GOOD, _SURE, _WHY = "How good it is", "How sure that is", "Why not better"
@@ -316,19 +250,20 @@ SECTIONS = (
     Section(_GOOD, "Beside simple answers", _baselines),
     Section(_GOOD, "The surest mistakes", about.examples),
     Section(_GOOD, "Rows to look at", _nothing, ("taken_for", "mistakes", "unsure", "graph")),
+    Section(_GOOD, "The rare class", how_sure.rare),
     Section(_GOOD, "Finding a class", _nothing, ("roc", "precision_recall")),
-    Section(_GOOD, "What mistakes cost", _decision),
+    Section(_GOOD, "What mistakes cost", how_sure.decision),
     Section(_GOOD, "Groups", unlabelled.groups),
     Section(_GOOD, "Maps", unlabelled.maps),
     Section(_GOOD, "The least typical rows", unlabelled.outliers),
     Section(_GOOD, "Filling missing cells", unlabelled.filling),
-    Section(_SURE, "Single answers", _calibration, ("reliability", "coverage")),
-    Section(_SURE, "How far the score moves", _variation, ("refits", "sources"),
+    Section(_SURE, "Single answers", how_sure.calibration, ("reliability", "coverage")),
+    Section(_SURE, "How far the score moves", how_sure.variation, ("refits", "sources"),
             "Standard deviations: about two thirds of repetitions lie within one."),
-    Section(_SURE, "A guarantee", _bound),
-    Section(_SURE, "Looks at the test rows", _ledger),
-    Section(_WHY, "Diagnosis", _diagnosis),
-    Section(_WHY, "More rows?", _curve, ("learning_curve",)),
+    Section(_SURE, "A guarantee", how_sure.bound),
+    Section(_SURE, "Looks at the test rows", how_sure.ledger),
+    Section(_WHY, "Diagnosis", how_sure.diagnosis),
+    Section(_WHY, "More rows?", how_sure.curve, ("learning_curve",)),
     Section(_TRIED, "Candidates, best first", _board, ("scores",)),
     Section(_TRIED, "Measured differences", _comparison, (),
             "Differences of the score on the same rows; p is the chance of one at least as large "

@@ -64,6 +64,7 @@ h3 { font-size: 1.06rem; margin: 1.9rem 0 .5rem; }
 h4 { font-size: .95rem; margin: 0 0 .5rem; }
 p, li { max-width: 48rem; } p { margin: .6rem 0; } li { margin: .25rem 0; }
 .sub, .words, figcaption { color: var(--muted); }
+.progress { color: var(--warn); margin: .4rem 0 0; font-size: .92rem; }
 .sub { margin: 0; } .words, figcaption { font-size: .88rem; }
 .verdict { background: var(--soft); border-left: 4px solid var(--accent); border-radius: 8px;
   padding: 1rem 1.3rem; margin: 1.4rem 0 1rem; }
@@ -127,6 +128,9 @@ dt { font-weight: 600; margin-top: .6rem; } dd { margin: 0; color: var(--muted);
   .card:last-child:nth-child(odd) { grid-column: span 1; } .card .value { font-size: 1.35rem; }
   .card.main .value { font-size: 2.3rem; }
   figure { padding: .7rem .6rem; }
+  table:not(.stacked) { font-size: .82rem; }
+  table:not(.stacked) th, table:not(.stacked) td { padding-right: .5rem; overflow-wrap: anywhere; }
+  pre { white-space: pre-wrap; overflow-wrap: anywhere; }
   table.stacked thead { display: none; }
   table.stacked, table.stacked tbody { display: block; }
   table.stacked tr { display: block; padding: .55rem 0; border-bottom: 1px solid var(--line); }
@@ -146,5 +150,16 @@ dt { font-weight: 600; margin-top: .6rem; } dd { margin: 0; color: var(--muted);
   h1 { font-size: 18pt; } h2 { font-size: 14pt; margin-top: 1.6rem; }
   h2, h3 { break-after: avoid; } figure, tr, .verdict, .card { break-inside: avoid; }
   .figures { grid-template-columns: 1fr 1fr; gap: .6rem; } .words { break-before: avoid; }
+  figure:only-child, figure:last-child:nth-child(odd) { grid-column: 1 / -1; max-width: none; }
+  figure:only-child svg, figure:last-child:nth-child(odd) svg { max-height: 9cm; }
+  .scroll { overflow: visible; } table { font-size: 8.5pt; } .range, td.n { white-space: normal; }
+  th, td { overflow-wrap: anywhere; padding: .25rem .6rem .25rem 0; }
+  pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+  .cards { grid-template-columns: repeat(3, 1fr); } .card { grid-column: span 1; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """
+# colours of the drawings on a page that has none of these variables: a notebook, light or dark
+NOTEBOOK = (
+    "--ink:currentColor;--muted:#7a8594;--accent:#3b82c4;--second:#c8692f;--line:#a9b3c0;"
+    "--paper:transparent"
+)

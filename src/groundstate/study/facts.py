@@ -14,6 +14,7 @@ import numpy as np
 
 from groundstate.compute.random import Key
 from groundstate.data import Table
+from groundstate.math.stats.interval import Interval
 from groundstate.models.explain import explain
 from groundstate.models.tables.table import TablePredictor
 from groundstate.study import held_out
@@ -50,7 +51,7 @@ def report_facts(found: Assessment) -> dict[str, Any]:
             "skill": span(found.skill, n),
             "better_than_dummy": found.better_than_dummy,
             **{
-                who: {name: span(value, n) for name, value in row.items()}
+                who: {name: span(_known(who, name, value), n) for name, value in row.items()}
                 for who, row in found.baselines.items()
             },
             "worse_probabilities": held_out.worse_probabilities(
@@ -67,6 +68,8 @@ def report_facts(found: Assessment) -> dict[str, Any]:
         "decision": found.decision,
         "ledger": found.ledger,
         "skipped": list(found.skipped),
+        "stage": found.stage,
+        "unfinished": list(found.unfinished),
     }
     if found.classes is not None:
         facts["classes"] = [str(label) for label in found.classes]
@@ -87,6 +90,13 @@ def report_facts(found: Assessment) -> dict[str, Any]:
     }
     facts = plain(facts)
     return {"verdict": three_sentences(facts), **facts}
+
+
+def _known(who: str, name: str, found: Interval) -> Interval:
+    """A constant answer ranks no row above another; folds of unequal shares would seem to."""
+    if (who, name) != (DUMMY, "roc_auc"):
+        return found
+    return Interval(0.5, 0.5, 0.5, found.level, "by definition")
 
 
 def settings_facts(settings: Settings) -> dict[str, Any]:
@@ -195,15 +205,21 @@ def confusion_facts(found: Assessment) -> dict[str, Any]:
 def variation_facts(moved: dict[str, Any] | None) -> dict[str, Any] | None:
     """How far the score moves, where no source that was seen to move it is said not to.
 
-    The part of the seed in a crossed design is estimated as a difference and can come out as zero
-    although scores of several seeds differ; then their own spread is what is known.
+    Parts of a crossed design are estimated as differences and can come out as zero although the
+    scores of several fits differ; then their own spread is what is known.
     """
     if moved is None:
         return None
-    values = np.asarray(moved.get("seeds", {}).get("values", ()), np.float64)
-    if moved["seed"] == 0 and len(values) > 1 and np.ptp(values) > 1e-12:
-        return {**moved, "seed": float(values.std(ddof=1))}
-    return moved
+    seen = {
+        "seed": moved.get("seeds", {}).get("values", ()),
+        "train": moved.get("oob", {}).get("values", ()),
+    }
+    spread = {
+        name: float(np.std(np.asarray(values, np.float64), ddof=1))
+        for name, values in seen.items()
+        if moved[name] == 0 and len(values) > 1
+    }
+    return {**moved, **{name: value for name, value in spread.items() if value > 1e-12}}
 
 
 def energy_facts(found: Assessment) -> dict[str, Any] | None:

@@ -53,7 +53,9 @@ def _how_good(facts: dict[str, Any]) -> str:
         rows = f"{score['n']:,} rows, each held back in turn"
     never = f"{rows} ({between})"
     if metric == "accuracy":
-        return f"{who} predicts {target!r} right in {show(score['value'], metric)} of {never}{chosen}."
+        return (
+            f"{who} predicts {target!r} right in {show(score['value'], metric)} of {never}{chosen}."
+        )
     if metric == "r2":
         share = show(score["value"], as_share)
         if score["value"] < -1:
@@ -85,6 +87,13 @@ def _compared(facts: dict[str, Any]) -> str:
     if name == DUMMY:
         return f"No model did better than always answering {guess}: the columns do not help here."
     if not facts["baselines"]["better_than_dummy"]:
+        sure = facts["scores"].get("log_loss"), base.get("log_loss")
+        if metric != "log_loss" and sure[0] and sure[1] and sure[0]["hi"] < sure[1]["value"]:
+            return (
+                f"Its labels cannot be told apart from always answering {guess} ({amount}); its "
+                f"probabilities are better than the shares of the classes (log loss "
+                f"{show(sure[0]['value'])} against {show(sure[1]['value'])})."
+            )
         return (
             f"It cannot be told apart from always answering {guess} ({amount}), so do not rely "
             "on it."

@@ -28,7 +28,25 @@ def test_a_line_underfits_a_wave(seed: int) -> None:
     found = diagnose(LinearRegression(), *waves(200, seed))
     assert found.verdict == "underfit" and found.excess is not None and found.excess.low > 0
     larger = [r for r in found.remedies if r.name == "larger model"]
-    assert larger and larger[0].fell and larger[0].risk < found.test.estimate
+    assert larger and larger[0].risk < found.test.estimate
+    # helped only where the paired difference is larger than its error, as at three of these seeds
+    assert larger[0].fell == (larger[0].change.high < 0) and larger[0].fell == (seed != 3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_advice_needs_a_measured_fall_of_the_error_on_new_rows(seed: int) -> None:
+    """Pruning narrows the gap of a tree on noise; that is no help unless new rows gain."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(120, 3)), rng.integers(0, 2, 120)
+    found = diagnose(DecisionTreeClassifier(random_state=0), X, y)
+    tried = [r for r in found.remedies if r.change is not None]
+    assert tried and all(r.fell == (r.change.high < 0) for r in tried)
+    for remedy in (r for r in tried if r.risk is not None):
+        assert remedy.change.estimate == pytest.approx(remedy.risk - found.test.estimate)
+    told = found.to_dict()["remedies"]
+    assert [r["fell"] for r in told] == [r.fell for r in found.remedies]
+    if found.verdict == "overfit":
+        assert found.gap.low > 0  # "learned their noise" is said of a measured gap alone
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -77,7 +77,9 @@ def kept(table: Table, found: pl.DataFrame) -> pl.DataFrame:
     times = len(found) // max(table.n_rows, 1)
     own = pl.concat([table.frame] * times)
     return found.with_columns(
-        own[name].cast(found[name].dtype, strict=False).fill_null(found[name]).alias(name)
+        own[name].fill_null(found[name].cast(own[name].dtype, strict=False)).alias(name)
+        if own[name].null_count() < len(own)
+        else found[name]
         for name in found.columns
         if name in own.columns
     )
