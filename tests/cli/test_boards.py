@@ -93,7 +93,7 @@ def test_compare_models_and_prediction_files(call: Any, runs: Path, tmp_path: Pa
     again = call("compare", "iris", good, said, "-t", "target", "--json").json
     assert again["loss"]["difference"] == pytest.approx(told["loss"]["difference"])
     shown = call("compare", "iris", good, bad, "-t", "target")
-    assert "model.gs is better on 150 rows" in shown.out
+    assert "GaussianNB is better on 150 rows" in shown.out
     assert call("compare", "iris", good, good, "-t", "target").code == 2
 
 
