@@ -71,7 +71,9 @@ def run(
                     p = 1.0
                     for m in range(lo, hi):
                         step = 0 if last else strides[stride + (m - lo) * dims + dims - 1]
-                        p *= flat[at[m] + k * step] if members[m] < given else work[at[m] + k * step]
+                        p *= (
+                            flat[at[m] + k * step] if members[m] < given else work[at[m] + k * step]
+                        )
                     total += p
                 if last:
                     out[row, c] = total

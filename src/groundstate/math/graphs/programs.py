@@ -77,7 +77,10 @@ def program_of(
     if plan.largest > LARGEST:
         raise Unsupported(f"exact elimination needs a table of {plan.largest:.3g} numbers")
     across = [_strides(scope, sizes) for scope in full]  # of every table, by variable
-    heads, members, strides, widths, space = [], [], [], [], 0
+    members: list[int] = []
+    strides: list[int] = []
+    widths: list[int] = []
+    heads, space = [], 0
     last = (tuple(k for k, _ in plan.rest), asked, False)
     steps = [(step.members, (*step.others, step.variable), True) for step in plan.steps]
     for joined, scope, summed in [*steps, last]:
@@ -94,7 +97,10 @@ def program_of(
         tuple(sizes[v] for v in asked),
         begins[used].astype(np.int64),
         np.array(moves, np.int64).reshape(len(full), len(known)),
-        *(np.array(a, np.int64) for a in (heads, members, strides, widths)),
+        np.array(heads, np.int64),
+        np.array(members, np.int64),
+        np.array(strides, np.int64),
+        np.array(widths, np.int64),
         space,
     )
 
