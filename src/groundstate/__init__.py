@@ -16,7 +16,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from groundstate.evaluate import column_profiles as column_profiles
+    from groundstate.evaluate import drift as drift
     from groundstate.evaluate import metrics as metrics
+    from groundstate.evaluate import partial_dependence as partial_dependence
+    from groundstate.evaluate import permutation_importance as permutation_importance
+    from groundstate.evaluate import shapley_values as shapley_values
     from groundstate.evaluate.conformal.split_conformal import conformal as conformal
     from groundstate.math import diffusion as diffusion
     from groundstate.math import distances as distances
@@ -518,12 +523,14 @@ _EXPORTS = {
     "WGAN": "groundstate.models.generative.adversarial.wgan",
     "Whitener": "groundstate.models.factors.whitener",
     "architectures": "groundstate.nn",
+    "column_profiles": "groundstate.evaluate",
     "conformal": "groundstate.evaluate.conformal.split_conformal",
     "diagnose": "groundstate.models.diagnosis",
     "diffusion": "groundstate.math",
     "distances": "groundstate.math",
     "distributions": "groundstate.math",
     "divergences": "groundstate.math",
+    "drift": "groundstate.evaluate",
     "explain": "groundstate.models.explain",
     "fit_many": "groundstate.models.population.many",
     "graphs": "groundstate.math",
@@ -538,7 +545,10 @@ _EXPORTS = {
     "neighbors": "groundstate.math",
     "ode": "groundstate.math",
     "optim": "groundstate.math",
+    "partial_dependence": "groundstate.evaluate",
+    "permutation_importance": "groundstate.evaluate",
     "physics": "groundstate.models",
+    "shapley_values": "groundstate.evaluate",
     "stats": "groundstate.math",
     "study": "groundstate.studies",
     "text": "groundstate.models",

@@ -68,6 +68,16 @@ from groundstate.evaluate.curves.power_law import power_law as power_law
 from groundstate.evaluate.curves.remedies import Remedy as Remedy
 from groundstate.evaluate.curves.validation_curve import ValidationCurve as ValidationCurve
 from groundstate.evaluate.curves.validation_curve import validation_curve as validation_curve
+from groundstate.evaluate.explain.association import association as association
+from groundstate.evaluate.explain.association import column_groups as column_groups
+from groundstate.evaluate.explain.dependence import Dependence as Dependence
+from groundstate.evaluate.explain.dependence import partial_dependence as partial_dependence
+from groundstate.evaluate.explain.drift import Drift as Drift
+from groundstate.evaluate.explain.drift import drift as drift
+from groundstate.evaluate.explain.importance import Importance as Importance
+from groundstate.evaluate.explain.importance import permutation_importance as permutation_importance
+from groundstate.evaluate.explain.profiles import ColumnProfile as ColumnProfile
+from groundstate.evaluate.explain.profiles import column_profiles as column_profiles
 from groundstate.evaluate.generators.coverage import ModeCoverage as ModeCoverage
 from groundstate.evaluate.generators.coverage import PrecisionRecall as PrecisionRecall
 from groundstate.evaluate.generators.coverage import inception_score as inception_score
@@ -145,3 +155,5 @@ from groundstate.evaluate.theory.structural_risk import StructuralRisk as Struct
 from groundstate.evaluate.theory.structural_risk import srm as srm
 from groundstate.evaluate.theory.vc_dimension import shatters as shatters
 from groundstate.evaluate.theory.vc_dimension import vc_dimension as vc_dimension
+from groundstate.models.shapley import ShapleyValues as ShapleyValues
+from groundstate.models.shapley import shapley_values as shapley_values

@@ -25,8 +25,10 @@ def audit_before(question: Question) -> tuple[Finding, ...]:
     found = list(audit_table(question.table))
     blamed = {name for f in found if f.code == "leak" for name in f.columns}
     known = {f.code for f in found}
-    for finding in of_table(_usable(question, time=True).frame, question.y, question.time):
-        if finding.code == "leak":
+    target = str(question.table.target)
+    usable = _usable(question, time=True).frame
+    for finding in of_table(usable, question.y, question.time, target):
+        if finding.code == "leak" or len(finding.columns) == 1:
             new = not blamed.intersection(finding.columns)
         else:
             new = finding.code not in known

@@ -20,12 +20,14 @@ from groundstate.data.messages import count, listing
 from groundstate.data.tables.findings import Finding
 from groundstate.data.tables.findings import audit as audit_table
 from groundstate.errors import DataError
+from groundstate.evaluate.audit.determined import determined
+from groundstate.evaluate.explain.drift import two_sample_auc
 from groundstate.evaluate.frames import frame_of, numeric_columns
 from groundstate.evaluate.rows import columns, n_rows, sides
-from groundstate.evaluate.splits.folds import folds
-from groundstate.math.stats.delong import auc_interval
 
-LEAKS = frozenset({"shared_rows", "shared_groups", "leak", "fitted_before", "future", "time_order"})
+LEAKS = frozenset(
+    {"shared_rows", "shared_groups", "leak", "determined", "fitted_before", "future", "time_order"}
+)
 _TARGET = "the target"
 _ROWS = 100_000  # rows that the shift and distance checks look at
 
@@ -125,7 +127,9 @@ def audit(
     return result
 
 
-def of_table(frame: pl.DataFrame, y: NDArray[Any], time: Any) -> Iterator[Finding]:
+def of_table(
+    frame: pl.DataFrame, y: NDArray[Any], time: Any, target: str = _TARGET
+) -> Iterator[Finding]:
     """Contradictions, columns that give the target away, and dates that know the future."""
     hashes = row_hash(*columns(frame))
     _, place = np.unique(hashes, return_inverse=True)
@@ -137,7 +141,10 @@ def of_table(frame: pl.DataFrame, y: NDArray[Any], time: Any) -> Iterator[Findin
             f"{count(torn, 'set')} of equal rows with different targets: no model can get them all "
             "right", float(torn),
         )  # fmt: skip
-    for name, score, kind in _telling(frame, y):
+    telling = list(_telling(frame, y))
+    alone = {(name,) for name, _, _ in telling}
+    yield from (f for f in determined(frame, y, target) if f.columns not in alone)
+    for name, score, kind in telling:
         yield Finding(
             "leak", "serious",
             f"{name!r} alone gives the target away ({kind} {score:.4f}); check that it is known "
@@ -290,9 +297,6 @@ def _shift(
     key: Key,
 ) -> Iterator[Finding]:
     """Can a classifier tell training from test rows?"""
-    from sklearn.base import clone
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
     values = np.stack(list(table.values()), 1)
     rows = np.concatenate([train, test])
     side = np.r_[np.zeros(len(train), int), np.ones(len(test), int)]
@@ -301,14 +305,7 @@ def _shift(
         rows, side = rows[some], side[some]
     if np.bincount(side).min() < 20:
         return
-    seed = int(key.fold("folds").words(1)[0] % (2**31 - 1))
-    model = HistGradientBoostingClassifier(max_iter=25, max_leaf_nodes=8, early_stopping=False,
-                                           random_state=seed)  # fmt: skip
-    x, p = values[rows], np.empty(len(rows))
-    for part in folds(x, side, k=3, key=key.fold("folds"), stratify=True):
-        fitted = clone(model).fit(x[part.train_rows], side[part.train_rows])
-        p[part.test_rows] = fitted.predict_proba(x[part.test_rows])[:, 1]
-    area = auc_interval(side, p, 0.999)
+    area = two_sample_auc(values[rows], side, key, 0.999)
     if area.estimate > 0.65 and area.low > 0.5:
         yield Finding(
             "shift", "warning",

@@ -19,6 +19,7 @@ from groundstate.data import Preparation, Schema, Table, read
 from groundstate.energy.spaces import Real
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.tables.dequantise import dequantised
+from groundstate.models.tables.explained import Explained
 from groundstate.models.tables.restored import kept, opened, restored
 from groundstate.models.tables.scaled_target import TargetScale, scale_for
 from groundstate.models.traits import Traits, asks_single_columns
@@ -32,7 +33,7 @@ def _has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class TablePredictor(MetaEstimatorMixin, BaseEstimator):
+class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
     r"""Columns of any kind to numbers, learned from the training rows, then an estimator.
 
     .. math:: e_\text{table}(\text{row}, y) = e(\varphi(\text{row}), y; \theta),

@@ -1,0 +1,1 @@
+"""What a model looks at, and the columns themselves: importance, dependence, profiles, drift."""
