@@ -9,6 +9,7 @@ import typer
 
 from groundstate.cli.ask_options import export, generate, impute, infer, predict, sample, score
 from groundstate.cli.boundary import Boundary
+from groundstate.cli.drift_options import drift
 from groundstate.cli.options import (
     Ahead,
     Aside,
@@ -272,7 +273,7 @@ def ledger(
     run(file, metric, level, json)
 
 
-for _command in (predict, score, impute, infer, sample, generate, export):
+for _command in (predict, score, impute, infer, sample, generate, export, drift):
     app.command()(_command)
 
 

@@ -32,6 +32,7 @@ MODES = ("min", "marginal", "sample")
 def predict(
     model: str, table: str, out: str, proba: bool, device: str | None, json: bool, quiet: bool,
     edges: str | None = None, interval: bool = False, set_of: bool = False, level: float = 0.9,
+    *, why: bool = False, background: str | None = None, seed: int = 0,
 ) -> None:  # fmt: skip
     """Print or write the predicted column, with probabilities, intervals or sets if asked."""
     screen, loaded = Screen(json, not quiet), load_model(model, device)
@@ -57,7 +58,13 @@ def predict(
     if set_of:
         member = single_rows.sets(loaded, kept, rows, level)
         found["set"] = [" | ".join(map(str, member[i])) for i in range(len(member))]
-    screen.frame(pl.DataFrame({k: np.asarray(v) for k, v in found.items()}), out)
+    told = pl.DataFrame({k: np.asarray(v) for k, v in found.items()})
+    if why:
+        from groundstate.cli.why import why as reasons
+
+        nested = json and out == "-"
+        told = told.with_columns(reasons(loaded, rows, background, seed, nested).values())
+    screen.frame(told, out)
 
 
 def infer(

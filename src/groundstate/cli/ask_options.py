@@ -35,6 +35,12 @@ def predict(
     level: Annotated[
         float, typer.Option("--level", help="Share of rows whose truth intervals and sets hold.")
     ] = 0.9,
+    why: Annotated[
+        bool, typer.Option("--why", help="Add the columns that moved each prediction most.")
+    ] = False,
+    background: Annotated[
+        str | None, typer.Option("--background", help="Typical rows that --why compares with.")
+    ] = None,
     edges: Edges = None,
     seed: Seed = 0,
     device: Device = None,
@@ -45,7 +51,8 @@ def predict(
     from groundstate.cli.ask import predict as run
 
     run(
-        model, table, out, proba, device, json, no_progress, edges, interval, set_of, level
+        model, table, out, proba, device, json, no_progress, edges, interval, set_of, level,
+        why=why, background=background, seed=seed,
     )  # fmt: skip
 
 
