@@ -223,14 +223,14 @@ def constant(facts: dict[str, Any], found: Page) -> None:
     metric, base = facts["design"]["metric"], facts["baselines"]["dummy"]
     assert found.cards["Constant answer, without a model"] == show(base[metric]["value"], metric)
     test = {row["against"]: row for row in facts["comparison"]["test"]}
-    score, skill = facts["scores"][metric]["value"], facts["baselines"]["skill"]
+    by, skill = facts["comparison"]["metric"], facts["baselines"]["skill"]
+    score, idle = facts["scores"][by]["value"], base[by]["value"]
     if "dummy" in test:
-        gap = score - base[metric]["value"]
-        assert test["dummy"]["difference"] == pytest.approx(gap, abs=0.03)
-    if metric == "accuracy":
-        assert skill["value"] == pytest.approx(
-            1 - (1 - score) / (1 - base[metric]["value"]), abs=0.02
-        )
+        assert test["dummy"]["difference"] == pytest.approx(score - idle, abs=0.03)
+    if by == "accuracy":
+        assert skill["value"] == pytest.approx(1 - (1 - score) / (1 - idle), abs=0.02)
+    elif by == "log_loss":
+        assert skill["value"] == pytest.approx(1 - score / idle, abs=0.02)
     better = facts["baselines"]["better_than_dummy"]
     assert ("not shown to be better than a constant" in found.text) == (not better)
     if "is better than a constant answer" in found.text:
@@ -243,7 +243,7 @@ def constant(facts: dict[str, Any], found: Page) -> None:
 
 def candidates(facts: dict[str, Any], found: Page) -> None:
     entries = {entry["name"]: entry for entry in facts["candidates"]["entries"]}
-    metric = facts["design"]["metric"]
+    metric = facts["candidates"]["metric"]
     own = entries[facts["chosen"]]
     assert own["test_score"] == facts["scores"][metric]["value"]
     assert entries["dummy"]["test_score"] == facts["baselines"]["dummy"][metric]["value"]

@@ -35,7 +35,7 @@ def draw_all(found: Assessment, facts: dict[str, Any]) -> list[Picture]:
     if found.classes is None:
         drawn += [predicted(found), evidence.residuals(found.truth, found.prediction.values)]
     else:
-        drawn.append(confusions(found))
+        drawn.append(confusions(found, found.design.repeats))
         drawn += evidence.of_probabilities(found, facts)
     drawn += evidence.of_facts(facts)
     gap = energies(found)
@@ -132,7 +132,7 @@ def forest(board: Standings) -> Picture:
     return Picture("scores", "Candidates", caption, inline_svg("scores", (5.0, height), draw), data)
 
 
-def confusions(found: Assessment) -> Picture:
+def confusions(found: Assessment, repeats: int = 1) -> Picture:
     """True classes by predicted classes on the test rows, recall and precision at the margins."""
     counts = confusion(found)
     classes = [] if found.classes is None else found.classes.tolist()
@@ -171,7 +171,7 @@ def confusions(found: Assessment) -> Picture:
         axes.spines[:].set_visible(False)
 
     side = 2.2 + 0.42 * (k + 1) if few else 7.5
-    first = " of the first repeat" if found.design.repeats > 1 else ""
+    first = " of the first repeat" if repeats > 1 else ""
     caption = (
         "Each row is a true class, each column a prediction; the diagonal is right. "
         + (

@@ -182,9 +182,11 @@ def _baselines(facts: dict[str, Any]) -> str:
     skill = html_of(("Skill ", at(facts, "baselines.skill.value", "accuracy"), " (",
                    between(facts, "baselines.skill", "accuracy"), "), the share of the constant "
                    "answer’s loss that the model saves"))  # fmt: skip
-    good = "the model is better than a constant answer"
+    by = facts["comparison"]["metric"]
+    named = "" if by == metric else f"by its {label(by)} "
+    good = f"{named}the model is better than a constant answer"
     if not facts["baselines"]["better_than_dummy"]:
-        good = "the model is not shown to be better than a constant answer"
+        good = f"{named}the model is not shown to be better than a constant answer"
     elif facts["baselines"].get("worse_probabilities"):
         good = "the labels are better than a constant answer, the probabilities (log loss) are not"
     return f"{table}\n<p>{skill}: {good}.</p>"

@@ -84,21 +84,30 @@ def _compared(facts: dict[str, Any]) -> str:
     amount = show(baseline, metric)
     if not is_share(metric):
         amount = f"{'an ' if metric == 'r2' else ''}{label(metric)} of {amount}"
+    by, beside = facts["comparison"].get("metric", metric), ""
+    if by != metric and by in base and by in facts["scores"]:
+        both = f"{show(base[by]['value'], by)} against {show(facts['scores'][by]['value'], by)}"
+        beside = f"{label(by).lower() if by == 'log_loss' else label(by)} {both}"
     if name == DUMMY:
         return f"No model did better than always answering {guess}: the columns do not help here."
     if not facts["baselines"]["better_than_dummy"]:
         sure = facts["scores"].get("log_loss"), base.get("log_loss")
-        if metric != "log_loss" and sure[0] and sure[1] and sure[0]["hi"] < sure[1]["value"]:
+        if (
+            "log_loss" not in (metric, by)
+            and sure[0]
+            and sure[1]
+            and sure[0]["hi"] < sure[1]["value"]
+        ):
             return (
                 f"Its labels cannot be told apart from always answering {guess} ({amount}); its "
                 f"probabilities are better than the shares of the classes (log loss "
                 f"{show(sure[0]['value'])} against {show(sure[1]['value'])})."
             )
         return (
-            f"It cannot be told apart from always answering {guess} ({amount}), so do not rely "
-            "on it."
+            f"It cannot be told apart from always answering {guess} "
+            f"({'; '.join(filter(None, (amount, beside)))}), so do not rely on it."
         )
-    against = f"Always answering {guess} gives {amount}"
+    against = f"Always answering {guess} gives {amount}" + (f" ({beside})" if beside else "")
     poor = facts["baselines"].get("worse_probabilities")
     if poor:
         return (
