@@ -30,6 +30,11 @@ class RowContainer(ABC):
 
     in_memory: bool = True  # False where rows are read when they are moved to a device
 
+    @property
+    def of_one_shape(self) -> bool:
+        """Whether any m of the rows are tensors of the same shapes, so that a step can be recorded."""
+        return False
+
     @abstractmethod
     def __len__(self) -> int:
         """Number of rows."""

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.foreign.torch import register_pytree_node
 from groundstate.compute.rows.base import RowContainer
 from groundstate.compute.rows.graphs import Graphs
 from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.compute.weight_line.hashing_torch import mix64_torch, tensor_sum
 from groundstate.errors import DataError
 
+LARGE = 100_000  # nodes above which networks look at a part of the graph around their batch
 ROUNDS = 8  # how many steps far the content of a node reaches
 
 
@@ -74,6 +76,10 @@ class GraphNodes(RowContainer):
     def __len__(self) -> int:
         return len(self.index)
 
+    @property
+    def of_one_shape(self) -> bool:
+        return len(self.graph.nodes.values) <= LARGE
+
     def take(self, index: Tensor) -> Self:
         return self._of(self.graph, self.index.index_select(0, index.to(self.index.device)))
 
@@ -113,6 +119,15 @@ class GraphNodes(RowContainer):
             f"{len(self)} {what} of a graph of {len(g.nodes.values)} nodes with "
             f"{g.nodes.values.shape[-1]} features and {len(g.edges.values)} edges"
         )
+
+
+def _unflattened(parts: Iterable[Any], graph: Any) -> GraphNodes:
+    (index,) = parts
+    return GraphNodes._of(graph, index)
+
+
+# steps are recorded for batches of nodes of one graph: their numbers change, the graph does not
+register_pytree_node(GraphNodes, lambda rows: ([rows.index], rows.graph), _unflattened)
 
 
 def _colours(graph: Graphs) -> Tensor:

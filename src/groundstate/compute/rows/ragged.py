@@ -114,6 +114,10 @@ class Ragged(RowContainer):
         n = torch.arange(len(self), device=self.device)
         return n.repeat_interleave(self.lengths, output_size=len(self.values))
 
+    @property
+    def of_one_shape(self) -> bool:
+        return type(self) is Ragged and bool(self.equal)
+
     def take(self, index: Tensor) -> Self:
         if self.equal is not None:
             values = self._table().index_select(0, index).flatten(0, 1)

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.recorded import Recorder
-from groundstate.compute.rows import Ragged
+from groundstate.compute.rows import Rows
 from groundstate.errors import NotApplicable
-from groundstate.learn.base import Batch, Terms
+from groundstate.learn.base import Batch, Problem, Terms
 from groundstate.learn.train.dense import untouched
 
 if TYPE_CHECKING:
@@ -111,9 +111,8 @@ class CapturedStep:
         return untouched(self.energy)
 
 
-def _of_one_shape(rows: Any) -> bool:
-    """Whether batches of as many rows are tensors of the same shapes."""
-    return isinstance(rows, Tensor) or (type(rows) is Ragged and bool(rows.equal))
+def _rows(problem: Problem) -> list[Rows]:
+    return list(problem.resident.values())
 
 
 def captured_step(training: Training) -> CapturedStep | None:
@@ -126,7 +125,7 @@ def captured_step(training: Training) -> CapturedStep | None:
         and settings.compile in (False, "reduce-overhead")
         and settings.accumulate == 1
         and problem.is_resident
-        and all(_of_one_shape(v) for v in problem.resident.values())
+        and all(isinstance(v, Tensor) or v.of_one_shape for v in _rows(problem))
         and not training.feed.sharded
         and not training.turns
         and not training.omega.gradient

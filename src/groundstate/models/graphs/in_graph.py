@@ -11,7 +11,7 @@ from groundstate.compute.foreign.sklearn import Interval, StrOptions
 from groundstate.energy.spaces import NodeSpace, Space
 from groundstate.models.base import Plan
 from groundstate.models.rows.network_roles import RowNetworkClassifier
-from groundstate.nn.graph.networks import GNN, LARGE
+from groundstate.nn.graph.networks import GNN
 
 SOME = 1024  # rows of a step in graphs of which a step sees a part
 
@@ -34,7 +34,7 @@ class InGraph(RowNetworkClassifier):
     _large: bool
 
     def _build(self, X: Any, y: Any, weight: Any) -> Plan:
-        self._large = len(X.graph.nodes.values) > LARGE
+        self._large = not X.of_one_shape
         return super()._build(X, y, weight)
 
     def _rows_of_a_step(self, total: float) -> float:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from groundstate.compute.rows import GraphNodes, Graphs, Rows
+from groundstate.compute.rows.graph_nodes import LARGE
 from groundstate.errors import ShapeError, Unsupported
 from groundstate.nn.architectures import architecture
 from groundstate.nn.blocks.initialise import init_, linear
@@ -20,7 +21,6 @@ from groundstate.nn.graph.pool import edge_to_node, global_pool
 from groundstate.nn.graph.sample import NeighborSampler
 
 LEVELS = ("node", "edge", "graph")
-LARGE = 100_000  # nodes above which training looks at a part of the graph around its batch
 Layer = Callable[[int, int, torch.Generator], nn.Module]
 
 
