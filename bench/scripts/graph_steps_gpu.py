@@ -1,8 +1,9 @@
 """Training steps of graph networks through ``NodeClassifier``, beside the loop that one would write by hand.
 
-``python bench/scripts/graph_steps_gpu.py [device]``: GCN, GAT and GIN on random graphs of 10⁴ and 10⁶ edges. Both sides take
-the same module, optimiser (fused AdamW) and all nodes in a step; the graph lies on the device. A step is the difference of a
-long and a short run, so that set-up does not count. Results go to ``$OUT/graph-steps-gpu.csv``.
+``python bench/scripts/graph_steps_gpu.py [device]``: GCN, SAGE, GAT and GIN on random graphs of 10⁴ and
+10⁶ edges. Both sides take the same module, optimiser (fused AdamW) and all nodes in a step; the graph lies
+on the device. A step is the difference of a long and a short run, so that set-up does not count. Results go
+to ``$OUT/graph-steps-gpu.csv``.
 """
 
 from __future__ import annotations

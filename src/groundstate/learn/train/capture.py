@@ -49,11 +49,14 @@ class CapturedStep:
     def _pass(self, batch: Batch, weight: Tensor | None, total: float) -> Any:
         self.forget_gradients()
         with self.precision.autocast():
-            loss = self.rule.mean(self.energy, batch, weight, total, self.generator)[0]
+            loss, terms = self.rule.mean(self.energy, batch, weight, total, self.generator)
+            with torch.no_grad():
+                found = terms()
+                means = torch.stack([v.mean() for v in (found.positive, found.contrast)])
         loss = loss if loss.dtype == torch.float64 else loss.float()
         scaler = self.precision.scaler
         (loss if scaler is None else scaler.scale(loss)).backward()
-        return loss.detach(), [p.grad for p in self.theta]
+        return loss.detach(), means, [p.grad for p in self.theta]
 
     def __call__(
         self, batch: Batch, weight: Tensor | None, total: float
@@ -66,30 +69,15 @@ class CapturedStep:
             self.recorder.forget()
             self.addresses = addresses
         try:
-            loss, grads = self.recorder(dict(batch), weight, total)
+            loss, means, grads = self.recorder(dict(batch), weight, total)
         except NotApplicable as reason:
             self._give_up(reason)
             return None
         for p, grad in zip(self.theta, grads, strict=True):
             p.grad = grad
-        return loss.clone(), lambda: self._terms(batch, weight, total)
-
-    @torch.no_grad()
-    def _terms(self, batch: Batch, weight: Tensor | None, total: float) -> Terms:
-        """What the rule says of a batch now, without dropout."""
-        self.energy.eval()
-        try:
-            return self.rule.mean(self.energy, batch, weight, total, self._twin())[1]()
-        finally:
-            self.energy.train()
-
-    def _twin(self) -> torch.Generator | None:
-        """A generator that stands where that of the run does, whose draws do not move it."""
-        if self.generator is None:
-            return None
-        twin = torch.Generator(self.generator.device)
-        twin.set_state(self.generator.get_state())
-        return twin
+        positive, contrast = means.clone().split(1)  # the memory is that of the next step, too
+        parts = positive, contrast
+        return loss.clone(), lambda: Terms(positive - contrast, lambda: parts)
 
     def _give_up(self, reason: NotApplicable) -> None:
         self.forget_gradients()
