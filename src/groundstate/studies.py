@@ -7,15 +7,20 @@ use it too.
 from __future__ import annotations
 
 import os
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from groundstate.compute.display import Displayed, text_table
+from groundstate.compute.random import Key
 from groundstate.compute.rows import describe
 from groundstate.errors import DataError, Unsupported
 from groundstate.evaluate import Interval, Intervals, Sets, Standings
+from groundstate.evaluate.explain.importance import Importance, permutation_importance
+from groundstate.evaluate.fitting import fit_clone
+from groundstate.models.shapley import ShapleyValues
 from groundstate.models.tables.table import TablePredictor
 from groundstate.registry import models
 from groundstate.report.folder import write
@@ -113,6 +118,39 @@ class Study(Displayed):
         found = self._labelled("an interval")
         kept = held_out_errors(found)
         return (intervals if found.classes is None else sets)(self.model, kept, X, level)
+
+    def explain(self, X: Any = None, **options: Any) -> ShapleyValues | Importance:
+        """What the model looks at: columns by importance, or why it answers so for given rows.
+
+        Parameters
+        ----------
+        X
+            Rows to explain by Shapley values (:meth:`TablePredictor.explain`). Without any, columns
+            are shuffled among held-out rows (:func:`groundstate.permutation_importance`).
+        **options
+            Of either.
+
+        Examples
+        --------
+        >>> import groundstate
+        >>> found = groundstate.study("iris", model="GaussianNB", tune=0, repeats=1, seeds=0,
+        ...                           bootstrap=0)
+        >>> "petal width (cm)" in found.explain(n_repeats=2).groups[0]
+        True
+        """
+        found = self._labelled("an explanation")
+        if X is not None:
+            model = copy(self.model)
+            if model.background_ is None:
+                model.keep_background(found.table)
+            return model.explain(X, **options)
+        train, test = found.design.split
+        model = self.model
+        if found.design.kind == "nested":  # the model that is kept has seen every row
+            rows = found.table.take(train)
+            model = fit_clone(found.developed.recipe, rows, rows.y, None, Key.of(0))
+        held = found.table.take(test)
+        return permutation_importance(model, held, held.y, **options)
 
     def _labelled(self, what: str) -> Assessment:
         if isinstance(self.found, Survey):

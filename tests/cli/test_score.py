@@ -56,6 +56,16 @@ def test_score_warns_of_rows_it_learned_from(call: Any, numbers: Path) -> None:
     assert done.code == 0 and "learned from 100% of these rows" in done.out
 
 
+def test_score_sees_drift(call: Any, numbers: Path, tmp_path: Path) -> None:
+    model, old = numbers / "out" / "model.gs", numbers / "old.csv"
+    told = call("score", model, numbers / "new.csv", "--train", old, "--json").json
+    assert told["drift"]["sentence"].startswith("No drift found")
+    moved = pl.read_csv(numbers / "new.csv").with_columns(pl.col("a") + 2)
+    moved.write_csv(tmp_path / "moved.csv")
+    text = call("score", model, tmp_path / "moved.csv", "--train", old).out
+    assert "The rows drifted" in text and "most 'a'" in text and "does not agree" not in text
+
+
 def test_score_says_what_is_missing(call: Any, numbers: Path, tmp_path: Path) -> None:
     pl.read_csv(numbers / "new.csv").drop("y").write_csv(tmp_path / "bare.csv")
     done = call("score", numbers / "out" / "model.gs", tmp_path / "bare.csv")

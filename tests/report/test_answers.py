@@ -44,6 +44,13 @@ def test_answers_for_new_rows(classes: Any) -> None:
         numbers.predict_proba("diabetes")
 
 
+def test_a_study_explains_itself(classes: Any) -> None:
+    columns = classes.explain(n_repeats=2)
+    assert any("petal" in name for name in columns.groups[0])
+    why = classes.explain(data.load("iris").take(np.array([0, 100])))
+    assert {part["column"] for part in why.top(0)} <= set(data.load("iris").columns)
+
+
 def test_notebooks_show_verdict_scores_and_a_picture(classes: Any) -> None:
     shown = classes._repr_html_()
     for text in (

@@ -62,6 +62,9 @@ def score(
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Column of the truth; the model's own.")
     ] = None,
+    train: Annotated[
+        str | None, typer.Option("--train", help="Table the model learned from, to see drift.")
+    ] = None,
     positive: Positive = None,
     groups: Groups = None,
     level: Level = 0.95,
@@ -77,7 +80,7 @@ def score(
     """
     from groundstate.cli.score import score as run
 
-    run(model, table, target, positive, groups, level, seed, device, json)
+    run(model, table, target, positive, groups, level, seed, device, json, train)
 
 
 def impute(

@@ -13,7 +13,9 @@ from groundstate.compute.random import Key
 from groundstate.data import Table, read
 from groundstate.data.messages import listing
 from groundstate.errors import DataError, Unsupported
+from groundstate.evaluate.explain.drift import drift
 from groundstate.evaluate.predictions import Prediction
+from groundstate.models.tables.explained import table_rows
 from groundstate.models.tables.table import TablePredictor
 from groundstate.store import manifest
 from groundstate.study.held_out import all_intervals
@@ -35,6 +37,7 @@ def score(
     seed: int,
     device: str | None,
     json: bool,
+    train: str | None = None,
 ) -> None:
     """Every metric with its interval, coverage of sets or intervals, and the earlier promise."""
     screen, loaded = Screen(json), load_model(model, device)
@@ -61,6 +64,7 @@ def score(
         "coverage": _coverage(loaded, meta.get("errors"), source, level),
         "promised": _promised(meta, found),
         "share_seen": share_seen(meta.get("seen"), source),
+        "drift": _drift(loaded, train, source, seed),
     }
     if at is not None and predicted.classes is not None:
         facts["positive"] = str(predicted.classes[at])
@@ -137,6 +141,15 @@ def _coverage(model: Any, kept: Any, table: Table, level: float) -> dict[str, An
     }
 
 
+def _drift(model: TablePredictor, train: str | None, table: Table, seed: int) -> Any:
+    """How these rows differ from those the model learned from, as far as any of them are known."""
+    rows: Any = model.background_ if train is None else train
+    if rows is None:
+        return None
+    first = table_rows(model, rows)
+    return drift(first, table_rows(model, table), random_state=seed).to_dict()
+
+
 def _promised(meta: dict[str, Any], found: dict[str, Any]) -> dict[str, Any] | None:
     """The interval that the study gave, and whether this score lies in it."""
     name, ends = meta.get("metric"), meta.get("test")
@@ -179,6 +192,8 @@ def _shown(facts: dict[str, Any]) -> list[Any]:
             f"the study promised {label(told['metric'])} {show(told['value'], told['metric'])} "
             f"({show_range(told['lo'], told['hi'], told['metric'])}), {fits}"
         )
+    if facts["drift"]:
+        lines.append(facts["drift"]["sentence"])
     lines += seen_warning({facts["model"]: facts["share_seen"]})
     return lines
 
