@@ -13,6 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from groundstate.compute.display import Displayed, text_table
 from groundstate.compute.random import Key
 from groundstate.compute.rows import describe
@@ -148,7 +150,7 @@ class Study(Displayed):
         model = self.model
         if found.design.kind == "nested":  # the model that is kept has seen every row
             rows = found.table.take(train)
-            model = fit_clone(found.developed.recipe, rows, rows.y, None, Key.of(0))
+            model = fit_clone(found.developed.recipe, rows, rows.y, np.ones(len(train)), Key.of(0))
         held = found.table.take(test)
         return permutation_importance(model, held, held.y, **options)
 
