@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundstate.data import Table
-from groundstate.report import evidence
+from groundstate.report import evidence, why
 from groundstate.report.style import ACCENT, GROUPS, INK, LINE, MUTED, SECOND
 from groundstate.report.svg import Picture, inline_svg
 from groundstate.study.candidates import inner_of
@@ -46,6 +46,7 @@ def draw_all(found: Assessment, facts: dict[str, Any]) -> list[Picture]:
         drawn.append(learning(history.objective, history.solver))
     if facts["weights"]:
         drawn.append(weight_picture(facts["weights"]))
+    drawn += why.draw(facts)
     holes = missing_map(found.table)
     return [*drawn, holes] if holes is not None else drawn
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from groundstate.report import about, how_sure, unlabelled
+from groundstate.report import about, how_sure, unlabelled, why
 from groundstate.report.cells import Keyed, Marked, at, between, html_of, table_of, words_of
 from groundstate.study.candidates import DUMMY
 from groundstate.study.numbers import label, show, title
@@ -245,6 +245,7 @@ def _searched(words: str) -> str:
 
 
 _GOOD, _SURE, _WHY = "How good it is", "How sure that is", "Why not better"
+_LOOKS = "What the model looks at"
 _TRIED, _ROWS, _MADE = "What was compared", "The table", "The model and the words"
 SECTIONS = (
     Section(_GOOD, "Scores", _scores, ("confusion", "predicted", "residuals", "rows", "energy")),
@@ -264,6 +265,7 @@ SECTIONS = (
             "Standard deviations: about two thirds of repetitions lie within one."),
     Section(_SURE, "A guarantee", how_sure.bound),
     Section(_SURE, "Looks at the test rows", how_sure.ledger),
+    Section(_LOOKS, "Important columns", why.importance, ("importance", "dependence")),
     Section(_WHY, "Diagnosis", how_sure.diagnosis),
     Section(_WHY, "More rows?", how_sure.curve, ("learning_curve",)),
     Section(_TRIED, "Candidates, best first", _board, ("scores",)),
@@ -273,6 +275,7 @@ SECTIONS = (
     Section(_TRIED, "Tuning", _tuning, ("tuning",)),
     Section(_ROWS, "What the audit found", about.audit),
     Section(_ROWS, "Columns", about.columns, ("missing",)),
+    Section(_ROWS, "Profiles of the columns", why.profiles, ("profiles",)),
     Section(_ROWS, "Left out", about.skipped),
     Section(_MADE, "The chosen model", about.model, ("weights", "learning")),
     Section(_MADE, "Words", about.glossary),

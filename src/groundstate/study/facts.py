@@ -66,6 +66,8 @@ def report_facts(found: Assessment) -> dict[str, Any]:
         "tuning": tuning_facts(found),
         "bound": found.bound,
         "decision": found.decision,
+        "explained": found.explained,
+        "columns": found.columns,
         "ledger": found.ledger,
         "skipped": list(found.skipped),
         "stage": found.stage,

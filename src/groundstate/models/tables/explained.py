@@ -93,6 +93,9 @@ class Explained:
 
         rows, back = table_rows(self, X), table_rows(self, background)
         names, owner = rows.columns, _owner(self)
+        numbers, rest = self.prepare(rows), self.prepare(back)
+        if hasattr(numbers, "toarray"):  # sparse cells cannot be mixed one by one
+            owner = None
         shift, scale = 0.0, 1.0
         if self.target_scale_ is not None:
             shift = float(np.asarray(self._back(0.0)))
@@ -100,11 +103,11 @@ class Explained:
         if owner is not None:
             ask, outputs, units = answers(self.estimator_)
 
-            def prepared(numbers: NDArray[Any]) -> NDArray[np.float64]:
-                return np.asarray(shift + scale * ask(numbers))
+            def prepared(mixed: NDArray[Any]) -> NDArray[np.float64]:
+                return np.asarray(shift + scale * ask(mixed))
 
             return Game(
-                names, self.prepare(rows), self.prepare(back), owner, prepared, outputs, units,
+                names, numbers, rest, owner, prepared, outputs, units,
                 self.estimator_, scale, shift,
             )  # fmt: skip
         pool = pl.concat([rows.frame, back.frame], how="vertical_relaxed")

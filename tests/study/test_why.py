@@ -1,0 +1,75 @@
+"""What a study says about columns: from held-out rows, the same numbers again, drawn and in the schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import groundstate as gs
+from groundstate.compute.random import Key
+from groundstate.report import why as page
+from groundstate.study.assess import assess
+from groundstate.study.facts import report_facts
+from groundstate.study.question import ask
+from groundstate.study.why import with_why
+
+
+def _frame(n: int = 160) -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=n)
+    colour = rng.choice(["red", "blue"], n)
+    y = 2 * size + 1.5 * (colour == "red") + 0.2 * rng.normal(size=n)
+    return pl.DataFrame({
+        "size": size, "twin": size + 0.01 * rng.normal(size=n), "colour": colour,
+        "noise": rng.normal(size=n), "y": y,
+    })  # fmt: skip
+
+
+def _question(frame: Any, **options: Any) -> Any:
+    usual: dict[str, Any] = dict.fromkeys(
+        ("metric", "test", "groups", "time", "weights", "positive", "cost_fp", "cost_fn", "budget",
+         "device")
+    )  # fmt: skip
+    usual |= {"folds": 3, "repeats": 1, "level": 0.95, "seed": 0, "seeds": 0, "bootstrap": 0}
+    return ask(frame, None, target="y", **{**usual, "design": "auto", **options})
+
+
+@pytest.fixture(scope="module", params=["nested", "holdout"])
+def found(request: Any) -> Any:
+    frame = _frame()
+    made = assess(
+        "Ridge", frame, target="y", design=request.param, folds=3, repeats=1, seeds=0, bootstrap=0,
+        ledger=None,
+    )  # fmt: skip
+    return made, _question(frame, design=request.param)
+
+
+def test_importance_profiles_and_background(found: Any) -> None:
+    made, question = found
+    told = with_why(made, question, Key.of(0))
+    importance = told.explained["importance"]
+    assert importance["columns"][0]["columns"] == ["size", "twin"]
+    assert importance["columns"][0]["lo"] > 0
+    assert {c["column"] for c in told.explained["dependence"]} >= {"size", "colour"}
+    assert told.explained["models"] == (3 if made.design.kind == "nested" else 1)
+    assert [p["name"] for p in told.columns["profiles"]] == ["size", "twin", "colour", "noise", "y"]
+    assert isinstance(told.model, gs.TablePredictor)
+    why = told.model.explain(_frame().head(2))
+    np.testing.assert_allclose(why.base + why.values.sum(1), why.prediction, atol=1e-9)
+    again = with_why(made, question, Key.of(0))
+    assert again.explained == told.explained and again.columns == told.columns
+
+
+def test_the_page_shows_them(found: Any) -> None:
+    made, question = found
+    facts = report_facts(with_why(made, question, Key.of(0)))
+    assert [p.name for p in page.draw(facts)] == ["importance", "dependence", "profiles"]
+    told = page.importance(facts)
+    assert "size, twin" in told and 'data-key="explained.importance.columns.0.value"' in told
+    assert 'data-key="columns.profiles.0.relation.value"' in page.profiles(facts)
+    bare = report_facts(made)
+    bare["explained"] = bare["columns"] = None
+    assert page.draw(bare) == [] and page.importance(bare) == "" == page.profiles(bare)
