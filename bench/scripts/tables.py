@@ -1,234 +1,185 @@
-"""`groundstate fit` on ten real tables beside tuned LightGBM, random forest and linear models.
+"""Which tool predicts tables best in the same time? Measured on rows kept aside, table by table.
 
-    python bench/scripts/tables.py FOLDER --seconds 60 --out bench/tables/tables.csv
+    python bench/scripts/tables.py --tables iris,tips --budget 20 --splits 3 --data FOLDER
+    python bench/scripts/tables.py --summary
 
-FOLDER holds diamonds, mpg, penguins, tips, titanic and winequality-white as CSV; four more are built
-in. Every table is cut once: a quarter of the rows (at most 5,000) is looked at by no contestant
-before the end. `fit` compares and tunes our models on the rest; each peer is tuned there by a random
-search over 5 folds, as long as ``--seconds`` lets a new setting begin. The score is accuracy or R² on
-the quarter; ``low`` and ``high`` are its 95 % bootstrap interval. ``behind`` is by how much ours is
-below the contestant, with the 95 % interval of the difference on the same rows: where all of it is
-above zero, ours is worse. Lines are written table by table; a table that the file has is not run
-again.
+One line for each table, system, split and budget goes to ``bench/tables/tables.csv`` (``--out``): log loss
+or root mean squared error and accuracy on the kept rows with 95 % intervals, seconds and versions.
+A rerun continues where the file ends, so that a long run can be made in pieces. Systems that search
+get the budget; forests, linear models and single models take the time they take. ``--summary`` ranks
+the systems over all tables that all of them finished, with Friedman's test, and counts the tables on which
+a system is measurably worse than the best other one.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import tempfile
+import math
+import os
 import time
 import warnings
-from collections.abc import Iterator
+from collections import defaultdict
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import numpy as np
-import pandas as pd
-from scipy.stats import loguniform, randint
-from sklearn.base import clone
-from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.model_selection import ParameterSampler, cross_val_score, train_test_split
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from public_tables import TABLES
+from scipy.stats import t as student
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import train_test_split
+from table_systems import CLASSES, SYSTEMS
 
-from groundstate.bench.machine import commit, machine, today, versions
-from groundstate.data import load
-from groundstate.study import assess_tuned
-
-FILES = {
-    "diamonds": "price",
-    "mpg": "mpg",
-    "penguins": "species",
-    "tips": "tip",
-    "titanic": "survived",
-    "winequality-white": "quality",
-}
-NAMELESS = {"winequality-white"}  # files without a line of names; the target is the last column
-BUILT_IN = ("iris", "wine", "breast_cancer", "diabetes")
-LEAKS = {"titanic": ["alive"]}  # the target in another word
-MOST = 20_000  # rows
-LEAST = 3  # settings of a peer
-OURS = "groundstate fit"
+FIELDS = (
+    "table", "system", "split", "budget", "task", "rows", "columns", "metric", "loss", "low", "high",
+    "accuracy", "seconds", "version", "note",
+)  # fmt: skip
+PACKAGES = {"lightgbm": "lightgbm", "xgboost": "xgboost", "catboost": "catboost", "flaml": "FLAML"}
+HELD_OUT = 0.3
 
 
-def tables(folder: Path) -> Iterator[tuple[str, pd.DataFrame, str]]:
-    for name in BUILT_IN:
-        table = load(name)
-        frame = pd.DataFrame({c: table.values(c) for c in table.columns})
-        yield name, frame, str(table.target)
-    for name, target in sorted(FILES.items(), key=lambda row: row[0] == "diamonds"):
-        frame = pd.read_csv(folder / f"{name}.csv", header=None if name in NAMELESS else 0)
-        if name in NAMELESS:
-            frame.columns = [*(f"x{j}" for j in range(frame.shape[1] - 1)), target]
-        yield name, frame.drop(columns=LEAKS.get(name, [])).dropna(subset=[target]), target
-
-
-def encoder(one_hot: bool) -> Any:
-    words = make_column_selector(dtype_exclude=np.number)
-    numbers = make_column_selector(dtype_include=np.number)
-    fill = SimpleImputer(strategy="most_frequent")
-    if one_hot:
-        coded: Any = OneHotEncoder(handle_unknown="ignore")
-        plain: Any = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
-    else:
-        coded = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
-        plain = SimpleImputer(strategy="median")
-    return make_column_transformer((make_pipeline(fill, coded), words), (plain, numbers))
-
-
-def peers(classes: bool, jobs: int) -> dict[str, tuple[Any, dict[str, Any]]]:
-    from lightgbm import LGBMClassifier, LGBMRegressor
-
-    boosted = (LGBMClassifier if classes else LGBMRegressor)(
-        verbose=-1, n_jobs=jobs, random_state=0
-    )
-    forest = (RandomForestClassifier if classes else RandomForestRegressor)(
-        n_jobs=jobs, random_state=0
-    )
-    linear = LogisticRegression(max_iter=2000) if classes else Ridge()
+def judged(task: str, model: Any, X: Any, y: np.ndarray) -> dict[str, Any]:
+    """Loss with its interval on rows that no fit has seen."""
+    if task == CLASSES:
+        classes = [str(c) for c in model.classes_]
+        p = np.clip(np.asarray(model.predict_proba(X), float), 1e-15, 1)
+        p /= p.sum(1, keepdims=True)
+        places = [classes.index(str(v)) if str(v) in classes else -1 for v in y]
+        each = np.array([-math.log(p[i, k]) if k >= 0 else -math.log(1e-15)
+                         for i, k in enumerate(places)])  # fmt: skip
+        loss, reach = each.mean(), 1.96 * each.std(ddof=1) / math.sqrt(len(each))
+        told = [classes[k] for k in p.argmax(1)]
+        right = accuracy_score([str(v) for v in y], told)
+        return {"metric": "log_loss", "loss": loss, "low": loss - reach, "high": loss + reach,
+                "accuracy": right}  # fmt: skip
+    squares = (np.asarray(model.predict(X), float).ravel() - y.astype(float)) ** 2
+    mean, reach = squares.mean(), 1.96 * squares.std(ddof=1) / math.sqrt(len(squares))
+    ends = (math.sqrt(max(0.0, mean - reach)), math.sqrt(mean + reach))
     return {
-        "LightGBM": (
-            make_pipeline(encoder(False), boosted),
-            {
-                "n_estimators": randint(50, 400),
-                "learning_rate": loguniform(0.02, 0.2),
-                "num_leaves": randint(7, 64),
-                "min_child_samples": randint(5, 50),
-                "reg_lambda": loguniform(1e-3, 10),
-            },
-        ),
-        "random forest": (
-            make_pipeline(encoder(False), forest),
-            {
-                "n_estimators": randint(100, 300),
-                "max_features": ["sqrt", 0.33, 0.6, 1.0],
-                "min_samples_leaf": randint(1, 10),
-            },
-        ),
-        "linear": (
-            make_pipeline(encoder(True), linear),
-            {"C" if classes else "alpha": loguniform(1e-3, 1e3)},
-        ),
+        "metric": "rmse",
+        "loss": math.sqrt(mean),
+        "low": ends[0],
+        "high": ends[1],
+        "accuracy": "",
     }
 
 
-def tuned(
-    model: Any, space: dict[str, Any], X: Any, y: Any, scoring: str, trials: int, seconds: float
-) -> tuple[Any, int]:
-    """The best of up to ``trials`` random settings, fitted to all rows, and how many were tried."""
-    step, begun, best, tried = model.steps[-1][0], time.perf_counter(), (-np.inf, model), 0
-    for setting in ParameterSampler(space, trials, random_state=0):
-        if tried >= LEAST and time.perf_counter() - begun > seconds:
-            break
-        one = clone(model).set_params(**{f"{step}__{k}": v for k, v in setting.items()})
-        score = float(cross_val_score(one, X, y, cv=5, scoring=scoring).mean())
-        best = max(best, (score, one), key=lambda pair: pair[0])
-        tried += 1
-    return best[1].fit(X, y), tried
+def versions(system: str) -> str:
+    package = PACKAGES.get(system, "groundstate" if "groundstate" in system else "scikit-learn")
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return package
 
 
-def ours(
-    train: pd.DataFrame, test: pd.DataFrame, target: str, trials: int, seconds: float, jobs: int
-) -> tuple[Any, str]:
-    """What the command does with a table and a file of further rows; refits are left out."""
-    with tempfile.TemporaryDirectory() as folder:
-        paths = [str(Path(folder) / name) for name in ("train.csv", "test.csv")]
-        for frame, path in zip((train, test), paths, strict=True):
-            frame.to_csv(path, index=False)
-        found = assess_tuned(
-            paths[0], target, test=paths[1], tune=trials, budget=seconds, seeds=0, bootstrap=0,
-            n_jobs=jobs,
-        )  # fmt: skip
-    told = found.predictions[found.chosen].values
-    if found.classes is None:
-        return told, found.chosen
-    return np.asarray(found.classes)[told.astype(np.int64)], found.chosen
-
-
-def resampled(y: Any, told: dict[str, Any], classes: bool) -> dict[str, Any]:
-    """Every contestant's score on the same 2,000 resamples of the rows, after the score itself."""
-    measure = accuracy_score if classes else r2_score
-    y = np.asarray(y)
-    rng = np.random.default_rng(0)
-    rows = [np.arange(len(y)), *rng.integers(len(y), size=(2000, len(y)))]
-    return {who: np.array([measure(y[i], said[i]) for i in rows]) for who, said in told.items()}
-
-
-def one(name: str, frame: pd.DataFrame, target: str, options: Any) -> list[dict[str, Any]]:
-    if len(frame) > MOST:
-        frame = frame.sample(MOST, random_state=0)
-    classes = frame[target].dtype.kind not in "f" and frame[target].nunique() <= 20
-    train, test = train_test_split(
-        frame,
-        test_size=min(len(frame) // 4, 5000),
-        random_state=0,
-        stratify=frame[target] if classes else None,
-    )
-    told, models, seconds = {}, {}, {}
+def run(table: str, system: str, split: int, budget: float, folder: Path | None) -> dict[str, Any]:
+    task, X, y = TABLES[table](folder)
+    fair = y if task == CLASSES and np.unique(y, return_counts=True)[1].min() > 1 else None
+    A, B, a, b = train_test_split(X, y, test_size=HELD_OUT, random_state=split, stratify=fair)
+    A, B = A.reset_index(drop=True), B.reset_index(drop=True)
+    line: dict[str, Any] = {
+        "table": table, "system": system, "split": split, "budget": budget, "task": task,
+        "rows": len(X), "columns": X.shape[1], "version": versions(system), "note": "",
+    }  # fmt: skip
     start = time.perf_counter()
-    told[OURS], models[OURS] = ours(
-        train, test, target, options.trials, options.seconds, options.jobs
-    )
-    told[OURS] = told[OURS].astype(test[target].to_numpy().dtype if classes else float)
-    seconds[OURS] = time.perf_counter() - start
-    for who, (model, space) in peers(classes, options.jobs).items():
-        start = time.perf_counter()
-        best, tried = tuned(
-            model, space, train.drop(columns=target), train[target],
-            "accuracy" if classes else "r2", options.trials, options.seconds,
-        )  # fmt: skip
-        told[who] = np.asarray(best.predict(test.drop(columns=target)))
-        models[who], seconds[who] = f"best of {tried}", time.perf_counter() - start
-    draws = resampled(test[target], told, classes)
-    rows = []
-    for who, scores in draws.items():
-        low, high = np.quantile(scores[1:], [0.025, 0.975])
-        behind = scores - draws[OURS]
-        worse = np.quantile(behind[1:], [0.025, 0.975])
-        print(f"{name:18} {who:16} {models[who]:32} {scores[0]:.4f} [{low:.4f}, {high:.4f}]"
-              f"  ours behind by {behind[0]:+.4f} [{worse[0]:+.4f}, {worse[1]:+.4f}]"
-              f" {seconds[who]:6.1f} s", flush=True)  # fmt: skip
-        rows.append(
-            {"table": name, "rows": len(frame), "metric": "accuracy" if classes else "r2"}
-            | {"contestant": who, "model": models[who], "score": scores[0], "low": low}
-            | {"high": high, "behind": behind[0], "behind_low": worse[0], "behind_high": worse[1]}
-            | {"seconds": seconds[who]}
-        )
-    return rows
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = SYSTEMS[system](task, A, a, budget, split)
+            line["seconds"] = time.perf_counter() - start
+            line |= judged(task, model, B, b)
+    except Exception as error:  # a system that fails is a result
+        line["seconds"] = time.perf_counter() - start
+        line["note"] = f"{type(error).__name__}: {error}".splitlines()[0][:120]
+    return {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in line.items()}
+
+
+def known(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def summary(path: Path, budget: float | None) -> str:
+    """Mean ranks with Friedman's test, and on how many tables each system is measurably worse."""
+    from groundstate.evaluate.compare.friedman import friedman
+
+    lines = [r for r in known(path) if r["loss"] and r["system"] != "constant"]
+    lines = [r for r in lines if budget is None or float(r["budget"]) == budget]
+    found: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    for r in lines:
+        found[r["table"]][r["system"]][int(r["split"])] = float(r["loss"])
+    names = [s for s in SYSTEMS if any(s in own for own in found.values())]
+    whole = [t for t, own in found.items() if all(s in own for s in names)]
+    out = [f"{len(whole)} tables finished by all of {', '.join(names)}"]
+    if len(whole) >= 2 and len(names) >= 3:
+        means = np.array([[np.mean(list(found[t][s].values())) for s in names] for t in whole])
+        ranked = friedman(means, greater_is_better=False, names=names)
+        out.append(str(ranked))
+        for s in names:
+            worse = [t for t in whole if _worse(found[t], s, names)]
+            out.append(f"{s}: measurably worse than the best other on {len(worse)} {worse}")
+    return "\n".join(out)
+
+
+def _worse(own: dict[str, dict[int, float]], system: str, names: list[str]) -> bool:
+    """Whether the loss is above that of the best other one by more than splits explain.
+
+    The standard error of the mean difference is Nadeau and Bengio's: splits share rows.
+    """
+    others = [s for s in names if s != system and not s.startswith("groundstate")]
+    best = min(others, key=lambda s: float(np.mean(list(own[s].values()))))
+    shared = sorted(set(own[system]) & set(own[best]))
+    d = np.array([own[system][k] - own[best][k] for k in shared])
+    if len(d) < 2:
+        return False
+    share = HELD_OUT / (1 - HELD_OUT)
+    error = math.sqrt((1 / len(d) + share) * float(d.var(ddof=1)))
+    return bool(d.mean() > student.ppf(0.975, len(d) - 1) * error)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", nargs="+")
-    parser.add_argument("--trials", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    done: set[str] = set()
-    if options.out is not None and options.out.exists():
-        with options.out.open() as file:
-            done = {row["table"] for row in csv.DictReader(file)}
-    where = {"machine": machine(), "versions": versions(("lightgbm",)), "date": today()}
-    where["commit"] = commit(Path(__file__).parents[2])
-    for name, frame, target in tables(options.folder):
-        if name in done or (options.only is not None and name not in options.only):
-            continue
-        rows = one(name, frame, target, options)
-        if options.out is not None:
-            new = not options.out.exists()
-            with options.out.open("a", newline="") as file:
-                writer = csv.DictWriter(file, [*rows[0], *where])
-                if new:
-                    writer.writeheader()
-                writer.writerows({**row, **where} for row in rows)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", default=",".join(TABLES))
+    parser.add_argument("--systems", default=",".join(SYSTEMS))
+    parser.add_argument("--budget", type=float, default=None, help="seconds; 20 unless told")
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--data", type=Path, default=os.environ.get("GROUNDSTATE_TABLES"))
+    parser.add_argument("--out", type=Path, default=Path("bench/tables/tables.csv"))
+    parser.add_argument("--summary", action="store_true")
+    parser.add_argument("--list", action="store_true", help="names and sizes of the tables")
+    args = parser.parse_args()
+    folder = Path(args.data) if args.data else None
+    if args.list:
+        for name in args.tables.split(","):
+            task, X, _ = TABLES[name](folder)
+            print(f"{name:16s} {task:15s} {X.shape[0]:5d} x {X.shape[1]}")
+        return
+    if not args.summary:
+        budget = 20.0 if args.budget is None else args.budget
+        done = {(r["table"], r["system"], int(r["split"]), float(r["budget"]))
+                for r in known(args.out)}  # fmt: skip
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        fresh = not args.out.exists()
+        with args.out.open("a", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS, restval="")
+            if fresh:
+                writer.writeheader()
+            for table in args.tables.split(","):
+                for split in range(args.splits):
+                    for system in args.systems.split(","):
+                        if (table, system, split, budget) in done:
+                            continue
+                        line = run(table, system, split, budget, folder)
+                        writer.writerow(line)
+                        file.flush()
+                        print(table, system, split, line.get("loss", line["note"]),
+                              f"{float(line['seconds']):.1f}s", flush=True)  # fmt: skip
+    print(summary(args.out, args.budget))
 
 
 if __name__ == "__main__":

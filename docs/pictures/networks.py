@@ -18,6 +18,8 @@ from groundstate import (
     NeuralClassifier,
     NeuralRegressor,
     PseudoLabelClassifier,
+    TabularMLPClassifier,
+    TabularMLPRegressor,
 )
 from groundstate.report.curves import plot_band, plot_probabilities
 
@@ -166,7 +168,41 @@ def mlp_band() -> Figure:
     return fig
 
 
+def tabular_classifier() -> Figure:
+    """p(y = 1 | x) of moons, and the members' own curves along one line."""
+    X, y = make_moons(300, noise=0.2, random_state=0)
+    fig, (left, right) = figure(2)
+    model = TabularMLPClassifier((32, 32), 8, max_iter=40, random_state=0).fit(X, y)
+    _plane(left, model, X, y, "p(y = 1 | x)")
+    at = np.column_stack([np.linspace(-1.5, 2.5, 200), np.full(200, 0.25)])
+    with torch.no_grad():
+        each = model.energy_.net.each(torch.tensor(at)).softmax(-1)[..., 1]
+    right.plot(at[:, 0], each, color="grey", alpha=0.5, linewidth=0.8)
+    right.plot(at[:, 0], model.predict_proba(at)[:, 1], color=COLOURS[0], label="mean of 8 members")
+    right.legend(frameon=False)
+    right.set(title="x₂ = 0.25", xlabel="x₁", ylabel="p(y = 1 | x)")
+    return fig
+
+
+def tabular_regressor() -> Figure:
+    """A wave with a step, with and without the embedding by waves."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (300, 1))
+    y = np.sin(9 * x[:, 0]) + 2.0 * (x[:, 0] > 0.3) + 0.2 * rng.normal(size=300)
+    at = np.linspace(-1, 1, 300)[:, None]
+    fig, (axis,) = figure(1)
+    axis.scatter(x, y, s=6, color="grey", linewidth=0)
+    for k, waves in enumerate((16, 0)):
+        model = TabularMLPRegressor((32, 32), 4, n_frequencies=waves, max_iter=60, random_state=0)
+        axis.plot(at, model.fit(x, y).predict(at), color=COLOURS[k], label=f"{waves} waves")
+    axis.legend(frameon=False)
+    axis.set(xlabel="x", ylabel="y", title="columns embedded by waves")
+    return fig
+
+
 PICTURES = {
+    "TabularMLPClassifier": tabular_classifier,
+    "TabularMLPRegressor": tabular_regressor,
     "MLPClassifier-probabilities": mlp_probabilities,
     "MLPRegressor-band": mlp_band,
     "PseudoLabelClassifier": pseudo_label_classifier,

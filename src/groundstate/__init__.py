@@ -291,6 +291,12 @@ if TYPE_CHECKING:
     from groundstate.models.networks.pseudo_label_classifier import (
         PseudoLabelClassifier as PseudoLabelClassifier,
     )
+    from groundstate.models.networks.tabular_mlp_classifier import (
+        TabularMLPClassifier as TabularMLPClassifier,
+    )
+    from groundstate.models.networks.tabular_mlp_regressor import (
+        TabularMLPRegressor as TabularMLPRegressor,
+    )
     from groundstate.models.outliers.elliptic_envelope import EllipticEnvelope as EllipticEnvelope
     from groundstate.models.outliers.energy_outlier import EnergyOutlier as EnergyOutlier
     from groundstate.models.outliers.isolation_forest import IsolationForest as IsolationForest
@@ -511,6 +517,8 @@ _EXPORTS = {
     "TSNE": "groundstate.models.manifolds.tsne",
     "TableGenerator": "groundstate.models.generative.tables.table_generator",
     "TablePredictor": "groundstate.models.tables.table",
+    "TabularMLPClassifier": "groundstate.models.networks.tabular_mlp_classifier",
+    "TabularMLPRegressor": "groundstate.models.networks.tabular_mlp_regressor",
     "TextClassifier": "groundstate.models.text.text_classifier",
     "TextTagger": "groundstate.models.text.text_tagger",
     "TranslationGAN": "groundstate.models.generative.adversarial.translation_gan",

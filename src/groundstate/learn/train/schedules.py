@@ -148,6 +148,42 @@ class Cosine(Schedule):
 
 
 @dataclass(frozen=True)
+class CosineLog(Schedule):
+    r""":math:`s(t) = \tfrac12\bigl(1 - \cos(2\pi\log_2(1 + (2^c - 1)t/T))\bigr)`: c waves, each twice as
+    long as the one before, that all end at 0. Each end is a place to stop at; c = 4 is "coslog4".
+
+    Examples
+    --------
+    >>> [round(s, 3) for s in CosineLog(2).table(6)]
+    [0.0, 0.93, 0.0, 0.718, 0.93, 0.324]
+    """
+
+    cycles: int = 4
+
+    def factor(self, step: int, total: int) -> float:
+        done = min(1.0, step / max(1, total))
+        return 0.5 * (1 - math.cos(2 * math.pi * math.log2(1 + (2**self.cycles - 1) * done)))
+
+
+@dataclass(frozen=True)
+class FlatCosine(Schedule):
+    r"""1 for the part ``flat`` of the run, then a half cosine wave down to 0.
+
+    Examples
+    --------
+    >>> [round(s, 3) for s in FlatCosine().table(6)]
+    [1.0, 1.0, 1.0, 1.0, 0.75, 0.25]
+    """
+
+    flat: float = 0.5
+
+    def factor(self, step: int, total: int) -> float:
+        done = min(1.0, step / max(1, total))
+        left = max(0.0, done - self.flat) / (1 - self.flat)
+        return 0.5 * (1 + math.cos(math.pi * left))
+
+
+@dataclass(frozen=True)
 class OneCycle(Schedule):
     r"""Up to the full rate and down again by half cosine waves: from 1/``start`` to 1 over the
     fraction ``rise``, then to 1/(``start`` · ``end``). ``lr`` is the highest rate.
@@ -235,6 +271,8 @@ SCHEDULES: dict[str, Callable[[], Schedule]] = {
     "inverse_sqrt": InverseSqrt,
     "linear": Linear,
     "cosine": Cosine,
+    "coslog4": CosineLog,
+    "flat_cosine": FlatCosine,
     "onecycle": OneCycle,
     "warmup": Warmup,
 }
@@ -303,8 +341,10 @@ def watcher(schedule: Any) -> Plateau | None:
 __all__ = [
     "Constant",
     "Cosine",
+    "CosineLog",
     "Exponential",
     "Factor",
+    "FlatCosine",
     "InverseSqrt",
     "InverseTime",
     "Linear",

@@ -193,16 +193,8 @@ class NetworkModel(EnergyEstimator):
         total = float(len(X) if weight is None else weight.double().sum())
         total = total if self._stream is None else self._stream.total
         rows = total * (1 - self.validation_fraction) if self._holds_out else total
-        size = min(200.0, rows) if self.batch_size == "auto" else min(self.batch_size, rows)
-        self._descent = Descent(
-            "sgd" if self.solver == "sgd" else "adam",
-            self.momentum,
-            self.nesterovs_momentum,
-            (self.beta_1, self.beta_2),
-            self.epsilon,
-            self._rates_of(energy),
-            self._moments if self._partial else None,
-        )
+        size = min(self._batch_rows(rows), rows)
+        self._descent = self._optimizer(energy)
         # as in scikit-learn: every step adds alpha/2 ‖W‖² divided by the rows of the step
         steps = rows / size if self.solver != "lbfgs" else 1.0
         penalty = L2(self.alpha * steps) if self.alpha > 0 else None
@@ -216,6 +208,21 @@ class NetworkModel(EnergyEstimator):
             self._training(energy, rows, size),
             penalty,
             {"x": X, "y": y},
+        )
+
+    def _batch_rows(self, rows: float) -> float:
+        """Rows of a mini-batch."""
+        return 200.0 if self.batch_size == "auto" else float(self.batch_size)
+
+    def _optimizer(self, energy: Energy) -> Descent:
+        return Descent(
+            "sgd" if self.solver == "sgd" else "adam",
+            self.momentum,
+            self.nesterovs_momentum,
+            (self.beta_1, self.beta_2),
+            self.epsilon,
+            self._rates_of(energy),
+            self._moments if self._partial else None,
         )
 
     @property

@@ -23,6 +23,7 @@ class Descent:
     momentum, nesterov : of "sgd"
     betas, eps : of "adam" and "adamw"
     decay : of "adamw", :math:`\theta \leftarrow (1 - \eta\lambda)\theta - \dots`
+    undecayed : parameters without decay, by ``id``: biases and scales
     scale : factor on the rate of a parameter, by ``id``; those not named have 1
     state : of an earlier optimiser of the same parameters, to go on from
 
@@ -48,6 +49,7 @@ class Descent:
     scale: Mapping[int, float] = field(default_factory=dict)
     state: dict[str, Any] | None = None
     decay: float = 0.0
+    undecayed: frozenset[int] = frozenset()
     made: torch.optim.Optimizer | None = field(default=None, init=False, repr=False)
     rate: float = field(default=0.0, init=False)
 
@@ -82,6 +84,7 @@ class Descent:
         for group in given:
             for p in group["params"]:
                 decay = float(group.get("weight_decay", self.decay))
+                decay = 0.0 if id(p) in self.undecayed else decay
                 kind = float(self.scale.get(id(p), 1.0)), decay
                 groups.setdefault(kind, []).append(p)
         return [
@@ -101,6 +104,11 @@ class Descent:
                     if gathered is not None:
                         gathered.mul_(self.rate / rate)
         self.rate = rate
+
+    def fade(self, factor: float) -> None:
+        """Set the decay to this part of what it was at the start."""
+        for group in () if self.made is None else self.made.param_groups:
+            group["weight_decay"] = factor * group.setdefault("decay", group["weight_decay"])
 
     def packed(self) -> dict[str, Any] | None:
         """The state as tensors by name, to be stored or handed to the next run."""
