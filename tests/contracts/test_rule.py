@@ -31,6 +31,7 @@ from groundstate.energy import (
 )
 from groundstate.energy.latent.deep.priors import NormalPrior
 from groundstate.energy.networks.embedding import PrototypeEnergy
+from groundstate.energy.networks.network import NetworkClassEnergy
 from groundstate.energy.networks.similarity import SimilarityEnergy
 from groundstate.energy.spaces import Real
 from groundstate.errors import Unsupported
@@ -38,6 +39,7 @@ from groundstate.learn import Rule
 from groundstate.learn.base import weighted_mean
 from groundstate.nn.adversarial import DenseDiscriminator, DenseGenerator
 from groundstate.nn.heads.likelihoods import GaussianLikelihood
+from groundstate.nn.tabular import TabularNet
 from groundstate.registry import energies as registered_energies
 from groundstate.registry import rules
 
@@ -81,6 +83,9 @@ ENERGIES: dict[str, Callable[[], Energy]] = {
     "Flow": lambda: randomised(
         NormalizingFlowEnergy(2, "cnf", options={"hidden_layer_sizes": (4,), "method": "rk4"})
     ),
+    "Members": lambda: randomised(
+        NetworkClassEnergy(3, 4, TabularNet(3, (4,), 4, members=2, mean="probabilities"))
+    ),
     "Labels": lambda: randomised(ClassEnergy(nn.Linear(3, 4), 3, 4, normalise=True)),
     "Denoiser": lambda: randomised(registered_energies["DenoiserEnergy"].make()),  # type: ignore[misc]
     "Field": lambda: randomised(FactorGraphEnergy([2, 2], [(0,), (0, 1)])),
@@ -92,6 +97,7 @@ OWN: dict[str, tuple[str, ...]] = {
     "Players": ("Game",),
     "Two encoders": ("PairedViews", "InBatch"),
     "Flow": ("VelocityMatching",),
+    "Members": ("MemberLoss",),
 }
 
 

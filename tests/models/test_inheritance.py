@@ -20,6 +20,7 @@ ONE_MORE = {
     "ClosedFormClassifier": "counts of words and categories add smoothing to sums of moments",
     "JointLabels": "the k nearest rows and those within a radius vote on several labels",
     "NetworkModel": "networks are trained alike, whatever they answer",
+    "TabularModel": "labels and values are read from the same network for tables",
     "Streamed": "planes and densities are learned from sums, of rows in memory or in pieces",
     "Mapped": "rows in a file are read as often as a fit needs, whatever the model",
     "GaussianFactors": "a density and a transformer at once: two roles, not one",

@@ -71,6 +71,7 @@ from groundstate.learn.rules import Game as Game
 from groundstate.learn.rules import InBatch as InBatch
 from groundstate.learn.rules import Margin as Margin
 from groundstate.learn.rules import MaskLoss as MaskLoss
+from groundstate.learn.rules import MemberLoss as MemberLoss
 from groundstate.learn.rules import Naive as Naive
 from groundstate.learn.rules import NegativeELBO as NegativeELBO
 from groundstate.learn.rules import OneVsOne as OneVsOne

@@ -20,6 +20,7 @@ from groundstate.learn.rules.margins.one_vs_one import OneVsOne as OneVsOne
 from groundstate.learn.rules.margins.one_vs_rest import OneVsRest as OneVsRest
 from groundstate.learn.rules.margins.perceptron import Perceptron as Perceptron
 from groundstate.learn.rules.masks import MaskLoss as MaskLoss
+from groundstate.learn.rules.members import MemberLoss as MemberLoss
 from groundstate.learn.rules.missing import drop_missing as drop_missing
 from groundstate.learn.rules.naive import Naive as Naive
 from groundstate.learn.rules.negatives.generators import Affine as Affine

@@ -10,8 +10,13 @@ from torch.nn.functional import cross_entropy
 
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch, Rule, Terms
+from groundstate.registry import rules
 
 
+@rules.register(
+    formula=r"L = \tfrac1M\sum_m\ell(f_m(x), y)",
+    make=lambda energy: MemberLoss(),
+)
 class MemberLoss(Rule):
     r""":math:`L = \tfrac1M\sum_m\ell(f_m(x), y)`. Lowers e of every member on the target and raises e on
     its other outcomes, each member by itself.
