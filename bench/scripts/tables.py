@@ -3,7 +3,7 @@
     python bench/scripts/tables.py --tables iris,tips --budget 20 --splits 3 --data FOLDER
     python bench/scripts/tables.py --summary
 
-One line for each table, system, split and budget goes to ``bench/tables/tables.csv`` (``--out``): log loss
+One line for each table, system, split and budget goes to ``bench/tables/public_tables.csv`` (``--out``): log loss
 or root mean squared error and accuracy on the kept rows with 95 % intervals, seconds and versions.
 A rerun continues where the file ends, so that a long run can be made in pieces. Systems that search
 get the budget; forests, linear models and single models take the time they take. ``--summary`` ranks
@@ -149,7 +149,7 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=None, help="seconds; 20 unless told")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--data", type=Path, default=os.environ.get("GROUNDSTATE_TABLES"))
-    parser.add_argument("--out", type=Path, default=Path("bench/tables/tables.csv"))
+    parser.add_argument("--out", type=Path, default=Path("bench/tables/public_tables.csv"))
     parser.add_argument("--summary", action="store_true")
     parser.add_argument("--list", action="store_true", help="names and sizes of the tables")
     args = parser.parse_args()
