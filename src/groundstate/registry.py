@@ -59,6 +59,7 @@ class ModelRow(Row):
         None  # place among the few that `fit` tries by default, one of each kind
     )
     shortlist_rows: int | None = None  # larger tables leave it out of these
+    shortlist_text: int | None = None  # place among those that `fit` tries where a column is text
 
     @property
     def rows(self) -> str:

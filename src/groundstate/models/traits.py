@@ -116,6 +116,31 @@ def asks_single_columns(estimator: Any) -> bool:
     return bool(get_tags(estimator).input_tags.allow_nan)
 
 
+def takes_sparse_rows(estimator: Any) -> bool:
+    """Whether a supervised model learns from sparse rows as they are, such as the terms of texts.
+
+    Its ``_accept_sparse`` declares it; of a model of another library its tags do, unless it asks
+    about one column at a time.
+
+    >>> from groundstate import LogisticRegression, MLPClassifier, RandomForestClassifier
+    >>> from groundstate.models.traits import takes_sparse_rows
+    >>> [takes_sparse_rows(m()) for m in (LogisticRegression, MLPClassifier, RandomForestClassifier)]
+    [True, False, False]
+    """
+    from sklearn.base import is_classifier, is_regressor
+    from sklearn.utils import get_tags
+
+    inner = _inner(estimator)
+    if inner is not None:
+        return takes_sparse_rows(inner)
+    if not (is_classifier(estimator) or is_regressor(estimator)) or asks_single_columns(estimator):
+        return False
+    declared = getattr(estimator, "_accept_sparse", None)
+    if declared is not None:
+        return bool(declared == "csr")
+    return bool(get_tags(estimator).input_tags.sparse)
+
+
 # distributions of positive, whole or bounded values, which a shift would leave
 _UNMOVED = frozenset({
     "poisson", "negative_binomial", "gamma", "exponential", "lognormal", "beta", "von_mises",

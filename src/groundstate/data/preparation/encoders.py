@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol, Self
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 import polars as pl
@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 from groundstate.data.preparation.weighted import mean_and_scale, median, tally
 
 Floats = NDArray[np.float64]
+Scaling = Literal["standard", "none", "positive"]
 _LARGEST = 1e38  # what is larger is no number in float32
 
 
 class Encoder(Protocol):
-    """Turns one column into numbers (n, k) with the names of the k columns."""
+    """Turns one column into numbers (n, k), dense or sparse, with the names of the k columns."""
 
     kind: ClassVar[str]
 
-    def transform(self, values: pl.Series) -> Floats: ...
+    def transform(self, values: pl.Series) -> Any: ...
 
     def names(self, column: str) -> list[str]: ...
 
@@ -38,9 +39,12 @@ class Numeric:
     ----------
     median, mean, scale
         Weighted statistics of the training rows, after imputation; mean 0 and scale 1 leave
-        numbers as they are.
+        numbers as they are. For models of positive numbers smallest value and range, so that
+        training rows lie between 0 and 1.
     indicator
         Whether missing values were seen in training; only then a column says where they are.
+    positive
+        Whether what is below the smallest value of the training rows is that value.
     """
 
     kind: ClassVar[str] = "numeric"
@@ -48,13 +52,16 @@ class Numeric:
     mean: float
     scale: float
     indicator: bool
+    positive: bool = False
 
     @classmethod
-    def fit(cls, values: pl.Series, weights: Floats | None, scaled: bool = True) -> Numeric:
-        return cls.of(as_floats(values), weights, scaled)
+    def fit(
+        cls, values: pl.Series, weights: Floats | None, scaling: Scaling = "standard"
+    ) -> Numeric:
+        return cls.of(as_floats(values), weights, scaling)
 
     @classmethod
-    def of(cls, values: Floats, weights: Floats | None, scaled: bool = True) -> Numeric:
+    def of(cls, values: Floats, weights: Floats | None, scaling: Scaling = "standard") -> Numeric:
         """Learn from plain numbers, NaN where missing."""
         distinct, totals = tally(values, weights)
         counts = np.ones(len(values)) if weights is None else weights
@@ -62,8 +69,12 @@ class Numeric:
         if not len(distinct):
             return cls(0.0, 0.0, 1.0, False)
         middle = median(distinct, totals)
-        if not scaled:
+        if scaling == "none":
             return cls(middle, 0.0, 1.0, gap > 0)
+        if scaling == "positive":
+            low, high = float(distinct[0]), float(distinct[-1])
+            width = high - low if 0 < high - low < _LARGEST else 1.0
+            return cls(middle, low, width, gap > 0, True)
         if gap:
             distinct, totals = tally(np.append(distinct, middle), np.append(totals, gap))
         mean, scale = mean_and_scale(distinct, totals)
@@ -78,7 +89,8 @@ class Numeric:
         filled = np.where(absent, self.median, numbers) if absent.any() else numbers
         # values far outside the training range may overflow a tiny scale: they stay finite
         with np.errstate(over="ignore"):
-            scaled = np.clip((filled - self.mean) / self.scale, -_LARGEST, _LARGEST)
+            low = 0.0 if self.positive else -_LARGEST
+            scaled = np.clip((filled - self.mean) / self.scale, low, _LARGEST)
         parts = [scaled, absent.astype(np.float64)] if self.indicator else [scaled]
         return np.stack(parts, axis=1)
 
@@ -93,14 +105,17 @@ class Numeric:
         return cls(**state)
 
 
-_PARTS = ("elapsed", "year", "month", "weekday", "hour")
+_PLAIN = ("elapsed", "year", "month", "day", "weekday", "hour")
+_CYCLES = {"month": "season", "weekday": "weekday", "hour": "hour"}  # what turns with which part
 
 
 @dataclass(frozen=True)
 class Date:
-    """Dates: days elapsed, year, month, weekday and, where there is a time of day, the hour.
+    r"""Dates: days elapsed, year, month, day, weekday and, where there is a time of day, the hour.
 
-    Each part is prepared like a number; parts that do not vary in training are left out.
+    For models that ask for sums of columns also :math:`\sin 2\pi t` and :math:`\cos 2\pi t` of the
+    time t of the year, week and day, of which the last moment is next to the first. Each part is
+    prepared like a number; parts that do not vary in training are left out.
     """
 
     kind: ClassVar[str] = "date"
@@ -108,20 +123,21 @@ class Date:
     numbers: tuple[Numeric, ...]
 
     @classmethod
-    def fit(cls, values: pl.Series, weights: Floats | None, scaled: bool = True) -> Date:
+    def fit(cls, values: pl.Series, weights: Floats | None, scaling: Scaling = "standard") -> Date:
         table = _date_parts(values)
-        learned = {part: Numeric.of(numbers, weights, scaled) for part, numbers in table.items()}
         kept = []
-        for part in _PARTS:
+        for part in _PLAIN:
             distinct, _ = tally(table[part], weights)
             if len(distinct) > 1 or part == "elapsed":
                 kept.append(part)
+        if scaling == "standard":
+            turning = [_CYCLES[part] for part in kept if part in _CYCLES]
+            kept += [f"{name} {wave}" for name in turning for wave in ("sin", "cos")]
         # one indicator is enough: the parts are missing together
         numbers = []
         for part in kept:
-            n = learned[part]
-            flag = n.indicator and part == "elapsed"
-            numbers.append(Numeric(n.median, n.mean, n.scale, flag))
+            n = Numeric.of(table[part], weights, scaling)
+            numbers.append(replace(n, indicator=n.indicator and part == "elapsed"))
         return cls(tuple(kept), tuple(numbers))
 
     def transform(self, values: pl.Series) -> Floats:
@@ -148,10 +164,29 @@ def _date_parts(values: pl.Series) -> dict[str, Floats]:
         "elapsed": stamps.to_physical().cast(pl.Float64) / 86_400e6,
         "year": stamps.dt.year(),
         "month": stamps.dt.month(),
+        "day": stamps.dt.day(),
         "weekday": stamps.dt.weekday(),
         "hour": stamps.dt.hour(),
     }
-    return {part: as_floats(numbers) for part, numbers in parts.items()}
+    table = {part: as_floats(numbers) for part, numbers in parts.items()}
+    clock = np.mod(table["elapsed"], 1.0)
+    turns = {
+        "season": (as_floats(stamps.dt.ordinal_day()) - 1 + clock) / 365.25,
+        "weekday": (table["weekday"] - 1 + clock) / 7,
+        "hour": clock,
+    }
+    for name, share in turns.items():
+        table[f"{name} sin"] = np.sin(2 * np.pi * share)
+        table[f"{name} cos"] = np.cos(2 * np.pi * share)
+    return table
+
+
+def days_between(later: pl.Series, earlier: pl.Series) -> Floats:
+    """Days from one date to the other, NaN where either is missing.  # (n,)"""
+    micros = later.cast(pl.Datetime("us")).to_physical().cast(pl.Float64) - earlier.cast(
+        pl.Datetime("us")
+    ).to_physical().cast(pl.Float64)
+    return as_floats(micros / 86_400e6)
 
 
 def as_floats(values: pl.Series) -> Floats:

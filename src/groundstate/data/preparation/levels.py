@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundstate.data.preparation.encoders import Floats, Numeric
+from groundstate.data.preparation.encoders import Floats, Numeric, Scaling
 from groundstate.data.preparation.weighted import mean_and_scale, tally
+from groundstate.data.tables.cells import listed
 
 PARTS = 5  # of the rows, when the target encodes labels
 _UNSEEN, _MISSING = -1.0, -2.0
@@ -58,6 +59,56 @@ class Category:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Category:
         return cls(tuple(state["levels"]), state["other"], state["missing"])
+
+
+@dataclass(frozen=True)
+class Items:
+    """Lists of labels: one column per item, 1 where the list holds it, and how many it holds.
+
+    The heaviest items get a column; others count in the last. A missing list holds nothing.
+    """
+
+    kind: ClassVar[str] = "items"
+    form: str
+    levels: tuple[str, ...]
+    number: Numeric
+
+    @classmethod
+    def fit(
+        cls,
+        values: pl.Series,
+        weights: Floats | None,
+        form: str,
+        max_categories: int,
+        scaling: Scaling = "standard",
+    ) -> Items:
+        counts = np.ones(len(values)) if weights is None else weights
+        row, item = listed(values, form)
+        found = pl.DataFrame({"item": item, "w": counts[row]}).filter(pl.col("w") > 0)
+        ranked = found.group_by("item").agg(pl.col("w").sum())
+        top = ranked.sort("w", "item", descending=[True, False]).head(max_categories)["item"]
+        size = np.bincount(row, minlength=len(values)).astype(np.float64)
+        return cls(form, tuple(sorted(top.to_list())), Numeric.of(size, weights, scaling))
+
+    def transform(self, values: pl.Series) -> Floats:
+        row, item = listed(values, self.form)
+        codes = level_codes(item, self.levels)
+        out = np.zeros((len(values), len(self.levels) + 1))
+        out[row[codes >= 0], codes[codes >= 0]] = 1.0
+        size = np.bincount(row, minlength=len(values)).astype(np.float64)
+        out[:, -1] = self.number.apply(size)[:, 0]
+        return out
+
+    def names(self, column: str) -> list[str]:
+        return [*(f"{column} has {level}" for level in self.levels), f"{column} number"]
+
+    def to_state(self) -> dict[str, Any]:
+        number = self.number.to_state()
+        return {"form": self.form, "levels": list(self.levels), "number": number}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Items:
+        return cls(state["form"], tuple(state["levels"]), Numeric(**state["number"]))
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import polars as pl
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from groundstate.data.messages import listing
-from groundstate.data.preparation.encoders import Date, Encoder, Numeric
-from groundstate.data.preparation.levels import PARTS, Category, Ordinal, TargetMean, weigh_levels
+from groundstate.data.preparation.encoders import Date, Encoder, Numeric, Scaling, days_between
+from groundstate.data.preparation.levels import (
+    PARTS,
+    Category,
+    Items,
+    Ordinal,
+    TargetMean,
+    weigh_levels,
+)
+from groundstate.data.preparation.terms import Terms
 from groundstate.data.preparation.topics import Text
-from groundstate.data.preparation.weighted import check_weights
+from groundstate.data.preparation.weighted import check_weights, tally
 from groundstate.data.reader import read
-from groundstate.data.tables.schema import Schema
+from groundstate.data.tables.schema import Column, Schema
 from groundstate.data.tables.table import Table
 from groundstate.errors import DataError
 
@@ -28,8 +39,11 @@ class Preparation:
     numeric    the median where missing and a column that says so; :math:`(v - \bar v)/s`
     category   one column per level up to `max_categories`; with more levels the mean of the
                target by level, cross-fitted; unseen levels are no error
-    date       days elapsed, year, month, weekday, hour, each like a number
-    text       hashed words by TF-IDF along `text_size` directions
+    date       days elapsed, year, month, day, weekday, hour and their cycles, each like a number;
+               days between every two columns of dates
+    list       one column per item, and their number
+    text       hashed words by TF-IDF along `text_size` directions; with `sparse` words, pairs of
+               words and pieces of words by TF-IDF
     id         left out, as are constant columns
     =========  =====================================================================
 
@@ -45,6 +59,12 @@ class Preparation:
         Number of hash bins and of directions per text column.
     trees
         Whether the numbers are for trees.
+    sparse
+        Whether free text becomes thousands of columns of terms, mostly zero. A table with text is
+        then prepared as a sparse matrix, any other as ever.
+    positive
+        Whether the numbers are for a model of counts: numbers lie between 0 and 1 instead of
+        around 0, and no label is encoded by the target.
 
     Attributes
     ----------
@@ -52,6 +72,8 @@ class Preparation:
         The features it was fitted on.
     encoders_ : dict of Encoder
         By column.
+    gaps_ : dict of Numeric
+        Days between two columns of dates, by their names; their numbers come last.
     notes_ : tuple of str
         Which columns were left out, and why.
 
@@ -67,6 +89,7 @@ class Preparation:
 
     schema_: Schema
     encoders_: dict[str, Encoder]
+    gaps_: dict[tuple[str, str], Numeric]
     notes_: tuple[str, ...]
 
     def __init__(
@@ -75,11 +98,15 @@ class Preparation:
         text_bins: int = 4096,
         text_size: int = 50,
         trees: bool = False,
+        sparse: bool = False,
+        positive: bool = False,
     ) -> None:
         self.max_categories = max_categories
         self.text_bins = text_bins
         self.text_size = text_size
         self.trees = trees
+        self.sparse = sparse
+        self.positive = positive
 
     def fit(
         self,
@@ -112,7 +139,7 @@ class Preparation:
         *,
         y: Any = None,
         classes: bool | None = None,
-    ) -> NDArray[np.float64]:
+    ) -> Any:
         """`fit`, and the training rows as numbers (n, d).
 
         They are those of `transform` but for labels that the target encodes: a training row is
@@ -125,14 +152,14 @@ class Preparation:
         weights = check_weights(sample_weight, features.n_rows)
         target = _Target(features, y, classes)
         encoders: dict[str, Encoder] = {}
-        blocks: list[NDArray[np.float64]] = []
+        blocks: list[Any] = []
         dropped: dict[str, list[str]] = {"id": [], "constant": []}
         for column in features.schema:
             if column.kind in dropped:
                 dropped[column.kind].append(column.name)
                 continue
             values = features.frame[column.name]
-            encoder, block = self._learn(column.kind, values, weights, target)
+            encoder, block = self._learn(column, values, weights, target)
             encoders[column.name] = encoder
             blocks.append(encoder.transform(values) if block is None else block)
         if not encoders:
@@ -144,26 +171,54 @@ class Preparation:
             if names
         )
         self.encoders_ = encoders
-        return np.concatenate(blocks, axis=1)
+        self.gaps_ = self._learn_gaps(features, weights)
+        return _joined([*blocks, *self._gap_blocks(features.frame)])
+
+    @property
+    def _scaling(self) -> Scaling:
+        return "none" if self.trees else "positive" if self.positive else "standard"
 
     def _learn(
-        self, kind: str, values: pl.Series, weights: NDArray[np.float64] | None, target: _Target
-    ) -> tuple[Encoder, NDArray[np.float64] | None]:
+        self, column: Column, values: pl.Series, weights: NDArray[np.float64] | None, target: _Target
+    ) -> tuple[Encoder, Any]:
         """The encoder of a column, and its training rows where they are not its transform."""
+        kind, scaling = column.kind, self._scaling
         if kind == "numeric":
-            return Numeric.fit(values, weights, not self.trees), None
+            return Numeric.fit(values, weights, scaling), None
         if kind == "date":
-            return Date.fit(values, weights, not self.trees), None
+            return Date.fit(values, weights, scaling), None
+        if kind == "list":
+            most = 2 * self.max_categories
+            return Items.fit(values, weights, column.form, most, scaling), None
         if kind == "text":
+            if self.sparse:
+                return Terms.fit_transform(values, weights)
             return Text.fit(values, weights, self.text_bins, self.text_size), None
         if self.trees:
             return Ordinal.fit(values, weights), None
-        if target.known and len(weigh_levels(values, weights)[0]) > self.max_categories:
+        if not self.positive and target.known and len(weigh_levels(values, weights)[0]) > self.max_categories:
             return TargetMean.cross_fit(values, target.values, target.labels, target.part, weights)
         return Category.fit(values, weights, self.max_categories), None
 
-    def transform(self, table: Any) -> NDArray[np.float64]:
-        """The features as numbers (n, d), finite everywhere.
+    def _learn_gaps(
+        self, features: Table, weights: NDArray[np.float64] | None
+    ) -> dict[tuple[str, str], Numeric]:
+        """Days between dates, where they vary."""
+        dates = features.schema.of_kind("date")[:_MOST_DATES]
+        found = {}
+        for later, earlier in combinations(reversed(dates), 2):
+            days = days_between(features.frame[later], features.frame[earlier])
+            if len(tally(days, weights)[0]) > 1:
+                learned = Numeric.of(days, weights, self._scaling)
+                found[later, earlier] = replace(learned, indicator=False)  # the dates have theirs
+        return found
+
+    def _gap_blocks(self, frame: pl.DataFrame) -> list[NDArray[np.float64]]:
+        pairs = self.gaps_.items()
+        return [n.apply(days_between(frame[later], frame[earlier])) for (later, earlier), n in pairs]
+
+    def transform(self, table: Any) -> Any:
+        """The features as numbers (n, d), finite everywhere; sparse where terms of a text are.
 
         Columns are found by name, so their order and further columns do not matter.
         """
@@ -172,12 +227,13 @@ class Preparation:
         blocks = [
             encoder.transform(features[name]) for name, encoder in self.encoders_.items()
         ]  # each (n, k)
-        return np.concatenate(blocks, axis=1)
+        return _joined([*blocks, *self._gap_blocks(features)])
 
     def feature_names_out(self) -> list[str]:
         """Names of the d columns of `transform`."""
         self._check_fitted()
         named = [encoder.names(name) for name, encoder in self.encoders_.items()]
+        named.append([f"{later} after {earlier}" for later, earlier in self.gaps_])
         return [name for names in named for name in names]
 
     def to_state(self) -> dict[str, Any]:
@@ -189,6 +245,9 @@ class Preparation:
             "text_bins": self.text_bins,
             "text_size": self.text_size,
             "trees": self.trees,
+            "sparse": self.sparse,
+            "positive": self.positive,
+            "gaps": [[*pair, n.to_state()] for pair, n in self.gaps_.items()],
             "schema": self.schema_.to_dict(),
             "notes": list(self.notes_),
             "encoders": encoders,
@@ -199,8 +258,14 @@ class Preparation:
         """The fitted preparation that `to_state` described."""
         try:
             made = cls(
-                state["max_categories"], state["text_bins"], state["text_size"], state["trees"]
+                state["max_categories"],
+                state["text_bins"],
+                state["text_size"],
+                state["trees"],
+                state.get("sparse", False),  # older files have neither
+                state.get("positive", False),
             )
+            made.gaps_ = {(a, b): Numeric(**n) for a, b, n in state.get("gaps", ())}
             made.schema_ = Schema.from_dict(state["schema"])
             made.notes_ = tuple(state["notes"])
             made.encoders_ = {n: _encoder(e) for n, e in state["encoders"].items()}
@@ -271,8 +336,18 @@ class _Target:
 
 
 _ENCODERS: dict[str, Any] = {
-    encoder.kind: encoder for encoder in (Numeric, Category, Ordinal, TargetMean, Date, Text)
+    encoder.kind: encoder
+    for encoder in (Numeric, Category, Items, Ordinal, TargetMean, Date, Text, Terms)
 }
+_MOST_DATES = 5  # columns whose differences are looked at
+
+
+def _joined(blocks: list[Any]) -> Any:
+    """Blocks of columns side by side; sparse as soon as one is."""
+    if not any(scipy.sparse.issparse(block) for block in blocks):
+        return np.concatenate(blocks, axis=1)
+    parts = [b if scipy.sparse.issparse(b) else scipy.sparse.csr_array(b) for b in blocks]
+    return parts[0] if len(parts) == 1 else scipy.sparse.hstack(parts, format="csr")
 
 
 def without_features(features: Table) -> DataError:

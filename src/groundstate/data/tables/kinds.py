@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from groundstate.data.messages import count, listing
+from groundstate.data.tables.cells import ADDRESSES, address_form, list_form, shared_part
 from groundstate.data.tables.dates import SWAPPED, date_form
 from groundstate.data.tables.numbers import number_form, offenders
 from groundstate.data.tables.schema import KINDS, MAX_LISTED, Column, Kind, unknown_column
+from groundstate.data.tables.units import mixed_units
 from groundstate.data.tables.values import canonical, convert, is_nested, typed_name
 from groundstate.errors import DataError
 
@@ -89,12 +91,13 @@ def infer(
         series.append(values)
         columns.append(replace(column, markers=markers))
         notes.extend(further)
-        if column.form in _FORM_WORDS and s.name not in chosen:
-            forms.setdefault(column.form, []).append(s.name)
+        words = _form_words(column)
+        if words and s.name not in chosen:
+            forms.setdefault(words, []).append(s.name)
     written = [
         f"{'column' if len(names) == 1 else 'columns'} {listing(names)} "
-        f"{'is' if len(names) == 1 else 'are'} read as numbers written with {_FORM_WORDS[form]}"
-        for form, names in forms.items()
+        f"{'is' if len(names) == 1 else 'are'} read as numbers {words}"
+        for words, names in forms.items()
     ]
     return Inferred(pl.DataFrame(series), tuple(columns), (*written, *notes))
 
@@ -123,10 +126,13 @@ def blank(
 def parse_override(name: str, wanted: str) -> tuple[Kind, str]:
     """Split ``"date:%d/%m/%Y"`` into kind and form; an unknown kind is a `DataError`."""
     kind, _, form = wanted.partition(":") if isinstance(wanted, str) else (wanted, "", "")
-    if kind not in KINDS or (form and kind != "date"):
+    carries = kind in ("date", "list") or (kind == "numeric" and form.startswith("unit:"))
+    carries |= kind == "category" and form in ADDRESSES
+    if kind not in KINDS or (form and not carries):
         raise DataError(
             f"schema gives column {name!r} the kind {wanted!r}; kinds are {listing(KINDS)}, "
-            "and a date may carry its form as 'date:%d/%m/%Y'"
+            "and a date may carry its form as 'date:%d/%m/%Y', a list what parts its items as "
+            "'list:;', a number its unit as 'numeric:unit:kg', a category 'category:url'"
         )
     return kind, form
 
@@ -171,6 +177,8 @@ def _form_for(raw: pl.Series, kind: Kind, separator: str) -> str:
     if kind == "date":
         dated = date_form(raw)
         return dated[0] if dated else "%Y-%m-%d"
+    if kind == "list":
+        return list_form(raw) or ";"
     return ""
 
 
@@ -211,7 +219,30 @@ def _from_text(raw: pl.Series, separator: str) -> tuple[pl.Series, Column, list[
             )
         column = Column(name, "date", dtype="Datetime", form=form, markers=tuple(bad))
         return values.rename(name), column, notes
+    return _from_words(raw)
+
+
+def _from_words(raw: pl.Series) -> tuple[pl.Series, Column, list[str]]:
+    """Labels, lists of labels, addresses, free text or names of rows."""
+    name = raw.name
+    address = address_form(raw)
+    if address is not None:
+        _, what, part = ADDRESSES[address]
+        note = f"column {name!r} holds {what} and is read by {part}"
+        values = shared_part(raw, address)
+        return values, Column(name, "category", dtype="String", form=address), [note]
+    form = list_form(raw)
+    if form is not None:
+        note = f"column {name!r} holds lists and is read by their items"
+        return raw, Column(name, "list", dtype="String", form=form), [note]
     kind = _string_kind(raw)
+    mixed = mixed_units(raw.drop_nulls().head(1000))
+    if mixed:
+        note = (
+            f"column {name!r} mixes {listing(mixed)}, which have no common unit, and is read as "
+            "labels; split it into columns of one unit each"
+        )
+        return raw, Column(name, "category", dtype="String"), [note]
     if kind == "category":
         levels = raw.unique().drop_nulls()
         if len(levels) <= 4 and {v.lower() for v in levels.to_list()} <= {"true", "false"}:
@@ -221,11 +252,22 @@ def _from_text(raw: pl.Series, separator: str) -> tuple[pl.Series, Column, list[
 
 
 _FORM_WORDS = {
-    "comma": "a decimal comma",
-    "thousands": "commas between thousands",
-    "percent": "a percent sign",
-    "currency": "a currency sign",
+    "comma": "written with a decimal comma",
+    "thousands": "written with commas between thousands",
+    "percent": "written with a percent sign",
+    "currency": "written with a currency sign",
+    "currency:comma": "written with a currency sign",
+    "magnitude": "shortened as 1.2k",
 }
+
+
+def _form_words(column: Column) -> str:
+    """How the numbers of a column are written, for the note about them."""
+    if column.kind != "numeric":
+        return ""
+    if column.form.startswith("unit:"):
+        return f"in the unit {column.form[5:]!r}"
+    return _FORM_WORDS.get(column.form, "")
 
 
 def _codes(raw: pl.Series) -> bool:

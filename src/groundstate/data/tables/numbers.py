@@ -1,8 +1,10 @@
-"""Numbers as people write them: plain, decimal comma, thousands, percent, currency."""
+"""Numbers as people write them: plain, decimal comma, thousands, percent, currency, units."""
 
 from __future__ import annotations
 
 import polars as pl
+
+from groundstate.data.tables import units
 
 MAX_OFFENDERS = 5
 """A numeric (or date) column may hold this many distinct other words, read as missing."""
@@ -13,7 +15,6 @@ MIN_SHARE = 0.95
 _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"
 _COMMA = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][+-]?\d+)?$"
 _PERCENT = r"^[+-]?\d*[.,]?\d+\s?%$"
-_CURRENCY = r"^[+-]?[$€£¥]\s?[+-]?\d[\d,]*(\.\d+)?$"
 
 
 def parse_numbers(text: pl.Series, form: str) -> pl.Series:
@@ -31,8 +32,12 @@ def parse_numbers(text: pl.Series, form: str) -> pl.Series:
         text = text.str.replace_all(",", "", literal=True)
     elif form == "percent":
         text = text.str.replace(r"\s?%$", "").str.replace(",", ".", literal=True)
-    elif form == "currency":
-        text = text.str.replace_all(r"[$€£¥,\s]", "")
+    elif form.startswith("currency"):
+        return units.parse_currency(text, form)
+    elif form == "magnitude":
+        return units.parse_magnitudes(text)
+    elif form.startswith("unit:"):
+        return units.parse_units(text, form)
     return text.cast(pl.Float64, strict=False)
 
 
@@ -68,8 +73,8 @@ def _candidates(filled: pl.Series, separator: str) -> list[str]:
         forms += ["thousands"] if thousands else []
         forms += ["comma"] if comma and separator != "," else []
     forms += ["percent"] if sample.str.contains(_PERCENT).any() else []
-    forms += ["currency"] if sample.str.contains(_CURRENCY).any() else []
-    return forms
+    further = (units.currency_form, units.magnitude_form, units.unit_form)
+    return forms + [form for find in further if (form := find(sample)) is not None]
 
 
 def offenders(text: pl.Series, parsed: pl.Series) -> list[str] | None:

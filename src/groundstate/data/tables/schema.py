@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from groundstate.data.messages import did_you_mean, listing
 from groundstate.errors import DataError
 
-Kind = Literal["numeric", "category", "date", "text", "id", "constant"]
+Kind = Literal["numeric", "category", "date", "list", "text", "id", "constant"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Task = Literal["classification", "regression"]
 
@@ -30,7 +30,7 @@ class Column:
     name
         Name, unique in the table.
     kind
-        ``numeric``, ``category``, ``date``, ``text``, ``id`` or ``constant``.
+        ``numeric``, ``category``, ``date``, ``list``, ``text``, ``id`` or ``constant``.
     dtype
         The type the values came with (for text files, the type they parse as).
     integer
@@ -47,7 +47,9 @@ class Column:
         Spellings that were found in the column and read as missing.
     form
         How values are written: ``""`` plain, ``"comma"``, ``"thousands"``, ``"percent"``,
-        ``"currency"``, or the ``strptime`` form of a date.
+        ``"currency"``, ``"magnitude"`` or ``"unit:kg"`` for numbers; the ``strptime`` form of a
+        date; ``"email"``, ``"url"`` or ``"ip"`` for labels that are a part of an address; what
+        parts the items of a list.
     given
         Whether the user fixed the kind.
 

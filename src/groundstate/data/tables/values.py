@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from groundstate.data.messages import count
+from groundstate.data.tables.cells import ADDRESSES, shared_part
 from groundstate.data.tables.dates import parse_dates
 from groundstate.data.tables.numbers import parse_numbers
 from groundstate.data.tables.schema import Column
@@ -106,6 +107,8 @@ def convert(raw: pl.Series, column: Column) -> tuple[pl.Series, list[str]]:
         elif column.dtype == "Boolean":
             folded = raw.str.to_lowercase()
             values = raw.zip_with(~folded.is_in(["true", "false"]), folded.str.to_titlecase())
+        elif column.form in ADDRESSES:
+            values = shared_part(raw, column.form)
         else:
             values = raw
     else:

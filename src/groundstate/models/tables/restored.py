@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from groundstate.data import Preparation, Table
 from groundstate.data.preparation.encoders import Date, Numeric
@@ -59,6 +60,7 @@ def opened(preparation: Preparation, table: Table) -> NDArray[np.float64]:
            [ 0., nan, nan]])
     """
     X = preparation.transform(table)
+    X = X.toarray() if issparse(X) else X
     at = 0
     for name, encoder in preparation.encoders_.items():
         width = len(encoder.names(name))
@@ -69,6 +71,9 @@ def opened(preparation: Preparation, table: Table) -> NDArray[np.float64]:
         elif isinstance(encoder, Category) and encoder.missing:
             X[absent, at + width - 1] = 0.0
         at += width
+    for j, (later, earlier) in enumerate(preparation.gaps_):
+        absent = table.frame[later].is_null() | table.frame[earlier].is_null()
+        X[absent.to_numpy(), at + j] = np.nan
     return X
 
 

@@ -22,7 +22,7 @@ from groundstate.models.tables.dequantise import dequantised
 from groundstate.models.tables.explained import Explained
 from groundstate.models.tables.restored import kept, opened, restored
 from groundstate.models.tables.scaled_target import TargetScale, scale_for
-from groundstate.models.traits import Traits, asks_single_columns
+from groundstate.models.traits import Traits, asks_single_columns, takes_sparse_rows
 
 
 def _has(name: str) -> Callable[[Any], bool]:
@@ -52,10 +52,12 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
     max_categories : int, default=20
         Most levels of a category that get a column each; beyond, the target encodes them.
     text_bins, text_size : int, default=4096 and 50
-        Hash bins and directions per text column.
+        Hash bins and directions per text column, where text becomes dense numbers.
     trees : bool or None
         Whether the numbers are for trees (unscaled numbers, numbered labels); by the estimator
         when None.
+    sparse : bool or None
+        Whether text becomes sparse terms instead of few directions; by the estimator when None.
     schema : Schema, optional
         What the columns hold; read from the training rows when None.
     scale_target : bool or None
@@ -63,20 +65,17 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
         need it: networks, and kernel machines and Gaussian processes that centre nothing
         themselves, but no distribution of counts or of positive values.
     dequantise : bool, default=False
-        For densities: spread values that come in steps (whole numbers, rounded measurements,
-        categories) over their step before learning, so that no density grows without bound at a
-        value that many rows share. Takes no ``sample_weight``.
+        For densities: spread values that come in steps over their step before learning, so that
+        none grows without bound at a value that many rows share. Takes no ``sample_weight``.
 
     Attributes
     ----------
     estimator_ : the fitted estimator
     target_scale_ : TargetScale or None
         Mean and spread of the target in the training rows, where it is scaled.
-    steps_ : (n_prepared,) array or None
-        Step of every prepared column, where they are spread.
+    steps_ : (n_prepared,) array or None, the step of every prepared column that is spread
     preparation_ : Preparation
-    schema_ : Schema
-        Columns of the training table, its target among them when it had one.
+    schema_ : Schema of the training table, with its target when it had one
     target_ : str
         Name of what is predicted, ``"y"`` when the table did not name it.
     classes_ : (n_classes,) array, for classifiers
@@ -114,6 +113,7 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
         text_bins: int = 4096,
         text_size: int = 50,
         trees: bool | None = None,
+        sparse: bool | None = None,
         schema: Schema | None = None,
         scale_target: bool | None = None,
         dequantise: bool = False,
@@ -123,6 +123,7 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
         self.text_bins = text_bins
         self.text_size = text_size
         self.trees = trees
+        self.sparse = sparse
         self.schema = schema
         self.scale_target = scale_target
         self.dequantise = dequantise
@@ -161,7 +162,7 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
 
     def _learn_preparation(
         self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[NDArray[np.float64], Any]:
+    ) -> tuple[Any, Any]:
         """Learn all but the estimator; what that learns from."""
         table = X if isinstance(X, Table) else read(X, schema=self.schema)
         if y is None and table.target is not None:
@@ -177,7 +178,11 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
                 f"{type(self.estimator).__name__} takes no sample_weight; fit without weights"
             )
         trees = asks_single_columns(self.estimator) if self.trees is None else bool(self.trees)
-        self.preparation_ = Preparation(self.max_categories, self.text_bins, self.text_size, trees)
+        sparse = takes_sparse_rows(self.estimator) if self.sparse is None else bool(self.sparse)
+        positive = get_tags(self.estimator).input_tags.positive_only
+        self.preparation_ = Preparation(
+            self.max_categories, self.text_bins, self.text_size, trees, sparse, positive
+        )
         # labels of many levels are encoded by the target, a training row never by its own
         kind = get_tags(self.estimator).estimator_type
         told: dict[str, Any] = {}
@@ -223,8 +228,8 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
 
     # --- questions -----------------------------------------------------------------------
 
-    def prepare(self, X: Any) -> NDArray[np.float64]:
-        """New rows as the numbers the estimator sees, ``(n_samples, n_prepared)``."""
+    def prepare(self, X: Any) -> Any:
+        """New rows as the numbers the estimator sees, ``(n_samples, n_prepared)``, dense or sparse."""
         check_is_fitted(self, "estimator_")
         return self.preparation_.transform(X)
 
