@@ -279,11 +279,11 @@ def _only_tables(options: dict[str, Any]) -> list[str]:
 
 
 def _texts(table: Any, target: Any, options: dict[str, Any]) -> RowSource | None:
-    """The texts of a table that has nothing else to learn from, unless a table is asked for."""
+    """The texts of a table that has nothing else to learn from, where models of texts are named."""
     names = options.get("model", "auto")
     if _only_tables(options) or not isinstance(names, str):
         return None
-    if names != "auto" and any(models[n].rows != "text" for n in names.split(",") if n in models):
+    if not any(models[n].rows == "text" for n in names.split(",") if n in models):
         return None
     return texts_of(table, target)
 
@@ -301,7 +301,8 @@ def study(table: Any, target: str | int | None = None, **options: Any) -> Study 
     table
         A path, a built-in name, a frame, a `Table`, or anything else that `data.read` takes; a
         folder of pictures in class folders, or of graphs in the format of the TU collection. A file
-        with one column of texts beside the target is studied by models that read texts.
+        with one column of texts beside the target can also be studied by models that read texts,
+        by their names.
     target
         Column to predict: its name or position; ``"none"`` for none.
     **options

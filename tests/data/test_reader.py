@@ -184,7 +184,7 @@ def test_records_with_different_keys(write) -> None:  # type: ignore[no-untyped-
 
 
 def test_nested_columns_are_left_out_with_a_note(write) -> None:  # type: ignore[no-untyped-def]
-    table = read(write('{"a": 1, "tags": [1]}\n{"a": 2, "tags": [2, 3]}', "t.jsonl"))
+    table = read(write('{"a": 1, "tags": [[1]]}\n{"a": 2, "tags": [[2, 3]]}', "t.jsonl"))
     assert table.columns == ("a",)
     assert "'tags'" in table.notes[0]
 

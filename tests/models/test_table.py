@@ -341,3 +341,26 @@ def test_many_fits_to_a_table_are_the_fits_one_after_the_other(kind: str) -> Non
             assert member.get_params()["estimator__alpha"] == own["estimator__alpha"]
     with pytest.raises(NotApplicable, match="another solver"):
         fit_together(TablePredictor(Ridge(solver="svd")), table, np.arange(90.0), weights, [{}] * 4)
+
+
+def test_text_is_sparse_for_models_that_take_it_and_dense_for_others(tmp_path: Path) -> None:
+    from scipy.sparse import issparse
+
+    rng = np.random.default_rng(0)
+    good, bad = ["superb", "lovely", "crisp"], ["dull", "broken", "stale"]
+    y = rng.choice(["pos", "neg"], 80)
+    said = [
+        f"the {rng.choice(good if k == 'pos' else bad)} one of day {i}" for i, k in enumerate(y)
+    ]
+    rows = {"said": said, "size": rng.normal(size=80)}
+    for estimator in (groundstate.LogisticRegression(), groundstate.ComplementNB()):
+        model = TablePredictor(estimator).fit(rows, y)
+        assert issparse(model.prepare(rows)) and model.score(rows, y) == 1.0
+        model.save(tmp_path / "m.gs")
+        again = groundstate.load(tmp_path / "m.gs")
+        np.testing.assert_array_equal(again.predict_proba(rows), model.predict_proba(rows))
+    trees = TablePredictor(groundstate.DecisionTreeClassifier()).fit(rows, y)
+    assert not issparse(trees.prepare(rows))
+    assert not issparse(
+        TablePredictor(groundstate.LogisticRegression(), sparse=False).fit(rows, y).prepare(rows)
+    )

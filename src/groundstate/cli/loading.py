@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from sklearn.base import is_classifier, is_regressor
 
 from groundstate.data import Table, read
+from groundstate.data.tables.match import matches
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.rows.kinds import TABLE
 from groundstate.models.tables.table import TablePredictor
@@ -39,7 +41,10 @@ def rows_for(model: Any, source: str, edges: str | None = None) -> Any:
     """The rows of a source as the model wants them: a `Table`, a matrix for a bare estimator, or
     pictures, texts and nodes."""
     if isinstance(model, TablePredictor):
-        return read(source, schema=model.preparation_.schema_)
+        found = read(source, schema=model.preparation_.schema_)
+        for note in matches(found.notes):
+            sys.stderr.write(f"note: {note}\n")
+        return found
     if getattr(model, "rows", TABLE) != TABLE:
         return new_rows(model.rows, source, edges)
     table = read(source)

@@ -23,7 +23,7 @@ from groundstate.evaluate.predictions import Prediction
 from groundstate.math.stats.interval import Interval
 from groundstate.study import confidence, held_out
 from groundstate.study.audit import audit_after, audit_before, ordered
-from groundstate.study.candidates import DUMMY, candidates_of, check_params, with_params
+from groundstate.study.candidates import DUMMY, candidates_of, check_params, text_in, with_params
 from groundstate.study.design import (
     REPEATS,
     Design,
@@ -234,7 +234,7 @@ def assess(
         )  # fmt: skip
         if device is not None:
             resolve_device(device)
-        found = candidates_of(model, question.task, device, question.n)
+        found = candidates_of(model, question.task, device, question.n, text_in(question.table))
         check_params(found, params)
         candidates = {name: with_params(made, params) for name, made in found.items()}
         settings = question.settings.with_models(candidates, model, tuner, params)

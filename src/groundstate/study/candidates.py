@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.tables.table import TablePredictor
+from groundstate.models.traits import takes_sparse_rows
 from groundstate.registry import models as registered
 
 DUMMY = "dummy"
+Text = Literal["", "some", "only"]
 ROLES = {"classification": "classifier", "regression": "regressor"}
 
 
-def shortlist(task: str, n_rows: int = 0) -> list[str]:
+def shortlist(task: str, n_rows: int = 0, text: Text = "") -> list[str]:
     """What `fit` tries by default: one model of each kind, as they are registered.
+
+    Where some columns are text, those that are registered for text; where only text is, those of
+    them that learn from its terms.
 
     All its classifiers give probabilities, which calibration, sets of classes and costs need.
 
@@ -23,13 +28,22 @@ def shortlist(task: str, n_rows: int = 0) -> list[str]:
     ['Ridge', 'HistGradientBoostingRegressor', 'MLPRegressor']
     """
     fitting = [row for row in registered if row.role == ROLES[task] and row.rows == "table"]
-    rows = [row for row in fitting if row.shortlist is not None]
-    rows.sort(key=lambda row: (row.shortlist, row.name))
+    places = {r.name: r.shortlist_text if text else r.shortlist for r in fitting}
+    rows = [row for row in fitting if places[row.name] is not None]
+    if text == "only":
+        rows = [row for row in rows if takes_sparse_rows(row.obj())]
+    rows.sort(key=lambda row: (places[row.name], row.name))
     return [row.name for row in rows if n_rows <= (row.shortlist_rows or n_rows)]
 
 
+def text_in(table: Any) -> Text:
+    """Whether no, some or only features of a table are free text."""
+    kinds = {column.kind for column in table.features.schema} - {"id", "constant"}
+    return "" if "text" not in kinds else "only" if len(kinds) == 1 else "some"
+
+
 def chosen_models(
-    names: str, task: str, device: str | None = None, n_rows: int = 0
+    names: str, task: str, device: str | None = None, n_rows: int = 0, text: Text = ""
 ) -> dict[str, Any]:
     """Unfitted candidates by name; the dummy is always among them, last.
 
@@ -41,6 +55,7 @@ def chosen_models(
     task : ``"classification"`` or ``"regression"``
     device : given to every model that takes one
     n_rows : size of the table; models with a smaller limit are left out of auto and all
+    text : ``"some"`` or ``"only"`` columns are text, which has a short list of its own
 
     Examples
     --------
@@ -50,18 +65,22 @@ def chosen_models(
     fitting = {
         row.name: row
         for row in registered
-        if row.role == ROLES[task] and row.rows == "table" and takes_any_number(row.obj)
+        if row.role == ROLES[task]
+        and row.rows == "table"
+        and (row.shortlist_text is not None or takes_any_number(row.obj))
     }
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     if not wanted:
         raise Unsupported(f"name at least one model, or auto; there are {', '.join(fitting)}")
     if wanted == ["auto"]:
-        wanted = [name for name in shortlist(task, n_rows) if name in fitting]
+        wanted = [name for name in shortlist(task, n_rows, text) if name in fitting]
     elif wanted == ["all"]:
         wanted = [
             row.name
             for row in fitting.values()
-            if row.auto and (row.max_rows is None or n_rows <= row.max_rows)
+            if row.auto
+            and (row.max_rows is None or n_rows <= row.max_rows)
+            and (text or takes_any_number(row.obj))
         ]
     found: dict[str, Any] = {}
     for name in wanted:
@@ -84,7 +103,7 @@ def chosen_models(
 
 
 def candidates_of(
-    models: Any, task: str, device: str | None = None, n_rows: int = 0
+    models: Any, task: str, device: str | None = None, n_rows: int = 0, text: Text = ""
 ) -> dict[str, Any]:
     """Candidates that take a table: names, an estimator, several, or estimators by name.
 
@@ -92,7 +111,7 @@ def candidates_of(
     fold learns from its own training rows.
     """
     if isinstance(models, str):
-        found = chosen_models(models, task, device, n_rows)
+        found = chosen_models(models, task, device, n_rows, text)
     else:
         if isinstance(models, Mapping):
             found = {str(name): model for name, model in models.items()}

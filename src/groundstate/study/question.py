@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from groundstate.compute.display import Displayed
 from groundstate.data import Table, read
 from groundstate.data.messages import listing
+from groundstate.data.tables.match import matches
 from groundstate.errors import DataError
 from groundstate.evaluate.metrics import METRICS, Metric, metric
 from groundstate.evaluate.rows import Floats, weights_of
@@ -175,11 +176,12 @@ def _with_test(
     frame = pl.concat([named.frame, more.frame.select(named.columns)], how="vertical_relaxed")
     _same_labels(named, more, source)
     rows = np.arange(named.n_rows, frame.height)
-    return replace(named, frame=frame, set_aside=None), rows
+    notes = (*named.notes, *(f"{more.name}: {note}" for note in matches(more.notes)))
+    return replace(named, frame=frame, set_aside=None, notes=notes), rows
 
 
 def _same_labels(table: Table, more: Table, source: str) -> None:
-    """Refuse test rows of which no label is one of the table: another spelling, not other classes."""
+    """Refuse test rows of which no label is one of the table."""
     if table.task != "classification" or table.target is None:
         return
     own, other = (
@@ -188,13 +190,9 @@ def _same_labels(table: Table, more: Table, source: str) -> None:
     )
     if not other or set(own) & set(other):
         return
-    plain = {label.strip(" .").casefold() for label in own}
-    alike = all(label.strip(" .").casefold() in plain for label in other)
     raise DataError(
         f"no value of {table.target!r} in {source!r} ({listing(other)}) is one of the table's "
-        f"({listing(own)}); "
-        + ("they differ in case, blanks or a final dot only: " if alike else "")
-        + "write both files with the same labels"
+        f"({listing(own)}); write both files with the same labels"
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from groundstate.compute.device import threads
 from groundstate.compute.random import Key
 from groundstate.errors import DataError, Unsupported
-from groundstate.study.candidates import DUMMY, candidates_of
+from groundstate.study.candidates import DUMMY, candidates_of, text_in
 from groundstate.study.design import choose_design
 from groundstate.study.facts import fingerprint
 from groundstate.study.numbers import plain
@@ -62,7 +62,7 @@ def tune_table(
         level=0.95, budget=None, seed=seed, device=device, design=design, seeds=None,
         bootstrap=None,
     )  # fmt: skip
-    found = candidates_of(model, question.task, device, question.n)
+    found = candidates_of(model, question.task, device, question.n, text_in(question.table))
     names = [name for name in found if name != DUMMY]
     if len(names) != 1:
         raise DataError(f"tune searches the settings of one model, got {', '.join(names) or model}")

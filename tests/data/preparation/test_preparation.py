@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -253,7 +254,11 @@ def test_dates_give_their_parts() -> None:
     days = np.datetime64("2020-02-28") + np.arange(30)
     prep = Preparation().fit({"d": days, "x": np.arange(30.0)})
     names = prep.feature_names_out()
-    assert names == ["d elapsed", "d month", "d weekday", "x"]
+    plain = ["d elapsed", "d month", "d day", "d weekday"]
+    turning = [f"d {name} {wave}" for name in ("season", "weekday") for wave in ("sin", "cos")]
+    assert names == [*plain, *turning, "x"]
+    trees = Preparation(trees=True).fit({"d": days, "x": np.arange(30.0)})
+    assert trees.feature_names_out() == [*plain, "x"]
     X = prep.transform({"d": days, "x": np.arange(30.0)})
     np.testing.assert_allclose(X[:, 0], X[:, -1], atol=1e-12)
 
@@ -300,3 +305,95 @@ def test_weighted_statistics_equal_those_of_repeated_values(values: list[float],
     assert mean == pytest.approx(again.mean(), rel=1e-9, abs=1e-7)
     if again.std() > 1e-6 * np.abs(again).max():
         assert scale == pytest.approx(again.std(), rel=1e-6)
+
+
+def test_days_between_dates_are_columns_of_their_own() -> None:
+    start = np.datetime64("2020-01-01") + np.arange(40)
+    stay = np.arange(40) % 7
+    rows = {"from": start, "to": start + stay, "x": np.arange(40.0)}
+    prep = Preparation(trees=True).fit(rows)
+    assert prep.feature_names_out()[-1] == "to after from"
+    assert prep.transform(rows)[:, -1].tolist() == stay.tolist()
+    again = Preparation.from_state(json.loads(json.dumps(prep.to_state())))
+    assert np.array_equal(again.transform(rows), prep.transform(rows))
+    hole = {"from": [None, start[3]], "to": [start[0], start[5]], "x": [1.0, 2.0]}
+    assert prep.transform(hole)[:, -1].tolist() == [3.0, 2.0]  # the median where one is missing
+    assert "to after from" not in Preparation().fit({**rows, "to": start + 2}).feature_names_out()
+
+
+def reviews(n: int = 80, seed: int = 0) -> Table:
+    rng = np.random.default_rng(seed)
+    words = {"pos": ["superb", "lovely", "crisp"], "neg": ["dull", "broken", "stale"]}
+    y = rng.choice(["pos", "neg"], n)
+    said = [
+        f"The {rng.choice(words[k])} one, number {i}, was {rng.choice(words[k])}!"
+        for i, k in enumerate(y)
+    ]
+    titles = [f"{rng.choice(words[k])} thing {rng.integers(0, 99)}" for k in y]
+    return read({"said": said, "title": titles, "stars": rng.normal(size=n), "y": y}, target="y")
+
+
+def test_terms_are_those_of_tfidf() -> None:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    from groundstate.data.preparation.terms import LENGTH, Terms
+
+    texts = pl.Series([f"{t}. {t} Über-{i} a longer text than one hundred characters, "
+                       "which is what it takes to be read by words and pairs alone"
+                       for i, t in enumerate(reviews().frame["said"])])  # fmt: skip
+    made, got = Terms.fit_transform(texts, None)
+    peer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"\w+", norm=None)
+    X = peer.fit_transform(texts.to_list())
+    names = [name.removeprefix("v: ") for name in made.names("v")]
+    held = np.asarray((X > 0).sum(0)).ravel()
+    kept = {n for n, i in peer.vocabulary_.items() if held[i] > 1 or " " not in n}
+    assert set(names) == kept and not len(made.pieces)
+    want = X[:, [peer.vocabulary_[n] for n in names]].toarray()
+    want *= LENGTH / np.sqrt((want**2).sum(1, keepdims=True))
+    np.testing.assert_allclose(got.toarray(), want, atol=1e-12)
+
+
+def test_short_texts_are_read_by_pieces_too() -> None:
+    from groundstate.data.preparation.terms import Terms
+
+    made, _ = Terms.fit_transform(pl.Series(["mild cheese", "mild chees", "hot"] * 2), None)
+    assert " chee" in made.pieces.to_list() and "lld" not in made.pieces.to_list()
+    unseen = made.transform(pl.Series(["cheesy", "", None, "…"])).toarray()
+    assert unseen[0].any() and not unseen[1:].any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_terms_of_a_weight_of_two_are_those_of_the_row_twice(seed: int) -> None:
+    table, rng = reviews(), np.random.default_rng(seed)
+    times = rng.integers(0, 4, table.n_rows)
+    weighed = Preparation(sparse=True).fit(table, times.astype(float))
+    twice = Preparation(sparse=True).fit(table.take(np.repeat(np.arange(table.n_rows), times)))
+    assert weighed.feature_names_out() == twice.feature_names_out()
+    assert (weighed.transform(table) != twice.transform(table)).nnz == 0
+    turned = Preparation(sparse=True).fit(table.take(rng.permutation(table.n_rows)), None)
+    plain = Preparation(sparse=True).fit(table)
+    assert abs(turned.transform(table) - plain.transform(table)).max() < 1e-12
+
+
+def test_terms_of_some_rows_are_those_of_all_and_go_through_json() -> None:
+    table = reviews()
+    train, test = table.take(np.arange(50)), table.take(np.arange(50, 80))
+    prep = Preparation(sparse=True)
+    X = prep.fit_transform(train)
+    assert scipy.sparse.issparse(X) and X.shape == (50, len(prep.feature_names_out()))
+    assert abs(prep.transform(train) - X).max() < 1e-12
+    rows = scipy.sparse.vstack([prep.transform(test.take([i])) for i in range(30)])
+    assert abs(rows - prep.transform(test)).max() == 0
+    again = Preparation.from_state(json.loads(json.dumps(prep.to_state())))
+    assert abs(again.transform(test) - prep.transform(test)).max() == 0
+
+
+def test_models_of_counts_get_numbers_from_zero_on() -> None:
+    table = reviews()
+    prep = Preparation(sparse=True, positive=True)
+    X = prep.fit_transform(table.take(np.arange(50)))
+    assert X.min() >= 0 and prep.transform(table).min() >= 0
+    dense = Preparation(positive=True).fit_transform(
+        mixed().select(["real", "whole", "word", "day"])
+    )
+    assert dense.min() == 0 and dense.max() == 1

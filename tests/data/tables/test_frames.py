@@ -78,7 +78,7 @@ def test_mixed_values() -> None:
         ({"a": [1], "b": [1, 2]}, "have one length"),
         ((np.zeros((2, 1)), [1, 2, 3]), "X has 2 rows but y has 3"),
         (object(), "cannot read a object as a table"),
-        (pl.DataFrame({"a": [[1], [2]]}), "no column of plain values"),
+        (pl.DataFrame({"a": [[[1]], [[2]]]}), "no column of plain values"),
     ],
 )
 def test_what_is_no_table(source: object, message: str) -> None:

@@ -179,7 +179,11 @@ class Preparation:
         return "none" if self.trees else "positive" if self.positive else "standard"
 
     def _learn(
-        self, column: Column, values: pl.Series, weights: NDArray[np.float64] | None, target: _Target
+        self,
+        column: Column,
+        values: pl.Series,
+        weights: NDArray[np.float64] | None,
+        target: _Target,
     ) -> tuple[Encoder, Any]:
         """The encoder of a column, and its training rows where they are not its transform."""
         kind, scaling = column.kind, self._scaling
@@ -196,7 +200,11 @@ class Preparation:
             return Text.fit(values, weights, self.text_bins, self.text_size), None
         if self.trees:
             return Ordinal.fit(values, weights), None
-        if not self.positive and target.known and len(weigh_levels(values, weights)[0]) > self.max_categories:
+        if (
+            not self.positive
+            and target.known
+            and len(weigh_levels(values, weights)[0]) > self.max_categories
+        ):
             return TargetMean.cross_fit(values, target.values, target.labels, target.part, weights)
         return Category.fit(values, weights, self.max_categories), None
 
@@ -215,7 +223,9 @@ class Preparation:
 
     def _gap_blocks(self, frame: pl.DataFrame) -> list[NDArray[np.float64]]:
         pairs = self.gaps_.items()
-        return [n.apply(days_between(frame[later], frame[earlier])) for (later, earlier), n in pairs]
+        return [
+            n.apply(days_between(frame[later], frame[earlier])) for (later, earlier), n in pairs
+        ]
 
     def transform(self, table: Any) -> Any:
         """The features as numbers (n, d), finite everywhere; sparse where terms of a text are.

@@ -242,9 +242,7 @@ def _spelling(words: pl.Series, pieces: pl.Series) -> scipy.sparse.csr_array:
     cut = _cut(words)
     code = cut["piece"].cast(pl.Enum(pieces), strict=False).to_physical().cast(pl.Int64)
     known = code.is_not_null()
-    return _table(
-        cut["word"].filter(known).to_numpy(), code.filter(known).to_numpy(), shape
-    )
+    return _table(cut["word"].filter(known).to_numpy(), code.filter(known).to_numpy(), shape)
 
 
 def _table(row: Ints, column: Ints, shape: tuple[int, int]) -> scipy.sparse.csr_array:

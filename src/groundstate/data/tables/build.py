@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-from groundstate.data.messages import did_you_mean, listing
+from groundstate.data.messages import listing
+from groundstate.data.tables.cells import written_lists
 from groundstate.data.tables.kinds import blank, infer
+from groundstate.data.tables.match import check_alike, renamed, respelled
 from groundstate.data.tables.schema import Schema
 from groundstate.data.tables.table import Table
 from groundstate.data.tables.target import choose_target
@@ -29,6 +31,7 @@ def build(
         raise DataError(f"{name!r} has no columns")
     if frame.height == 0:
         raise DataError(f"{name!r} is empty: it has {listing(frame.columns)} but no row")
+    frame = written_lists(frame)
     if isinstance(schema, Schema):
         table = conform(frame, name, notes, schema, missing)
         chosen = target if target is not None else schema.target
@@ -50,28 +53,23 @@ def conform(
     missing: tuple[str, ...],
 ) -> Table:
     """A table, no target chosen, with the columns of a known schema; its target may be absent."""
-    needed = [c for c in schema.names if c in frame.columns or c != schema.target]
-    absent = [c for c in needed if c not in frame.columns and schema[c].kind not in _UNUSED]
-    if absent:
-        guess = did_you_mean(absent[0], frame.columns)
-        raise DataError(
-            f"{name!r} lacks the columns {listing(absent)} of the schema{guess}; "
-            f"it has {listing(frame.columns)}"
-        )
-    found_notes = list(notes)
+    frame, renaming = renamed(frame, schema, name)
+    found_notes = [*notes, *renaming]
     extra = [c for c in frame.columns if c not in schema]
     if extra:
         found_notes.append(f"columns {listing(extra)} are not in the schema and are left out")
-    needed = [c for c in needed if c in frame.columns]
+    needed = [c for c in schema.names if c in frame.columns]
     marked, _ = blank(frame.select(needed), missing)
-    columns = []
+    columns = {}
     for raw in marked.iter_columns():
         values, lost = convert(raw, schema[raw.name])
-        columns.append(values)
-        found_notes.extend(lost)
+        values, matched = respelled(values, schema[raw.name])
+        columns[raw.name] = values
+        found_notes.extend([*lost, *matched])
+    check_alike(marked, columns, schema, name)
     return Table(
-        pl.DataFrame(columns), schema.select(needed).with_target(None), tuple(found_notes), name
+        pl.DataFrame(list(columns.values())),
+        schema.select(needed).with_target(None),
+        tuple(found_notes),
+        name,
     )
-
-
-_UNUSED = ("id", "constant")

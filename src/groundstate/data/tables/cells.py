@@ -39,6 +39,21 @@ def listed(values: pl.Series, form: str) -> tuple[NDArray[np.int64], pl.Series]:
     return table["row"].to_numpy().astype(np.int64), table["item"]
 
 
+def written_lists(frame: pl.DataFrame) -> pl.DataFrame:
+    """Columns of lists of plain values as text, ``[red, green]``; deeper ones stay as they are.
+
+    >>> written_lists(pl.DataFrame({"v": [["red", "green"], None]}))["v"].to_list()
+    ['[red, green]', None]
+    """
+    flat = [
+        s.name
+        for s in frame.iter_columns()
+        if isinstance(s.dtype, pl.List) and not s.dtype.inner.is_nested()  # type: ignore[union-attr]
+    ]
+    lists = [pl.col(name).cast(pl.List(pl.String)).list.join(", ") for name in flat]
+    return frame.with_columns(pl.format("[{}]", one) for one in lists) if flat else frame
+
+
 def list_form(text: pl.Series) -> str | None:
     """How a column writes its lists: ``"[]"`` or the separator; None when it holds none.
 
@@ -48,10 +63,10 @@ def list_form(text: pl.Series) -> str | None:
     ';'
     """
     sample = text.drop_nulls().head(_SAMPLE)
+    if len(sample) and sample.str.contains(_BRACKETS).all():
+        return "[]" if sample.str.contains(",", literal=True).any() else None
     if len(sample) < 10:
         return None
-    if sample.str.contains(_BRACKETS).all():
-        return "[]" if sample.str.contains(",", literal=True).any() else None
     for separator in _SEPARATORS:
         share = float(sample.str.contains(separator, literal=True).mean())  # type: ignore[arg-type]
         if share < 0.2:
@@ -92,7 +107,9 @@ def shared_part(text: pl.Series, form: str) -> pl.Series:
     if form == "email":
         part = text.str.extract(ADDRESSES["email"][0], 1)
     elif form == "url":
-        part = text.str.extract(r"^(?i:[a-z][a-z0-9+.-]*://)?(?:[^/@\s]*@)?(?i:www\.)?([^/:?#\s]+)", 1)
+        part = text.str.extract(
+            r"^(?i:[a-z][a-z0-9+.-]*://)?(?:[^/@\s]*@)?(?i:www\.)?([^/:?#\s]+)", 1
+        )
         part = part.zip_with(text.str.contains(ADDRESSES["url"][0]).fill_null(False), text)
     else:
         part = text.str.extract(r"^(\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}$", 1)

@@ -124,7 +124,7 @@ def column_of(name: str, values: Any) -> pl.Series:
     cells = [_plain(v) for v in values]
     kinds = {type(v) for v in cells} - {type(None)}
     if any(issubclass(k, (list, tuple, dict, set, np.ndarray)) for k in kinds):
-        return pl.Series(name, [[0]] * len(cells))  # nested: left out when kinds are inferred
+        return _column_of_lists(name, cells)
     if not kinds:
         return pl.Series(name, [None] * len(cells), dtype=pl.Null)
     with guarded():
@@ -138,6 +138,22 @@ def column_of(name: str, values: Any) -> pl.Series:
         if len(kinds) == 1 and kinds != {int}:
             return pl.Series(name, cells)
     return pl.Series(name, [None if v is None else word(v) for v in cells], dtype=pl.String)
+
+
+def _column_of_lists(name: str, cells: list[Any]) -> pl.Series:
+    """Lists of plain values; anything deeper is left out when kinds are inferred."""
+    flat = all(
+        v is None
+        or (
+            isinstance(v, (list, tuple, set, np.ndarray))
+            and all(isinstance(i, (str, int, float, np.generic)) for i in v)
+        )
+        for v in cells
+    )
+    if not flat:
+        return pl.Series(name, [[[0]]] * len(cells))
+    items = [None if v is None else [word(i) for i in v] for v in cells]
+    return pl.Series(name, items, dtype=pl.List(pl.String))
 
 
 def _plain(value: Any) -> Any:

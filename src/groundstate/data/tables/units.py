@@ -182,11 +182,12 @@ def parse_units(text: pl.Series, form: str) -> pl.Series:
     known = {unit: size / units[wanted] for unit, size in units.items()}
     if not known:
         stem = wanted.lower().removesuffix("s")
-        known = {word: 1.0 for word in (wanted, wanted.lower(), stem, stem + "s", stem.title())}
+        known = dict.fromkeys((wanted, wanted.lower(), stem, stem + "s", stem.title()), 1.0)
     several = text.str.contains(_SEVERAL).fill_null(False) & ~text.str.contains(_CODE)
     parts = text.str.extract_groups(_WITH_UNIT)
     values = _plain(parts.struct[0]) * _look_up(parts.struct[1], known)
-    values = values.zip_with(~text.str.contains(_CODE).fill_null(False), pl.Series([None]).cast(pl.Float64).new_from_index(0, len(text)))
+    codes = text.str.contains(_CODE).fill_null(False)
+    values = pl.select(pl.when(~codes).then(values)).to_series()
     if several.any() and units:
         pieces = pl.DataFrame({"row": range(len(text)), "text": text}).filter(several)
         pieces = pieces.with_columns(pl.col("text").str.extract_all(_PAIR)).explode("text")
@@ -202,7 +203,9 @@ def parse_units(text: pl.Series, form: str) -> pl.Series:
 def _found_units(sample: pl.Series) -> dict[str, int]:
     """Units behind the numbers of a sample, with how many have them."""
     codes = sample.str.contains(_CODE)
-    first = sample.filter(~codes & (sample.str.contains(_WITH_UNIT) | sample.str.contains(_SEVERAL)))
+    first = sample.filter(
+        ~codes & (sample.str.contains(_WITH_UNIT) | sample.str.contains(_SEVERAL))
+    )
     if len(first) < 0.9 * len(sample):
         return {}
     words = first.str.extract(rf"^{_PAIR}", 2).drop_nulls()

@@ -18,7 +18,9 @@ from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
-@models.register(family="bayes", task="classification", role="classifier", auto=False)
+@models.register(
+    family="bayes", task="classification", role="classifier", auto=False, shortlist_text=2
+)
 class ComplementNB(DiscreteNB):
     r"""Counts of words that are rare in all other classes.
 

@@ -11,7 +11,7 @@ from groundstate.models.bayes.discrete import DiscreteNB
 from groundstate.registry import models
 
 
-@models.register(family="bayes", task="classification", role="classifier")
+@models.register(family="bayes", task="classification", role="classifier", shortlist_text=3)
 class MultinomialNB(DiscreteNB):
     r"""Counts of words that are drawn from the class.
 

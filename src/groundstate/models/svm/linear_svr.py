@@ -21,7 +21,7 @@ from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
-@models.register(family="svm", task="regression", role="regressor")
+@models.register(family="svm", task="regression", role="regressor", shortlist_text=2)
 class LinearSVR(LineRegressor):
     r"""A line in a tube: errors up to ε are free, larger ones count linearly or squared.
 

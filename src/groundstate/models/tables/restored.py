@@ -72,8 +72,8 @@ def opened(preparation: Preparation, table: Table) -> NDArray[np.float64]:
             X[absent, at + width - 1] = 0.0
         at += width
     for j, (later, earlier) in enumerate(preparation.gaps_):
-        absent = table.frame[later].is_null() | table.frame[earlier].is_null()
-        X[absent.to_numpy(), at + j] = np.nan
+        either = table.frame[later].is_null() | table.frame[earlier].is_null()
+        X[either.to_numpy(), at + j] = np.nan
     return X
 
 

@@ -160,9 +160,7 @@ class TablePredictor(Explained, MetaEstimatorMixin, BaseEstimator):
         weights = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)}
         return self._take(clone(self.estimator).fit(prepared, target, **weights))
 
-    def _learn_preparation(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, Any]:
+    def _learn_preparation(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         """Learn all but the estimator; what that learns from."""
         table = X if isinstance(X, Table) else read(X, schema=self.schema)
         if y is None and table.target is not None:

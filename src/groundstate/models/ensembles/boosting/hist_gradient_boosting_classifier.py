@@ -20,7 +20,9 @@ from groundstate.models.trees.inputs import class_factors, started
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="classification", role="classifier", shortlist=2)
+@models.register(
+    family="ensembles", task="classification", role="classifier", shortlist=2, shortlist_text=4
+)
 class HistGradientBoostingClassifier(HistogramBooster, EnergyClassifier):
     r"""A sum of small trees per class, grown on histograms of gradients.
 

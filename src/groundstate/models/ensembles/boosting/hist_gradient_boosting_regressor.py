@@ -20,7 +20,9 @@ from groundstate.models.trees.inputs import started
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="regression", role="regressor", shortlist=2)
+@models.register(
+    family="ensembles", task="regression", role="regressor", shortlist=2, shortlist_text=3
+)
 class HistGradientBoostingRegressor(HistogramBooster, EnergyRegressor):
     r"""A sum of small trees, grown on histograms of gradients.
 

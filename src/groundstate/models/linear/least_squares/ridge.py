@@ -17,7 +17,9 @@ from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
-@models.register(family="linear", task="regression", role="regressor", shortlist=1)
+@models.register(
+    family="linear", task="regression", role="regressor", shortlist=1, shortlist_text=1
+)
 class Ridge(LeastSquaresRegressor):
     r"""Squared distance to a linear prediction with a Gaussian prior on the weights.
 

@@ -29,7 +29,9 @@ from groundstate.models.validation import validate_data
 from groundstate.registry import models
 
 
-@models.register(family="linear", task="classification", role="classifier", shortlist=1)
+@models.register(
+    family="linear", task="classification", role="classifier", shortlist=1, shortlist_text=1
+)
 class LogisticRegression(LinearSoftminClassifier):
     r"""Linear class energies, learned by cross-entropy.
 
