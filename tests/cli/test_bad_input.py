@@ -277,11 +277,23 @@ def test_warnings_become_notes(call: Any, tmp_path: Path, monkeypatch: pytest.Mo
 def test_labels_of_the_test_file_that_are_spelled_otherwise(call: Any, tmp_path: Path) -> None:
     rows = [f"{i / 7:.3f},{'yes' if i % 3 else 'no'}" for i in range(60)]
     (tmp_path / "a.csv").write_text("\n".join(["x,y", *rows]))
-    (tmp_path / "b.csv").write_text("\n".join(["x,y", *(f"{row}." for row in rows)]))
-    done = call("fit", tmp_path / "a.csv", "-t", "y", "--test", tmp_path / "b.csv",
+    (tmp_path / "b.csv").write_text("\n".join(["X,y", *(f"{row}." for row in rows)]))
+    table = ask_question(tmp_path / "a.csv", "y", tmp_path / "b.csv")
+    assert sorted(set(table.y)) == ["no", "yes"] and table.n_rows == 120
+    said = [note for note in table.notes if "differs in spelling only" in note]
+    assert len(said) == 2 and all(note.startswith("b.csv: ") for note in said)
+    (tmp_path / "c.csv").write_text(
+        "\n".join(["x,y", *(row.replace("yes", "1.5") for row in rows[1:3])])
+    )
+    done = call("fit", tmp_path / "a.csv", "-t", "y", "--test", tmp_path / "c.csv",
                 "-o", tmp_path / "out", "-m", "GaussianNB", "--tune", "0")  # fmt: skip
-    refused(done, "a final dot only")
-    assert "('no.', 'yes.')" in done.error and "('no', 'yes')" in done.error
+    refused(done, "write both files with the same labels")
+
+
+def ask_question(path: Path, target: str, test: Path) -> Any:
+    from groundstate.study.question import _with_test
+
+    return _with_test(groundstate.data.read(path), str(test), target)[0]
 
 
 MODEL_REFUSED = {

@@ -67,7 +67,7 @@ def chosen_models(
         for row in registered
         if row.role == ROLES[task]
         and row.rows == "table"
-        and (row.shortlist_text is not None or takes_any_number(row.obj))
+        and ((text and row.shortlist_text is not None) or takes_any_number(row.obj))
     }
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     if not wanted:

@@ -48,7 +48,7 @@ def written_lists(frame: pl.DataFrame) -> pl.DataFrame:
     flat = [
         s.name
         for s in frame.iter_columns()
-        if isinstance(s.dtype, pl.List) and not s.dtype.inner.is_nested()  # type: ignore[union-attr]
+        if isinstance(s.dtype, pl.List) and not s.dtype.inner.is_nested()
     ]
     lists = [pl.col(name).cast(pl.List(pl.String)).list.join(", ") for name in flat]
     return frame.with_columns(pl.format("[{}]", one) for one in lists) if flat else frame
