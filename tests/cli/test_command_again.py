@@ -25,6 +25,9 @@ GIVEN: dict[str, Any] = {
     "params": {"C": 3.0, "name": "it's"},
 }  # fmt: skip
 
+# switches, where a study has them
+GIVEN |= {name: True for name in ("quick", "thorough") if hasattr(Settings(), name)}
+
 
 def parsed(line: str) -> dict[str, Any]:
     words = shlex.split(line)
