@@ -275,7 +275,7 @@ def study_of_rows(source: Any, target: Any = None, edges: Any = None, **options:
 def _only_tables(options: dict[str, Any]) -> list[str]:
     """Options that were given and that only studies of tables have."""
     other = [k for k, v in options.items() if k not in _OF_ROWS and v not in (None, _TABLE.get(k))]
-    return [k for k in other if k not in ("resume", "workers")]
+    return [k for k in other if k not in ("workers", "seen", "begun", "quick", "thorough")]
 
 
 def _texts(table: Any, target: Any, options: dict[str, Any]) -> RowSource | None:
@@ -310,7 +310,8 @@ def study(table: Any, target: str | int | None = None, **options: Any) -> Study 
         of the command, with underscores: ``model``, ``metric``, ``design``, ``test``, ``groups``,
         ``time``, ``weights``, ``positive``, ``cost_fp``, ``cost_fn``, ``tune``, ``params``,
         ``seeds``, ``bootstrap``, ``folds``, ``repeats``, ``level``, ``budget``, ``ledger``,
-        ``workers``, ``seed``, ``device``; see ``groundstate fit --help``.
+        ``quick``, ``thorough``, ``workers``, ``seed``, ``device``; ``seen`` is called with
+        the `Assessment` of every stage; see ``groundstate fit --help``.
 
     Examples
     --------
@@ -318,7 +319,7 @@ def study(table: Any, target: str | int | None = None, **options: Any) -> Study 
     >>> found = groundstate.study("iris", model="LogisticRegression", tune=0, repeats=1,
     ...                           seeds=0, bootstrap=0)
     >>> found.chosen, found.leaderboard.metric, found.scores["accuracy"].low > 0.85
-    ('LogisticRegression', 'accuracy', True)
+    ('LogisticRegression', 'brier', True)
     >>> found.model.predict("iris")[:2].tolist()
     ['setosa', 'setosa']
     """

@@ -37,7 +37,7 @@ def test_what_it_holds(found: Study) -> None:
 def test_it_prints_in_a_few_lines(found: Study) -> None:
     lines = repr(found).split("\n")
     assert lines[0] == "Study of iris: 150 rows, 5 columns, target 'target'"
-    assert 6 <= len(lines) <= 12 and lines[1].split() == ["model", "accuracy", "held-out", "rows"]
+    assert 6 <= len(lines) <= 12 and lines[1].split() == ["model", "brier", "held-out", "rows"]
     assert "<table>" in found._repr_html_() and len(repr(found.found)) < 400
 
 

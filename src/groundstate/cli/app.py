@@ -29,6 +29,7 @@ from groundstate.cli.options import (
     Params,
     Positive,
     Processes,
+    Quick,
     Quiet,
     Repeats,
     Resamples,
@@ -36,6 +37,7 @@ from groundstate.cli.options import (
     Seeds,
     TableName,
     Target,
+    Thorough,
     Time,
     Tune,
     Weights,
@@ -102,6 +104,8 @@ def _job(keep_model: bool) -> Callable[..., None]:
         repeats: Repeats = None,
         level: Level = 0.95,
         budget: Budget = None,
+        quick: Quick = False,
+        thorough: Thorough = False,
         ledger: LedgerFile = None,
         strict: Annotated[
             bool, typer.Option("--strict", help="Exit with 4 when a column or row leaks.")
@@ -138,7 +142,8 @@ def _job(keep_model: bool) -> Callable[..., None]:
             test=test, edges=edges, groups=groups, time=time, weights=weights, positive=positive,
             cost_fp=cost_fp, cost_fn=cost_fn, tune=tune, params=params, seeds=seeds,
             bootstrap=bootstrap, folds=folds, repeats=repeats, level=level, budget=budget,
-            ledger=ledger, strict=strict, workers=workers, seed=seed, device=device, json=json,
+            quick=quick, thorough=thorough, ledger=ledger, strict=strict, workers=workers,
+            seed=seed, device=device, json=json,
             no_progress=no_progress,
         )  # fmt: skip
 
@@ -151,7 +156,8 @@ app.command(
 
     Audits the table, sets rows aside (or judges every row in turn when there are few), compares
     candidates with error bars, tunes the best, looks at the held rows once, and writes model.gs,
-    report.html, report.json and reproduce.py. Without a target: which density describes the rows,
+    report.html, report.json and reproduce.py: a first answer in seconds, which the evidence then
+    fills in place. Stopping it keeps what is there. Without a target: which density describes the rows,
     their groups and the odd ones out. With --generate: which generator makes rows like these, how
     faithful and how private, and a synthetic twin. Exit code 3: not better than a constant answer.
     """,

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from groundstate import cli
+from groundstate.cli.boundary import Terminated
 from groundstate.cli.screen import Screen
 from groundstate.store import RunDir
 from groundstate.studies import RowStudy, Study, study
-from groundstate.study.job import forget
+from groundstate.study.assess import Assessment
 from groundstate.study.numbers import show, show_range
+from groundstate.study.race.stages import CANDIDATES, DONE, FIRST, TUNED
 
 NOT_BETTER, LEAK = 3, 4
+_ANSWERS = (FIRST, CANDIDATES, TUNED)
+_SELDOM = 10  # a report is written again after so many times what writing it took
 _READ = 5  # notes of the reader on the screen; the report holds all
 
 
@@ -30,20 +36,75 @@ def fit(
     ledger: str | None,
     **options: Any,
 ) -> None:
-    """Study a table and write the folder of results."""
+    """Study a table and write the folder of results, again after every stage."""
     screen = Screen(json, not no_progress)
-    unfinished = Path(out).parent / f".{Path(out).name}.study-"
-    with screen.stages() as progress, RunDir(out) as folder:
-        found = study(
-            table, target, ledger=ledger or "auto", resume=unfinished, progress=progress, **options
-        )
-        progress("writing the report")
-        facts = found.write(folder, keep_model=keep_model)
-    forget(unfinished)  # only now is the search not needed any more
+    kept = _Kept(table, out, keep_model, screen)
+    RunDir(out).check()
+    with screen.stages() as progress:
+        try:
+            found = study(
+                table, target, ledger=ledger or "auto", progress=progress, seen=kept.stage,
+                begun=cli.begun, **options,
+            )  # fmt: skip
+        except BaseException as error:
+            kept.stopped(error)
+            raise
+        if kept.facts is None or isinstance(found, RowStudy) or not kept.is_last(found):
+            progress("writing the report")
+            kept.write(found)
+    assert kept.facts is not None
     where = str(Path(out) / "report.html")
-    screen.data({**facts, "out": str(Path(out))})
-    screen.show(*summary(facts), f"\nreport: {where}")
+    screen.data({**kept.facts, "out": str(Path(out))})
+    screen.show(*summary(kept.facts), f"\nreport: {where}")
     _leave(found, strict)
+
+
+class _Kept:
+    """The folder as the stages fill it: whole after each of them.
+
+    Between the stages that change the answer a report is written only when little of the time
+    went into writing.
+    """
+
+    def __init__(self, table: str, out: str, keep_model: bool, screen: Screen) -> None:
+        self.table, self.out, self.keep_model, self.screen = table, out, keep_model, screen
+        self.facts: dict[str, Any] | None = None
+        self.last: Any = None
+        self.wrote, self.took = time.monotonic(), 0.0
+        self.began = time.monotonic() if cli.begun is None else cli.begun
+
+    def stage(self, found: Assessment) -> None:
+        """Write what is there after a stage, and say the answer."""
+        done = not found.unfinished or found.stage == DONE
+        idle = time.monotonic() - self.wrote
+        if not (found.stage in _ANSWERS or done or idle > _SELDOM * self.took):
+            return
+        self.write(Study(found, self.table))
+        if found.stage in _ANSWERS and self.facts is not None:
+            after = time.monotonic() - self.began
+            self.screen.show(f"{found.stage}, after {after:.0f} s: {self.facts['verdict'][0]}")
+
+    def write(self, found: Study | RowStudy) -> None:
+        """Write the folder, which a reader always finds whole."""
+        start = time.monotonic()
+        with RunDir(self.out) as folder:
+            self.facts = found.write(folder, keep_model=self.keep_model)
+        self.last, self.wrote = found.found, time.monotonic()
+        self.took = self.wrote - start
+
+    def is_last(self, found: Study | RowStudy) -> bool:
+        """Whether the folder holds this study already."""
+        return self.last is found.found
+
+    def stopped(self, error: BaseException) -> None:
+        """Somebody stopped the study: say what there is, and what is missing."""
+        if self.facts is None or not isinstance(error, KeyboardInterrupt | Terminated):
+            return
+        missing = ", ".join(self.facts["unfinished"]) or "nothing"
+        sys.stderr.write(
+            f"note: {Path(self.out) / 'report.html'} holds the study as far as "
+            f"{self.facts['stage']!r}; missing: {missing}\n"
+        )
 
 
 def _leave(found: Study | RowStudy, strict: bool) -> None:
@@ -64,8 +125,11 @@ def summary(facts: dict[str, Any]) -> list[Any]:
     board = facts["candidates"]
     name = board["metric"]
     grid = Grid(box=None, pad_edge=False, header_style="bold")
-    for column in ("", "model", name, f"{board['level']:.0%} interval", "held-out rows"):
-        grid.add_column(column, justify="right" if column == name else "left")
+    asked = facts["design"]["metric"]
+    both = any(entry.get("reported") is not None for entry in board["entries"])
+    head = ("", "model", *((asked,) if both else ()), name)
+    for column in (*head, f"{board['level']:.0%} interval", "held-out rows"):
+        grid.add_column(column, justify="right" if column in (name, asked) else "left")
     for entry in board["entries"]:
         best = entry["name"] == facts["chosen"]
         mark = "*" if best else "≈" if entry["tied_with_best"] else ""
@@ -76,6 +140,7 @@ def summary(facts: dict[str, Any]) -> list[Any]:
         grid.add_row(
             mark,
             entry["name"],
+            *((show(entry["reported"], asked),) if both else ()),
             show(entry["score"], name),
             show_range(entry["low"], entry["high"], name),
             seen,
@@ -83,7 +148,7 @@ def summary(facts: dict[str, Any]) -> list[Any]:
         )
     table = facts["data"]
     columns = "" if table["columns"] is None else f", {table['columns']} columns"
-    head = f"{table['name']}: {table['rows']:,} rows{columns}"
+    title = f"{table['name']}: {table['rows']:,} rows{columns}"
     sentences = {f["sentence"] for f in table["findings"]}
     read_as = [note for note in table["notes"] if note not in sentences]
     findings = [f"- read: {note}" for note in read_as[:_READ]]
@@ -94,5 +159,7 @@ def summary(facts: dict[str, Any]) -> list[Any]:
         f"- {entry['name']}: {note}" for entry in board["entries"] for note in entry["notes"][:1]
     ]
     legend = "* chosen   ≈ cannot be told apart from it"
+    if both:
+        legend += f"   (chosen by {name})"
     skipped = [f"left out: {'; '.join(facts['skipped'])}"] if facts["skipped"] else []
-    return [head, *findings, "", grid, legend, *notes, *skipped, "", *facts["verdict"]]
+    return [title, *findings, "", grid, legend, *notes, *skipped, "", *facts["verdict"]]

@@ -32,7 +32,12 @@ Groups = Annotated[
 ]
 Time = Annotated[str | None, typer.Option("--time", help="Column of dates: the latest rows judge.")]
 Weights = Annotated[str | None, typer.Option("--weights", help="Column of row weights.")]
-Budget = Annotated[str | None, typer.Option("--budget", help="Time to spend: 60s, 2m, 1h.")]
+Budget = Annotated[
+    str | None,
+    typer.Option("--budget", help="Time to spend: 60s, 2m, 1h; usually by the size of the table."),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="The first answer alone: compare and stop.")]
+Thorough = Annotated[bool, typer.Option("--thorough", help="Everything, however long it takes.")]
 Level = Annotated[float, typer.Option("--level", help="Confidence of intervals.")]
 Edges = Annotated[
     str | None,

@@ -1,10 +1,11 @@
-"""What a command shows: text or one JSON document, progress on a terminal and none in a pipe."""
+"""What a command shows: text or one JSON document, and progress as the place allows."""
 
 from __future__ import annotations
 
 import json as jsonlib
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _PIPE_WIDTH = 160
+_EVERY = 10.0  # seconds between lines of progress in a log
 
 
 class Screen:
@@ -24,12 +26,14 @@ class Screen:
     Parameters
     ----------
     json : print one JSON document and nothing else on standard output
-    progress : show what is going on, when standard error is a terminal
+    progress : show what is going on: live on a terminal; elsewhere, in a log or a notebook, as a
+        line now and then of what takes long
     """
 
     def __init__(self, json: bool = False, progress: bool = True) -> None:
         self.json = json
-        self.live = progress and not json and sys.stderr.isatty()
+        self.lines = progress and not json
+        self.live = self.lines and sys.stderr.isatty()
 
     def show(self, *parts: Any) -> None:
         """Print text or rich renderables; silent in JSON mode."""
@@ -52,13 +56,13 @@ class Screen:
     def stages(self) -> Iterator[Callable[[str], None]]:
         """A function that is called with what happens next."""
         if not self.live:
-            yield lambda stage: None
+            yield _Log(self.lines)
             return
         from rich.console import Console
 
         console = Console(stderr=True, highlight=False)
         with console.status("starting") as status, _logged(console.print):
-            yield lambda stage: status.update(stage)
+            yield lambda stage: status.update(told(stage))
 
     def frame(self, frame: pl.DataFrame, out: str) -> None:
         """Rows as CSV, or JSON, on standard output or in a file that appears whole or not."""
@@ -73,6 +77,31 @@ class Screen:
         write_bytes(out, _encoded(frame, Path(out).suffix.lower()))
         self.show(f"{frame.height:,} rows written to {out}")
         self.data({"rows": frame.height, "out": out})
+
+
+def told(stage: str) -> str:
+    """What runs now, with the share that is done and the time left where they are known.
+
+    >>> told("comparing Ridge")
+    'comparing Ridge'
+    """
+    done, left = getattr(stage, "done", None), getattr(stage, "left", None)
+    share = "" if done is None else f"{done:.0%} "
+    rest = "" if left is None else f", about {left:.0f} s left"
+    return f"{share}{stage}{rest}"
+
+
+class _Log:
+    """Progress where nothing can be overwritten: a line every few seconds at most."""
+
+    def __init__(self, shown: bool) -> None:
+        self.shown, self.last = shown, time.monotonic()
+
+    def __call__(self, stage: str) -> None:
+        now = time.monotonic()
+        if self.shown and now - self.last >= _EVERY:
+            self.last = now
+            sys.stderr.write(f"{told(stage)}\n")
 
 
 class _Lines(logging.Handler):

@@ -43,11 +43,13 @@ def reproduce_script(facts: dict[str, Any], settings: Any, source: str) -> str:
     if facts["task"] == "density":
         target = "none"
     else:
-        asked |= {"metric": settings.metric, "tune": settings.tune}
+        if settings.chosen_by in ("", settings.metric):
+            asked["metric"] = settings.metric
+        asked["tune"] = settings.tune
     asked |= {"seed": settings.seed, "ledger": "none"}
     for name in ("design", "test", "folds", "repeats", "level", "seeds", "bootstrap", "budget",
                  "groups", "time", "weights", "positive", "cost_fp", "cost_fn", "device",
-                 "params"):  # fmt: skip
+                 "params", "quick", "thorough"):  # fmt: skip
         value = getattr(settings, name)
         if value != getattr(type(settings)(), name):
             asked[name] = value

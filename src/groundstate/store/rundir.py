@@ -52,11 +52,15 @@ class RunDir:
         self._work: Path | None = None
         self._names: list[str] = []
 
-    def __enter__(self) -> RunDir:
+    def check(self) -> None:
+        """Raise early where the folder could not be written: it is something else, or not ours."""
         self._restore()
         if self.path.exists() and not is_run(self.path):
             what = "a folder that is not a groundstate run" if self.path.is_dir() else "a file"
             raise StoreError(f"{str(self.path)!r} is {what}; choose another name for the output")
+
+    def __enter__(self) -> RunDir:
+        self.check()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._sweep()

@@ -1,10 +1,9 @@
-"""The whole assessment: audit, split, tune, refit, one look, and everything that look says."""
+"""The whole assessment: audit, split, one race, refit, one look, and everything that look says."""
 
 from __future__ import annotations
 
 import time as clocks
-import warnings
-from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,31 +13,22 @@ from numpy.typing import NDArray
 
 from groundstate.compute.device import resolve_device, threads
 from groundstate.compute.display import Displayed
-from groundstate.compute.random import Key
 from groundstate.data import Finding, Table
 from groundstate.evaluate.audit.leaks import LEAKS
 from groundstate.evaluate.board.ranked_table import Standings
-from groundstate.evaluate.compare.baseline import skill_interval
+from groundstate.evaluate.metrics import Metric
+from groundstate.evaluate.metrics import metric as metric_named
 from groundstate.evaluate.predictions import Prediction
 from groundstate.math.stats.interval import Interval
-from groundstate.study import confidence, held_out
-from groundstate.study.audit import audit_after, audit_before, ordered
+from groundstate.study import held_out
 from groundstate.study.candidates import DUMMY, candidates_of, check_params, text_in, with_params
-from groundstate.study.design import (
-    REPEATS,
-    Design,
-    HeldRows,
-    choose_design,
-    usual_repeats,
-    usual_workers,
-)
-from groundstate.study.leaderboard import one_fit, standing
-from groundstate.study.ledger_entry import ledger_of, noted
-from groundstate.study.outer_splits import RECIPE, Side, collected, judged_in_turn
+from groundstate.study.design import Design
+from groundstate.study.ledger_entry import ledger_of
 from groundstate.study.progress import Progress, Watch
-from groundstate.study.question import Question, Settings, ask
-from groundstate.study.selection import Developed, Tuner
-from groundstate.study.variation import TUNING, Clock, diagnosed, learning, usual_numbers, variation
+from groundstate.study.question import Settings, ask
+from groundstate.study.race.clock import Clock, usual_budget
+from groundstate.study.selection import Developed
+from groundstate.study.tuning import Search
 
 
 @dataclass(frozen=True)
@@ -163,17 +153,20 @@ def assess(
     cost_fn: float | None = None,
     folds: int = 5,
     repeats: int | None = None,
-    tuner: Tuner | None = None,
+    tuner: Search | None = None,
     seeds: int | None = None,
     bootstrap: int | None = None,
     level: float = 0.95,
-    budget: float | None = None,
+    budget: float | str | None = None,
     params: dict[str, Any] | None = None,
     ledger: str | Path | None = "auto",
     random_state: int = 0,
     n_jobs: int | None = 1,
     device: str | None = None,
     progress: Progress | None = None,
+    quick: bool = False,
+    seen: Callable[[Assessment], None] | None = None,
+    begun: float | None = None,
 ) -> Assessment:
     """Which model predicts the target best, how good it is on rows it never saw, how sure that is.
 
@@ -187,9 +180,10 @@ def assess(
     X, y, target
         A `Table` or anything `data.read` takes; the target as an array or as a column of X.
     metric
-        What to rank by; accuracy or r2 by default.
+        What to choose by and to report. By default candidates are chosen by a proper score (the
+        squared error of probabilities or values), and accuracy or r2 are reported.
     design
-        ``"holdout"`` sets rows aside (.7/.2/.1), ``"nested"`` judges every row by a recipe that had
+        ``"holdout"`` sets rows aside (.7/.2/.1), ``"nested"`` judges every row by a choice that had
         not seen it, ``"auto"`` chooses by the size of the table.
     test
         Share of the rows to set aside, or a file of further rows.
@@ -199,22 +193,30 @@ def assess(
     positive, cost_fp, cost_fn
         The class that matters, of two, and what mistakes cost.
     folds, repeats
-        Folds of cross-validation; times a nested design judges every row: five, when None, or as
-        many as slow models or the budget allow.
+        Folds of cross-validation; times every row of a small table is judged: five, when None, or
+        as many as slow models or the budget allow.
     tuner
-        Searches settings of the best candidate, see :class:`groundstate.study.Search`; None tunes
-        nothing.
+        Settings of the best candidate to try, see :class:`groundstate.study.Search`; None tunes
+        nothing. They are taken only when they gain more than one standard error.
     seeds, bootstrap
         Refits with other seeds and to resampled rows; by the size of the table when None.
     budget
-        Seconds: tuning gets 40 %, refits 30 %, curves 20 %; what does not fit is listed as skipped.
+        Seconds for everything: the first answer comes first, and what does not fit is listed as
+        skipped. It decides how much is done, never a number. None is no limit,
+        ``"auto"`` by the size of the table.
     params
         Settings for the candidates that have them.
     ledger
         File in which looks at test rows are counted, see :class:`Ledger`. By default it is beside a
         data file, and rows from memory are counted in this session; None counts none.
     n_jobs
-        Processes; -1 for every core, and None for every core where a nested design takes long.
+        Processes; -1 for every core, and None for every core where folds take long.
+    quick
+        Compare the candidates and stop: nothing is tuned, refitted or drawn.
+    seen
+        Is called with a whole assessment after each stage, the last one too, which is returned.
+    begun
+        Moment of `time.monotonic` from which the budget counts; now by default.
 
     Examples
     --------
@@ -224,12 +226,16 @@ def assess(
     """
     from threadpoolctl import threadpool_limits
 
+    from groundstate.study.race.stages import Stages
+
     watch = Watch(progress)
+    asked = None if isinstance(budget, str) else budget
+    since = clocks.monotonic() if begun is None else begun
     with watch("reading the table"):
         question = ask(
             X, y, target=target, metric=metric, test=test, groups=groups, time=time,
             weights=sample_weight, positive=positive, cost_fp=cost_fp, cost_fn=cost_fn,
-            folds=folds, repeats=repeats, level=level, budget=budget, seed=random_state,
+            folds=folds, repeats=repeats, level=level, budget=asked, seed=random_state,
             device=device, design=design, seeds=seeds, bootstrap=bootstrap,
         )  # fmt: skip
         if device is not None:
@@ -237,163 +243,35 @@ def assess(
         found = candidates_of(model, question.task, device, question.n, text_in(question.table))
         check_params(found, params)
         candidates = {name: with_params(made, params) for name, made in found.items()}
+        measure = chosen_by(candidates, question.measure, metric)
         settings = question.settings.with_models(candidates, model, tuner, params)
+        settings = replace(settings, chosen_by=measure.name, quick=quick, thorough=budget is None)
         question = replace(question, settings=settings)
+    if budget == "auto":
+        asked = usual_budget(question.n, question.table.n_columns)
+    where, clock = ledger_of(X, ledger), Clock(asked, since)
+    last: Assessment | None = None
     with threadpool_limits(1), threads(1):
-        return _assess(question, candidates, tuner, n_jobs, ledger_of(X, ledger), watch)
+        for last in Stages(
+            question, candidates, tuner, measure, n_jobs, where, watch, clock, quick
+        ):
+            if seen is not None:
+                seen(last)
+    assert last is not None
+    return last
 
 
-def _assess(
-    question: Question,
-    candidates: dict[str, Any],
-    tuner: Tuner | None,
-    n_jobs: int | None,
-    ledger: str | Path | None,
-    watch: Watch,
-) -> Assessment:
-    X, y, settings = question.X, question.y, question.settings
-    key, clock = Key.of(settings.seed), Clock(settings.budget)
-    skipped: list[str] = []
-    with watch("auditing the table"):
-        findings = audit_before(question)
-        wanted = settings.repeats or REPEATS
-        if settings.repeats is None and settings.budget is None:
-            wanted = usual_repeats(candidates, question.n, settings.folds, settings.tune)
-        design = choose_design(
-            question.features, y, task=question.task, kind=settings.design, test=question.test,
-            groups=question.groups, time=question.time, n_folds=settings.folds,
-            repeats=wanted, key=key.fold("design"),
-        )  # fmt: skip
-    if n_jobs is None:
-        n_jobs = usual_workers(candidates, question.n, design, settings.tune)
-    measure = question.measure
-    nested = design.kind == "nested"
-    # half of the share of tuning is for the first repeat and the final search
-    searches = 2 * (design.n_folds + 1) if nested else 1
-    seconds = None if settings.budget is None else TUNING * settings.budget / searches
-    side = Side(question, candidates, measure, tuner, key, seconds)
-    words = "nested cross-validation of" if nested else "comparing"
-    begun = clocks.perf_counter()
-    with watch(f"{words} {len(candidates)} candidates"):
-        if nested:
-            outer, design = judged_in_turn(side, design, n_jobs, clock.countdown(TUNING))
-            if design.repeats < (settings.repeats or REPEATS):
-                skipped.append(
-                    f"repeats of the nested cross-validation: {design.repeats} of "
-                    f"{settings.repeats or REPEATS} done (--repeats {REPEATS}, or a longer --budget)"
-                )
-            everything = np.arange(question.n)
-            developed = side.develop(everything, None, "final", n_jobs, spare=False)
-        else:
-            train, rest = design.split
-            developed = side.develop(train, design.validation, "final", n_jobs)
-    count = len(design.sides) * len(developed.ranking.folds) + len(developed.ranking.folds)
-    fit_seconds = one_fit(developed, begun, count)
-    held_words = f"{design.judged:,} {'rows in turn' if nested else 'test rows'}"
-    with watch(f"looking at {held_words}, once"):
-        if nested:
-            repeats = collected(outer, design, question.n)
-            judged, predictions = everything, repeats[0]
-            looks = tuple(look for part in outer for look in part.looks)
-            names = Counter(part.chosen for part in outer)
-        else:
-            held = HeldRows(X, y, rest)
-            bases = side.bases(train)
-            rows, _ = held.look("report")
-            models = {**bases, developed.chosen: developed.model}
-            predictions = {n: Prediction.of(m, rows, question.classes) for n, m in models.items()}
-            judged, looks, repeats = rest, held.looks, [predictions]
-            names = Counter([developed.chosen])
-        findings = ordered([*findings, *audit_after(question, design, key.fold("audit"))])
-    truth = question.codes(y[judged])
-    weight = question.weight[judged]
-    share = {
-        "task": question.task, "weight": weight, "level": settings.level, "key": key.fold("score"),
-        "groups": None if question.groups is None else question.groups[judged],
-        "positive": question.positive,
-    }  # fmt: skip
-    name = developed.chosen
-    if nested:  # the recipe may choose another model in each fold; its predictions count as one
-        repeats = [{**part, name: part[RECIPE]} for part in repeats]
-        predictions = {k: v for k, v in repeats[0].items() if k != RECIPE}
-    with watch("intervals, baselines and comparison"):
-        tables = [
-            {who: held_out.all_intervals(truth, part[who], **share) for who in predictions}
-            for part in repeats
-        ]
-        merged = {
-            who: {m: held_out.mean_interval([t[who][m] for t in tables]) for m in tables[0][who]}
-            for who in predictions
-        }
-        loss = {  # of each row, its mean over repeats
-            who: np.mean([held_out.losses(measure, truth, part[who]) for part in repeats], axis=0)
-            for who in predictions
-        }
-        saved = skill_interval(
-            loss[name], loss[DUMMY], settings.level, weight, random_state=key.fold("skill")
-        )
-        board, comparison = standing(
-            developed, measure, question, merged, truth, predictions, weight, key
-        )
-    with watch("calibration and coverage"):
-        calibration = confidence.calibration(
-            question, developed, design, truth, predictions[name], judged
-        )
-        decision = confidence.decision(question, truth, predictions[name], weight)
-        unsure = confidence.no_probabilities(predictions[name], developed)
-        skipped += [] if unsure is None else [unsure]
-    weights = None if (question.weight == 1).all() else question.weight
-    seeds, resamples = usual_numbers(question.n, settings.seeds, settings.bootstrap)
-    with watch("refits with other seeds and other training rows"), warnings.catch_warnings():
-        moved = None
-        if name != DUMMY:
-            warnings.simplefilter("ignore")  # small parts lack classes; the audit reported them
-            moved = variation(
-                developed.recipe, X, y, design.split, loss[name],
-                None if weights is None else weight, seeds=seeds, resamples=resamples,
-                groups=question.groups, key=key.fold("variation"), clock=clock,
-                fit_seconds=fit_seconds, skip=skipped.append, weight=weights,
-            )  # fmt: skip
-    with watch("the learning curve and the diagnosis"):
-        curve = diagnosis = None
-        if name != DUMMY:
-            more: Any = {
-                "groups": question.groups, "level": settings.level, "clock": clock,
-                "fit_seconds": fit_seconds, "skip": skipped.append, "weight": weights,
-            }  # fmt: skip
-            curve = learning(developed.recipe, X, y, key=key.fold("curve"), **more)
-            diagnosis = diagnosed(developed.recipe, X, y, key=key.fold("diagnosis"), **more)
-    if developed.tuned is None and name != DUMMY:
-        skipped.append(f"tuning: {developed.untuned}")
-    seen = noted(ledger, question, judged, name, developed.params, merged[name], skipped.append)
-    return Assessment(
-        table=question.table,
-        settings=settings,
-        findings=findings,
-        design=design,
-        developed=developed,
-        board=board,
-        truth=truth,
-        judged=judged,
-        predictions=predictions,
-        classes=question.classes,
-        scores=merged[name],
-        baselines={who: merged[who] for who in predictions if who != name or who == DUMMY},
-        skill=saved,
-        comparison=comparison,
-        calibration=calibration,
-        variation=moved,
-        curve=curve,
-        diagnosis=diagnosis,
-        bound=held_out.bound(
-            truth, predictions[name], settings.level, seen["looks"], independent=not nested
-        ),
-        decision=decision,
-        chosen_in_folds=dict(names),
-        ledger={**seen, "log": list(looks)},
-        skipped=tuple(skipped),
-        seconds=watch.seconds,
-    )
+def chosen_by(candidates: dict[str, Any], measure: Metric, asked: str | None) -> Metric:
+    """What candidates are chosen by: the metric asked for, else a proper score.
+
+    The squared error: of probabilities (Brier's score) for classes, where every candidate gives
+    some, and of values, which R² is a share of. Log loss would let a single row decide to which a
+    forest or neighbours give probability zero.
+    """
+    if asked is not None or measure.task != "classification":
+        return measure
+    proper = all(hasattr(model, "predict_proba") for model in candidates.values())
+    return metric_named("brier") if proper else measure
 
 
 __all__ = ["Assessment", "Progress", "Settings", "Watch", "assess"]

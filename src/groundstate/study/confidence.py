@@ -43,7 +43,7 @@ def calibration(
             return found or None
         tested = np.flatnonzero(np.sum([part.test for part in developed.ranking.folds], axis=0))
         known = question.codes(question.y[train[tested]])
-        scores = held_out.scores_of(known, _spread(spare.take(tested), question.classes))
+        scores = held_out.scores_of(known, spread(spare.take(tested), question.classes))
         assert scores is not None
         folds = [(scores, np.arange(len(judged)))]
     found["coverage"] = held_out.coverage(truth, predicted, folds, level)
@@ -66,15 +66,21 @@ def no_probabilities(predicted: Prediction, developed: Developed) -> str | None:
     )
 
 
-def _spread(predicted: Prediction, classes: NDArray[Any] | None) -> Prediction:
+def spread(predicted: Prediction, classes: NDArray[Any] | None) -> Prediction:
     """Predictions of fewer classes as predictions of all."""
     if classes is None or predicted.classes is None or len(predicted.classes) == len(classes):
         return predicted
     place = np.searchsorted(classes, predicted.classes)
-    wide = np.zeros((len(predicted), len(classes)))
-    assert predicted.probability is not None
-    wide[:, place] = predicted.probability
-    return Prediction(place[predicted.values], wide, wide, classes)
+
+    def widened(table: Floats | None) -> Floats | None:
+        if table is None:
+            return None
+        wide = np.zeros((len(predicted), len(classes)))
+        wide[:, place] = table
+        return wide
+
+    probability, ranking = widened(predicted.probability), widened(predicted.ranking)
+    return Prediction(place[predicted.values], probability, ranking, classes)
 
 
 def decision(

@@ -21,13 +21,13 @@ from groundstate.models.traits import asks_single_columns
 from groundstate.registry import models as registered
 
 Rows = NDArray[np.intp]
-INNER = 3  # folds inside a fold: they are many already
 SIZES = (0.7, 0.2, 0.1)
 ENOUGH, ENOUGH_OF_RAREST, ENOUGH_TO_VALIDATE = 200, 30, 400
 
 
-REPEATS = 5  # of a nested design
-_WORK = 85.0  # what a nested design costs unasked at most, in nominal seconds
+REPEATS = 5  # of a design that judges every row
+_FIRST = 2  # candidates of the first answer
+_WORK = 85.0  # what judging every row costs unasked at most, in nominal seconds
 _LONG = 20.0  # nominal seconds from which more processes are worth their start
 
 
@@ -56,25 +56,42 @@ def usual_repeats(models: Mapping[str, Any], n: int, folds: int, tune: int) -> i
 
 
 def usual_workers(models: Mapping[str, Any], n: int, design: Design, tune: int) -> int:
-    """Processes unasked: one, or one for each core where a nested design takes long."""
+    """Processes unasked: one, or one for each core where every fold takes long."""
     if design.kind != "nested":
         return 1
-    work = design.repeats * _one_repeat(models, n, design.n_folds, tune)
     from joblib import cpu_count
 
-    return min(cpu_count(), len(design.sides)) if work >= _LONG else 1
+    work = _one_repeat(models, n, design.n_folds, tune)
+    return min(cpu_count(), design.n_folds) if work >= _LONG else 1
 
 
 def _one_repeat(models: Mapping[str, Any], n: int, folds: int, tune: int) -> float:
     """Nominal seconds in which every row is judged once."""
-    cost = [_nominal(model, n) for model in models.values()]
-    return folds * INNER * (sum(cost) + tune * sum(cost) / max(len(cost), 1))
+    cost = [nominal(model, n) for model in models.values()]
+    return folds * (sum(cost) + tune * sum(cost) / max(len(cost), 1))
 
 
-def _nominal(model: Any, n: int) -> float:
+def first_candidates(models: Mapping[str, Any]) -> list[str]:
+    """The candidates of the first answer: two of the list, none of them a network if possible.
+
+    >>> from groundstate import LogisticRegression, MLPClassifier
+    >>> first_candidates({"network": MLPClassifier(), "linear": LogisticRegression()})
+    ['linear']
+    """
+    names = [name for name, model in models.items() if name != "dummy"]
+    quick = [name for name in names if not _network(models[name])]
+    return quick[:_FIRST] or names[:1]
+
+
+def _network(model: Any) -> bool:
+    inner = getattr(model, "estimator", model)
+    return any(row.obj is type(inner) and row.family == "networks" for row in registered)
+
+
+def nominal(model: Any, n: int) -> float:
     """Nominal seconds of a fit to n rows."""
     inner = getattr(model, "estimator", model)
-    if any(row.obj is type(inner) and row.family == "networks" for row in registered):
+    if _network(model):
         return 0.15 * max(1.0, n / 300)
     crowd = hasattr(inner, "n_estimators") or hasattr(inner, "max_iter")
     slow = asks_single_columns(inner) and crowd  # many trees

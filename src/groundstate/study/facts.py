@@ -106,6 +106,7 @@ def settings_facts(settings: Settings) -> dict[str, Any]:
     return {
         "asked": settings.design,
         "metric": settings.metric,
+        "chosen_by": settings.chosen_by or settings.metric,
         "models": list(settings.models),
         "level": settings.level,
         "folds": settings.folds,
@@ -126,7 +127,10 @@ def command(table: Table, settings: Settings) -> str:
     """The command line that gives the same report, for a table of that name."""
     words = ["groundstate", "fit", table.name, "--target", str(table.target or "none")]
     words += ["--model", settings.spec or ",".join(settings.models)]
-    words += ["--metric", settings.metric, "--seed", str(settings.seed)]
+    if settings.chosen_by in ("", settings.metric):  # else it was not asked for
+        words += ["--metric", settings.metric]
+    words += ["--seed", str(settings.seed)]
+    words += [f"--{name}" for name in ("quick", "thorough") if getattr(settings, name)]
     for name in ("test", "folds", "repeats", "level", "design", "seeds", "bootstrap", "budget",
                  "groups", "time", "weights", "positive", "cost_fp", "cost_fn", "tune",
                  "device"):  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from groundstate.data.messages import count, listing
 from groundstate.data.preparation.preparation import without_features
 from groundstate.errors import DataError
 from groundstate.study.assess import Assessment, assess
-from groundstate.study.facts import fingerprint
 from groundstate.study.ledger_entry import ledger_of
 from groundstate.study.progress import Progress
 from groundstate.study.tuning import Search
@@ -21,7 +19,6 @@ from groundstate.study.unlabelled.survey import Survey, survey
 
 _SURVEYED = 0.25  # share of the rows that judge densities
 _FEWEST = 5  # rows with a target, below which no score of held-out rows means anything
-_NO_MATTER = ("progress", "n_jobs", "ledger")  # they change no trial: a job goes on with others
 
 
 def run(
@@ -36,11 +33,11 @@ def run(
     folds: int = 5,
     weights: Any = None,
     budget: float | str | None = None,
+    thorough: bool = False,
     ledger: str | Path | None = "auto",
     workers: int | None = None,
     seed: int = 0,
     device: str | None = None,
-    resume: str | Path | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Assessment | Survey:
@@ -57,7 +54,8 @@ def run(
     model
         ``"auto"``, ``"all"``, names with commas, an estimator, several, or estimators by name.
     metric
-        What to rank by; accuracy or r2 by default.
+        What to choose by and to report. By default candidates are chosen by a proper score (the
+        squared error of probabilities or values), and accuracy or r2 are reported.
     test
         Share of the rows to set aside, or a file of further rows.
     tune
@@ -68,12 +66,13 @@ def run(
         As ``folds``, ``sample_weight``, ``ledger``, ``n_jobs``, ``random_state`` and ``device`` of
         :func:`assess`.
     budget
-        Time to spend, in seconds or as ``"60s"``, ``"2m"``, ``"1h"``.
-    resume
-        Start of the names of files that keep the search; a job that was stopped goes on from them.
-        Whoever passes it removes them with :func:`forget` when the result is safe.
+        Time to spend, in seconds or as ``"60s"``, ``"2m"``, ``"1h"``; a minute for tables of up to
+        5,000 × 50 cells by default, more for larger ones, see
+        :func:`groundstate.study.race.clock.usual_budget`.
+    thorough
+        Do everything, however long it takes.
     **options
-        Of :func:`assess`: ``design``, ``groups``, ``time``, ``positive``, ``cost_fp``,
+        Of :func:`assess`: ``quick``, ``seen``, ``design``, ``groups``, ``time``, ``positive``, ``cost_fp``,
         ``cost_fn``, ``repeats``, ``seeds``, ``bootstrap``, ``level``.
     """
     unlabelled = target == "none"
@@ -91,10 +90,8 @@ def run(
         folds=folds,
         tune=tune,
         sample_weight=weights,
-        budget=seconds(budget),
+        budget=_budget(budget, thorough, options.get("quick", False)),
         ledger=ledger_of(table, ledger),
-        resume=resume,
-        keep=True,
         n_jobs=workers,
         random_state=seed,
         device=device,
@@ -109,11 +106,9 @@ def assess_tuned(
     *,
     models: Any = "auto",
     tune: int = 0,
-    resume: str | Path | None = None,
-    keep: bool = False,
     **options: Any,
 ) -> Assessment:
-    """:func:`assess` with a search of settings that can be taken up again.
+    """:func:`assess` with a search of settings.
 
     Parameters
     ----------
@@ -123,11 +118,6 @@ def assess_tuned(
         As ``model`` of :func:`assess`.
     tune
         Settings of the best candidate to try.
-    resume
-        Start of the names of files that keep the search; a job that was stopped goes on from
-        them, one that ends removes them.
-    keep
-        Leave those files, for the caller to :func:`forget` once the report is written.
     **options
         Of :func:`assess`.
 
@@ -139,27 +129,15 @@ def assess_tuned(
     """
     table = read(source) if target is None else read(source).with_target(target)
     options["ledger"] = ledger_of(source, options.get("ledger", "auto"))
-    if not tune:
-        return assess(models, table, **options)
-    prefix = None
-    if resume is not None:  # another table or other settings begin anew
-        same = {k: v for k, v in options.items() if k not in _NO_MATTER}
-        asked = json.dumps([str(models), tune, same], default=str, sort_keys=True)
-        mark = hashlib.sha256((fingerprint(table) + asked).encode()).hexdigest()[:12]
-        prefix = f"{resume}{mark}-"
-    tuner = Search(tune, prefix, options.get("n_jobs") or 1)
-    found = assess(models, table, tuner=tuner, **options)
-    if not keep:
-        forget(prefix)
-    return found
+    return assess(models, table, tuner=Search(tune) if tune else None, **options)
 
 
-def forget(prefix: str | Path | None) -> None:
-    """Remove the files of a search that has ended."""
-    if prefix is not None:
-        start = Path(prefix)
-        for path in start.parent.glob(f"{start.name}*.db*"):
-            path.unlink(missing_ok=True)
+def _budget(given: float | str | None, thorough: bool, quick: bool) -> float | str | None:
+    """Seconds, ``"auto"`` for what the size of the table gets, or None for no limit."""
+    if thorough and (given is not None or quick):
+        other = "--quick" if quick else "--budget"
+        raise DataError(f"--thorough does everything and {other} less; leave one of them out")
+    return None if thorough else "auto" if given is None else seconds(given)
 
 
 def _learnable(source: Table) -> None:

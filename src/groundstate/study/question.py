@@ -44,6 +44,9 @@ class Settings:
     tune: int = 0
     spec: str = ""
     params: dict[str, Any] | None = None
+    chosen_by: str = ""
+    quick: bool = False
+    thorough: bool = False
 
     def with_models(
         self, names: Iterable[str], spec: Any, tuner: Any, params: dict[str, Any] | None

@@ -1,9 +1,8 @@
-"""From rows to one model: compare candidates, tune the best, fit it to all rows."""
+"""From rows to one model: what was compared, what was tuned, and what was fitted to all rows."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +15,7 @@ from groundstate.evaluate.board.ranking import Ranked, rank
 from groundstate.evaluate.fitting import fit_clone
 from groundstate.evaluate.metrics import Metric, metric
 from groundstate.evaluate.predictions import Prediction
-from groundstate.evaluate.rows import Floats, classes_of, n_rows
+from groundstate.evaluate.rows import Floats, n_rows
 from groundstate.evaluate.splits.folds import Split
 from groundstate.study.candidates import DUMMY
 
@@ -39,10 +38,6 @@ class Tuned(Displayed):
     space: dict[str, str]
     trials: list[dict[str, Any]] = field(repr=False)
     importance: dict[str, float]
-
-
-# search(recipe, X, y, weight, splits, score, key, name, seconds) -> Tuned, or why there is nothing to tune
-Tuner = Callable[..., "Tuned | str"]
 
 
 @dataclass(frozen=True)
@@ -102,55 +97,16 @@ def develop(
     splits: Sequence[Split],
     weight: Floats,
     key: Key,
-    n_jobs: int = 1,
     level: float = 0.95,
-    tuner: Tuner | None = None,
-    name: str = "final",
-    spare: bool = True,
-    seconds: float | None = None,
 ) -> Developed:
-    """Compare candidates on the splits, tune the best on the same splits, fit it to all rows.
-
-    Parameters
-    ----------
-    tuner : searches settings; None leaves every model as it comes
-    name : of the search, so that an interrupted one is found again
-    spare : also answer for the rows of the splits with the recipe as tuned
-    seconds : after which no new round of settings is tried
-    """
+    """Compare candidates on the splits and fit the best to all rows."""
     ranking = rank(
         candidates, X, y, task=task, metric=measure, cv=splits, key=key, sample_weight=weight,
-        n_jobs=n_jobs, level=level, refit=False,
+        level=level, refit=False,
     )  # fmt: skip
     chosen = ranking.chosen
-    recipe, params, tuned, untuned = candidates[chosen], {}, None, ""
-    if chosen == DUMMY:
-        untuned = "the dummy has nothing to tune"
-    elif tuner is None:
-        untuned = "not asked for"
-    else:
-        labels = classes_of(y)[0] if task == "classification" else None
-        score = Scorer(measure.name, labels)
-        found = tuner(recipe, X, y, weight, splits, score, key.fold("tune"), name, seconds)
-        if isinstance(found, str):
-            untuned = found
-        else:
-            tuned = found
-            each = np.asarray(ranking.board[chosen].cv_scores)
-            usual = float(each.mean()) * (1 if measure.greater_is_better else -1)
-            if math.isnan(usual) or tuned.score > usual:
-                from sklearn.base import clone
-
-                params = tuned.params
-                recipe = clone(recipe).set_params(**params)
-            else:
-                untuned = "no setting tried was better than the usual ones"
-    predictions: Prediction | None = ranking.predictions[chosen]
-    if spare and params:
-        again = rank(
-            {chosen: recipe}, X, y, task=task, metric=measure, cv=splits, key=key,
-            sample_weight=weight, n_jobs=n_jobs, level=level, refit=False,
-        )  # fmt: skip
-        predictions = again.predictions[chosen]
-    model = fit_clone(recipe, X, y, weight[: n_rows(X)], key.fold("refit", chosen))
-    return Developed(ranking, chosen, recipe, params, tuned, untuned, model, predictions)
+    model = fit_clone(candidates[chosen], X, y, weight[: n_rows(X)], key.fold("refit", chosen))
+    untuned = "the dummy has nothing to tune" if chosen == DUMMY else "not asked for"
+    return Developed(
+        ranking, chosen, candidates[chosen], {}, None, untuned, model, ranking.predictions[chosen]
+    )

@@ -14,8 +14,8 @@ from groundstate.study.candidates import DUMMY, candidates_of, text_in
 from groundstate.study.design import choose_design
 from groundstate.study.facts import fingerprint
 from groundstate.study.numbers import plain
-from groundstate.study.outer_splits import Side
 from groundstate.study.question import ask
+from groundstate.study.race.field import race_of
 from groundstate.study.selection import Scorer
 from groundstate.study.tuning import Search
 
@@ -74,8 +74,10 @@ def tune_table(
             groups=question.groups, time=question.time, n_folds=folds, key=key.fold("design"),
         )  # fmt: skip
         rows = np.arange(question.n) if made.kind == "nested" else made.split[0]
-        side = Side(question, found, question.measure, None, key)
-        X, y, weight, splits, own = side.prepared(rows, made.validation, "final")
+        own = key.fold("race", 0)
+        sides = made.sides if made.kind == "nested" else None
+        race = race_of(question, rows, made.validation, own, question.measure, sides)
+        X, y, weight, splits = race.X, race.y, race.weight, race.splits
         score = Scorer(question.measure.name, question.classes)
         search = Search(trials, storage, workers, exact=True)
         result = search(

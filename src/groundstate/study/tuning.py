@@ -14,6 +14,7 @@ import numpy as np
 
 from groundstate.compute.random import Key
 from groundstate.evaluate.splits.folds import Split
+from groundstate.models.settings import Choice
 from groundstate.models.tables.table import TablePredictor
 from groundstate.study.candidates import inner_of
 from groundstate.study.selection import Scorer, Tuned
@@ -86,6 +87,30 @@ class Search:
             _importance(search.study_) if name == "final" else {},  # of folds nobody asks
         )
 
+    def proposals(self, recipe: Any, key: Key) -> list[dict[str, Any]] | str:
+        """Settings to try, spread evenly over the space, or why there are none.
+
+        They depend on no score, so that a race over them needs no further rows to be judged by.
+        """
+        if self.n_trials < 1:
+            return "not asked for (--tune)"
+        space = space_of(recipe)
+        if not len(space):
+            return f"{type(inner_of(recipe)).__name__} has nothing to tune"
+        if importlib.util.find_spec("optuna") is None:
+            return "it needs Optuna: pip install 'groundstate[tune]'"
+        from groundstate.tune.samplers.acquisition import spread
+        from groundstate.tune.samplers.cube import Cube
+
+        cube = Cube(space.distributions(), space.priors)
+        points = spread(self.n_trials, len(cube), key)
+        found: list[dict[str, Any]] = []
+        for point in points:
+            setting = space.decode(cube.setting(point))
+            if setting not in found:
+                found.append(setting)
+        return found
+
     def path(self, name: str) -> Path | None:
         """The file of the study of that name."""
         return None if self.storage is None else Path(f"{self.storage}{name.replace(' ', '-')}.db")
@@ -102,6 +127,65 @@ def space_of(recipe: Any) -> Space:
         return default_space(recipe)
     inner = default_space(recipe.estimator)
     return Space({f"estimator__{name}": inner[name] for name in inner})
+
+
+def tuned_by(
+    recipe: Any, tried: Sequence[tuple[dict[str, Any], float]], best: dict[str, Any]
+) -> Tuned:
+    """What a race over settings found.
+
+    Parameters
+    ----------
+    tried : settings with their mean score over the splits, larger is better
+    best : the settings of the lowest risk
+    """
+    space = space_of(recipe)
+    trials: list[dict[str, Any]] = [
+        {
+            "params": dict(params),
+            "score": None if math.isnan(score) else float(score),
+            "state": "FAIL" if math.isnan(score) else "COMPLETE",
+        }
+        for params, score in tried
+    ]
+    score = next(score for params, score in tried if params == best)
+    return Tuned(
+        dict(best),
+        float(score),
+        {setting: repr(space[setting]) for setting in space},
+        trials,
+        _importance_of(space, tried),
+    )
+
+
+def _importance_of(space: Space, tried: Sequence[tuple[dict[str, Any], float]]) -> dict[str, float]:
+    import optuna
+
+    done = [(params, score) for params, score in tried if not math.isnan(score)]
+    if len(done) < _ENOUGH_FOR_IMPORTANCE:
+        return {}
+    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        study = optuna.create_study(direction="minimize")
+        shapes = space.distributions()
+        for params, score in done:
+            labels = {name: _label(space, name, value) for name, value in params.items()}
+            study.add_trial(
+                optuna.trial.create_trial(params=labels, distributions=shapes, value=-score)
+            )
+    finally:
+        optuna.logging.set_verbosity(level)
+    return _importance(study)
+
+
+def _label(space: Space, name: str, value: Any) -> Any:
+    """What a study stores for a value."""
+    row = space[name]
+    if isinstance(row, Choice):
+        return row.labels[next(i for i, choice in enumerate(row.choices) if choice is value
+                               or choice == value)]  # fmt: skip
+    return value
 
 
 def _trials(results: dict[str, Any]) -> list[dict[str, Any]]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,9 +19,11 @@ from groundstate.evaluate.intervals.variation import advice_of, variation_report
 from groundstate.evaluate.losses import Loss, error_of_mean
 from groundstate.evaluate.rows import Floats, take
 from groundstate.evaluate.splits.pipeline_bootstrap import pipeline_bootstrap
+from groundstate.study.race.clock import Clock
 
-# shares of a time budget
-TUNING, REFITS, CURVES, DIAGNOSIS = 0.4, 0.3, 0.2, 0.1
+# shares of the time that is left, which one part may take
+_SEEDS, _RESAMPLES, _CURVE, _DIAGNOSIS = 0.3, 0.5, 0.5, 0.5
+_REMEDIES = 40  # fits that a diagnosis with remedies takes, about
 _USUAL_SEEDS, _USUAL_RESAMPLES, _CROSSED = 5, 100, 10
 _CURVE_REPEATS = 5
 _ROWS_FOR_REMEDIES = 1_000
@@ -43,29 +42,6 @@ def usual_numbers(n: int, seeds: int | None, resamples: int | None) -> tuple[int
     few = _USUAL_SEEDS if n <= _ROWS_FOR_ANY else 0
     many = round(_USUAL_RESAMPLES * min(1.0, _ROWS_FOR_ALL / n)) if n <= _ROWS_FOR_ANY else 0
     return few if seeds is None else seeds, many if resamples is None else resamples
-
-
-@dataclass
-class Clock:
-    """Shares of a time budget; None is no limit, and then nothing depends on the clock."""
-
-    budget: float | None
-
-    def left(self, share: float, since: float) -> float:
-        """Seconds of a share of the budget that are left, counted from a moment."""
-        if self.budget is None:
-            return math.inf
-        return share * self.budget - (time.monotonic() - since)
-
-    def countdown(self, share: float) -> Callable[[], float] | None:
-        """Asks how much of a share is left from now on; None without a limit."""
-        since = time.monotonic()
-        return None if self.budget is None else lambda: self.left(share, since)
-
-    def affordable(self, wanted: int, seconds: float, share: float, since: float) -> int:
-        """How many fits of that length the share still allows, at most as many as wanted."""
-        left = self.left(share, since)
-        return wanted if left == math.inf else max(0, min(wanted, int(left / max(seconds, 1e-4))))
 
 
 def variation(
@@ -99,7 +75,6 @@ def variation(
     """
     from sklearn.base import is_classifier
 
-    since = time.monotonic()
     found: dict[str, Any] = {
         "loss": "share of wrong answers" if is_classifier(recipe) else "squared error",
         "test": float(error_of_mean(test_losses, test_weight)),
@@ -107,7 +82,8 @@ def variation(
         "train": None,
     }
     random = bool(random_names(recipe))
-    seeds = clock.affordable(seeds, fit_seconds, REFITS, since)
+    if not clock.allows(seeds * fit_seconds, _SEEDS):
+        seeds = 0
     if seeds >= 2 or (seeds and not random):
         again = retrain(
             recipe, X, y, split, seeds, loss=loss, sample_weight=weight,
@@ -123,8 +99,7 @@ def variation(
         skip("fits with other seeds (--seeds)")
     train = split[0]
     part, labels = take(X, train), y[train]
-    resamples = clock.affordable(resamples, fit_seconds, REFITS, since)
-    if resamples < 2:
+    if resamples < 2 or not clock.allows(resamples * fit_seconds, _RESAMPLES):
         skip("fits to resampled training rows (--bootstrap)")
         return found
     oob = pipeline_bootstrap(
@@ -134,8 +109,8 @@ def variation(
     found["oob"] = {"estimate": oob.estimate, "values": oob.scores.values}
     found["train"] = oob.scores.std
     several = max(seeds, 1) if random else 1
-    crossed = clock.affordable(min(_CROSSED, resamples), fit_seconds * several, REFITS, since)
-    if crossed >= 2:
+    crossed = min(_CROSSED, resamples)
+    if clock.allows(crossed * several * fit_seconds, _RESAMPLES):
         report = variation_report(
             recipe, X, y, several, crossed, split=split, loss=loss, sample_weight=weight,
             random_state=key.fold("sources"),
@@ -165,19 +140,17 @@ def learning(
     weight: Floats | None = None,
 ) -> dict[str, Any] | None:
     """The learning curve of a recipe with its forecast, or None where it does not fit in."""
-    n = len(y)
-    if n > _ROWS_FOR_ANY and clock.budget is None:
-        skip(f"the learning curve, for more than {_ROWS_FOR_ANY:,} rows (--budget asks for it)")
+    if len(y) > _ROWS_FOR_ANY:
+        skip(f"the learning curve, for more than {_ROWS_FOR_ANY:,} rows")
         return None
-    repeats = clock.affordable(_CURVE_REPEATS, 2.3 * fit_seconds, CURVES, time.monotonic())
-    if repeats < 2:
+    if not clock.allows(_CURVE_REPEATS * 2.3 * fit_seconds, _CURVE):
         skip("the learning curve (--budget is short)")
         return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the audit has reported rare classes already
             found = learning_curve(
-                recipe, X, y, repeats=repeats, groups=groups, sample_weight=weight, level=level,
+                recipe, X, y, repeats=_CURVE_REPEATS, groups=groups, sample_weight=weight, level=level,
                 random_state=key,
             )  # fmt: skip
     except (DataError, ValueError) as error:  # a small part may lack what a model needs
@@ -200,13 +173,13 @@ def diagnosed(
     weight: Floats | None = None,
 ) -> dict[str, Any] | None:
     """Whether the recipe fits too little or too much, or None where it does not fit in."""
-    if len(y) > _ROWS_FOR_ANY and clock.budget is None:
-        skip(f"the diagnosis, for more than {_ROWS_FOR_ANY:,} rows (--budget asks for it)")
+    if len(y) > _ROWS_FOR_ANY:
+        skip(f"the diagnosis, for more than {_ROWS_FOR_ANY:,} rows")
         return None
-    if clock.affordable(5, fit_seconds, DIAGNOSIS, time.monotonic()) < 5:
+    if not clock.allows(5 * fit_seconds, _DIAGNOSIS):
         skip("the diagnosis (--budget is short)")
         return None
-    small = len(y) <= _ROWS_FOR_REMEDIES and clock.budget is None
+    small = len(y) <= _ROWS_FOR_REMEDIES and clock.allows(_REMEDIES * fit_seconds, _DIAGNOSIS)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the audit has reported rare classes already

@@ -31,6 +31,8 @@ class Entry:
         Warnings and failures, one sentence each.
     test_score, test_low, test_high : float or None
         Filled in by the one look at the test rows.
+    reported : float or None
+        Score by the metric that is reported, where candidates are ranked by another one.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Entry:
     test_score: float | None = None
     test_low: float | None = None
     test_high: float | None = None
+    reported: float | None = None
 
     @property
     def failed(self) -> bool:

@@ -130,10 +130,55 @@ def rank(
     key, weight = Key.of(key), weights_of(sample_weight, n_rows(X))
     classes, target = target_of(y, task, n_rows(X))
     parts = _folds(X, target, cv, key, weight, task) if isinstance(cv, int) else list(cv)
-    judged = np.flatnonzero(np.sum([part.test for part in parts], axis=0))
-    results = _run(candidates, X, y, target, classes, weight, parts, key, n_jobs)
-    entries, predictions = [], {}
-    for name, mine in results.items():
+    entries, predictions = _entered(
+        candidates, X, y, target, classes, weight, parts, key, n_jobs, measure, level
+    )
+    if not predictions:
+        raise DataError(f"no candidate could be fitted; {entries[0].notes[0]}")
+    board = standings(
+        entries, predictions, measure, target, parts, weight, key=key, level=level, alpha=alpha
+    )
+    chosen = board.best.name
+    model = None
+    if refit:
+        model = fit_clone(candidates[chosen], X, y, weight, key.fold("refit", chosen))
+    return Ranked(board, chosen, model, predictions, parts, classes)
+
+
+def entered(
+    candidates: Mapping[str, Any],
+    X: Any,
+    y: Any,
+    splits: list[Split],
+    *,
+    task: str,
+    measure: Metric,
+    weight: Floats,
+    key: Key,
+    n_jobs: int = 1,
+    level: float = 0.95,
+) -> tuple[list[Entry], dict[str, Prediction]]:
+    """Candidates on the splits, without comparing them: those of several calls make one board."""
+    classes, target = target_of(y, task, n_rows(X))
+    return _entered(candidates, X, y, target, classes, weight, splits, key, n_jobs, measure, level)
+
+
+def _entered(
+    candidates: Mapping[str, Any],
+    X: Any,
+    y: Any,
+    target: NDArray[Any],
+    classes: NDArray[Any] | None,
+    weight: Floats,
+    parts: list[Split],
+    key: Key,
+    n_jobs: int,
+    measure: Metric,
+    level: float,
+) -> tuple[list[Entry], dict[str, Prediction]]:
+    entries: list[Entry] = []
+    predictions: dict[str, Prediction] = {}
+    for name, mine in _run(candidates, X, y, target, classes, weight, parts, key, n_jobs).items():
         whole = _whole(mine, parts, len(weight))
         if whole is not None and not measure.available(whole):
             note = f"{name} gives no {measure.needs}, which {measure.name} needs"
@@ -142,8 +187,24 @@ def rank(
         entries.append(_entry(name, mine, whole, parts, target, weight, measure, level, key))
         if whole is not None:
             predictions[name] = whole
-    if not predictions:
-        raise DataError(f"no candidate could be fitted; {entries[0].notes[0]}")
+    return entries, predictions
+
+
+def standings(
+    entries: Sequence[Entry],
+    predictions: Mapping[str, Prediction],
+    measure: Metric,
+    target: NDArray[Any],
+    parts: list[Split],
+    weight: Floats,
+    *,
+    key: Key,
+    level: float = 0.95,
+    alpha: float = 0.05,
+) -> Standings:
+    """Entries as a board, those marked that cannot be told apart from the best."""
+    judged = np.flatnonzero(np.sum([part.test for part in parts], axis=0))
+    board = Standings(tuple(entries), measure.name, measure.greater_is_better, level)
     tied = tied_with_best(
         measure,
         target[judged],
@@ -152,14 +213,9 @@ def rank(
         sample_weight=weight[judged],
         key=key.fold("tied"),
     )
-    board = Standings(tuple(entries), measure.name, measure.greater_is_better, level)
     for name in tied:
         board = board.with_entry(name, tied_with_best=True)
-    chosen = board.best.name
-    model = None
-    if refit:
-        model = fit_clone(candidates[chosen], X, y, weight, key.fold("refit", chosen))
-    return Ranked(board, chosen, model, predictions, parts, classes)
+    return board
 
 
 @dataclass(frozen=True)

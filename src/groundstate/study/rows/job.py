@@ -141,7 +141,7 @@ def study_rows(
     say(f"comparing {len(candidates) - 1} models on {folds} parts of {len(learned):,} rows")
     developed = develop(
         candidates, X, own, task=task, measure=measure, splits=splits,
-        weight=np.ones(len(learned)), key=key.fold("develop"), level=level, spare=False,
+        weight=np.ones(len(learned)), key=key.fold("develop"), level=level,
     )  # fmt: skip
     say(f"looking at {len(judged):,} rows that no model has seen")
     return _look(source, task, measure, developed, candidates, X, own, judged, classes, level, key,
