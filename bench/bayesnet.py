@@ -79,7 +79,7 @@ def pgmpy(data: dict[str, Any]) -> Any:
 
 BAYESNET = Benchmark(
     name="bayesnet-query",
-    title=f"{QUERIES} queries of one column given three",
+    title=f"{QUERIES} queries of one column given three, of a kind that was asked before",
     sizes={"20 columns": 20, "37 columns": 37, "80 columns": 80},
     data=data,
     ours=ours,

@@ -43,6 +43,7 @@ def test_every_contestant_is_measured_at_every_size(table: bench.BenchTable) -> 
     assert table.absent == ("ghost",)
     for row in table.rows:
         assert 0 < row.min_s <= row.median_s <= row.max_s
+        assert row.cpu_s is not None and row.cpu_s >= 0
         assert row.peak_mib >= 0 and row.repeats == 2
     assert "numpy" in table.versions and "cores" in table.machine and table.date[:2] == "20"
 

@@ -10,7 +10,7 @@ from statistics import median
 
 from groundstate.bench.benchmark import Benchmark, NoBenchmark, Peer, find, folder
 from groundstate.bench.machine import commit, machine, package_version, threads, today, versions
-from groundstate.bench.measure import calls_per_timing, peak_mib, seconds
+from groundstate.bench.measure import calls_per_timing, peak_mib, seconds, timed
 from groundstate.bench.table import BenchRow, BenchTable
 
 Progress = Callable[[str], None]
@@ -103,6 +103,7 @@ def _size(
         if first > VERY_LONG:
             once.add(name)
     times: dict[str, list[float]] = {name: [] for name in present}
+    cpu: dict[str, list[float]] = {name: [] for name in present}
     order = list(present)
     for turn in range(repeats):
         progress(f"{bench.name} {label}: round {turn + 1} of {repeats}")
@@ -110,7 +111,9 @@ def _size(
         for name in order[shift:] + order[:shift]:
             if turn and name in once:
                 continue
-            times[name].append(seconds(partial(present[name][1].run, data), number[name]))
+            wall, busy = timed(partial(present[name][1].run, data), number[name])
+            times[name].append(wall)
+            cpu[name].append(busy)
     return [
         BenchRow(
             size=label,
@@ -125,6 +128,7 @@ def _size(
             device_mib=memory[name][1],
             score=scores[name],
             version=package_version("groundstate" if ours else peer.package),
+            cpu_s=min(cpu[name]),
         )
         for name, (ours, peer) in present.items()
     ]

@@ -20,15 +20,21 @@ _RESET = Path("/proc/self/clear_refs")
 
 def seconds(run: Callable[[], Any], number: int) -> float:
     """Return the mean wall time of one of ``number`` calls in a row."""
+    return timed(run, number)[0]
+
+
+def timed(run: Callable[[], Any], number: int) -> tuple[float, float]:
+    """Return the mean wall time and the mean processor time of one of ``number`` calls in a row."""
     gc.collect()
     collecting = gc.isenabled()
     gc.disable()  # a collection in the middle would be charged to one contestant
     try:
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         for _ in range(number):
             run()
         synchronise()
-        return (time.perf_counter() - start) / number
+        wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+        return wall / number, cpu / number
     finally:
         if collecting:
             gc.enable()

@@ -29,6 +29,7 @@ class BenchRow:
     device_mib: float
     score: float
     version: str
+    cpu_s: float | None = None  # least processor time of a call, which other programs hardly change
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,8 @@ class BenchTable:
         table = Table(title=self.title, caption=caption, caption_justify="left")
         table.add_column("size")
         table.add_column("contestant")
-        for name in ("time", "speed", "peak memory", f"{self.score_name} ({self.better} is good)"):
+        score = f"{self.score_name} ({self.better} is good)"
+        for name in ("time", "speed", "processor", "peak memory", score):
             table.add_column(name, justify="right")
         last = ""
         for row in self.rows:
@@ -82,6 +84,7 @@ class BenchTable:
                 row.contestant,
                 show_seconds(row.median_s),
                 "" if speed is None else f"{speed:.2f}x",
+                "" if row.cpu_s is None else show_seconds(row.cpu_s),
                 f"{row.peak_mib + row.device_mib:.1f} MiB",
                 f"{row.score:.6g}",
                 style="bold" if row.ours else None,

@@ -206,3 +206,28 @@ def test_sum_and_scale_of_factors() -> None:
     y = ChainDistribution(a).sample((5,), generator=torch.Generator().manual_seed(1))
     torch.testing.assert_close((a + b).energy(y), a.energy(y) + b.energy(y))
     torch.testing.assert_close((2.0 * a).energy(y), 2.0 * a.energy(y))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("k", [1, 2, 5, 30])
+def test_fast_paths_are_those_of_the_reference_ties_and_walls_included(
+    shared: bool, k: int
+) -> None:
+    g = torch.Generator().manual_seed(k)
+    b, n = 6, 9
+    u = torch.randint(0, 4, (b, n, k), generator=g).double()
+    w = torch.randint(0, 3, (k, k) if shared else (b, n - 1, k, k), generator=g).double()
+    if k > 2:
+        u[torch.rand(u.shape, generator=g) < 0.2] = math.inf
+        u[..., 0] = 0.0
+    steps = torch.tensor([n, 1, 2, n - 1, 5, n])
+    found = [ChainDistribution(ChainFactors(u, w, steps), backend=name) for name in BACKENDS]
+    assert torch.equal(found[0].mode, found[1].mode)
+    assert torch.equal(found[0].mode, found[0].topk(1)[0][0])
+
+
+def test_long_chains_without_gradients_are_compiled() -> None:
+    factors = random_factors(0, True, b=1, n=80, lengths=False)
+    assert ChainDistribution(factors)._fast()
+    factors.unary.requires_grad_()
+    assert not ChainDistribution(factors)._fast()  # may be differentiated again

@@ -13,6 +13,7 @@ from scipy.stats import chi2, kstest
 from sklearn.covariance import EmpiricalCovariance
 
 from groundstate.math.distances import check_metric, chi2_pvalue, mahalanobis
+from groundstate.math.distances.mahalanobis import scaled_squares
 
 RNG = np.random.default_rng(0)
 A0 = np.array([[3.0, 1.0], [1.0, 2.0]])
@@ -155,3 +156,15 @@ def test_axioms_refuse_what_they_cannot_check() -> None:
         check_metric(3.0, draw)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="NaN or infinity"):
         check_metric(lambda x, y: np.nan, draw)
+
+
+@pytest.mark.parametrize("d", [1, 3, 8, 9, 20])
+def test_scaled_squares_by_columns_and_whole(d: int) -> None:
+    g = torch.Generator().manual_seed(d)
+    x = torch.randn(7000, d, generator=g, dtype=torch.float64)
+    m, s = torch.randn(2, 3, d, generator=g, dtype=torch.float64)
+    for scales in (s, s[:, :1]):
+        want = ((x[:, None] - m) * scales).square().sum(-1)
+        torch.testing.assert_close(scaled_squares(x, m, scales), want)
+    few = [v[:4].clone().requires_grad_() for v in (x, m, s)]
+    assert torch.autograd.gradcheck(scaled_squares, few)

@@ -109,3 +109,10 @@ def test_wrong_shapes_are_named():
         UNetDenoiser(SHAPE, base=8)(torch.zeros(1, 5), torch.ones(1))
     with pytest.raises(ValueError, match="block is"):
         UNet(1, 1, block="other")
+
+
+def test_one_level_for_all_rows_is_embedded_once() -> None:
+    net = MLPDenoiser(3, hidden=(8, 8))
+    torch.nn.init.normal_(net.head.weight)
+    x, t = torch.randn(5, 3), torch.tensor(7)
+    torch.testing.assert_close(net(x, t.expand(5)), net(x, torch.full((5,), 7)))

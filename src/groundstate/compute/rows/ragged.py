@@ -171,6 +171,8 @@ class Ragged(RowContainer):
         size = longest if length is None else length
         if size < longest:
             raise ShapeError(f"the longest row has {longest} items, which do not fit into {size}")
+        if len(self.values) == len(self) * size and size:  # every row is the longest
+            return self.values.reshape(len(self), size, *self.item_shape).clone()
         out = self.values.new_full((len(self), size, *self.item_shape), fill)
         row = self.row
         out[row, torch.arange(len(row), device=self.device) - self.offsets[row]] = self.values

@@ -128,15 +128,15 @@ class BayesianNetworkEnergy(Energy):
         ]
 
     @torch.no_grad()
-    def host_tables(self) -> list[NDArray[np.float64]]:
-        """Probabilities as arrays on the host, kept until the parameters change."""
+    def on_host(self) -> NDArray[np.float64]:
+        """Probabilities of all tables one after the other, kept until the parameters change."""
         state = (self.logits._version, self.logits.data_ptr())
         kept = vars(self).get("_on_host")
         if kept is None or kept[0] != state:
-            arrays = [t.double().exp().cpu().numpy() for t in self.tables()]
-            kept = vars(self)["_on_host"] = (state, arrays)
-        arrays = kept[1]
-        return list(arrays)
+            flat = self.log_probabilities().double().exp().cpu().numpy()
+            kept = vars(self)["_on_host"] = (state, flat)
+        found: NDArray[np.float64] = kept[1]
+        return found
 
     @torch.no_grad()
     def set_table(self, i: int, probabilities: Any) -> None:

@@ -119,8 +119,9 @@ class GaussianEmission(nn.Module):
         return log_p.view(len(x), self.k, self.m) + self.log_weights()
 
     def energies(self, x: Tensor) -> Tensor:
-        each = self.each(x)
-        return -each[:, :, 0] if self.m == 1 else -each.logsumexp(2)
+        if self.m == 1:
+            return self.gaussians.energies(x) - math.log(self.k)
+        return -self.each(x).logsumexp(2)
 
     def draw(self, z: Tensor, generator: torch.Generator) -> Tensor:
         which = torch.zeros_like(z)

@@ -94,20 +94,21 @@ class HiddenMarkovEnergy(Energy):
     def step_energies(self, x: Ragged) -> Tensor:
         """:math:`-\\log p(x_t \\mid k)` of every step, ``(M, K)``; 0 for a step that is missing."""
         values = x.values.to(self.start.dtype)
-        missing = torch.isnan(values).flatten(1).any(1)
-        if not bool(missing.any()):
+        if bool(torch.isfinite(values.sum())):  # as no sum with NaN in it
             return self.emission.energies(values)
+        missing = torch.isnan(values).flatten(1).any(1)
         e = self.emission.energies(torch.where(missing[:, None], 0.0, values))
         return torch.where(missing[:, None], 0.0, e)
 
     def chain(self, x: Ragged) -> ChainDistribution:
         """The distribution of the states; an empty sequence has one step that says nothing."""
-        lengths = x.lengths.clamp_min(1)
+        longest = self._longest(x)
+        alike = len(x.values) == len(x) * longest
+        lengths = None if alike else x.lengths.clamp_min(1)
         e = self.step_energies(x).clamp_max(-NEVER)  # what no state emits is dear, not forbidden
-        u = x.like(e).padded(length=self._longest(x))  # (B, L, K)
-        first = torch.zeros_like(u[:1])
-        first[:, 0] = _finite(-self.log_start())
-        return ChainDistribution(ChainFactors(u + first, _finite(-self.log_transition()), lengths))
+        u = x.like(e).padded(length=longest)  # (B, L, K)
+        u[:, 0] = u[:, 0] + _finite(-self.log_start())
+        return ChainDistribution(ChainFactors(u, _finite(-self.log_transition()), lengths))
 
     @staticmethod
     def _longest(x: Ragged) -> int:

@@ -18,6 +18,7 @@ from groundstate.energy.basic.initial import normal, seeded
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
 from groundstate.errors import DataError
+from groundstate.math.distances.mahalanobis import scaled_squares
 from groundstate.math.distributions.gaussian.pinned import PinnedNormal
 from groundstate.math.distributions.operations import draw
 from groundstate.math.info.free_energy import boltzmann_logits
@@ -238,16 +239,14 @@ class GaussianMixtureEnergy(Energy):
         k, d = self.mu.shape
         constant = 0.5 * d * math.log(2 * math.pi) - self.log_weights - self.log_det()
         rows = max(1, CELLS // (k * d))
-        return torch.cat([0.5 * self._squares(part) for part in x.split(rows)]) + constant
+        return torch.cat([0.5 * self._squares(part) + constant for part in x.split(rows)])
 
     def _squares(self, x: Tensor) -> Tensor:
         r""":math:`\|U_z^\top(x - \mu_z)\|^2`, ``(B, k)``, from the differences themselves."""
+        if not self.whole:
+            return scaled_squares(x, self.mu, self.U.reshape(len(self.mu), -1))
         diff = x - self.mu[:, None]  # (k, B, d)
-        if self.covariance_type in ("full", "tied"):
-            white = diff @ self.U.triu()
-        else:
-            white = diff * self.U.reshape(len(self.mu), 1, -1)
-        return white.square().sum(-1).T
+        return (diff @ self.U.triu()).square().sum(-1).T
 
     def observed_energies(self, x: Tensor) -> Tensor:
         r"""Energies of all z of rows with NaN, :math:`-\log\pi_z - \log N(x_o; \mu_o, \Sigma_{oo})`."""

@@ -25,6 +25,7 @@ from groundstate.errors import ShapeError
 from groundstate.math.chains import chain_fast, chain_reference
 
 Backend = Literal["auto", "fast", "reference"]
+LONG = 64  # steps
 
 
 @dataclass(frozen=True)
@@ -175,8 +176,11 @@ class ChainDistribution(Distribution):
         u, w = self.factors.unary, self.factors.pairwise
         if self.backend != "auto":
             return self.backend == "fast"
+        if u.device.type != "cpu" or u.dtype != w.dtype:
+            return False
         b, n, k = u.shape
-        return u.device.type == "cpu" and u.dtype == w.dtype and b * n * k * k >= 2**16
+        # the reference takes n steps of many small operations, but can be differentiated again
+        return b * n * k * k >= 2**16 or (n >= LONG and not self._wants_grad())
 
     def _wants_grad(self) -> bool:
         u, w = self.factors.unary, self.factors.pairwise

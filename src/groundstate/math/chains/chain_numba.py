@@ -14,6 +14,8 @@ import numpy as np
 from numba import njit
 
 SLOTS = 32
+MANY = 24  # states from which a row of sums at once is quicker than one minimum after the other
+LOWEST = {"nnan", "nsz"}  # lets minima use vector registers; inf keeps its meaning
 SUMS = {"reassoc", "contract"}  # lets dot products use vector registers; inf and NaN keep meaning
 
 
@@ -139,44 +141,56 @@ def draw(lo: int, hi: int, eu: Any, ew: Any, beta: Any, steps: Any, noise: Any, 
                 y[c, r, t] = last
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=LOWEST)
 def viterbi(lo: int, hi: int, u: Any, w: Any, steps: Any, y: Any, energy: Any) -> None:
-    """Min-sum from the right, then a walk from the left: lexicographically lowest minimiser."""
+    """Min-sum from the right, then a walk from the left: lexicographically lowest minimiser.
+
+    The energies of the tails are kept, not the successors: the walk looks for the successor of one
+    state alone, and the loops over all of them only take minima.
+    """
     n, k = u.shape[1:]
     shared = w.shape[0] == 1 and w.shape[1] == 1
     across = np.ascontiguousarray(w[0, 0].T) if shared else np.empty((0, 0), dtype=w.dtype)
+    tail = np.empty((n, k), dtype=u.dtype)
+    best = np.empty(k, dtype=u.dtype)
     for r in range(lo, hi):
-        after = np.zeros((n, k), dtype=np.int32)
-        tail = np.empty(k, dtype=u.dtype)
-        best = np.zeros(k, dtype=u.dtype)
-        for t in range(steps[r] - 2, -1, -1):
-            for j in range(k):
-                tail[j] = u[r, t + 1, j] + best[j]
-            if shared:  # inner loop over i: contiguous and without a reduction
+        end = steps[r] - 1
+        for j in range(k):
+            tail[end, j] = u[r, end, j]
+        for t in range(end - 1, -1, -1):
+            if shared and k > MANY:  # inner loop over i: contiguous and without a reduction
                 for i in range(k):
                     best[i] = np.inf
                 for j in range(k):
                     for i in range(k):
-                        s = across[j, i] + tail[j]
-                        after[t, i] = j if s < best[i] else after[t, i]
+                        s = across[j, i] + tail[t + 1, j]
                         best[i] = s if s < best[i] else best[i]
             else:
+                e = w[0, 0] if shared else w[r, t]
                 for i in range(k):
                     low = np.inf
-                    arg = 0
                     for j in range(k):
-                        s = w[r, t, i, j] + tail[j]
-                        if s < low:
-                            low = s
-                            arg = j
+                        s = e[i, j] + tail[t + 1, j]
+                        low = s if s < low else low
                     best[i] = low
-                    after[t, i] = arg
+            for i in range(k):
+                tail[t, i] = u[r, t, i] + best[i]
         low = np.inf
+        arg = 0
         for i in range(k):
-            s = u[r, 0, i] + best[i]
-            if s < low:
-                low = s
-                y[r, 0] = i
+            if tail[0, i] < low:
+                low = tail[0, i]
+                arg = i
         energy[r] = low
-        for t in range(1, steps[r]):
-            y[r, t] = after[t - 1, y[r, t - 1]]
+        y[r, 0] = arg
+        for t in range(end):
+            e = w[0, 0] if shared else w[r, t]
+            low = np.inf
+            last = arg
+            arg = 0
+            for j in range(k):
+                s = e[last, j] + tail[t + 1, j]
+                if s < low:
+                    low = s
+                    arg = j
+            y[r, t + 1] = arg

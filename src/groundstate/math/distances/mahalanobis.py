@@ -2,6 +2,7 @@ r"""Distances in units of a cloud's own spread: :math:`\sqrt{(x-m)^\top\Sigma^{-
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import torch
@@ -9,6 +10,34 @@ from torch import Tensor
 
 from groundstate.errors import ShapeError
 from groundstate.math.arrays import takes_arrays
+
+NARROW = 8  # columns that are added one by one: a sum over so short an axis is slow on the CPU
+BLOCK = 2**14  # squares at once then, which stay in the cache
+
+
+def scaled_squares(x: Tensor, centres: Tensor, scales: Tensor) -> Tensor:
+    r""":math:`\sum_j s_{kj}^2 (x_{bj} - m_{kj})^2`, ``(B, k)``, from the differences themselves.
+
+    Parameters
+    ----------
+    x : ``(B, d)``
+    centres : ``(k, d)``
+    scales : ``(k, d)`` or ``(k, 1)``
+
+    Examples
+    --------
+    >>> scaled_squares(torch.ones(1, 2), torch.zeros(2, 2), torch.tensor([[1.0], [2.0]])).tolist()
+    [[2.0, 8.0]]
+    """
+    k, d = centres.shape
+    if x.device.type != "cpu" or not 0 < d <= NARROW:
+        return ((x - centres[:, None]) * scales[:, None]).square().sum(-1).T
+    scales = scales.expand(k, d)
+    blocks = []
+    for part in x.split(max(1, BLOCK // k)):
+        columns = (((part[:, j, None] - centres[:, j]) * scales[:, j]).square() for j in range(d))
+        blocks.append(reduce(torch.add, columns))
+    return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
 
 
 @takes_arrays("X", "Y", "cov", "precision", "J")

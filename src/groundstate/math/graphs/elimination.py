@@ -234,8 +234,8 @@ def contract(
             new = new / top
             log_scale += math.log(top)
         held.append(new)
-    value = held[plan.rest[0][0]].reshape(plan.rest[0][1])
-    for k, view in plan.rest[1:]:
+    value = np.ones(())
+    for k, view in plan.rest:
         value = value * held[k].reshape(view)
     return value, log_scale
 

@@ -25,13 +25,20 @@ def advance(x: Tensor, before: Tensor, out: Tensor, z: Tensor, row: Any, clip: C
     raw = None
     if out.shape[1] != x.shape[1]:
         out, raw = out.chunk(2, 1)
-    seen = p * x + r * out
+    plain = isinstance(own, float)  # numbers of the host: terms that are zero cost nothing
+    seen: Any = torch.add(p * x, out, alpha=r) if plain else p * x + r * out
     if clip is not None:
         seen = seen.clamp(*clip)
     if raw is not None:  # between log β̃ and log β, as Nichol & Dhariwal 2021
         share = 0.5 * (raw + 1)
         fresh = torch.exp(0.5 * (share * high + (1 - share) * low)) * (fresh > 0)
-    return own * x + clean * seen + old * before + fresh * z, seen
+    if not plain or raw is not None:
+        return own * x + clean * seen + old * before + fresh * z, seen
+    moved = torch.add(own * x, seen, alpha=clean)
+    for share, term in ((old, before), (fresh, z)):
+        if share:
+            moved.add_(term, alpha=share)
+    return moved, seen
 
 
 class DiffusionSampler:

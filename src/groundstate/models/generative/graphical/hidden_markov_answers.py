@@ -66,12 +66,16 @@ class HiddenMarkovAnswers(EnergyEstimator):
             return form.home.give(chain.factors.energy(padded.long()))
 
     def _inside(self, rows: Ragged, padded: Tensor) -> Ragged:
+        if len(rows.values) == padded.shape[0] * padded.shape[1]:
+            return rows.like(padded.flatten(0, 1))
         at = torch.arange(padded.shape[1], device=padded.device) < rows.lengths[:, None]
         return rows.like(padded[at])
 
     def predict(self, X: Any, lengths: Any = None) -> Any:
         """States along the most probable path (Viterbi), one for each step."""
-        return self.decode(X, lengths)[1]
+        rows, form, energy = self._sequences(X, lengths)
+        with torch.no_grad():
+            return form.give(self._inside(rows, energy.chain(rows).mode))
 
     def decode(self, X: Any, lengths: Any = None) -> tuple[Any, Any]:
         """Log probability of each sequence with its best path, and the states of that path."""

@@ -16,8 +16,11 @@ from groundstate.energy.graphical.bayesian_network import BayesianNetworkEnergy
 from groundstate.errors import DataError
 from groundstate.math.graphs.dags import ancestors
 from groundstate.math.graphs.elimination import NEVER, contract, invert
+from groundstate.math.graphs.programs import program_of
 from groundstate.models.generative.graphical.arrows import Arrows
 from groundstate.models.generative.graphical.tabular import GraphOfColumns
+
+SMALL = 8  # tables that are multiplied one by one
 
 
 class LevelsOfColumns(GraphOfColumns):
@@ -112,21 +115,29 @@ class NetworkQuestions(Arrows, LevelsOfColumns):
         if both or len(set(asked)) < len(asked):
             names = [self._column_names[i] for i in (both or asked)]
             raise ValueError(f"columns are asked once and not given as well; see {names}")
-        scopes, tables = [], []
-        every = energy.host_tables()
-        for i in sorted(ancestors(energy.parents, [*asked, *known])):
-            scope = (*energy.parents[i], i)
-            table = every[i]
-            if known:
-                table = table[tuple(known.get(v, slice(None)) for v in scope)]
-                scope = tuple(v for v in scope if v not in known)
-            scopes.append(scope)
-            tables.append(table)
-        value, log_scale = contract(scopes, tables, tuple(energy.levels), tuple(asked))
+        scopes, sizes = tuple(energy.scopes), tuple(energy.levels)
+        if len(scopes) <= SMALL:
+            value, log_scale = self._by_hand(asked, known)
+        else:
+            program = program_of(scopes, sizes, tuple(asked), tuple(known))
+            levels = np.array([list(known.values())], np.int64).reshape(1, len(known))
+            values, scales = program(energy.on_host(), levels)
+            value, log_scale = values[0], float(scales[0])
         total = float(value.sum())
         if total == 0:
             return value, NEVER
         return value / total, float(np.log(total)) + log_scale
+
+    def _by_hand(self, asked: list[int], known: dict[int, int]) -> tuple[NDArray[Any], float]:
+        """Few tables: not worth the loading of what is compiled."""
+        energy: BayesianNetworkEnergy = self._alone
+        flat, tables, scopes = energy.on_host(), [], []
+        for i in sorted(ancestors(energy.parents, [*asked, *known])):
+            scope = energy.scopes[i]
+            table = flat[energy.starts[i] : energy.starts[i + 1]].reshape(energy.shapes[i])
+            tables.append(table[tuple(known.get(v, slice(None)) for v in scope)])
+            scopes.append(tuple(v for v in scope if v not in known))
+        return contract(scopes, tables, tuple(energy.levels), tuple(asked))
 
     def log_evidence(self, evidence: Mapping[Any, Any]) -> float:
         """Log probability that these columns have these values."""

@@ -75,6 +75,8 @@ def _floats(rows: Ragged) -> Ragged:
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2:
         raise ShapeError(f"a step is a vector, got steps of shape {tuple(values.shape[1:])}")
+    if bool(torch.isfinite(values.sum())):  # as no sum with NaN or infinity in it
+        return rows.like(values)
     absent = torch.isnan(values)
     if bool(torch.isinf(values).any()):
         raise DataError("X holds infinity; a step that is missing is NaN in all its features")
