@@ -43,6 +43,7 @@ class Run:
     callbacks: tuple[Callback, ...] = ()
     began: bool = False  # all callbacks have been told of the start
     waiting: dict[str, dict[str, Any]] = field(default_factory=dict)
+    restored: bool = False  # the best state has been put back, so that nothing else replaces it
 
     @property
     def energy(self) -> Energy:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from torch import Tensor
 
 from groundstate.learn.callbacks.base import Callback, Run
+from groundstate.learn.callbacks.best import Best
 from groundstate.learn.callbacks.held_out import held_out_loss
 from groundstate.learn.stops import Patience
 
@@ -85,7 +86,7 @@ class EarlyStopping(Watched):
     min_delta : float, default=0.0
         Smaller improvements do not count.
     restore_best : bool
-        Put the best parameters back at the end.
+        Put the best parameters back at the end, and the state that the rule had with them.
 
     Attributes
     ----------
@@ -125,7 +126,7 @@ class EarlyStopping(Watched):
     def on_begin(self, run: Run) -> None:
         self._stop = Patience(tol=self.min_delta, patience=self.patience, creeping=False)
         self.best_epoch = 0
-        self._kept: dict[str, Tensor] | None = None
+        self._kept = Best()
 
     @property
     def best(self) -> float:
@@ -141,24 +142,23 @@ class EarlyStopping(Watched):
         if self._stop.improved[0]:
             self.best_epoch = run.epoch
             if self.restore_best:
-                self._kept = _copied(run.energy)
+                self._kept.keep(run)
         if stop:
             run.history.stop = f"no improvement in {self.patience} epochs"
         return stop
 
     def on_end(self, run: Run) -> None:
-        if self._kept is not None:
-            run.energy.load_state_dict(self._kept)
+        self._kept.put_back(run)
 
     def state(self) -> dict[str, Any]:
         lowest, stale = float(self._stop.best[0]), int(self._stop.stale[0])
         state = {"lowest": lowest, "best_epoch": self.best_epoch, "stale": stale}
-        return {**state, "kept": self._kept}
+        return {**state, **self._kept.state()}
 
     def load(self, state: dict[str, Any]) -> None:
         self.best_epoch = state["best_epoch"]
         self._stop.load([state["lowest"], state.get("stale", 0)])
-        self._kept = state["kept"]
+        self._kept.load(state)
 
 
 class BestCheckpoint(Watched):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from groundstate.compute.foreign.torch import foreach_copy_, foreach_lerp_
 from groundstate.learn.callbacks.base import Callback, Run
@@ -18,7 +18,8 @@ class EMA(Callback):
     (1-d_t)\,\theta`, put in place of θ at the end.
 
     With ``warm`` the decay grows as :math:`d_t = \min(d, (1+t)/(10+t))`, so that the start is
-    forgotten in a short run. Buffers (batch-norm statistics) are those of the last step.
+    forgotten in a short run. Parameters of the rule that learn along with θ (an encoder) are averaged
+    with it. Buffers (batch-norm statistics) are those of the last step.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ class EMA(Callback):
 
     Attributes
     ----------
-    values : list of Tensor, the averages, in the order of the learned parameters
+    values : list of Tensor, the averages, in the order of the learned parameters of energy and rule
 
     Examples
     --------
@@ -64,7 +65,7 @@ class EMA(Callback):
         self.decay, self.every, self.start, self.warm, self.keep = decay, every, start, warm, keep
 
     def on_begin(self, run: Run) -> None:
-        self._theta = _learned(run.energy)
+        self._theta = _learned(run)
         self.values: list[Tensor] = [p.detach().clone() for p in self._theta]
         self.updates = 0
 
@@ -84,7 +85,7 @@ class EMA(Callback):
         self.updates += 1
 
     def on_end(self, run: Run) -> None:
-        if self.keep and self.updates:
+        if self.keep and self.updates and not run.restored:
             self.swap()
 
     @torch.no_grad()
@@ -109,9 +110,17 @@ class EMA(Callback):
         return {"values": [v.clone() for v in self.values], "updates": self.updates}
 
     def load(self, state: dict[str, Any]) -> None:
-        self.values = [v.to(p.device) for v, p in zip(state["values"], self._theta, strict=True)]
+        own = state["values"]  # older runs averaged the energy alone
+        more = [p.detach().clone() for p in self._theta[len(own) :]]
+        self.values = [v.to(p.device) for v, p in zip([*own, *more], self._theta, strict=True)]
         self.updates = state["updates"]
 
 
-def _learned(module: nn.Module) -> list[nn.Parameter]:
-    return [p for p in module.parameters() if p.requires_grad]
+def _learned(run: Run) -> list[Tensor]:
+    """The parameters of the energy, and those of the rule that the same optimiser moves."""
+    from groundstate.learn.rules.players import main_parameters
+
+    theta: list[Tensor] = [p for p in run.energy.parameters() if p.requires_grad]
+    seen = {id(p) for p in theta}
+    rule = run.problem.rule
+    return theta + [p for p in main_parameters(rule, run.energy) if id(p) not in seen]

@@ -102,6 +102,18 @@ def moves_of(rule: Rule, energy: Energy) -> dict[str, Move]:
     return {} if inner is None or not own else {"inner": Move(inner, own)}
 
 
+def main_parameters(
+    rule: Rule, energy: Energy, moves: Mapping[str, Move] | None = None
+) -> list[Tensor]:
+    """The parameters of the main player: energy and rule, without what others move."""
+    moves = moves_of(rule, energy) if moves is None else moves
+    taken = {id(p) for m in moves.values() for p in m.parameters}
+    for follow in getattr(rule, "follows", ()):
+        taken |= {id(p) for p in follow.target.parameters()}
+    every = {id(p): p for p in (*energy.parameters(), *rule.parameters())}
+    return [p for key, p in every.items() if p.requires_grad and key not in taken]
+
+
 @dataclass(frozen=True)
 class Player:
     """One further player of ``Players``.

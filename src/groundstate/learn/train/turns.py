@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from groundstate.compute.reduce import current
 from groundstate.energy.base import Energy
 from groundstate.learn.base import Batch, Rule
-from groundstate.learn.rules.players import Follow, Move, Optimizer, moves_of
+from groundstate.learn.rules.players import Follow, Move, Optimizer, main_parameters, moves_of
 from groundstate.learn.train.optimizers import Update
 
 
@@ -49,11 +49,7 @@ class Turns:
 
     def main(self) -> list[Tensor]:
         """The parameters of the main player: energy and rule, without what others move."""
-        taken = {id(p) for m in self.moves.values() for p in m.parameters}
-        for follow in self.follows:
-            taken |= {id(p) for p in follow.target.parameters()}
-        every = {id(p): p for p in (*self.energy.parameters(), *self.rule.parameters())}
-        return [p for key, p in every.items() if p.requires_grad and key not in taken]
+        return main_parameters(self.rule, self.energy, self.moves)
 
     def play(
         self,

@@ -24,6 +24,7 @@ from groundstate.energy.base import Energy
 from groundstate.errors import DataError, NotConverged
 from groundstate.learn.base import Batch, History, Problem
 from groundstate.learn.callbacks import Callback, Run
+from groundstate.learn.callbacks.best import Best, as_answered
 from groundstate.learn.penalties.norms import penalised
 from groundstate.learn.solvers.lbfgs import LBFGS
 from groundstate.learn.solvers.networks.descent import Descent
@@ -40,8 +41,8 @@ class Rest(Callback):
 
     More than ``patience`` epochs without an improvement end the run; with ``rates="adaptive"`` they
     divide the rate by five until it is :math:`10^{-6}`. ``"invscaling"`` sets
-    :math:`\eta_t = \eta_0/(t+1)^p` after every epoch, t counting rows. The parameters with the best
-    score come back at the end.
+    :math:`\eta_t = \eta_0/(t+1)^p` after every epoch, t counting rows. The energy and the state of the
+    rule with the best score come back at the end; where an ``EMA`` leaves its average, that is scored.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ class Rest(Callback):
     def on_begin(self, run: Run) -> None:
         self.stop = Patience(tol=self.tol, patience=self.patience + 1, inclusive=True)
         self.first = 0.0 if self.descent is None else self.descent.rate
-        self.kept: dict[str, Tensor] | None = None
+        self.kept = Best()
 
     def reported(self, run: Run) -> float:
         """The loss of the epoch."""
@@ -86,12 +87,15 @@ class Rest(Callback):
         extra = run.history.extra
         loss = self.reported(run)
         extra.setdefault("loss", []).append(loss)
-        value = loss if self.score is None else -self._score(run)
-        if self.score is not None:
-            extra.setdefault("validation", []).append(-value)
-        done = bool(self.stop(value)[0])
-        if self.score is not None and self.stop.better[0]:
-            self.kept = {k: v.clone() for k, v in run.energy.state_dict().items()}
+        if self.score is None:
+            done = bool(self.stop(loss)[0])
+        else:
+            with as_answered(run):
+                value = self._score(run)
+                extra.setdefault("validation", []).append(value)
+                done = bool(self.stop(-value)[0])
+                if self.stop.better[0]:
+                    self.kept.keep(run)
         self.seen += self.rows
         if self.rates == "invscaling" and self.descent is not None:
             self.descent.move(self.first / (self.seen + 1) ** self.power)
@@ -119,21 +123,20 @@ class Rest(Callback):
         return True
 
     def on_end(self, run: Run) -> None:
-        if self.kept is not None:
-            run.energy.load_state_dict(self.kept)
+        self.kept.put_back(run)
+        run.restored = bool(self.kept)  # with the average in it
 
     def state(self) -> dict[str, Any]:
         rate = None if self.descent is None else self.descent.rate
-        kept = None if self.kept is None else dict(self.kept)
         best, stale = float(self.stop.best[0]), int(self.stop.stale[0])
-        return {"rest": [best, stale, self.first, self.seen, rate], "kept": kept}
+        return {"rest": [best, stale, self.first, self.seen, rate], **self.kept.state()}
 
     def load(self, state: dict[str, Any]) -> None:
         best, stale, self.first, self.seen, rate = state["rest"]
         self.stop.load([best, stale])
         if self.descent is not None:
             self.descent.rate = rate
-        self.kept = state["kept"]
+        self.kept.load(state)
 
 
 class MeanRest(Rest):
