@@ -98,7 +98,6 @@ from groundstate.energy.sequences.pixels import PixelChainEnergy as PixelChainEn
 from groundstate.energy.sequences.real_chain_rule import RealChainRuleEnergy as RealChainRuleEnergy
 from groundstate.energy.sequences.step import StepState as StepState
 from groundstate.energy.spaces import Binary as Binary
-from groundstate.energy.spaces import Columns as Columns
 from groundstate.energy.spaces import Count as Count
 from groundstate.energy.spaces import Finite as Finite
 from groundstate.energy.spaces import GraphSpace as GraphSpace

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from groundstate.energy import BilinearEnergy, RestrictedEnergy
-from groundstate.energy.spaces import Binary, Columns, Real
+from groundstate.energy.spaces import Binary, Levels, Real
 from groundstate.energy.undirected.columns import ColumnsDistribution
 from groundstate.infer import Gibbs, kernel_matrix, marginalise, sample
 from groundstate.infer.sampling.annealed_layers import annealed_log_partition
@@ -163,7 +163,7 @@ def test_known_cells_stay_when_the_rest_is_sampled() -> None:
 def test_spaces_and_refusals() -> None:
     assert RestrictedEnergy((2, 2), 1).spaces["x"] == Binary(2)
     assert RestrictedEnergy((0, 0), 1).spaces["x"] == Real(2)
-    assert RestrictedEnergy((0, 2), 1).spaces["x"] == Columns((0, 2))
+    assert RestrictedEnergy((0, 2), 1).spaces["x"] == Levels((0, 2))
     assert not RestrictedEnergy((0,), 30).is_listed and RestrictedEnergy((3,), 30).is_listed
     with pytest.raises(ValueError, match="at least 2"):
         RestrictedEnergy((1, 2), 1)

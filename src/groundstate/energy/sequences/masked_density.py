@@ -13,7 +13,7 @@ from torch.nn import functional
 from groundstate.energy.abilities import offers
 from groundstate.energy.base import Energy
 from groundstate.energy.registering import registered
-from groundstate.energy.spaces import Binary, Columns, Real
+from groundstate.energy.spaces import Binary, Levels, Real
 from groundstate.errors import Unsupported
 from groundstate.math.distributions.operations import fresh
 from groundstate.nn.flows.masked import MaskedMLP
@@ -86,7 +86,7 @@ class MaskedDensityEnergy(Energy):
         if all(k == 2 for k in levels):
             space: Any = Binary(d)
         else:
-            space = Columns(levels) if any(levels) else Real(d)
+            space = Levels(levels) if any(levels) else Real(d)
         super().__init__(**({"x": space} | ({"y": Real(context)} if context else {})))
         self.levels = levels
         self.components, self.context_size, self.zero = components, context, zero

@@ -9,7 +9,6 @@ from groundstate.energy.spaces.arrays import Simplex as Simplex
 from groundstate.energy.spaces.arrays import label_grid as label_grid
 from groundstate.energy.spaces.arrays import space_of_rows as space_of_rows
 from groundstate.energy.spaces.base import Space as Space
-from groundstate.energy.spaces.columns import Columns as Columns
 from groundstate.energy.spaces.containers import ContainerSpace as ContainerSpace
 from groundstate.energy.spaces.containers import GraphSpace as GraphSpace
 from groundstate.energy.spaces.containers import NodeSpace as NodeSpace

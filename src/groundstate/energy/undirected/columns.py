@@ -70,7 +70,7 @@ class ColumnsDistribution(Distribution):
     @property
     def mean(self) -> Tensor:
         """Expected value; of a column of categories the most probable one."""
-        out = self.inputs.new_empty(*self.batch_shape, len(self.levels))
+        out = self.inputs.new_zeros(*self.batch_shape, len(self.levels))
         out[..., self._bits] = torch.sigmoid(self._picked(self._bits) / self.T)
         out[..., self._reals] = self._picked(self._reals)
         for j, at, k in self._lists:
@@ -95,7 +95,7 @@ class ColumnsDistribution(Distribution):
         place: dict[str, Any] = {"device": a.device, "dtype": a.dtype}
         size = (n, *self.batch_shape, len(self.levels))
         u = torch.rand(size, generator=generator, **place)
-        out = torch.empty_like(u)
+        out = torch.zeros_like(u)
         if self._bits:
             p = torch.sigmoid(self._picked(self._bits) / self.T)
             out[..., self._bits] = (u[..., self._bits] < p).to(u.dtype)

@@ -15,8 +15,7 @@ from groundstate.energy.abilities import offers
 from groundstate.energy.base import Energy
 from groundstate.energy.basic.initial import normal, seeded
 from groundstate.energy.registering import registered
-from groundstate.energy.spaces import Binary, Real, Space
-from groundstate.energy.spaces.columns import Columns
+from groundstate.energy.spaces import Binary, Levels, Real, Space
 from groundstate.energy.undirected.columns import ColumnsDistribution, slots
 
 LISTED = 2**20  # states of a layer that are still summed one by one
@@ -75,7 +74,12 @@ class RestrictedEnergy(Energy):
         generator: torch.Generator | None = None,
     ) -> None:
         self_levels = tuple(int(k) for k in levels)
-        x: Space = Columns(self_levels)
+        if not self_levels or any(k < 0 or k == 1 for k in self_levels):
+            raise ValueError(
+                "levels are 0 for a real column or at least 2 for one of categories, got "
+                f"{self_levels}"
+            )
+        x: Space = Levels(self_levels)
         if set(self_levels) == {0}:
             x = Real(len(self_levels))
         elif set(self_levels) == {2}:

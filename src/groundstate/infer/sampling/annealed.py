@@ -21,6 +21,7 @@ from torch.distributions import Distribution
 from groundstate.compute.random import Key
 from groundstate.energy.base import Energy
 from groundstate.energy.spaces import Binary, Finite, Levels, Sequence, Space
+from groundstate.energy.undirected.columns import ColumnsDistribution, slots
 from groundstate.infer.base import Draws, FreeEnergy, Method, Query, check_energies
 from groundstate.infer.exact.grid import alphabet
 from groundstate.infer.pack import bounds, is_simplex
@@ -86,8 +87,7 @@ class Annealed(Method):
         base = Proposal(self.base if self.base is not None else _default(query), query)
         generator = query.generator or Key.of(None).torch(query.device)
         b, rows = query.rows, n * query.rows
-        drawn = base.draw(n, generator)
-        values = {k: v.to(query.space(k).dtype(query.dtype)) for k, v in drawn.items()}
+        values = base.draw(n, generator)
         scale = _spread(values) if self.kernel is None else None
         fixed = {k: v.detach().repeat(n, *(1,) * (v.ndim - 1)) for k, v in query.fixed.items()}
         flat = {k: v.reshape(rows, *v.shape[2:]).contiguous() for k, v in values.items()}
@@ -174,6 +174,9 @@ def base_distribution(space: Space, device: torch.device, dtype: torch.dtype) ->
             beyond, -math.inf
         )
         return D.Categorical(logits=logits)
+    if isinstance(space, Levels):  # uniform on categories, standard normal on numbers
+        inputs = torch.zeros(sum(slots(space.sizes)[1]), device=device, dtype=dtype)
+        return ColumnsDistribution(inputs, space.sizes)
     ones = torch.ones(space.shape, device=device, dtype=dtype)
     if is_simplex(space):
         return D.Dirichlet(ones)

@@ -68,7 +68,8 @@ class Proposal:
             values[name] = v.reshape(n, -1, *event).expand(n, b, *event)
             if not self.shared[name] and b > 1 and v.shape[1] == 1:
                 values[name] = draw(distribution, n * b, generator).reshape(n, b, *event)
-        return values
+        kinds = {name: self.query.space(name).dtype(self.query.dtype) for name in values}
+        return {name: v.to(kinds[name]) for name, v in values.items()}
 
     def log_prob(self, values: Mapping[str, Tensor]) -> Tensor:
         """``log q`` of draws ``(n, B, *event)``, ``(n, B)``."""

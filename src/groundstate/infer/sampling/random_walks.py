@@ -138,26 +138,34 @@ class OneSite:
 
 
 class OneColumn(OneSite):
-    """`OneSite` for columns with numbers of levels of their own."""
+    """`OneSite` for columns with numbers of levels of their own; one of numbers takes a normal step."""
 
-    def __init__(self, space: Levels, mask: Tensor | None) -> None:
+    def __init__(self, space: Levels, mask: Tensor | None, scale: float = 1.0) -> None:
         self.sizes = torch.tensor(space.sizes)
+        self.scale: float | Tensor = scale  # a tensor (B,) when it adapts by row
         self.sites = len(space.sizes)
         self.mask = None if mask is None else mask.reshape(mask.shape[0], -1)  # (C, m)
 
     def move(self, v: Tensor, noise: Tensor) -> tuple[Tensor, Tensor | None]:
         site = self.site(noise[0])
         most = self.sizes.to(v.device)[site.clamp_min(0)]
-        return self.changed(v, site, 1 + (noise[1] * (most - 1)).long()), None
+        by = (1 + (noise[1] * (most - 1)).long()).to(v.dtype)
+        if bool((self.sizes == 0).any()):
+            step = torch.special.ndtri(noise[1].clamp(1e-16, 1 - 1e-16)).to(v.dtype)
+            by = torch.where(most == 0, step * _by_row(self.scale, step), by)
+        return self.changed(v, site, by), None
 
     def changed(self, v: Tensor, site: Tensor, by: Tensor | int) -> Tensor:
         where = site.clamp_min(0)[:, None]
         old, size = v.gather(1, where), self.sizes.to(v.device)[where]
         by = by[:, None] if isinstance(by, Tensor) else by
-        new = torch.where((site[:, None] >= 0) & (size > 1), (old + by) % size, old)
+        new = torch.where(size > 0, (old + by) % size.clamp_min(1), old + by)
+        new = torch.where((site[:, None] >= 0) & (size != 1), new, old)
         return v.scatter(1, where, new.to(v.dtype))
 
     def outcomes(self, v: Tensor) -> Iterable[tuple[Tensor, Tensor, Tensor | None]]:
+        if bool((self.sizes == 0).any()):
+            raise Unsupported("a walk on real values has a continuum of outcomes")
         rows = v.shape[0]
         free = torch.ones(rows, self.sites, dtype=torch.bool, device=v.device)
         if self.mask is not None:
@@ -180,6 +188,6 @@ def proposal_for(space: Space, mask: Tensor | None, scale: float) -> Any:
         return LogisticWalk(space, None, scale)
     if alphabet(space) is not None:
         return OneSite(space, mask)
-    if isinstance(space, Levels) and space.is_finite:
-        return OneColumn(space, mask)
+    if isinstance(space, Levels):
+        return OneColumn(space, mask, scale)
     return Walk(space, mask, scale)
