@@ -2,7 +2,7 @@ r"""Contrastive divergence: let the model dream for a few steps, and raise the d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from groundstate.infer.base import Method
@@ -11,6 +11,7 @@ from groundstate.learn.rules.contrast import Contrast
 from groundstate.learn.rules.inner import suggested
 from groundstate.learn.rules.negatives.chains import Chain, Persistent
 from groundstate.learn.rules.negatives.replay import Replay
+from groundstate.learn.rules.negatives.tempered import Tempered
 from groundstate.registry import rules
 
 
@@ -81,6 +82,9 @@ class PersistentCD(Contrast):
         Chance of a chain to start afresh before a step (a replay buffer).
     kernel : sampler, optional
         As in ``ContrastiveDivergence``.
+    temperatures : sequence of float, optional
+        Rising from 1: chains run at each of them and change places (parallel tempering), so that those
+        at 1, which are raised, get over hills; see ``Tempered``.
     over, latent, approximate
         See ``ContrastRule``.
 
@@ -103,27 +107,30 @@ class PersistentCD(Contrast):
         reset_prob: float = 0.0,
         *,
         kernel: Any = None,
+        temperatures: Sequence[float] | None = None,
         over: str | tuple[str, ...] | None = None,
         latent: Latent = "marginalise",
         approximate: Method | Iterable[Method] = (),
     ) -> None:
-        super().__init__(
-            Persistent(n_chains, k, reset_prob, kernel),
-            "mean",
-            over=over,
-            latent=latent,
-            approximate=approximate,
+        chains = (
+            Persistent(n_chains, k, reset_prob, kernel)
+            if temperatures is None
+            else Tempered(temperatures, n_chains, k, reset_prob, kernel)
         )
+        super().__init__(chains, "mean", over=over, latent=latent, approximate=approximate)
 
     stateful = True
 
     def config(self) -> dict[str, Any]:
         source = self.source
-        return {
+        made = {
             "n_chains": source.n_chains, "k": source.k, "reset_prob": source.reset_prob,
             "kernel": source.kernel, "over": self.over, "latent": self.latent,
             "approximate": self.approximate,
         }  # fmt: skip
+        if isinstance(source, Tempered):
+            made["temperatures"] = list(source.temperatures)
+        return made
 
     def make_room(self, state: Mapping[str, Any]) -> None:
         self.source.make_room({name.removeprefix("source."): v for name, v in state.items()})

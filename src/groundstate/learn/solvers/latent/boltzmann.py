@@ -19,6 +19,7 @@ from groundstate.learn.callbacks import Monitor
 from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.contrastive import ContrastiveDivergence, PersistentCD
 from groundstate.learn.rules.negatives.chains import Persistent
+from groundstate.learn.rules.negatives.tempered import State, Tempered, exchange
 from groundstate.learn.rules.softmin import NLL
 from groundstate.learn.solvers.latent.boltzmann_numba import pcd_steps
 from groundstate.learn.train.stochastic import Stochastic, _Training, sgd
@@ -89,7 +90,9 @@ class _Statistics(_Training):
         kept = settings.optimizer is sgd and self.penalty is None and not self.feed.sharded
         clipped = settings.clip_norm is not None or settings.clip_value is not None
         self.persistent = isinstance(self.rule, PersistentCD)
+        self.tempered = self.persistent and isinstance(self.rule.source, Tempered)
         self.compiles = kept and not clipped and self.device.type == "cpu" and self.persistent
+        self.compiles &= not self.tempered
         self.exact = isinstance(self.rule, NLL)
 
     @torch.no_grad()
@@ -240,7 +243,9 @@ class _Statistics(_Training):
             z, v = chains["z"], chains["x"]
         else:
             z, v = x.new_empty(len(x), l), torch.empty_like(x)
-        for step in range(k):
+        if self.tempered:
+            v = self._exchanged(z, v)
+        for step in range(0 if self.tempered else k):
             u = self._uniforms(z, v)
             if not self.persistent:
                 torch.lt(u[:, :l], torch.sigmoid(energy.up(v if step else x)), out=z)
@@ -250,10 +255,33 @@ class _Statistics(_Training):
         rows = torch.cat([x, v])
         a = energy.up(rows)  # (B + n, l)
         sigma = torch.sigmoid(a)
-        if self.persistent:  # the hidden bits of the next step
+        if self.persistent and not self.tempered:  # the hidden bits of the next step
             torch.lt(u[:, :l], sigma[len(x) :], out=z)
         signed = torch.cat([-share, share.new_full((len(v),), mass / len(v))])
         return self._set(rows, sigma.mul_(signed[:, None]), signed, a, len(x))
+
+    def _exchanged(self, z: Tensor, v: Tensor) -> Tensor:
+        """k sweeps at every temperature, then changes of place; the visible bits at T = 1."""
+        energy, source = self.energy, self.rule.source
+        l = energy.W.shape[1]
+
+        def fresh(n: int) -> State:
+            place: dict[str, Any] = {"generator": self.generator, "device": v.device}
+            return {m: energy.spaces[m].draw(n, dtype=v.dtype, **place) for m in ("z", "x")}
+
+        hot = source.hot_start(fresh)
+        states = [{"z": z, "x": v}]
+        states += [{"z": hot["z"][r], "x": hot["x"][r]} for r in range(len(hot["z"]))]
+        for T, state in zip(source.temperatures, states):
+            for _ in range(source.k):
+                u = self._uniforms(z, v)
+                state["x"] = (u[:, l:] < torch.sigmoid(energy.down(state["z"]) / T)).to(v.dtype)
+                state["z"] = (u[:, :l] < torch.sigmoid(energy.up(state["x"]) / T)).to(v.dtype)
+        e = [energy(**state) for state in states]
+        states = exchange(states, e, source.temperatures, self.generator)
+        source.keep_hot(states[1:], len(z))
+        source._keep(states[0])
+        return states[0]["x"]
 
     def _set(
         self, rows: Tensor, sigma: Tensor, signed: Tensor, a: Tensor, data: int

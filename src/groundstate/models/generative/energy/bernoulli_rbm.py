@@ -21,6 +21,7 @@ from groundstate.energy import BilinearEnergy, Energy, RestrictedEnergy
 from groundstate.errors import DataError, Unsupported
 from groundstate.learn import L2, NLL, BoltzmannSGD, ContrastiveDivergence, PersistentCD, fit
 from groundstate.learn.base import History, Rule
+from groundstate.learn.rules.negatives.tempered import ladder
 from groundstate.learn.train.optimizers import momentum as with_momentum
 from groundstate.learn.train.stochastic import Stochastic, sgd
 from groundstate.models import settings
@@ -68,6 +69,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
         Sweeps of Gibbs sampling for each learning step.
     n_chains : int, default=100
         Chains of ``"pcd"``. scikit-learn has ``batch_size`` of them.
+    n_temperatures : int, default=1
+        Above 1, chains of ``"pcd"`` also run at higher temperatures, their inverses evenly down to
+        1/n, and change places with those at 1 (parallel tempering): machines with separate modes mix.
     schedule : {"linear", "constant"}, default="linear"
         "linear" lowers the rate to zero along the run, without which noisy gradients do not converge.
         scikit-learn's is constant.
@@ -129,6 +133,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
         "method": [StrOptions({"pcd", "cd", "exact"})],
         "k": [Interval(Integral, 1, None, closed="left")],
         "n_chains": [Interval(Integral, 1, None, closed="left")],
+        "n_temperatures": [Interval(Integral, 1, None, closed="left")],
         "schedule": [StrOptions(set(SCHEDULES))],
         "momentum": [Interval(Real, 0, 1, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
@@ -148,6 +153,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
         method: str = "pcd",
         k: int = 1,
         n_chains: int = 100,
+        n_temperatures: int = 1,
         schedule: str = "linear",
         momentum: float = 0.0,
         weight_decay: float = 0.0,
@@ -217,10 +223,16 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, MachineAnswers):
         )  # fmt: skip
 
     def _new_rule(self, energy: Any) -> Rule:
+        if self.n_temperatures > 1 and self.method != "pcd":
+            raise ValueError(
+                f"n_temperatures={self.n_temperatures} is for chains that go on, method='pcd', not "
+                f"{self.method!r}"
+            )
         if self.method == "cd":
             return ContrastiveDivergence(self.k, over="x")
         if self.method == "pcd":
-            return PersistentCD(self.n_chains, self.k, over="x")
+            hot = None if self.n_temperatures == 1 else ladder(self.n_temperatures)
+            return PersistentCD(self.n_chains, self.k, temperatures=hot, over="x")
         if energy.ability("log_partition", "x", "z") is None:
             d, l = energy.W.shape
             raise Unsupported(
