@@ -6,7 +6,7 @@ import numpy as np
 from common import COLOURS, figure
 from matplotlib.figure import Figure
 
-from groundstate import VAE, ConditionalVAE
+from groundstate import VAE, ConditionalVAE, HierarchicalVAE
 
 
 def _arc(n: int, seed: int = 0) -> np.ndarray:
@@ -62,6 +62,30 @@ def conditional_vae() -> Figure:
     return fig
 
 
+def hierarchical_vae() -> Figure:
+    """Rows in four groups, draws, and what each level of the code costs."""
+    rng = np.random.default_rng(0)
+    corners = np.array([[1.0, 1.0], [1, -1], [-1, 1], [-1, -1]])
+    X = corners[rng.integers(0, 4, 300)] + 0.15 * rng.normal(size=(300, 2))
+    model = HierarchicalVAE(
+        (2, 1), hidden_layer_sizes=(32,), learning_rate_init=1e-2, max_iter=60,
+        n_iter_no_change=np.inf, random_state=0,
+    ).fit(X)  # fmt: skip
+    terms = model.elbo_terms(X)
+    fig, (left, middle, right) = figure(3)
+    left.scatter(*X.T, s=8, color=COLOURS[0], label="rows")
+    left.scatter(*model.sample(300, random_state=0).T, s=8, color=COLOURS[1], label="draws")
+    left.set(title="rows and draws", aspect="equal")
+    left.legend()
+    codes = model.transform(X)
+    middle.scatter(codes[:, 0], codes[:, 1], s=8, c=codes[:, 2], cmap="twilight")
+    middle.set(title="level 1, coloured by level 2", xlabel="$z_{11}$", ylabel="$z_{12}$")
+    costs = [terms.steps[0].mean(), terms.prior.mean()]
+    right.bar(["level 1", "level 2"], costs, color=COLOURS[2])
+    right.set(title="nats of each level")
+    return fig
+
+
 def family() -> Figure:
     """The bound while it learns, and the estimate by more and more draws above it."""
     X = _arc(300)
@@ -86,4 +110,5 @@ PICTURES = {
     "family-autoencoders": family,
     "VAE": vae,
     "ConditionalVAE": conditional_vae,
+    "HierarchicalVAE": hierarchical_vae,
 }

@@ -148,6 +148,9 @@ if TYPE_CHECKING:
     from groundstate.models.generative.autoencoders.denoising_autoencoder import (
         DenoisingAutoencoder as DenoisingAutoencoder,
     )
+    from groundstate.models.generative.autoencoders.hierarchical_vae import (
+        HierarchicalVAE as HierarchicalVAE,
+    )
     from groundstate.models.generative.autoencoders.sparse_autoencoder import (
         SparseAutoencoder as SparseAutoencoder,
     )
@@ -418,6 +421,7 @@ _EXPORTS = {
     "GraphClassifier": "groundstate.models.graphs.graph_classifier",
     "GraphRegressor": "groundstate.models.graphs.graph_regressor",
     "HDBSCAN": "groundstate.models.clusters.hdbscan",
+    "HierarchicalVAE": "groundstate.models.generative.autoencoders.hierarchical_vae",
     "HiddenMarkovModel": "groundstate.models.generative.graphical.hidden_markov_model",
     "HistGradientBoostingClassifier": "groundstate.models.ensembles.boosting.hist_gradient_boosting_classifier",
     "HistGradientBoostingRegressor": "groundstate.models.ensembles.boosting.hist_gradient_boosting_regressor",

@@ -121,6 +121,9 @@ QUICK: dict[str, dict[str, Any]] = {
     | {"random_state": 0},
     "FlowMatching": {"hidden_layer_sizes": (8,), "n_steps": 5, "rtol": 1e-3, "atol": 1e-3}
     | {"max_iter": 5, "random_state": 0},
+    "HierarchicalVAE": {
+        "n_components": (2, 1), "hidden_layer_sizes": (8,), "max_iter": 10, "random_state": 0,
+    },  # fmt: skip
     "MADE": {"hidden_layer_sizes": (8,), "max_iter": 5, "random_state": 0},
     "NormalizingFlow": {"n_transforms": 2, "hidden_layer_sizes": (8,), "max_iter": 4}
     | {"random_state": 0},

@@ -142,6 +142,7 @@ CASES: dict[str, Case] = {
     ),
     "ConditionalVAE": Case(groundstate.ConditionalVAE(**_SMALL)),
     "VAE": Case(groundstate.VAE(**_SMALL), kind="estimate"),
+    "HierarchicalVAE": Case(groundstate.HierarchicalVAE((2, 1), **_SMALL), kind="estimate"),
     "ConditionalGAN": Case(groundstate.ConditionalGAN(**GAME), kind="none", given=labels),
     "EnergyGAN": Case(groundstate.EnergyGAN(**GAME), kind="unnormalised"),
     "GAN": Case(groundstate.GAN(**GAME), kind="none"),

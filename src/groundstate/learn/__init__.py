@@ -58,6 +58,7 @@ from groundstate.learn.posterior.predictive import Predictive as Predictive
 from groundstate.learn.posterior.predictive import posterior_predictive as posterior_predictive
 from groundstate.learn.posterior.sgld import SGLD as SGLD
 from groundstate.learn.posterior.snapshots import Snapshots as Snapshots
+from groundstate.learn.pretrain import pretrain_layers as pretrain_layers
 from groundstate.learn.rules import NCE as NCE
 from groundstate.learn.rules import NLL as NLL
 from groundstate.learn.rules import Adversarial as Adversarial

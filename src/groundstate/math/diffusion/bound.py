@@ -40,6 +40,12 @@ class Elbo:
     steps: Tensor
     bits_per_dim: Tensor
 
+    @classmethod
+    def of(cls, reconstruction: Tensor, prior: Tensor, steps: Tensor, d: int) -> Elbo:
+        """The bound of a Markov chain of latents over rows of d numbers from its terms."""
+        value = reconstruction - prior - steps.sum(0)
+        return cls(value, reconstruction, prior, steps, -value / (d * math.log(2)))
+
 
 def elbo(
     predict: Callable[..., Tensor],
@@ -107,9 +113,7 @@ def elbo(
         run.draws = [int(n) for n in n_draws]
         parts = [run.draw("B")]
     reconstruction, prior, steps = (torch.stack(each).mean(0) for each in zip(*parts, strict=True))
-    value = reconstruction - prior - steps.sum(0)
-    bits = -value / (x0[0].numel() * math.log(2))
-    return Elbo(value, reconstruction, prior, steps, bits)
+    return Elbo.of(reconstruction, prior, steps, x0[0].numel())
 
 
 def draws_by_step(schedule: NoiseSchedule, most: int = 16) -> list[int]:
