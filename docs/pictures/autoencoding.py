@@ -6,7 +6,15 @@ import numpy as np
 from common import COLOURS, figure
 from matplotlib.figure import Figure
 
-from groundstate import VAE, ConditionalVAE, HierarchicalVAE
+from groundstate import (
+    DDPM,
+    VAE,
+    Autoencoder,
+    ConditionalVAE,
+    HierarchicalVAE,
+    LatentDiffusion,
+    VQAutoencoder,
+)
 
 
 def _arc(n: int, seed: int = 0) -> np.ndarray:
@@ -68,8 +76,8 @@ def hierarchical_vae() -> Figure:
     corners = np.array([[1.0, 1.0], [1, -1], [-1, 1], [-1, -1]])
     X = corners[rng.integers(0, 4, 300)] + 0.15 * rng.normal(size=(300, 2))
     model = HierarchicalVAE(
-        (2, 1), hidden_layer_sizes=(32,), learning_rate_init=1e-2, max_iter=60,
-        n_iter_no_change=np.inf, random_state=0,
+        (2, 1), likelihood_scale=0.2, hidden_layer_sizes=(32,), learning_rate_init=1e-2,
+        max_iter=60, n_iter_no_change=np.inf, random_state=0,
     ).fit(X)  # fmt: skip
     terms = model.elbo_terms(X)
     fig, (left, middle, right) = figure(3)
@@ -83,6 +91,44 @@ def hierarchical_vae() -> Figure:
     costs = [terms.steps[0].mean(), terms.prior.mean()]
     right.bar(["level 1", "level 2"], costs, color=COLOURS[2])
     right.set(title="nats of each level")
+    return fig
+
+
+def vq_autoencoder() -> Figure:
+    """Rows coloured by their token, and the decoded codebook."""
+    X = _arc(300)
+    model = VQAutoencoder(
+        2, n_codes=16, hidden_layer_sizes=(32,), learning_rate_init=1e-2, max_iter=60,
+        random_state=0,
+    ).fit(X)  # fmt: skip
+    fig, (left, right) = figure(2)
+    left.scatter(*X.T, s=8, c=model.tokens(X)[:, 0], cmap="tab20")
+    left.set(title="rows and their tokens", aspect="equal")
+    right.scatter(*X.T, s=5, color="lightgrey")
+    right.scatter(*model.inverse_transform(model.codebook_).T, s=40, color=COLOURS[1])
+    right.set(title="the codebook, decoded", aspect="equal")
+    return fig
+
+
+def latent_diffusion() -> Figure:
+    """A ring in eight columns: rows, draws, and their codes."""
+    rng = np.random.default_rng(0)
+    t = rng.uniform(0, 2 * np.pi, 300)
+    X = np.column_stack([np.cos(t), np.sin(t)]) @ rng.normal(size=(2, 8))
+    first = Autoencoder(2, (16,), max_iter=60, learning_rate_init=1e-2, random_state=0)
+    second = DDPM(
+        30, "cosine", max_iter=80, learning_rate_init=5e-3, hidden_layer_sizes=(32,),
+        random_state=0,
+    )  # fmt: skip
+    model = LatentDiffusion(first, second).fit(X)
+    drawn, codes = model.sample(300, return_latent=True, random_state=0)
+    fig, (left, right) = figure(2)
+    for rows, z, colour, name in ((X, model.transform(X), 0, "rows"), (drawn, codes, 1, "draws")):
+        left.scatter(*rows.T[:2], s=8, color=COLOURS[colour], label=name)
+        right.scatter(*z.T, s=8, color=COLOURS[colour])
+    left.set(title="two of eight columns")
+    left.legend()
+    right.set(title="codes")
     return fig
 
 
@@ -111,4 +157,6 @@ PICTURES = {
     "VAE": vae,
     "ConditionalVAE": conditional_vae,
     "HierarchicalVAE": hierarchical_vae,
+    "LatentDiffusion": latent_diffusion,
+    "VQAutoencoder": vq_autoencoder,
 }

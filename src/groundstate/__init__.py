@@ -155,12 +155,18 @@ if TYPE_CHECKING:
         SparseAutoencoder as SparseAutoencoder,
     )
     from groundstate.models.generative.autoencoders.vae import VAE as VAE
+    from groundstate.models.generative.autoencoders.vq_autoencoder import (
+        VQAutoencoder as VQAutoencoder,
+    )
     from groundstate.models.generative.autoregressive.autoregressive_density import (
         AutoregressiveDensity as AutoregressiveDensity,
     )
     from groundstate.models.generative.autoregressive.made import MADE as MADE
     from groundstate.models.generative.autoregressive.pixel_cnn import PixelCNN as PixelCNN
     from groundstate.models.generative.diffusion.ddpm import DDPM as DDPM
+    from groundstate.models.generative.diffusion.latent_diffusion import (
+        LatentDiffusion as LatentDiffusion,
+    )
     from groundstate.models.generative.diffusion.score_model import ScoreModel as ScoreModel
     from groundstate.models.generative.diffusion.score_sde import ScoreSDE as ScoreSDE
     from groundstate.models.generative.energy.bernoulli_rbm import BernoulliRBM as BernoulliRBM
@@ -444,6 +450,7 @@ _EXPORTS = {
     "LanguageModel": "groundstate.models.text.language_model",
     "Lasso": "groundstate.models.linear.sparse.lasso",
     "LassoCV": "groundstate.models.linear.sparse.lasso_cv",
+    "LatentDiffusion": "groundstate.models.generative.diffusion.latent_diffusion",
     "LinearDiscriminantAnalysis": "groundstate.models.discriminant.linear_discriminant_analysis",
     "LinearGaussianBayesianNetwork": "groundstate.models.generative.graphical.linear_gaussian_bayesian_network",
     "LinearImageClassifier": "groundstate.models.vision.linear_image_classifier",
@@ -530,6 +537,7 @@ _EXPORTS = {
     "TweedieRegressor": "groundstate.models.linear.generalised.tweedie_regressor",
     "UMAP": "groundstate.models.manifolds.umap",
     "VAE": "groundstate.models.generative.autoencoders.vae",
+    "VQAutoencoder": "groundstate.models.generative.autoencoders.vq_autoencoder",
     "VotingClassifier": "groundstate.models.ensembles.voting.voting_classifier",
     "VotingRegressor": "groundstate.models.ensembles.voting.voting_regressor",
     "WGAN": "groundstate.models.generative.adversarial.wgan",

@@ -122,8 +122,11 @@ QUICK: dict[str, dict[str, Any]] = {
     "FlowMatching": {"hidden_layer_sizes": (8,), "n_steps": 5, "rtol": 1e-3, "atol": 1e-3}
     | {"max_iter": 5, "random_state": 0},
     "HierarchicalVAE": {
-        "n_components": (2, 1), "hidden_layer_sizes": (8,), "max_iter": 10, "random_state": 0,
-    },  # fmt: skip
+        "n_components": (2, 1),
+        "hidden_layer_sizes": (8,),
+        "max_iter": 10,
+        "random_state": 0,
+    },
     "MADE": {"hidden_layer_sizes": (8,), "max_iter": 5, "random_state": 0},
     "NormalizingFlow": {"n_transforms": 2, "hidden_layer_sizes": (8,), "max_iter": 4}
     | {"random_state": 0},
@@ -217,6 +220,13 @@ QUICK: dict[str, dict[str, Any]] = {
     "TweedieRegressor": {},
     "UMAP": {"n_neighbors": 3, "n_epochs": 20, "random_state": 0},
     "VAE": {"hidden_layer_sizes": (8,), "max_iter": 10, "random_state": 0},
+    "VQAutoencoder": {
+        "n_components": 4,
+        "n_codes": 16,
+        "hidden_layer_sizes": (8,),
+        "max_iter": 10,
+        "random_state": 0,
+    },
     "VotingClassifier": {},
     "VotingRegressor": {},
     "Whitener": {},

@@ -158,6 +158,10 @@ CASES: dict[str, Case] = {
     "DenoisingAutoencoder": Case(
         groundstate.DenoisingAutoencoder(3, (6,), max_iter=8, random_state=0), pictures
     ),
+    "VQAutoencoder": Case(
+        groundstate.VQAutoencoder(4, 16, hidden_layer_sizes=(6,), max_iter=8, random_state=0),
+        kind="none",
+    ),
     "SparseAutoencoder": Case(groundstate.SparseAutoencoder(4, max_iter=8, random_state=0)),
 }  # fmt: skip
 

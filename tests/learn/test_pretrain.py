@@ -51,7 +51,9 @@ def test_machines_are_layers_too() -> None:
     X, y = digits()
     deep = net(2, 64)
     start = [layer[0].weight.detach().clone() for layer in hidden_layers(deep)]
-    found = pretrain_layers(deep, X, "rbm", max_iter=15, learning_rate_init=0.02, batch_size=32, random_state=0)
+    found = pretrain_layers(
+        deep, X, "rbm", max_iter=15, learning_rate_init=0.02, batch_size=32, random_state=0
+    )
     assert len(found) == 2
     assert all(
         not torch.equal(a, layer[0].weight)

@@ -12,6 +12,7 @@ from groundstate import registry
 
 ROOT = Path(__file__).resolve().parents[2]
 WRAPPERS = {
+    "LatentDiffusion",
     "TableGenerator",
     "TablePredictor",
 }  # around any estimator: no models of their own

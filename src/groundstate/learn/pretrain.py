@@ -123,7 +123,7 @@ def pretrain_layers(
     return found
 
 
-def hidden_layers(net: nn.Module) -> list[nn.Sequential]:
+def hidden_layers(net: nn.Module) -> list[Any]:
     """The hidden layers of a perceptron: each linear map with what follows up to the next; without the
     last."""
     stack = getattr(net, "layers", net)
@@ -155,7 +155,7 @@ class Mirrored(nn.Module):
         return torch.addmm(self.bias, z, self.layer.weight)
 
 
-def _autoencoder(layer: nn.Sequential, codes: Tensor) -> AutoencoderEnergy:
+def _autoencoder(layer: Any, codes: Tensor) -> AutoencoderEnergy:
     d, k = layer[0].in_features, layer[0].out_features
     kind = BernoulliLikelihood(d) if _is_unit(codes) else SquaredError(d)
     return AutoencoderEnergy(layer, Mirrored(layer[0]), kind, NormalPrior(k))
@@ -165,9 +165,7 @@ def _is_unit(codes: Tensor) -> bool:
     return bool((codes >= 0).all() and (codes <= 1).all())
 
 
-def _machine(
-    layer: nn.Sequential, codes: Tensor, key: Key
-) -> BilinearEnergy | RestrictedEnergy:
+def _machine(layer: Any, codes: Tensor, key: Key) -> BilinearEnergy | RestrictedEnergy:
     if [type(m) for m in layer[1:]] != [nn.Sigmoid] or layer[0].bias is None:
         raise ValueError(
             "method='rbm' learns layers sigmoid(Wx + c), with a bias and nothing else; use "
@@ -183,5 +181,7 @@ def _machine(
     else:
         energy = RestrictedEnergy((0,) * d, k, scale=0.01, generator=generator)
     with torch.no_grad():
-        energy.b.copy_(mean)  # so that the hidden units learn what columns have to do with each other
+        energy.b.copy_(
+            mean
+        )  # so that the hidden units learn what columns have to do with each other
     return energy

@@ -5,3 +5,4 @@ from groundstate.nn.denoise.image import UNetDenoiser as UNetDenoiser
 from groundstate.nn.denoise.mlp import MLPDenoiser as MLPDenoiser
 from groundstate.nn.denoise.time import LevelEmbedding as LevelEmbedding
 from groundstate.nn.denoise.time import level_waves as level_waves
+from groundstate.nn.denoise.tokens import TokenDenoiser as TokenDenoiser

@@ -19,7 +19,12 @@ from groundstate.learn import NegativeELBO
 from groundstate.nn import MLP
 from groundstate.nn.heads.likelihoods import GaussianLikelihood
 
-QUICK: dict[str, Any] = {"hidden_layer_sizes": (8,), "max_iter": 5, "random_state": 0, "device": None}
+QUICK: dict[str, Any] = {
+    "hidden_layer_sizes": (8,),
+    "max_iter": 5,
+    "random_state": 0,
+    "device": None,
+}
 
 
 def affine(A: torch.Tensor, var: torch.Tensor) -> nn.Linear:

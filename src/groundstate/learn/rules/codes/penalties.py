@@ -183,3 +183,34 @@ def _one_sigmoid_layer(encoder: nn.Module) -> Tensor | None:
     if not isinstance(first, nn.Linear) or type(last) is not type(activation("sigmoid")):
         return None
     return first.weight if encoder.out_activation == "sigmoid" else None
+
+
+class Commitment(CodePenalty):
+    r""":math:`\|\mathrm{sg}(z) - q(z)\|^2 + \beta\|z - \mathrm{sg}(q(z))\|^2` for an encoder that ends in a
+    ``Quantiser``: vectors of the codebook move to the codes, and codes stay near them.
+
+    Parameters
+    ----------
+    beta : strength of the second term
+    """
+
+    def __init__(self, beta: float = 0.25) -> None:
+        super().__init__()
+        if not beta >= 0:
+            raise ValueError(f"the strength of a penalty cannot be negative, got {beta}")
+        self.beta = float(beta)
+
+    def forward(
+        self,
+        z: Tensor,
+        inputs: Tensor,
+        encoder: nn.Module,
+        weight: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        net, quantiser = encoder[0], encoder[1]  # type: ignore[index]
+        before = net(inputs)
+        near = quantiser.nearest(before)
+        book = (before.detach() - near).square().sum(-1)
+        cost: Tensor = book + self.beta * (before - near.detach()).square().sum(-1)
+        return cost

@@ -82,7 +82,7 @@ class HierarchicalVAE(VAE):
     prior: ClassVar[str] = "normal"
     prior_scale: ClassVar[float] = 1.0
     grad: ClassVar[str] = "pathwise"
-    network: ClassVar[None] = None
+    network: Any = None
 
     def __init__(
         self,
@@ -121,18 +121,18 @@ class HierarchicalVAE(VAE):
     # --- learning ------------------------------------------------------------------------
 
     @property
-    def _sizes(self) -> list[int]:
+    def _lengths(self) -> list[int]:
         given = self.n_components
         sizes = [int(k) for k in (given if isinstance(given, Sequence) else [given])]
         if not sizes or min(sizes) < 1:
             raise ValueError(f"n_components are lengths of levels, at least 1 each, got {given!r}")
         return sizes
 
-    def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> DeepLatentEnergy:
+    def _energy_of(self, x: Tensor, y: Tensor | None, key: Key) -> DeepLatentEnergy:  # type: ignore[override]
         kind = self._likelihood_name if isinstance(self.likelihood, str) else self.likelihood
         head = make_likelihood(kind, x.shape[1], self.levels_, self.likelihood_scale)
         head.check(x)
-        q, sizes = 0 if y is None else y.shape[1], self._sizes
+        q, sizes = 0 if y is None else y.shape[1], self._lengths
         outputs = head.n_outputs
         decoder: nn.Module = MLP(
             sizes[0] + q, self._hidden[::-1], outputs, self.activation,
@@ -158,7 +158,7 @@ class HierarchicalVAE(VAE):
 
     def _loss(self, energy: Energy) -> Rule:
         assert isinstance(energy, DeepLatentEnergy)
-        key, sizes = init_key(self.random_state).fold("init"), self._sizes
+        key, sizes = init_key(self.random_state).fold("init"), self._lengths
         family: CodeFamily
         if len(sizes) == 1:
             family, numbers = DiagonalNormal(), 2 * sizes[0]
@@ -189,6 +189,7 @@ class HierarchicalVAE(VAE):
         x, home = self._rows(X)
         c = self._contexts_or_mean(y, x)
         energy, family = self.energy_, self._family
+        prior: Any = energy.prior
         with answering(energy, x):
             params = self._numbers(x, c)
             z, log_q = codes_of(family, params, n_samples, energy.prior.k)
@@ -196,9 +197,7 @@ class HierarchicalVAE(VAE):
             flat = z.reshape(n_samples * len(x), -1)
             e = energy.reconstruction(x.repeat(n_samples, 1), flat, context)
             if isinstance(family, BottomUp | Ladder):
-                logs = zip(
-                    family.log_probs(params, z), energy.prior.log_probs(z), strict=True
-                )
+                logs = zip(family.log_probs(params, z), prior.log_probs(z), strict=True)
                 costs = torch.stack([(q - p).mean(0) for q, p in logs])
             else:
                 costs = (log_q() - energy.prior.log_prob(z)).mean(0)[None]

@@ -38,10 +38,12 @@ from groundstate.math.diffusion.schedule import KINDS
 from groundstate.models.generative.diffusion.noise_code import NoiseCode
 from groundstate.models.generative.shapes import as_given
 from groundstate.models.rows.making import make_network
-from groundstate.nn.denoise import DiTDenoiser, MLPDenoiser, UNetDenoiser
+from groundstate.nn.denoise import DiTDenoiser, MLPDenoiser, TokenDenoiser, UNetDenoiser
 from groundstate.registry import models
 
-NETWORKS = {"mlp": MLPDenoiser, "unet": UNetDenoiser, "dit": DiTDenoiser}
+NETWORKS = {
+    "mlp": MLPDenoiser, "unet": UNetDenoiser, "dit": DiTDenoiser, "tokens": TokenDenoiser,
+}  # fmt: skip
 
 
 @models.register(family="diffusion", task="generation", role="generator")
@@ -84,8 +86,9 @@ class DDPM(NoiseCode):
         1 samples :math:`p(x\mid y)`, more exaggerates the label, 0 ignores it.
     label_dropout : float
         Share of rows that are learned without their label.
-    network : "mlp", "unet", "dit", module, class or function, or None
-        The denoiser ``net(x, t, y)``; None is an MLP for tables and a U-Net for images.
+    network : "mlp", "unet", "dit", "tokens", module, class or function, or None
+        The denoiser ``net(x, t, y)``; None is an MLP for tables and a U-Net for images. "tokens" looks at y
+        as a sequence of ``network_params={"tokens": L}`` vectors by cross-attention.
     network_params : dict or None
         Further arguments of its constructor.
     compile : bool or str

@@ -1,0 +1,218 @@
+r"""Diffusion in the codes of an autoencoder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from groundstate.errors import ShapeError, Unsupported
+from groundstate.models.generative.autoencoders.vae import VAE
+from groundstate.models.generative.autoencoders.vq_autoencoder import VQAutoencoder
+from groundstate.models.generative.diffusion.ddpm import DDPM
+
+KL = 1e-6  # weight of the divergence that keeps the codes of "kl" near the origin
+PREFIT = (None, "autoencoder", "both")
+
+
+class LatentDiffusion(MetaEstimatorMixin, BaseEstimator):
+    r"""Diffusion in the codes of an autoencoder (Rombach et al. 2022): first
+    :math:`z = f(x)/s,\; x \approx g(sz)`, then
+
+    .. math:: \min_\theta E\|\epsilon - \epsilon_\theta(z_t, t)\|^2, \qquad
+        z_t = \sqrt{\bar\alpha_t}\,z + \sqrt{1 - \bar\alpha_t}\,\epsilon,
+
+    and a row is drawn as g of a drawn code. A step costs what the code is long, not the row; what the
+    autoencoder loses is lost. The energy of a row is that of its code.
+
+    Parameters
+    ----------
+    autoencoder : "kl", "vq" or an estimator with ``transform`` and ``inverse_transform``
+        "kl" is ``VAE`` with a divergence of weight 1e-6, "vq" ``VQAutoencoder`` with 512 vectors.
+    diffusion : generator or None, default=None
+        What learns the codes: ``DDPM`` (the default), ``ScoreSDE``, ``FlowMatching``, any generator.
+    n_components : int, default=8
+        Length of the code of "kl" and "vq".
+    prefit : None, "autoencoder" or "both"
+        Stages that are given fitted and used as they are; others are cloned.
+    random_state : int, Key or None
+        For stages that have none of their own.
+
+    Attributes
+    ----------
+    autoencoder_, diffusion_ : the fitted stages
+    latent_scale_ : float, s: the standard deviation of all numbers of the training codes
+    token_shape_ : (L, d) where y was a sequence of L tokens of d numbers for each row, else None
+
+    Examples
+    --------
+    >>> from groundstate import DDPM, Autoencoder, LatentDiffusion
+    >>> t = np.random.default_rng(0).uniform(0, 2 * np.pi, 300)
+    >>> X = np.column_stack([np.cos(t), np.sin(t), np.cos(t), np.sin(t)])
+    >>> first = Autoencoder(2, (16,), max_iter=60, learning_rate_init=0.01, random_state=0)
+    >>> model = LatentDiffusion(first, DDPM(30, "cosine", max_iter=20, random_state=0)).fit(X)
+    >>> model.sample(5, random_state=0).shape, round(float(model.transform(X).std()), 2)
+    ((5, 4), 1.0)
+    """
+
+    log_prob_kind_ = "none"
+
+    def __init__(
+        self,
+        autoencoder: Any = "kl",
+        diffusion: Any = None,
+        *,
+        n_components: int = 8,
+        prefit: str | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.autoencoder, self.diffusion = autoencoder, diffusion
+        self.n_components, self.prefit = n_components, prefit
+        self.random_state = random_state
+
+    # --- learning ------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn both stages; y are labels, real columns, or tokens ``(n_samples, L, d)``, which the
+        denoiser looks at by cross-attention."""
+        if self.prefit not in PREFIT:
+            raise ValueError(f"prefit must be None, 'autoencoder' or 'both', got {self.prefit!r}")
+        if self.prefit is None:
+            given = {} if sample_weight is None else {"sample_weight": sample_weight}
+            self.autoencoder_ = self._first().fit(X, **given)
+        else:
+            check_is_fitted(self.autoencoder)
+            self.autoencoder_ = self.autoencoder
+        self.n_features_in_ = int(np.prod(np.shape(X)[1:]))
+        if hasattr(self.autoencoder_, "feature_names_in_"):
+            self.feature_names_in_ = self.autoencoder_.feature_names_in_
+        codes = self._array(self.autoencoder_.transform(X))
+        spread = float(codes.std())
+        even = abs(spread - 1) < 1e-6 or not spread > 0  # stays as it is, to the bit
+        self.latent_scale_ = 1.0 if even else spread
+        self.token_shape_ = tuple(np.shape(y)[1:]) if np.ndim(y) == 3 else None
+        if self.prefit == "both":
+            check_is_fitted(self.diffusion)
+            self.diffusion_ = self.diffusion
+            return self
+        second = self._seeded(DDPM() if self.diffusion is None else clone(self.diffusion))
+        if self.token_shape_ is not None and getattr(second, "network", None) is None:
+            second.set_params(network="tokens", network_params={"tokens": self.token_shape_[0]})
+        self.diffusion_ = second.fit(codes / self.latent_scale_, self._flat(y), sample_weight)
+        return self
+
+    def _first(self) -> Any:
+        if not isinstance(self.autoencoder, str):
+            return self._seeded(clone(self.autoencoder))
+        if self.autoencoder == "kl":
+            return self._seeded(VAE(self.n_components, beta=KL))
+        if self.autoencoder == "vq":
+            return self._seeded(VQAutoencoder(self.n_components))
+        raise ValueError(
+            f"autoencoder must be 'kl', 'vq' or an estimator with transform and inverse_transform, got "
+            f"{self.autoencoder!r}"
+        )
+
+    def _seeded(self, stage: Any) -> Any:
+        settings = stage.get_params(deep=False)
+        if settings.get("random_state", 0) is None:
+            stage.set_params(random_state=self.random_state)
+        return stage
+
+    def _flat(self, y: Any) -> Any:
+        """Tokens of each row one after the other."""
+        if y is None or self.token_shape_ is None:
+            return y
+        given = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
+        given = given[None] if given.ndim == 2 else given
+        if given.shape[1:] != self.token_shape_:
+            raise ShapeError(
+                f"y must be tokens {self.token_shape_} as in fit, or a sequence of such, got "
+                f"{given.shape[1:]}"
+            )
+        return given.reshape(len(given), -1)
+
+    @staticmethod
+    def _array(Z: Any) -> Any:
+        return np.asarray(Z.detach().cpu() if isinstance(Z, Tensor) else Z)
+
+    # --- codes ---------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> Any:
+        """Codes of standard deviation 1, ``(n_samples, k)``."""
+        check_is_fitted(self, "diffusion_")
+        return self.autoencoder_.transform(X) / self.latent_scale_
+
+    def inverse_transform(self, Z: Any) -> Any:
+        """Rows of codes."""
+        check_is_fitted(self, "diffusion_")
+        return self.autoencoder_.inverse_transform(Z * self.latent_scale_)
+
+    def reconstruct(self, X: Any) -> Any:
+        """Rows as the autoencoder remembers them."""
+        return self.inverse_transform(self.transform(X))
+
+    # --- draws and questions -------------------------------------------------------------
+
+    def sample(
+        self,
+        n_samples: int = 1,
+        y: Any = None,
+        *,
+        return_latent: bool = False,
+        random_state: Any = None,
+        **options: Any,
+    ) -> Any:
+        """Draw rows: a code, decoded.
+
+        Parameters
+        ----------
+        n_samples, y, random_state : as for every generator; y also tokens ``(L, d)`` or ``(n, L, d)``
+        return_latent : also give the codes
+        options : of the second stage, such as ``guidance_scale`` or ``sample_steps``
+        """
+        check_is_fitted(self, "diffusion_")
+        codes = self.diffusion_.sample(
+            n_samples, self._flat(y), random_state=random_state, **options
+        )
+        rows = self.inverse_transform(codes)
+        return (rows, codes) if return_latent else rows
+
+    def energy(self, X: Any, y: Any = None) -> Any:
+        """Energy of the code of each row, low where codes are frequent, ``(n_samples,)``."""
+        return self.diffusion_.energy(self.transform(X), self._flat(y))
+
+    def score_samples(self, X: Any, y: Any = None) -> Any:
+        """There is none: a row that the decoder cannot make has no density."""
+        raise Unsupported(
+            "LatentDiffusion generates without a density (log_prob_kind_ is 'none'): score codes with "
+            "diffusion_.score_samples(transform(X)), or judge draws with "
+            "groundstate.evaluate.assess_generator"
+        )
+
+    def impute(self, X: Any, how: str = "mean", n_draws: int = 1, **options: Any) -> Any:
+        """Fill in NaN by the first stage, whose cells the code is of; see its ``impute``."""
+        check_is_fitted(self, "diffusion_")
+        if not hasattr(self.autoencoder_, "impute"):
+            name = type(self.autoencoder_).__name__
+            raise Unsupported(f"{name} fills in nothing; use an autoencoder of groundstate")
+        return self.autoencoder_.impute(X, how, n_draws, **options)
+
+    def to(self, device: Any) -> Self:
+        """Move what was learned to a device."""
+        for stage in (self.autoencoder_, self.diffusion_):
+            if hasattr(stage, "to"):
+                stage.to(torch.device(device) if device != "auto" else device)
+        return self
+
+    def save(self, path: str | Path) -> Path:
+        """Write both stages to one file (JSON and safetensors, atomically)."""
+        from groundstate.store import save
+
+        check_is_fitted(self, "diffusion_")
+        return save(self, path)
