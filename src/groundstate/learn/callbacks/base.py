@@ -43,6 +43,7 @@ class Run:
     callbacks: tuple[Callback, ...] = ()
     began: bool = False  # all callbacks have been told of the start
     waiting: dict[str, dict[str, Any]] = field(default_factory=dict)
+    learned: Sequence[Tensor] = ()  # what the main optimiser moves, of energy and rule
     restored: bool = False  # the best state has been put back, so that nothing else replaces it
 
     @property

@@ -118,9 +118,7 @@ class EMA(Callback):
 
 def _learned(run: Run) -> list[Tensor]:
     """The parameters of the energy, and those of the rule that the same optimiser moves."""
-    from groundstate.learn.rules.players import main_parameters
-
     theta: list[Tensor] = [p for p in run.energy.parameters() if p.requires_grad]
     seen = {id(p) for p in theta}
-    rule = run.problem.rule
-    return theta + [p for p in main_parameters(rule, run.energy) if id(p) not in seen]
+    own = {id(p) for p in run.problem.rule.parameters()} - seen
+    return theta + [p for p in run.learned if id(p) in own]

@@ -93,6 +93,7 @@ class Training(Engine):
             self.omega.check_spread()
         self.turns = Turns(self.rule, self.energy, make, settings.lr)
         self.joint = self.turns.main()
+        self.progress.learned = self.joint
         self.optimizer = make(self.omega.groups(self.joint), settings.lr)
         if self.spread is not None:
             unfuse(self.optimizer)
