@@ -3,8 +3,8 @@
     python bench/scripts/tables.py --tables iris,tips --budget 20 --splits 3 --data FOLDER
     python bench/scripts/tables.py --summary
 
-One line for each table, system, split and budget goes to ``bench/tables/public_tables.csv`` (``--out``): log loss
-or root mean squared error and accuracy on the kept rows with 95 % intervals, seconds and versions.
+One line for each table, system, split and budget goes to ``bench/tables/public_tables.csv`` (``--out``):
+log loss or root mean squared error and accuracy on the kept rows with 95 % intervals, seconds and versions.
 A rerun continues where the file ends, so that a long run can be made in pieces. Systems that search
 get the budget; forests, linear models and single models take the time they take. ``--summary`` ranks
 the systems over all tables that all of them finished, with Friedman's test, and counts the tables on which
