@@ -9,11 +9,9 @@ import polars as pl
 import pytest
 
 import groundstate as gs
-from groundstate.compute.random import Key
 from groundstate.report import why as page
 from groundstate.study.assess import assess
 from groundstate.study.facts import report_facts
-from groundstate.study.question import ask
 from groundstate.study.why import with_why
 
 
@@ -28,15 +26,6 @@ def _frame(n: int = 160) -> pl.DataFrame:
     })  # fmt: skip
 
 
-def _question(frame: Any, **options: Any) -> Any:
-    usual: dict[str, Any] = dict.fromkeys(
-        ("metric", "test", "groups", "time", "weights", "positive", "cost_fp", "cost_fn", "budget",
-         "device")
-    )  # fmt: skip
-    usual |= {"folds": 3, "repeats": 1, "level": 0.95, "seed": 0, "seeds": 0, "bootstrap": 0}
-    return ask(frame, None, target="y", **{**usual, "design": "auto", **options})
-
-
 @pytest.fixture(scope="module", params=["nested", "holdout"])
 def found(request: Any) -> Any:
     frame = _frame()
@@ -44,12 +33,12 @@ def found(request: Any) -> Any:
         "Ridge", frame, target="y", design=request.param, folds=3, repeats=1, seeds=0, bootstrap=0,
         ledger=None,
     )  # fmt: skip
-    return made, _question(frame, design=request.param)
+    return made
 
 
 def test_importance_profiles_and_background(found: Any) -> None:
-    made, question = found
-    told = with_why(made, question, Key.of(0))
+    made = found
+    told = with_why(made)
     importance = told.explained["importance"]
     assert importance["columns"][0]["columns"] == ["size", "twin"]
     assert importance["columns"][0]["lo"] > 0
@@ -59,13 +48,13 @@ def test_importance_profiles_and_background(found: Any) -> None:
     assert isinstance(told.model, gs.TablePredictor)
     why = told.model.explain(_frame().head(2))
     np.testing.assert_allclose(why.base + why.values.sum(1), why.prediction, atol=1e-9)
-    again = with_why(made, question, Key.of(0))
+    again = with_why(made)
     assert again.explained == told.explained and again.columns == told.columns
 
 
 def test_the_page_shows_them(found: Any) -> None:
-    made, question = found
-    facts = report_facts(with_why(made, question, Key.of(0)))
+    made = found
+    facts = report_facts(with_why(made))
     assert [p.name for p in page.draw(facts)] == ["importance", "dependence", "profiles"]
     told = page.importance(facts)
     assert "size, twin" in told and 'data-key="explained.importance.columns.0.value"' in told
