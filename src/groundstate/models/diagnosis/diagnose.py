@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from groundstate.learn.diagnose.runs import Diagnosis, Finding
 from groundstate.models.arrays import unwrap
 from groundstate.models.diagnosis import games as games
+from groundstate.models.diagnosis import generators as generators
 from groundstate.models.diagnosis.checks import CHECKS
 
 
@@ -23,7 +24,8 @@ def diagnose(model: Any, X: Any) -> Diagnosis:
     Found are: columns of very different scales, few rows for the columns, empty or tiny clusters,
     restarts that end at different optima, collapsed covariances, Heywood cases, a stop before
     convergence, graphs in parts or with short circuits, a perplexity too large for the rows,
-    distances that no Euclidean map has, modes that a generator forgot, a discriminator that has won.
+    distances that no Euclidean map has, modes that a generator forgot, a discriminator that has won,
+    codes that say nothing, chains that ran away, noise levels too far apart.
 
     Parameters
     ----------
