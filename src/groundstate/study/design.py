@@ -32,7 +32,7 @@ _LONG = 20.0  # nominal seconds from which more processes are worth their start
 
 
 def usual_repeats(models: Mapping[str, Any], n: int, folds: int, tune: int) -> int:
-    """How often a nested design judges every row unasked: five times, or less for slow models.
+    """How often every row is judged unasked: five times, or less for slow models.
 
     By a nominal cost of a fit, so that it does not depend on the clock. All five are done with
     ``repeats=5``, and as many as fit in with ``budget``.
@@ -41,7 +41,7 @@ def usual_repeats(models: Mapping[str, Any], n: int, folds: int, tune: int) -> i
     ----------
     models : candidates
     n : rows
-    folds : outer folds
+    folds : parts of the rows
     tune : settings to try
 
     Examples
@@ -49,7 +49,7 @@ def usual_repeats(models: Mapping[str, Any], n: int, folds: int, tune: int) -> i
     >>> from groundstate import LogisticRegression, MLPClassifier
     >>> usual_repeats({"linear": LogisticRegression()}, 150, 5, 10)
     5
-    >>> usual_repeats({"network": MLPClassifier()}, 600, 5, 10)
+    >>> usual_repeats({"network": MLPClassifier()}, 3000, 5, 10)
     1
     """
     return int(np.clip(_WORK / _one_repeat(models, n, folds, tune), 1, REPEATS))

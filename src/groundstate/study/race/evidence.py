@@ -16,6 +16,16 @@ from groundstate.study.progress import Watch
 from groundstate.study.question import Question
 from groundstate.study.race.clock import Clock
 from groundstate.study.variation import diagnosed, learning, usual_numbers, variation
+from groundstate.study.why import with_why
+
+
+def explained(
+    found: Assessment, question: Question, key: Key, clock: Clock, watch: Watch
+) -> Assessment:
+    """With what the model looks at, and profiles of the columns."""
+    with clock.limit(), watch("what the model looks at"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return with_why(found, question, key.fold("why"))
 
 
 def refitted(

@@ -38,22 +38,21 @@ from groundstate.study.design import (
 from groundstate.study.progress import Watch
 from groundstate.study.question import Question
 from groundstate.study.race.clock import Clock, OutOfTime
-from groundstate.study.race.evidence import refitted, with_curves
+from groundstate.study.race.evidence import explained, refitted, with_curves
 from groundstate.study.race.field import Entrant, Race, race_of
 from groundstate.study.race.judged import Judged, told
 from groundstate.study.selection import Developed, Tuned
 from groundstate.study.tuning import Search, tuned_by
 
-FIRST, CANDIDATES, TUNED, REFITS, CURVE, DONE = (
-    "first answer", "all candidates", "tuned", "refits", "learning curve", "done",
+FIRST, CANDIDATES, TUNED, WHY, REFITS, CURVE, DONE = (
+    "first answer", "all candidates", "tuned", "explained", "refits", "learning curve", "done",
+)  # fmt: skip
+_PARTS = (
+    "the other candidates", "tuning", "the explanation", "refits", "the learning curve", "repeats",
 )  # fmt: skip
 _AFTER = {
-    FIRST: ("the other candidates", "tuning", "refits", "the learning curve", "repeats"),
-    CANDIDATES: ("tuning", "refits", "the learning curve", "repeats"),
-    TUNED: ("refits", "the learning curve", "repeats"),
-    REFITS: ("the learning curve", "repeats"),
-    CURVE: ("repeats",),
-    DONE: (),
+    stage: _PARTS[i:]
+    for i, stage in enumerate((FIRST, CANDIDATES, TUNED, WHY, REFITS, CURVE, DONE))
 }
 _ONE = 0.5  # share of the time left that one candidate may take
 _FIRST_SECONDS = 10.0  # that each candidate of the first answer has at least
@@ -347,6 +346,7 @@ class Stages:
             return
         given = (self.question, self.key, self.clock, self.watch)
         parts: dict[str, Callable[[Assessment], Assessment]] = {
+            WHY: lambda found: explained(found, *given),
             REFITS: lambda found: refitted(found, self.design.split, *given),
             CURVE: lambda found: with_curves(found, *given),
             DONE: self._repeats,
@@ -355,7 +355,7 @@ class Stages:
             try:
                 found = part(found)
             except OutOfTime:
-                words = _AFTER[{REFITS: TUNED, CURVE: REFITS, DONE: CURVE}[stage]][0]
+                words = _PARTS[len(_PARTS) - len(_AFTER[stage]) - 1]
                 self.late.append(words)
                 found = replace(found, skipped=(*found.skipped, f"{words} ({_FOR_TIME})"))
             yield replace(
