@@ -36,7 +36,6 @@ from groundstate.study.rows.job import RowAssessment, study_rows
 from groundstate.study.rows.source import RowSource, is_row_source, read_source, texts_of
 from groundstate.study.single_rows import held_out_errors, intervals, sets
 from groundstate.study.unlabelled.survey import Survey, survey_facts
-from groundstate.study.why import with_why
 
 _SHOWN = 5  # places of the leaderboard that are printed
 
@@ -331,7 +330,5 @@ def study(table: Any, target: str | int | None = None, **options: Any) -> Study 
     if texts is not None:
         return study_of_rows(texts, **options)
     found = run(table, target, **options)
-    if isinstance(found, Assessment) and not options.get("quick"):
-        found = with_why(found)
     named = os.fspath(table) if isinstance(table, (str, os.PathLike)) else found.table.name
     return Study(found, str(named))

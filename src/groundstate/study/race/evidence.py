@@ -19,13 +19,10 @@ from groundstate.study.variation import diagnosed, learning, usual_numbers, vari
 from groundstate.study.why import with_why
 
 
-def explained(
-    found: Assessment, question: Question, key: Key, clock: Clock, watch: Watch
-) -> Assessment:
+def explained(found: Assessment, clock: Clock, watch: Watch) -> Assessment:
     """With what the model looks at, and profiles of the columns."""
-    with clock.limit(), watch("what the model looks at"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return with_why(found, question, key.fold("why"))
+    with clock.limit(), watch("what the model looks at"):
+        return with_why(found)
 
 
 def refitted(

@@ -346,7 +346,7 @@ class Stages:
             return
         given = (self.question, self.key, self.clock, self.watch)
         parts: dict[str, Callable[[Assessment], Assessment]] = {
-            WHY: lambda found: explained(found, *given),
+            WHY: lambda found: explained(found, self.clock, self.watch),
             REFITS: lambda found: refitted(found, self.design.split, *given),
             CURVE: lambda found: with_curves(found, *given),
             DONE: self._repeats,
