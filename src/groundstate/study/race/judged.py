@@ -79,6 +79,11 @@ def told(
         who: {m: held_out.mean_interval([t[who][m] for t in tables]) for m in tables[0][who]}
         for who in predictions
     }
+    if judged.design.kind == "nested":
+        merged = {
+            who: found if who == DUMMY else held_out.by_folds(found, len(rows))
+            for who, found in merged.items()
+        }
 
     own, dull = (  # loss of each row, its mean over repeats
         np.mean([held_out.losses(question.measure, truth, part[who]) for part in repeats], axis=0)
