@@ -79,11 +79,13 @@ def found() -> Any:
 
 @pytest.fixture
 def previous(found: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that holds an earlier run; pictures are drawn once for all attempts."""
+    """A folder that holds an earlier run; pictures are drawn once for all attempts, as are the rows
+    that a model keeps: polars does not run in a process that was forked beside its threads."""
     with RunDir(tmp_path / "out") as run:
         run.write_json("report.json", {"previous": True})
-    drawn = folder.report(found)
+    drawn, kept = folder.report(found), folder.kept_with_model(found)
     monkeypatch.setattr(folder, "report", lambda _: drawn)
+    monkeypatch.setattr(folder, "kept_with_model", lambda _: kept)
     return tmp_path / "out"
 
 

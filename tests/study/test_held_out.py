@@ -19,5 +19,7 @@ def test_few_rows_widen_an_interval_and_many_leave_it() -> None:
 
 
 def test_no_interval_leaves_the_range_of_its_metric() -> None:
-    found = by_folds({"accuracy": Interval(0.99, 0.95, 1.0), "recall": Interval(0.02, 0.0, 0.2)}, 20)
+    found = by_folds(
+        {"accuracy": Interval(0.99, 0.95, 1.0), "recall": Interval(0.02, 0.0, 0.2)}, 20
+    )
     assert found["accuracy"].high == 1.0 and found["recall"].low == 0.0
