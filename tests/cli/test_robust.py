@@ -187,32 +187,23 @@ def test_a_full_disk_is_one_sentence_and_code_2(call: Any, mixed: Path, tmp_path
 KILLED = """
 import os, signal, sys
 from groundstate.cli.app import app
-from groundstate.tune.driver import Driver
-tell, done = Driver._tell, []
-def once_more(self, *rest):
-    if len(done) == 6:
-        os.kill(os.getpid(), signal.SIGKILL)
-    done.append(tell(self, *rest))
-Driver._tell = once_more
+from groundstate.study.race.stages import Stages
+Stages._tune = lambda self: os.kill(os.getpid(), signal.SIGKILL)
 app(sys.argv[1:])
 """
 
 
 @pytest.mark.slow
-def test_a_killed_search_goes_on_and_gives_the_same_report(call: Any, tmp_path: Path) -> None:
-    options = ("-m", "Ridge", "--tune", "12", "--seeds", "0", "--bootstrap", "0", "--test", "0.25")
+def test_a_killed_fit_leaves_its_last_stage_and_begins_anew(call: Any, tmp_path: Path) -> None:
+    options = ("-m", "Ridge,Lasso,KNeighborsRegressor", "--tune", "4", "--thorough")
+    options += ("--seeds", "0", "--bootstrap", "0", "--test", "0.25")
     whole, out = tmp_path / "whole", tmp_path / "out"
     assert call("fit", "diabetes", "-o", whole, *options).code == 0
     command = [sys.executable, "-c", KILLED, "fit", "diabetes", "-o", str(out), *options]
     assert subprocess.run(command, timeout=120).returncode == -signal.SIGKILL
-    left = [p.name for p in tmp_path.iterdir() if p.name.endswith(".db")]
-    assert len(left) == 1 and not out.exists()
-    from groundstate.tune.storing import open_study
-
-    study = open_study(tmp_path / left[0], "final")
-    states = [trial.state.name for trial in study.trials]
-    assert states.count("COMPLETE") == 6 and "RUNNING" in states
+    left = json.loads((out / "report.json").read_text())
+    assert "tuning" in left["unfinished"] and (out / "model.gs").exists()
     assert call("fit", "diabetes", "-o", out, *options).code == 0
     first, second = (json.loads((p / "report.json").read_text()) for p in (whole, out))
-    assert second == first and len(first["tuning"]["trials"]) == 12
+    assert second == first and not first["unfinished"]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "whole"]
