@@ -4,7 +4,7 @@
 same rows; the score is the mean log density of as many new rows, in nats, with a 95 % interval. The flows
 of groundstate and zuko have the same sizes, optimiser and epochs; mixtures and kernel widths are chosen
 by likelihood on a fifth of the training rows. Digits are the first six principal components of scikit-learn's.
-Writes ``bench/results/densities.csv``.
+Writes ``bench/tables/densities.csv``.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=40)
-    parser.add_argument("--out", default="bench/results/densities.csv")
+    parser.add_argument("--out", default="bench/tables/densities.csv")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     with Path(given.out).open("w") as file:

@@ -59,7 +59,7 @@ def test_typical_rows_may_be_named(call: Any, model: Path, tmp_path: Path) -> No
 def test_drift_of_two_files(call: Any, model: Path, tmp_path: Path) -> None:
     rows = pl.read_csv(model / "rows.csv")
     moved = tmp_path / "moved.csv"
-    rows.with_columns(pl.col("size") + 2, pl.col("colour").str.replace("red", "RED")).write_csv(
+    rows.with_columns(pl.col("size") + 2, pl.col("colour").str.replace("red", "crimson")).write_csv(
         moved
     )
     done = call("drift", model / "rows.csv", moved)

@@ -148,6 +148,7 @@ def test_table_is_complete() -> None:
         "Game",
         "LabelledContrast",
         "MaskLoss",
+        "MemberLoss",
         "NegativeELBO",
         "NextToken",
         "OneVsOne",

@@ -211,9 +211,9 @@ QUICK: dict[str, dict[str, Any]] = {
     "SpectralEmbedding": {"n_neighbors": 4},
     "StackingClassifier": {},
     "StackingRegressor": {},
-    "TabularMLPClassifier": {"hidden_layer_sizes": (16,), "n_members": 2, "max_iter": 40}
+    "TabularMLPClassifier": {"hidden_layer_sizes": (16,), "n_members": 2, "max_iter": 25}
     | {"random_state": 0},
-    "TabularMLPRegressor": {"hidden_layer_sizes": (16,), "n_members": 2, "max_iter": 100}
+    "TabularMLPRegressor": {"hidden_layer_sizes": (16,), "n_members": 2, "max_iter": 60}
     | {"random_state": 0},
     "TruncatedSVD": {"random_state": 0},
     "TSNE": {"perplexity": 2, "max_iter": 250, "random_state": 0},

@@ -48,7 +48,7 @@ def test_a_shift_is_found_with_its_size() -> None:
 
 def test_new_labels_and_missing_cells() -> None:
     a, b = _rows(0), _rows(1)
-    b = b.with_columns(pl.col("colour").str.replace("red", "Red"))
+    b = b.with_columns(pl.col("colour").str.replace("red", "crimson"))
     b = b.with_columns(
         pl.when(pl.int_range(pl.len()) % 4 == 0)
         .then(None)
@@ -57,8 +57,8 @@ def test_new_labels_and_missing_cells() -> None:
     )
     found = drift(a, b)
     by_name = {c.name: c for c in found.columns}
-    assert by_name["colour"].new == ("Red",) and by_name["colour"].gone == ("red",)
-    assert by_name["colour"].new_share == pytest.approx((b["colour"] == "Red").mean())
+    assert by_name["colour"].new == ("crimson",) and by_name["colour"].gone == ("red",)
+    assert by_name["colour"].new_share == pytest.approx((b["colour"] == "crimson").mean())
     assert by_name["count"].missing == (0.0, pytest.approx(0.252, abs=0.01))
     assert by_name["count"].p_missing is not None and by_name["count"].p_missing < 1e-10
     assert {c.name for c in found.moved} == {"colour", "count"}

@@ -32,6 +32,8 @@ class TabularMLPClassifier(TabularModel, NetworkClassifier):
     ----------
     label_smoothing : float
         ε: the target is :math:`1 - \varepsilon` of the label and ε spread over all.
+    n_iter_no_change : int or inf
+        Epochs without a better held-out log loss that end training.
 
     Attributes
     ----------
