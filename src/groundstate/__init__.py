@@ -10,10 +10,14 @@ and does not import torch; tools are imported from their room (``groundstate.inf
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from groundstate.lazy import declared, lazy
 
 if TYPE_CHECKING:
     from groundstate.evaluate import column_profiles as column_profiles
@@ -282,6 +286,7 @@ if TYPE_CHECKING:
     from groundstate.models.neighbors.k_neighbors_regressor import (
         KNeighborsRegressor as KNeighborsRegressor,
     )
+    from groundstate.models.neighbors.kernel_density import KernelDensity as KernelDensity
     from groundstate.models.neighbors.nearest_centroid import NearestCentroid as NearestCentroid
     from groundstate.models.neighbors.nearest_neighbors import NearestNeighbors as NearestNeighbors
     from groundstate.models.neighbors.radius_neighbors_classifier import (
@@ -372,209 +377,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-_EXPORTS = {
-    "AdaBoostClassifier": "groundstate.models.ensembles.boosting.ada_boost_classifier",
-    "AgglomerativeClustering": "groundstate.models.clusters.agglomerative_clustering",
-    "AutoRegressor": "groundstate.models.sequences.auto_regressor",
-    "Autoencoder": "groundstate.models.generative.autoencoders.autoencoder",
-    "AutoregressiveDensity": "groundstate.models.generative.autoregressive.autoregressive_density",
-    "BagOfTokensClassifier": "groundstate.models.text.bag_of_tokens_classifier",
-    "BaggingClassifier": "groundstate.models.ensembles.bagging.bagging_classifier",
-    "BaggingRegressor": "groundstate.models.ensembles.bagging.bagging_regressor",
-    "BayesianGaussianMixture": "groundstate.models.mixtures.bayesian_gaussian_mixture",
-    "BayesianRidge": "groundstate.models.linear.least_squares.bayesian_ridge",
-    "BernoulliNB": "groundstate.models.bayes.bernoulli_nb",
-    "BernoulliRBM": "groundstate.models.generative.energy.bernoulli_rbm",
-    "C45Classifier": "groundstate.models.trees.c45_classifier",
-    "CLIP": "groundstate.models.representations.clip",
-    "CNF": "groundstate.models.generative.flows.cnf",
-    "CategoricalNB": "groundstate.models.bayes.categorical_nb",
-    "ClassicalMDS": "groundstate.models.manifolds.classical_mds",
-    "ComplementNB": "groundstate.models.bayes.complement_nb",
-    "ConditionalGAN": "groundstate.models.generative.adversarial.conditional_gan",
-    "ConditionalVAE": "groundstate.models.generative.autoencoders.conditional_vae",
-    "ContractiveAutoencoder": "groundstate.models.generative.autoencoders.contractive_autoencoder",
-    "DBSCAN": "groundstate.models.clusters.dbscan",
-    "DDPM": "groundstate.models.generative.diffusion.ddpm",
-    "DecisionTreeClassifier": "groundstate.models.trees.decision_tree_classifier",
-    "DecisionTreeRegressor": "groundstate.models.trees.decision_tree_regressor",
-    "DenoisingAutoencoder": "groundstate.models.generative.autoencoders.denoising_autoencoder",
-    "DiscreteBayesianNetwork": "groundstate.models.generative.graphical.discrete_bayesian_network",
-    "EdgeClassifier": "groundstate.models.graphs.edge_classifier",
-    "ElasticNet": "groundstate.models.linear.sparse.elastic_net",
-    "ElasticNetCV": "groundstate.models.linear.sparse.elastic_net_cv",
-    "EllipticEnvelope": "groundstate.models.outliers.elliptic_envelope",
-    "EnergyGAN": "groundstate.models.generative.adversarial.energy_gan",
-    "EnergyModel": "groundstate.models.generative.energy.energy_model",
-    "EnergyOutlier": "groundstate.models.outliers.energy_outlier",
-    "ExtraTreesClassifier": "groundstate.models.ensembles.forests.extra_trees_classifier",
-    "ExtraTreesRegressor": "groundstate.models.ensembles.forests.extra_trees_regressor",
-    "FactorAnalysis": "groundstate.models.factors.factor_analysis",
-    "FastICA": "groundstate.models.factors.fast_ica",
-    "Forecaster": "groundstate.models.sequences.forecaster",
-    "FlowMatching": "groundstate.models.generative.flows.flow_matching",
-    "FunctionRegressor": "groundstate.models.physics.function_regressor",
-    "GAN": "groundstate.models.generative.adversarial.gan",
-    "GLM": "groundstate.models.linear.generalised.glm",
-    "GammaRegressor": "groundstate.models.linear.generalised.gamma_regressor",
-    "GaussianMixture": "groundstate.models.mixtures.gaussian_mixture",
-    "GaussianNB": "groundstate.models.bayes.gaussian_nb",
-    "GaussianProcessClassifier": "groundstate.models.processes.gaussian_process_classifier",
-    "GaussianProcessRegressor": "groundstate.models.processes.gaussian_process_regressor",
-    "GaussianRegressor": "groundstate.models.linear.least_squares.gaussian_regressor",
-    "GradientBoostingClassifier": "groundstate.models.ensembles.boosting.gradient_boosting_classifier",
-    "GradientBoostingRegressor": "groundstate.models.ensembles.boosting.gradient_boosting_regressor",
-    "GraphClassifier": "groundstate.models.graphs.graph_classifier",
-    "GraphRegressor": "groundstate.models.graphs.graph_regressor",
-    "HDBSCAN": "groundstate.models.clusters.hdbscan",
-    "HierarchicalVAE": "groundstate.models.generative.autoencoders.hierarchical_vae",
-    "HiddenMarkovModel": "groundstate.models.generative.graphical.hidden_markov_model",
-    "HistGradientBoostingClassifier": "groundstate.models.ensembles.boosting.hist_gradient_boosting_classifier",
-    "HistGradientBoostingRegressor": "groundstate.models.ensembles.boosting.hist_gradient_boosting_regressor",
-    "HuberRegressor": "groundstate.models.linear.robust.huber_regressor",
-    "ID3Classifier": "groundstate.models.trees.id3_classifier",
-    "ITML": "groundstate.models.metrics.itml",
-    "ImageClassifier": "groundstate.models.vision.image_classifier",
-    "IncrementalPCA": "groundstate.models.factors.incremental_pca",
-    "IsolationForest": "groundstate.models.outliers.isolation_forest",
-    "Isomap": "groundstate.models.manifolds.isomap",
-    "KMeans": "groundstate.models.clusters.kmeans",
-    "KNeighborsClassifier": "groundstate.models.neighbors.k_neighbors_classifier",
-    "KNeighborsRegressor": "groundstate.models.neighbors.k_neighbors_regressor",
-    "KernelClassifier": "groundstate.models.kernels.kernel_classifier",
-    "KernelPCA": "groundstate.models.factors.kernel_pca",
-    "KernelRegressor": "groundstate.models.kernels.kernel_regressor",
-    "KernelRidge": "groundstate.models.kernels.kernel_ridge",
-    "LMNN": "groundstate.models.metrics.lmnn",
-    "LandmarkMDS": "groundstate.models.manifolds.landmark_mds",
-    "LanguageModel": "groundstate.models.text.language_model",
-    "Lasso": "groundstate.models.linear.sparse.lasso",
-    "LassoCV": "groundstate.models.linear.sparse.lasso_cv",
-    "LatentDiffusion": "groundstate.models.generative.diffusion.latent_diffusion",
-    "LinearDiscriminantAnalysis": "groundstate.models.discriminant.linear_discriminant_analysis",
-    "LinearGaussianBayesianNetwork": "groundstate.models.generative.graphical.linear_gaussian_bayesian_network",
-    "LinearImageClassifier": "groundstate.models.vision.linear_image_classifier",
-    "LinearRegression": "groundstate.models.linear.least_squares.linear_regression",
-    "LinearSVC": "groundstate.models.svm.linear_svc",
-    "LinearSVR": "groundstate.models.svm.linear_svr",
-    "LocalMetric": "groundstate.models.metrics.local_metric",
-    "LocalOutlierFactor": "groundstate.models.outliers.local_outlier_factor",
-    "LocallyAdaptiveNormal": "groundstate.models.metrics.locally_adaptive_normal",
-    "LocallyLinearEmbedding": "groundstate.models.manifolds.locally_linear_embedding",
-    "LogisticRegression": "groundstate.models.linear.logistic.logistic_regression",
-    "LogisticRegressionCV": "groundstate.models.linear.logistic.logistic_regression_cv",
-    "MDS": "groundstate.models.manifolds.mds",
-    "MADE": "groundstate.models.generative.autoregressive.made",
-    "MLPClassifier": "groundstate.models.networks.mlp_classifier",
-    "MLPRegressor": "groundstate.models.networks.mlp_regressor",
-    "MMC": "groundstate.models.metrics.mmc",
-    "MahalanobisTransformer": "groundstate.models.metrics.mahalanobis_transformer",
-    "MarkovRandomField": "groundstate.models.generative.graphical.markov_random_field",
-    "MaskedLanguageModel": "groundstate.models.text.masked_language_model",
-    "MeanPoolSequenceClassifier": "groundstate.models.sequences.mean_pool_sequence_classifier",
-    "MessageSumGraphClassifier": "groundstate.models.graphs.message_sum_graph_classifier",
-    "MetricEmbedding": "groundstate.models.representations.metric_embedding",
-    "MiniBatchKMeans": "groundstate.models.clusters.mini_batch_kmeans",
-    "MixtureDensityRegressor": "groundstate.models.networks.mixture_density_regressor",
-    "MixtureModel": "groundstate.models.mixtures.mixture_model",
-    "MultinomialNB": "groundstate.models.bayes.multinomial_nb",
-    "NMF": "groundstate.models.factors.nmf",
-    "NearestCentroid": "groundstate.models.neighbors.nearest_centroid",
-    "NearestNeighbors": "groundstate.models.neighbors.nearest_neighbors",
-    "NeighborhoodComponentsAnalysis": "groundstate.models.metrics.neighborhood_components_analysis",
-    "NeuralClassifier": "groundstate.models.networks.neural_classifier",
-    "NeuralRegressor": "groundstate.models.networks.neural_regressor",
-    "NodeClassifier": "groundstate.models.graphs.node_classifier",
-    "NormalizingFlow": "groundstate.models.generative.flows.normalizing_flow",
-    "ObjectDetector": "groundstate.models.vision.object_detector",
-    "PCA": "groundstate.models.factors.pca",
-    "Perceptron": "groundstate.models.linear.stochastic.perceptron",
-    "PixelCNN": "groundstate.models.generative.autoregressive.pixel_cnn",
-    "PoissonRegressor": "groundstate.models.linear.generalised.poisson_regressor",
-    "ProbabilisticPCA": "groundstate.models.factors.probabilistic_pca",
-    "PseudoLabelClassifier": "groundstate.models.networks.pseudo_label_classifier",
-    "QuadraticDiscriminantAnalysis": "groundstate.models.discriminant.quadratic_discriminant_analysis",
-    "QuantileRegressor": "groundstate.models.linear.robust.quantile_regressor",
-    "RCA": "groundstate.models.metrics.rca",
-    "RadiusNeighborsClassifier": "groundstate.models.neighbors.radius_neighbors_classifier",
-    "RadiusNeighborsRegressor": "groundstate.models.neighbors.radius_neighbors_regressor",
-    "RandomForestClassifier": "groundstate.models.ensembles.forests.random_forest_classifier",
-    "RandomForestRegressor": "groundstate.models.ensembles.forests.random_forest_regressor",
-    "Ridge": "groundstate.models.linear.least_squares.ridge",
-    "RidgeCV": "groundstate.models.linear.least_squares.ridge_cv",
-    "SGDClassifier": "groundstate.models.linear.stochastic.sgd_classifier",
-    "SGDRegressor": "groundstate.models.linear.stochastic.sgd_regressor",
-    "SVC": "groundstate.models.svm.svc",
-    "SVR": "groundstate.models.svm.svr",
-    "ScoreModel": "groundstate.models.generative.diffusion.score_model",
-    "ScoreSDE": "groundstate.models.generative.diffusion.score_sde",
-    "SeedEnsembleClassifier": "groundstate.models.ensembles.seeds.seed_ensemble_classifier",
-    "SeedEnsembleRegressor": "groundstate.models.ensembles.seeds.seed_ensemble_regressor",
-    "Segmenter": "groundstate.models.vision.segmenter",
-    "Seq2Seq": "groundstate.models.sequences.seq2seq",
-    "SequenceClassifier": "groundstate.models.sequences.sequence_classifier",
-    "SequenceRegressor": "groundstate.models.sequences.sequence_regressor",
-    "SequenceTagger": "groundstate.models.sequences.sequence_tagger",
-    "SimCLR": "groundstate.models.representations.sim_clr",
-    "SmoothingSplineRegressor": "groundstate.models.linear.least_squares.smoothing_spline_regressor",
-    "SnapshotEnsembleClassifier": "groundstate.models.ensembles.snapshots.snapshot_ensemble_classifier",
-    "SnapshotEnsembleRegressor": "groundstate.models.ensembles.snapshots.snapshot_ensemble_regressor",
-    "SoftKMeans": "groundstate.models.clusters.soft_kmeans",
-    "SparseAutoencoder": "groundstate.models.generative.autoencoders.sparse_autoencoder",
-    "SpectralEmbedding": "groundstate.models.manifolds.spectral_embedding",
-    "StackingClassifier": "groundstate.models.ensembles.stacking.stacking_classifier",
-    "StackingRegressor": "groundstate.models.ensembles.stacking.stacking_regressor",
-    "SumProductNetwork": "groundstate.models.generative.graphical.sum_product_network",
-    "TSNE": "groundstate.models.manifolds.tsne",
-    "TableGenerator": "groundstate.models.generative.tables.table_generator",
-    "TablePredictor": "groundstate.models.tables.table",
-    "TabularMLPClassifier": "groundstate.models.networks.tabular_mlp_classifier",
-    "TabularMLPRegressor": "groundstate.models.networks.tabular_mlp_regressor",
-    "TextClassifier": "groundstate.models.text.text_classifier",
-    "TextTagger": "groundstate.models.text.text_tagger",
-    "TranslationGAN": "groundstate.models.generative.adversarial.translation_gan",
-    "TruncatedSVD": "groundstate.models.factors.truncated_svd",
-    "TweedieRegressor": "groundstate.models.linear.generalised.tweedie_regressor",
-    "UMAP": "groundstate.models.manifolds.umap",
-    "VAE": "groundstate.models.generative.autoencoders.vae",
-    "VQAutoencoder": "groundstate.models.generative.autoencoders.vq_autoencoder",
-    "VotingClassifier": "groundstate.models.ensembles.voting.voting_classifier",
-    "VotingRegressor": "groundstate.models.ensembles.voting.voting_regressor",
-    "WGAN": "groundstate.models.generative.adversarial.wgan",
-    "Whitener": "groundstate.models.factors.whitener",
-    "architectures": "groundstate.nn",
-    "column_profiles": "groundstate.evaluate",
-    "conformal": "groundstate.evaluate.conformal.split_conformal",
-    "diagnose": "groundstate.models.diagnosis",
-    "diffusion": "groundstate.math",
-    "distances": "groundstate.math",
-    "distributions": "groundstate.math",
-    "divergences": "groundstate.math",
-    "drift": "groundstate.evaluate",
-    "explain": "groundstate.models.explain",
-    "fit_many": "groundstate.models.population.many",
-    "graphs": "groundstate.math",
-    "info": "groundstate.math",
-    "kernels": "groundstate.math",
-    "kmeans_parallel": "groundstate.models.clusters.starts",
-    "kmeans_plusplus": "groundstate.models.clusters.starts",
-    "linalg": "groundstate.math",
-    "load": "groundstate.store",
-    "manifold": "groundstate.math",
-    "metrics": "groundstate.evaluate",
-    "neighbors": "groundstate.math",
-    "ode": "groundstate.math",
-    "optim": "groundstate.math",
-    "partial_dependence": "groundstate.evaluate",
-    "permutation_importance": "groundstate.evaluate",
-    "physics": "groundstate.models",
-    "shapley_values": "groundstate.evaluate",
-    "stats": "groundstate.math",
-    "study": "groundstate.studies",
-    "text": "groundstate.models",
-    "transport": "groundstate.math",
-    "vision": "groundstate.models",
-}
+_EXPORTS = declared(__file__)
 
 _ROOMS = (
     "bench",
@@ -600,31 +403,45 @@ _ROOMS = (
 __all__ = ["__version__", *_EXPORTS, *_ROOMS]
 
 
-class _Package(ModuleType):
-    """``groundstate.study`` is the function, also once the room of that name was imported."""
+class _Rooms:
+    """``import groundstate.vision`` and ``from groundstate.vision import boxes`` find the folder that
+    ``groundstate.vision`` is a short name of."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name == "study" and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        first, _, rest = fullname.removeprefix(f"{__name__}.").partition(".")
+        if not fullname.startswith(f"{__name__}.") or first not in _FOLDERS:
+            return None
+        from importlib.util import find_spec
 
-
-sys.modules[__name__].__class__ = _Package
-
-
-def __getattr__(name: str) -> Any:
-    if name in _EXPORTS:
-        value = getattr(import_module(_EXPORTS[name]), name)
-    elif name in _ROOMS:
-        value = import_module(f"{__name__}.{name}")
-    else:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, [*_EXPORTS, *_ROOMS], n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise AttributeError(f"module 'groundstate' has no attribute {name!r}{hint}")
-    globals()[name] = value  # later reads do not come through here
-    return value
+        real = ".".join(filter(None, (_EXPORTS[first], first, rest)))
+        found = find_spec(real)
+        if found is None:
+            return None
+        folder = found.submodule_search_locations is not None
+        loader: Any = _Room(real)
+        return ModuleSpec(fullname, loader, is_package=folder)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+class _Room:
+    """Gives a module that is there under another name."""
+
+    def __init__(self, real: str) -> None:
+        self.real = real
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = import_module(self.real)
+        self.spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.spec  # importing writes the short name there
+
+
+_FOLDERS = frozenset(
+    name
+    for name, home in _EXPORTS.items()
+    if home in ("groundstate.math", "groundstate.models", "groundstate.evaluate")
+    and os.path.isfile(os.path.join(__path__[0], home.split(".")[1], name, "__init__.py"))
+)
+sys.meta_path.insert(0, _Rooms())
+lazy(__name__)

@@ -58,6 +58,26 @@ class Unreliable(UserWarning):
     """An estimate whose own diagnostics say that it cannot be trusted."""
 
 
+DEFECTS = (
+    AssertionError, AttributeError, ImportError, LookupError, NameError, NotImplementedError, TypeError,
+)  # fmt: skip
+
+
+def failure(error: Exception, whose: str) -> str:
+    """One line on why a candidate failed on its data, for the result in which the others go on.
+
+    A mistake in a program (a wrong name, type or key) is no property of the data: it is raised, with
+    a note that says whose it is. What groundstate raises on purpose never counts as one.
+
+    >>> failure(ValueError("all rows are equal"), "KMeans")
+    'ValueError: all rows are equal'
+    """
+    if isinstance(error, DEFECTS) and not isinstance(error, GroundstateError):
+        error.add_note(f"raised by {whose}, which is a mistake in its program, not in the data")
+        raise error
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+
+
 def __getattr__(name: str) -> Any:
     """The warnings about iterations, made on first use: scikit-learn's are their base."""
     if name not in ("NotConverged", "SeparationWarning"):

@@ -1,87 +1,38 @@
 """Devices, keys, the weight line, sums over shards and populations: what everything runs on."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from groundstate.lazy import lazy
 
 if TYPE_CHECKING:
-    from groundstate.compute.device import (
-        as_tensor,
-        one_device,
-        resolve_device,
-        resolve_dtype,
-        threads,
-    )
-    from groundstate.compute.dropout import KeyedDropout, keyed_dropout
-    from groundstate.compute.population.optimizers import (
-        SGD,
-        Adagrad,
-        Adam,
-        AdamW,
-        RMSprop,
-        StackedOptimizer,
-    )
-    from groundstate.compute.population.stack import Population, stack
-    from groundstate.compute.population.training import Step, by_vmap
-    from groundstate.compute.random import Key, RandomState, mix64, seeded, split
-    from groundstate.compute.reduce import Reduce, current, run_local
-    from groundstate.compute.weight_line.batches import Batches, stack_batches
-    from groundstate.compute.weight_line.hashing import row_hash
-    from groundstate.compute.weight_line.line import WeightLine
+    from groundstate.compute.device import as_tensor as as_tensor
+    from groundstate.compute.device import one_device as one_device
+    from groundstate.compute.device import resolve_device as resolve_device
+    from groundstate.compute.device import resolve_dtype as resolve_dtype
+    from groundstate.compute.device import threads as threads
+    from groundstate.compute.dropout import KeyedDropout as KeyedDropout
+    from groundstate.compute.dropout import keyed_dropout as keyed_dropout
+    from groundstate.compute.population.optimizers import SGD as SGD
+    from groundstate.compute.population.optimizers import Adagrad as Adagrad
+    from groundstate.compute.population.optimizers import Adam as Adam
+    from groundstate.compute.population.optimizers import AdamW as AdamW
+    from groundstate.compute.population.optimizers import RMSprop as RMSprop
+    from groundstate.compute.population.optimizers import StackedOptimizer as StackedOptimizer
+    from groundstate.compute.population.stack import Population as Population
+    from groundstate.compute.population.stack import stack as stack
+    from groundstate.compute.population.training import Step as Step
+    from groundstate.compute.population.training import by_vmap as by_vmap
+    from groundstate.compute.random import Key as Key
+    from groundstate.compute.random import RandomState as RandomState
+    from groundstate.compute.random import mix64 as mix64
+    from groundstate.compute.random import seeded as seeded
+    from groundstate.compute.random import split as split
+    from groundstate.compute.reduce import Reduce as Reduce
+    from groundstate.compute.reduce import current as current
+    from groundstate.compute.reduce import run_local as run_local
+    from groundstate.compute.weight_line.batches import Batches as Batches
+    from groundstate.compute.weight_line.batches import stack_batches as stack_batches
+    from groundstate.compute.weight_line.hashing import row_hash as row_hash
+    from groundstate.compute.weight_line.line import WeightLine as WeightLine
 
-_HOMES = {
-    "weight_line.batches": ("Batches", "stack_batches"),
-    "device": ("as_tensor", "one_device", "resolve_device", "resolve_dtype", "threads"),
-    "dropout": ("KeyedDropout", "keyed_dropout"),
-    "weight_line.hashing": ("row_hash",),
-    "weight_line.line": ("WeightLine",),
-    "population.optimizers": ("SGD", "Adagrad", "Adam", "AdamW", "RMSprop", "StackedOptimizer"),
-    "population.stack": ("Population", "stack"),
-    "random": ("Key", "RandomState", "mix64", "seeded", "split"),
-    "reduce": ("Reduce", "current", "run_local"),
-    "population.training": ("Step", "by_vmap"),
-}
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = [
-    "SGD",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Batches",
-    "Key",
-    "KeyedDropout",
-    "Population",
-    "RMSprop",
-    "RandomState",
-    "Reduce",
-    "StackedOptimizer",
-    "Step",
-    "WeightLine",
-    "as_tensor",
-    "by_vmap",
-    "current",
-    "keyed_dropout",
-    "mix64",
-    "one_device",
-    "resolve_device",
-    "resolve_dtype",
-    "row_hash",
-    "run_local",
-    "seeded",
-    "split",
-    "stack",
-    "stack_batches",
-    "threads",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+lazy(__name__)

@@ -124,6 +124,9 @@ def one_device(*tensors: Tensor | None, **named: Tensor | None) -> torch.device:
 def threads(n: int) -> Iterator[None]:
     """Let torch use ``n`` threads inside the block: small problems are faster on one."""
     before = torch.get_num_threads()
+    if before == max(1, n):
+        yield
+        return
     torch.set_num_threads(max(1, n))
     try:
         yield

@@ -36,8 +36,8 @@ class Recording:
     Raises
     ------
     NotApplicable
-        Where CUDA cannot record the work, or it draws from another generator: a replay would repeat
-        the recorded draws.
+        Where CUDA cannot record the work, or it draws from a generator on the CPU: a replay would
+        repeat the recorded draws. CUDA's own global generator is part of every graph.
     """
 
     def __init__(
@@ -51,13 +51,12 @@ class Recording:
         self.inputs = tree_map(lambda t: t.clone() if isinstance(t, Tensor) else t, inputs)
         self.held = [t for t in tree_flatten(self.inputs)[0] if isinstance(t, Tensor)]
         before = [tensor.clone() for tensor in state]
-        drawn = _generators()
-        place = None if generator is None else generator.get_state()
+        drawn, places = _on_the_cpu(), _on_the_gpu(generator)
         try:
             self.warm_up()
-            if generator is not None and place is not None:
-                generator.set_state(place)
-            if _generators() != drawn:
+            for own, place in places:
+                own.set_state(place)
+            if _on_the_cpu() != drawn:
                 raise NotApplicable("it draws random numbers in every step")
             self.record()
         except RuntimeError as error:
@@ -142,16 +141,17 @@ class Recorder:
         self.recordings = {}
 
 
-def _generators() -> list[Any]:
-    """Where all global generators stand."""
-    found: list[Any] = [
-        torch.get_rng_state().numpy().tobytes(),
-        random.getstate(),
-        _numpy_words(),
-    ]
+def _on_the_cpu() -> list[Any]:
+    """Where the global generators of the CPU stand."""
+    return [torch.get_rng_state().numpy().tobytes(), random.getstate(), _numpy_words()]
+
+
+def _on_the_gpu(generator: torch.Generator | None) -> list[tuple[torch.Generator, Tensor]]:
+    """The generators that a graph draws on from, with the places where they stand."""
+    found = [] if generator is None else [generator]
     if torch.cuda.is_initialized():
-        found.append(torch.cuda.get_rng_state().numpy().tobytes())
-    return found
+        found.append(torch.cuda.default_generators[torch.cuda.current_device()])
+    return [(one, one.get_state()) for one in found]
 
 
 def _numpy_words() -> Any:

@@ -10,6 +10,7 @@ all-reduce, so the same solver runs on one machine and on many.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import tempfile
@@ -17,8 +18,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 from torch import Tensor
 
 
@@ -57,6 +60,10 @@ class Reduce:
         """The mean over ranks, elementwise (each rank counts the same)."""
         return self.sum(tensor) / self.world
 
+    def weighted_mean(self, values: Tensor, weight: Tensor) -> float:
+        r""":math:`\sum_i w_iv_i/\sum_i w_i` over the rows of all ranks."""
+        return float(self.sum((weight * values).sum()) / self.sum(weight.sum()))
+
     def gather(self, tensor: Tensor) -> Tensor:
         """The ranks' tensors concatenated along their first axis; lengths may differ."""
         return tensor
@@ -68,6 +75,35 @@ class Reduce:
     def sum_dict(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Sum a dict of tensors over ranks as one flat tensor per dtype and device."""
         return dict(tensors)
+
+    def gather_plain(self, value: Any) -> list[Any]:
+        """The value of each rank, where values are what JSON holds."""
+        return [value]
+
+    def counts(self, counts: Mapping[str, float]) -> dict[str, float]:
+        """Sum numbers that have names over ranks; a name may be missing on some.
+
+        >>> Reduce().counts({"the": 2.0})
+        {'the': 2.0}
+        """
+        found: dict[str, float] = {}
+        for own in self.gather_plain(dict(counts)):
+            for name, number in own.items():
+                found[name] = found.get(name, 0.0) + number
+        return found
+
+    def union(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The distinct values of all ranks, sorted: numbers or texts.
+
+        >>> Reduce().union(np.array(["b", "a", "b"])).tolist()
+        ['a', 'b']
+        """
+        own: NDArray[Any] = np.unique(values)
+        if self.world == 1:
+            return own
+        parts = [np.asarray(part) for part in self.gather_plain(own.tolist())]
+        kept = own.dtype.kind in "iubfO"  # the width of texts is that of the longest
+        return np.unique(np.concatenate([p.astype(own.dtype) if kept else p for p in parts]))
 
 
 class Distributed(Reduce):
@@ -106,6 +142,11 @@ class Distributed(Reduce):
         out = tensor.detach().clone(memory_format=torch.contiguous_format)
         dist.broadcast(out, group=self.group, group_src=source)
         return out
+
+    def gather_plain(self, value: Any) -> list[Any]:
+        own = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+        sizes: list[int] = self.gather(torch.tensor([len(own)])).tolist()
+        return [json.loads(bytes(part.tolist())) for part in self.gather(own).split(sizes)]
 
     def sum_dict(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         out = dict(tensors)

@@ -40,22 +40,36 @@ def for_steps(macs: float, device: torch.device | str = "cpu") -> Iterator[int]:
         yield n
 
 
-@contextmanager
-def answering(module: torch.nn.Module, x: torch.Tensor) -> Iterator[None]:
+class answering:
     """No gradients; and one thread where the numbers of a module, once per row, are few.
 
     Two threads wait for one another at every operation, which on a busy machine takes longer than
     all the work.
     """
-    held = (
-        tensor.numel()
-        for part in module.modules()
-        for group in (part._parameters, part._buffers)
-        for tensor in group.values()
-        if tensor is not None
-    )
-    with torch.no_grad(), for_steps(len(x) * sum(held), x.device):
-        yield
+
+    def __init__(self, module: torch.nn.Module, x: torch.Tensor) -> None:
+        self.before, self.pool = torch.is_grad_enabled(), 1
+        if x.device.type != "cpu" or (many := torch.get_num_threads()) == 1:
+            return
+        held = sum(
+            tensor.numel()
+            for part in module.modules()
+            for group in (part._parameters, part._buffers)
+            for tensor in group.values()
+            if tensor is not None
+        )
+        if len(x) * held < TINY:
+            self.pool = many
+
+    def __enter__(self) -> None:
+        torch.set_grad_enabled(False)
+        if self.pool > 1:
+            torch.set_num_threads(1)
+
+    def __exit__(self, *error: object) -> None:
+        torch.set_grad_enabled(self.before)
+        if self.pool > 1:
+            torch.set_num_threads(self.pool)
 
 
 @cache

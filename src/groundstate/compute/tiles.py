@@ -8,6 +8,7 @@ depend on how many threads there are.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -39,16 +40,24 @@ def pool(process: int, threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="groundstate")
 
 
+_inside = threading.local()
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Products inside the block run on the thread that asks for them."""
+    """Products inside the block run on the thread that asks for them; blocks may be nested."""
+    if getattr(_inside, "block", False):
+        yield
+        return
     found = [(one, one.num_threads) for one in _libraries(os.getpid()).lib_controllers]
     changed = [(one, threads) for one, threads in found if threads not in (None, 1)]
     for one, _ in changed:
         one.set_num_threads(1)
+    _inside.block = True
     try:
         yield
     finally:
+        _inside.block = False
         for one, threads in changed:
             one.set_num_threads(threads)
 

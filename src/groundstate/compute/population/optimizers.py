@@ -7,15 +7,14 @@ their parameters bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 from groundstate.compute.foreign.torch import fused_adam_, fused_adamw_
-from groundstate.errors import ShapeError, Unsupported
+from groundstate.errors import ShapeError
 
 PerMember: TypeAlias = float | Sequence[float] | Tensor
 
@@ -110,7 +109,7 @@ class StackedOptimizer:
 
     def _step(self, grad: Tensor) -> None:
         raise TypeError(
-            f"{type(self).__name__} has no rule; use SGD, Adam, AdamW, RMSprop or Adagrad."
+            f"{type(self).__name__} has no rule; use SGD, Adam, AdamW, RMSprop, Adagrad or Adadelta."
         )
 
 
@@ -341,37 +340,44 @@ class Adagrad(RMSprop):
         self.square.addcmul_(grad, grad)
 
 
+class Adadelta(StackedOptimizer):
+    r"""Adadelta: :math:`v ← ρ v + (1-ρ) g^2`, :math:`Δ = g\sqrt{u + ε}/\sqrt{v + ε}`,
+    :math:`u ← ρ u + (1-ρ) Δ^2`, :math:`θ ← θ - η Δ`.
+
+    Parameters
+    ----------
+    flat : Tensor, (P, D)
+    lr, rho, eps, weight_decay : float or (P,)
+    """
+
+    def __init__(
+        self,
+        flat: Tensor,
+        lr: PerMember = 1.0,
+        rho: PerMember = 0.9,
+        eps: PerMember = 1e-6,
+        weight_decay: PerMember = 0.0,
+    ) -> None:
+        super().__init__(flat, lr, weight_decay)
+        self.rho, self.eps = self._column(rho, "rho"), self._column(eps, "eps")
+        self.square, self.moved = torch.zeros_like(flat), torch.zeros_like(flat)
+
+    def state(self) -> list[Tensor]:
+        return [*super().state(), self.square, self.moved]
+
+    def metric(self) -> Tensor:
+        eps = self._cast(self.eps)
+        return self._cast(self.lr) * ((self.moved + eps).sqrt() / (self.square + eps).sqrt())
+
+    def _step(self, grad: Tensor) -> None:
+        if self.decays:
+            grad = torch.addcmul(grad, self.flat, self._cast(self.weight_decay))
+        eps, rest = self._cast(self.eps), self._cast(1.0 - self.rho)
+        self.square.lerp_(grad * grad, rest)
+        step = grad * ((self.moved + eps).sqrt() / (self.square + eps).sqrt())
+        self.moved.lerp_(step * step, rest)
+        self.flat.addcmul_(step, self._cast(self.lr), value=-1.0)
+
+
 def _single(*values: PerMember) -> bool:
     return all(isinstance(value, float | int) for value in values)
-
-
-OPTIMIZERS: dict[str, Callable[..., StackedOptimizer]] = {
-    "adam": Adam,
-    "adamw": AdamW,
-    "sgd": SGD,
-    "momentum": partial(SGD, momentum=0.9),
-    "nesterov": partial(SGD, momentum=0.9, nesterov=True),
-    "rmsprop": RMSprop,
-    "adagrad": Adagrad,
-}
-
-
-def optimizer_named(name: str, flat: Tensor, **settings: Any) -> StackedOptimizer:
-    """The optimiser of that name for parameters (P, D); settings are numbers or one per member.
-
-    Examples
-    --------
-    >>> import torch
-    >>> type(optimizer_named("nesterov", torch.ones(2, 3), lr=[0.1, 0.2])).__name__
-    'SGD'
-    """
-    if name not in OPTIMIZERS:
-        raise Unsupported(
-            f"optimizer {name!r} is not there for populations; use {', '.join(OPTIMIZERS)}."
-        )
-    try:
-        return OPTIMIZERS[name](flat, **settings)
-    except TypeError as error:
-        raise Unsupported(
-            f"optimizer {name!r} does not know {' or '.join(settings)}: {error}."
-        ) from None

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from groundstate.compute.population.optimizers import SGD, Adagrad, Adam, RMSprop, StackedOptimizer
 from groundstate.compute.population.stack import Population
+from groundstate.errors import NotApplicable
 
 _TINY = np.finfo(np.float64).tiny
 
@@ -118,5 +119,11 @@ class StepScalars:
 def _rule(optimizer: StackedOptimizer) -> int:
     from groundstate.compute.population import update_numba as kernels
 
-    kinds = (Adam, kernels.ADAM), (SGD, kernels.SGD), (Adagrad, kernels.ADAGRAD)
-    return next((code for kind, code in kinds if isinstance(optimizer, kind)), kernels.RMSPROP)
+    kinds = (
+        (Adam, kernels.ADAM), (SGD, kernels.SGD), (Adagrad, kernels.ADAGRAD),
+        (RMSprop, kernels.RMSPROP),
+    )  # fmt: skip
+    for kind, code in kinds:
+        if isinstance(optimizer, kind):
+            return code
+    raise NotApplicable(f"the compiled step has no rule for {type(optimizer).__name__}")

@@ -29,6 +29,7 @@ class RowContainer(ABC):
     """
 
     in_memory: bool = True  # False where rows are read when they are moved to a device
+    on_disk: bool = False  # reading them takes long enough to do it beside something else
 
     @property
     def of_one_shape(self) -> bool:
@@ -193,6 +194,11 @@ def in_memory(rows: Rows) -> bool:
 def tensors(rows: Rows) -> tuple[Tensor, ...]:
     """The tensors that hold the content of rows."""
     return (rows,) if isinstance(rows, Tensor) else rows.tensors()
+
+
+def on_disk(rows: Rows) -> bool:
+    """Whether rows are files that are opened and decoded when they are moved to a device."""
+    return not isinstance(rows, Tensor) and rows.on_disk
 
 
 def elements(rows: Rows) -> float:

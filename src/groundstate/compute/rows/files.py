@@ -74,6 +74,7 @@ class Files(RowContainer):
     reader: Reader
     content: NDArray[np.uint64] | None = None
     in_memory = False
+    on_disk = True
 
     @classmethod
     def of(cls, paths: Sequence[str | Path], reader: Reader | None = None) -> Self:

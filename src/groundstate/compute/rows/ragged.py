@@ -81,8 +81,9 @@ class Ragged(RowContainer):
 
     @classmethod
     def of(cls, rows: Sequence[Any], dtype: torch.dtype | None = None) -> Self:
-        """From a list of arrays ``(length, *item shape)``; real numbers become float32."""
-        arrays = [r if isinstance(r, Tensor) else torch.from_numpy(np.array(r)) for r in rows]
+        """From a list of arrays or tensors ``(length, *item shape)``, whose format real numbers keep; those
+        of Python become float32, as in torch. Whole numbers become int64."""
+        arrays = [r if isinstance(r, Tensor) else _tensor(r) for r in rows]
         filled = [a for a in arrays if a.numel()] or arrays
         items = {tuple(a.shape[1:]) for a in filled}
         if len(items) > 1 or any(a.ndim < 1 for a in arrays):
@@ -93,7 +94,7 @@ class Ragged(RowContainer):
         lengths = torch.tensor([len(a) for a in arrays], dtype=torch.int64)
         values = torch.cat(filled) if filled else torch.zeros(0)
         if dtype is None:
-            dtype = torch.float32 if values.is_floating_point() else torch.int64
+            dtype = values.dtype if values.is_floating_point() else torch.int64
         return cls(values.to(dtype), offsets_of(lengths))
 
     def __len__(self) -> int:
@@ -264,3 +265,10 @@ def content_words(rows: Ragged) -> Tensor:
     summed = (mix64_torch(_words(flat) ^ keys) - mix64_torch(keys)).sum(1)
     ends = offsets_of(summed)[rows.offsets]  # sums that wrap around: differences are exact
     return mix64_torch(ends.diff() + mix64_torch(rows.lengths + _ORIGIN))
+
+
+def _tensor(values: Any) -> Tensor:
+    found = torch.from_numpy(np.array(values))
+    return (
+        found if isinstance(values, np.ndarray) or found.dtype != torch.float64 else found.float()
+    )

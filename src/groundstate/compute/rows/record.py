@@ -63,7 +63,9 @@ class Record(RowContainer):
 
     @property
     def device(self) -> torch.device:
-        return next(iter(self.parts().values())).device
+        """Of the parts in memory; those on disk are nowhere yet."""
+        parts = list(self.parts().values())
+        return next((v.device for v in parts if base.in_memory(v)), parts[0].device)
 
     def hashes(self) -> NDArray[np.uint64]:
         return row_hash(*(getattr(self, f.name) for f in fields(self)))  # type: ignore[arg-type]

@@ -103,6 +103,8 @@ def _column_sum(column: Any, origin: int) -> U64:
         column = column.detach().numpy()
     if hasattr(column, "tocsr"):
         return _sparse_sum(column, origin)
+    if hasattr(column, "in_parts"):  # read from a file, rows hash like those in memory
+        return np.concatenate([_column_sum(part, origin) for part in column.in_parts()])
     if hasattr(column, "hashes"):  # a container of rows
         column = column.hashes()
     array = np.asarray(column)

@@ -201,6 +201,8 @@ def rows(X: Any) -> tuple[Tensor, bool]:
 
 def positive(value: Any, what: str) -> Scale:
     """A positive number, or a tuple of them for one per feature."""
+    if type(value) is float and 0.0 < value < math.inf:  # the usual case, which small fits feel
+        return value
     values = [float(v) for v in np.atleast_1d(np.asarray(value, dtype=float))]
     if not values or not all(v > 0 and math.isfinite(v) for v in values):
         raise ValueError(f"{what} must be positive and finite, got {value!r}")
@@ -209,6 +211,8 @@ def positive(value: Any, what: str) -> Scale:
 
 def limits(bounds: Any, what: str) -> Bounds:
     """``"fixed"`` or an ordered pair of positive numbers."""
+    if bounds is WIDE:
+        return WIDE
     if isinstance(bounds, str):
         if bounds != "fixed":
             raise ValueError(f"{what} must be 'fixed' or a pair (low, high), got {bounds!r}")

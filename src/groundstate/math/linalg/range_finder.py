@@ -3,6 +3,7 @@ r"""The directions that a large matrix maps to most, from products with a few ra
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
 from typing import Any, Protocol
 
 import torch
@@ -50,9 +51,13 @@ class CentredRows:
         self.shape: tuple[int, int] = (x.shape[0], x.shape[1])
         self.dtype, self.device = x.dtype, x.device
         self._t: Tensor | None = None
+        self._host: tuple[Any, Any] | None = None
 
     def dot(self, V: Tensor) -> Tensor:
-        out = self.x @ V
+        if self._by_scipy(V):
+            out = torch.from_numpy(self._pair[0] @ V.numpy())
+        else:
+            out = self.x @ V
         if self.mean is not None:
             out = out - self.mean @ V
         return out if self.root is None else out * (self.root[:, None] if V.ndim > 1 else self.root)
@@ -60,10 +65,59 @@ class CentredRows:
     def tdot(self, U: Tensor) -> Tensor:
         if self.root is not None:
             U = U * (self.root[:, None] if U.ndim > 1 else self.root)
-        out = self._transposed @ U
+        if self._by_scipy(U):
+            out = torch.from_numpy(self._pair[1] @ U.numpy())
+        else:
+            out = self._transposed @ U
         if self.mean is None:
             return out
         return out - (torch.outer(self.mean, U.sum(0)) if U.ndim > 1 else self.mean * U.sum())
+
+    def gram(self, v: Tensor) -> Tensor:
+        """A product of v with the smaller of the two products of the rows with themselves.
+
+        ``(n,)`` to ``(n,)`` for wide rows, else ``(d,)`` to ``(d,)``.
+        """
+        wide = self.shape[0] < self.shape[1]
+        if not self._by_scipy(v):
+            return self.dot(self.tdot(v)) if wide else self.tdot(self.dot(v))
+        from groundstate.math.linalg.sparse_numba import twice
+
+        if wide and self.root is not None:
+            v = v * self.root
+        shift = v.sum() if wide else torch.zeros(()) if self.mean is None else self.mean @ v
+        *A, a, weight = self._longer
+        found, total = twice(*A, v.numpy(), a, v.numpy().dtype.type(shift), weight)
+        out = torch.from_numpy(found)
+        if self.mean is not None:
+            out -= total if wide else self.mean * total
+        return out * self.root if wide and self.root is not None else out
+
+    @cached_property
+    def _longer(self) -> list[Any]:
+        """The longer side of sparse rows, what is taken off each of it, and its weights."""
+        wide = self.shape[0] < self.shape[1]
+        A = self._transposed if wide else self.x
+        one = torch.ones(len(A), dtype=self.dtype)
+        mean = torch.zeros_like(one) if self.mean is None else self.mean.to(self.dtype)
+        weight = one if wide or self.root is None else self.root.square()
+        parts = A.crow_indices(), A.col_indices(), A.values(), mean if wide else one, weight
+        return [part.numpy() for part in parts]
+
+    def _by_scipy(self, V: Tensor) -> bool:
+        """Products of sparse rows with one vector, in which SciPy is faster than torch."""
+        return V.ndim == 1 and self.x.layout != torch.strided and self.device.type == "cpu"
+
+    @property
+    def _pair(self) -> tuple[Any, Any]:
+        """Sparse rows and their transpose as SciPy's, on the same numbers."""
+        if self._host is None:
+            from scipy.sparse import csr_matrix
+
+            parts = (self.x.values(), self.x.col_indices(), self.x.crow_indices())
+            rows = csr_matrix(tuple(part.numpy() for part in parts), shape=self.shape)
+            self._host = rows, rows.T
+        return self._host
 
     @property
     def _transposed(self) -> Tensor:
@@ -123,7 +177,7 @@ def range_finder(X: Map, size: int, *, power: int, generator: torch.Generator) -
     )
     noise = noise.to(X.device, X.dtype)
     Q = orthonormal(noise if n <= d else X.dot(noise))
-    for _ in range(power + (n <= d)):
+    for _ in range(power):
         Q = orthonormal(X.dot(orthonormal(X.tdot(Q))))
     return Q
 
@@ -132,6 +186,9 @@ def randomized_svd(
     X: Any, k: int, *, power: int = 4, oversamples: int = 10, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""The k largest singular values of X with their vectors, :math:`X \approx U\operatorname{diag}(s)V^\top`.
+
+    A Rayleigh-Ritz step ends it: :math:`XV = U\operatorname{diag}(s)` holds to rounding, so that the
+    lengths of codes XV are the singular values, however little the power steps have converged.
 
     Parameters
     ----------
@@ -156,6 +213,8 @@ def randomized_svd(
     """
     rows: Map = CentredRows(X) if isinstance(X, Tensor) else X
     Q = range_finder(rows, k + oversamples, power=power, generator=generator)
-    small = rows.tdot(Q).T  # (size, d)
-    U, s, Vt = torch.linalg.svd(small, full_matrices=False)
-    return Q @ U[:, :k], s[:k], Vt[:k]
+    V = orthonormal(rows.tdot(Q))  # (d, size)
+    images = rows.dot(V)  # (n, size)
+    Q = orthonormal(images)
+    U, s, Wt = torch.linalg.svd(Q.T @ images, full_matrices=False)
+    return Q @ U[:, :k], s[:k], Wt[:k] @ V.T

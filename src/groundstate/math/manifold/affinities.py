@@ -176,6 +176,12 @@ def joint(
     n = len(rows)
     k = min(n - 1, int(3 * perplexity + 1)) if sparse else n - 1
     distance, index = nearest_others(rows, k, metric, metric_params)
+    if float(distance.min()) < 0:
+        raise ValueError(
+            "All distances should be positive, the metric given is not correct: the least is "
+            f"{float(distance.min()):g}"
+        )
+    perplexity = min(perplexity, float(n - 1))  # of n - 1 others there are no more than n - 1
     distance = powered(distance, distance_power, n_components)
     p, sigma = conditional(distance.double(), perplexity)
     i = torch.arange(n, device=rows.device).repeat_interleave(k)

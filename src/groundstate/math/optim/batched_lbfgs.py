@@ -34,6 +34,7 @@ class Descent:
     converged: Tensor
     n_iter: int
     trace: Tensor
+    path: Tensor | None = None  # (n+1, B, D) the points on the way, where they were asked for
 
 
 class _Memory:
@@ -83,10 +84,12 @@ def descend(
     max_iter: int = 200,
     tol: float = 1e-6,
     memory: int = 10,
+    path: bool = False,
 ) -> Descent:
     """Minimise every row of ``start`` ``(B, D)`` within ``[low, high]`` ``(D,)``.
 
-    No coordinate moves further than ``reach`` ``(D,)`` in one step, where it is given.
+    No coordinate moves further than ``reach`` ``(D,)`` in one step, where it is given. With ``path``
+    the points of all steps are kept.
 
     A row has converged when the largest entry of its projected gradient is at most ``tol``, or
     when no representable step lowers its value any more, for ``IDLE`` steps in a row.
@@ -96,6 +99,7 @@ def descend(
     f, g = value_and_grad(u, None)
     final_u, final_f = u.clone(), f.clone()
     converged = torch.zeros_like(f, dtype=torch.bool)
+    points = [final_u.clone()]
     trace, rows, history = [f.clone()], torch.arange(len(u), device=u.device), _Memory(memory)
     active: Tensor | None = None  # None while all rows are there: no indexing
     done = torch.zeros_like(converged)
@@ -140,11 +144,14 @@ def descend(
         u, f, g = new_u, new_f, new_g
         final_u[rows], final_f[rows] = u, f
         trace.append(final_f.clone())
+        if path:
+            points.append(final_u.clone())
     else:
         if u.numel():
             gradient = u - (u - g).clamp(low, high)
             converged[rows] |= gradient.abs().amax(1) <= tol
-    return Descent(final_u, final_f, converged, steps, torch.stack(trace))
+    way = torch.stack(points) if path else None
+    return Descent(final_u, final_f, converged, steps, torch.stack(trace), way)
 
 
 def _search(

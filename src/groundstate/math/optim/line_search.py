@@ -24,6 +24,7 @@ Search = Literal["exact", "armijo", "wolfe", "grid", "bracket"]
 SEARCHES: tuple[Search, ...] = ("bracket", "exact", "armijo", "wolfe", "grid")
 GOLDEN = (math.sqrt(5) - 1) / 2
 MOST = 60  # evaluations of one search
+ROUNDING = 64 * 2.0**-52  # of f, below which two values of it are the same
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,7 @@ class Line:
         self.objective, self.x, self.p = objective, x, p
         self.value0, g = objective.both(x)
         self.slope0 = float(g @ p)
+        self.rounding = ROUNDING * abs(self.value0) if math.isfinite(self.value0) else 0.0
 
     def value(self, alpha: float) -> float:
         return self.objective.value(self.x + alpha * self.p)
@@ -250,8 +252,8 @@ class Line:
         last, last_value, last_slope = 0.0, self.value0, self.slope0
         for i in range(MOST):
             value, slope = self.both(alpha)
-            enough = value <= self.value0 + c1 * alpha * self.slope0
-            if not enough or (i > 0 and value >= last_value):
+            enough = self._enough(alpha, value, slope, c1)
+            if not enough or (i > 0 and value >= last_value + self.rounding):
                 low = (last, last_value, last_slope)
                 return self._zoom(low, (alpha, value, slope), c1, c2)
             if abs(slope) <= -c2 * self.slope0:
@@ -263,6 +265,12 @@ class Line:
             alpha *= 2
         return last, last_value, last_slope, "f falls without end along p", False
 
+    def _enough(self, alpha: float, value: float, slope: float, c1: float) -> bool:
+        """The first condition; by slopes where f has no digits left to show it (Hager & Zhang 2005)."""
+        if value <= self.value0 + c1 * alpha * self.slope0:
+            return True
+        return value <= self.value0 + self.rounding and slope <= (2 * c1 - 1) * self.slope0
+
     def _zoom(
         self,
         low: tuple[float, float, float],
@@ -273,7 +281,8 @@ class Line:
         for _ in range(MOST):
             alpha = _cubic(low, high)
             value, slope = self.both(alpha)
-            if not value <= self.value0 + c1 * alpha * self.slope0 or value >= low[1]:
+            enough = self._enough(alpha, value, slope, c1)
+            if not enough or value >= low[1] + self.rounding:
                 high = (alpha, value, slope)
             else:
                 if abs(slope) <= -c2 * self.slope0:

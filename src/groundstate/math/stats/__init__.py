@@ -3,109 +3,65 @@
 What scipy does is scipy's, wrapped into results that say what was tested and how sure it is.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from groundstate.math.stats import bounds
-from groundstate.math.stats.anova import anova, likelihood_ratio_test, nested_f_test, wald_test
-from groundstate.math.stats.bootstrap import Bootstrap, bootstrap
-from groundstate.math.stats.compare import compare_models
-from groundstate.math.stats.cov import cov
-from groundstate.math.stats.credible import Region, eti, hdr
-from groundstate.math.stats.delong import auc, auc_compare, auc_interval, auc_variance
-from groundstate.math.stats.estimation import (
-    MLE,
-    EstimatorReport,
-    LossAsNLL,
-    StreamingCov,
-    TailReport,
-    corr_interval,
-    estimator_report,
-    fit_mle,
-    hill,
-    loss_as_nll,
-    mean_abs_dev,
-    moments,
-    tail_report,
-)
-from groundstate.math.stats.interval import Interval
-from groundstate.math.stats.linearity import linearity_test, natural_spline
-from groundstate.math.stats.means import design_effect, intraclass_correlation, mean_interval
-from groundstate.math.stats.montecarlo import (
-    Expectation,
-    GradientEstimate,
-    ImportanceEstimate,
-    StandardizedMeans,
-    expect_mc,
-    grad_mc,
-    importance,
-    running_mean,
-    standardized_means,
-)
-from groundstate.math.stats.multiple import adjust_pvalues
-from groundstate.math.stats.proportions import (
-    AccuracyReport,
-    accuracy_report,
-    effective_n,
-    proportion_interval,
-)
-from groundstate.math.stats.result import TestResult
-from groundstate.math.stats.ttest import power_ttest, ttest, ttest_from_stats
-from groundstate.math.stats.twosample import memorisation, two_sample
+from groundstate.lazy import lazy
 
-__all__ = [
-    "MLE",
-    "AccuracyReport",
-    "Bootstrap",
-    "EstimatorReport",
-    "Expectation",
-    "GradientEstimate",
-    "ImportanceEstimate",
-    "Interval",
-    "LossAsNLL",
-    "Region",
-    "StandardizedMeans",
-    "StreamingCov",
-    "TailReport",
-    "TestResult",
-    "accuracy_report",
-    "adjust_pvalues",
-    "anova",
-    "auc",
-    "auc_compare",
-    "auc_interval",
-    "auc_variance",
-    "bootstrap",
-    "bounds",
-    "compare_models",
-    "corr_interval",
-    "cov",
-    "design_effect",
-    "effective_n",
-    "estimator_report",
-    "eti",
-    "expect_mc",
-    "fit_mle",
-    "grad_mc",
-    "hdr",
-    "hill",
-    "importance",
-    "intraclass_correlation",
-    "likelihood_ratio_test",
-    "linearity_test",
-    "loss_as_nll",
-    "mean_abs_dev",
-    "mean_interval",
-    "memorisation",
-    "moments",
-    "natural_spline",
-    "nested_f_test",
-    "power_ttest",
-    "proportion_interval",
-    "running_mean",
-    "standardized_means",
-    "tail_report",
-    "ttest",
-    "ttest_from_stats",
-    "two_sample",
-    "wald_test",
-]
+if TYPE_CHECKING:
+    from groundstate.math.stats import bounds as bounds
+    from groundstate.math.stats.anova import anova as anova
+    from groundstate.math.stats.anova import likelihood_ratio_test as likelihood_ratio_test
+    from groundstate.math.stats.anova import nested_f_test as nested_f_test
+    from groundstate.math.stats.anova import wald_test as wald_test
+    from groundstate.math.stats.bootstrap import Bootstrap as Bootstrap
+    from groundstate.math.stats.bootstrap import bootstrap as bootstrap
+    from groundstate.math.stats.compare import compare_models as compare_models
+    from groundstate.math.stats.cov import cov as cov
+    from groundstate.math.stats.credible import Region as Region
+    from groundstate.math.stats.credible import eti as eti
+    from groundstate.math.stats.credible import hdr as hdr
+    from groundstate.math.stats.delong import auc as auc
+    from groundstate.math.stats.delong import auc_compare as auc_compare
+    from groundstate.math.stats.delong import auc_interval as auc_interval
+    from groundstate.math.stats.delong import auc_variance as auc_variance
+    from groundstate.math.stats.estimation import MLE as MLE
+    from groundstate.math.stats.estimation import EstimatorReport as EstimatorReport
+    from groundstate.math.stats.estimation import LossAsNLL as LossAsNLL
+    from groundstate.math.stats.estimation import StreamingCov as StreamingCov
+    from groundstate.math.stats.estimation import TailReport as TailReport
+    from groundstate.math.stats.estimation import corr_interval as corr_interval
+    from groundstate.math.stats.estimation import estimator_report as estimator_report
+    from groundstate.math.stats.estimation import fit_mle as fit_mle
+    from groundstate.math.stats.estimation import hill as hill
+    from groundstate.math.stats.estimation import loss_as_nll as loss_as_nll
+    from groundstate.math.stats.estimation import mean_abs_dev as mean_abs_dev
+    from groundstate.math.stats.estimation import moments as moments
+    from groundstate.math.stats.estimation import tail_report as tail_report
+    from groundstate.math.stats.interval import Interval as Interval
+    from groundstate.math.stats.linearity import linearity_test as linearity_test
+    from groundstate.math.stats.linearity import natural_spline as natural_spline
+    from groundstate.math.stats.means import design_effect as design_effect
+    from groundstate.math.stats.means import intraclass_correlation as intraclass_correlation
+    from groundstate.math.stats.means import mean_interval as mean_interval
+    from groundstate.math.stats.montecarlo import Expectation as Expectation
+    from groundstate.math.stats.montecarlo import GradientEstimate as GradientEstimate
+    from groundstate.math.stats.montecarlo import ImportanceEstimate as ImportanceEstimate
+    from groundstate.math.stats.montecarlo import StandardizedMeans as StandardizedMeans
+    from groundstate.math.stats.montecarlo import expect_mc as expect_mc
+    from groundstate.math.stats.montecarlo import grad_mc as grad_mc
+    from groundstate.math.stats.montecarlo import importance as importance
+    from groundstate.math.stats.montecarlo import running_mean as running_mean
+    from groundstate.math.stats.montecarlo import standardized_means as standardized_means
+    from groundstate.math.stats.multiple import adjust_pvalues as adjust_pvalues
+    from groundstate.math.stats.proportions import AccuracyReport as AccuracyReport
+    from groundstate.math.stats.proportions import accuracy_report as accuracy_report
+    from groundstate.math.stats.proportions import effective_n as effective_n
+    from groundstate.math.stats.proportions import proportion_interval as proportion_interval
+    from groundstate.math.stats.result import TestResult as TestResult
+    from groundstate.math.stats.ttest import power_ttest as power_ttest
+    from groundstate.math.stats.ttest import ttest as ttest
+    from groundstate.math.stats.ttest import ttest_from_stats as ttest_from_stats
+    from groundstate.math.stats.twosample import memorisation as memorisation
+    from groundstate.math.stats.twosample import two_sample as two_sample
+
+lazy(__name__)

@@ -104,7 +104,50 @@ def auc_interval(
         return Interval(area, max(0.0, area - z * sd), min(1.0, area + z * sd), level, "delong")
     if scale != "logit":
         raise ValueError(f"scale must be 'logit' or 'plain', got {scale!r}")
-    centre, half = math.log(area / (1 - area)), z * sd / (area * (1 - area))
+    return _on_logits(area, sd, level)
+
+
+def mean_auc_interval(y: Any, scores: Any, level: float = 0.95) -> Interval:
+    r"""DeLong's interval of the mean area of several classes, each against the rest.
+
+    The areas of the classes share their rows, so the variance is that of a mean over rows of
+    :math:`\tfrac1K\sum_k \bigl([y_i = k](V_{ik} - \hat A_k)/\pi_k + [y_i \ne k](V_{ik} -
+    \hat A_k)/(1 - \pi_k)\bigr)`, with the placements V of row i and the share :math:`\pi_k` of class
+    k. Its limits are set on the logit scale.
+
+    Parameters
+    ----------
+    y : ``(n,)``, class numbers
+    scores : ``(n, K)``; of two classes the second is ranked
+
+    Examples
+    --------
+    >>> y, s = np.array([0, 0, 0, 1, 1, 1]), np.array([0.1, 0.4, 0.35, 0.8, 0.35, 0.7])
+    >>> print(mean_auc_interval(y, np.stack([1 - s, s], 1)))
+    0.8333 (0.3058 to 0.9827)
+    """
+    labels, table = np.asarray(y), np.asarray(scores, np.float64)
+    each = [1] if table.shape[1] == 2 else range(table.shape[1])
+    moved, areas = np.zeros(len(labels)), []
+    for k in each:
+        positive = labels == k
+        share = float(positive.mean())
+        if 0 < share < 1:
+            v10, v01 = placements(table[positive, k], table[~positive, k])
+            areas.append(float(v10.mean()))
+            moved[positive] += (v10 - areas[-1]) / share
+            moved[~positive] += (v01 - areas[-1]) / (1 - share)
+    if not areas:
+        raise DataError(f"a ROC curve needs two labels, got {np.unique(labels).tolist()}")
+    area = float(np.mean(areas))
+    sd = math.sqrt(_variance(moved) / len(moved)) / len(areas)
+    return _on_logits(area, sd, level)
+
+
+def _on_logits(area: float, sd: float, level: float) -> Interval:
+    if not 0 < area < 1:
+        return Interval(area, area, area, level, "delong")
+    centre, half = math.log(area / (1 - area)), z_of(level) * sd / (area * (1 - area))
     low, high = (1 / (1 + math.exp(-t)) for t in (centre - half, centre + half))
     return Interval(area, low, high, level, "delong")
 

@@ -54,7 +54,7 @@ class Sinkhorn:
 
 @takes_arrays("a", "b", "M")
 def sinkhorn(
-    a: Any, b: Any, M: Any, eps: float, tol: float = 1e-6, max_iter: int = 10_000
+    a: Any, b: Any, M: Any, eps: float, tol: float = 1e-9, max_iter: int = 10_000
 ) -> Sinkhorn:
     r"""Transport from a to b with a price on determination.
 

@@ -1,26 +1,21 @@
 r"""The algebra of Gaussian distributions: everything stays Gaussian and is solved by Cholesky factors."""
 
-from groundstate.math.distributions.gaussian.algebra import (
-    Moments,
-    add,
-    affine,
-    condition,
-    expected_quadratic,
-    marginal,
-    product,
-)
-from groundstate.math.distributions.gaussian.linear import LinearJoint, linear_joint
-from groundstate.math.distributions.gaussian.pinned import PinnedNormal
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "LinearJoint",
-    "Moments",
-    "PinnedNormal",
-    "add",
-    "affine",
-    "condition",
-    "expected_quadratic",
-    "linear_joint",
-    "marginal",
-    "product",
-]
+from groundstate.lazy import lazy
+
+if TYPE_CHECKING:
+    from groundstate.math.distributions.gaussian.algebra import Moments as Moments
+    from groundstate.math.distributions.gaussian.algebra import add as add
+    from groundstate.math.distributions.gaussian.algebra import affine as affine
+    from groundstate.math.distributions.gaussian.algebra import condition as condition
+    from groundstate.math.distributions.gaussian.algebra import (
+        expected_quadratic as expected_quadratic,
+    )
+    from groundstate.math.distributions.gaussian.algebra import marginal as marginal
+    from groundstate.math.distributions.gaussian.algebra import product as product
+    from groundstate.math.distributions.gaussian.linear import LinearJoint as LinearJoint
+    from groundstate.math.distributions.gaussian.linear import linear_joint as linear_joint
+    from groundstate.math.distributions.gaussian.pinned import PinnedNormal as PinnedNormal
+
+lazy(__name__)

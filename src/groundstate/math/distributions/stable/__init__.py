@@ -1,6 +1,11 @@
 """Stable distributions and Lévy's."""
 
-from groundstate.math.distributions.stable.levy import Levy
-from groundstate.math.distributions.stable.stable import Stable
+from typing import TYPE_CHECKING
 
-__all__ = ["Levy", "Stable"]
+from groundstate.lazy import lazy
+
+if TYPE_CHECKING:
+    from groundstate.math.distributions.stable.levy import Levy as Levy
+    from groundstate.math.distributions.stable.stable import Stable as Stable
+
+lazy(__name__)
