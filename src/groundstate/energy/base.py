@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
+from groundstate.compute.modules import LightModule
 from groundstate.compute.rows import Rows, common_count, describe, elements, take, tensors
 from groundstate.energy.abilities import MARK, Offer
 from groundstate.energy.spaces import Finite, Space
@@ -35,7 +36,7 @@ class Capability:
     declared: bool  # False: derived from the spaces or by composition
 
 
-class Energy(nn.Module):
+class Energy(LightModule):
     r"""An energy function :math:`e(x, y, z; \theta)`; subclasses write ``forward``.
 
     Which arguments are observed is the caller's choice, not the energy's. ``forward`` is the only
@@ -202,6 +203,11 @@ class Energy(nn.Module):
             repeated[variable] = chunk.repeat(rows, *(1,) * (chunk.ndim - 1))
             columns.append(self(**repeated).view(rows, c))
         return columns[0] if len(columns) == 1 else torch.cat(columns, 1).view(rows, k)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether e has a continuous gradient in θ; False where it has kinks, as hinges have."""
+        return True
 
     # --- placement -----------------------------------------------------------------------
 

@@ -111,6 +111,7 @@ class Minimum(Displayed):
     converged: Tensor  # (B,) bool
     n_iter: int
     trace: Tensor | None = None  # (n_iter + 1, B), non-increasing
+    path: dict[str, Tensor] | None = None  # (n_iter + 1, B, *event), of methods that record it
 
     def __getitem__(self, name: str) -> Tensor:
         return self.values[name]

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from groundstate.compute.display import Displayed, span
+from groundstate.compute.modules import LightModule
 from groundstate.compute.random import Key
 from groundstate.compute.reduce import current
 from groundstate.compute.rows import count, part
@@ -60,7 +61,7 @@ class Terms(Displayed):
         return {"rows": len(self.loss), "loss": span(self.loss), "exact": self.exact}
 
 
-class Rule(nn.Module):
+class Rule(LightModule):
     """A learning rule; its docstring's first paragraph says what it lowers and what it raises.
 
     Attributes
@@ -170,7 +171,7 @@ class History(Displayed):
         }
 
 
-class Penalty(nn.Module):
+class Penalty(LightModule):
     r"""A prior on θ as :math:`\Omega(\theta) = -\log p(\theta)`, on the scale of the summed loss."""
 
     smooth: bool = True
@@ -219,7 +220,10 @@ class Problem:
         """Sum of the weights over all shards."""
         w = self.sample_weight
         local = float(self.rows) if w is None else float(w.sum())
-        return float(current().sum(torch.tensor(local, dtype=torch.float64)))
+        shards = current()
+        if shards.world == 1:
+            return local
+        return float(shards.sum(torch.tensor(local, dtype=torch.float64)))
 
     def chunks(self, rows: int) -> Iterable[tuple[Batch, Tensor | None]]:
         """Consecutive pieces of the data with their weights."""

@@ -1,226 +1,145 @@
 """Neural blocks and tools for networks: plain torch modules, nothing trains here."""
 
-from groundstate.nn import architectures, functional
-from groundstate.nn.attention import masks
-from groundstate.nn.attention.bert import BERT, MaskedBERT
-from groundstate.nn.attention.block import AttentionBlock, FeedForward, TransformerBlock
-from groundstate.nn.attention.cache import KVCache
-from groundstate.nn.attention.flex import flex_attention
-from groundstate.nn.attention.gpt import GPT
-from groundstate.nn.attention.multi_head import MultiHeadAttention
-from groundstate.nn.attention.positions import (
-    ALiBi,
-    LearnedPositions,
-    RelativeBias,
-    RoPE,
-    SinusoidalPositions,
-)
-from groundstate.nn.attention.scores import attention_weights, dot_product_attention
-from groundstate.nn.attention.transformer import (
-    Transformer,
-    TransformerDecoder,
-    TransformerEncoder,
-)
-from groundstate.nn.augment import Augment, Mixup
-from groundstate.nn.blocks.activations import ACTIVATIONS, HIDDEN, Activation, Maxout, activation
-from groundstate.nn.blocks.contract import BlockReport, NotDifferentiable, check_block
-from groundstate.nn.blocks.dropout import Dropout, resample_masks
-from groundstate.nn.blocks.initialise import init_
-from groundstate.nn.blocks.mlp import MLP, network
-from groundstate.nn.blocks.noise import InputNoise, LabelNoise, WeightNoise, smooth_labels
-from groundstate.nn.blocks.norms import norm, refit_norm
-from groundstate.nn.blocks.pool import PoolHead
-from groundstate.nn.blocks.residual import Residual, dense_branch, unravel
-from groundstate.nn.blocks.simple import LinearBlock
-from groundstate.nn.blocks.whiten import Center, Standardize, Whiten
-from groundstate.nn.conv.channel_mlp import ChannelMLP
-from groundstate.nn.conv.coder import ConvDecoder, ConvEncoder, conv_decoder, conv_encoder
-from groundstate.nn.conv.pool import MinPool2d, Subsample
-from groundstate.nn.conv.preact import PreActBlock
-from groundstate.nn.conv.sizes import conv_output_size, conv_transpose_output_size, overlap_count
-from groundstate.nn.conv.upsample import ResizeConv2d
-from groundstate.nn.denoise import DiTDenoiser, LevelEmbedding, MLPDenoiser, UNetDenoiser
-from groundstate.nn.detection.anchors import AnchorGenerator, AnchorMatcher
-from groundstate.nn.detection.backbone import FeaturePyramid
-from groundstate.nn.detection.fast_rcnn import FastRCNN
-from groundstate.nn.detection.rcnn import FasterRCNN, MaskRCNN
-from groundstate.nn.detection.region_cnn import RCNN
-from groundstate.nn.detection.rpn import RPN
-from groundstate.nn.detection.sampling import balanced_sample
-from groundstate.nn.graph.convolutions import GATConv, GCNConv, GINConv, SAGEConv
-from groundstate.nn.graph.edges import Edges
-from groundstate.nn.graph.layers import GraphIndependent, GraphNetwork, MessagePassing
-from groundstate.nn.heads.base import DistributionHead, Head
-from groundstate.nn.heads.likelihoods import LIKELIHOODS, Likelihood, likelihood
-from groundstate.nn.heads.multi import MultiHead
-from groundstate.nn.heads.normal import NormalHead
-from groundstate.nn.inspect.detectors import draw_detector, draw_fast_rcnn, draw_rcnn, draw_rpn
-from groundstate.nn.inspect.draw import Drawing, draw, draw_residual
-from groundstate.nn.inspect.draw_graph import draw_backprop
-from groundstate.nn.inspect.draw_layers import draw_layers, draw_receptive_field
-from groundstate.nn.inspect.draw_norm import draw_norm
-from groundstate.nn.inspect.receptive import (
-    ReceptiveField,
-    empirical_receptive_field,
-    receptive_field,
-)
-from groundstate.nn.inspect.summary import Summary, summary
-from groundstate.nn.inspect.trace import trace
-from groundstate.nn.inspect.transformers import draw_transformer
-from groundstate.nn.inspect.unrolled import draw_cell, draw_gates, draw_unrolled
-from groundstate.nn.piecewise import construct
-from groundstate.nn.piecewise.collapse import collapse_linear
-from groundstate.nn.piecewise.lift import DiscLift, floor_ceil
-from groundstate.nn.piecewise.regions import (
-    LinearRegions,
-    RegionBounds,
-    linear_regions,
-    region_bounds,
-)
-from groundstate.nn.recurrent.bptt import BPTT
-from groundstate.nn.recurrent.decoder import RecurrentDecoder
-from groundstate.nn.recurrent.gates import gates
-from groundstate.nn.recurrent.language import RecurrentLM
-from groundstate.nn.recurrent.padding import bucketed, pack_rows, pad_batch, unpad
-from groundstate.nn.recurrent.recurrent import Recurrent, Reverse
-from groundstate.nn.recurrent.steps import StepScores
-from groundstate.nn.recurrent.tcn import TCN
-from groundstate.nn.seq2seq.reader import Translate
-from groundstate.nn.seq2seq.recurrent import RecurrentSeq2Seq
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ConvDecoder",
-    "ConvEncoder",
-    "conv_decoder",
-    "conv_encoder",
-    "LIKELIHOODS",
-    "Likelihood",
-    "likelihood",
-    "AnchorGenerator",
-    "AnchorMatcher",
-    "FastRCNN",
-    "RCNN",
-    "FasterRCNN",
-    "FeaturePyramid",
-    "MaskRCNN",
-    "RPN",
-    "balanced_sample",
-    "Edges",
-    "GATConv",
-    "GCNConv",
-    "GINConv",
-    "GraphIndependent",
-    "GraphNetwork",
-    "MessagePassing",
-    "SAGEConv",
-    "BPTT",
-    "Recurrent",
-    "RecurrentDecoder",
-    "RecurrentSeq2Seq",
-    "StepScores",
-    "draw_transformer",
-    "Reverse",
-    "Translate",
-    "TCN",
-    "bucketed",
-    "pack_rows",
-    "pad_batch",
-    "unpad",
-    "masks",
-    "dot_product_attention",
-    "AttentionBlock",
-    "FeedForward",
-    "TransformerBlock",
-    "KVCache",
-    "flex_attention",
-    "BERT",
-    "GPT",
-    "MaskedBERT",
-    "RecurrentLM",
-    "MultiHeadAttention",
-    "ALiBi",
-    "LearnedPositions",
-    "RelativeBias",
-    "RoPE",
-    "SinusoidalPositions",
-    "attention_weights",
-    "Transformer",
-    "TransformerDecoder",
-    "TransformerEncoder",
-    "PreActBlock",
-    "LinearBlock",
-    "ACTIVATIONS",
-    "HIDDEN",
-    "MLP",
-    "Activation",
-    "BlockReport",
-    "Center",
-    "ChannelMLP",
-    "DiscLift",
-    "DistributionHead",
-    "Drawing",
-    "Dropout",
-    "Head",
-    "LinearRegions",
-    "Maxout",
-    "MinPool2d",
-    "MultiHead",
-    "NormalHead",
-    "NotDifferentiable",
-    "PoolHead",
-    "ReceptiveField",
-    "RegionBounds",
-    "Residual",
-    "ResizeConv2d",
-    "Standardize",
-    "Subsample",
-    "Summary",
-    "Whiten",
-    "activation",
-    "architectures",
-    "check_block",
-    "collapse_linear",
-    "construct",
-    "conv_output_size",
-    "conv_transpose_output_size",
-    "dense_branch",
-    "draw",
-    "draw_backprop",
-    "draw_detector",
-    "draw_fast_rcnn",
-    "draw_rcnn",
-    "draw_rpn",
-    "draw_cell",
-    "draw_gates",
-    "draw_layers",
-    "draw_norm",
-    "draw_receptive_field",
-    "draw_residual",
-    "draw_unrolled",
-    "empirical_receptive_field",
-    "floor_ceil",
-    "functional",
-    "gates",
-    "init_",
-    "linear_regions",
-    "network",
-    "norm",
-    "overlap_count",
-    "refit_norm",
-    "receptive_field",
-    "region_bounds",
-    "resample_masks",
-    "summary",
-    "trace",
-    "unravel",
-    "Augment",
-    "InputNoise",
-    "LabelNoise",
-    "Mixup",
-    "WeightNoise",
-    "smooth_labels",
-    "DiTDenoiser",
-    "LevelEmbedding",
-    "MLPDenoiser",
-    "UNetDenoiser",
-]
+from groundstate.lazy import lazy
+
+if TYPE_CHECKING:
+    from groundstate.nn import architectures as architectures
+    from groundstate.nn import functional as functional
+    from groundstate.nn.attention import masks as masks
+    from groundstate.nn.attention.bert import BERT as BERT
+    from groundstate.nn.attention.bert import MaskedBERT as MaskedBERT
+    from groundstate.nn.attention.block import AttentionBlock as AttentionBlock
+    from groundstate.nn.attention.block import FeedForward as FeedForward
+    from groundstate.nn.attention.block import TransformerBlock as TransformerBlock
+    from groundstate.nn.attention.cache import KVCache as KVCache
+    from groundstate.nn.attention.flex import flex_attention as flex_attention
+    from groundstate.nn.attention.gpt import GPT as GPT
+    from groundstate.nn.attention.multi_head import MultiHeadAttention as MultiHeadAttention
+    from groundstate.nn.attention.positions import ALiBi as ALiBi
+    from groundstate.nn.attention.positions import LearnedPositions as LearnedPositions
+    from groundstate.nn.attention.positions import RelativeBias as RelativeBias
+    from groundstate.nn.attention.positions import RoPE as RoPE
+    from groundstate.nn.attention.positions import SinusoidalPositions as SinusoidalPositions
+    from groundstate.nn.attention.scores import attention_weights as attention_weights
+    from groundstate.nn.attention.scores import dot_product_attention as dot_product_attention
+    from groundstate.nn.attention.transformer import Transformer as Transformer
+    from groundstate.nn.attention.transformer import TransformerDecoder as TransformerDecoder
+    from groundstate.nn.attention.transformer import TransformerEncoder as TransformerEncoder
+    from groundstate.nn.augment import Augment as Augment
+    from groundstate.nn.augment import Mixup as Mixup
+    from groundstate.nn.blocks.activations import ACTIVATIONS as ACTIVATIONS
+    from groundstate.nn.blocks.activations import HIDDEN as HIDDEN
+    from groundstate.nn.blocks.activations import Activation as Activation
+    from groundstate.nn.blocks.activations import Maxout as Maxout
+    from groundstate.nn.blocks.activations import activation as activation
+    from groundstate.nn.blocks.contract import BlockReport as BlockReport
+    from groundstate.nn.blocks.contract import NotDifferentiable as NotDifferentiable
+    from groundstate.nn.blocks.contract import check_block as check_block
+    from groundstate.nn.blocks.dropout import Dropout as Dropout
+    from groundstate.nn.blocks.dropout import resample_masks as resample_masks
+    from groundstate.nn.blocks.initialise import init_ as init_
+    from groundstate.nn.blocks.mlp import MLP as MLP
+    from groundstate.nn.blocks.mlp import network as network
+    from groundstate.nn.blocks.noise import InputNoise as InputNoise
+    from groundstate.nn.blocks.noise import LabelNoise as LabelNoise
+    from groundstate.nn.blocks.noise import WeightNoise as WeightNoise
+    from groundstate.nn.blocks.noise import smooth_labels as smooth_labels
+    from groundstate.nn.blocks.norms import norm as norm
+    from groundstate.nn.blocks.norms import refit_norm as refit_norm
+    from groundstate.nn.blocks.pool import PoolHead as PoolHead
+    from groundstate.nn.blocks.residual import Residual as Residual
+    from groundstate.nn.blocks.residual import dense_branch as dense_branch
+    from groundstate.nn.blocks.residual import unravel as unravel
+    from groundstate.nn.blocks.simple import LinearBlock as LinearBlock
+    from groundstate.nn.blocks.whiten import Center as Center
+    from groundstate.nn.blocks.whiten import Standardize as Standardize
+    from groundstate.nn.blocks.whiten import Whiten as Whiten
+    from groundstate.nn.conv.channel_mlp import ChannelMLP as ChannelMLP
+    from groundstate.nn.conv.coder import ConvDecoder as ConvDecoder
+    from groundstate.nn.conv.coder import ConvEncoder as ConvEncoder
+    from groundstate.nn.conv.coder import conv_decoder as conv_decoder
+    from groundstate.nn.conv.coder import conv_encoder as conv_encoder
+    from groundstate.nn.conv.pool import MinPool2d as MinPool2d
+    from groundstate.nn.conv.pool import Subsample as Subsample
+    from groundstate.nn.conv.preact import PreActBlock as PreActBlock
+    from groundstate.nn.conv.sizes import conv_output_size as conv_output_size
+    from groundstate.nn.conv.sizes import conv_transpose_output_size as conv_transpose_output_size
+    from groundstate.nn.conv.sizes import overlap_count as overlap_count
+    from groundstate.nn.conv.upsample import ResizeConv2d as ResizeConv2d
+    from groundstate.nn.denoise import DiTDenoiser as DiTDenoiser
+    from groundstate.nn.denoise import LevelEmbedding as LevelEmbedding
+    from groundstate.nn.denoise import MLPDenoiser as MLPDenoiser
+    from groundstate.nn.denoise import UNetDenoiser as UNetDenoiser
+    from groundstate.nn.detection.anchors import AnchorGenerator as AnchorGenerator
+    from groundstate.nn.detection.anchors import AnchorMatcher as AnchorMatcher
+    from groundstate.nn.detection.backbone import FeaturePyramid as FeaturePyramid
+    from groundstate.nn.detection.fast_rcnn import FastRCNN as FastRCNN
+    from groundstate.nn.detection.rcnn import FasterRCNN as FasterRCNN
+    from groundstate.nn.detection.rcnn import MaskRCNN as MaskRCNN
+    from groundstate.nn.detection.region_cnn import RCNN as RCNN
+    from groundstate.nn.detection.rpn import RPN as RPN
+    from groundstate.nn.detection.sampling import balanced_sample as balanced_sample
+    from groundstate.nn.graph.convolutions import GATConv as GATConv
+    from groundstate.nn.graph.convolutions import GCNConv as GCNConv
+    from groundstate.nn.graph.convolutions import GINConv as GINConv
+    from groundstate.nn.graph.convolutions import SAGEConv as SAGEConv
+    from groundstate.nn.graph.edges import Edges as Edges
+    from groundstate.nn.graph.layers import GraphIndependent as GraphIndependent
+    from groundstate.nn.graph.layers import GraphNetwork as GraphNetwork
+    from groundstate.nn.graph.layers import MessagePassing as MessagePassing
+    from groundstate.nn.heads.base import DistributionHead as DistributionHead
+    from groundstate.nn.heads.base import Head as Head
+    from groundstate.nn.heads.likelihoods import LIKELIHOODS as LIKELIHOODS
+    from groundstate.nn.heads.likelihoods import Likelihood as Likelihood
+    from groundstate.nn.heads.likelihoods import likelihood as likelihood
+    from groundstate.nn.heads.multi import MultiHead as MultiHead
+    from groundstate.nn.heads.normal import NormalHead as NormalHead
+    from groundstate.nn.inspect.detectors import draw_detector as draw_detector
+    from groundstate.nn.inspect.detectors import draw_fast_rcnn as draw_fast_rcnn
+    from groundstate.nn.inspect.detectors import draw_rcnn as draw_rcnn
+    from groundstate.nn.inspect.detectors import draw_rpn as draw_rpn
+    from groundstate.nn.inspect.draw import Drawing as Drawing
+    from groundstate.nn.inspect.draw import draw as draw
+    from groundstate.nn.inspect.draw import draw_residual as draw_residual
+    from groundstate.nn.inspect.draw_graph import draw_backprop as draw_backprop
+    from groundstate.nn.inspect.draw_layers import draw_layers as draw_layers
+    from groundstate.nn.inspect.draw_layers import draw_receptive_field as draw_receptive_field
+    from groundstate.nn.inspect.draw_norm import draw_norm as draw_norm
+    from groundstate.nn.inspect.receptive import ReceptiveField as ReceptiveField
+    from groundstate.nn.inspect.receptive import (
+        empirical_receptive_field as empirical_receptive_field,
+    )
+    from groundstate.nn.inspect.receptive import receptive_field as receptive_field
+    from groundstate.nn.inspect.summary import Summary as Summary
+    from groundstate.nn.inspect.summary import summary as summary
+    from groundstate.nn.inspect.trace import trace as trace
+    from groundstate.nn.inspect.transformers import draw_transformer as draw_transformer
+    from groundstate.nn.inspect.unrolled import draw_cell as draw_cell
+    from groundstate.nn.inspect.unrolled import draw_gates as draw_gates
+    from groundstate.nn.inspect.unrolled import draw_unrolled as draw_unrolled
+    from groundstate.nn.piecewise import construct as construct
+    from groundstate.nn.piecewise.collapse import collapse_linear as collapse_linear
+    from groundstate.nn.piecewise.lift import DiscLift as DiscLift
+    from groundstate.nn.piecewise.lift import floor_ceil as floor_ceil
+    from groundstate.nn.piecewise.regions import LinearRegions as LinearRegions
+    from groundstate.nn.piecewise.regions import RegionBounds as RegionBounds
+    from groundstate.nn.piecewise.regions import linear_regions as linear_regions
+    from groundstate.nn.piecewise.regions import region_bounds as region_bounds
+    from groundstate.nn.recurrent.bptt import BPTT as BPTT
+    from groundstate.nn.recurrent.decoder import RecurrentDecoder as RecurrentDecoder
+    from groundstate.nn.recurrent.gates import gates as gates
+    from groundstate.nn.recurrent.language import RecurrentLM as RecurrentLM
+    from groundstate.nn.recurrent.padding import bucketed as bucketed
+    from groundstate.nn.recurrent.padding import pack_rows as pack_rows
+    from groundstate.nn.recurrent.padding import pad_batch as pad_batch
+    from groundstate.nn.recurrent.padding import unpad as unpad
+    from groundstate.nn.recurrent.recurrent import Recurrent as Recurrent
+    from groundstate.nn.recurrent.recurrent import Reverse as Reverse
+    from groundstate.nn.recurrent.steps import StepScores as StepScores
+    from groundstate.nn.recurrent.tcn import TCN as TCN
+    from groundstate.nn.seq2seq.reader import Translate as Translate
+    from groundstate.nn.seq2seq.recurrent import RecurrentSeq2Seq as RecurrentSeq2Seq
+
+lazy(__name__)

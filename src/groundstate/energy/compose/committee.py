@@ -226,4 +226,4 @@ class CommitteeMeanEnergy(ValueEnergy, Committee):
         if not len(self.members):
             return torch.zeros(len(x), self.m, dtype=x.dtype, device=x.device)
         values = torch.stack([self.member_value(m, x) for m in range(len(self.members))])
-        return torch.tensordot(self.shares(), values, 1)
+        return (self.shares() @ values.flatten(1)).view(len(x), self.m)

@@ -15,6 +15,7 @@ from torch.nn.functional import one_hot
 from groundstate.energy.abilities import offers
 from groundstate.energy.base import Energy
 from groundstate.energy.basic.initial import normal, seeded
+from groundstate.energy.latent.gaps import gaps_of
 from groundstate.energy.registering import registered
 from groundstate.energy.spaces import Finite, Real
 from groundstate.errors import DataError
@@ -253,22 +254,21 @@ class GaussianMixtureEnergy(Energy):
         hidden = torch.isnan(x)
         if not bool(hidden.any()):
             return self.energies(x)
-        out = x.new_zeros(len(x), len(self.mu)) - self.log_weights
-        for rows, free in patterns(hidden):
-            known = ~free
-            if bool(known.any()):
-                root, log_det = self.blocks(known)
-                diff = x[rows][:, known] - self.mu[:, None, known]  # (k, B, o)
-                squares = (diff @ root).square().sum(-1).T
-                constant = 0.5 * int(known.sum()) * math.log(2 * math.pi) - log_det
-                out[rows] += 0.5 * squares + constant
-        return out
-
-    def blocks(self, known: Tensor) -> tuple[Tensor, Tensor]:
-        r"""U of :math:`\Sigma_{oo}^{-1} = UU^\top` ``(k, o, o)`` and log |U| ``(k,)`` of some columns."""
-        cov = self.full_covariances()[:, known][:, :, known]
-        root = _inverse(torch.linalg.cholesky(cov).mT).to(self.mu.dtype)
-        return root, root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        cov = self.full_covariances()
+        parts, order = [], []
+        for gaps in gaps_of(hidden, len(self.mu)):
+            L = gaps.factor(cov)  # (p, k, d, d)
+            log_det = L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+            known = (~gaps.free).sum(1).to(log_det)[:, None]
+            constant = 0.5 * known * math.log(2 * math.pi) + log_det
+            diff = x[gaps.rows][:, None] - self.mu  # (n, k, d)
+            diff = torch.where(hidden[gaps.rows][:, None], 0.0, diff)
+            root = _inverse(L.mT).mT.to(x.dtype)
+            squares = gaps.map(root, diff).square().sum(-1)
+            parts.append(0.5 * squares + constant[gaps.which].to(x.dtype))
+            order.append(gaps.rows)
+        back = torch.cat(order).argsort()
+        return torch.cat(parts)[back] - self.log_weights
 
     def full_covariances(self) -> Tensor:
         """Covariances as matrices, ``(k, d, d)`` float64."""
@@ -380,14 +380,6 @@ class GaussianMixtureEnergy(Energy):
             cov = (stats["xx"] / n[:, None] - mean.square()).clamp_min(0)
             cov = cov.mean(1) if self.U.ndim == 1 else cov
         return stats["n"], mean + self.origin.double(), cov
-
-
-def patterns(hidden: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Rows with the same hidden columns: their numbers, and which columns are hidden ``(d,)``."""
-    kinds, which = torch.unique(hidden, dim=0, return_inverse=True)
-    order = which.argsort(stable=True)
-    sizes = which.bincount(minlength=len(kinds)).tolist()
-    return list(zip(order.split(sizes), kinds, strict=True))
 
 
 def _inverse(upper: Tensor) -> Tensor:

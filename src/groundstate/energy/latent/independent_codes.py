@@ -44,11 +44,11 @@ class IndependentCodeEnergy(CodeEnergy):
 
     mixing: Tensor
 
-    def __init__(self, d: int, l: int) -> None:
+    def __init__(self, d: int, l: int, *, dtype: torch.dtype | None = None) -> None:
         super().__init__(x=Real(d), z=Real(l))
-        self.U = nn.Parameter(torch.eye(l, d))
-        self.b = nn.Parameter(torch.zeros(d))
-        self.register_buffer("mixing", torch.eye(d, l))
+        self.U = nn.Parameter(torch.eye(l, d, dtype=dtype))
+        self.b = nn.Parameter(torch.zeros(d, dtype=dtype))
+        self.register_buffer("mixing", torch.eye(d, l, dtype=dtype))
 
     def config(self) -> dict[str, Any]:
         l, d = self.U.shape

@@ -74,6 +74,11 @@ class LossEnergy(Energy):
         self.d, self.loss = d, SquaredError() if loss is None else loss
         self.register_buffer("scale", torch.ones(()))
 
+    @property
+    def smooth(self) -> bool:
+        """As ρ is."""
+        return self.loss.smooth
+
     def predict(self, x: Tensor) -> Tensor:
         """f(x), ``(B, 1)``."""
         raise TypeError(f"{type(self).__name__} must define predict(x)")

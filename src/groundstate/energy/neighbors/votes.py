@@ -51,13 +51,17 @@ class NeighborEnergy(Energy):
         if x.requires_grad and torch.is_grad_enabled():
             distance = self.memory.measured(x, index)
             count = count + 0.0 * distance  # a vote that does not move has gradient zero
-        if callable(self.votes):
-            given = np.asarray(self.votes(distance.detach().cpu().numpy()))
-            vote = count * torch.as_tensor(given, dtype=count.dtype, device=count.device)
-        elif self.votes == "distance":
-            hit = (distance == 0) & (count > 0)
-            inverse = torch.where(distance > 0, distance, 1.0).reciprocal()
-            vote = count * torch.where(hit.any(1, keepdim=True), hit.to(count.dtype), inverse)
+        if self.votes != "uniform":
+            if callable(self.votes):
+                given = np.asarray(self.votes(distance.detach().cpu().numpy()))
+                strength = torch.as_tensor(given, dtype=count.dtype, device=count.device)
+                hit = strength.isposinf()
+            else:
+                hit = distance == 0
+                strength = torch.where(distance > 0, distance, 1.0).reciprocal()
+            hit = hit & (count > 0)  # votes without bound leave nothing to the others
+            share = torch.where(hit.any(1, keepdim=True), hit.to(count.dtype), strength)
+            vote = torch.where(count > 0, count * share, 0.0)
         else:
             vote = count
         total = vote.sum(1, keepdim=True)

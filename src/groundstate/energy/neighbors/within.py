@@ -39,14 +39,16 @@ class RadiusVotes:
         if len(self.memory.weight):
             count = self.memory.weight.double()[index]
         count = count + 0.0 * distance  # a vote that does not move has gradient zero
-        if callable(self.votes):
-            given = np.asarray(self.votes(distance.detach().cpu().numpy()), dtype=np.float64)
-            vote = count * torch.as_tensor(given, device=count.device)
-        elif self.votes == "distance":
-            hit = distance == 0
+        if self.votes != "uniform":
+            if callable(self.votes):
+                given = np.asarray(self.votes(distance.detach().cpu().numpy()), dtype=np.float64)
+                strength = torch.as_tensor(given, device=count.device)
+                hit = strength.isposinf()
+            else:
+                hit = distance == 0
+                strength = torch.where(hit, 1.0, distance).reciprocal()
             exact = self._summed(query, hit.to(count.dtype), len(x))[query] > 0
-            inverse = torch.where(distance > 0, distance, 1.0).reciprocal()
-            vote = count * torch.where(exact, hit.to(count.dtype), inverse)
+            vote = count * torch.where(exact, hit.to(count.dtype), strength)
         else:
             vote = count
         total = self._summed(query, vote, len(x))

@@ -37,6 +37,7 @@ class Gradient(Method):
     restarts : number of start points per row
     optimizer : makes a torch optimiser from a list of tensors, to be used instead of L-BFGS;
         its best point is returned
+    path : keep the points on the way in ``Minimum.path``
 
     Examples
     --------
@@ -57,6 +58,7 @@ class Gradient(Method):
     memory: int = 10
     restarts: int = 1
     optimizer: MakeOptimizer | None = None
+    path: bool = False
 
     operations: ClassVar[frozenset[str]] = frozenset({"minimise"})
 
@@ -87,6 +89,7 @@ class Gradient(Method):
                 max_iter=self.max_iter,
                 tol=self.tol,
                 memory=self.memory,
+                path=self.path,
             )
         else:
             found = self._optimise(self.optimizer, f, start, pack)
@@ -95,11 +98,13 @@ class Gradient(Method):
         pick = best * b + torch.arange(b, device=best.device)
         with torch.no_grad():
             values = pack.unpack(found.point[pick])
+            steps = [] if found.path is None else [pack.unpack(u[pick]) for u in found.path]
+        path = {v: torch.stack([step[v] for step in steps]) for v in values} if steps else None
         converged = found.converged[pick]
         if pack.reach is not None:
             converged = converged & ~_improvable(query, values, self.tol)
         trace = found.trace[:, pick]
-        return Minimum(values, found.value[pick], False, converged, found.n_iter, trace)
+        return Minimum(values, found.value[pick], False, converged, found.n_iter, trace, path)
 
     def _optimise(self, make: MakeOptimizer, f: ValueAndGrad, start: Tensor, pack: Pack) -> Descent:
         u = start.clamp(pack.low, pack.high).requires_grad_()
@@ -107,7 +112,7 @@ class Gradient(Method):
         with torch.no_grad():
             value, g = f(u, None)
             best_u, best_f = u.detach().clone(), value.clone()
-            trace, steps = [best_f.clone()], 0
+            trace, steps, points = [best_f.clone()], 0, [best_u]
             converged = torch.zeros_like(best_f, dtype=torch.bool)
             for _ in range(self.max_iter):
                 projected = u - (u - g).clamp(pack.low, pack.high)
@@ -124,8 +129,11 @@ class Gradient(Method):
                 best_u = torch.where(better[:, None], u.detach(), best_u)
                 best_f = torch.where(better, value, best_f)
                 trace.append(best_f.clone())
+                if self.path:
+                    points.append(u.detach().clone())
                 steps += 1
-        return Descent(best_u, best_f, converged, steps, torch.stack(trace))
+        way = torch.stack(points) if self.path else None
+        return Descent(best_u, best_f, converged, steps, torch.stack(trace), way)
 
 
 def _improvable(query: Query, values: Mapping[str, Tensor], tol: float) -> Tensor:

@@ -45,6 +45,7 @@ def reverse_sde(
     eps: float = EPS,
     denoise: bool = True,
     held: tuple[Tensor, Tensor] | None = None,
+    jumps: int = 1,
     generator: torch.Generator | None = None,
 ) -> Tensor:
     r"""Rows at t = 0 from noise x at t = 1, by Euler and Maruyama's steps of the reversed equation.
@@ -63,6 +64,8 @@ def reverse_sde(
     denoise : end with the mean of the last step, without its noise
     held : clean rows ``(B, d)`` and mask of their unknown cells; the known ones are put in, with the
         noise of the time, at every step
+    jumps : with held cells, how often every step is done; between two it is undone by noise, so that
+        unknown cells come to fit the known ones (Lugmayr et al. 2022)
     generator : source of randomness
 
     Returns
@@ -76,16 +79,22 @@ def reverse_sde(
     mean = x
     for now, after in pairwise(times):
         t, h = _times(x, now), now - after
-        if held is not None:
-            a, s = schedule.signal_noise(t, x)
-            x = torch.where(held[1], x, a * held[0] + s * _noise(x, generator))
-        for _ in range(n_corrector):
-            s, xi = score(x, t), _noise(x, generator)
-            size = 2 * (snr * xi.norm(dim=1).mean() / s.norm(dim=1).mean().clamp_min(1e-12)) ** 2
-            x = x + size * s + (2 * size * T).sqrt() * xi
+        a, s = schedule.signal_noise(t, x)
+        b, r = schedule.signal_noise(_times(x, after), x)
         g = schedule.diffusion(t)[:, None]
-        mean = x - h * (schedule.drift(x, t) - g.square() * score(x, t))
-        x = mean + g * math.sqrt(h * T) * _noise(x, generator)
+        for jump in range(1 if held is None or after == eps else jumps):
+            if jump:
+                share = a / b
+                x = share * x + (s.square() - (share * r).square()).sqrt() * _noise(x, generator)
+            if held is not None:
+                x = torch.where(held[1], x, a * held[0] + s * _noise(x, generator))
+            for _ in range(n_corrector):
+                slope, xi = score(x, t), _noise(x, generator)
+                ratio = xi.norm(dim=1).mean() / slope.norm(dim=1).mean().clamp_min(1e-12)
+                size = 2 * (snr * ratio) ** 2
+                x = x + size * slope + (2 * size * T).sqrt() * xi
+            mean = x - h * (schedule.drift(x, t) - g.square() * score(x, t))
+            x = mean + g * math.sqrt(h * T) * _noise(x, generator)
     x = mean if denoise else x
     return x if held is None else torch.where(held[1], x, held[0])
 

@@ -85,6 +85,10 @@ class LBFGS:
             return f"{type(rule).__name__} gives a gradient but no objective"
         if not rule.smooth:
             return f"the loss of {type(rule).__name__} has kinks"
+        if not problem.energy.smooth:
+            return (
+                f"{type(problem.energy).__name__} has kinks in its parameters, where it would stop"
+            )
         if not rule.is_exact(problem.energy, problem.resident):
             return f"{type(rule).__name__} is not exact on this energy, so its loss is noisy"
         if any(p.requires_grad for p in rule.parameters()):

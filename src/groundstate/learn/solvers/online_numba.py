@@ -125,17 +125,17 @@ class OnlineDescent:
                 if problem.callbacks:
                     visits.store()
                 seconds = (time.perf_counter() - start) / len(losses)
-                for loss in losses.tolist():
-                    history.objective.append(loss)
-                    history.seconds.append(seconds)
-                    if monitor.epoch(loss):
-                        break
-                    if not math.isfinite(loss):
-                        raise FloatingPointError(
-                            "the weights overflowed in stochastic descent; scale the inputs, e.g. "
-                            "with StandardScaler, or lower eta0"
-                        )
-                    watched = visits.error() if self.validation else loss
+                history.objective += losses.tolist()
+                history.seconds += [seconds] * len(losses)
+                run.epoch += len(losses) - 1
+                if monitor.epoch(history.objective[-1]):
+                    break
+                if not np.isfinite(losses).all():
+                    raise FloatingPointError(
+                        "the weights overflowed in stochastic descent; scale the inputs, e.g. "
+                        "with StandardScaler, or lower eta0"
+                    )
+                for watched in [visits.error()] if self.validation else losses.tolist():
                     stale = 0 if self.tol is None or watched < best - self.tol else stale + 1
                     best = min(best, watched)
                 if stale >= self.patience and not history.stop:

@@ -2,8 +2,9 @@ r"""Loss and gradients on a GPU, recorded once for each size of batch and replay
 
 A step whose rule is exact, or says that it can be recorded, is the same kernels every time, with draws
 that go on from where the generator stands. Forward and backward pass become one CUDA graph: the same
-numbers in the same order, without the launches and without a compiler's half minute. Where CUDA cannot
-record a step, it runs as it is.
+numbers in the same order, without the launches and without a compiler's half minute. With
+``compile=True`` the compiled kernels are what is recorded. Where CUDA cannot record a step, it runs as
+it is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from groundstate.compute.recorded import Recorder
 from groundstate.compute.rows import Rows
 from groundstate.errors import NotApplicable
 from groundstate.learn.base import Batch, Problem, Terms
+from groundstate.learn.train.compile import Compiled
 from groundstate.learn.train.dense import untouched
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ class CapturedStep:
     def __init__(self, training: Training) -> None:
         self.energy, self.rule = training.energy, training.rule
         self.precision = training.precision
+        plain = training.settings.compile is not True  # "reduce-overhead" would record in itself
+        self.compiled = Compiled(self.energy, False) if plain else training.compiled
         self.theta = [p for p in training.joint if p.requires_grad]
         self.addresses = [p.data_ptr() for p in self.theta]
         self.generator = training.generator if self.rule.recordable else None
@@ -48,7 +52,8 @@ class CapturedStep:
 
     def _pass(self, batch: Batch, weight: Tensor | None, total: float) -> Any:
         self.forget_gradients()
-        with self.precision.autocast():
+        rows = len(next(iter(batch.values())))
+        with self.precision.autocast(), self.compiled.batch(rows):
             loss, terms = self.rule.mean(self.energy, batch, weight, total, self.generator)
             with torch.no_grad():
                 found = terms()
@@ -110,7 +115,7 @@ def captured_step(training: Training) -> CapturedStep | None:
     lasting = any(getattr(m, "mask_per_epoch", False) for m in energy.modules())
     simple = (
         training.device.type == "cuda"
-        and settings.compile in (False, "reduce-overhead")
+        and settings.compile in (False, True, "reduce-overhead")
         and settings.accumulate == 1
         and problem.is_resident
         and all(isinstance(v, Tensor) or v.of_one_shape for v in _rows(problem))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence, Sized
-from itertools import islice
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -93,13 +94,10 @@ class Feed:
         self.first = 0
         if not self.sharded:
             return WeightLine(hashes, weight)
-        reduce = current()
         local = torch.ones(len(hashes)) if weight is None else weight.detach().cpu()
-        counts = reduce.gather(torch.tensor([len(hashes)]))
-        self.first = int(counts[: reduce.rank].sum())
-        everywhere = reduce.gather(torch.from_numpy(hashes.view(np.int64)))
-        weights = reduce.gather(local.double())
-        return WeightLine(everywhere.numpy().view(np.uint64), weights.numpy())
+        line, own = WeightLine.gathered(hashes, local.double(), current())
+        self.first = own.start
+        return line
 
     def _sizes(self) -> NDArray[np.int64]:
         """Lengths of the rows that differ in length, of all shards."""
@@ -226,19 +224,43 @@ class Feed:
         batch_numbers = max(1.0, per_row * max(sizes, default=1))
         block = max(1, int(BLOCK / batch_numbers))  # batches per gather
         names = tuple(data)
-        at = 0
-        for b in range(0, len(sizes), block):
-            group = sizes[b : b + block]
+        groups = [sizes[b : b + block] for b in range(0, len(sizes), block)]
+        ends = np.cumsum([0, *map(sum, groups)]).tolist()
+        gathered = self._gathered([rows[a:b] for a, b in pairwise(ends)])
+        for b, group, at, found in zip(
+            range(0, len(sizes), block), groups, ends, gathered, strict=False
+        ):
             taken = sum(group)
-            index = rows[at : at + taken]
-            columns = [
-                rows_of.split(self._move(rows_of.take(v, index)), group) for v in data.values()
-            ]
+            columns = [rows_of.split(self._move(v), group) for v in found]
             shares = None if weights is None else weights[at : at + taken].split(group)
             for i, values in enumerate(zip(*columns, strict=True)):
                 batch = dict(zip(names, values, strict=True))
                 yield batch, None if shares is None else shares[i], totals[b + i]
-            at += taken
+
+    def _gathered(self, groups: Sequence[Tensor]) -> Iterator[list[Any]]:
+        """The columns of each group of rows; files of the next group are read while a step runs.
+
+        Three groups are in memory at most: the one that is learned from, the one that is ready, and the
+        one that is being read.
+        """
+        data = list(self.problem.resident.values())
+        if not any(rows_of.on_disk(v) for v in data) or len(groups) < 2:
+            for index in groups:
+                yield [rows_of.take(v, index) for v in data]
+            return
+        host = torch.device("cpu")
+
+        def read(index: Tensor) -> list[Any]:
+            taken = [rows_of.take(v, index) for v in data]
+            return [rows_of.to_device(v, host) if rows_of.on_disk(v) else v for v in taken]
+
+        with ThreadPoolExecutor(1, "groundstate-reader") as reader:
+            coming: Future[list[Any]] = reader.submit(read, groups[0])
+            for index in groups[1:]:
+                ready = coming.result()
+                coming = reader.submit(read, index)
+                yield ready
+            yield coming.result()
 
     def _shard(self, batches: Batches) -> Fed:
         """This process's part of every batch; gradients are summed over processes afterwards."""

@@ -8,6 +8,7 @@ between epochs, for callbacks and checkpoints, and rests in host memory while st
 
 from __future__ import annotations
 
+from collections import Counter
 from copy import deepcopy
 from typing import Any
 
@@ -37,19 +38,24 @@ class FullyShared:
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import FSDPModule, fully_shard
 
-        own = [name for name, _ in energy.named_parameters(recurse=False)]
-        own += [name for name, _ in rule.named_parameters()]
-        if own:
+        loose = [name for name, _ in energy.named_parameters(recurse=False)]
+        loose += [name for name, _ in rule.named_parameters()]
+        if loose:
             raise Unsupported(
-                f"shard='fsdp' spreads the networks inside an energy, but {', '.join(own)} of "
+                f"shard='fsdp' spreads the networks inside an energy, but {', '.join(loose)} of "
                 f"{type(energy).__name__} and {type(rule).__name__} belong to none; leave shard out"
             )
         self.whole, self.work = energy, deepcopy(energy)
         device = energy.placement()[0]
         mesh = init_device_mesh(device.type, (current().world,))
+        owners = Counter(
+            id(p) for block in self.work.modules() for p in block.parameters(recurse=False)
+        )
         for child in self.work.children():
             for block in child.modules():
-                if block is not child and any(True for _ in block.parameters(recurse=False)):
+                own = list(block.parameters(recurse=False))
+                # a tensor that several layers share stays one in the group of the whole network
+                if block is not child and own and all(owners[id(p)] == 1 for p in own):
                     fully_shard(block, mesh=mesh)
             if any(True for _ in child.parameters()):
                 fully_shard(child, mesh=mesh)

@@ -16,6 +16,7 @@ from groundstate.compute.foreign.torch import (
     fused_adamw_,
     fused_sgd_,
 )
+from groundstate.compute.population.named import OPTIMIZERS as TABLE
 from groundstate.errors import Unsupported
 
 Optimizer = Callable[..., torch.optim.Optimizer]  # (parameters, lr) -> optimiser
@@ -35,17 +36,17 @@ def adam(parameters: Sequence[Any], lr: float = 1e-3, **settings: Any) -> torch.
     >>> round(theta.item(), 6)
     0.9
     """
-    return torch.optim.Adam(parameters, lr=lr, **{"fused": True, **settings})
+    return TABLE["adam"].one(parameters, lr, **settings)
 
 
 def adamw(parameters: Sequence[Any], lr: float = 1e-3, **settings: Any) -> torch.optim.Optimizer:
     r"""Adam with decoupled decay, :math:`\theta \leftarrow (1 - \eta\lambda)\theta - \dots`."""
-    return torch.optim.AdamW(parameters, lr=lr, **{"fused": True, **settings})
+    return TABLE["adamw"].one(parameters, lr, **settings)
 
 
 def sgd(parameters: Sequence[Any], lr: float = 1e-3, **settings: Any) -> torch.optim.Optimizer:
     r"""Plain stochastic gradient descent, :math:`\theta \leftarrow \theta - \eta g`."""
-    return torch.optim.SGD(parameters, lr=lr, **{"fused": True, **settings})
+    return TABLE["sgd"].one(parameters, lr, **settings)
 
 
 def momentum(parameters: Sequence[Any], lr: float = 1e-3, **settings: Any) -> torch.optim.Optimizer:
@@ -53,34 +54,34 @@ def momentum(parameters: Sequence[Any], lr: float = 1e-3, **settings: Any) -> to
 
     The form with :math:`(1-\beta)g` is this one at the rate :math:`\eta(1-\beta)`.
     """
-    return torch.optim.SGD(parameters, lr=lr, **{"fused": True, "momentum": 0.9, **settings})
+    return TABLE["momentum"].one(parameters, lr, **settings)
 
 
 def nesterov(parameters: Sequence[Any], lr: float = 1e-3, **settings: Any) -> torch.optim.Optimizer:
     r"""Nesterov's momentum, seen at the look-ahead point :math:`\theta - \mu\eta v`."""
-    return momentum(parameters, lr, **{"nesterov": True, **settings})
+    return TABLE["nesterov"].one(parameters, lr, **settings)
 
 
 def rmsprop(parameters: Sequence[Any], lr: float = 1e-2, **settings: Any) -> torch.optim.Optimizer:
     r"""RMSprop, :math:`\theta \leftarrow \theta - \eta g/(\sqrt{E[g^2]} + \epsilon)`."""
-    return torch.optim.RMSprop(parameters, lr=lr, **{"foreach": True, **settings})
+    return TABLE["rmsprop"].one(parameters, lr, **settings)
 
 
 def adagrad(parameters: Sequence[Any], lr: float = 1e-2, **settings: Any) -> torch.optim.Optimizer:
     r"""Adagrad, :math:`\theta \leftarrow \theta - \eta g/(\sqrt{\sum g^2} + \epsilon)`."""
-    return torch.optim.Adagrad(parameters, lr=lr, **{"foreach": True, **settings})
+    return TABLE["adagrad"].one(parameters, lr, **settings)
 
 
 def adadelta(parameters: Sequence[Any], lr: float = 1.0, **settings: Any) -> torch.optim.Optimizer:
     r"""Adadelta, whose steps have the unit of θ: :math:`\sqrt{E[\Delta^2]}/\sqrt{E[g^2]}\,g`."""
-    return torch.optim.Adadelta(parameters, lr=lr, **{"foreach": True, **settings})
+    return TABLE["adadelta"].one(parameters, lr, **settings)
 
 
 OPTIMIZERS: dict[str, Optimizer] = {
     f.__name__: f for f in (adam, adamw, sgd, momentum, nesterov, rmsprop, adagrad, adadelta)
 }
 # a penalty of L2 inside the gradient is what these call weight_decay; AdamW means another thing
-COUPLED = frozenset(f for name, f in OPTIMIZERS.items() if name != "adamw")
+COUPLED = frozenset(f for name, f in OPTIMIZERS.items() if TABLE[name].coupled)
 
 
 def optimizer_of(wish: str | Optimizer) -> Optimizer:
@@ -100,6 +101,26 @@ def optimizer_of(wish: str | Optimizer) -> Optimizer:
             f"optimizer {wish!r} is not known; use one of {', '.join(OPTIMIZERS)}, a torch.optim "
             "class, or a function (parameters, lr) -> torch.optim.Optimizer"
         ) from None
+
+
+def of_population(wish: Optimizer) -> tuple[str, dict[str, Any]]:
+    """Name and settings of an optimiser for a population: ours, with ``partial``, or torch's class.
+
+    Examples
+    --------
+    >>> of_population(partial(adam, betas=(0.8, 0.99)))
+    ('adam', {'beta1': 0.8, 'beta2': 0.99})
+    """
+    given: dict[str, Any] = {}
+    while isinstance(wish, partial):
+        given, wish = {**wish.keywords, **given}, wish.func
+    for name, own in TABLE.items():
+        if wish is OPTIMIZERS[name] or wish is own.alone:
+            return name, own.for_population(name, given)
+    raise Unsupported(
+        f"optimizer {getattr(wish, '__name__', wish)!r} is not there for populations; use "
+        f"{', '.join(TABLE)}, or fit the members one after the other"
+    )
 
 
 def couples_decay(wish: Optimizer) -> bool:

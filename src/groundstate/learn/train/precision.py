@@ -12,8 +12,19 @@ from torch import Tensor
 from groundstate.compute.foreign.torch import unscale_, update_scale_
 from groundstate.learn.train.optimizers import Update
 
-PRECISIONS = ("32", "tf32", "bf16", "fp16")
+PRECISIONS = ("auto", "32", "tf32", "bf16", "fp16")
 _HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def resolved(name: str, device: torch.device, dtype: torch.dtype) -> str:
+    """What "auto" stands for: bf16 products of float32 networks on a GPU, float32 elsewhere.
+
+    >>> [resolved("auto", torch.device(place), torch.float32) for place in ("cuda", "cpu")]
+    ['bf16', '32']
+    """
+    if name != "auto":
+        return name
+    return "bf16" if device.type == "cuda" and dtype == torch.float32 else "32"
 
 
 class Scaler(torch.amp.GradScaler):
@@ -59,8 +70,8 @@ class Precision:
 
     Parameters
     ----------
-    name : one of ``PRECISIONS``
-    device : where the step runs
+    name : one of ``PRECISIONS``; "auto" is that of :func:`resolved`
+    device, dtype : where the step runs, and the format of θ
 
     Examples
     --------
@@ -69,10 +80,10 @@ class Precision:
     torch.bfloat16
     """
 
-    def __init__(self, name: str, device: torch.device) -> None:
-        self.name, self.device = name, device
-        self.half = _HALVES.get(name)
-        self.scaler = Scaler(device) if name == "fp16" else None
+    def __init__(self, name: str, device: torch.device, dtype: torch.dtype = torch.float32) -> None:
+        self.name, self.device = resolved(name, device, dtype), device
+        self.half = _HALVES.get(self.name)
+        self.scaler = Scaler(device) if self.name == "fp16" else None
 
     def autocast(self) -> AbstractContextManager[Any]:
         """The context of a forward pass."""

@@ -60,7 +60,8 @@ class Training(Engine):
         if settings.shard == "fsdp" and self.shards.world > 1:
             self.spread = FullyShared(self.energy, self.rule)
             self.energy = self.spread.work
-        self.precision = Precision(settings.precision, self.device)
+        dtype = self.energy.placement()[1]
+        self.precision = Precision(settings.precision, self.device, dtype)
         self.compiled = Compiled(self.energy, settings.compile)
         self.theta: list[Tensor] = [p for p in self.energy.parameters() if p.requires_grad]
         self._make_optimizers()

@@ -27,14 +27,16 @@ class Shards:
         self.world, self.rank = self._reduce.world, self._reduce.rank
 
     def gradients(self, parameters: Sequence[Tensor]) -> None:
-        """Sum the gradients over processes in one transfer; a missing one counts as zero."""
+        """Sum the gradients over processes in one transfer; one that some processes miss counts as
+        zero there, one that all miss stays missing."""
         if not parameters:
             return
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        flat = self._reduce.sum(torch.cat([g.reshape(-1) for g in grads]))
-        pieces = flat.split([g.numel() for g in grads])
-        for p, g, piece in zip(parameters, grads, pieces, strict=True):
-            p.grad = g.copy_(piece.view_as(g))
+        there = grads[0].new_tensor([float(p.grad is not None) for p in parameters])
+        flat = self._reduce.sum(torch.cat([*(g.reshape(-1) for g in grads), there]))
+        *pieces, there = flat.split([*(g.numel() for g in grads), len(grads)])
+        for p, g, piece, known in zip(parameters, grads, pieces, there.tolist(), strict=True):
+            p.grad = g.copy_(piece.view_as(g)) if known else None
 
     def values(self, parts: Tensor) -> Tensor:
         """Sum over processes of what each one recorded."""

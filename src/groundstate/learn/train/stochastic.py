@@ -43,10 +43,10 @@ class Stochastic:
     accumulate : batches whose gradients are summed, by their weights, before a step
     replacement : draw the rows of a batch independently instead of visiting each once per epoch
     drop_last : leave out the last batch of an epoch when it is smaller
-    precision : "32", "tf32", "bf16" or "fp16"
-    compile : run the networks through ``torch.compile``; a text names its mode. Without it, and with
-        ``"reduce-overhead"``, a step on a GPU is recorded as a CUDA graph wherever it can be: the
-        same numbers without the launches
+    precision : "32", "tf32", "bf16", "fp16", or "auto": "bf16" on a GPU and "32" elsewhere
+    compile : run the networks through ``torch.compile``; a text names its mode. But for modes other
+        than ``"reduce-overhead"``, a step on a GPU is recorded as a CUDA graph wherever it can be,
+        compiled or not: the same numbers without the launches
     prox : L1-like penalties act by their proximal map, which makes exact zeros; else by a subgradient
     log_every : steps between readings of the loss; a run with a loss that is not finite stops there
     deterministic : only algorithms that give the same bits every time, also on a GPU

@@ -2,6 +2,8 @@ r"""Encoders of tokens that look both ways, and the network that fills gaps."""
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -13,7 +15,7 @@ from groundstate.nn.attention.positions import LearnedPositions
 from groundstate.nn.attention.transformer import TransformerEncoder
 from groundstate.nn.blocks.initialise import linear
 
-STD = 0.02  # of initial weights
+STD, WIDE = 0.02, 768  # of initial weights, in a network so wide
 
 
 class BERT(nn.Module):
@@ -63,9 +65,10 @@ class BERT(nn.Module):
         self.vocab, self.context, self.dim, self.heads = vocab, context, dim, heads
         self.layers, self.ff, self.separator, self.pooler = layers, ff, separator, pooler
         self.activation, self.dropout, self.eps = activation, dropout, eps
-        self.embed = embedding(vocab, dim, generator, std=STD)
+        std = initial_std(dim)
+        self.embed = embedding(vocab, dim, generator, std=std)
         self.place = LearnedPositions(context, dim, generator=generator)
-        self.segment = embedding(2, dim, generator, std=STD)
+        self.segment = embedding(2, dim, generator, std=std)
         self.norm = nn.LayerNorm(dim, eps)
         self.stack = TransformerEncoder(
             dim, heads, layers, ff, activation, final_norm=False, dropout=dropout, eps=eps,
@@ -73,7 +76,7 @@ class BERT(nn.Module):
         )  # fmt: skip
         self.pool = linear(dim, dim) if pooler else None
         for part in (self.stack, self.pool):
-            small_(part, generator)
+            small_(part, generator, dim)
 
     def forward(
         self, tokens: Tensor, mask: Tensor | None = None, segments: Tensor | None = None
@@ -163,7 +166,7 @@ class MaskedBERT(nn.Module):
         self.bias = nn.Parameter(torch.zeros(vocab))
         self.follow = linear(dim, 2) if nsp else None
         for part in (self.transform, self.follow):
-            small_(part, generator)
+            small_(part, generator, dim)
 
     def forward(
         self, tokens: Tensor, mask: Tensor | None = None, segments: Tensor | None = None
@@ -183,10 +186,20 @@ class MaskedBERT(nn.Module):
         return found
 
 
+def initial_std(dim: int) -> float:
+    r""":math:`.02\sqrt{768/d}`: that of BERT at its own width, and signals of the same size at others,
+    since a layer multiplies them by :math:`\sigma\sqrt d`.
+
+    >>> initial_std(768), round(initial_std(48), 6)
+    (0.02, 0.08)
+    """
+    return STD * math.sqrt(WIDE / dim)
+
+
 @torch.no_grad()
-def small_(module: nn.Module | None, generator: torch.Generator) -> None:
-    """Weights of standard deviation .02, biases 0."""
+def small_(module: nn.Module | None, generator: torch.Generator, dim: int) -> None:
+    """Weights of a network of width ``dim`` as ``initial_std`` says, biases 0."""
     for layer in () if module is None else module.modules():
         if isinstance(layer, nn.Linear) and not layer.weight.is_meta:
-            layer.weight.copy_(normal(layer.weight.shape, STD, generator))
+            layer.weight.copy_(normal(layer.weight.shape, initial_std(dim), generator))
             layer.bias.zero_()

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from groundstate.compute.reduce import current
 from groundstate.errors import DataError, ShapeError
 from groundstate.math.linalg.whitening import METHODS, whitening
 from groundstate.nn.blocks.contract import blocks, rows_of
@@ -51,7 +52,8 @@ class Center(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor, sample_weight: Tensor | None = None) -> Center:
-        """Learn from rows ``(N, D)``; a weight of 2 is the row twice."""
+        """Learn from rows ``(N, D)``, of all processes where there are several; a weight of 2 is the
+        row twice."""
         mean, _ = self._moments(x, sample_weight)
         self.mean.copy_(mean)
         return self
@@ -61,15 +63,17 @@ class Center(nn.Module):
         self._check(x)
         rows = x.double()
         share = rows.new_ones(len(rows)) if weight is None else weight.to(rows)
-        if share.shape != (len(rows),) or bool((share < 0).any()) or not float(share.sum()) > 0:
+        reduce = current()
+        total = reduce.sum(share.sum())
+        if share.shape != (len(rows),) or bool((share < 0).any()) or not float(total) > 0:
             raise DataError(
                 f"sample_weight needs {len(rows)} numbers >= 0 with a positive sum, "
                 f"got {tuple(share.shape)}"
             )
-        share = share / share.sum()
-        mean = share @ rows
+        share = share / total
+        mean = reduce.sum(share @ rows)
         rows = (rows - mean) * share.sqrt()[:, None]
-        return mean, rows.T @ rows
+        return mean, reduce.sum(rows.T @ rows)
 
     def _check(self, x: Tensor) -> None:
         if x.shape[-1:] != (self.features,):
@@ -113,7 +117,8 @@ class Standardize(Center):
     def fit(self, x: Tensor, sample_weight: Tensor | None = None) -> Standardize:
         mean, cov = self._moments(x, sample_weight)
         variance = cov.diagonal()
-        eps = len(x) * torch.finfo(torch.float64).eps
+        n = float(current().sum(torch.tensor(float(len(x)), device=x.device)))
+        eps = n * torch.finfo(torch.float64).eps
         flat = variance <= eps * variance + (eps * mean).square()  # rounding of the mean alone
         self.mean.copy_(mean)
         self.scale.copy_(torch.where(flat, 1.0, variance.sqrt()))

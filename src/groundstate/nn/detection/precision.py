@@ -154,8 +154,16 @@ class DetectionAccumulator:
         same = np.array_equal(self.thresholds, other.thresholds) and self.masks == other.masks
         if not same or self.max_detections != other.max_detections:
             raise ValueError("accumulators with different settings do not merge")
-        both = DetectionAccumulator(self.thresholds, self.max_detections, self.masks)
-        both._parts = self._parts + other._parts
+        return self.together([self, other])
+
+    @staticmethod
+    def together(parts: Sequence[DetectionAccumulator]) -> DetectionAccumulator:
+        """All images of accumulators with the same settings, those that come twice counted twice."""
+        if not parts:
+            raise DataError("no images yet: call update with truths and predictions first")
+        first = parts[0]
+        both = DetectionAccumulator(first.thresholds, first.max_detections, first.masks)
+        both._parts = [matched for part in parts for matched in part._parts]
         return both
 
     def scores(self, interpolation: Interpolation = "101") -> DetectionScores:

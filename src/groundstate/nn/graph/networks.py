@@ -3,12 +3,14 @@ r"""Networks on graphs: one trunk of messages, a head for nodes, for pairs of no
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from groundstate.compute.reduce import current
 from groundstate.compute.rows import GraphNodes, Graphs, Rows
 from groundstate.compute.rows.graph_nodes import LARGE
 from groundstate.errors import ShapeError, Unsupported
@@ -37,8 +39,9 @@ class Divide(nn.Module):
         return x / self.size
 
 
-def _gin(inputs: int, outputs: int, generator: torch.Generator) -> nn.Module:
-    inner = nn.Sequential(Divide(), linear(inputs, outputs), nn.ReLU(), linear(outputs, outputs))
+def _gin(inputs: int, outputs: int, generator: torch.Generator, norm: bool = False) -> nn.Module:
+    between: list[nn.Module] = [nn.LayerNorm(outputs), nn.ReLU()] if norm else [nn.ReLU()]
+    inner = nn.Sequential(Divide(), linear(inputs, outputs), *between, linear(outputs, outputs))
     init_(inner, "he", generator)
     return GINConv(inner, train_eps=True)
 
@@ -90,6 +93,8 @@ class GNN(nn.Module):
     dropout : probability, after each layer
     level : "node", "edge" or "graph"
     pool : of the nodes of a graph: "mean", "sum" or "max"
+    norm : whether the hidden layer inside "gin" is normalised, node by node; sums over neighbours differ
+        as much as degrees do, and without it they train slowly (its paper normalises over batches)
     fanout : neighbours of a node that training looks at in graphs of more than 100,000 nodes
     generator : source of the initial weights; None is a fixed seed
 
@@ -113,6 +118,7 @@ class GNN(nn.Module):
         level: str = "node",
         pool: str = "mean",
         fanout: int = 10,
+        norm: bool = False,
         *,
         generator: torch.Generator | None = None,
     ) -> None:
@@ -128,11 +134,12 @@ class GNN(nn.Module):
             "in_features": in_features, "num_classes": num_classes,
             "edge_features": edge_features, "graph_features": graph_features, "conv": conv,
             "hidden": hidden, "num_layers": num_layers, "dropout": dropout, "level": level,
-            "pool": pool, "fanout": fanout,
+            "pool": pool, "fanout": fanout, "norm": norm,
         }  # fmt: skip
         self.level, self.pool, self.edge_features = level, pool, edge_features
         sizes = [in_features + edge_features, *[hidden] * num_layers]
-        made = [LAYERS[conv](a, b, source) for a, b in pairwise(sizes)]
+        make: Layer = partial(_gin, norm=True) if norm and conv == "gin" else LAYERS[conv]
+        made = [make(a, b, source) for a, b in pairwise(sizes)]
         self.layers = nn.ModuleList(made)
         self.scale = Standardize(sizes[0])  # learned by `fit_scale`, until then as it comes
         self.dropout = nn.Dropout(dropout)
@@ -157,14 +164,14 @@ class GNN(nn.Module):
         self.scale.fit(self.inputs(graph, edges), weight)
         own = torch.ones(edges.nodes, device=edges.source.device) if weight is None else weight
         own = own.double()
-        degree = float((own * edges.degree).sum() / own.sum())
+        degree = current().weighted_mean(edges.degree, own)
         for layer in self.layers:
             if isinstance(layer, GINConv):
                 layer.nn[0].size.fill_(1 + degree)  # type: ignore[index]
         sizes = graph.nodes.lengths.double()
         graphs = own[graph.nodes.offsets[:-1].clamp(max=edges.nodes - 1)]
         if self.pool == "sum":
-            self.pooled.size.fill_(float((graphs * sizes).sum() / graphs.sum()))
+            self.pooled.size.fill_(current().weighted_mean(sizes, graphs))
 
     def inputs(self, graph: Graphs, edges: Edges) -> Tensor:
         """What the nodes know before the first message, ``(N, in + edge features)``."""
@@ -243,7 +250,7 @@ def gat(in_features: int, num_classes: int, **settings: Any) -> GNN:
 @architecture("gin", kind="graph", inputs=_example, small={**_SMALL, "pool": "sum"})
 def gin(in_features: int, num_classes: int, **settings: Any) -> GNN:
     """Graph isomorphism network: a small network of a node plus the sum of its neighbours."""
-    return GNN(in_features, num_classes, **{"conv": "gin", "pool": "sum", **settings})
+    return GNN(in_features, num_classes, **{"conv": "gin", "pool": "sum", "norm": True, **settings})
 
 
 @architecture("graph_mlp", kind="graph", inputs=_example, small=_SMALL)

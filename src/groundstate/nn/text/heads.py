@@ -117,8 +117,8 @@ class LabelsTexts(nn.Module):
         self.net, self.num_classes, self.dropout = net, num_classes, dropout
         self.pool = linear(width(net), width(net))
         self.score = linear(width(net), num_classes)
-        small_(self.pool, generator)
-        small_(self.score, generator)
+        small_(self.pool, generator, width(net))
+        small_(self.score, generator, width(net))
         known = net.bert.pool if isinstance(net, MaskedBERT) else getattr(net, "pool", None)
         if isinstance(known, nn.Linear):
             self.pool.load_state_dict(known.state_dict())
@@ -200,7 +200,7 @@ class TagsWords(nn.Module):
         super().__init__()
         self.net, self.num_classes, self.dropout = net, num_classes, dropout
         self.score = linear(width(net), num_classes)
-        small_(self.score, generator or torch.Generator().manual_seed(0))
+        small_(self.score, generator or torch.Generator().manual_seed(0), width(net))
 
     def config(self) -> dict[str, Any]:
         return {"net": self.net, "num_classes": self.num_classes, "dropout": self.dropout}

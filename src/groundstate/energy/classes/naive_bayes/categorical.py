@@ -6,10 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution
+from torch.nn.functional import embedding_bag
 
+from groundstate.compute.foreign.torch import functorch_active
 from groundstate.energy import spaces
 from groundstate.energy.abilities import offers
 from groundstate.energy.classes.naive_bayes.joint import LOWEST, JointClassEnergy
@@ -60,7 +63,7 @@ class CategoricalClassEnergy(JointClassEnergy):
     ) -> None:
         self.sizes = tuple(int(s) for s in sizes)
         super().__init__(k, spaces.Sequence(spaces.Finite(max(self.sizes)), len(self.sizes)), prior)
-        self.alpha = alpha
+        self.alpha, self._sizes = alpha, np.array(self.sizes)
         self.W = nn.Parameter(torch.zeros(k, sum(self.sizes)))
         each = torch.tensor(self.sizes, device="cpu")
         self.register_buffer("size", each, persistent=False)
@@ -83,6 +86,8 @@ class CategoricalClassEnergy(JointClassEnergy):
         return self.W - (top + total.log())[:, self.group]
 
     def log_likelihood(self, x: Tensor) -> Tensor:
+        if self._all_known(x):
+            return embedding_bag(x + self.start, self.log_p().T.contiguous(), mode="sum")
         at = torch.minimum(x, self.size - 1) + self.start
         each = self.log_p().T.contiguous()  # (sum(sizes), k)
         if _some_missing(x):
@@ -95,6 +100,13 @@ class CategoricalClassEnergy(JointClassEnergy):
         ]
         ll = parts[0] if len(parts) == 1 else torch.cat(parts)
         return torch.where((x >= self.size).sum(1, keepdim=True) > 0, -math.inf, ll)  # sizes differ
+
+    def _all_known(self, x: Tensor) -> bool:
+        """Whether rows of the CPU hold known categories alone: their terms are one sum of look-ups."""
+        if x.device.type != "cpu" or functorch_active() or not len(x):
+            return False
+        codes = x.numpy()
+        return bool(codes.min() >= 0 and (codes.max(0) < self._sizes).all())
 
     def draw_x(self, y: Tensor, generator: torch.Generator) -> Tensor:
         p = self.log_p().detach().exp().to(generator.device)

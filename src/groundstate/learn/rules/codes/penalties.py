@@ -2,7 +2,7 @@ r"""Penalties on a code: few large entries, rare entries, entries that move litt
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,8 +11,21 @@ from groundstate.nn.blocks.activations import activation
 from groundstate.nn.blocks.mlp import MLP
 
 
+class Encoded(NamedTuple):
+    """Where codes come from: the encoder and its inputs, weights of the rows, and what draws."""
+
+    inputs: Tensor
+    encoder: nn.Module
+    weight: Tensor | None
+    generator: torch.Generator | None
+
+
 class CodePenalty(nn.Module):
     """The contract: what codes cost, ``(B,)`` or one number that all rows share.
+
+    Parameters
+    ----------
+    strength : what the cost is multiplied with
 
     Attributes
     ----------
@@ -23,26 +36,7 @@ class CodePenalty(nn.Module):
     exact: bool = True
     differentiates: bool = False
 
-    def forward(
-        self,
-        z: Tensor,
-        inputs: Tensor,
-        encoder: nn.Module,
-        weight: Tensor | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        """Of codes ``(B, k)`` of the encoder's inputs."""
-        raise TypeError(f"{type(self).__name__} must define forward")
-
-
-class L1Code(CodePenalty):
-    r""":math:`\lambda\sum_j|z_j|`.
-
-    >>> L1Code(0.5)(torch.tensor([[1.0, -2.0]]), torch.zeros(1, 2), nn.Identity())
-    tensor([1.5000])
-    """
-
-    def __init__(self, strength: float = 1e-3) -> None:
+    def __init__(self, strength: float) -> None:
         super().__init__()
         if not strength >= 0:
             raise ValueError(f"the strength of a penalty cannot be negative, got {strength}")
@@ -56,6 +50,25 @@ class L1Code(CodePenalty):
         weight: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
+        """Of codes ``(B, k)`` of the encoder's inputs."""
+        return self.cost(z, Encoded(inputs, encoder, weight, generator))
+
+    def cost(self, z: Tensor, at: Encoded) -> Tensor:
+        """What the codes of these rows cost."""
+        raise TypeError(f"{type(self).__name__} must define cost(z, at)")
+
+
+class L1Code(CodePenalty):
+    r""":math:`\lambda\sum_j|z_j|`.
+
+    >>> L1Code(0.5)(torch.tensor([[1.0, -2.0]]), torch.zeros(1, 2), nn.Identity())
+    tensor([1.5000])
+    """
+
+    def __init__(self, strength: float = 1e-3) -> None:
+        super().__init__(strength)
+
+    def cost(self, z: Tensor, at: Encoded) -> Tensor:
         return self.strength * z.abs().sum(-1)
 
 
@@ -90,14 +103,12 @@ class RareCode(CodePenalty):
     def __init__(
         self, k: int, strength: float = 1.0, target: float = 0.05, decay: float = 0.5
     ) -> None:
-        super().__init__()
-        if not strength >= 0:
-            raise ValueError(f"the strength of a penalty cannot be negative, got {strength}")
+        super().__init__(strength)
         if not 0 < target < 1 or not 0 <= decay < 1:
             raise ValueError(
                 f"target is a mean in (0, 1) and decay a share in [0, 1), got {target}, {decay}"
             )
-        self.k, self.strength, self.target, self.decay = k, float(strength), target, decay
+        self.k, self.target, self.decay = k, target, decay
         self.register_buffer("running", torch.zeros(k))
         self.register_buffer("seen", torch.zeros(()))
 
@@ -106,15 +117,9 @@ class RareCode(CodePenalty):
             "k": self.k, "strength": self.strength, "target": self.target, "decay": self.decay,
         }  # fmt: skip
 
-    def forward(
-        self,
-        z: Tensor,
-        inputs: Tensor,
-        encoder: nn.Module,
-        weight: Tensor | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        mean = z.mean(0) if weight is None else weight.to(z.dtype) @ z / weight.sum()
+    def cost(self, z: Tensor, at: Encoded) -> Tensor:
+        w = at.weight
+        mean = z.mean(0) if w is None else w.to(z.dtype) @ z / w.sum()
         if self.training and torch.is_grad_enabled():
             with torch.no_grad():
                 self.running.lerp_(mean.to(self.running), 1 - self.decay)
@@ -151,27 +156,18 @@ class ContractedCode(CodePenalty):
     differentiates = True
 
     def __init__(self, strength: float = 0.1, n_inputs: int | None = None) -> None:
-        super().__init__()
-        if not strength >= 0:
-            raise ValueError(f"the strength of a penalty cannot be negative, got {strength}")
-        self.strength, self.n_inputs = float(strength), n_inputs
+        super().__init__(strength)
+        self.n_inputs = n_inputs
 
-    def forward(
-        self,
-        z: Tensor,
-        inputs: Tensor,
-        encoder: nn.Module,
-        weight: Tensor | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        weights = _one_sigmoid_layer(encoder)
+    def cost(self, z: Tensor, at: Encoded) -> Tensor:
+        weights = _one_sigmoid_layer(at.encoder)
         if weights is not None:
             rows = weights[:, : self.n_inputs].square().sum(1)  # (k,)
             return self.strength * (z * (1 - z)).square() @ rows
-        device = z.device if generator is None else generator.device
-        u = torch.rand(z.shape, generator=generator, device=device).to(z)
+        device = z.device if at.generator is None else at.generator.device
+        u = torch.rand(z.shape, generator=at.generator, device=device).to(z)
         signs = torch.where(u < 0.5, -1.0, 1.0).to(z)
-        (pulled,) = torch.autograd.grad(z, inputs, signs, create_graph=True)
+        (pulled,) = torch.autograd.grad(z, at.inputs, signs, create_graph=True)
         return self.strength * pulled[:, : self.n_inputs].square().sum(1)
 
 
@@ -195,21 +191,12 @@ class Commitment(CodePenalty):
     """
 
     def __init__(self, beta: float = 0.25) -> None:
-        super().__init__()
-        if not beta >= 0:
-            raise ValueError(f"the strength of a penalty cannot be negative, got {beta}")
-        self.beta = float(beta)
+        super().__init__(beta)
+        self.beta = self.strength
 
-    def forward(
-        self,
-        z: Tensor,
-        inputs: Tensor,
-        encoder: nn.Module,
-        weight: Tensor | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        net, quantiser = encoder[0], encoder[1]  # type: ignore[index]
-        before = net(inputs)
+    def cost(self, z: Tensor, at: Encoded) -> Tensor:
+        net, quantiser = at.encoder[0], at.encoder[1]  # type: ignore[index]
+        before = net(at.inputs)
         near = quantiser.nearest(before)
         book = (before.detach() - near).square().sum(-1)
         cost: Tensor = book + self.beta * (before - near.detach()).square().sum(-1)

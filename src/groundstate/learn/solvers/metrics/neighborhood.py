@@ -25,7 +25,7 @@ from groundstate.learn.solvers.metrics.starts import first_map
 
 F64 = NDArray[np.float64]
 TILE = 2**17  # probabilities of one tile: it stays in cache
-FAR = -600.0
+LEAST = 1e-260  # sum of the chances of a row, below which digits are lost
 
 
 def reason_against(problem: Problem) -> str | None:
@@ -132,64 +132,63 @@ class Neighbors:
 
     def __call__(self, J: F64) -> tuple[float, F64]:
         x = self.x
-        z = x @ torch.from_numpy(J).to(x).reshape(-1, x.shape[1]).T  # (n, p)
-        square, one = z.square().sum(1, keepdim=True), torch.ones_like(z[:, :1])
-        left, right = torch.cat([z, -square, -one], 1), torch.cat([2 * z, one, square], 1).T
-        z1 = torch.cat([z, one], 1)
+        z = torch.from_numpy(J).to(x).reshape(-1, x.shape[1]) @ x.T  # (p, n): products are fast so
+        square, one = z.square().sum(0, keepdim=True), torch.ones_like(z[:1])
+        left, right = torch.cat([z, -square, -one]).T, torch.cat([2 * z, one, square])
+        z1 = torch.cat([z, one])
         if self.same is not None:
             total, pulled = self._whole(left, right, z1)
         else:
             total, pulled = self._tiles(left, right, z1)
-        gradient = (pulled[:, :-1] - pulled[:, -1:] * z).T @ x
+        gradient = (pulled[:-1] - pulled[-1] * z) @ x
         return -total, (-2 * gradient).cpu().numpy().ravel()
 
     def _whole(self, left: Tensor, right: Tensor, z1: Tensor) -> tuple[float, Tensor]:
         """Σ w_ip_i and WZ + WᵀZ with the sums of the columns of W, from one small matrix."""
         assert self.same is not None
-        P = self._chances(left, right, 0, len(left))
-        scale = self.w / P.sum(1)
-        P *= scale[:, None]
-        W = P * self.same
-        mine = W.sum(1) / self.w
-        W.addcmul_(P, mine[:, None], value=-1)
-        total = float(mine @ self.w)
-        return total, (W + W.T) @ z1  # rows of W add to nothing
+        U, taken = self._chances(left, right, z1, 0, len(left))
+        own = U * self.same
+        mine, scale, pulled = _pulled(taken, z1 @ own.T, self.w)
+        scaled = scale * z1
+        pulled += scaled @ own - (mine * scaled) @ U
+        return float(self.w @ mine), pulled
 
     def _tiles(self, left: Tensor, right: Tensor, z1: Tensor) -> tuple[float, Tensor]:
-        """The same, some rows at a time."""
+        """The same, some rows of one class at a time."""
         pulled, total = torch.zeros_like(z1), 0.0
-        step = max(8, TILE // len(z1))
+        step = max(8, TILE // z1.shape[1])
         for low, high in self.classes:
             for a in range(low, high, step):
                 b = min(high, a + step)
-                P = self._chances(left, right, a, b)
-                block, whole = P[:, low:high], P.sum(1)
-                mine = block.sum(1) / whole  # p_i
-                scale = self.w[a:b] / whole
-                total += float(mine @ self.w[a:b])
-                added = block * scale[:, None]
-                P *= (-mine * scale)[:, None]
-                block += added  # W
-                pulled[a:b] += P @ z1
-                pulled += P.T @ z1[a:b]
+                U, taken = self._chances(left, right, z1, a, b)
+                own = U[:, low:high]
+                mine, scale, rows = _pulled(taken, z1[:, low:high] @ own.T, self.w[a:b])
+                scaled = scale * z1[:, a:b]
+                pulled[:, a:b] += rows
+                pulled[:, low:high] += scaled @ own
+                pulled -= (mine * scaled) @ U
+                total += float(self.w[a:b] @ mine)
         return total, pulled
 
-    def _chances(self, left: Tensor, right: Tensor, a: int, b: int) -> Tensor:
-        """Proportional to the chance that row i takes row j, ``(b - a, n)``."""
-        P = left[a:b] @ right
-        if self.logw is not None:
-            P += self.logw
-        P[:, a:b].diagonal().copy_(self.own[a:b])
-        top = P.amax(1, keepdim=True)
-        if bool((top < FAR).any()):  # the exponential of all would be nothing
-            P -= top.clamp(min=-1e300)
-        _exponential(P)
-        return P
+    def _chances(
+        self, left: Tensor, right: Tensor, z1: Tensor, a: int, b: int
+    ) -> tuple[Tensor, Tensor]:
+        """U proportional to the chance that row i takes row j, ``(b - a, n)``, and (Z, 1)Uᵀ."""
+        for shifted in (False, True):
+            U = left[a:b] @ right
+            if self.logw is not None:
+                U += self.logw
+            U[:, a:b].diagonal().copy_(self.own[a:b])
+            if shifted:
+                U -= U.amax(1, keepdim=True).clamp(min=-1e300)
+            taken = z1 @ U.exp_().T
+            if not float(taken[-1].min()) < LEAST:  # else the chances of a row were lost
+                break
+        return U, taken
 
 
-def _exponential(P: Tensor) -> None:
-    if P.device.type == "cpu":
-        values = P.numpy()
-        np.exp(values, out=values)  # twice as fast as torch's
-    else:
-        P.exp_()
+def _pulled(taken: Tensor, own: Tensor, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """p, w over the sums of U, and (Z, 1)Wᵀ, from (Z, 1)Uᵀ and its part of the own class."""
+    whole = taken[-1].clamp_min(torch.finfo(w.dtype).tiny)
+    mine, scale = own[-1] / whole, w / whole
+    return mine, scale, scale * (own - mine * taken)

@@ -19,6 +19,7 @@ from groundstate.compute.reduce import current
 from groundstate.compute.rows import count, home, real_dtype, take
 from groundstate.compute.rows.distinct import merged
 from groundstate.compute.thread_policy import for_steps
+from groundstate.compute.weight_line.hashing import row_hash
 from groundstate.compute.weight_line.line import WeightLine
 from groundstate.energy.base import Energy
 from groundstate.errors import DataError, NotConverged
@@ -213,6 +214,8 @@ class NetworkTraining:
     targets : K > 1 reports and watches the mean over K targets, see ``MeanRest``
     parts : which rows are learned from (0), watched (1) or left out (2), ``(N,)``; None cuts the weight
         line. Series need it: their held-out part is the end
+    sums_scores : whether the score is that of the held-out rows of all processes; where it is not, several
+        processes hold nothing out
     offset : of rows and weights, what is added to the reported losses: the constant between two
         conventions of one loss
     """
@@ -231,6 +234,7 @@ class NetworkTraining:
     targets: int = 1
     offset: Callable[[Batch, Tensor | None], float] | None = None
     parts: Tensor | None = None
+    sums_scores: bool = False
 
     def reason_against(self, problem: Problem) -> str | None:
         if not problem.is_resident:
@@ -253,13 +257,14 @@ class NetworkTraining:
         alone = current().world == 1
         data, weight = problem.resident, problem.sample_weight
         watched: tuple[Batch, Tensor] | None = None
-        if self.held_out > 0 and isinstance(self.solver, Stochastic) and alone:
+        cuts = self.held_out > 0 and isinstance(self.solver, Stochastic)
+        if cuts and (alone or self.sums_scores):
             if self.parts is None:
                 parts = held_out_parts(data, weight, self.held_out, problem.key, self.stratify)
             else:
                 parts = _given_parts(self.parts, weight)
             data, weight, watched = _cut(data, parts)
-        total = float(count(next(iter(data.values()))) if weight is None else weight.sum())
+        total = replace(problem, data=data, sample_weight=weight).total_weight
         size = getattr(self.solver, "batch_size", None)
         if alone and (size is None or size >= total):
             data, summed = merged(data, weight)
@@ -326,9 +331,14 @@ def held_out_parts(
     data: Batch, weight: Tensor | None, share: float, key: Key, stratify: bool
 ) -> NDArray[np.float64]:
     """Weights of the rows to learn from and to watch; equal rows are on one side.  # (2, N)"""
-    given = None if weight is None else weight.detach().double().cpu().numpy()
-    line = WeightLine.of(*data.values(), weights=given)
+    reduce = current()
+    given = None if weight is None else weight.detach().cpu().double()
+    if given is None and reduce.world > 1:  # others may have weights
+        given = torch.ones(count(next(iter(data.values()))), dtype=torch.float64)
+    line, here = WeightLine.gathered(row_hash(*data.values()), given, reduce)
     labels = _labels(data.get("y")) if stratify else None
+    if labels is not None:
+        labels = reduce.gather(torch.from_numpy(labels)).numpy()
     parts = line.cut(key.fold("validation"), share, stratify=labels)
     rows, watched = (parts > 0).sum(1)
     if rows == 0 or watched < 2:
@@ -337,7 +347,7 @@ def held_out_parts(
             f"different rows leaves {watched}; give more rows, a larger fraction, or "
             "early_stopping=False"
         )
-    return parts
+    return parts[:, here]
 
 
 def _labels(y: Any) -> NDArray[np.int64] | None:
@@ -349,7 +359,7 @@ def _labels(y: Any) -> NDArray[np.int64] | None:
 def _given_parts(parts: Tensor, weight: Tensor | None) -> NDArray[np.float64]:
     own = torch.ones(len(parts)) if weight is None else weight.detach()
     sides = [own.double().cpu() * (parts.cpu() == side) for side in (0, 1)]
-    if not all(float(side.sum()) > 0 for side in sides):
+    if not all(float(current().sum(side.sum())) > 0 for side in sides):
         raise DataError("a part of the rows, to learn from or to watch, is empty or weighs nothing")
     return torch.stack(sides).numpy()
 

@@ -40,6 +40,8 @@ from groundstate.math.losses import EpsilonInsensitive
 from groundstate.registry import solvers
 
 MAX_UNKNOWNS = 1000  # a dense matrix of columns by columns
+BLOCK = 4096  # rows whose products are summed at once
+SMALL = 64  # unknowns up to which a loop beats the library
 jit = njit(cache=True, nogil=True, error_model="numpy")  # slacks may underflow to zero
 
 
@@ -124,16 +126,11 @@ class _Path:
         assert own is not None
         self.ridge = np.full(energy.d + energy.bias, own[0])
         self.theta = np.zeros(len(self.ridge))
-        far = self.y
         if energy.bias:
             self.ridge[-1] = own[1]
-            self.theta[-1] = float(np.median(self.y))
-            far = far - self.theta[-1]
-        size = max(float(abs(far).mean()), self.eps, 1e-12)
-        self.beta = np.stack([0.5 * self.w, 0.5 * self.w])  # a and b, inside their boxes
-        signed = np.stack([far, -far]) - self.eps  # ξ ≥ this
-        self.xi = np.maximum(signed, 0.0) + size
-        self.slack = self.xi - signed
+            self.theta[-1] = np.sort(self.y)[len(self.y) // 2]
+        # a and b, ξ and ζ, and the slacks of their lower bounds, which the first step starts
+        self.beta, self.xi, self.slack = np.zeros((3, 2, len(self.y)))
         self.stuck = False
 
     def steps(self, tol: float, most: int) -> tuple[int, float, float]:
@@ -145,20 +142,35 @@ class _Path:
         return int(done), float(primal), float(gap)
 
     def store(self, energy: LinearLossEnergy) -> None:
-        energy.W[0] = torch.from_numpy(self.theta[: energy.d]).to(energy.W)
+        energy.W.numpy(force=True)[0] = self.theta[: energy.d]
         if energy.b is not None:
-            energy.b[0] = float(self.theta[-1])
+            energy.b.numpy(force=True)[0] = self.theta[-1]
 
 
 @jit
-def _scores(rows: Any, index: Any, theta: Any, bias: bool, out: Any) -> None:
+def _dense(rows: Any, index: Any, bias: bool, size: int) -> Any:
+    """Rows in their order with a one for the intercept, ``(n, size)``; empty for sparse rows."""
+    table = np.ones((len(index) if len(rows.starts) == 0 else 0, size))
+    for q in range(len(table)):
+        table[q, : size - 1 if bias else size] = rows.x[index[q]]
+    return table
+
+
+@jit
+def _scores(rows: Any, index: Any, table: Any, theta: Any, bias: bool, out: Any) -> None:
+    if len(table) > 0:
+        np.dot(table, theta, out)
+        return
     for q in range(len(index)):
         out[q] = dot_row(rows, index[q], theta) + (theta[-1] if bias else 0.0)
 
 
 @jit
-def _back(rows: Any, index: Any, values: Any, bias: bool, out: Any) -> None:
+def _back(rows: Any, index: Any, table: Any, values: Any, bias: bool, out: Any) -> None:
     """Σ values x̃."""
+    if len(table) > 0:
+        np.dot(table.T, values, out)
+        return
     out[:] = 0.0
     for q in range(len(index)):
         add_row(rows, index[q], values[q], out)
@@ -167,18 +179,18 @@ def _back(rows: Any, index: Any, values: Any, bias: bool, out: Any) -> None:
 
 
 @jit
-def _gram(rows: Any, index: Any, h: Any, bias: bool, out: Any) -> None:
+def _gram(rows: Any, index: Any, table: Any, h: Any, bias: bool, out: Any) -> None:
     """Λ + X̃ᵀ diag(h) X̃, Λ being on the diagonal of ``out``."""
     d = len(out) - (1 if bias else 0)
-    if len(rows.starts) == 0:
-        scaled = np.empty((len(out), len(index)))
-        for q in range(len(index)):
-            root = np.sqrt(h[q])
-            for j in range(d):
-                scaled[j, q] = root * rows.x[index[q], j]
-            if bias:
-                scaled[d, q] = root
-        out += np.dot(scaled, scaled.T)
+    scaled = np.empty((min(len(table), BLOCK), len(out)))
+    for first in range(0, len(table), BLOCK):
+        some = scaled[: min(BLOCK, len(table) - first)]
+        for q in range(len(some)):
+            root = np.sqrt(h[first + q])
+            for j in range(len(out)):
+                some[q, j] = root * table[first + q, j]
+        out += np.dot(some.T, some)
+    if len(table) > 0:
         return
     for q in range(len(index)):
         i = index[q]
@@ -194,6 +206,47 @@ def _gram(rows: Any, index: Any, h: Any, bias: bool, out: Any) -> None:
 
 
 @jit
+def _begin(y: Any, w: Any, eps: float, f: Any, a: Any, xi: Any, p: Any) -> None:
+    """Coefficients in the middle of their boxes, and slacks above zero by the size of the errors."""
+    size = 0.0
+    for q in range(len(y)):
+        size += abs(y[q] - f[q])
+    size = max(size / len(y), eps, 1e-12)
+    for k in range(2):
+        sign = 1.0 if k == 0 else -1.0
+        for q in range(len(y)):
+            least = sign * (y[q] - f[q]) - eps
+            a[k, q] = 0.5 * w[q]
+            xi[k, q] = max(least, 0.0) + size
+            p[k, q] = xi[k, q] - least
+
+
+@jit
+def _factor(A: Any) -> None:
+    """Cholesky's L in the lower half of A, in place, with the reciprocals of its diagonal on it."""
+    for i in range(len(A)):
+        for j in range(i + 1):
+            total = A[i, j]
+            for k in range(j):
+                total -= A[i, k] * A[j, k]
+            A[i, j] = 1.0 / np.sqrt(total) if i == j else total * A[j, j]
+
+
+@jit
+def _solve(L: Any, right: Any, out: Any) -> None:
+    """L Lᵀ out = right, with what `_factor` left."""
+    for i in range(len(L)):
+        total = right[i]
+        for k in range(i):
+            total -= L[i, k] * out[k]
+        out[i] = total * L[i, i]
+    for i in range(len(L) - 1, -1, -1):
+        out[i] *= L[i, i]
+        for k in range(i):
+            out[k] -= L[i, k] * out[i]
+
+
+@jit
 def interior_steps(
     rows: Any, index: Any, y: Any, w: Any, eps: float, ridge: Any, bias: bool, theta: Any, a: Any,
     xi: Any, p: Any, tol: float, most: int,
@@ -202,71 +255,78 @@ def interior_steps(
     n, size = len(index), len(theta)
     f, move, pull, right = np.empty(n), np.empty(size), np.empty(size), np.empty(size)
     da, dxi, dp = np.zeros((2, n)), np.zeros((2, n)), np.zeros((2, n))
-    D, off, c, h, dr = (
-        np.empty((2, n)),
-        np.empty((2, n)),
-        np.empty((2, n)),
-        np.empty(n),
-        np.empty(n),
-    )
+    off, c = np.empty((2, n)), np.empty((2, n))
+    # reciprocals of a, of w − a and of p/a + ξ/(w − a), which divisions by them would compute often
+    ia, ir, iD = np.empty((2, n)), np.empty((2, n)), np.empty((2, n))
+    h, dr = np.empty(n), np.empty(n)
+    table = _dense(rows, index, bias, size)
     primal, gap = 1e300, 1e300
-    _scores(rows, index, theta, bias, f)
+    _scores(rows, index, table, theta, bias, f)
+    if not a.any():  # w − a and a are above zero on the path
+        _begin(y, w, eps, f, a, xi, p)
     for done in range(1, most + 1):
         mu = 0.0
-        for q in range(n):
-            h[q] = 0.0
-            dr[q] = a[0, q] - a[1, q]
-            for k in range(2):
-                sign = 1.0 if k == 0 else -1.0
-                off[k, q] = p[k, q] - (xi[k, q] - (sign * (y[q] - f[q]) - eps))
+        for k in range(2):
+            sign = 1.0 if k == 0 else -1.0
+            for q in range(n):
                 rest = w[q] - a[k, q]
-                D[k, q] = p[k, q] / a[k, q] + xi[k, q] / rest
-                h[q] += 1.0 / D[k, q]
+                off[k, q] = p[k, q] - (xi[k, q] - (sign * (y[q] - f[q]) - eps))
+                ia[k, q], ir[k, q] = 1.0 / a[k, q], 1.0 / rest
+                iD[k, q] = 1.0 / (p[k, q] * ia[k, q] + xi[k, q] * ir[k, q])
                 mu += a[k, q] * p[k, q] + rest * xi[k, q]
+        for q in range(n):
+            h[q] = iD[0, q] + iD[1, q]
+            dr[q] = a[0, q] - a[1, q]
         mu /= 4 * n
-        _back(rows, index, dr, bias, pull)
+        _back(rows, index, table, dr, bias, pull)
         pull -= ridge * theta
         matrix = np.diag(ridge)
-        _gram(rows, index, h, bias, matrix)
+        _gram(rows, index, table, h, bias, matrix)
         for j in range(size):  # near the end Λ drowns in the rest
             matrix[j, j] *= 1.0 + 1e-13
+        if size <= SMALL:
+            _factor(matrix)
         goal, length = 0.0, 0.0
         for corrected in range(2):
-            for q in range(n):
-                dr[q] = 0.0
-                for k in range(2):
+            for k in range(2):
+                for q in range(n):
                     rest = w[q] - a[k, q]
                     one = goal - a[k, q] * p[k, q] - corrected * da[k, q] * dp[k, q]
                     two = goal - rest * xi[k, q] + corrected * da[k, q] * dxi[k, q]
-                    c[k, q] = one / a[k, q] - two / rest + off[k, q]
+                    c[k, q] = one * ia[k, q] - two * ir[k, q] + off[k, q]
                     dxi[k, q] = two  # kept for below
-                    dr[q] += (1.0 if k == 0 else -1.0) * c[k, q] / D[k, q]
-            _back(rows, index, dr, bias, right)
+            for q in range(n):
+                dr[q] = c[0, q] * iD[0, q] - c[1, q] * iD[1, q]
+            _back(rows, index, table, dr, bias, right)
             right += pull
             if not np.isfinite(np.sum(right)) or not np.isfinite(np.sum(matrix)):
                 return done, primal, gap, True
-            move[:] = np.linalg.solve(matrix, right)
-            _scores(rows, index, move, bias, dr)
+            if size > SMALL:
+                move[:] = np.linalg.solve(matrix, right)
+            else:
+                _solve(matrix, right, move)
+            _scores(rows, index, table, move, bias, dr)
             length = 1.0
-            for q in range(n):
-                for k in range(2):
-                    turn = -dr[q] if k == 0 else dr[q]
-                    rest = w[q] - a[k, q]
-                    da[k, q] = (c[k, q] + turn) / D[k, q]
-                    dxi[k, q] = (dxi[k, q] + xi[k, q] * da[k, q]) / rest
+            for k in range(2):
+                sign = -1.0 if k == 0 else 1.0
+                for q in range(n):
+                    turn = sign * dr[q]
+                    da[k, q] = (c[k, q] + turn) * iD[k, q]
+                    dxi[k, q] = (dxi[k, q] + xi[k, q] * da[k, q]) * ir[k, q]
                     dp[k, q] = dxi[k, q] - turn - off[k, q]
-                    if da[k, q] < 0.0:
-                        length = min(length, -a[k, q] / da[k, q])
-                    elif da[k, q] > 0.0:
-                        length = min(length, rest / da[k, q])
-                    if dxi[k, q] < 0.0:
-                        length = min(length, -xi[k, q] / dxi[k, q])
-                    if dp[k, q] < 0.0:
-                        length = min(length, -p[k, q] / dp[k, q])
+                for q in range(n):  # apart from the loop above, which takes several rows at once
+                    if a[k, q] + length * da[k, q] < 0.0:
+                        length = -a[k, q] / da[k, q]
+                    if w[q] - a[k, q] - length * da[k, q] < 0.0:
+                        length = (w[q] - a[k, q]) / da[k, q]
+                    if xi[k, q] + length * dxi[k, q] < 0.0:
+                        length = -xi[k, q] / dxi[k, q]
+                    if p[k, q] + length * dp[k, q] < 0.0:
+                        length = -p[k, q] / dp[k, q]
             if not corrected:
                 ahead = 0.0
-                for q in range(n):
-                    for k in range(2):
+                for k in range(2):
+                    for q in range(n):
                         new = a[k, q] + length * da[k, q]
                         ahead += new * (p[k, q] + length * dp[k, q])
                         ahead += (w[q] - new) * (xi[k, q] + length * dxi[k, q])
@@ -278,14 +338,14 @@ def interior_steps(
         a += length * da
         xi += length * dxi
         p += length * dp
-        _scores(rows, index, theta, bias, f)
+        _scores(rows, index, table, theta, bias, f)
         half = 0.5 * np.sum(ridge * theta * theta)
         primal, dual = half, -half
         for q in range(n):
             dr[q] = a[0, q] - a[1, q]
             primal += w[q] * max(abs(y[q] - f[q]) - eps, 0.0)
             dual += y[q] * dr[q] - eps * (a[0, q] + a[1, q])
-        _back(rows, index, dr, bias, right)
+        _back(rows, index, table, dr, bias, right)
         # θ stands for that of β in the dual value: what they differ by counts to first order
         gap = max(primal - dual, 0.0) + abs(np.sum(theta * (right - ridge * theta)))
         if gap <= tol * max(primal, 1e-300):

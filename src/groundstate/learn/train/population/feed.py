@@ -33,6 +33,7 @@ class PopulationFeed:
     ----------
     shared : whether all members see the same rows with the same weights
     steps : batches of an epoch, of the member with most
+    own_steps : list of int, batches of an epoch of each member
     even : whether all members have the same weight, hence as many steps
     padded : whether rows of no weight may stand in batches
     totals : list of float, weight of each member
@@ -65,6 +66,7 @@ class PopulationFeed:
         self.lines: list[WeightLine] | None = None
         self.live: list[Tensor | None] = []
         self.rows: Tensor | None = None
+        self.own_steps = [1] * len(marks)
         if whole and merge:
             self._merged(hash_together(data), [rows[i] for i in first.values()],
                          [line_of[mark] for mark in marks])  # fmt: skip
@@ -85,7 +87,8 @@ class PopulationFeed:
             part = slice(None) if held is None else held
             self.lines.append(WeightLine(hashes[part], None if row is None else row[part]))
         assert batch_size is not None
-        counts = {math.ceil(line.total / batch_size - 1e-9) for line in self.lines}
+        counts = [math.ceil(line.total / batch_size - 1e-9) for line in self.lines]
+        self.own_steps = [counts[line_of[mark]] for mark in marks]
         self.steps = max(counts)
         self.even = len({line.total for line in self.lines}) == 1
         self.sliced = self.even and all(line.slices(batch_size) for line in self.lines)

@@ -33,7 +33,9 @@ from groundstate.learn.train.population.widths import joined, narrowed, widened
 from groundstate.learn.train.stochastic import Stochastic
 
 PerMember: TypeAlias = float | Sequence[float] | None
-_SHARED = frozenset({"optimizer", "lr", "batch_size", "max_epochs", "tol", "patience", "schedule"})
+_SHARED = frozenset(
+    {"optimizer", "lr", "batch_size", "max_epochs", "tol", "patience", "schedule", "precision"}
+)
 _PLAIN = (int, float, str, bool, tuple, type(None))
 _PROBE = 2  # rows on which the size of activations is seen
 _COPIES = 8  # of θ: gradient, moments, the best and the last good ones, work
@@ -199,6 +201,10 @@ def _check(
         raise Unsupported(
             f"{type(rule).__name__} has players or keeps count of its steps, which members of a "
             "population do not; fit them one after the other"
+        )
+    if solver.precision not in ("auto", "32", "bf16"):
+        raise Unsupported(
+            f"precision={solver.precision!r} is not there for populations; use auto, 32 or bf16"
         )
     plain = Stochastic()
     unknown = [

@@ -18,6 +18,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from groundstate.compute.population.dense import Dense
 from groundstate.compute.population.stack import Population
 from groundstate.errors import NotApplicable
+from groundstate.learn.train.precision import Precision
 
 Rows = Mapping[str, Any]
 _PROBE = 4  # rows on which vmap is tried
@@ -49,8 +50,8 @@ class Vectorised:
     data : rows, of which a few are tried
     """
 
-    def __init__(self, population: Population, data: Rows) -> None:
-        self.population = population
+    def __init__(self, population: Population, data: Rows, precision: Precision) -> None:
+        self.population, self.precision = population, precision
         self._try({name: v[:_PROBE] for name, v in data.items()})
 
     def _try(self, rows: Rows) -> None:
@@ -69,7 +70,8 @@ class Vectorised:
             self.population = population
 
     def _losses(self, rows: Rows, weight: Tensor | None, shared: bool) -> Tensor:
-        with sdpa_kernel(SDPBackend.MATH):  # the others have no batching rule
+        # the other kernels of attention have no batching rule
+        with sdpa_kernel(SDPBackend.MATH), self.precision.autocast():
             return self.population.losses(self.population.call, rows, weight, shared)
 
     def __call__(self, rows: Rows, weight: Tensor | None, grad: Tensor, shared: bool) -> Tensor:
@@ -91,8 +93,8 @@ class Vectorised:
 class Looped(Vectorised):
     """Any modules, one member after the other inside one step."""
 
-    def __init__(self, population: Population) -> None:
-        self.population = population
+    def __init__(self, population: Population, precision: Precision) -> None:
+        self.population, self.precision = population, precision
 
     def _losses(self, rows: Rows, weight: Tensor | None, shared: bool) -> Tensor:
         population = self.population
@@ -102,7 +104,8 @@ class Looped(Vectorised):
             w = weight[p] if weight is not None and weight.ndim == 2 else weight
             params = {name: v[p] for name, v in population.params.items()}
             buffers = {name: b[p] for name, b in population.buffers.items()}
-            found.append(population.call(params, buffers, own, w))
+            with self.precision.autocast():
+                found.append(population.call(params, buffers, own, w))
         return torch.stack(found)
 
 
@@ -110,13 +113,17 @@ Program = Written | Vectorised
 
 
 def program_of(
-    population: Population, data: Rows, written: Callable[[], Dense], backend: str
+    population: Population,
+    data: Rows,
+    written: Callable[[], Dense],
+    backend: str,
+    precision: Precision,
 ) -> Program:
-    """The first program that can take these members."""
+    """The first program that can take these members; one written out is of float32."""
     tried: list[Callable[[], Any]] = []
     if all(isinstance(v, Tensor) for v in data.values()):
-        tried.append(lambda: Vectorised(population, data))
-    if backend == "auto" and tried:
+        tried.append(lambda: Vectorised(population, data, precision))
+    if backend == "auto" and tried and precision.half is None:
         tried.insert(0, lambda: Written(written(), population))
     for make in tried:
         try:
@@ -124,4 +131,4 @@ def program_of(
             return found
         except NotApplicable:
             continue
-    return Looped(population)
+    return Looped(population, precision)

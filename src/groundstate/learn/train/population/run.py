@@ -15,7 +15,8 @@ from torch import Tensor
 
 from groundstate.compute.dropout import keyed_dropout, plain_dropouts
 from groundstate.compute.foreign.torch import BatchNorm
-from groundstate.compute.population.optimizers import Adam, StackedOptimizer, optimizer_named
+from groundstate.compute.population.named import optimizer_named
+from groundstate.compute.population.optimizers import Adam, StackedOptimizer
 from groundstate.compute.population.stack import Population
 from groundstate.compute.population.training import Step
 from groundstate.compute.random import seeded
@@ -29,6 +30,7 @@ from groundstate.learn.penalties.norms import penalised
 from groundstate.learn.train.checkpoint import Checkpoint
 from groundstate.learn.train.engine import Engine
 from groundstate.learn.train.guard import too_few_to_normalise
+from groundstate.learn.train.optimizers import of_population, optimizer_of
 from groundstate.learn.train.population import state as states
 from groundstate.learn.train.population.dense import Objective, dense_program
 from groundstate.learn.train.population.each import Each
@@ -36,6 +38,7 @@ from groundstate.learn.train.population.feed import Fed, PopulationFeed
 from groundstate.learn.train.population.programs import Written, program_of
 from groundstate.learn.train.population.steps import Steps
 from groundstate.learn.train.population.stop import Stop
+from groundstate.learn.train.precision import Precision
 from groundstate.learn.train.schedules import resolve
 from groundstate.learn.train.stochastic import Stochastic
 
@@ -77,7 +80,8 @@ class PopulationRun(Engine):
             self.population = Population(members, place)
             self.population.skeleton.train()
             written = partial(dense_program, self.population, energies[0], one, data)
-            self.program = program_of(self.population, data, written, backend)
+            precision = Precision(solver.precision, place, energies[0].placement()[1])
+            self.program = program_of(self.population, data, written, backend, precision)
         self._check_norms()
         self.optimizer = self._optimizer()
         self.compiled: Steps | None = None
@@ -100,8 +104,7 @@ class PopulationRun(Engine):
 
     def _optimizer(self) -> StackedOptimizer:
         flat, each = self.population.flat, self.each
-        name = getattr(self.settings.optimizer, "__name__", str(self.settings.optimizer))
-        settings: dict[str, Any] = {}
+        name, settings = of_population(optimizer_of(self.settings.optimizer))
         for key, values in {"lr": each.lr, **each.settings}.items():
             one = len(set(values)) == 1 and self.feed.even
             settings[key] = float(values[0]) if one else values
@@ -218,15 +221,17 @@ class PopulationRun(Engine):
             yield [given], [self.step(*given)]
 
     def _rates(self, epoch: int, skip: int) -> Tensor:
-        """Step sizes of the rest of an epoch.  # (K, P, 1)"""
-        steps = self.feed.steps
-        total, first = steps * self.settings.max_epochs, epoch * steps
-        table: dict[int, list[float]] = {}
-        for schedule in self.each.schedule:
-            if id(schedule) not in table:
-                factor = resolve(schedule, total)
-                table[id(schedule)] = [factor(first + k) for k in range(skip, steps)]
-        factors = torch.tensor([table[id(s)] for s in self.each.schedule], dtype=torch.float64)
+        """Step sizes of the rest of an epoch; a member with fewer rows has steps of its own, and waits
+        behind the last of them.  # (K, P, 1)
+        """
+        table: dict[tuple[int, int], list[float]] = {}
+        members = [(id(s), n) for s, n in zip(self.each.schedule, self.feed.own_steps, strict=True)]
+        for schedule, (mark, n) in zip(self.each.schedule, members, strict=True):
+            if (mark, n) not in table:
+                factor = resolve(schedule, max(1, n) * self.settings.max_epochs)
+                places = (epoch * n + min(k, n - 1) for k in range(skip, self.feed.steps))
+                table[mark, n] = [factor(place) for place in places]
+        factors = torch.tensor([table[member] for member in members], dtype=torch.float64)
         rates = factors.T * torch.tensor(self.each.lr, dtype=torch.float64)
         return rates.unsqueeze(2).to(self.optimizer.lr)
 

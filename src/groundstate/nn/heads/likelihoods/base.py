@@ -73,6 +73,10 @@ class Likelihood(nn.Module, ABC):
         """One draw of every row, ``(B, d)``."""
         return draw(self.distribution(self._checked(out)), 1, generator)[0]
 
+    def cell_variance(self) -> float | None:
+        """Mean squared scale of the columns; None where there is no scale apart from the outputs."""
+        return None
+
     def check(self, x: Tensor) -> None:
         """Raise ``DataError`` where x has values that this likelihood has no mass on."""
 

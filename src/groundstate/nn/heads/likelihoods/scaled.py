@@ -45,6 +45,10 @@ class ScaledLikelihood(Likelihood):
             return (self.floor + self.log_scale.exp()).expand(like.shape[-1])
         return like.new_full((like.shape[-1],), self.scale)
 
+    def cell_variance(self) -> float:
+        with torch.no_grad():
+            return float(self.scales(torch.zeros(self.d)).double().square().mean())
+
     def mean(self, out: Tensor) -> Tensor:
         return self._checked(out)
 

@@ -79,9 +79,9 @@ def graph_of(energy: LaplacianEnergy, rows: Tensor) -> Any:
     """Symmetric weights of all pairs of rows, sparse for neighbours."""
     if callable(energy.affinity):
         table = energy.affinity(rows.cpu().numpy())
-        return table if issparse(table) else np.asarray(table, np.float64)
+        return _symmetric(table if issparse(table) else np.asarray(table, np.float64))
     if energy.affinity == "precomputed":
-        return rows.double().cpu().numpy()
+        return _symmetric(rows.double().cpu().numpy())
     if energy.affinity == "rbf":
         square = torch.cdist(rows.double(), rows.double()).square()
         return torch.exp(-energy.gamma * square).cpu().numpy()
@@ -99,6 +99,20 @@ def graph_of(energy: LaplacianEnergy, rows: Tensor) -> Any:
         (np.ones(near.size), near.reshape(-1), np.arange(0, near.size + 1, k - 1)), shape=(n, n)
     )
     return csr_array(0.5 * (one + one.T) + own)
+
+
+def _symmetric(W: Any) -> Any:
+    """Given weights; where those of i to j and of j to i differ, such as of nearest rows, their mean."""
+    apart = abs(W - W.T).max()
+    if not apart > 1e-10 * abs(W).max():
+        return W
+    warnings.warn(
+        f"the affinities are not symmetric (they differ by up to {apart:.3g}); the mean of the matrix "
+        "and its transpose is used",
+        UserWarning,
+        stacklevel=2,
+    )
+    return 0.5 * (W + W.T)
 
 
 @solver_for(BarycentreEnergy, Naive)

@@ -221,11 +221,11 @@ class Profile:
         if self.cov is not None:
             scale = torch.from_numpy(1 / root).to(self.cov)
             theta, v = torch.linalg.eigh(self.cov * scale[:, None] * scale)
-            return theta[-self.l :].cpu().numpy(), v[:, -self.l :].cpu().numpy()
+            return theta[d - self.l :].cpu().numpy(), v[:, d - self.l :].cpu().numpy()
         scaled = self.host / np.outer(root, root)
-        if self.small or 4 * self.l > d:
+        if self.small or not self.l or 4 * self.l > d:
             self.all = theta, v = np.linalg.eigh(scaled)
-            return theta[-self.l :], v[:, -self.l :]
+            return theta[d - self.l :], v[:, d - self.l :]
         from scipy.linalg import eigh
 
         found: tuple[F64, F64] = eigh(
@@ -257,7 +257,7 @@ class Profile:
         theta, v = self.all
         d = len(theta)
         kept = np.zeros(d, dtype=bool)
-        kept[-self.l :] = theta[-self.l :] > 1
+        kept[d - self.l :] = theta[d - self.l :] > 1
         rest, R = theta[~kept], v[:, ~kept]
         H = ((R * rest) @ R.T) * (R @ R.T)
         for one, axis in zip(theta[kept], v[:, kept].T, strict=True):

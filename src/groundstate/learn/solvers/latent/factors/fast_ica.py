@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,7 +20,9 @@ from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.solvers.latent.factors.spectrum import moments
 
 TILE = 2**16  # numbers of white rows whose contrast is taken at once
-Contrast = Callable[[Tensor], tuple[Tensor, Tensor]]
+SMALL = 64  # rows of a matrix that NumPy decomposes sooner than torch
+# g of sources (l, n), and the sum of g′ over the rows, each as often as its weight, (l,)
+Contrast = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor]]
 
 
 def _signs(rows: Tensor) -> Tensor:
@@ -28,33 +31,60 @@ def _signs(rows: Tensor) -> Tensor:
     return torch.where(peak < 0, -1.0, 1.0).to(rows)
 
 
+def summed(values: Tensor, weight: Tensor | None) -> Tensor:
+    """Sums over rows of values ``(l, n)``, each as often as its weight, ``(l,)``."""
+    return values.sum(1) if weight is None else values @ weight
+
+
 def contrast(name: str, alpha: float = 1.0) -> Contrast:
     """Derivatives g and g′ of the contrast G, by name: "logcosh", "exp" or "cube"."""
     if name == "logcosh":
 
-        def derivatives(u: Tensor) -> tuple[Tensor, Tensor]:
+        def derivatives(u: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
             t = torch.tanh(u if alpha == 1 else alpha * u)
-            return t, alpha * (1 - t.square())
+            count = u.shape[1] if weight is None else weight.sum()
+            slope = count - summed(t.square(), weight)
+            return t, slope if alpha == 1 else alpha * slope
 
     elif name == "exp":
 
-        def derivatives(u: Tensor) -> tuple[Tensor, Tensor]:
+        def derivatives(u: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
             square = u.square()
             e = torch.exp(-0.5 * square)
-            return u * e, (1 - square) * e
+            return u * e, summed((1 - square) * e, weight)
 
     else:
 
-        def derivatives(u: Tensor) -> tuple[Tensor, Tensor]:
-            return u**3, 3 * u.square()
+        def derivatives(u: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
+            square = u.square()
+            return u * square, 3 * summed(square, weight)
 
     return derivatives
 
 
 def decorrelated(W: Tensor) -> Tensor:
     r""":math:`(WW^\top)^{-1/2}W`, the nearest orthogonal matrix."""
+    if W.device.type == "cpu" and len(W) <= SMALL:
+        w = W.numpy()
+        small, axes = np.linalg.eigh(w @ w.T)
+        turned = (axes.T @ w) / np.sqrt(np.maximum(small, np.finfo(w.dtype).tiny))[:, None]
+        return torch.from_numpy(axes @ turned)
     s, u = torch.linalg.eigh(W @ W.T)
     return u @ (s.clamp_min(torch.finfo(W.dtype).tiny).rsqrt()[:, None] * (u.T @ W))
+
+
+def _turned(W: Tensor, new: Tensor) -> float:
+    """The most that a row has turned, one less the cosine of its angle."""
+    cosines: list[float] = torch.linalg.vecdot(new, W).tolist()
+    return max(abs(abs(c) - 1) for c in cosines)
+
+
+def _eigh(A: Tensor) -> tuple[Tensor, Tensor]:
+    if A.device.type == "cpu" and len(A) <= SMALL:
+        small, axes = np.linalg.eigh(A.numpy())
+        return torch.from_numpy(small), torch.from_numpy(axes)
+    values, vectors = torch.linalg.eigh(A)
+    return values, vectors
 
 
 @dataclass(frozen=True)
@@ -67,7 +97,7 @@ class FastICA:
     algorithm : "parallel" (all at once, :math:`(WW^\top)^{-1/2}W` after each step) or "deflation"
     whiten : whether rows are whitened first
     unit_variance : whether sources are scaled to unit variance, or stay of the scale of white rows
-    fun : "logcosh", "exp", "cube", or a function of u to ``(g, g')``
+    fun : "logcosh", "exp", "cube", or a `Contrast`
     alpha : of "logcosh"
     max_iter : steps at most
     tol : stop when no direction turns by more
@@ -100,7 +130,7 @@ class FastICA:
         share = None if weight is None else weight.double() / weight.double().sum()
         if self.whiten:
             sums = moments(problem)
-            values, u = torch.linalg.eigh(sums.covariance())
+            values, u = _eigh(sums.covariance())
             values, u = values.flip(0), u.flip(1)
             u = u * torch.where(u[0] < 0, -1.0, 1.0)
             least = torch.finfo(torch.float64).eps * 10 * d * values[0].clamp_min(1e-300)
@@ -111,22 +141,23 @@ class FastICA:
             )
             K = (u / values.clamp_min(least).sqrt()).T[:l]
             mean = sums.mean
-            white = (x - mean) @ K.T
+            white = K @ (x - mean).T
         else:
-            l, K, mean, white = d, torch.eye(d).to(x), torch.zeros(d).to(x), x
+            l, K, mean, white = d, torch.eye(d).to(x), torch.zeros(d).to(x), x.T.contiguous()
         W = self._start(l, problem).to(white)
         g = self.fun if callable(self.fun) else contrast(self.fun, self.alpha)
         find = self._parallel if self.algorithm == "parallel" else self._deflation
         with Monitor(problem.callbacks, Run(problem, history, max_epochs=self.max_iter)) as monitor:
             W = find(W, white, share, g, history, monitor)
         if self.whiten and self.unit_variance:
-            source = white @ W.T
-            square = source.square().mean(0) if share is None else share @ source.square()
+            square = summed((W @ white).square(), share) / (n if share is None else 1.0)
             W = W / square.sqrt().clamp_min(1e-300)[:, None]
         elif self.whiten:
             W = W / math.sqrt(n)  # sources of the scale of scikit-learn's arbitrary-variance
-        W = W * _signs(W @ K)
-        energy.set(W @ K, torch.linalg.pinv(W @ K), mean if self.whiten else None)
+        U = W @ K
+        signs = _signs(U)
+        W, U = W * signs, U * signs
+        energy.set(U, torch.linalg.pinv(U), mean if self.whiten else None)
         history.about["whitening"] = K.cpu().numpy()
         history.about["rotation"] = W.cpu().numpy()
         history.seconds.append(time.perf_counter() - began)
@@ -148,22 +179,18 @@ class FastICA:
         return torch.randn(l, l, generator=generator, dtype=torch.float64)
 
     def _step(self, W: Tensor, white: Tensor, share: Tensor | None, g: Contrast) -> Tensor:
-        """:math:`E[g(Wx)x^\\top] - \\operatorname{diag}(E[g'(Wx)])W`, tile by tile."""
-        total = torch.zeros_like(W)
-        slope = torch.zeros(len(W), dtype=W.dtype, device=W.device)
-        rows = max(64, TILE // white.shape[1]) if white.device.type == "cpu" else len(white)
-        for at in range(0, len(white), rows):
-            part = white[at : at + rows]
-            value, derivative = g(part @ W.T)
-            if share is None:
-                total.addmm_(value.T, part)
-                slope += derivative.sum(0)
-            else:
-                v = share[at : at + rows]
-                total.addmm_((value * v[:, None]).T, part)
-                slope += v @ derivative
-        scale = len(white) if share is None else 1.0
-        return total / scale - (slope / scale)[:, None] * W
+        """:math:`E[g(Wx)x^\\top] - \\operatorname{diag}(E[g'(Wx)])W` times a number, tile by tile."""
+        n = white.shape[1]
+        rows = max(64, TILE // len(white)) if white.device.type == "cpu" else n
+        new: Tensor | None = None
+        for at in range(0, n, rows):
+            part = white if n <= rows else white[:, at : at + rows]
+            weight = None if share is None else share[at : at + rows]
+            value, slope = g(W @ part, weight)
+            step = (value if weight is None else value * weight) @ part.T - slope[:, None] * W
+            new = step if new is None else new.add_(step)
+        assert new is not None
+        return new
 
     def _parallel(
         self, W: Tensor, white: Tensor, share: Any, g: Any, history: Any, monitor: Any
@@ -171,7 +198,7 @@ class FastICA:
         W = decorrelated(W)
         for history.n_iter in range(1, self.max_iter + 1):
             new = decorrelated(self._step(W, white, share, g))
-            turned = float(((new * W).sum(1).abs() - 1).abs().max())
+            turned = _turned(W, new)
             W = new
             if monitor.epoch(turned) or turned < self.tol:
                 history.converged, history.stop = True, "tol"

@@ -32,6 +32,7 @@ from groundstate.learn.solvers.latent.factors.spectrum import (
 from groundstate.registry import solvers
 
 SMALL = 2**12  # numbers of a table that needs no tiles
+TALL = 1000  # columns up to which a tall table is decomposed by its covariance
 FEW = ("randomized", "arpack")
 
 
@@ -160,7 +161,7 @@ class PrincipalAxes:
         k = self.n_components
         if sparse:
             return "arpack" if k is None or (isinstance(k, int | np.integer)) else SQUARED
-        if d <= 1000 and n >= 10 * d and centred:
+        if d <= TALL and n >= 10 * d and centred:
             return SQUARED
         if max(n, d) > 500 and k not in (None, "mle") and 1 <= k < 0.8 * min(n, d):
             return "randomized"

@@ -18,6 +18,8 @@ F64 = NDArray[np.float64]
 CELLS = 2**17  # numbers of a tile: it is summed and multiplied while it is in the cache
 ROWS = 2**16  # rows of a slice, the sums of which are added in order
 SMALL = 2**12  # numbers of a table that is summed at once
+LARGE = 2**18  # numbers of a table from which compiled products pay for being loaded
+NARROW = 256  # columns up to which they are faster than those of BLAS and the sums after them
 FAR = 1e4  # squared means, in variances, from which rows are moved before they are multiplied
 
 
@@ -157,14 +159,24 @@ def _parts(x: Tensor, w: Tensor | None) -> Iterator[Part]:
         yield _little(rows, weights)
         return
 
+    summed = _wide_slice if _in_registers(rows) else _slice
+
     def slice_of(lo: int, hi: int) -> list[Part]:
-        return _slice(rows[lo:hi], None if weights is None else weights[lo:hi])
+        return summed(rows[lo:hi], None if weights is None else weights[lo:hi])
 
     if len(rows) <= ROWS:
         yield from slice_of(0, len(rows))
         return
     for parts in over_slices(slice_of, len(rows), ROWS):
         yield from parts
+
+
+def _in_registers(rows: NDArray[Any]) -> bool:
+    if rows.size < LARGE or rows.shape[1] > NARROW or rows.dtype != np.float64:
+        return False
+    from groundstate.compute.foreign.numba import wide_registers
+
+    return wide_registers()
 
 
 def _on_device(x: Tensor, w: Tensor | None) -> Part:
@@ -180,6 +192,7 @@ def _on_device(x: Tensor, w: Tensor | None) -> Part:
     return total, mean, (diff * v[:, None]).T @ diff
 
 
+@np.errstate(invalid="ignore")  # what is not finite is seen in the mean
 def _little(x: NDArray[Any], w: F64 | None) -> Part:
     """All at once, where tiles would cost more than the sums."""
     rows = x.astype(np.float64, copy=False)
@@ -191,6 +204,7 @@ def _little(x: NDArray[Any], w: F64 | None) -> Part:
     return total, torch.from_numpy(mean), torch.from_numpy(scatter)
 
 
+@np.errstate(invalid="ignore")  # what is not finite is seen in the mean
 def _slice(x: NDArray[Any], w: F64 | None) -> list[Part]:
     """Sums of a slice about a point near its mean; a new point where the mean runs away."""
     from scipy.linalg.blas import dsyrk, ssyrk
@@ -231,6 +245,51 @@ def _slice(x: NDArray[Any], w: F64 | None) -> list[Part]:
         weight += own
     out.append(_part(weight, sums, scatter, origin))
     return out
+
+
+@np.errstate(invalid="ignore")  # what is not finite is seen in the mean
+def _wide_slice(x: F64, w: F64 | None) -> list[Part]:
+    """`_slice` in one pass over the rows, where registers are wide; see ``row_sums_numba``."""
+    from groundstate.learn.solvers.latent.factors.row_sums_numba import (
+        BLOCK,
+        padded,
+        scatter_about,
+    )
+
+    n, d = x.shape
+    tile, columns = max(BLOCK, CELLS // d // BLOCK * BLOCK), padded(d)
+    block, found = np.zeros((BLOCK, columns)), np.empty((columns, columns))
+    out: list[Part] = []
+    scatter, origin = np.zeros((columns, columns)), np.zeros(d)
+    least = np.finfo(np.float64)
+    spread: F64 | None = None
+    for lo in range(0, n, tile):
+        rows = x[lo : lo + tile]
+        root = np.empty(0) if w is None else np.sqrt(w[lo : lo + tile])
+        scatter_about(rows, root, origin, block, found)
+        if not found[d, d] > 0:
+            continue
+        delta = found[:d, d] / found[d, d]
+        if spread is None or not bool((delta**2 <= FAR * spread).all()):
+            far = delta**2
+            own = np.maximum(found.diagonal()[:d] / found[d, d] - far, 0.0)
+            if not bool((far <= FAR * own).all()):
+                out.append(_of_products(scatter, origin))
+                origin = origin + delta
+                scatter[:] = 0.0
+                scatter_about(rows, root, origin, block, found)
+                own = found.diagonal()[:d] / found[d, d]
+            # a column that does not vary moves by the rounding of its mean
+            spread = own + (least.eps * origin) ** 2 + least.tiny
+        scatter += found
+    out.append(_of_products(scatter, origin))
+    return out
+
+
+def _of_products(found: F64, origin: F64) -> Part:
+    """`_part` of products whose last columns are the sums and the weight."""
+    d = len(origin)
+    return _part(float(found[d, d]), found[:d, d], found[:d, :d], origin)
 
 
 def _part(weight: float, sums: F64, upper: F64, origin: F64) -> Part:

@@ -232,10 +232,7 @@ def _lanczos(
     tall = n >= d
     generator = key.fold("lanczos").torch(torch.device("cpu"))
     start = torch.randn(min(n, d), generator=generator, dtype=torch.float64).to(device, rows.dtype)
-    values, vectors, _ = lanczos(
-        (lambda v: rows.tdot(rows.dot(v))) if tall else (lambda v: rows.dot(rows.tdot(v))),
-        start, k, tol=tol,
-    )  # fmt: skip
+    values, vectors, _ = lanczos(rows.gram, start, k, tol=tol)
     values, vectors = values.double().clamp_min(0), vectors.double()
     if tall:
         return values, vectors

@@ -37,11 +37,16 @@ class Drawer(ABC):
     """
 
     def __init__(self, x: Tensor, weight: Tensor | None, key: Key) -> None:
-        self.reduce = current()
-        words = torch.from_numpy(np.array([key.high, key.low], np.uint64).view(np.int64))
-        words = self.reduce.broadcast(words.to(x.device)).cpu()
-        high, low = (int(v) for v in words.numpy().view(np.uint64))
-        self.key = Key(high, low)
+        self.reduce, self.device = current(), x.device
+        self.reseed(key)
+
+    def reseed(self, key: Key) -> None:
+        """Draw with another key from now on."""
+        self.key = key
+        if self.reduce.world > 1:
+            words = torch.from_numpy(np.array([key.high, key.low], np.uint64).view(np.int64))
+            words = self.reduce.broadcast(words.to(self.device)).cpu()
+            self.key = Key(*map(int, words.numpy().view(np.uint64)))
 
     def start(self, name: str, k: int) -> Tensor:
         """k rows by the name of the way to draw them, ``(k, d)`` float64."""

@@ -18,6 +18,7 @@ from groundstate.learn.base import History, Problem
 from groundstate.learn.callbacks import Monitor, Run
 from groundstate.learn.fit import solver_for
 from groundstate.learn.rules.naive import Naive
+from groundstate.learn.solvers.latent.kmeans.drawers import Drawer
 from groundstate.learn.solvers.latent.kmeans.rows import BOUNDS, CentroidRows, CentroidRun
 from groundstate.learn.solvers.latent.kmeans.start import STARTS, drawer_of
 from groundstate.registry import solvers
@@ -107,6 +108,7 @@ class Lloyd:
         assert isinstance(energy, CentroidEnergy)
         x, weight = problem.resident["x"], problem.sample_weight
         rows = CentroidRows(x, weight, self.bounds, self.relocate)
+        drawer = drawer_of(x, weight, problem.key) if isinstance(self.init, str) else None
         histories: list[History] = []
         ends: list[Tensor] = []
         first = History(solver="Lloyd")
@@ -114,7 +116,7 @@ class Lloyd:
             at_once = max(1, RESIDENT // max(1, len(x) * len(energy.mu)))
             for lo in range(0, self.n_init, at_once):
                 some = range(lo, min(self.n_init, lo + at_once))
-                runs = [rows.begin(self.start(problem, i)) for i in some]
+                runs = [rows.begin(self.start(problem, i, drawer)) for i in some]
                 found = [first if i == 0 else History(solver="Lloyd") for i in some]
                 wish = self._together(rows, runs, energy, monitor, found)
                 histories += found
@@ -138,8 +140,8 @@ class Lloyd:
             )
         return history
 
-    def start(self, problem: Problem, i: int) -> Tensor:
-        """Centroids of start i, ``(k, d)``."""
+    def start(self, problem: Problem, i: int, drawer: Drawer | None = None) -> Tensor:
+        """Centroids of start i, ``(k, d)``, by a drawer of the rows that other starts used."""
         energy = problem.energy
         assert isinstance(energy, CentroidEnergy)
         if self.init is None:
@@ -153,7 +155,9 @@ class Lloyd:
                     f"{tuple(init.shape)}"
                 )
             return init.to(energy.mu)
-        drawer = drawer_of(problem.resident["x"], problem.sample_weight, key)
+        if drawer is None:
+            drawer = drawer_of(problem.resident["x"], problem.sample_weight, key)
+        drawer.reseed(key)
         return drawer.start(self.init, len(energy.mu)).to(energy.mu)
 
     def _limits(self, rows: CentroidRows) -> tuple[float, float]:

@@ -80,8 +80,8 @@ def _buffers(like: Any, tile: int, k: int) -> Any:
     )
 
 
-@inner(fastmath=_FAST)
-def _step(
+@outer(fastmath=_FAST)
+def step(
     x: Any, w: Any, origin: Any, mu: Any, half: Any, group: Any, gap: Any, shift: Any, far: Any,
     drift: Any, label: Any, upper: Any, lower: Any, slack: float, tile: int, lo: int, hi: int,
 ) -> Any:  # fmt: skip
@@ -183,8 +183,8 @@ def _geometry(
             drift[group[a]] = max(drift[group[a]], shift[a])
 
 
-@inner(fastmath=_FAST)
-def _prepare(
+@outer(fastmath=_FAST)
+def prepare(
     mu: Any, moved: Any, group: Any, slack: float, near: Any, half: Any, gap: Any, shift: Any,
     far: Any, drift: Any,
 ) -> None:  # fmt: skip
@@ -198,59 +198,53 @@ def _prepare(
         half[z] = 0.5 * h
 
 
-@outer
-def step(
-    x: Any, w: Any, origin: Any, mu: Any, half: Any, group: Any, gap: Any, shift: Any, far: Any,
-    drift: Any, label: Any, upper: Any, lower: Any, slack: float, tile: int, lo: int, hi: int,
-) -> Any:  # fmt: skip
-    """`_step`, for Python to call where rows are many."""
-    return _step(
-        x, w, origin, mu, half, group, gap, shift, far, drift, label, upper, lower, slack, tile,
-        lo, hi,
-    )  # fmt: skip
-
-
-@outer
-def prepare(
-    mu: Any, moved: Any, group: Any, slack: float, near: Any, half: Any, gap: Any, shift: Any,
-    far: Any, drift: Any,
-) -> None:  # fmt: skip
-    """`_prepare`, for Python to call where rows are many."""
-    _prepare(mu, moved, group, slack, near, half, gap, shift, far, drift)
-
-
 @outer(fastmath=_FAST)
 def lloyd(
-    x: Any, w: Any, origin: Any, mu: Any, group: Any, label: Any, upper: Any, lower: Any, n: Any,
-    sums: Any, moved: Any, spread: float, total: float, threshold: float, furthest: float,
-    slack: float, tile: int, values: Any, moves: Any,
+    x: Any, w: Any, mu: Any, label: Any, n: Any, sums: Any, moved: Any, spread: float, total: float,
+    threshold: float, furthest: float, values: Any, moves: Any,
 ) -> Any:  # fmt: skip
     """Iterations until no label changes, the centroids rest, ``values`` is full or one is empty.
 
-    Everything is changed in place: centroids ``mu`` about ``origin``, labels and bounds of the rows,
-    weights ``n`` and sums of the centroids, how far each ``moved``, and the objective and largest
-    move of every iteration. Gives the number of iterations, how many rows changed in the last one,
-    the sum of its squared shifts, how often a row was compared, and whether a centroid lost all its
-    rows: then the last iteration has labelled but not moved.
+    Every row is compared every time, which for few rows costs less than bounds, and compiles sooner.
+    Everything is changed in place: centroids ``mu`` about the origin that ``x`` is about, labels, weights
+    ``n`` and sums of the centroids, how far each ``moved``, and the objective and largest move of
+    every iteration. Gives the number of iterations, how many rows changed in the last one, the sum of
+    its squared shifts, and whether a centroid lost all its rows: then the last iteration has labelled
+    but not moved.
     """
     k, d = mu.shape
-    gap, shift, far, drift = np.empty(k), np.empty(k), np.empty(k), np.empty(lower.shape[1])
-    near, half = np.empty((k, d), x.dtype), np.empty(k, x.dtype)
-    compared, changed, square = 0, 0, 0.0
+    near, half, c = np.empty((k, d), x.dtype), np.empty(k, x.dtype), np.empty((k, len(x)), x.dtype)
+    best, found = np.empty(len(x), x.dtype), np.empty(len(x), np.int32)
+    changed, square = 0, 0.0
     for iteration in range(len(values)):
-        _prepare(mu, moved, group, slack, near, half, gap, shift, far, drift)
-        n_part, x_part, changed, c = _step(
-            x, w, origin, near, half, group, gap, shift, far, drift, label, upper, lower, slack,
-            tile, 0, len(x),
-        )  # fmt: skip
-        compared += c
-        n += n_part
-        sums += x_part
+        for z in range(k):
+            h = 0.0
+            for j in range(d):
+                near[z, j] = mu[z, j]
+                h += np.float64(near[z, j]) ** 2
+            half[z] = 0.5 * h
+        np.dot(near, x.T, c)
+        _nearest(c, half, best, found)
+        changed = 0
+        for i in range(len(x)):
+            new, old = found[i], label[i]
+            if new == old:
+                continue
+            wi = w[i] if w.size else 1.0
+            label[i] = new
+            changed += 1
+            n[new] += wi
+            for j in range(d):
+                sums[new, j] += wi * x[i, j]
+            if old >= 0:
+                n[old] -= wi
+                for j in range(d):
+                    sums[old, j] -= wi * x[i, j]
         least = n[0]
         for z in range(1, k):
             least = min(least, n[z])
         if least <= 1e-12 * total:
-            return iteration, changed, square, compared, True
+            return iteration, changed, square, True
         square, pulled, most = 0.0, 0.0, 0.0
         for z in range(k):
             s = 0.0
@@ -265,8 +259,8 @@ def lloyd(
         values[iteration] = 0.5 * max(0.0, spread - pulled) / total
         moves[iteration] = most
         if changed == 0 or square <= threshold or most < furthest:
-            return iteration + 1, changed, square, compared, False
-    return len(values), changed, square, compared, False
+            return iteration + 1, changed, square, False
+    return len(values), changed, square, False
 
 
 @outer(fastmath=_FAST)

@@ -20,7 +20,8 @@ from groundstate.learn.solvers.latent.kmeans.drawers import row_hashes
 from groundstate.learn.solvers.latent.kmeans.table import Table, as_csr
 
 PART = 2**15  # rows whose moments are taken together
-FEW = 2**13  # rows that one compiled call takes care of
+SMALL = 2**15  # numbers of a table that NumPy handles: no first fit of it waits for a compiler
+FEW = 2**17  # rows times centroids that one compiled call takes care of, without bounds
 BOUNDS = ("auto", "lloyd", "hamerly", "yinyang", "elkan")
 
 
@@ -94,6 +95,10 @@ class CentroidRows:
         """Weight, sum and sum of squares ``(d,)`` about ``origin``, over all shards."""
         if self.fast:
             x, w, at = self.rows, self.w, origin.numpy()
+            if x.size <= SMALL and current().world == 1:
+                v = x.astype(np.float64) - at
+                u = w if w.size else np.ones(len(x))
+                return float(u.sum()), torch.from_numpy(u @ v), torch.from_numpy(u @ (v * v))
             if len(x) <= PART and current().world == 1:
                 total, one, two = kernels.moments(x, w, at, 0, len(x))
                 return total, torch.from_numpy(one), torch.from_numpy(two)
@@ -126,24 +131,25 @@ class CentroidRows:
     def run(
         self, run: CentroidRun, threshold: float, furthest: float, max_iter: int
     ) -> tuple[list[float], list[float], bool, bool] | None:
-        """All iterations in one compiled call, where one process holds few rows.
+        """All iterations in one compiled call, where one process holds few rows and no bounds are named.
 
         Gives the objective and the largest move of each, whether it converged, and whether it was
         because no label changed; None where the iterations are to be done one by one.
         """
-        if not self.fast or current().world > 1 or len(self.rows) > FEW:
+        if not self.fast or current().world > 1 or self.bounds not in ("auto", "lloyd"):
             return None
-        k, d = run.mu.shape
+        if len(self.rows) * len(run.mu) > FEW:
+            return None
+        rows = self.rows - self.origin.numpy()
         values, moves, done = np.empty(max_iter), np.empty(max_iter), 0
         while True:
             mu, n, sums, moved = (t.numpy() for t in (run.mu, run.n, run.sums, run.shift))
             with one_blas_thread():  # its many small products
-                count, changed, square, compared, empty = kernels.lloyd(
-                    self.rows, self.w, self.origin.numpy(), mu, run.group, run.label.numpy(),
-                    run.upper, run.lower, n, sums, moved, self.spread, self.total, threshold,
-                    furthest, self._slack, tile_rows(k * d), values[done:], moves[done:],
+                count, changed, square, empty = kernels.lloyd(
+                    rows, self.w, mu, run.label.numpy(), n, sums, moved, self.spread, self.total,
+                    threshold, furthest, values[done:], moves[done:],
                 )  # fmt: skip
-            run.compared += compared
+            run.compared += (count + empty) * len(rows)
             done += count
             if empty:
                 square = self.update(run)
@@ -316,8 +322,14 @@ def nearest(x: Tensor, mu: Tensor, weight: Tensor | None = None) -> tuple[Tensor
     centred = (mu.double() - origin.double()).numpy().astype(rows.dtype)
     half = (0.5 * np.square(centred, dtype=np.float64).sum(1)).astype(rows.dtype)
     w = np.empty(0) if weight is None else weight.detach().double().numpy()
-    found = np.empty(len(rows), np.int32)
-    tile, at = tile_rows(centred.size), origin.numpy()
+    at = origin.numpy()
+    if rows.size <= SMALL and len(rows) * len(half) <= 8 * SMALL:
+        v = rows - at
+        label = (half - v @ centred.T).argmin(1)
+        each = np.square(v.astype(np.float64) - centred[label]).sum(1)
+        value = each.sum() if weight is None else w @ each
+        return torch.from_numpy(label.astype(np.int32)), float(value)
+    found, tile = np.empty(len(rows), np.int32), tile_rows(centred.size)
     parts = over_slices(
         lambda lo, hi: kernels.nearest(rows, w, at, centred, half, found, tile, lo, hi), len(rows)
     )

@@ -8,7 +8,7 @@ twice, and shards draw the same rows as one process.
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,10 @@ from groundstate.learn.solvers.latent.kmeans.drawers import (
     SparseDrawer,
     TensorDrawer,
 )
-from groundstate.learn.solvers.latent.kmeans.start_numba import TILE
+from groundstate.learn.solvers.latent.kmeans.start_numba import SAME, TILE
 
 STARTS = ("k-means++", "scalable-k-means++", "random")
+SMALL = 2**15  # numbers of a table whose rounds NumPy does
 FEW = 2**7  # tiles whose rounds are one compiled call
 PART = 2**6  # tiles of a slice of more
 
@@ -56,25 +57,40 @@ class HostDrawer(Drawer):
         draws = self.key.fold("next")
         first = self.line.draw(self.key.fold("first"), 1)
         rows, units = self.line.contents
-        parts = -(-len(rows) // TILE)
-        x = np.zeros((parts, self.x.shape[1], TILE), np.float32)
-        norm, lengths = np.zeros((parts, TILE)), np.zeros((parts, TILE))
-        kernels.tiles(self.x, rows, *self._frame(), x, norm)
-        lengths.reshape(-1)[: len(rows)] = units * self.line.quantum
-        state = (x, norm, lengths, np.full(lengths.shape, np.inf))
+        lengths = units * self.line.quantum
         chosen = np.full(k, np.searchsorted(self.line.hash, self.hash[first[0]]))
         uniform = draws.uniform((k - 1) * trials).reshape(-1, trials)
-        found = _rounds(*state, uniform, chosen)
+        if len(rows) * self.x.shape[1] <= SMALL:
+            found = _rounds_of_few(*self._small, lengths, uniform, chosen)
+        else:
+            found = self._tiled(rows, lengths, uniform, chosen)
         picked = rows[chosen]
         if found < k:  # all contents are chosen: the plain line
             plain = self.line.draw(draws, (k - 1) * trials)
             picked[found:] = plain[(found - 1) * trials :: trials]
         return torch.from_numpy(picked)
 
+    @cached_property
+    def _small(self) -> tuple[Any, Any]:
+        """Rows of different content about the frame, and their squares."""
+        origin, scale = self._frame
+        rows, _ = self.line.contents
+        u = ((self.x[rows] - origin) * scale).astype(np.float32).astype(np.float64)
+        return u, np.einsum("ij,ij->i", u, u)
+
+    def _tiled(self, rows: Any, units: Any, uniform: Any, chosen: Any) -> int:
+        parts = -(-len(rows) // TILE)
+        x = np.zeros((parts, self.x.shape[1], TILE), np.float32)
+        norm, lengths = np.zeros((parts, TILE)), np.zeros((parts, TILE))
+        kernels.tiles(self.x, rows, *self._frame, x, norm)
+        lengths.reshape(-1)[: len(rows)] = units
+        return _rounds(x, norm, lengths, np.full(lengths.shape, np.inf), uniform, chosen)
+
     def _parallel(self, k: int, trials: int) -> Tensor:
         w = None if self.w is None else torch.from_numpy(self.w)
         return TensorDrawer(torch.from_numpy(self.x), w, self.key)._parallel(k, trials)
 
+    @cached_property
     def _frame(self) -> tuple[NDArray[np.float64], float]:
         x = self.x
         if self.w is None:
@@ -90,6 +106,29 @@ class HostDrawer(Drawer):
         words = self.key.fold("uniform").words(k)
         bits = mix64(self.hash[:, None] ^ words[None, :])
         return torch.from_numpy((bits >> np.uint64(11)) * 2.0**-53)
+
+
+def _rounds_of_few(u: Any, norm: Any, lengths: Any, uniform: Any, chosen: Any) -> int:
+    """The rounds over few rows by NumPy: a first fit of a small table waits for no compiler."""
+
+    def away(at: Any) -> Any:
+        """Squared distances of all rows to some of them, ``(some, n)``."""
+        both = norm[at][:, None] + norm
+        found = both - 2.0 * (u[at] @ u.T)
+        return np.where(found > SAME * both, found, 0.0)
+
+    closest = away(chosen[:1])[0]
+    for i in range(1, len(chosen)):
+        line = np.cumsum(closest * lengths)
+        total = line[-1]
+        if not 0.0 < total < math.inf:
+            return i
+        drawn = np.searchsorted(line, uniform[i - 1] * total, side="right")
+        drawn = np.minimum(drawn, np.searchsorted(line, total))  # a point rounded to the end
+        near = np.minimum(closest, away(drawn))
+        best = int(np.argmin(near @ lengths))
+        chosen[i], closest = drawn[best], near[best]
+    return len(chosen)
 
 
 def _rounds(x: Any, norm: Any, lengths: Any, closest: Any, uniform: Any, chosen: Any) -> int:

@@ -1,6 +1,6 @@
 r"""EM for Gaussian components where values are missing at random.
 
-Rows with the same missing columns m are handled together. With o the observed ones,
+With m the missing and o the observed columns of a row,
 
 .. math:: E[x_m\mid x_o, z] = \mu_m + \Sigma_{mo}\Sigma_{oo}^{-1}(x_o - \mu_o),\qquad
           \mathrm{Cov}[x_m\mid x_o, z] = \Sigma_{mm} - \Sigma_{mo}\Sigma_{oo}^{-1}\Sigma_{om},
@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from groundstate.energy.latent.gaussian_mixture import patterns
+from groundstate.energy.latent.gaps import gaps_of
 from groundstate.learn.base import Batch, Problem
 from groundstate.learn.solvers.em.steps import MStep
 from groundstate.learn.solvers.latent.mixtures.steps import GaussianM
@@ -42,21 +42,19 @@ class MissingM(GaussianM):
         r = r if weight is None else r * weight.double()[:, None]
         mu, cov = energy.mu.detach().double(), energy.full_covariances()
         n, first, second = r.sum(0), mu.new_zeros(k, d), mu.new_zeros(k, d, d)
-        for rows, free in patterns(torch.isnan(x)):
-            share, known = r[rows], ~free
-            diff = x[rows].double() - mu[:, None]  # (k, B, d)
-            if bool(free.any()):
-                spare = cov[:, free][:, :, free]
-                if bool(known.any()):
-                    across = cov[:, free][:, :, known]
-                    solved = torch.linalg.solve(cov[:, known][:, :, known], across.mT)  # (k, o, m)
-                    diff[:, :, free] = diff[:, :, known] @ solved
-                    spare = spare - across @ solved
-                else:
-                    diff[:, :, free] = 0.0
-                wide = spare * share.sum(0)[:, None, None]
-                at = free.nonzero().flatten()
-                second[:, at[:, None], at] += wide
+        hidden = torch.isnan(x)
+        for gaps in gaps_of(hidden, k):
+            L = gaps.factor(cov)  # (p, k, d, d)
+            m = gaps.free.to(cov)[:, None]  # (p, 1, d)
+            across = cov * m[..., :, None] * (1 - m)[..., None, :]  # Σ_mo, zero elsewhere
+            solved = torch.cholesky_solve(across.mT, L)
+            spare = cov * m[..., :, None] * m[..., None, :] - across @ solved
+            share = r[gaps.rows]
+            diff = x[gaps.rows].double()[:, None] - mu  # (n, k, d)
+            diff = torch.where(hidden[gaps.rows][:, None], 0.0, diff)
+            diff = (diff + gaps.map(solved.mT, diff)).transpose(0, 1)  # (k, n, d)
+            total = share.new_zeros(len(gaps.sizes), k).index_add_(0, gaps.which, share)
+            second += torch.einsum("pkij,pk->kij", spare, total)
             scaled = diff * share.T[:, :, None]
             first += scaled.sum(1)
             second += scaled.mT @ diff

@@ -3,11 +3,13 @@ r"""EM for mixtures of Gaussians, with the two halves fused over cached tiles of
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from groundstate.compute.tiles import one_blas_thread
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn.base import History, Problem
 from groundstate.learn.fit import solver_for
@@ -19,7 +21,7 @@ from groundstate.learn.solvers.latent.mixtures.missing import MissingM
 from groundstate.learn.solvers.latent.mixtures.online import Gradient, Rate
 from groundstate.learn.solvers.latent.mixtures.restarts import best_of
 from groundstate.learn.solvers.latent.mixtures.starts import STARTS, has_nan, start_moments
-from groundstate.learn.solvers.latent.mixtures.steps import GaussianM
+from groundstate.learn.solvers.latent.mixtures.steps import SMALL, GaussianM
 from groundstate.registry import solvers
 
 
@@ -129,7 +131,9 @@ class MixtureEM(EM):
     def _alone(self, problem: Problem, i: int) -> History:
         if self.init is not None or self.given:
             start_mixture(problem, self, i)
-        return EM.run(replace(self, n_init=1), problem)
+        few = problem.is_resident and problem.resident["x"].numel() <= SMALL
+        with one_blas_thread() if few else nullcontext():  # asked for once, not in every pass
+            return EM.run(replace(self, n_init=1), problem)
 
     def _in_turn(self, problem: Problem) -> History:
         """The best of ``n_init`` runs, where they cannot share their passes."""

@@ -23,7 +23,7 @@ _LOG2E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
 _ROUND = 6755399441055744.0  # 1.5·2^52: adding it leaves the nearest integer in the low bits
 _LOWEST = -708.0
-_NOTHING = 1e-290  # the share of a row so far away that its exponential was cut at e⁻⁷⁰⁸
+NOTHING = 1e-290  # the share of a row so far away that its exponential was cut at e⁻⁷⁰⁸
 _C = tuple(1.0 / float(np.prod(np.arange(1.0, i + 1.0))) for i in range(14))  # Taylor, |r| ≤ ln2/2
 
 
@@ -134,7 +134,7 @@ def _narrow_sums(share: Any, gap: Any, first: Any, second: Any) -> None:
     """Weighted sums ``(d,)`` and products ``(d, d)``, or squares ``(1, d)``, of differences."""
     n, d = gap.shape
     for i in range(n):
-        r = share[i] if share[i] > _NOTHING else 0.0
+        r = share[i] if share[i] > NOTHING else 0.0
         for a in range(d):
             v = r * gap[i, a]
             first[a] += v

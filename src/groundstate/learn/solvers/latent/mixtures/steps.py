@@ -30,9 +30,16 @@ from groundstate.compute.tiles import one_blas_thread, over_slices, tile_rows
 from groundstate.energy.latent.gaussian_mixture import GaussianMixtureEnergy
 from groundstate.learn.base import Batch, Problem
 from groundstate.learn.solvers.em.steps import MStep, completion_of
-from groundstate.learn.solvers.latent.kmeans.lloyd_numba import moments
-from groundstate.learn.solvers.latent.mixtures import pass_torch
-from groundstate.learn.solvers.latent.mixtures.host import array, pairs_of, reach, scatter, wide
+from groundstate.learn.solvers.latent.mixtures import host, pass_torch
+from groundstate.learn.solvers.latent.mixtures.host import (
+    array,
+    moments,
+    pairs_of,
+    reach,
+    scatter,
+    upper,
+    wide,
+)
 from groundstate.learn.solvers.latent.mixtures.pass_numba import (
     DIAGONAL,
     FULL,
@@ -53,6 +60,7 @@ KINDS = {
 EPS = float(np.finfo(np.float64).eps)
 TINY = 10 * EPS
 ROWS = 2**14  # completed at once where differences are taken; more on a device
+FEW = 2**17  # numbers of the features and shares of a table whose passes NumPy does
 SMALL = 2**20  # differences below which waiting for threads costs more than it gains
 
 
@@ -97,7 +105,7 @@ class GaussianM(MStep):
         d = self.mixture.mu.shape[1]
         total, first = 0.0, np.zeros(d)
         for x, w in self._rows():
-            for mass, sums, _ in self._sliced(moments, x, w, np.zeros(d)):
+            for mass, sums, *_ in self._sliced(moments, x, w, np.zeros(d)):
                 total, first = total + mass, first + sums
         if current().world > 1:
             pair = current().sum_dict({"w": torch.tensor(total), "x": torch.from_numpy(first)})
@@ -146,7 +154,13 @@ class GaussianM(MStep):
         """What a kernel sums over slices of the rows, or on a device over all of them."""
         if not self.on_host:
             return iter([getattr(pass_torch, kernel.__name__)(x, *arguments)])
-        more = (tile_rows(arguments[3].size),) if kernel is em_pass else ()  # of θ
+        more: tuple[int, ...] = ()
+        if kernel is em_pass:
+            theta = arguments[3]
+            if len(x) * sum(theta.shape) <= FEW:
+                kernel = host.em_pass
+            else:
+                more = (tile_rows(theta.size),)
         return over_slices(lambda lo, hi: kernel(x, *arguments, *more, lo, hi), len(x))
 
     def _theta(self) -> F64:
@@ -159,7 +173,7 @@ class GaussianM(MStep):
             U = U.reshape(k, -1)
             log_det = np.log(np.abs(U)).sum(1) * (d // U.shape[1])
         else:
-            U = np.triu(U)
+            U = U * upper(d)
             log_det = np.log(np.abs(np.diagonal(U, axis1=-2, axis2=-1))).sum(-1)
         logits = logits - logits.max()
         constant = logits - np.log(np.exp(logits).sum()) + log_det - 0.5 * d * math.log(2 * math.pi)
@@ -199,8 +213,11 @@ class GaussianM(MStep):
 
     def _narrow_parts(self) -> tuple[Any, F64, F64, F64]:
         """Which components are narrow, and their means ``(s, d)``, U ``(s, d or 1, d)``, constants."""
+        k, d = self.mixture.mu.shape
+        if not len(self.narrow):
+            sides = 1 if self.kind == DIAGONAL else d
+            return self.narrow, np.empty((0, d)), np.empty((0, sides, d)), np.empty(0)
         mu, U = wide(self.mixture.mu), wide(self.mixture.U)
-        k, d = mu.shape
         if self.kind == DIAGONAL:
             U = np.broadcast_to(np.abs(U).reshape(k, 1, -1), (k, 1, d))
         else:

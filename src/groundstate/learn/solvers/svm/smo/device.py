@@ -33,6 +33,7 @@ def device_rounds(
     limit: int,
     block: int,
     watch: Callable[[float], bool] | None = None,
+    epsilon: float | None = None,
 ) -> tuple[F64, F64, int, int, float]:
     """β, F, steps, rounds and violation; the arguments are those of ``smo``."""
     device = rows.x.device
@@ -43,8 +44,7 @@ def device_rounds(
     held = torch.zeros(0, rows.n, dtype=rows.dtype, device=device)
     steps = rounds = refreshed = 0
     while True:
-        up = torch.where(beta < high, F, -torch.inf)
-        down = torch.where(beta > low, F, torch.inf)
+        up, down = _moves(F, beta, low, high, epsilon)
         violation = max(float(up.max() - down.min()), 0.0)
         stop = watch is not None and rounds > 0 and watch(violation)
         if violation <= tol or steps >= limit or stop:
@@ -52,8 +52,8 @@ def device_rounds(
             if stop or steps >= limit or refreshed >= REFRESHES or rounds == 0:
                 break
             F, refreshed = _errors(rows, beta, target), refreshed + 1
-            if _violation(F, beta, low, high) <= tol:
-                violation = _violation(F, beta, low, high)
+            violation = _violation(F, beta, low, high, epsilon)
+            if violation <= tol:
                 break
             continue
         new = _extremes(up, down, kept, block - len(kept))
@@ -64,7 +64,8 @@ def device_rounds(
         after, local = before.copy(), F[chosen].cpu().numpy()
         bounds = low[chosen].cpu().numpy(), high[chosen].cpu().numpy()
         goal, budget = max(0.5 * tol, 0.1 * violation), min(ROUND_STEPS, limit - steps)
-        done, _ = solve_pairs(K, after, *bounds, local, goal, budget, min(len(after), 1000))
+        every = min(len(after), 1000)
+        done, _ = solve_pairs(K, after, *bounds, local, goal, budget, every, epsilon)
         change = torch.from_numpy(after - before).to(device, rows.dtype)
         beta[chosen] = torch.from_numpy(after).to(device)
         F -= (change @ held).double()
@@ -76,9 +77,20 @@ def device_rounds(
     return beta.cpu().numpy(), F.cpu().numpy(), steps, rounds, violation
 
 
-def _violation(F: Tensor, beta: Tensor, low: Tensor, high: Tensor) -> float:
-    top, bottom = F[beta < high], F[beta > low]
-    return float(top.max() - bottom.min()) if len(top) and len(bottom) else 0.0
+def _moves(
+    F: Tensor, beta: Tensor, low: Tensor, high: Tensor, epsilon: float | None
+) -> tuple[Tensor, Tensor]:
+    """``engine.moves`` on the device."""
+    rise = fall = F
+    if epsilon is not None:
+        rise = torch.where(beta < 0.0, F + epsilon, F - epsilon)
+        fall = torch.where(beta > 0.0, F - epsilon, F + epsilon)
+    return torch.where(beta < high, rise, -torch.inf), torch.where(beta > low, fall, torch.inf)
+
+
+def _violation(F: Tensor, beta: Tensor, low: Tensor, high: Tensor, epsilon: float | None) -> float:
+    up, down = _moves(F, beta, low, high, epsilon)
+    return max(float(up.max() - down.min()), 0.0)
 
 
 def _extremes(up: Tensor, down: Tensor, kept: Tensor, room: int) -> Tensor:

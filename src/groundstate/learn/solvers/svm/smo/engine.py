@@ -2,7 +2,8 @@ r"""Sequential minimal optimisation of :math:`\min_\beta \tfrac12\beta^\top K\be
 with :math:`\sum_i\beta_i = 0` and :math:`l \le \beta \le u`.
 
 For a support vector machine :math:`\beta_i = \alpha_i t_i`, :math:`p = t`, and
-:math:`F = p - K\beta` is the error of each row before the intercept.
+:math:`F = p - K\beta` is the error of each row before the intercept. With a tube the objective has
+:math:`\varepsilon\|\beta\|_1` too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from groundstate.learn.solvers.svm.smo.device import device_rounds
 from groundstate.learn.solvers.svm.smo.loops_numba import solve_pairs
-from groundstate.learn.solvers.svm.smo.polish import polished
+from groundstate.learn.solvers.svm.smo.polish import polished, polished_tube
 from groundstate.learn.solvers.svm.smo.rows import KernelRows, RowCache, gram
 from groundstate.math.kernels import Kernel
 
@@ -41,9 +42,9 @@ class Solution:
     rounds: int
     converged: bool
 
-    def dual(self, p: F64) -> float:
-        r""":math:`p^\top\beta - \tfrac12\beta^\top K\beta`."""
-        return float(0.5 * (self.beta @ (p + self.F)))
+    def dual(self, p: F64, epsilon: float = 0.0) -> float:
+        r""":math:`p^\top\beta - \varepsilon\|\beta\|_1 - \tfrac12\beta^\top K\beta`."""
+        return float(0.5 * (self.beta @ (p + self.F)) - epsilon * np.abs(self.beta).sum())
 
 
 def smo(
@@ -60,6 +61,7 @@ def smo(
     block: int = BLOCK,
     watch: Callable[[float], bool] | None = None,
     start: tuple[F64, F64] | None = None,
+    epsilon: float | None = None,
 ) -> Solution:
     r"""Solve the dual of a support vector machine to a violation of at most ``tol``.
 
@@ -76,6 +78,7 @@ def smo(
         solved in one piece
     watch : called with the violation after each working set; True stops
     start : β within the box and of sum zero, and its F, to begin with on the CPU; zero otherwise
+    epsilon : half width of the tube of a regression; None is a machine of classes
 
     Examples
     --------
@@ -93,30 +96,34 @@ def smo(
     if n <= block or in_one_piece(n, megabytes):
         K = x.double().cpu().numpy() if kernel is None else gram(kernel, x)
         every = min(n, 1000) if shrinking else 2**62
-        steps, violation = solve_pairs(K, beta, lo, hi, F, tol, limit, every)
+        steps, violation = solve_pairs(K, beta, lo, hi, F, tol, limit, every, epsilon)
         if watch is not None:
             watch(violation)
         solved = violation <= tol
         if solved:
-            beta, F = polished(K, p, lo, hi, beta, F)
-            rising, falling = F[beta < hi], F[beta > lo]
-            if len(rising) and len(falling):
-                violation = min(violation, max(0.0, float(rising.max() - falling.min())))
-        return Solution(beta, F, intercept(beta, lo, hi, F), violation, steps, 1, solved)
+            if epsilon is None:
+                beta, F = polished(K, p, lo, hi, beta, F)
+            else:
+                beta, F = polished_tube(K, p, lo, hi, beta, F, epsilon)
+        rising, falling = moves(beta, lo, hi, F, epsilon)
+        if solved:
+            violation = min(violation, max(0.0, float(rising.max() - falling.min())))
+        b = _level(rising, falling)
+        return Solution(beta, F, b, violation, steps, 1, solved)
     values = KernelRows(kernel, x, single=tol >= 1e-5)
     if x.device.type != "cpu":
         beta, F, steps, rounds, violation = device_rounds(
-            values, p, lo, hi, tol, limit, max(block, DEVICE_BLOCK), watch
+            values, p, lo, hi, tol, limit, max(block, DEVICE_BLOCK), watch, epsilon
         )
-        solved = violation <= tol
-        return Solution(beta, F, intercept(beta, lo, hi, F), violation, steps, rounds, solved)
+        b = intercept(beta, lo, hi, F, epsilon)
+        return Solution(beta, F, b, violation, steps, rounds, violation <= tol)
     rows = RowCache(values, megabytes, min(n, 2 * block))
     work = _Blocks(block)
     steps = rounds = 0
     violation = math.inf
     K = np.zeros((0, 0))
     while True:
-        violation, chosen, kept = work.choose(beta, lo, hi, F)
+        violation, chosen, kept = work.choose(*moves(beta, lo, hi, F, epsilon))
         stop = watch is not None and rounds > 0 and watch(violation)
         if violation <= tol or steps >= limit or stop:
             break
@@ -128,15 +135,17 @@ def smo(
         goal = max(tol * 0.5, 0.1 * violation)
         budget = min(ROUND_STEPS, limit - steps)
         shrink = min(len(chosen), 1000) if shrinking else 2**62
-        done, _ = solve_pairs(K, after, lo[chosen], hi[chosen], local, goal, budget, shrink)
+        done, _ = solve_pairs(
+            K, after, lo[chosen], hi[chosen], local, goal, budget, shrink, epsilon
+        )
         steps += done
         rounds += 1
         beta[chosen] = after
         rows.subtract(F, slots, after - before)
         if done == 0:
             break  # no pair can move in floating point
-    converged = violation <= tol
-    return Solution(beta, F, intercept(beta, lo, hi, F), violation, steps, rounds, converged)
+    b = intercept(beta, lo, hi, F, epsilon)
+    return Solution(beta, F, b, violation, steps, rounds, violation <= tol)
 
 
 def in_one_piece(n: int, megabytes: float) -> bool:
@@ -151,10 +160,8 @@ class _Blocks:
         self.size = size
         self.last = np.zeros(0, np.int64)
 
-    def choose(self, beta: F64, lo: F64, hi: F64, F: F64) -> tuple[float, NDArray[np.int64], int]:
+    def choose(self, up: F64, down: F64) -> tuple[float, NDArray[np.int64], int]:
         """The violation, the next working set, and how many of its rows the last one ended with."""
-        up = np.where(beta < hi, F, -np.inf)
-        down = np.where(beta > lo, F, np.inf)
         violation = float(up.max() - down.min())
         half = self.size // 2 if len(self.last) else self.size
         kept = self.last[-(self.size - half) :] if half < self.size else self.last[:0]
@@ -175,14 +182,26 @@ def _largest(values: F64, k: int) -> NDArray[np.int64]:
     return np.sort(found)
 
 
-def intercept(beta: F64, lo: F64, hi: F64, F: F64) -> float:
+def moves(beta: F64, lo: F64, hi: F64, F: F64, epsilon: float | None) -> tuple[F64, F64]:
+    """What the objective gains as each coefficient rises, and loses as it falls; −∞ and ∞ at bounds."""
+    if epsilon is None:
+        return np.where(beta < hi, F, -np.inf), np.where(beta > lo, F, np.inf)
+    rise = np.where(beta < 0.0, F + epsilon, F - epsilon)
+    fall = np.where(beta > 0.0, F - epsilon, F + epsilon)
+    return np.where(beta < hi, rise, -np.inf), np.where(beta > lo, fall, np.inf)
+
+
+def intercept(beta: F64, lo: F64, hi: F64, F: F64, epsilon: float | None = None) -> float:
     """The mean error of the free rows; with none, the middle of the interval that is optimal."""
-    free = (beta > lo) & (beta < hi)
+    return _level(*moves(beta, lo, hi, F, epsilon))
+
+
+def _level(up: F64, down: F64) -> float:
+    """`intercept` of what coefficients gain and lose as they move."""
+    free = up == down
     if free.any():
-        return float(F[free].mean())
-    rising, falling = F[beta < hi], F[beta > lo]
-    low = float(rising.max()) if len(rising) else -math.inf
-    high = float(falling.min()) if len(falling) else math.inf
+        return float(up[free].mean())
+    low, high = float(up.max()), float(down.min())
     if math.isinf(low) or math.isinf(high):
         return low if math.isfinite(low) else high if math.isfinite(high) else 0.0
     return 0.5 * (low + high)

@@ -13,9 +13,13 @@ FLAT = 1e-12  # curvature below which a direction counts as flat
 
 @njit(cache=True, nogil=True)
 def solve_pairs(
-    K: Any, beta: Any, lo: Any, hi: Any, F: Any, tol: float, max_steps: int, shrink_every: int
-) -> tuple[int, float]:
+    K: Any, beta: Any, lo: Any, hi: Any, F: Any, tol: float, max_steps: int, shrink_every: int,
+    eps: Any,
+) -> tuple[int, float]:  # fmt: skip
     r"""Pair steps on a dense matrix until the violation is at most ``tol``; β and F in place.
+
+    With a tube of half width ``eps`` (None for none) a coefficient pays ε|β|, so that its error
+    counts F − ε above zero and F + ε below it, and a step ends at zero.
 
     The pair is chosen by second order: i has the largest F that may rise, j the largest decrease
     of the objective against it. Every ``shrink_every`` steps coordinates at a bound that cannot
@@ -31,11 +35,14 @@ def solve_pairs(
         i, top, bottom = -1, -np.inf, np.inf
         for a in range(size):
             t = active[a]
-            f = F[t]
-            if f > top and beta[t] < hi[t]:
-                top, i = f, t
-            if f < bottom and beta[t] > lo[t]:
-                bottom = f
+            rise = fall = F[t]
+            if eps is not None:
+                rise += eps if beta[t] < 0.0 else -eps
+                fall += -eps if beta[t] > 0.0 else eps
+            if rise > top and beta[t] < hi[t]:
+                top, i = rise, t
+            if fall < bottom and beta[t] > lo[t]:
+                bottom = fall
         if top - bottom <= tol or i < 0 or bottom == np.inf:
             if size == n:
                 return steps, max(top - bottom, 0.0) if i >= 0 and bottom < np.inf else 0.0
@@ -53,6 +60,8 @@ def solve_pairs(
         for a in range(size):
             t = active[a]
             gap = top - F[t]
+            if eps is not None:
+                gap -= -eps if beta[t] > 0.0 else eps
             if gap > 0.0 and beta[t] > lo[t]:
                 curve = max(Kii + K[t, t] - 2.0 * row[t], FLAT)
                 gain = gap * gap / curve
@@ -61,10 +70,15 @@ def solve_pairs(
         if j < 0:
             return steps, top - bottom
         curve = max(Kii + K[j, j] - 2.0 * row[j], FLAT)
-        step = min((top - F[j]) / curve, min(hi[i] - beta[i], beta[j] - lo[j]))
+        fall, high, low = F[j], hi[i], lo[j]
+        if eps is not None:
+            fall += -eps if beta[j] > 0.0 else eps
+            high = 0.0 if beta[i] < 0.0 else high
+            low = 0.0 if beta[j] > 0.0 else low
+        step = min((top - fall) / curve, min(high - beta[i], beta[j] - low))
         new_i, new_j = beta[i] + step, beta[j] - step
-        beta[i] = hi[i] if step == hi[i] - beta[i] else new_i
-        beta[j] = lo[j] if step == beta[j] - lo[j] else new_j
+        beta[i] = high if step == high - beta[i] else new_i
+        beta[j] = low if step == beta[j] - low else new_j
         other = K[j]
         if size == n:
             for t in range(n):
@@ -81,7 +95,12 @@ def solve_pairs(
             for a in range(size):  # set aside what is at a bound and beyond both extremes
                 t = active[a]
                 f = F[t]
-                stuck = (beta[t] >= hi[t] and f > top) or (beta[t] <= lo[t] and f < bottom)
+                if eps is None:
+                    stuck = (beta[t] >= hi[t] and f > top) or (beta[t] <= lo[t] and f < bottom)
+                else:
+                    still = beta[t] == 0.0 and f - eps < bottom and f + eps > top
+                    above = beta[t] >= hi[t] and f - eps > top
+                    stuck = still or above or (beta[t] <= lo[t] and f + eps < bottom)
                 if stuck:
                     continue
                 active[a], active[kept] = active[kept], t

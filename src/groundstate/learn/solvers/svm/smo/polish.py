@@ -46,3 +46,25 @@ def polished(K: F64, p: F64, lo: F64, hi: F64, beta: F64, F: F64) -> tuple[F64, 
             return (new, errors + b) if rest else (beta, F)
         free = (free & ~out) | wrong
     return beta, F
+
+
+def polished_tube(
+    K: F64, y: F64, lo: F64, hi: F64, beta: F64, F: F64, epsilon: float
+) -> tuple[F64, F64]:
+    """The same with ε‖β‖₁: each sign has a box and a target of its own, and zero is in the tube."""
+    signs, new = np.sign(beta), beta
+    size = SLACK * max(1.0, float(np.abs(y).max()))
+    for _ in range(EXCHANGES):
+        p = y - epsilon * signs
+        low, high = np.where(signs < 0.0, lo, 0.0), np.where(signs > 0.0, hi, 0.0)
+        found, errors = polished(K, p, low, high, new, F)
+        if found is new:
+            return beta, F
+        new, free = found, (found > low) & (found < high)
+        after = errors + epsilon * signs  # y − Kβ
+        beyond = after - errors[free].mean()  # free rows are there, or nothing was found
+        outside = (new == 0.0) & (np.abs(beyond) > epsilon + size)
+        if not outside.any():
+            return new, after
+        signs = np.where(outside, np.sign(beyond), np.sign(new))
+    return beta, F
