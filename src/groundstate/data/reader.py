@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from groundstate.data.builtin.load import available, load
+from groundstate.data.builtin.load import available, is_builtin, load
 from groundstate.data.tables.binary import read_binary
 from groundstate.data.tables.build import build
 from groundstate.data.tables.delimited import find_layout, parse, tidy
@@ -108,10 +108,9 @@ def _frame(
 ) -> tuple[pl.DataFrame | Table, str, list[str], str]:
     """Raw columns, the table's name, notes and the separator that was used."""
     if isinstance(source, (str, os.PathLike)):
-        names = tuple(available())
-        if isinstance(source, str) and source in names and not os.path.exists(source):
-            return load(source), source, [], ","
-        return _from_file(resolve(source, names), header, separator, missing, encoding)
+        if is_builtin(source):
+            return load(str(source)), str(source), [], ","
+        return _from_file(resolve(source, tuple(available())), header, separator, missing, encoding)
     if isinstance(source, tuple) and len(source) == 2 and np.ndim(source[1]) == 1:
         frame, notes = from_memory(source[0])
         if len(source[1]) != frame.height:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,15 @@ def available() -> dict[str, str]:
     '150 irises of three species by four lengths'
     """
     return {name: builtin.description for name, builtin in _TABLES.items()}
+
+
+def is_builtin(source: Any) -> bool:
+    """Whether a name means a built-in table: a file of that name comes first, a folder does not.
+
+    >>> is_builtin("iris"), is_builtin("./iris")
+    (True, False)
+    """
+    return isinstance(source, str) and source in _TABLES and not Path(source).is_file()
 
 
 def load(

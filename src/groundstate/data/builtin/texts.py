@@ -1,4 +1,6 @@
-"""Texts made by small grammars, with what is true of them known: reviews, relations, facts."""
+"""Texts made by small grammars, with what is true of them known: reviews, topics, relations,
+facts.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +35,7 @@ _OPINIONS = {
 }
 _OPENINGS = ("we stayed for a while and", "to be honest", "last week", "in the end", "all in all")
 _ADVERBS = ("really", "quite", "rather", "so", "simply", "truly")
+_SMALL = ("the", "a", "of", "and", "in")
 
 COUNTRIES = {  # country: capital, what only its sentences hold
     "france": ("paris", "french wine"), "spain": ("madrid", "spanish olives"),
@@ -91,6 +94,61 @@ def make_reviews(
         opinions.append(opinion)
         things.append(thing)
     return texts, np.array(opinions), np.array(things)
+
+
+def make_topics(
+    n: int = 1000,
+    topics: int = 4,
+    words: int = 30,
+    sentences: int = 2,
+    length: int = 6,
+    *,
+    random_state: Any = 0,
+) -> tuple[list[str], NDArray[np.int64]]:
+    """Texts of one topic each, in a made-up language that is always the same.
+
+    A sentence holds ``length`` different words of its topic, with small words between them that say
+    nothing. Which words go together can be learned without labels, and tells whether one sentence
+    belongs behind another.
+
+    Parameters
+    ----------
+    n : number of texts
+    topics, words : number of topics, and of the words of each
+    sentences, length : sentences of a text, and words of the topic in each
+    random_state : of the texts
+
+    Returns
+    -------
+    texts, topics
+
+    Examples
+    --------
+    >>> texts, topics = make_topics(2, sentences=1, length=3)
+    >>> texts
+    ['the vuvida in lokora gefoge .', 'in relogo rarima mebine .']
+    >>> topics.tolist()
+    [0, 0]
+    """
+    spoken = Key.of(0).numpy()
+    syllables = [a + b for a in "bdfgklmnprstvz" for b in "aeiou"]
+    made: dict[str, None] = {}
+    while len(made) < topics * words:
+        made["".join(spoken.choice(syllables, 3))] = None
+    own = np.array(list(made)).reshape(topics, words)
+    rng = Key.of(random_state).numpy()
+    topic = rng.integers(topics, size=n)
+    texts = []
+    for i in topic:
+        said = []
+        for _ in range(sentences):
+            for word in rng.choice(own[i], length, replace=False):
+                if rng.random() < 0.3:
+                    said.append(str(rng.choice(_SMALL)))
+                said.append(str(word))
+            said.append(".")
+        texts.append(" ".join(said))
+    return texts, topic
 
 
 def make_relations(n: int = 4000, *, random_state: Any = 0) -> list[str]:

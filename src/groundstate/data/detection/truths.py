@@ -12,11 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from groundstate.compute.rows import Rows, count, describe
+from groundstate.compute.rows import Files, Rows, count, describe
 from groundstate.data.detection.outlines import Outline, drawn
+from groundstate.data.images.decode import headers
 from groundstate.errors import DataError
 
 F32 = NDArray[np.float32]
+SLACK = 1.0  # pixels that rounding may put a box beyond the border
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,6 +83,32 @@ class DetectionSet:
 
     def __repr__(self) -> str:
         return f"{describe(self.rows)}, {sum(map(len, self.truths))} objects"
+
+
+def check_inside(found: DetectionSet) -> None:
+    """Refuse a box that leaves its picture by more than a pixel, by the name of its file."""
+    rows = found.rows
+    names = rows.paths.tolist() if isinstance(rows, Files) else None
+    unknown = [i for i, t in enumerate(found.truths) if t.size is None and len(t)]
+    if names is None:
+        return
+    sizes = {i: t.size for i, t in enumerate(found.truths)}
+    if unknown:
+        about = headers([names[i] for i in unknown])
+        sizes |= {i: h.size for i, h in zip(unknown, about, strict=True)}
+    for i, truth in enumerate(found.truths):
+        size = sizes[i]
+        if size is None or not len(truth):
+            continue
+        height, width = size
+        low, high = truth.boxes[:, :2].min(1), truth.boxes[:, 2:] - [width, height]
+        out = (low < -SLACK) | (high.max(1) > SLACK)
+        if out.any():
+            box = ", ".join(f"{v:g}" for v in truth.boxes[out.argmax()])
+            raise DataError(
+                f"the picture {names[i]!r} has {width} x {height} pixels and a box outside of them: "
+                f"{box} (x1, y1, x2, y2)"
+            )
 
 
 def truth_of(value: Any, i: int) -> Truth:

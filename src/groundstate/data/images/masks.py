@@ -53,6 +53,23 @@ def mask_folder(path: str | Path) -> tuple[Path, Path]:
     )
 
 
+def mask_parts(path: str | Path) -> dict[str, tuple[Path, Path]]:
+    """Folders of pictures and of masks by part: of ``train``, ``val`` and ``test`` where there are such
+    folders, else one pair under "train"."""
+    root = Path(path)
+    if (root / IMAGES).is_dir() and (root / MASKS).is_dir():
+        return {"train": (root / IMAGES, root / MASKS)}
+    found = {
+        part: (root / part / IMAGES, root / part / MASKS)
+        for part in ("train", "val", "test")
+        if (root / part).is_dir()
+    }
+    lost = next((p for both in found.values() for p in both if not p.is_dir()), None)
+    if lost is not None or "train" not in found:
+        raise DataError(f"there is no folder {str(lost or root / 'train')!r} of pictures and masks")
+    return found
+
+
 def _roots(path: str | Path) -> tuple[Path, Path]:
     return Path(path), Path(path) / "train"
 

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.reduce import current
 from groundstate.compute.rows import Rows, count, describe, part, to_device
 
 _CHUNK = 512
@@ -48,8 +49,8 @@ Parts = Mapping[str, ImageSet]
 def channel_moments(rows: Rows, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
     r"""Mean and standard deviation of every channel over pictures and pixels, in float64.
 
-    Computed block by block, so pictures on disk never are in memory together. A weight of 2 is the
-    picture twice.
+    Computed block by block, so pictures on disk never are in memory together, and summed over
+    processes. A weight of 2 is the picture twice.
 
     Returns
     -------
@@ -65,19 +66,21 @@ def channel_moments(rows: Rows, weight: Tensor | None = None) -> tuple[Tensor, T
     w = torch.ones(n, dtype=torch.float64) if weight is None else weight.detach().double()
     total, total_weight = None, 0.0
     first: Tensor | None = None
+    reduce = current()
     for at in range(0, n, _CHUNK):
         block = part(rows, at, min(at + _CHUNK, n))
         x: Any = block if isinstance(block, Tensor) else to_device(block, torch.device("cpu"))
         x = x.double().flatten(2)  # (b, C, pixels)
         if first is None:
-            first = x[0].mean(1)  # sums around a value nearby lose no digits
+            first = reduce.broadcast(x[0].mean(1))  # sums around a value nearby lose no digits
         x = x - first[:, None]
         own = w[at : at + len(x)].to(x.device)
         sums = torch.stack([own @ x.mean(2), own @ x.square().mean(2)])  # (2, C)
         total = sums if total is None else total + sums
         total_weight += float(own.sum())
     assert total is not None and first is not None
-    shift, square = total / total_weight
+    everyone = reduce.sum(total.new_tensor(total_weight))
+    shift, square = reduce.sum(total) / everyone
     std = (square - shift.square()).clamp_min(0).sqrt()
     return first + shift, torch.where(std > 1e-12, std, torch.ones_like(std))
 

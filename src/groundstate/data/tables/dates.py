@@ -27,6 +27,7 @@ FORMS: tuple[str, ...] = (
     "%b %d, %Y",
     "%B %d, %Y",
     "%b %d %Y",
+    "%B %d %Y",
 )
 SWAPPED = {
     "%d/%m/%Y": "%m/%d/%Y",
@@ -46,6 +47,9 @@ _TIME = (
 )
 _FIRST = date(1000, 1, 1)
 _MICROS = 1_000_000
+COMPACT = "%Y%m%d"
+EPOCHS = {"epoch": _MICROS, "epoch:ms": 1_000, "epoch:us": 1}  # counted from 1970; by declaration
+_FEWEST = 20  # different whole numbers that are all dates are no accident
 
 
 def date_form(text: pl.Series) -> tuple[str, pl.Series, bool] | None:
@@ -84,11 +88,30 @@ def parse_dates(text: pl.Series, form: str) -> pl.Series:
 
     >>> parse_dates(pl.Series(["2021-05-01T06:30:00+02:00"]), "%Y-%m-%d").dt.hour().to_list()
     [4]
+    >>> parse_dates(pl.Series(["1614729600"]), "epoch").dt.year().to_list()
+    [2021]
     """
+    if form in EPOCHS:
+        counted = text.cast(pl.Float64, strict=False) * EPOCHS[form]
+        return counted.round().cast(pl.Int64, strict=False).cast(pl.Datetime("us"))
     if "%H" in form or "%I" in form or "%T" in form:
         return text.str.to_datetime(form, strict=False, time_unit="us")
     day, clock = _split_clock(text)
     return _join(_parse_day(day, form), clock)
+
+
+def compact_days(whole: pl.Series) -> pl.Series | None:
+    """Whole numbers such as 20210303 as days, where every one of many is a date; else None.
+
+    >>> compact_days(pl.Series([20210303, 20211301])) is None  # few, and there is no month 13
+    True
+    """
+    kept = whole.drop_nulls()
+    inside = kept.is_between(19_000_101, 20_991_231).all()
+    if not len(kept) or not inside or kept.n_unique() < _FEWEST:
+        return None
+    days = parse_dates(whole.cast(pl.String), COMPACT)
+    return days if days.null_count() == whole.null_count() else None
 
 
 def _parse_day(text: pl.Series, form: str) -> pl.Series:

@@ -12,7 +12,7 @@ import polars as pl
 from groundstate.data.messages import count, listing
 from groundstate.data.reader import read
 from groundstate.data.tables.kinds import names_an_id
-from groundstate.data.tables.leaks import single_column_score
+from groundstate.data.tables.leaks import single_column_scores
 from groundstate.data.tables.schema import Column
 from groundstate.data.tables.table import Table
 
@@ -323,14 +323,12 @@ def _target(table: Table) -> Iterator[Finding]:
 
 
 def _leaks(table: Table) -> Iterator[Finding]:
-    for column in table.features.schema:
-        score = single_column_score(table, column.name)
-        if score is not None:
-            yield Finding(
-                "leak",
-                "serious",
-                f"{column.name!r} alone predicts {table.target!r} almost perfectly "
-                f"({score:.1%}); check that it is known before the outcome",
-                score,
-                (column.name,),
-            )
+    for name, score in single_column_scores(table):
+        yield Finding(
+            "leak",
+            "serious",
+            f"{name!r} alone predicts {table.target!r} almost perfectly "
+            f"({score:.1%}); check that it is known before the outcome",
+            score,
+            (name,),
+        )

@@ -14,7 +14,7 @@ import polars as pl
 
 from groundstate.data.messages import count, listing
 from groundstate.data.tables.cells import ADDRESSES, address_form, list_form, shared_part
-from groundstate.data.tables.dates import SWAPPED, date_form
+from groundstate.data.tables.dates import COMPACT, SWAPPED, compact_days, date_form
 from groundstate.data.tables.numbers import number_form, offenders
 from groundstate.data.tables.schema import KINDS, MAX_LISTED, Column, Kind, unknown_column
 from groundstate.data.tables.units import mixed_units
@@ -164,10 +164,20 @@ def _column(
             if raw.dtype not in (pl.Categorical, pl.Enum, pl.Boolean):
                 kind = _string_kind(values)
         column = Column(name, kind, dtype=typed_name(raw.dtype))
+        if raw.dtype.is_integer() and (days := compact_days(raw)) is not None:
+            values, column, notes = _compact(days, name)
     column = measure(values, column)
     if wanted is None:
         column = _special(values, column)
     return values, column, notes
+
+
+def _compact(days: pl.Series, name: str) -> tuple[pl.Series, Column, list[str]]:
+    note = (
+        f"column {name!r} is read as dates, year, month and day in one number; "
+        f"pass schema={{{name!r}: 'numeric'}} if it is none"
+    )
+    return days.rename(name), Column(name, "date", dtype="Datetime", form=COMPACT), [note]
 
 
 def _form_for(raw: pl.Series, kind: Kind, separator: str) -> str:
@@ -197,6 +207,8 @@ def _from_text(raw: pl.Series, separator: str) -> tuple[pl.Series, Column, list[
             )
         whole = raw.cast(pl.Int64, strict=False) if form == "" else parsed
         integers = whole.dtype == pl.Int64 and whole.null_count() == parsed.null_count()
+        if integers and (days := compact_days(whole)) is not None:
+            return _compact(days, name)
         values, further = canonical(whole if integers else parsed)
         dtype = "Int64" if integers else "Float64"
         column = Column(name, "numeric", dtype=dtype, form=form, markers=tuple(bad))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
@@ -17,24 +17,32 @@ _BINS = 64
 _ROWS_PER_GROUP = 5
 
 
-def single_column_score(table: Table, name: str) -> float | None:
+def single_column_scores(table: Table) -> Iterator[tuple[str, float]]:
     """Accuracy, or R², of the best answer per value of one column, when suspiciously near 1.
 
     Columns with nearly as many values as rows are cut into quantile bins, so that a name
     that is different in every row is no false alarm.
     """
-    kind = table.schema[name].kind
-    if kind not in ("numeric", "category", "date") or table.n_rows < 20:
-        return None
-    step = -(-table.n_rows // _MAX_ROWS)
-    rows = np.arange(0, table.n_rows, step)
-    groups = _groups(table.frame[name][rows])
-    if groups is None:
-        return None
-    y = table.y[rows]
-    if table.task == "regression":
-        return _regression(table.frame[name][rows], groups, y.astype(np.float64))
-    return _classification(groups, y)
+    if table.n_rows < 20:
+        return
+    rows = np.arange(0, table.n_rows, -(-table.n_rows // _MAX_ROWS))
+    regression, y = table.task == "regression", table.y[rows]
+    levels, codes = np.unique(y, return_inverse=True)
+    if not regression and not 2 <= len(levels) <= _MAX_CLASSES:
+        return
+    for column in table.features.schema:
+        if column.kind not in ("numeric", "category", "date"):
+            continue
+        values = table.frame[column.name][rows]
+        groups = _groups(values)
+        if groups is None:
+            continue
+        if regression:
+            score = _regression(values, groups, y.astype(np.float64))
+        else:
+            score = _classification(groups, codes, len(levels))
+        if score is not None:
+            yield column.name, score
 
 
 def _groups(values: pl.Series) -> NDArray[np.int64] | None:
@@ -51,14 +59,10 @@ def _groups(values: pl.Series) -> NDArray[np.int64] | None:
     return np.minimum((order / (n + 1) * bins).astype(np.int64), bins - 1) + (order > 0)
 
 
-def _classification(groups: NDArray[np.int64], y: NDArray[Any]) -> float | None:
-    levels, codes = np.unique(y, return_inverse=True)
-    k = len(levels)
-    if not 2 <= k <= _MAX_CLASSES:
-        return None
+def _classification(groups: NDArray[np.int64], codes: NDArray[np.intp], k: int) -> float | None:
     table = np.bincount(groups * k + codes, minlength=(int(groups.max()) + 1) * k).reshape(-1, k)
-    accuracy = float(table.max(axis=1).sum() / len(y))
-    baseline = float(table.sum(axis=0).max() / len(y))
+    accuracy = float(table.max(axis=1).sum() / len(codes))
+    baseline = float(table.sum(axis=0).max() / len(codes))
     suspicious = accuracy >= _SUSPICIOUS and 1 - accuracy <= 0.1 * (1 - baseline)
     return accuracy if suspicious else None
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from groundstate.compute.rows import Tokens
+from groundstate.compute.rows import Rows, Spans, Tokens
 from groundstate.compute.rows.ragged import offsets_of
 
 NOTHING = -100  # stands behind the end of a text
@@ -20,21 +21,30 @@ class Blocks:
     Attributes
     ----------
     first : int64 ``(n,)``, the token before a block; ``end`` where a text begins
-    tokens : int64 ``(n, context)``, ``NOTHING`` behind the end of a text
+    tokens : int64 ``(n, context)``, ``NOTHING`` behind the end of a text; as ``Spans`` where they
+        are in a file
     text : int64 ``(n,)``, number of the text
     """
 
     first: Tensor
-    tokens: Tensor
+    tokens: Rows
     text: Tensor
 
     @property
     def lengths(self) -> Tensor:
         """Tokens of each block, ``(n,)``."""
-        return (self.tokens != NOTHING).sum(1)
+        return lengths_of(self.tokens)
 
 
-def blocks_of(rows: Tokens, context: int, end: int, stride: int | None = None) -> Blocks:
+def lengths_of(tokens: Rows) -> Tensor:
+    """Tokens of each block, ``(n,)``."""
+    if isinstance(tokens, Spans):
+        return tokens.lengths
+    assert isinstance(tokens, Tensor)
+    return (tokens != NOTHING).sum(1)
+
+
+def blocks_of(rows: Tokens | Spans, context: int, end: int, stride: int | None = None) -> Blocks:
     """Cut texts, each with an end token behind it, into blocks.
 
     No block holds two texts, so that a text of weight 2 is the text twice. With a stride of
@@ -42,7 +52,7 @@ def blocks_of(rows: Tokens, context: int, end: int, stride: int | None = None) -
 
     Parameters
     ----------
-    rows : tokens of texts
+    rows : tokens of texts; of a file with their end tokens, which are there already
     context : tokens of a block
     end : number of the end token
     stride : tokens from the start of a block to that of the next, by default ``context``
@@ -57,12 +67,11 @@ def blocks_of(rows: Tokens, context: int, end: int, stride: int | None = None) -
     step = context if stride is None else stride
     if not 1 <= step <= context:
         raise ValueError(f"stride must be 1 to context={context}, got {stride}")
+    if isinstance(rows, Spans):
+        return _mapped(rows, context, end, step)
     ids = rows.tokens
     device, lengths = ids.device, ids.lengths + 1  # with the end
-    count = 1 + (lengths - context).clamp(min=0).add(step - 1).div(step, rounding_mode="floor")
-    text = torch.arange(len(ids), device=device).repeat_interleave(count)
-    begin = offsets_of(count)[:-1]
-    start = (torch.arange(len(text), device=device) - begin[text]) * step  # (n,)
+    text, start = _starts(lengths, context, step)
     at = start[:, None] + torch.arange(context, device=device)  # (n, context)
     inside = at < ids.lengths[text][:, None]
     flat = torch.cat([ids.values, ids.values.new_full((1,), end)])
@@ -71,3 +80,22 @@ def blocks_of(rows: Tokens, context: int, end: int, stride: int | None = None) -
     tokens = torch.where(at < lengths[text][:, None], tokens, NOTHING)
     before = (ids.offsets[:-1][text] + start - 1).clamp(min=0)
     return Blocks(torch.where(start > 0, flat[before], end), tokens, text)
+
+
+def _starts(lengths: Tensor, context: int, step: int) -> tuple[Tensor, Tensor]:
+    """The text of each block, and where in that it starts, ``(n,)`` each."""
+    device = lengths.device
+    count = 1 + (lengths - context).clamp(min=0).add(step - 1).div(step, rounding_mode="floor")
+    text = torch.arange(len(lengths), device=device).repeat_interleave(count)
+    begin = offsets_of(count)[:-1]
+    return text, (torch.arange(len(text), device=device) - begin[text]) * step
+
+
+def _mapped(rows: Spans, context: int, end: int, step: int) -> Blocks:
+    """Blocks that stay where they are: the token before a text is the end of the one before it."""
+    text, inside = _starts(rows.lengths, context, step)
+    start = rows.start[text.numpy()] + inside.numpy()
+    stop = np.minimum(start + context, rows.stop[text.numpy()])
+    before = np.where(inside.numpy() > 0, rows.values[np.maximum(start - 1, 0)], end)
+    made = Spans(rows.values, start, stop, context, NOTHING)
+    return Blocks(torch.from_numpy(before.astype(np.int64)), made, text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def read_texts(files: PathLike | Sequence[PathLike]) -> Texts:
     ['to be', 'or not']
     """
     given = [files] if isinstance(files, str | Path) else list(files)
-    found = [text for path in given for file in text_files(path) for text in _texts(file)]
+    found = [text for path in given for file in text_files(path) for text in texts_in(file)]
     if not found:
         raise DataError(f"no texts in {', '.join(map(str, given)) or 'no files'}")
     return Texts.of(found)
@@ -54,26 +54,28 @@ def text_files(path: PathLike) -> list[Path]:
     return [given]
 
 
-def _texts(file: Path) -> Iterator[str]:
+def texts_in(file: Path) -> Iterator[str]:
+    """The texts of a file, of a .jsonl one line at a time."""
     try:
-        content = file.read_text(encoding="utf-8")
+        yield from _lines(file) if file.suffix == ".jsonl" else (file.read_text(encoding="utf-8"),)
     except UnicodeDecodeError as error:
         raise DataError(f"{file} is no UTF-8 text: {error}") from None
-    if file.suffix != ".jsonl":
-        yield content
-        return
-    for line, value in _objects(file, content):
-        text = value.get("text") if isinstance(value, dict) else value
-        if not isinstance(text, str):
-            raise DataError(
-                f'line {line} of {file} has no text; expected a string or {{"text": "..."}}'
-            )
-        yield text
 
 
-def _objects(file: Path, content: str) -> Iterator[tuple[int, Any]]:
+def _lines(file: Path) -> Iterator[str]:
+    with file.open(encoding="utf-8") as lines:
+        for line, value in _objects(file, lines):
+            text = value.get("text") if isinstance(value, dict) else value
+            if not isinstance(text, str):
+                raise DataError(
+                    f'line {line} of {file} has no text; expected a string or {{"text": "..."}}'
+                )
+            yield text
+
+
+def _objects(file: Path, lines: Iterable[str]) -> Iterator[tuple[int, Any]]:
     """The JSON values of the lines of a file, with the numbers of these."""
-    for line, written in enumerate(content.splitlines(), 1):
+    for line, written in enumerate(lines, 1):
         if not written.strip():
             continue
         try:
@@ -108,7 +110,7 @@ def read_labelled(path: PathLike) -> tuple[Texts, list[Any]] | None:
     if file.suffix == ".csv":
         rows: list[Any] = list(csv.DictReader(StringIO(content)))
     else:
-        rows = [value for _, value in _objects(file, content)]
+        rows = [value for _, value in _objects(file, StringIO(content))]
     if not all(isinstance(row, dict) and "label" in row for row in rows):
         return None
     wrong = next((i for i, r in enumerate(rows) if not isinstance(r.get("text"), str)), None)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from groundstate.compute.reduce import Reduce
 from groundstate.data.text.plain import UNKNOWN
 from groundstate.errors import DataError
 
@@ -23,6 +25,31 @@ def _library() -> Any:
             "groundstate[text], or use kind='word', 'char' or 'byte'"
         ) from None
     return tokenizers
+
+
+def _words(rust: Any, text: str) -> Iterable[str]:
+    """The pieces of a text that no merge leaves, as they stand in it."""
+    text = text if rust.normalizer is None else rust.normalizer.normalize_str(text)
+    return (text[a:b] for _, (a, b) in rust.pre_tokenizer.pre_tokenize_str(text))
+
+
+def _inner_signs(words: Mapping[str, float], most: int = 1000) -> list[str]:
+    """The signs inside words as wordpieces, "##a", of the most frequent characters."""
+    often: Counter[str] = Counter()
+    for word, times in words.items():
+        for sign in word:
+            often[sign] += int(times)
+    kept = {sign for sign, _ in sorted(often.items(), key=lambda s: (-s[1], s[0]))[:most]}
+    return sorted({f"##{sign}" for word in words for sign in word[1:] if sign in kept})
+
+
+def _without_special(text: str, tokens: Sequence[str]) -> str:
+    """A ``tokenizer.json`` in which these tokens are no special ones."""
+    if not tokens:
+        return text
+    whole = json.loads(text)
+    whole["added_tokens"] = [t for t in whole["added_tokens"] if t["content"] not in set(tokens)]
+    return json.dumps(whole, ensure_ascii=False)
 
 
 class HubCoder:
@@ -44,10 +71,14 @@ class HubCoder:
         special: Sequence[str],
         min_frequency: int,
         lowercase: bool,
+        reduce: Reduce,
     ) -> HubCoder:
+        """Merges of frequent neighbours in texts; where shards have their own texts, the words that
+        merges never leave are counted, and the counts are summed."""
         lib = _library()
         size = 30_000 if vocab_size is None else vocab_size
-        common = {"special_tokens": list(special), "show_progress": False, "vocab_size": size}
+        common: dict[str, Any] = {"special_tokens": list(special)}
+        common |= {"show_progress": False, "vocab_size": size}
         normal: list[Any] = [lib.normalizers.Lowercase()] if lowercase else []
         if kind == "bpe":
             rust = lib.Tokenizer(lib.models.BPE())
@@ -62,7 +93,6 @@ class HubCoder:
             rust.pre_tokenizer = lib.pre_tokenizers.BertPreTokenizer()
             rust.decoder = lib.decoders.WordPiece(cleanup=False)
             normal = [lib.normalizers.BertNormalizer(lowercase=lowercase)]
-            trainer = lib.trainers.WordPieceTrainer(min_frequency=min_frequency, **common)
         else:
             rust = lib.Tokenizer(lib.models.Unigram())
             rust.pre_tokenizer = lib.pre_tokenizers.Metaspace()
@@ -70,8 +100,16 @@ class HubCoder:
             trainer = lib.trainers.UnigramTrainer(unk_token=UNKNOWN, **common)
         if normal:
             rust.normalizer = normal[0]
+        inner: list[str] = []
+        if reduce.world > 1 or kind == "wordpiece":
+            totals = reduce.counts(Counter(w for text in texts for w in _words(rust, text)))
+            texts = (word for word in sorted(totals) for _ in range(int(totals[word])))
+            inner = _inner_signs(totals) if kind == "wordpiece" else []
+        if kind == "wordpiece":
+            common["special_tokens"] = [*special, *inner]  # else numbered in any order
+            trainer = lib.trainers.WordPieceTrainer(min_frequency=min_frequency, **common)
         rust.train_from_iterator(texts, trainer)
-        return cls(rust.to_str())
+        return cls(_without_special(rust.to_str(), inner))
 
     @classmethod
     def of_folder(cls, folder: Path) -> HubCoder | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from groundstate.compute.reduce import Reduce
 from groundstate.errors import DataError
 
 UNKNOWN = "[UNK]"
@@ -64,8 +65,9 @@ class PlainCoder:
         special: Sequence[str],
         min_frequency: float,
         lowercase: bool,
+        reduce: Reduce,
     ) -> PlainCoder:
-        """The most frequent words or characters of weighted texts; all bytes."""
+        """The most frequent words or characters of weighted texts, of all shards; all bytes."""
         if kind == "byte":
             if vocab_size is not None and vocab_size < 256 + len(special):
                 raise DataError(f"bytes with {len(special)} special tokens need vocab_size "
@@ -76,10 +78,14 @@ class PlainCoder:
         for text, weight in texts:
             for token, times in Counter(blank.cut(text)).items() if weight > 0 else ():
                 counts[token] += weight * times
-        kept = [t for t, n in counts.items() if n >= min_frequency and t not in special]
-        kept.sort(key=lambda t: (-counts[t], t))
+        totals = reduce.counts(counts)
+        kept = [t for t, n in totals.items() if n >= min_frequency and t not in special]
+        kept.sort(key=lambda t: (-totals[t], t))
         if not kept:
-            raise DataError(f"no {kind} of the texts has a weight of at least {min_frequency:g}")
+            raise DataError(
+                f"the texts hold no {kind} of a weight of at least {min_frequency:g} to learn a "
+                "vocabulary from; are they empty?"
+            )
         room = None if vocab_size is None else vocab_size - len(special)
         if room is not None and room < 1:
             raise DataError(f"vocab_size={vocab_size} leaves no room behind {len(special)} special "

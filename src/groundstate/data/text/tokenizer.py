@@ -11,6 +11,7 @@ from typing import Any, Literal, overload
 import torch
 from torch import Tensor
 
+from groundstate.compute.reduce import Reduce
 from groundstate.compute.rows import Ragged, Texts, Tokens
 from groundstate.compute.rows.ragged import offsets_of
 from groundstate.data.text.files import PathLike, read_texts
@@ -58,6 +59,7 @@ class Tokenizer:
         weight: Sequence[float] | None = None,
         min_frequency: float = 1,
         lowercase: bool = False,
+        reduce: Reduce | None = None,
     ) -> Tokenizer:
         """Learn a vocabulary.
 
@@ -76,6 +78,8 @@ class Tokenizer:
             counted in whole texts
         min_frequency : least weight of a token's (or merged pair's) occurrences
         lowercase : whether "The" is "the"
+        reduce : ``groundstate.compute.reduce.current()`` where every process has texts of its own: the
+            vocabulary is that of all of them, from summed counts
         """
         if kind not in KINDS:
             raise DataError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
@@ -89,13 +93,16 @@ class Tokenizer:
         if kind not in ("bpe", "byte") and UNKNOWN not in special:
             special.insert(0, UNKNOWN)
         pairs = zip(strings, weights, strict=True)
+        shards = Reduce() if reduce is None else reduce
         if kind in PLAIN:
-            return cls(PlainCoder.train(pairs, kind, vocab_size, special, min_frequency, lowercase))
+            how = kind, vocab_size, special, min_frequency, lowercase, shards
+            return cls(PlainCoder.train(pairs, *how))
         broken = next((w for w in weights if w < 0 or not float(w).is_integer()), None)
         if broken is not None:
             raise DataError(f"kind={kind!r} counts whole texts, got a weight of {broken:g}")
         often = chain.from_iterable([text] * int(w) for text, w in pairs)
-        return cls(HubCoder.train(often, kind, vocab_size, special, int(min_frequency), lowercase))
+        merged = kind, vocab_size, special, int(min_frequency), lowercase, shards
+        return cls(HubCoder.train(often, *merged))
 
     @property
     def kind(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import torch
 
 from groundstate.compute.rows import Ragged, Rows, Trajectories
 from groundstate.data.reading import RowReader, as_list, real
@@ -51,4 +52,5 @@ class TrajectoryRows(RowReader):
 
 def _column(values: list[Any], name: str) -> Ragged:
     whole = name == "actions" and all(np.asarray(v).dtype.kind in "iub" for v in values)
-    return Ragged.of([np.asarray(v) if whole else real(v) for v in values])
+    rows = [np.asarray(v) if whole else real(v) for v in values]
+    return Ragged.of(rows, None if whole else torch.float32)
