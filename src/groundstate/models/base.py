@@ -95,6 +95,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
     _device_rows: ClassVar[bool] = True  # whether `_checked` leaves rows on their device
     _accept_sparse: ClassVar[bool | str] = False  # "csr" as they are, "dense" made dense
     _allow_nan: ClassVar[bool] = False  # True where a model has a use for missing values
+    _allow_infinity: ClassVar[bool] = False  # True where infinite rows have an answer of their own
     _categories: ClassVar[Categories | None] = None  # how columns of categories are read
     _store_private: ClassVar[tuple[str, ...]] = ("_levels",)
     _levels: dict[int, NDArray[Any]]
@@ -134,9 +135,7 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         """Check and encode y; also the attributes that belong to it, such as ``classes_``."""
         return None, {}
 
-    def _row_weight(
-        self, y: NDArray[Any] | None, weight: NDArray[Any] | None
-    ) -> NDArray[Any] | None:
+    def _row_weight(self, y: Any, weight: Any) -> Any:
         """Weights of the rows; classifiers multiply those of their classes in."""
         return weight
 
@@ -288,7 +287,8 @@ class EnergyEstimator(CallbackSupportMixin, BaseEstimator):
         return self._table_rows(X)
 
     def _table_rows(self, X: Any) -> tuple[Tensor, Home]:
-        check_is_fitted(self, "energy_")
+        if "energy_" not in self.__dict__:  # the check makes all tags first
+            check_is_fitted(self, "energy_")
         if self._categories is not None and self._levels:
             return self._categories.asked(self, X)
         device, dtype = self.energy_.placement()

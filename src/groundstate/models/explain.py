@@ -17,6 +17,7 @@ from sklearn.base import clone, is_classifier
 
 from groundstate.compute.rows import real_dtype
 from groundstate.energy.base import Energy
+from groundstate.energy.spaces import Real
 from groundstate.errors import Unsupported
 from groundstate.infer.base import OPERATIONS
 from groundstate.infer.dispatch import choose as choose_method
@@ -25,10 +26,10 @@ from groundstate.learn.fit import choose as choose_solver
 from groundstate.models.arrays import tensor
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.networks.cam import cam, grad_cam
+from groundstate.models.networks.inside import feature_maps, filters, maximise_activation
 from groundstate.models.rows.kinds import KINDS, TABLE
 from groundstate.models.tables.table import TablePredictor
 from groundstate.models.words import formula, plain, sentences
-from groundstate.nn.inspect.viewer import feature_maps, filters, maximise_activation
 from groundstate.registry import PartRow, Registry, energies, models, penalties, rules
 from groundstate.registry import solvers as solver_rows
 
@@ -180,7 +181,7 @@ def _plan(estimator: EnergyEstimator) -> tuple[Plan, Problem]:
         columns = getattr(estimator, "n_features_in_", _PROBE_COLUMNS)
         X = np.random.default_rng(0).uniform(size=(_PROBE_ROWS, columns))
     else:
-        X = KINDS[estimator.rows].example(_PROBE_ROWS)
+        X = _rows_like(estimator)
     X_, y_, encoded = probe._checked(X, _target(estimator, X))
     for name, value in encoded.items():
         setattr(probe, name, value)
@@ -190,6 +191,15 @@ def _plan(estimator: EnergyEstimator) -> tuple[Plan, Problem]:
     plan.energy.to(cpu, real_dtype({"x": xt}))
     data = plan.data or ({"x": xt} if yt is None else {"x": xt, "y": yt})
     return plan, Problem(plan.energy, plan.rule, data, penalty=plan.penalty)
+
+
+def _rows_like(estimator: EnergyEstimator) -> Any:
+    """Rows that are no tables: of the form that was learned, which a network may insist on."""
+    if hasattr(estimator, "energy_"):
+        space = estimator.energy_.spaces["x"]
+        if isinstance(space, Real):
+            return space.draw(_PROBE_ROWS, generator=torch.Generator().manual_seed(0))
+    return KINDS[estimator.rows].example(_PROBE_ROWS)
 
 
 def _target(estimator: EnergyEstimator, X: Any) -> NDArray[Any] | None:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.compute.random import Key
+from groundstate.compute.reduce import current
 from groundstate.compute.thread_policy import answering
 from groundstate.infer import energy_moments, minimise, posterior
 from groundstate.infer import sample as draw
@@ -60,7 +61,7 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
         plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iub"
         if not plain:
             check_classification_targets(y)
-        classes, index = np.unique(y, return_inverse=True)
+        classes, index = _classes_of_all(y)
         if plain and 2 * len(classes) > len(y):
             check_classification_targets(y)  # warns of labels that look like numbers
         if len(classes) < 2 and not self._single_class:
@@ -71,7 +72,7 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
         return index.astype(np.int64), {"classes_": classes}
 
     def _resident_target(self, y: Any, X: Tensor) -> tuple[Tensor, dict[str, Any]] | None:
-        found = class_numbers(y, len(X))
+        found = class_numbers(y, len(X)) if current().world == 1 else None
         if found is None or len(found[1]) < 2:
             return None
         return found[0], {"classes_": found[1]}
@@ -82,10 +83,14 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
             return weight
         assert y is not None
         y = unwrap(y)[0]
-        labels = self.classes_[y]
-        per_class = compute_class_weight(
-            balance, classes=self.classes_, y=labels, sample_weight=weight
-        )
+        if current().world > 1 and isinstance(balance, str) and balance == "balanced":
+            counts = np.bincount(y, weight, len(self.classes_)).astype(np.float64)
+            counts = current().sum(torch.from_numpy(counts)).numpy()
+            per_class = counts.sum() / (len(counts) * counts)
+        else:
+            per_class = compute_class_weight(
+                balance, classes=self.classes_, y=self.classes_[y], sample_weight=weight
+            )
         return per_class[y] if weight is None else per_class[y].astype(weight.dtype) * weight
 
     def predict(self, X: Any) -> Any:
@@ -185,6 +190,15 @@ class EnergyClassifier(ClassifierMixin, EnergyEstimator):
 
     def _decoded(self, name: str, values: Tensor, home: Home) -> Any:
         return home.give(values) if name != "y" else self._labels(values, home)
+
+
+def _classes_of_all(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The sorted labels of all processes' rows, and the number of each own one."""
+    reduce = current()
+    if reduce.world == 1:
+        return np.unique(y, return_inverse=True)
+    classes = reduce.union(y)
+    return classes, np.searchsorted(classes, y)
 
 
 def _numbers(classes: NDArray[Any], labels: NDArray[Any], name: str) -> NDArray[Any]:

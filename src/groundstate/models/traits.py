@@ -15,6 +15,36 @@ from groundstate.models.settings import Setting
 _OPEN: Any = object()  # a trait that a class leaves to the classes it inherits from
 
 
+@dataclass(frozen=True)
+class Cost:
+    r"""About how long a fit takes on one idle core, for whoever has to plan with a clock.
+
+    .. math:: s + u\,(n/1000)^r (d/10)^c (k/2)^q \quad\text{seconds}
+
+    Attributes
+    ----------
+    unit : u, seconds for 1,000 rows of 10 numbers and two classes, without the start
+    rows, columns, classes : r, c, q
+    start : s
+
+    Examples
+    --------
+    >>> Cost(0.5, rows=2, columns=0).seconds(2000, 10, 2)
+    2.01
+    """
+
+    unit: float
+    rows: float = 1.0
+    columns: float = 1.0
+    classes: float = 0.0
+    start: float = 0.01
+
+    def seconds(self, n: int, d: int, k: int) -> float:
+        """Seconds for n rows of d numbers and k classes."""
+        size = (n / 1000) ** self.rows * (d / 10) ** self.columns * (k / 2) ** self.classes
+        return self.start + self.unit * size
+
+
 @dataclass(frozen=True, kw_only=True)
 class Traits:
     """Declarations of a class, ``traits = Traits(...)``; what it leaves out it inherits.
@@ -33,8 +63,12 @@ class Traits:
     counts_all_steps : with ``warm_start`` it counts all steps, not those from here on
     summed : ``estimators_`` are terms of a sum, no members with answers of their own
     prepares : its ``estimator`` learns behind a preparation of the columns that it fits itself
+    compared_with : settings with which a study tries it as well, by what they are called there
     program : ``(estimator, X, y, weights, settings)`` to fitted clones, many as one; it raises
         ``NotApplicable`` for what it cannot take
+    cost : how long a fit takes, about; None: unknown
+    preset : parameters with which a study tries it unasked, where its defaults, which are those of
+        other libraries, do not suit columns of unit scale
 
     Examples
     --------
@@ -57,12 +91,16 @@ class Traits:
     counts_all_steps: bool | None = _OPEN
     summed: bool | None = _OPEN
     prepares: bool = _OPEN
+    compared_with: Mapping[str, Mapping[str, Any]] = _OPEN
     program: Callable[..., list[Any]] | None = _OPEN
+    cost: Cost | None = _OPEN
+    preset: Mapping[str, Any] | None = _OPEN
 
 
 FOREIGN = Traits(  # of classes that declare nothing, such as another library's
     space=None, single_columns=None, scaled_target=False, linear_in_y=False, leverage=None,
-    strength=None, steps=None, counts_all_steps=None, summed=None, prepares=False, program=None,
+    strength=None, steps=None, counts_all_steps=None, summed=None, prepares=False, compared_with={},
+    program=None, cost=None, preset=None,
 )  # fmt: skip
 
 

@@ -89,8 +89,13 @@ class CategoricalNB(DiscreteNB):
         return tags
 
     def _features(self, x: Tensor) -> Tensor:
+        known = hasattr(self, "n_categories_") and hasattr(self, "energy_")
+        if known and x.device.type == "cpu" and len(x):
+            rows = x.numpy()  # NaN is neither above nor below, and goes the careful way
+            if rows.min() > -1 and (rows.max(0) < self.n_categories_).all():
+                return x.long()
         codes = (x.masked_fill(x.isnan(), -1.0) if spoilt(x) else x).long()
-        if not hasattr(self, "n_categories_") or not hasattr(self, "energy_"):
+        if not known:
             return codes
         sizes = codes.new_tensor(self.n_categories_)
         beyond = (codes >= sizes) | (x <= -1)

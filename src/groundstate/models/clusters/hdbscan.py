@@ -7,15 +7,23 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster
+from scipy.sparse import issparse
 from sklearn.cluster import HDBSCAN as ScikitHDBSCAN
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from groundstate.compute.foreign.sklearn import safe_indexing
 from groundstate.energy.neighbors.memory import Memory
 from groundstate.learn.solvers.latent.groups import KeepGroups
 from groundstate.models import settings
+from groundstate.models.arrays import unwrap
 from groundstate.models.clusters.groups import GroupClusterer
 from groundstate.models.traits import Traits
 from groundstate.registry import models
+
+INFINITE, MISSING = -2, -3  # labels of rows that have no place, as scikit-learn has them
 
 
 @models.register(family="clusters", task="clustering", role="clusterer")
@@ -32,8 +40,8 @@ class HDBSCAN(GroupClusterer):
 
     Groups are scikit-learn's: distances :math:`\max(c_i, c_j, d_{ij}/\alpha)` make a tree by single
     linkage, and the nodes that live longest while the distance shrinks are the groups. The largest
-    is number 0, whatever the order of the rows. NaN and infinite rows are refused. ``sample_weight``
-    holds whole numbers.
+    is number 0, whatever the order of the rows. Rows with an infinite entry are labelled −2, rows with
+    NaN −3, and take no part. ``sample_weight`` holds whole numbers.
 
     Parameters
     ----------
@@ -60,9 +68,12 @@ class HDBSCAN(GroupClusterer):
     Attributes
     ----------
     labels_ : (n_samples,) array
-        The group of each row, −1 for noise.
+        The group of each row, −1 for noise, −2 for infinite rows, −3 for rows with NaN.
     probabilities_ : (n_samples,) array
-        How far inside its group each row is; 0 for noise.
+        How far inside its group each row is; 0 for noise and infinite rows, NaN for those with NaN.
+    single_linkage_tree_ : (n_leaves - 1, 4) array
+        Mergers of rows as in ``scipy.cluster.hierarchy.linkage``: two nodes, their distance, and how
+        many rows they hold. Leaves are the finite rows, each as often as its weight says.
     centroids_ : (n_clusters, n_features) array, with ``store_centers``
     medoids_ : (n_clusters, n_features) array, with ``store_centers``
     energy_ : LinkageEnergy
@@ -81,6 +92,11 @@ class HDBSCAN(GroupClusterer):
     """
 
     traits = Traits(space={"min_cluster_size": settings.Whole(3, 50, log=True)})
+    _store_private: ClassVar[tuple[str, ...]] = ("_levels", "_leaves")
+    _allow_infinity: ClassVar[bool] = True
+    _leaves: NDArray[Any]  # the row of each leaf of the tree
+    probabilities_: NDArray[Any]
+    single_linkage_tree_: NDArray[Any]
     _algorithm: ClassVar[Any] = ScikitHDBSCAN
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ScikitHDBSCAN._parameter_constraints
@@ -107,8 +123,56 @@ class HDBSCAN(GroupClusterer):
     ) -> None:
         self._keep(locals())
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = not self._is_square
+        return tags
+
     def _min_rows(self) -> int:
         return 2
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        label = None if self._is_square else _without_place(X)
+        if label is None:
+            return super()._fit(X, y, sample_weight)
+        finite = np.flatnonzero(label == 0)
+        weight = None if sample_weight is None else np.asarray(unwrap(sample_weight)[0])[finite]
+        super()._fit(_taken(X, finite), y, weight)
+        inside = np.where(label == MISSING, np.nan, 0.0)
+        inside[finite], label[finite] = self.probabilities_, self.labels_
+        self.labels_, self.probabilities_ = label, inside
+        self._leaves = finite[self._leaves]
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """The group of lowest energy of each row, ``(n_samples,)``; −1, −2 and −3 as in a fit."""
+        label = None if self._is_square else _without_place(X)
+        if label is None:
+            return super().predict(X)
+        check_is_fitted(self, "energy_")
+        finite = np.flatnonzero(label == 0)
+        if len(finite):
+            label[finite] = np.asarray(unwrap(super().predict(_taken(X, finite)))[0])
+        return unwrap(X)[1].give(label)
+
+    def dbscan_clustering(self, cut_distance: float, min_cluster_size: int = 5) -> NDArray[Any]:
+        """The groups of ``DBSCAN`` without border rows at one distance, ``(n_samples,)``.
+
+        Parameters
+        ----------
+        cut_distance : mergers at this distance and beyond are undone
+        min_cluster_size : smaller groups are noise
+        """
+        check_is_fitted(self, "energy_")
+        tree = self.single_linkage_tree_
+        node = fcluster(tree, np.nextafter(cut_distance, -np.inf), "distance") - 1
+        size = np.bincount(node)
+        kept = np.flatnonzero(size >= min_cluster_size)
+        number = np.full(len(size), -1)
+        number[kept[np.argsort(-size[kept], kind="stable")]] = np.arange(len(kept))
+        out = np.where(self.labels_ < -1, self.labels_, -1)
+        out[self._leaves] = number[node]
+        return out
 
     def _peer(self) -> Any:
         return super()._peer().set_params(copy=True)
@@ -147,7 +211,38 @@ class HDBSCAN(GroupClusterer):
             for name in ("centroids_", "medoids_")
             if hasattr(found, name)
         }
-        return {**super()._learned(energy), "probabilities_": probabilities, **centers}
+        tree = found._single_linkage_tree_
+        fields = ("left_node", "right_node", "value", "cluster_size")
+        return {
+            **super()._learned(energy),
+            "probabilities_": probabilities,
+            "single_linkage_tree_": np.stack([tree[f].astype(np.float64) for f in fields], 1),
+            "_leaves": index,
+            **centers,
+        }
+
+
+def _without_place(X: Any) -> NDArray[Any] | None:
+    """−2 for infinite rows, −3 for rows with NaN, else 0; None where all rows are finite."""
+    if issparse(X):
+        total = np.asarray(X.sum(1)).ravel()
+    else:
+        rows = np.asarray(unwrap(X)[0])
+        if rows.ndim != 2 or rows.dtype.kind == "c":
+            return None  # what is wrong with it is said by the checks of every fit
+        try:
+            rows = rows.astype(np.float64, copy=False)
+        except (TypeError, ValueError):
+            return None
+        with np.errstate(invalid="ignore"):
+            total = rows.sum(1)
+    if np.isfinite(total).all():
+        return None
+    return np.where(np.isnan(total), MISSING, np.where(np.isinf(total), INFINITE, 0))
+
+
+def _taken(X: Any, index: NDArray[Any]) -> Any:
+    return X[torch.from_numpy(index)] if isinstance(X, Tensor) else safe_indexing(X, index)
 
 
 def _by_size(found: Any, rows: NDArray[Any]) -> None:

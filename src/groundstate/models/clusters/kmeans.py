@@ -146,6 +146,12 @@ class KMeans(Mapped, CentroidClusterer):
                 stacklevel=2,
             )
             n_init = 1
+        if self.n_clusters == 1 and self.algorithm == "elkan":
+            warnings.warn(
+                "algorithm='elkan' doesn't make sense for a single cluster. Using 'lloyd' instead.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return Plan(
             energy=CentroidEnergy(self.n_clusters, X.shape[1]),
             rule=Naive(latent="minimise"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -133,8 +134,30 @@ class MiniBatchKMeans(Mapped, CentroidClusterer):
             return int(self.n_init)
         return 3 if callable(self.init) or self.init == "random" else 1
 
+    def _without_effect(self) -> None:
+        """Warn of settings that cannot be followed, as scikit-learn does."""
+        given = not isinstance(self.init, str) and not callable(self.init)
+        if given and self.n_init not in ("auto", 1):
+            warnings.warn(
+                "Explicit initial center position passed: performing only one init in "
+                f"{type(self).__name__} instead of n_init={self.n_init}.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        if self.init_size is not None and self.init_size < self.n_clusters:
+            warnings.warn(
+                f"init_size={self.init_size} should be larger than n_clusters={self.n_clusters}. "
+                "Setting it to min(3*n_clusters, n_samples)",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         self._enough(X)
+        self._without_effect()
+        size = self.init_size
+        if size is not None and size < self.n_clusters:
+            size = 3 * self.n_clusters
         self._seen = (X, weight)
         return Plan(
             energy=CentroidEnergy(self.n_clusters, X.shape[1]),
@@ -147,7 +170,7 @@ class MiniBatchKMeans(Mapped, CentroidClusterer):
                 tol=self.tol,
                 max_no_improvement=self.max_no_improvement,
                 ratio=self.reassignment_ratio,
-                init_size=self.init_size,
+                init_size=size,
             ),
         )
 

@@ -23,6 +23,8 @@ Look = Callable[[Any, F64], Finding | None]
 SCALES = 100.0  # largest over smallest spread of the columns
 FEW = 5.0  # rows for each column
 TINY = 0.1  # of an even share of the rows
+NOISE = 0.5  # of the rows, in no group
+ODD = 0.25  # of the rows, called outliers
 SPREAD = 0.01  # between the best two restarts
 COLLAPSE = 10.0  # smallest variance in units of reg_covar
 HEYWOOD = 1e-4  # noise as a share of the variance
@@ -95,6 +97,33 @@ def tiny_cluster(model: Any, X: F64) -> Finding | None:
     return Finding(
         "tiny cluster", what, share, TINY, "take fewer clusters, or look at its rows as outliers"
     )
+
+
+@check("labels_", "min_samples")
+def mostly_noise(model: Any, X: F64) -> Finding | None:
+    """Of groups by density."""
+    share = float(np.mean(np.asarray(model.labels_) == -1))
+    if share <= NOISE:
+        return None
+    knob = "eps" if hasattr(model, "eps") else "min_cluster_size or min_samples"
+    return Finding(
+        "mostly noise", "most rows are in no group", share, NOISE,
+        f"{'raise' if knob == 'eps' else 'lower'} {knob}, scale the columns, or take fewer of them",
+    )  # fmt: skip
+
+
+@check("offset_", "contamination")
+def many_outliers(model: Any, X: F64) -> Finding | None:
+    own = getattr(model, "negative_outlier_factor_", None)
+    share = float(
+        np.mean(np.asarray(model.score_samples(X) if own is None else own) < model.offset_)
+    )
+    if share <= ODD:
+        return None
+    return Finding(
+        "many outliers", "so many rows are a group of their own, not outliers", share, ODD,
+        "lower contamination, or describe the rows with more components",
+    )  # fmt: skip
 
 
 @check("weights_", "means_", "n_components")

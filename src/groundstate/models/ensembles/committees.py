@@ -82,7 +82,8 @@ class CommitteeModel(EnergyEstimator):
         return X, encoded, attributes
 
     def _rows(self, X: Any) -> tuple[Tensor, Home]:
-        check_is_fitted(self, "energy_")
+        if "energy_" not in self.__dict__:
+            check_is_fitted(self, "energy_")
         X = X.toarray() if issparse(X) and get_tags(self).input_tags.sparse else X
         if not self._takes_nan or plain_rows(unwrap(X)[0]):
             return super()._rows(X)

@@ -90,16 +90,19 @@ class ValueMember(Energy):
         return 0.5 * (y - self.best(x)).square().sum(-1)
 
     @offers.argmin("y")
-    @torch.no_grad()
     def best(self, x: Tensor) -> Tensor:
         own = self.estimator
+        if not isinstance(own, EnergyEstimator):
+            values = np.asarray(own.predict(x.cpu().numpy())).reshape(len(x), self.m)
+            return torch.as_tensor(values, dtype=x.dtype, device=x.device)
         argmin = (
             own.energy_.ability("argmin", "y") if _plain(own, EnergyRegressor, "predict") else None
         )
-        if argmin is not None:
-            value: Tensor = argmin(x=x)
-            return value
-        return _asked(own, "predict", x).to(x).reshape(len(x), self.m)
+        with torch.no_grad():
+            if argmin is not None:
+                value: Tensor = argmin(x=x)
+                return value
+            return torch.as_tensor(own.predict(x)).to(x).reshape(len(x), self.m)
 
     def leaves(self, x: Tensor) -> Tensor | None:
         """The leaf of each row where the estimator is a tree of scikit-learn, ``(B,)``."""

@@ -16,6 +16,7 @@ from groundstate.energy.base import Energy
 from groundstate.energy.latent.independent_codes import IndependentCodeEnergy
 from groundstate.learn.rules.naive import Naive
 from groundstate.learn.solvers.latent.factors.fast_ica import FastICA as Steps
+from groundstate.learn.solvers.latent.factors.fast_ica import summed
 from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.factors.linear_codes import codes_of
@@ -149,7 +150,8 @@ class FastICA(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
             _wrapped(self.fun, settings_) if callable(self.fun) else self.fun, alpha,
             self.max_iter, self.tol, self.w_init,
         )  # fmt: skip
-        energy = IndependentCodeEnergy(X.shape[1], most if length is None else length)
+        l = most if length is None else length
+        energy = IndependentCodeEnergy(X.shape[1], l, dtype=X.dtype)
         return Plan(energy, Naive(latent="minimise"), solver)
 
     def _learned(self, energy: Energy) -> dict[str, Any]:
@@ -184,10 +186,11 @@ class FastICA(ClassNamePrefixFeaturesOutMixin, EnergyTransformer):
 def _wrapped(fun: Any, arguments: dict[str, Any]) -> Any:
     """A function of NumPy arrays ``(sources, rows)``, as scikit-learn calls it, for tensors."""
 
-    def derivatives(u: Tensor) -> tuple[Tensor, Tensor]:
-        value, slope = fun(u.T.cpu().numpy(), **arguments)
-        g = torch.as_tensor(value).to(u).T
-        mean = torch.as_tensor(slope).to(u)
-        return g, mean.T if mean.ndim == 2 else mean.expand(len(u), -1)
+    def derivatives(u: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
+        value, slope = fun(u.cpu().numpy(), **arguments)
+        g, each = torch.as_tensor(value).to(u), torch.as_tensor(slope).to(u)
+        if each.ndim == 2:
+            return g, summed(each, weight)
+        return g, each * (u.shape[1] if weight is None else weight.sum())
 
     return derivatives

@@ -81,6 +81,7 @@ class IncrementalPCA(PCA):
     """
 
     traits = Traits(space=None)
+    _sums_tell = False
     _store_private: ClassVar[tuple[str, ...]] = ("_state",)
     _state: dict[str, Any] | None
 

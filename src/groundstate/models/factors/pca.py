@@ -16,8 +16,10 @@ from groundstate.compute.foreign.sklearn import Interval, RealNotInt, StrOptions
 from groundstate.energy.base import Energy
 from groundstate.energy.latent.codes import LinearCodeEnergy
 from groundstate.learn.rules.naive import Naive
-from groundstate.learn.solvers.latent.factors.principal_axes import PrincipalAxes
+from groundstate.learn.solvers.latent.factors.principal_axes import TALL, PrincipalAxes
+from groundstate.learn.solvers.latent.factors.row_sums import LARGE
 from groundstate.models import settings
+from groundstate.models.arrays import plain_rows
 from groundstate.models.base import Plan
 from groundstate.models.factors.linear_codes import LinearCodes
 from groundstate.models.learned import Learned
@@ -102,6 +104,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, LinearCodes):
         space={"n_components": settings.Whole(1, 3), "whiten": settings.Choice(False, True)}
     )
 
+    _sums_tell: ClassVar[bool] = (
+        True  # whether sums of all rows come first, and show what is not finite
+    )
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [
             Interval(Integral, 0, None, closed="left"),
@@ -147,6 +153,15 @@ class PCA(ClassNamePrefixFeaturesOutMixin, LinearCodes):
 
     def _min_rows(self) -> int:
         return 2
+
+    def _checked_table(self, X: Any, y: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """Rows whose covariance is taken are not looked at before: their sums tell."""
+        if self._sums_tell and self.svd_solver == "auto" and type(X) is np.ndarray and X.ndim == 2:
+            d = X.shape[1]
+            tall = X.size >= LARGE and d <= TALL
+            if tall and plain_rows(X, max(self._min_rows(), 10 * d), finite=True):
+                return self._counted(X), None, {}
+        return super()._checked_table(X, y)
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         solver = PrincipalAxes(

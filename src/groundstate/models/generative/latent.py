@@ -35,6 +35,15 @@ class LatentCode(TransformerMixin, GenerativeEstimator):
         """Coded rows ``(B, D)`` of codes: their mean."""
         raise TypeError(f"{type(self).__name__} must define _decode(z, y)")
 
+    def _rows_around(self, z: Tensor, y: Tensor | None, generator: torch.Generator) -> Tensor:
+        """Coded rows ``(B, D)`` of codes: drawn where the decoder is a distribution, else their mean."""
+        return self._decode(z, y)
+
+    @property
+    def _cell_variance(self) -> float | None:
+        """Of a coded cell given the code, where the decoder has a scale."""
+        return None
+
     def transform(self, X: Any, y: Any = None) -> Any:
         """Codes, ``(n_samples, n_components)``."""
         x, home = self._rows(X)

@@ -13,6 +13,7 @@ from groundstate.errors import DataError, ShapeError
 from groundstate.models.arrays import unwrap
 from groundstate.models.graphs.in_graph import InGraph
 from groundstate.models.graphs.targets import held_targets, labelled
+from groundstate.models.traits import Traits
 from groundstate.registry import models
 
 
@@ -58,7 +59,7 @@ class NodeClassifier(InGraph):
 
     rows: ClassVar[str] = "node"
     level: ClassVar[str] = "node"
-    compared_with: ClassVar[dict[str, Any]] = {"features alone": {"network": "graph_mlp"}}
+    traits = Traits(compared_with={"features alone": {"network": "graph_mlp"}})
     _known_rows: NDArray[np.bool_]
 
     def __init__(

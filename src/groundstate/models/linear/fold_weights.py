@@ -29,7 +29,8 @@ def fold_weights(
     target = y.cpu().numpy()
     target = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
     if cv is None:
-        most = int(np.bincount(target).max()) if classifier else len(w)
+        one = classifier and target.ndim == 1
+        most = int(np.bincount(target).max()) if one else len(w)
         cv = max(2, min(FOLDS, most))
     parts = check_cv(cv, target, classifier=classifier).split(rows, target)
     both = np.zeros((2, 0, len(w)))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from scipy.sparse import issparse
 from sklearn.base import TransformerMixin as SklearnTransformerMixin
 from sklearn.utils import Tags
 from torch import Tensor
@@ -41,6 +42,7 @@ class EnergyEmbedding(SklearnTransformerMixin, EnergyEstimator):
     """
 
     traits = Traits(space={"n_components": settings.Whole(1, 3)})
+    _accept_sparse: ClassVar[bool | str] = "dense"
     _places_known_rows: ClassVar[bool] = False  # whether the energy is least at the places of a fit
     _laid: Tensor
     _index: Any  # numbers of the rows that have a place of their own, during a fit
@@ -65,6 +67,12 @@ class EnergyEmbedding(SklearnTransformerMixin, EnergyEstimator):
         return 2
 
     def _checked(self, X: Any, y: Any) -> Any:
+        if self._is_square and issparse(X):
+            raise TypeError(
+                "metric='precomputed' needs all distances, got a sparse matrix, whose zeros could be "
+                "distances or pairs left out; pass X.toarray() if every pair is in it, or the rows "
+                "themselves"
+            )
         rows, *rest = super()._checked(X, y)
         if self._is_square:
             check_distances(rows)

@@ -93,8 +93,8 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, EnergyEmbedding):
     >>> import numpy as np
     >>> from groundstate import TSNE
     >>> X = np.repeat(np.eye(3), 10, axis=0) + np.random.default_rng(0).normal(0, 0.1, (30, 3))
-    >>> model = TSNE(perplexity=5, max_iter=500).fit(X)
-    >>> model.embedding_.shape, model.kl_divergence_ < 0.5
+    >>> model = TSNE(perplexity=5, learning_rate=10).fit(X)  # few rows: smaller steps than "auto"
+    >>> model.embedding_.shape, model.kl_divergence_ < 0.1
     ((30, 2), True)
     """
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import warnings
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import StrOptions
+from groundstate.errors import NotConverged
 from groundstate.learn import SoftMin
 from groundstate.learn.solvers.metrics.neighborhood import NeighborhoodComponents
 from groundstate.learn.solvers.metrics.starts import STARTS
@@ -45,7 +47,7 @@ class NeighborhoodComponentsAnalysis(LinearMetricLearner):
     callback : callable, default=None
         Called with the entries of J and the number of the step after each one.
     verbose : int, default=0
-        Above zero, a progress bar.
+        Above zero, a progress bar, and a warning where ``max_iter`` was not enough.
     random_state : int, default=None
         Of ``init="random"``.
     device : str or torch.device, default=None
@@ -111,3 +113,14 @@ class NeighborhoodComponentsAnalysis(LinearMetricLearner):
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         solver = NeighborhoodComponents(self._start(X), self.max_iter, self.tol, self.callback)
         return Plan(energy=self._energy(X), rule=SoftMin(), solver=solver)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        super()._fit(X, y, sample_weight)
+        if self.verbose and not self.history_.converged:
+            warnings.warn(
+                f"[{type(self).__name__}] NCA did not converge: {self.history_.stop}; raise "
+                f"max_iter={self.max_iter} or tol={self.tol:g}",
+                NotConverged,
+                stacklevel=3,
+            )
+        return self

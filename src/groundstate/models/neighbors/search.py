@@ -17,7 +17,7 @@ from groundstate.errors import DataError, Unsupported
 from groundstate.models import settings
 from groundstate.models.arrays import Home
 from groundstate.models.base import EnergyEstimator
-from groundstate.models.traits import Traits
+from groundstate.models.traits import Cost, Traits
 
 
 class NeighborSearch(EnergyEstimator):
@@ -50,6 +50,7 @@ class NeighborSearch(EnergyEstimator):
     """
 
     traits = Traits(
+        cost=Cost(0.02, rows=1.7),
         space={
             "n_neighbors": settings.Whole(1, 50, log=True),
             "weights": settings.Choice("uniform", "distance"),

@@ -47,7 +47,7 @@ def cam(model: Any, X: Any, c: int, *, upsample: bool = False) -> Tensor:
     >>> cam(net, A, 0).tolist(), grad_cam(net, A, 0, net[0]).tolist()
     ([[[0.5, 0.0], [1.5, 1.0]]], [[[0.125, 0.0], [0.375, 0.25]]])
     """
-    net, x = _parts(model, X)
+    net, x = net_and_rows(model, X)
     pool, last = _gap_and_linear(net)
     _check_class(c, last.out_features)
     seen: list[Tensor] = []
@@ -85,7 +85,7 @@ def grad_cam(
     -------
     Tensor, ``(B, H, W)``
     """
-    net, x = _parts(model, X)
+    net, x = net_and_rows(model, X)
     where = _layer(net, layer)
     seen: list[Tensor] = []
 
@@ -162,18 +162,23 @@ def overlay(image: Tensor, heat: Tensor, strength: float = 0.5) -> Tensor:
     return base * (1 - strength * h) + red * strength * h
 
 
-def _parts(model: Any, X: Any) -> tuple[nn.Module, Tensor]:
+def net_of(model: Any) -> nn.Module:
+    """The network of a fitted estimator, or the module itself."""
     if isinstance(model, nn.Module):
-        return model, torch.as_tensor(X)
-    energy = getattr(model, "energy_", None)
-    net = getattr(energy, "net", None)
+        return model
+    net = getattr(getattr(model, "energy_", None), "net", None)
     if not isinstance(net, nn.Module):
         raise Unsupported(
-            f"class activation maps need a torch module or a fitted estimator around one, got "
+            f"looking inside needs a torch module or a fitted estimator around one, got "
             f"{type(model).__name__}"
         )
-    x, _ = model._rows(X)
-    return net, x
+    return net
+
+
+def net_and_rows(model: Any, X: Any) -> tuple[nn.Module, Tensor]:
+    """A network and its input, of a module or of a fitted estimator around one."""
+    net = net_of(model)
+    return net, torch.as_tensor(X) if net is model else model._rows(X)[0]
 
 
 def _evaluated(net: nn.Module, x: Tensor) -> Tensor:

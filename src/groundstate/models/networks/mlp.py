@@ -14,13 +14,14 @@ from torch import nn
 from groundstate.compute.random import Key
 from groundstate.models import settings
 from groundstate.models.learned import LearnedLayers
-from groundstate.models.traits import Traits
+from groundstate.models.traits import Cost, Traits
 from groundstate.nn.blocks.mlp import MLP
 
 NAMES = {"logistic": "sigmoid"}  # scikit-learn's names of ours
 
 
 MLP_TRAITS = Traits(
+    cost=Cost(0.8, rows=0.75, columns=0.2, classes=0.4, start=0.1),
     scaled_target=True,
     steps="max_iter",
     space={

@@ -82,7 +82,7 @@ class NetworkModel(EnergyEstimator):
         Largest norm of a gradient.
     schedule : str, schedule or callable
         Factor on the rate; see ``groundstate.learn.train.schedules``.
-    precision : "32", "tf32", "bf16" or "fp16"
+    precision : "32", "tf32", "bf16", "fp16", or "auto": "bf16" on a GPU and "32" elsewhere
         Of the products in a training step.
     compile : bool or str
         Run the module through ``torch.compile``; a text names its mode.

@@ -29,6 +29,7 @@ from groundstate.models.arrays import tensor
 from groundstate.models.base import Plan
 from groundstate.models.networks.seeds import order_key
 
+_FORMATS = ("auto", "32", "bf16")  # of products; others scale losses or set a state of torch
 _PROBE = 4  # rows on which a network is watched for randomness that has no key
 
 
@@ -54,7 +55,7 @@ class Member:
         training, solver = self.training, self.training.solver
         descent = solver.optimizer
         nesterov = descent.nesterov and descent.momentum > 0
-        settings = solver.batch_size, solver.max_epochs, solver.clip_norm is None
+        settings = solver.batch_size, solver.max_epochs, solver.clip_norm is None, solver.precision
         watched = self.judge is None
         return (*settings, training.tol, training.patience, descent.kind, nesterov, watched)
 
@@ -126,7 +127,7 @@ def _able(plan: Plan) -> bool:
     solver = training.solver
     if not isinstance(solver.optimizer, Descent) or solver.optimizer.scale:
         return False
-    plain = solver.precision == "32" and not solver.compile and solver.schedule != "plateau"
+    plain = solver.precision in _FORMATS and not solver.compile and solver.schedule != "plateau"
     return plain and training.rates == "constant" and training.shuffle and training.parts is None
 
 
@@ -192,7 +193,11 @@ def learn_members(members: Sequence[Member], data: Mapping[str, Tensor]) -> None
         data,
         members[0].plan.rule,
         Stochastic(
-            name, batch_size=solvers[0].batch_size, max_epochs=solvers[0].max_epochs, tol=None
+            name,
+            batch_size=solvers[0].batch_size,
+            max_epochs=solvers[0].max_epochs,
+            tol=None,
+            precision=solvers[0].precision,
         ),
         lr=[s.lr for s in solvers],
         strength=[float(getattr(m.plan.penalty, "strength", 0.0)) for m in members],

@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from groundstate.compute.random import Key
+from groundstate.compute.reduce import current
+
+
+def common_seed(seed: Any) -> Any:
+    """The seed, the same for all processes of a run: without one the first process draws it.
+
+    >>> common_seed(3)
+    3
+    """
+    reduce = current()
+    if seed is not None or reduce.world == 1:
+        return seed
+    return int(reduce.broadcast(torch.tensor([Key.of(None).low >> 2]))[0])
 
 
 def init_key(seed: Any) -> Key:

@@ -24,7 +24,7 @@ from groundstate.models import settings
 from groundstate.models.base import Plan
 from groundstate.models.networks.mlp import _sizes
 from groundstate.models.networks.model import NetworkModel
-from groundstate.models.traits import Traits
+from groundstate.models.traits import Cost, Traits
 from groundstate.nn.tabular.net import TabularNet
 from groundstate.nn.tabular.numbers import RobustScale
 
@@ -57,6 +57,7 @@ class TabularModel(NetworkModel):
     traits = Traits(
         program=None,  # dropout and decay fade by a clock of each run
         scaled_target=False,
+        cost=Cost(8.0, rows=0.8, columns=0.3, classes=0.2, start=2.0),
         space={
             "learning_rate_init": settings.Real(2e-3, 5e-2, log=True),
             "dropout": settings.Real(0.0, 0.4),

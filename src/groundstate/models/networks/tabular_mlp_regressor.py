@@ -16,8 +16,9 @@ from groundstate.registry import models
 
 
 @models.register(
-    family="networks", task="regression", role="regressor", max_rows=200_000, auto=False
-)
+    family="networks", task="regression", role="regressor", max_rows=200_000, auto=False,
+    shortlist=9, shortlist_rows=50_000,
+)  # fmt: skip
 class TabularMLPRegressor(TabularModel, NetworkRegressor):
     r"""Values by a network made for tables, of M members that share most of their parameters.
 

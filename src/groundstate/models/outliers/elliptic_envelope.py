@@ -12,6 +12,7 @@ from groundstate.compute.foreign.sklearn import Interval
 from groundstate.energy.base import Energy
 from groundstate.math.distances import chi2_pvalue
 from groundstate.models import settings
+from groundstate.models.arrays import unwrap
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.learned import Learned
 from groundstate.models.metrics.cloud import cloud
@@ -56,6 +57,8 @@ class EllipticEnvelope(OutlierMixin, EnergyEstimator):
     support_ : (n_samples,) bool array
         Rows behind the last estimate.
     offset_ : float
+    dist_ : (n_samples,) array
+        Squared distances of the learned rows to the mean.
     raw_location_, raw_covariance_ : before correction and reweighting
     energy_ : GaussianMixtureEnergy with one component
 
@@ -114,6 +117,7 @@ class EllipticEnvelope(OutlierMixin, EnergyEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         super()._fit(X, y, sample_weight)
         self._set_offset(X, sample_weight)
+        self.dist_ = np.asarray(unwrap(self.mahalanobis(X))[0])
         return self
 
     def _learned(self, energy: Energy) -> dict[str, Any]:

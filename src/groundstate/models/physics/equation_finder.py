@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations_with_replacement
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -59,7 +60,8 @@ class EquationFinder(BaseEstimator):
     terms_ : list of str
     coef_ : (n_components, n_terms) array
     equations_ : list of str
-    smoother_ : what went through the measurements
+    smoother_ : what went through the measurements: a fitted FunctionRegressor (of values scaled to mean 0
+        and variance 1), or knots, coefficients and degree of a spline, as scipy's ``BSpline`` takes them
 
     Examples
     --------
@@ -69,6 +71,10 @@ class EquationFinder(BaseEstimator):
     ['u.t = -2.000 u']
     """
 
+    outside: ClassVar[str] = (
+        "it reads the terms of an equation off measurements and predicts no value of a row, so it has no "
+        "energy to fit, no weights of rows and nothing to go on training"
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "coordinates": [str],
         "degree": [Interval(Integral, 0, None, closed="left")],
@@ -172,7 +178,7 @@ class EquationFinder(BaseEstimator):
         spline = make_interp_spline(
             t[order], u[order], k=min(5, (len(t) - 1) | 1) if len(t) > 5 else 1
         )
-        self.smoother_ = spline
+        self.smoother_ = (spline.t, spline.c, spline.k)
         return {"": u[inner], "t": np.asarray(spline.derivative()(t[inner]))}
 
     def _library(self, table: dict[str, Array], names: list[str]) -> tuple[list[str], Array]:
@@ -244,6 +250,13 @@ class EquationFinder(BaseEstimator):
         parts = [f"{value:+.3f} {term}" for term, value in zip(self.terms_, row) if value]
         text = " ".join(parts) or "0"
         return text[1:] if text.startswith("+") else text
+
+    def save(self, path: str | Path) -> Path:
+        """Write what was found to one file, which ``groundstate.load`` opens."""
+        from groundstate.store import save
+
+        check_is_fitted(self, "coef_")
+        return save(self, path)
 
     def coefficient(self, term: str, component: int = 0) -> float:
         """The coefficient of a term by its text, such as ``"u u.x"``."""

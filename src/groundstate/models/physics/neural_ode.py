@@ -104,6 +104,10 @@ class NeuralODE(EnergyEstimator):
         "lr": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
     }
+    outside: ClassVar[str] = (
+        "a row is a curve with times of its own and predict takes starts and times, so tables of rows and "
+        "targets, folds and populations do not apply"
+    )
     energy_: Any
     random_state: Any
 

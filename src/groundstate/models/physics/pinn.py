@@ -108,6 +108,10 @@ class PINN(EnergyRegressor):
     """
 
     _store_private: ClassVar[tuple[str, ...]] = ("_flat_target", "_column_target")
+    outside: ClassVar[str] = (
+        "it learns from the equations and conditions of a problem, with or without measurements; there are "
+        "no rows that weights, folds and orders could be about"
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "problem": "no_validation",
         "hidden": ["array-like"],

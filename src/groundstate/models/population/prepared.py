@@ -101,6 +101,8 @@ def _columns(recipe: Any, table: Table, y: NDArray[Any], weight: F64) -> Block:
         table if len(rows) == table.n_rows else table.take(rows), y[rows],
         None if (some == 1).all() else some,
     )  # fmt: skip
+    if not isinstance(x, np.ndarray):
+        raise NotApplicable("the prepared rows are sparse, with terms of their own in every fold")
     return recipe, x, np.asarray(t), some
 
 

@@ -22,13 +22,14 @@ from groundstate.models.base import Plan
 from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.processes.foreign import own_kernel
 from groundstate.models.roles import EnergyClassifier
-from groundstate.models.traits import Traits
+from groundstate.models.traits import Cost, Traits
 from groundstate.registry import models
 
 
 @models.register(
-    family="processes", task="classification", role="classifier", max_rows=2_000, auto=False
-)
+    family="processes", task="classification", role="classifier", max_rows=2_000, auto=False,
+    shortlist=8, shortlist_rows=500,
+)  # fmt: skip
 class GaussianProcessClassifier(NestedKernel, EnergyClassifier):
     r"""A distribution over functions whose sign is the class, given the rows.
 
@@ -82,7 +83,11 @@ class GaussianProcessClassifier(NestedKernel, EnergyClassifier):
     (True, -13.2)
     """
 
-    traits = Traits(space={"n_restarts_optimizer": settings.Whole(0, 3)})
+    traits = Traits(
+        cost=Cost(4.0, rows=2.7, columns=0.2, classes=1.4, start=0.1),
+        preset={"kernel": Constant(1.0) * RBF(3.0)},
+        space={"n_restarts_optimizer": settings.Whole(0, 3)},
+    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [None, Kernel, object],
         "optimizer": [StrOptions({"fmin_l_bfgs_b", "lbfgs"}), callable, None],

@@ -26,7 +26,7 @@ from groundstate.learn.solvers.gp.evidence import Conditioning, Evidence, eviden
 from groundstate.learn.solvers.gp.inducing import Inducing
 from groundstate.learn.solvers.gp.inducing_stochastic import VariationalInducing
 from groundstate.learn.solvers.gp.iterative import IterativeConditioning, IterativeEvidence
-from groundstate.math.kernels import RBF, Constant, Kernel
+from groundstate.math.kernels import RBF, Constant, Kernel, White
 from groundstate.math.linalg.gaussian_process import draws
 from groundstate.models import settings
 from groundstate.models.arrays import Home, tensor, unwrap
@@ -36,7 +36,7 @@ from groundstate.models.learned import Learned
 from groundstate.models.leverage import process_leverage
 from groundstate.models.processes.foreign import own_kernel
 from groundstate.models.roles import EnergyRegressor
-from groundstate.models.traits import Traits
+from groundstate.models.traits import Cost, Traits
 from groundstate.models.validation import validate_data
 from groundstate.registry import models
 
@@ -53,7 +53,10 @@ def _part(name: str, kind: type[Energy]) -> Learned:
     return Learned(read, instead="call fit with other rows")
 
 
-@models.register(family="processes", task="regression", role="regressor", max_rows=5_000)
+@models.register(
+    family="processes", task="regression", role="regressor", max_rows=5_000, shortlist=8,
+    shortlist_rows=1_000,
+)  # fmt: skip
 class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
     r"""A distribution over functions, conditioned on the rows.
 
@@ -118,6 +121,8 @@ class GaussianProcessRegressor(NestedKernel, EnergyRegressor):
     traits = Traits(
         scaled_target=True,
         leverage=process_leverage,
+        cost=Cost(2.0, rows=2.7, columns=0.2, start=0.1),
+        preset={"kernel": Constant(1.0) * RBF(3.0) + White(0.3)},
         space={
             "alpha": settings.Real(1e-8, 1.0, log=True),
             "normalize_y": settings.Choice(True, False),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -14,6 +13,7 @@ from sklearn.utils import Tags
 from torch import Tensor, nn
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.compute.reduce import current
 from groundstate.compute.rows import Rows, count, part, split, to_device
 from groundstate.energy.base import Energy
 from groundstate.energy.spaces import RaggedOf, Space
@@ -30,7 +30,7 @@ from groundstate.models import settings
 from groundstate.models.arrays import Home
 from groundstate.models.base import EnergyEstimator, Plan
 from groundstate.models.networks.population import network_members
-from groundstate.models.networks.seeds import init_key, order_key
+from groundstate.models.networks.seeds import common_seed, init_key, order_key
 from groundstate.models.rows.kinds import check_form
 from groundstate.models.rows.making import make_network
 from groundstate.models.traits import Traits
@@ -110,7 +110,7 @@ class RowNetwork(EnergyEstimator):
         "patience": [Interval(Integral, 1, None, closed="left"), None],
         "schedule": "no_validation",
         "clip_norm": [Interval(Real, 0, None, closed="neither"), None],
-        "precision": [StrOptions({"auto", *PRECISIONS})],
+        "precision": [StrOptions(set(PRECISIONS))],
         "compile": ["boolean", str],
         "class_weight": "no_validation",
         "random_state": "no_validation",
@@ -200,6 +200,17 @@ class RowNetwork(EnergyEstimator):
 
     # --- learning ------------------------------------------------------------------------
 
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows X, their targets y and weights; a weight of 2 is the row twice.
+
+        Under ``torchrun`` every process calls it with rows of its own, and all learn from all of them.
+        """
+        seed, self.random_state = self.random_state, common_seed(self.random_state)
+        try:
+            return super().fit(X, y, sample_weight)
+        finally:
+            self.random_state = seed
+
     def _build(self, X: Any, y: Any, weight: Tensor | None) -> Plan:
         goes_on = (self.warm_start or self._partial) and hasattr(self, "energy_")
         if not goes_on:
@@ -213,6 +224,7 @@ class RowNetwork(EnergyEstimator):
             self._moments, self._epochs = None, 0
         energy.eval()  # the state in which it answers; training switches for its own time
         total = float(count(X)) if weight is None else math.fsum(weight.tolist())
+        total = float(current().sum(torch.tensor(total, dtype=torch.float64)))
         rule = self._loss(energy)
         if rule.stateful and goes_on and hasattr(self, "rule_"):
             rule = self.rule_
@@ -256,18 +268,22 @@ class RowNetwork(EnergyEstimator):
             tol=None,
             schedule=self._rate_schedule,
             clip_norm=self.clip_norm,
-            precision="32" if self.precision == "auto" else self.precision,
+            precision=self.precision,
             compile=self.compile,
         )
         rests = math.inf if self._partial or self.patience is None else self.patience
         return NetworkTraining(
-            stochastic, TOL, rests, held_out, True, self._score_of(rule), warns=False
+            stochastic,
+            TOL,
+            rests,
+            held_out,
+            True,
+            self._score_of(rule),
+            warns=False,
+            sums_scores=True,
         )
 
     def _run(self, plan: Plan, data: Any, weight: Any, callbacks: Any, checked: bool) -> History:
-        on_gpu = plan.energy.placement()[0].type == "cuda"
-        if self.precision == "auto" and on_gpu and plan.energy.placement()[1] == torch.float32:
-            plan.solver = _in_bf16(plan.solver)
         seed, self.random_state = self.random_state, order_key(self.random_state)
         if self._epochs:  # another order than last time
             self.random_state = self.random_state.fold("epochs", self._epochs)
@@ -334,22 +350,18 @@ def pieces(x: Rows, device: torch.device, size: int = CHUNK) -> Any:
 def minus_loss(
     rule: Rule, energy: Energy, rows: Batch, weight: Tensor | None, size: int = CHUNK
 ) -> float:
-    """Minus the mean loss of rows, so many at a time."""
+    """Minus the mean loss of the rows of all processes, so many at a time."""
     device = energy.placement()[0]
     n = count(next(iter(rows.values())))
     sizes = [min(size, n - at) for at in range(0, n, size)]
     parts: Mapping[str, Any] = {name: split(v, sizes) for name, v in rows.items()}
     weights = torch.ones(n, device=device) if weight is None else weight.to(device)
-    total = float(weights.sum())
+    total = float(current().sum(weights.double().sum()))
     lost = torch.zeros((), dtype=torch.float64, device=device)
     for i, own in enumerate(weights.split(sizes)):
         batch: dict[str, Any] = {name: to_device(v[i], device) for name, v in parts.items()}
         lost += rule.mean(energy, batch, own, total)[0].double()
-    return -float(lost)
-
-
-def _in_bf16(solver: Any) -> NetworkTraining:
-    return replace(solver, solver=replace(solver.solver, precision="bf16"))
+    return -float(current().sum(lost))
 
 
 def _in_own_words(said: str) -> str:

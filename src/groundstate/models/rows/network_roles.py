@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 from torch import Tensor, nn
 
 from groundstate.compute.foreign.sklearn import check_partial_fit_first_call
+from groundstate.compute.rows.distinct import merged
 from groundstate.compute.thread_policy import answering
 from groundstate.energy.base import Energy
 from groundstate.energy.basic.labels import ClassEnergy
@@ -180,7 +181,8 @@ class RowNetworkRegressor(RowNetwork, EnergyRegressor):
 
     def _learn_preparation(self, X: Any, y: Any, weight: Tensor | None) -> None:
         self._scale = Rescale(y.shape[1]).to(y.device, y.dtype)
-        self._scale.fit(y, weight)
+        once, total = merged({"y": y}, weight)  # the same sums however often a row is there
+        self._scale.fit(once["y"], total)
 
     def _sizes(self, X: Any, y: Any) -> dict[str, Any]:
         return {"num_classes": y.shape[1], "out_features": y.shape[1]}

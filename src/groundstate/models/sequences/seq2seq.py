@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions, check_sample_weight
 from groundstate.compute.random import Key
+from groundstate.compute.reduce import current
 from groundstate.compute.rows import Ragged, Texts, Tokens, count
 from groundstate.compute.thread_policy import answering
 from groundstate.data.rows import rows_of
@@ -192,7 +193,7 @@ class Seq2Seq(RowNetwork):
             return kind
         return Tokenizer.train(
             texts=texts, weight=weight, kind=kind, vocab_size=self.vocab_size,
-            special_tokens=SPECIAL,
+            special_tokens=SPECIAL, reduce=current(),
         )  # fmt: skip
 
     def _prepared(self, X: Any) -> Tokens:
@@ -221,12 +222,13 @@ class Seq2Seq(RowNetwork):
         counts = (numbers != self.target_tokenizer_.number(PAD)).sum(1)
         w = torch.ones_like(counts, dtype=torch.float64) if weight is None else weight.double()
         if not goes_on:
-            self._tokens = float((w * counts).sum() / w.sum())
-        longest = int(counts[w > 0].max())  # rows without weight change nothing
-        return super()._build(X, numbers[:, :longest], weight)
+            self._tokens = current().weighted_mean(counts, w)
+        # rows without weight change nothing
+        longest = int(current().max(counts[w > 0].max()))
+        return super()._build(X, self._numbers(y, longest), weight)
 
     def _sizes(self, X: Tokens, y: Tensor) -> dict[str, Any]:
-        longest = int(X.tokens.lengths.max())
+        longest = int(current().max(X.tokens.lengths.max()))
         sizes = {
             "src_vocab": self.tokenizer_.size, "tgt_vocab": self.target_tokenizer_.size,
             "padding": self.target_tokenizer_.number(PAD),

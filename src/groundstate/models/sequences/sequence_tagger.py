@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from groundstate.compute.foreign.sklearn import Interval
+from groundstate.compute.reduce import current
 from groundstate.compute.rows import Ragged, Words, count
 from groundstate.compute.thread_policy import answering
 from groundstate.data.reading import as_list
@@ -119,7 +120,7 @@ class SequenceTagger(RowNetwork):
                 raise ShapeError(f"row {i} has {n} steps and {len(own)} tags; give one for each")
         goes_on = (self.warm_start or self._partial) and hasattr(self, "energy_")
         found = np.unique(np.array(list(chain.from_iterable(tags)), dtype=str))
-        classes = self.classes_ if goes_on else found
+        classes = self.classes_ if goes_on else current().union(found)
         foreign = np.setdiff1d(found, classes)
         if len(foreign):
             raise ValueError(

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.compute.reduce import current
 from groundstate.compute.rows import Texts
 from groundstate.data.rows import READERS
 from groundstate.data.text.tokenizer import Tokenizer
@@ -91,7 +92,7 @@ class SequenceRows(RowNetwork):
         self.__dict__.pop("n_features_in_", None)
         if isinstance(X, Texts):
             self.tokenizer_ = Tokenizer.train(
-                kind="word" if self.tokens == "word" else "char", texts=X, lowercase=True,
+                kind="word" if self.tokens == "word" else "char", texts=X, lowercase=True, reduce=current(),
                 weight=None if weight is None else weight.double().tolist(),
             )  # fmt: skip
             key = init_key(self.random_state).fold("tokens").torch()

@@ -1,6 +1,11 @@
 """Why this prediction: Shapley values of the columns of a table."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from groundstate.models.shapley.values import ShapleyValues as ShapleyValues
-from groundstate.models.shapley.values import shapley_values as shapley_values
+from groundstate.lazy import lazy
+
+if TYPE_CHECKING:
+    from groundstate.models.shapley.values import ShapleyValues as ShapleyValues
+    from groundstate.models.shapley.values import shapley_values as shapley_values
+
+lazy(__name__)

@@ -22,11 +22,14 @@ from groundstate.models.kernels.choice import chosen_kernel
 from groundstate.models.kernels.nested import NestedKernel
 from groundstate.models.learned import Learned
 from groundstate.models.roles import EnergyRegressor
-from groundstate.models.traits import Traits
+from groundstate.models.traits import Cost, Traits
 from groundstate.registry import models
 
 
-@models.register(family="svm", task="regression", role="regressor", max_rows=20_000)
+@models.register(
+    family="svm", task="regression", role="regressor", max_rows=20_000, shortlist=7,
+    shortlist_rows=5_000,
+)  # fmt: skip
 class SVR(NestedKernel, EnergyRegressor):
     r"""The flattest function in the space of a kernel that keeps most rows inside a tube.
 
@@ -83,11 +86,12 @@ class SVR(NestedKernel, EnergyRegressor):
     """
 
     traits = Traits(
+        cost=Cost(0.06, rows=2.0, columns=0.3),
         space={
             "C": settings.Real(1e-2, 1e3, log=True),
             "gamma": settings.Real(1e-5, 1e1, log=True),
             "epsilon": settings.Real(1e-3, 1.0, log=True),
-        }
+        },
     )
     _multi_output: ClassVar[bool] = False
     _accept_sparse: ClassVar[bool | str] = "dense"

@@ -96,10 +96,7 @@ class Explained:
         numbers, rest = self.prepare(rows), self.prepare(back)
         if hasattr(numbers, "toarray"):  # sparse cells cannot be mixed one by one
             owner = None
-        shift, scale = 0.0, 1.0
-        if self.target_scale_ is not None:
-            shift = float(np.asarray(self._back(0.0)))
-            scale = float(np.asarray(self._back(1.0))) - shift
+        shift, scale = units_of(self)
         if owner is not None:
             ask, outputs, units = answers(self.estimator_)
 
@@ -132,8 +129,21 @@ def table_rows(model: Any, X: Any) -> Table:
     return Table(frame.select(list(schema.names)), schema)
 
 
+def units_of(model: Any) -> tuple[float, float]:
+    """Shift and factor from what the estimator predicts to the target's units."""
+    if model.target_scale_ is None:
+        return 0.0, 1.0
+    shift = float(np.asarray(model._back(0.0)))
+    return shift, float(np.asarray(model._back(1.0))) - shift
+
+
 def _owner(model: Any) -> NDArray[np.intp] | None:
     """The column of the table that each prepared number comes from; None if one comes from two."""
+    members = getattr(model, "members_", None)
+    if members is not None:  # their numbers stand side by side
+        owners = [_owner(member) for member in members]
+        known = [owner for owner in owners if owner is not None]
+        return np.concatenate(known) if len(known) == len(owners) else None
     prep = model.preparation_
     place = {name: j for j, name in enumerate(prep.schema_.names)}
     owner: list[int] = []

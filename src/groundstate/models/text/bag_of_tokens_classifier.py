@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.compute.reduce import current
 from groundstate.data.text.tokenizer import Tokenizer
 from groundstate.energy.base import Energy
 from groundstate.energy.basic.net_class import NetClassEnergy
@@ -97,6 +98,7 @@ class BagOfTokensClassifier(RowClassifier):
             weight=None if weight is None else weight.double().tolist(),
             min_frequency=self.min_weight,
             lowercase=self.lowercase,
+            reduce=current(),
         )
         self.vocabulary_ = self.tokenizer_.vocabulary[1:]  # 0 stands for all others
 

@@ -13,11 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
-from groundstate.compute.rows import Columns, Texts, count
+from groundstate.compute.reduce import current
+from groundstate.compute.rows import Columns, Spans, Texts, count
 from groundstate.compute.thread_policy import answering
 from groundstate.data.rows import rows_of
-from groundstate.data.text.blocks import NOTHING, blocks_of
-from groundstate.data.text.tokenizer import Tokenizer
+from groundstate.data.text.blocks import NOTHING, Blocks, blocks_of, lengths_of
+from groundstate.data.text.token_files import END, texts_of_tokens, tokens_in
+from groundstate.data.text.tokenizer import KINDS, Tokenizer
 from groundstate.energy.base import Energy
 from groundstate.energy.networks.sequence import SequenceEnergy
 from groundstate.errors import DataError
@@ -34,7 +36,6 @@ from groundstate.nn.attention.embed import POSITIONS
 from groundstate.nn.attention.pretrained import load_gpt2
 from groundstate.registry import models
 
-END = "<|endoftext|>"
 NETWORKS = {"gru": "gru_lm", "lstm": "lstm_lm"}  # names of architectures
 
 
@@ -45,7 +46,9 @@ class LanguageModel(Generates, RowNetwork):
     .. math:: e(x) = -\log p(x) = -\sum_t \log p_\theta(x_t \mid x_{<t}),\qquad
               p_\theta(\cdot\mid x_{<t}) = \operatorname{softmax}(f_\theta(x_{<t}))
 
-    X is a list, array or column of strings, a .txt or .jsonl file, or a folder of such files. Each
+    X is a list, array or column of strings, a .txt or .jsonl file, or a folder of such files; or,
+    where that is larger than memory, the token numbers that ``groundstate.data.write_tokens`` made
+    of such files, a .npy (or .bin of 16 bits) file or a mapped array, with its ``tokenizer``. Each
     text, with an end token behind it, is cut into blocks of ``context`` tokens; the network predicts
     every token of a block from those before it. Learning lowers the mean of :math:`-\log p` over
     all tokens.
@@ -163,22 +166,45 @@ class LanguageModel(Generates, RowNetwork):
                 f"blocks of {self.context} tokens every {self.stride} overlap, so that held-out "
                 "ones would be learned from; use val_fraction=0, or stride=None"
             )
-        texts, _, _ = super()._checked(X, None)
+        texts = self._given(X)
         weight = self._checked_weight(sample_weight, texts)
         given = None if weight is None else torch.as_tensor(np.asarray(weight))
         rows, text = self._cut(texts, given)
         return super()._fit(rows, None, None if weight is None else np.asarray(weight)[text])
 
-    def _cut(self, texts: Texts, weight: Tensor | None) -> tuple[Columns, NDArray[np.int64]]:
-        """Blocks of texts, by a tokenizer learned from them unless there is one, and their texts."""
+    def _given(self, X: Any) -> Texts | Spans:
+        """Texts; of token numbers, which only the tokenizer that made them can read, the spans."""
+        numbers = tokens_in(X)
+        if numbers is None:
+            found: Any = super()._checked(X, None)[0]
+            return found
         if not self._goes_on:
-            self.tokenizer_ = tokenizer_of(
-                self.tokenizer, texts, weight, [END], vocab_size=self.vocab_size
+            if isinstance(self.tokenizer, str) and self.tokenizer in KINDS:
+                raise DataError(
+                    f"X holds token numbers, from which no tokenizer of kind {self.tokenizer!r} can "
+                    "be learned; pass the Tokenizer that made them, or its file, as tokenizer="
+                )
+            self._set_tokenizer(tokenizer_of(self.tokenizer, Texts.of([]), None, [END]))
+        return texts_of_tokens(numbers, self.end_, self.tokenizer_.size)
+
+    def _set_tokenizer(self, found: Tokenizer) -> None:
+        self.tokenizer_, self.end_ = found, found.number(END)
+
+    def _cut(
+        self, texts: Texts | Spans, weight: Tensor | None
+    ) -> tuple[Columns, NDArray[np.int64]]:
+        """Blocks of texts, by a tokenizer learned from them unless there is one, and their texts."""
+        if not self._goes_on and isinstance(texts, Texts):
+            self._set_tokenizer(
+                tokenizer_of(self.tokenizer, texts, weight, [END], vocab_size=self.vocab_size)
             )
-            self.end_ = self.tokenizer_.number(END)
         context = self.energy_.length if self._goes_on else self.context
-        found = blocks_of(self.tokenizer_.encode(texts), context, self.end_, self.stride)
+        found = self._blocks(texts, context, self.stride)
         return Columns({"y": found.tokens, "first": found.first}), found.text.cpu().numpy()
+
+    def _blocks(self, texts: Texts | Spans, context: int, stride: int | None = None) -> Blocks:
+        tokens = texts if isinstance(texts, Spans) else self.tokenizer_.encode(texts)
+        return blocks_of(tokens, context, self.end_, stride)
 
     @property
     def _goes_on(self) -> bool:
@@ -214,18 +240,21 @@ class LanguageModel(Generates, RowNetwork):
             energy = self._energy_of(self._made(X, y), X, y)
             self._moments, self._epochs = None, 0
         energy.eval()
-        lengths = (data["y"] != NOTHING).sum(1).double()
+        lengths = lengths_of(data["y"]).double()
         w = torch.ones_like(lengths) if weight is None else weight.double()
-        total = float(w.sum())
-        rule = NextToken(float((w * lengths).sum()) / max(total, 1e-300))
+        total = float(current().sum(w.sum()))
+        rule = NextToken(current().weighted_mean(lengths, w) if total else 1.0)
         decoupled = self.optimizer == "adamw" or callable(self.optimizer)
         penalty = None if decoupled or not self.weight_decay else L2(self.weight_decay * total)
         return Plan(energy, rule, self._training(rule, total), penalty, data)
 
     # --- answers -------------------------------------------------------------------------
 
-    def _texts(self, X: Any) -> Texts:
+    def _texts(self, X: Any) -> Texts | Spans:
         check_is_fitted(self, "energy_")
+        numbers = tokens_in(X)
+        if numbers is not None:
+            return texts_of_tokens(numbers, self.end_, self.tokenizer_.size)
         try:
             found: Any = rows_of(X, "text").rows
         except DataError as error:
@@ -236,9 +265,9 @@ class LanguageModel(Generates, RowNetwork):
     def _summed(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Energies of texts and how many tokens they have, ends included."""
         texts = self._texts(X)
-        blocks = blocks_of(self.tokenizer_.encode(texts), self.energy_.length, self.end_)
+        blocks = self._blocks(texts, self.energy_.length)
         rows = Columns({"y": blocks.tokens, "first": blocks.first})
-        with answering(self.energy_, blocks.tokens):
+        with answering(self.energy_, blocks.first):
             each = [
                 self.energy_(**part.parts()).double().cpu()
                 for part in pieces(rows, self.energy_.placement()[0], 64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from groundstate.compute.foreign.sklearn import Interval
+from groundstate.compute.reduce import current
 from groundstate.compute.rows import Gaps, Ragged, Texts, Tokens, count, sum_items
 from groundstate.compute.thread_policy import answering
 from groundstate.data.text.pieces import cut, framed, sentence_pairs
@@ -20,7 +22,7 @@ from groundstate.data.text.tokenizer import Tokenizer
 from groundstate.energy.base import Energy
 from groundstate.energy.basic.labels import ClassEnergy
 from groundstate.energy.spaces import Finite, RaggedOf, TokenSequence
-from groundstate.errors import DataError
+from groundstate.errors import DataError, Unsupported
 from groundstate.learn.base import History, Rule
 from groundstate.learn.rules.masked import MaskedTokens
 from groundstate.models import settings
@@ -222,7 +224,7 @@ class MaskedLanguageModel(RowNetwork):
         own = (~torch.isin(tokens.values, special)).double()
         each = sum_items(own, tokens.offsets)
         w = torch.ones_like(each) if weight is None else weight.double()
-        plan.rule.gaps = max(1e-9, self.mask_rate * float((w * each).sum() / w.sum()))
+        plan.rule.gaps = max(1e-9, self.mask_rate * current().weighted_mean(each, w))
         return super()._run(plan, data, weight, callbacks, checked)
 
     # --- answers -------------------------------------------------------------------------
@@ -235,6 +237,11 @@ class MaskedLanguageModel(RowNetwork):
         mask = self._number(MASK)
         if mask not in ids:
             raise DataError(f"the text holds no {MASK}: {text!r:.80}")
+        if len(ids) > self._length - 2:
+            raise DataError(
+                f"the text has {len(ids)} tokens, the model reads {self._length - 2} at once; shorten "
+                "it around its gaps, or fit with a larger context"
+            )
         net: Any = self.energy_.net
         rows = framed(Ragged.of([ids], torch.int64), self._number(FIRST), self._number(LAST))
         with torch.no_grad():
@@ -245,6 +252,30 @@ class MaskedLanguageModel(RowNetwork):
             for row, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
         return found[0] if len(found) == 1 else found
+
+    @torch.no_grad()
+    def follows(self, first: Sequence[str], second: Sequence[str]) -> NDArray[np.float64]:
+        """Probability that each second sentence follows the first one, ``(n,)``; needs ``nsp=True``."""
+        check_is_fitted(self, "energy_")
+        net: Any = self.network_
+        if not net.nsp:
+            raise Unsupported("the model has not learned what follows; fit it with nsp=True")
+        if len(first) != len(second):
+            raise DataError(f"{len(first)} first and {len(second)} second sentences are no pairs")
+        begin, end = self._number(FIRST), self._number(LAST)
+        half = (self._length - 3) // 2
+        rows = [
+            [begin, *a[:half], end, *b[:half], end]
+            for a, b in ((self.tokenizer_.encode(a), self.tokenizer_.encode(b))
+                         for a, b in zip(first, second, strict=True))
+        ]  # fmt: skip
+        made = Tokens.of(Ragged.of([torch.tensor(row) for row in rows], torch.int64))
+        found = []
+        with answering(self.energy_, made.tokens.values):
+            for part in pieces(made, self.energy_.placement()[0], 256):
+                scores = net.follows(encode(net, part.tokens)[0])
+                found.append(scores.softmax(-1)[:, 0].double().cpu())
+        return torch.cat(found).numpy()
 
     def energy(self, X: Any, y: Any = None, z: Any = None) -> NDArray[np.float64]:
         r"""Pseudo-likelihood :math:`-\sum_t\log p(x_t\mid x_{-t})` of each text, ``(n_samples,)``: every

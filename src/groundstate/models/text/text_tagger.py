@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from groundstate.compute.reduce import current
 from groundstate.compute.rows import Gaps, Ragged, Texts, Tokens
 from groundstate.compute.rows.ragged import offsets_of
 from groundstate.energy.base import Energy
@@ -115,7 +116,7 @@ class TextTagger(TextNetwork):
             )
         flat = np.array([tag for tags in given for tag in tags])
         goes_on = (self.warm_start or self._partial) and hasattr(self, "energy_")
-        classes = self.classes_ if goes_on else np.unique(flat)
+        classes = self.classes_ if goes_on else current().union(flat)
         foreign = np.setdiff1d(np.unique(flat), classes)
         if len(foreign):
             raise ValueError(f"going on needs the same tags, y has {foreign.tolist()} as well")
@@ -144,7 +145,7 @@ class TextTagger(TextNetwork):
         known, tags = data["x"].gaps.lengths, data["y"]
         at = torch.arange(len(tags.values), device=tags.device) - tags.offsets[tags.row]
         data["y"] = Ragged(tags.values[at < known[tags.row]], data["x"].gaps.offsets)
-        counts = torch.bincount(tags.values, minlength=len(self.classes_))
+        counts = current().sum(torch.bincount(tags.values, minlength=len(self.classes_)))
         self.most_frequent_ = int(counts.argmax())
         plan.data = data
         return plan

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
-from groundstate.compute.rows import Texts
+from groundstate.compute.reduce import current
+from groundstate.compute.rows import Texts, hashes
 from groundstate.data.text.hub import LEARNED
 from groundstate.data.text.tokenizer import KINDS, Tokenizer
 
@@ -38,8 +41,7 @@ def tokenizer_of(
         weights = None if weight is None else weight.double().tolist()
         rows: Any = texts
         if given in LEARNED:
-            pairs = zip(texts.strings(), weights or [1.0] * len(texts), strict=True)
-            rows, weights = sorted({text for text, w in pairs if w > 0}), None
+            rows, weights = _each_once(texts, weights), None
         return Tokenizer.train(
             kind=given,  # type: ignore[arg-type]
             vocab_size=vocab_size,
@@ -47,8 +49,23 @@ def tokenizer_of(
             texts=rows,
             weight=weights,
             lowercase=lowercase,
+            reduce=current(),
         )
     found = given if isinstance(given, Tokenizer) else Tokenizer.load(Path(given))
     for token in special:
         found.number(token)  # says what is missing
     return found
+
+
+def _each_once(texts: Texts, weights: list[float] | None) -> list[str]:
+    """The distinct texts of positive weight; a text of several processes is that of the first one."""
+    own = [1.0] * len(texts) if weights is None else weights
+    strings = sorted({text for text, w in zip(texts.strings(), own, strict=True) if w > 0})
+    reduce = current()
+    if reduce.world == 1:
+        return strings
+    own_hashes = torch.from_numpy(hashes(Texts.of(strings)).view(np.int64))
+    counts = reduce.gather(torch.tensor([len(strings)]))
+    _, owner = np.unique(reduce.gather(own_hashes).numpy(), return_index=True)
+    start = int(counts[: reduce.rank].sum())
+    return [strings[i - start] for i in sorted(owner) if 0 <= i - start < len(strings)]

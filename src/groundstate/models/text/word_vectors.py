@@ -68,6 +68,10 @@ class WordVectors(TransformerMixin, BaseEstimator):
     'queen'
     """
 
+    outside: ClassVar[str] = (
+        "it learns vectors of words from a corpus by compiled passes, not an energy of rows; save writes "
+        "word2vec's text and groundstate.store.save everything"
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "method": [StrOptions({"sgns", "cbow", "glove"})],
         "dim": [Interval(Integral, 1, None, closed="left")],

@@ -8,8 +8,9 @@ from typing import Any
 
 from torch import Tensor
 
+from groundstate.compute.reduce import current
 from groundstate.compute.rows import Files, Pixels, Rows, recoloured, resized
-from groundstate.data.images.decode import ImageReader, headers
+from groundstate.data.images.decode import Header, ImageReader, headers
 from groundstate.data.images.folder import common_size
 from groundstate.errors import DataError, ShapeError
 
@@ -25,15 +26,17 @@ class Form:
 
     @classmethod
     def of(cls, rows: Any) -> Form:
-        """The form that pictures have; of files of different sizes the median."""
+        """The form that pictures to learn from have, those of other processes among them; of files of
+        different sizes the median, of grey and coloured ones colour."""
         if isinstance(rows, Tensor):
             channels, (height, width) = rows.shape[1], rows.shape[2:]
         elif isinstance(rows, Pixels):
             channels, height, width = rows.picture
         elif isinstance(rows, Files) and isinstance(rows.reader, ImageReader):
             reader = rows.reader
-            size = reader.size or common_size(headers(rows.paths.tolist()))
-            return cls(reader.channels, size)
+            size = reader.size or common_size(_of_all(headers(rows.paths.tolist())))
+            forms = current().gather_plain([reader.channels, *size])
+            return cls(max(form[0] for form in forms), tuple(forms[0][1:]))
         else:
             raise DataError(f"expected pictures, got {type(rows).__name__}")
         if channels > 4 and width in (1, 3, 4):
@@ -61,7 +64,8 @@ class Form:
         if own != self.channels:
             if {own, self.channels} - set(_NAMES):
                 raise ShapeError(
-                    f"the model takes {self.channels} channels, the pictures have {own}"
+                    f"the model takes {self.channels} channels, the pictures have {own}; pass those it "
+                    "was fitted to, or fit it to these"
                 )
             warnings.warn(
                 f"the pictures are {_NAMES[own]}; they are converted to the {self.channels} "
@@ -80,6 +84,15 @@ class Form:
         if isinstance(rows, Pixels):
             return replace(rows, channels=self.channels, size=self.size)
         return resized(recoloured(rows, self.channels), self.size)
+
+
+def _of_all(found: list[Header]) -> list[Header]:
+    """What the files of all processes say."""
+    reduce = current()
+    if reduce.world == 1:
+        return found
+    parts = reduce.gather_plain([[*h.size, h.grey, h.alpha] for h in found])
+    return [Header((h, w), grey, alpha) for part in parts for h, w, grey, alpha in part]
 
 
 def _text(size: tuple[int, int]) -> str:

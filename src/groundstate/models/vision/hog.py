@@ -2,7 +2,7 @@ r"""Histograms of oriented gradients: the hand-made features that learned ones a
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,8 @@ class HOG(TransformerMixin, BaseEstimator):
     >>> HOG().fit_transform(images).shape  # 2 × 2 blocks of 3 × 3 cells with 9 bins
     (2, 324)
     """
+
+    outside: ClassVar[str] = "a fixed formula of the pixels, with nothing to learn but their shape"
 
     def __init__(
         self, orientations: int = 9, pixels_per_cell: int = 8, cells_per_block: int = 3

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.reduce import current
 from groundstate.data.images.masks import IGNORED, check_pair
 from groundstate.errors import DataError, ShapeError
 
@@ -44,7 +45,7 @@ def encoded_masks(
             raise DataError("masks hold whole numbers, one class each; got fractions")
         found, labels = found.long(), labels.long()
     values = found.cpu().numpy()
-    classes = values if known is None else known
+    classes = current().union(values) if known is None else known
     foreign = np.setdiff1d(values, classes)
     if len(foreign):
         raise ValueError(f"y holds labels not seen in fit: {foreign[:5].tolist()}")

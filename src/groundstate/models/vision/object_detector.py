@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.compute.reduce import current
 from groundstate.compute.rows import Objects, part, to_device
 from groundstate.compute.thread_policy import answering
 from groundstate.data.detection import Truth
@@ -39,7 +40,7 @@ from groundstate.registry import models
 QUANTILES = (0.1, 0.35, 0.65, 0.9)  # of the sides of objects: sizes of anchors on four maps
 
 
-@models.register(family="vision", task="detection", role="detector", auto=False)
+@models.register(family="vision", task="detection", role="detector", auto=False, shortlist=1)
 class ObjectDetector(RowNetwork):
     r"""Objects in pictures: their boxes, classes and, with ``method="mask"``, masks.
 
@@ -229,7 +230,8 @@ class ObjectDetector(RowNetwork):
         boxes = y.boxes.values.double()
         sides = (boxes[:, 2:] - boxes[:, :2]).prod(1).sqrt().cpu().numpy()
         own = np.ones(len(y)) if weight is None else weight.double().cpu().numpy()
-        self.anchor_sizes_ = _quantiles(sides, own[y.boxes.row.cpu().numpy()])
+        both = np.stack((sides, own[y.boxes.row.cpu().numpy()]), 1)
+        self.anchor_sizes_ = _quantiles(*current().gather(torch.from_numpy(both)).numpy().T)
 
     def _prepared(self, X: Any) -> Any:
         return door.scaled_rows(X, self.size_)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from groundstate.compute.foreign.sklearn import Interval, StrOptions
+from groundstate.compute.reduce import current
 from groundstate.compute.rows import Files, count, part, to_device
 from groundstate.compute.thread_policy import answering
 from groundstate.data.images.decode import ImageReader
@@ -45,7 +46,7 @@ BASE, DEEPEST = (
 CHUNK = 16  # pictures answered at once
 
 
-@models.register(family="vision", task="segmentation", role="segmenter", auto=False)
+@models.register(family="vision", task="segmentation", role="segmenter", auto=False, shortlist=1)
 class Segmenter(RowNetwork):
     r"""A label for every pixel by a network whose answer has the size of the picture.
 
@@ -191,7 +192,7 @@ class Segmenter(RowNetwork):
             return np.array([float(self.class_weight.get(c, 1.0)) for c in self.classes_.tolist()])
         _, true, _ = label_counts(y, y, len(self.classes_), by_image=True, ignore_index=IGNORED)
         w = np.ones(len(y)) if weight is None else weight.double().cpu().numpy()
-        pixels = w @ true
+        pixels = current().sum(torch.as_tensor(w @ true)).numpy()
         factors: NDArray[np.float64] = pixels.sum() / (len(pixels) * np.maximum(pixels, 1e-12))
         return np.where(pixels > 0, factors, 0.0)
 

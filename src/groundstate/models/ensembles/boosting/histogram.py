@@ -24,7 +24,7 @@ from groundstate.models import settings
 from groundstate.models.arrays import tensor, unwrap
 from groundstate.models.base import EnergyEstimator
 from groundstate.models.tables.categories import Categories
-from groundstate.models.traits import Traits
+from groundstate.models.traits import Cost, Traits
 from groundstate.models.trees.inputs import category_sizes
 
 
@@ -100,6 +100,7 @@ class HistogramBooster(EnergyEstimator):
 
     traits = Traits(
         single_columns=True,
+        cost=Cost(0.12, columns=0.8, classes=1.2, start=0.03),
         summed=True,
         steps="max_iter",
         counts_all_steps=True,

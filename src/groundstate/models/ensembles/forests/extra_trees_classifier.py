@@ -11,7 +11,9 @@ from groundstate.models.trees.grown import CLASS_CRITERIA
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="classification", role="classifier")
+@models.register(
+    family="ensembles", task="classification", role="classifier", shortlist=6, shortlist_rows=20_000
+)
 class ExtraTreesClassifier(Forest, EnergyClassifier):
     r"""The average of many decision trees with random cuts.
 

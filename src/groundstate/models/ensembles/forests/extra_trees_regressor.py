@@ -10,7 +10,9 @@ from groundstate.models.trees.grown import VALUE_CRITERIA
 from groundstate.registry import models
 
 
-@models.register(family="ensembles", task="regression", role="regressor")
+@models.register(
+    family="ensembles", task="regression", role="regressor", shortlist=6, shortlist_rows=20_000
+)
 class ExtraTreesRegressor(Forest, EnergyRegressor):
     r"""The average of many decision trees with random cuts.
 

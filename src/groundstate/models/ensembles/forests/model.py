@@ -18,7 +18,7 @@ from groundstate.learn.solvers.trees.solver import GrowTrees
 from groundstate.models import settings
 from groundstate.models.ensembles.forests.out_of_bag import judge_labels, judge_values
 from groundstate.models.ensembles.sequence import each_member, member_at
-from groundstate.models.traits import Traits
+from groundstate.models.traits import Cost, Traits
 from groundstate.models.trees.decision_tree_classifier import DecisionTreeClassifier
 from groundstate.models.trees.decision_tree_regressor import DecisionTreeRegressor
 from groundstate.models.trees.grown import decision_path, tree_limits
@@ -72,6 +72,7 @@ class Forest(TreeModel):
 
     traits = Traits(
         single_columns=True,
+        cost=Cost(0.17, rows=1.15, columns=0.3, classes=0.4),
         space={
             "max_features": settings.Real(0.1, 1.0),
             "min_samples_leaf": settings.Whole(1, 20, log=True),

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from groundstate.compute.foreign.sklearn import StrOptions
@@ -14,6 +19,7 @@ from groundstate.learn import SoftMin
 from groundstate.models.base import Plan
 from groundstate.models.bayes.gaussian_nb import GaussianNB
 from groundstate.models.ensembles.forests.random_forest_classifier import RandomForestClassifier
+from groundstate.models.ensembles.stacking.labels import StackedLabelsEnergy
 from groundstate.models.ensembles.stacking.stacks import METHODS, Stacking, has
 from groundstate.models.linear.logistic.logistic_regression import LogisticRegression
 from groundstate.models.roles import EnergyClassifier
@@ -33,7 +39,9 @@ class StackingClassifier(Stacking, EnergyClassifier):
         \theta_\text{final} = \arg\min_\theta \sum_i w_i\,L\bigl(\varphi_{-f(i)}(x_i), y_i; \theta\bigr) .
 
     The members are fitted to all rows; in learning, the final estimator sees the answers of members
-    that were fitted without the fold of the row. A weight of 2 is the row twice within a fold.
+    that were fitted without the fold of the row. A weight of 2 is the row twice within a fold. Rows
+    may have several labels, y of shape ``(n_samples, n_labels)``, where all members and the final
+    estimator take them.
 
     Parameters
     ----------
@@ -52,7 +60,7 @@ class StackingClassifier(Stacking, EnergyClassifier):
     Attributes
     ----------
     estimators_ : list of members, fitted to class numbers
-    energy_ : StackedClassEnergy
+    energy_ : StackedClassEnergy, or StackedLabelsEnergy for several labels
 
     Examples
     --------
@@ -69,6 +77,7 @@ class StackingClassifier(Stacking, EnergyClassifier):
         "stack_method": [StrOptions({"auto", *METHODS})],
     }
     _single_class: ClassVar[bool] = False
+    _multi_output: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -97,23 +106,53 @@ class StackingClassifier(Stacking, EnergyClassifier):
 
     def _build(self, X: Tensor, y: Tensor | None, weight: Tensor | None) -> Plan:
         assert y is not None
+        if self._many:
+            sizes = [len(own) for own in self.classes_]
+            several = StackedLabelsEnergy(X.shape[1], sizes, passthrough=self.passthrough)
+            return Plan(several, SoftMin(), self._solver(X, y, weight))
         energy = StackedClassEnergy(X.shape[1], len(self.classes_), passthrough=self.passthrough)
         return Plan(energy, SoftMin(), self._solver(X, y, weight))
 
+    def _target(self, y: Any) -> tuple[NDArray[Any], dict[str, Any]]:
+        y = y.toarray() if issparse(y) else np.asarray(y)
+        if y.ndim == 1 or y.shape[1] == 1:
+            return super()._target(column_or_1d(y, warn=True))
+        check_classification_targets(y)
+        found = [np.unique(column, return_inverse=True) for column in y.T]
+        index = np.stack([own for _, own in found], 1).astype(np.int64)
+        return index, {"classes_": [classes for classes, _ in found]}
+
+    def _each_shares(self, x: Tensor) -> list[Tensor]:
+        energy: Any = self.energy_
+        each: list[Tensor] = energy.shares(x)
+        return each
+
     def predict(self, X: Any, **options: Any) -> Any:
-        """Labels by the final estimator, ``(n_samples,)``."""
+        """Labels by the final estimator, ``(n_samples,)``; several are ``(n_samples, n_labels)``."""
         found, home = self._ask_final("predict", X, **options)
-        return home.give(self.classes_[np.asarray(found).astype(int)])
+        at = np.asarray(found).astype(int)
+        if self._many:
+            return home.give(np.stack([c[own] for c, own in zip(self.classes_, at.T)], 1))
+        return home.give(self.classes_[at])
 
     @available_if(has("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
-        """Class probabilities by the final estimator, ``(n_samples, n_classes)``."""
+        """Class probabilities by the final estimator, ``(n_samples, n_classes)``.
+
+        Of several labels, as in scikit-learn, the probability of the first class of each,
+        ``(n_samples, n_labels)``.
+        """
+        if self._many:
+            x, home = self._rows(X)
+            return home.give(torch.stack([p[:, 0] for p in self._each_shares(x)], 1))
         found, home = self._ask_final("predict_proba", X)
         return home.give(found)
 
     @available_if(has("predict_proba"))
     def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the class probabilities, ``(n_samples, n_classes)``."""
+        """Logarithms of the class probabilities, ``(n_samples, n_classes)``; a list of several labels."""
+        if self._many:
+            return super().predict_log_proba(X)
         found, home = self._ask_final("predict_proba", X)
         with np.errstate(divide="ignore"):
             return home.give(np.log(found))

@@ -18,6 +18,7 @@ from groundstate.energy.base import Energy
 from groundstate.learn.solvers.committee import Member
 from groundstate.learn.solvers.stacking import OutOfFold
 from groundstate.models.ensembles.member import ClassMember, ValueMember, _asked, member
+from groundstate.models.ensembles.stacking.labels import LabelAnswers
 from groundstate.models.ensembles.voting.votes import Voting, _dropped
 from groundstate.models.linear.fold_weights import fold_weights
 from groundstate.models.traits import Traits
@@ -54,9 +55,13 @@ class ValueAnswers(ValueMember):
         return self.best(x)
 
 
-def asked(base: Any, k: int | None, method: str) -> Member:
+Classes = int | tuple[int, ...] | None  # how many, of each of several labels; None for values
+
+
+def asked(base: Any, k: Classes, method: str) -> Member:
     """How to fit a clone of ``base`` whose answers are features."""
-    fit = member(base, k, seeds=False)
+    # several labels are fitted as several values are: all columns at once
+    fit = member(base, None if isinstance(k, tuple) else k, seeds=False)
 
     def fitted(x: Tensor, y: Tensor, weight: Tensor | None, key: Any) -> Energy:
         return answers(fit(x, y, weight, key).estimator, x.shape[1], k, method)
@@ -64,8 +69,10 @@ def asked(base: Any, k: int | None, method: str) -> Member:
     return fitted
 
 
-def answers(estimator: Any, d: int, k: int | None, method: str) -> Energy:
+def answers(estimator: Any, d: int, k: Classes, method: str) -> Energy:
     """A fitted estimator as part of a stack; what it is when nothing is left to learn."""
+    if isinstance(k, tuple):
+        return LabelAnswers(d, k, estimator, method)
     return ValueAnswers(d, 1, estimator) if k is None else ClassAnswers(d, k, estimator, method)
 
 
@@ -143,7 +150,9 @@ class Stacking(Voting):
 
     def _solver(self, X: Tensor, y: Tensor, weight: Tensor | None) -> Any:
         self._check(self._listed())
-        k = None if y.is_floating_point() else len(self.classes_)
+        k: Classes = None if y.is_floating_point() else len(self.classes_)
+        if isinstance(self.classes_ if k else None, list):
+            k = tuple(len(own) for own in self.classes_)
         final = self._final()
         right = is_regressor if k is None else is_classifier
         if not right(final):
@@ -152,7 +161,7 @@ class Stacking(Voting):
             )
         self.stack_method_ = self._methods()
         bases = list(zip(self._bases(), self.stack_method_, strict=True))
-        last = member(final, k, seeds=False)
+        last = asked(final, k, "predict") if isinstance(k, tuple) else member(final, k, seeds=False)
         if isinstance(self.cv, str) and self.cv == "prefit":
             for base, _ in bases:
                 check_is_fitted(base)
@@ -212,7 +221,7 @@ class Stacking(Voting):
         return np.array(names, object)
 
 
-def _as_it_is(base: Any, k: int | None, method: str) -> Member:
+def _as_it_is(base: Any, k: Classes, method: str) -> Member:
     """A member that was fitted before."""
 
     def fitted(x: Tensor, y: Tensor, weight: Tensor | None, key: Any) -> Energy:

@@ -158,6 +158,13 @@ class AutoencoderBase(LatentCode, NetworkGenerator):
         made = self.energy_.likelihood
         return made.sample(out, generator) if made.is_normalised else made.mean(out)
 
+    def _rows_around(self, z: Tensor, y: Tensor | None, generator: torch.Generator) -> Tensor:
+        return self._around(self.energy_.decode(z, y), generator)
+
+    @property
+    def _cell_variance(self) -> float | None:
+        return self.energy_.likelihood.cell_variance()
+
     def _energies(self, x: Tensor, y: Tensor | None, z: Tensor | None) -> Tensor:
         if y is None and self.condition_ is not None:
             y = x.new_zeros(len(x), self.condition_.size)

@@ -2,8 +2,9 @@ r"""Diffusion in the codes of an autoencoder."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -12,15 +13,23 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from groundstate.errors import ShapeError, Unsupported
+from groundstate.infer.sampling.diffusion import inpaint
+from groundstate.math.diffusion.parametrise import convert
 from groundstate.models.generative.autoencoders.vae import VAE
 from groundstate.models.generative.autoencoders.vq_autoencoder import VQAutoencoder
+from groundstate.models.generative.completion import Completion
 from groundstate.models.generative.diffusion.ddpm import DDPM
+from groundstate.models.generative.latent import LatentCode
 
 KL = 1e-6  # weight of the divergence that keeps the codes of "kl" near the origin
+FILL_STEPS = 50  # levels visited when missing cells are filled in
+SEEN, CLIMB = 0.8, 60  # share of signal at which the most probable code is looked for, and steps
+STEP = 0.01  # of differences
+LEAST = 1e-4  # variance of a cell given its code, where the decoder is no distribution
 PREFIT = (None, "autoencoder", "both")
 
 
-class LatentDiffusion(MetaEstimatorMixin, BaseEstimator):
+class LatentDiffusion(Completion, MetaEstimatorMixin, BaseEstimator):
     r"""Diffusion in the codes of an autoencoder (Rombach et al. 2022): first
     :math:`z = f(x)/s,\; x \approx g(sz)`, then
 
@@ -195,13 +204,127 @@ class LatentDiffusion(MetaEstimatorMixin, BaseEstimator):
             "groundstate.evaluate.assess_generator"
         )
 
-    def impute(self, X: Any, how: str = "mean", n_draws: int = 1, **options: Any) -> Any:
-        """Fill in NaN by the first stage, whose cells the code is of; see its ``impute``."""
+    def infer(
+        self,
+        observed: Mapping[str, Any],
+        free: str = "x",
+        mode: Literal["min", "sample"] = "min",
+        *,
+        n: int = 1,
+        T: float = 1.0,
+        random_state: Any = None,
+    ) -> Any:
+        """Fill in the NaN of rows ``observed["x"]``, or draw rows of ``observed["y"]``.
+
+        Parameters
+        ----------
+        observed, mode, n, T, random_state : see ``GenerativeEstimator.infer``
+        free : "x"; the energy is that of codes, so that labels and codes have no answer here
+        """
+        if free != "x" or mode not in ("min", "sample") or (mode == "min" and "x" not in observed):
+            raise Unsupported(
+                "LatentDiffusion fills in cells of x (mode 'min' or 'sample') and draws rows ('sample'); "
+                f"got free={free!r}, mode={mode!r}. Ask diffusion_ about codes"
+            )
+        return self._inferred_x(observed, mode, n, T, random_state)
+
+    # --- missing cells: rows are the first stage's, y is the second's ------------------------
+
+    @property
+    def coding_(self) -> Any:
+        return self.autoencoder_.coding_
+
+    @property
+    def event_shape_(self) -> tuple[int, ...]:  # type: ignore[override]
+        return tuple(self.autoencoder_.event_shape_)
+
+    @property
+    def condition_(self) -> Any:
+        return getattr(self.diffusion_, "condition_", None)
+
+    @property
+    def _shapes(self) -> Any:
+        return self.autoencoder_._shapes
+
+    @property
+    def _levels(self) -> Any:
+        return getattr(self.autoencoder_, "_levels", {})
+
+    def _raw(self, X: Any, allow_nan: bool = False) -> Any:
         check_is_fitted(self, "diffusion_")
-        if not hasattr(self.autoencoder_, "impute"):
-            name = type(self.autoencoder_).__name__
-            raise Unsupported(f"{name} fills in nothing; use an autoencoder of groundstate")
-        return self.autoencoder_.impute(X, how, n_draws, **options)
+        if not isinstance(self.autoencoder_, LatentCode) or not isinstance(self.diffusion_, DDPM):
+            raise Unsupported(
+                "cells are filled in between an autoencoder of groundstate and DDPM, got "
+                f"{type(self.autoencoder_).__name__} and {type(self.diffusion_).__name__}"
+            )
+        return self.autoencoder_._raw(X, allow_nan)
+
+    def _blocks(self, x: Tensor, *others: Tensor | None) -> Any:
+        return self.autoencoder_._blocks(x, *others)
+
+    def _contexts(self, y: Any, n: int) -> Any:
+        return self.diffusion_._contexts(self._flat(y), n)
+
+    def _fill_mean(self, *given: Any) -> None:
+        """The mean has no closed form: it is that of draws."""
+        return None
+
+    @torch.no_grad()
+    def _fill(
+        self, x: Tensor, unknown: Tensor, y: Tensor | None, how: str, generator: torch.Generator
+    ) -> Tensor:
+        r"""Coded rows with their unknown cells drawn, or ("minimise") as the draw's code is expected.
+
+        Codes are denoised, and at every level the expected code goes to the nearest one whose row has
+        the known cells, :math:`z + (J^\top J + \lambda I)^{-1}J^\top(x_k - g(z)_k)` with the
+        decoder's derivatives J of the known cells; every level is done ten times, so that the rest of
+        the code comes to fit.
+        """
+        first, second = self.autoencoder_, self.diffusion_
+        noise = max(LEAST, first._cell_variance or 0.0)  # of a cell given its code
+        schedule, home = second.noise_schedule_, first.energy_.placement()
+        known = (~unknown).to(x)
+
+        def rows(z: Tensor) -> Tensor:
+            """Rows of coded codes, their mean."""
+            codes = second.coding_.decode(z).to(*home) * self.latent_scale_
+            found: Tensor = first._decode(codes, None)
+            return found
+
+        def slopes(z: Tensor, there: Tensor) -> Tensor:
+            """Derivatives of the known cells, by differences: k decodings at once, ``(B, D, k)``."""
+            k = z.shape[1]
+            near = (z[:, None] + STEP * torch.eye(k).to(z)).flatten(0, 1)
+            found = (rows(near).reshape(len(z), k, -1) - there[:, None]) / STEP
+            return found.mT * known[..., None]
+
+        def predict(z: Tensor, t: Tensor, *given: Tensor) -> Tensor:
+            clean = convert(second._point(z, t, *given), z, t, schedule, second.prediction_type)
+            a, s = schedule.signal_noise(t, z)
+            loose = noise * (a.square() + s.square()) / s.square()  # against p(z | z_t)
+            there = rows(clean)
+            J, off = slopes(clean, there), ((x - there) * known)[..., None]
+            eye = torch.eye(z.shape[1]).to(J)
+            step = torch.linalg.solve(J.mT @ J + loose[..., None].to(J) * eye, J.mT @ off)
+            return clean + step[..., 0].to(clean)
+
+        device, dtype = second.energy_.placement()
+        given = () if y is None else (y,)
+        start = torch.zeros(len(x), second.energy_.d, device=device, dtype=dtype)
+        z = inpaint(
+            predict, start, torch.ones_like(start, dtype=torch.bool), schedule,
+            min(FILL_STEPS, schedule.n_steps), "sample", given=given, generator=generator,
+        )  # fmt: skip
+        if how == "sample":
+            codes = second.coding_.decode(z).to(*home) * self.latent_scale_
+            found: Tensor = first._rows_around(codes, None, generator)
+            return torch.where(unknown, found.to(x), x)
+        level = torch.full((len(x),), int((schedule.alpha_bars > SEEN).sum().clamp_min(1)))
+        level = level.to(device)
+        signal = schedule.signal_noise(level, z)[0]
+        for _ in range(CLIMB):  # mean shift on the density of codes with a little noise
+            z = predict(signal * z, level, *given)
+        return torch.where(unknown, rows(z).to(x), x)
 
     def to(self, device: Any) -> Self:
         """Move what was learned to a device."""

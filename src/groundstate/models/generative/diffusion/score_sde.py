@@ -30,6 +30,8 @@ from groundstate.registry import models
 SAMPLERS = ("em", "pc", "ode")
 SMALL = 0.05  # the time at which modes are looked for
 MODE_STEPS = 50
+FILL_STEPS = 100  # of filling in missing cells,
+JUMPS = 10  # each of them done so often
 EXACT = 10  # coded columns up to which the divergence is exact
 
 
@@ -185,8 +187,9 @@ class ScoreSDE(LatentCode, NetworkGenerator):
         score, schedule = self._score(y), self.schedule_
         start = self._prior(len(x), 1.0, generator)
         filled = reverse_sde(
-            score, start, schedule, self.n_steps, held=(x, unknown), generator=generator
-        )
+            score, start, schedule, min(FILL_STEPS, self.n_steps), held=(x, unknown), jumps=JUMPS,
+            generator=generator,
+        )  # fmt: skip
         if how == "minimise":
             t = x.new_full((len(x),), SMALL)
             for _ in range(MODE_STEPS):  # mean shift on the rows with a little noise

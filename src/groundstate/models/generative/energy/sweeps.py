@@ -80,22 +80,22 @@ def clamped(
 ) -> Tensor:
     """Rows whose unknown cells are drawn ("sample"), most probable ("minimise") or at their mean.
 
-    The chain runs with all known cells held; a mean is that of p(x | z) along the chain, a most
-    probable row the end of coordinate descent from there.
+    The chain runs with all known cells held; a mean is that of p(x | z) along the chain. A most probable
+    row starts where the chain found the lowest free energy, and no single cell can lower it at the end.
     """
+    best, lowest = x, None
     for _ in range(max(burn_in, 1)):
         new, _ = sweep(energy, x, y, 1.0, generator)
         x = torch.where(unknown, new, x)
+        if how == "minimise":
+            F = free_energy(energy, x, y)
+            better = torch.ones_like(F, dtype=torch.bool) if lowest is None else lowest > F
+            best = torch.where(better[:, None], x, best)
+            lowest = F if lowest is None else torch.minimum(F, lowest)
     if how == "sample":
         return x
     if how == "minimise":
-        for _ in range(max(burn_in, 1)):
-            z = (up(energy, x, y) > 0).to(x.dtype)
-            best = torch.where(unknown, mode(visible(energy, down(energy, z, y), 1.0)), x)
-            if bool((best == x).all()):
-                break
-            x = best
-        return x
+        return descended(energy, best, unknown, y, max(burn_in, 1))
     total: Tensor | None = None
     for _ in range(MEANS):
         z = bits(up(energy, x, y), generator)
@@ -105,6 +105,44 @@ def clamped(
         x = torch.where(unknown, draw(visible(energy, inputs, 1.0), 1, generator)[0], x)
     assert total is not None
     return torch.where(unknown, columns(energy, total / MEANS), x)
+
+
+def free_energy(energy: Machine, x: Tensor, y: Tensor | None) -> Tensor:
+    """−log Σ_z exp(−e(x, z)), ``(B,)``."""
+    return -(energy.over_z(x) if isinstance(energy, BilinearEnergy) else energy.over_z(x, y))
+
+
+def descended(energy: Machine, x: Tensor, unknown: Tensor, y: Tensor | None, rounds: int) -> Tensor:
+    """Rows at a minimum of the free energy in their unknown cells.
+
+    EM moves all cells at once (what z is expected to be, then the best x for it) but stops where one bit
+    outweighs what it expects of z; single bits and categories are therefore tried one by one after it.
+    """
+    levels = (2,) * x.shape[1] if isinstance(energy, BilinearEnergy) else energy.levels
+    for _ in range(rounds):
+        for _ in range(rounds):
+            z = torch.sigmoid(up(energy, x, y))
+            new = torch.where(unknown, mode(visible(energy, down(energy, z, y), 1.0)), x)
+            still = torch.allclose(new, x, rtol=1e-6, atol=1e-6)
+            x = new
+            if still:
+                break
+        before = x
+        for j, k in enumerate(levels):
+            rows = unknown[:, j].nonzero().squeeze(1)
+            if k == 0 or not len(rows):
+                continue
+            tried = x[rows].repeat(k, 1)
+            tried[:, j] = torch.arange(k, device=x.device, dtype=x.dtype).repeat_interleave(
+                len(rows)
+            )
+            given = None if y is None else y[rows].repeat(k, 1)
+            F = free_energy(energy, tried, given).reshape(k, len(rows))
+            x = x.clone()
+            x[rows, j] = F.argmin(0).to(x.dtype)
+        if torch.equal(before, x):
+            break
+    return x
 
 
 def expected(energy: Machine, inputs: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from groundstate.models.base import Plan
 from groundstate.models.linear.logistic.members import logistic_members
 from groundstate.models.linear.logistic.model import SOLVERS, LinearSoftminClassifier, penalty_for
 from groundstate.models.resident import places
-from groundstate.models.traits import Traits
+from groundstate.models.traits import Cost, Traits
 from groundstate.models.validation import validate_data
 from groundstate.registry import models
 
@@ -91,6 +91,7 @@ class LogisticRegression(LinearSoftminClassifier):
     """
 
     traits = Traits(
+        cost=Cost(0.008, columns=0.6, classes=0.5),
         program=logistic_members,
         space={"C": settings.Real(1e-4, 1e4, log=True)},
         strength="C",

@@ -10,6 +10,7 @@ import torch
 from groundstate.errors import NotApplicable
 from groundstate.learn.base import Problem
 from groundstate.learn.solvers.logistic.folds import FoldPaths, fold_paths, sparse_fold_paths
+from groundstate.learn.solvers.logistic.newton import MAX_FEATURES
 from groundstate.models.linear.logistic.model import penalty_for
 from groundstate.models.population.members import Members, Together
 
@@ -43,6 +44,9 @@ def _paths(found: Members, model: Any, Cs: Any, weights: Any) -> FoldPaths:
     """All folds along the strengths, from strong to weak."""
     classes, ratio = int(found.y.max()) + 1, float(model.l1_ratio or 0.0)
     data = found.x, found.y, weights
+    unknowns = (1 if classes == 2 else classes) * (found.x.shape[1] + 1)
+    if unknowns > MAX_FEATURES and found.x.layout == torch.strided:
+        raise NotApplicable(f"{unknowns:,} unknowns are too many for a Hessian that folds share")
     if ratio == 0:
         return fold_paths(*data, 1.0 / Cs, classes, model.fit_intercept, model.tol, model.max_iter)
     penalties: Any = [penalty_for(float(C), ratio, classes) for C in Cs]

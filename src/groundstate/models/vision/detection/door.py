@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundstate.compute.reduce import current
 from groundstate.compute.rows import Files, Objects, Pixels, Rows, count, resized
 from groundstate.data.detection import DetectionSet, Truth, read_detection
 from groundstate.data.detection.truths import truth_of
@@ -112,6 +113,7 @@ def one_size(sizes: Sequence[Size], size: Size | None) -> Size:
     """The size that pictures are scaled to: the one asked for, or the one they have."""
     if size is not None:
         return size
+    sizes = [(h, w) for part in current().gather_plain(list(set(sizes))) for h, w in part]
     if len(set(sizes)) != 1:
         raise DataError(
             f"the pictures have different sizes, such as {sorted(set(sizes))[:3]}; pass "
@@ -168,7 +170,8 @@ def _check_masks(truth: Truth, size: Size, i: int) -> None:
 
 def class_names(truths: Sequence[Truth]) -> NDArray[Any]:
     """All labels of the objects, sorted."""
-    labels = {label for truth in truths for label in truth.labels}
+    own = sorted({label for truth in truths for label in truth.labels}, key=str)
+    labels = {label for part in current().gather_plain(own) for label in part}
     if not labels:
         raise ValueError("no picture holds an object; a detector needs some to learn from")
     kinds = {isinstance(label, str) for label in labels}
