@@ -7,6 +7,7 @@ from typing import Any
 
 from groundstate.models.words import plain as plain_formula
 from groundstate.report.cells import Marked, table_of, words_of
+from groundstate.study.listed import left_out, together
 
 _GLOSSARY = (
     (
@@ -46,9 +47,8 @@ def audit(facts: dict[str, Any]) -> str:
     if not findings:
         return "<p>Nothing: no missing values, copies, constants, leaks or other traps.</p>"
     items = [
-        f'<li><span class="tag {escape(f["severity"])}">{escape(f["severity"])}</span> '
-        f"{escape(f['sentence'])}.</li>"
-        for f in findings
+        f'<li><span class="tag {escape(severity)}">{escape(severity)}</span> {escape(said)}.</li>'
+        for severity, said in together(findings)
     ]
     return "<ul>" + "\n".join(items) + "</ul>"
 
@@ -63,10 +63,17 @@ def model(facts: dict[str, Any]) -> str:
         lines.append(
             words_of(
                 f"{model_of['columns_in']} columns of the table become "
-                f"{model_of['numbers_in']} numbers for the model."
+                f"{model_of['numbers_in']:,} numbers for the model."
             )
         )
+    members = model_of.get("members", [])
+    if members:  # one table of what is averaged, and no settings of its own
+        lines[0] = words_of("An ensemble: the weighted mean of the answers of these models.")
+        shown = [(m["name"], f"{m['weight']:.0%}", _settings(m)) for m in members]
+        lines.append(table_of(("model", "weight", "settings"), shown, (1,)))
     lines += [words_of(f"{note}.") for note in model_of.get("preparation", [])]
+    if members:
+        return "\n".join(lines)
     if parts:
         rows_of = [("energy", parts["energy"]), ("learning rule", parts["rule"])]
         rows_of += [("penalty", parts["penalty"])] if parts["penalty"] else []
@@ -88,11 +95,19 @@ def model(facts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _settings(member: dict[str, Any]) -> str:
+    return ", ".join(f"{k}={v}" for k, v in member["parameters"].items() if v is not None)
+
+
 def columns(facts: dict[str, Any]) -> str:
     """Every column with its kind."""
     table = facts["data"]
     if table["columns"] is None:  # rows that are no table
         return "".join(f"<p>{escape(note)}</p>" for note in table["notes"])
+    notes = "".join(f"<li>{escape(note)}</li>" for note in table["notes"])
+    listed = f"<ul>{notes}</ul>" if notes else ""
+    if (facts.get("columns") or {}).get("profiles"):  # which say the same and more
+        return listed
     rows = [
         (c["name"], c["kind"], f"{c['distinct']:,}", f"{c['missing']:,}", c["role"])
         for c in table["types"]
@@ -102,8 +117,7 @@ def columns(facts: dict[str, Any]) -> str:
     if len(rows) > 20:
         shown = f"<details><summary>All {len(rows):,} columns</summary>{shown}</details>"
     more = words_of(f"and {len(rows) - 200} more columns") if len(rows) > 200 else ""
-    notes = "".join(f"<li>{escape(note)}</li>" for note in table["notes"])
-    return shown + more + (f"<ul>{notes}</ul>" if notes else "")
+    return shown + more + listed
 
 
 def examples(facts: dict[str, Any]) -> str:
@@ -115,7 +129,7 @@ def examples(facts: dict[str, Any]) -> str:
 
 def skipped(facts: dict[str, Any]) -> str:
     """Parts that were left out."""
-    items = "".join(f"<li>{escape(part)}</li>" for part in facts["skipped"])
+    items = "".join(f"<li>{escape(part)}</li>" for part in left_out(facts["skipped"]))
     return f"<ul>{items}</ul>" if items else ""
 
 

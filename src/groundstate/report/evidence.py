@@ -55,14 +55,14 @@ def of_facts(facts: dict[str, Any]) -> list[Picture]:
         drawn.append(coverage(sure["coverage"]))
     moved = facts["variation"]
     if moved is not None:
-        if "oob" in moved or np.ptp([0.0, *_about(moved)]) > 1e-12:
+        if ("oob" in moved and moved["train"]) or np.ptp([0.0, *_about(moved)]) > 1e-12:
             drawn.append(histograms(moved))
         if moved["train"] is not None:
             drawn.append(sources(moved))
     if facts["curve"] is not None:
         drawn.append(learning_curve(facts["curve"]))
     if facts["tuning"] is not None and len(facts["tuning"]["trials"]) > 1:
-        drawn.append(tuning(facts["tuning"]))
+        drawn.append(tuning(facts["tuning"], facts["candidates"]))
     return drawn
 
 
@@ -129,7 +129,7 @@ def precision_recall(curves: Curves) -> Picture:
         axes.set_ylim(0, 1.02)
         axes.set_xlabel("share of it found (recall)")
         axes.set_ylabel("share right among those called it (precision)")
-        axes.legend(loc="lower left")
+        axes.legend(loc="best")
 
     caption = (
         "The same as counts of calls: finding more of a class costs more false calls. Read this one "
@@ -211,7 +211,7 @@ def histograms(moved: dict[str, Any]) -> Picture:
     seeds = np.asarray(moved.get("seeds", {}).get("values", ()), float)
     if len(seeds) > 1 and np.ptp(seeds) > 1e-12:  # no spread, no picture
         parts.append(("other seeds", seeds))
-    if "oob" in moved:
+    if "oob" in moved and moved["train"]:
         parts.append(("other training rows", np.asarray(moved["oob"]["values"], float)))
     data = {}
     for name, values in parts:
@@ -307,10 +307,12 @@ def _or(value: float | None, band: dict[str, Any]) -> float:
     return float(band["estimate"] if value is None else value)
 
 
-def tuning(facts: dict[str, Any]) -> Picture:
-    """Score of every trial and the best so far."""
+def tuning(facts: dict[str, Any], board: dict[str, Any]) -> Picture:
+    """Score of every trial and the best so far, in the metric of the candidates."""
     score = np.array([np.nan if t["score"] is None else t["score"] for t in facts["trials"]])
     best = np.fmax.accumulate(score)
+    if not board["greater_is_better"]:
+        score, best = -score, -best
     at = np.arange(1, len(score) + 1)
 
     def draw(figure: Figure) -> None:
@@ -319,7 +321,7 @@ def tuning(facts: dict[str, Any]) -> Picture:
         axes.step(at, best, where="post", color=ACCENT)
         axes.set_xlabel("trial")
         axes.locator_params(axis="x", integer=True)
-        axes.set_ylabel("validation score")
+        axes.set_ylabel(f"{named(board['metric'])}, validation rows")
         axes.grid(axis="y", alpha=0.6)
 
     caption = (

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from groundstate.data import available
+from groundstate.data.builtin.load import is_builtin
 from groundstate.errors import NotStorableError
+from groundstate.models.tables.ensemble import TableEnsemble
 from groundstate.models.tables.table import TablePredictor
 from groundstate.report.html import page
 from groundstate.report.pictures import draw_all, draw_survey
@@ -82,6 +82,10 @@ def write(
 
 def timeless(model: Any) -> Any:
     """The same model without the times of its solver, so that equal runs give equal files."""
+    if isinstance(model, TableEnsemble):
+        whole = copy(model)
+        whole.members_ = [timeless(member) for member in model.members_]
+        return whole
     history = getattr(inner_of(model), "history_", None)
     if history is None or not isinstance(model, TablePredictor):
         return model
@@ -93,6 +97,6 @@ def timeless(model: Any) -> Any:
 
 def located(source: str) -> str:
     """A name as it is, a path made absolute, so that a script finds it from anywhere."""
-    if source in available() and not os.path.exists(source):
+    if is_builtin(source):
         return source
     return str(Path(source).expanduser().resolve())

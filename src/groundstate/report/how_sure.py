@@ -47,10 +47,13 @@ def rare(facts: dict[str, Any]) -> str:
     parts: list[Any] = [
         f"{name} has ", at(facts, "rare.share", "accuracy"), " of the rows. Of it ",
         at(facts, "rare.recall.value", "recall"), " is found (",
-        between(facts, "rare.recall", "recall"), "); of the rows called it ",
-        at(facts, "rare.precision.value", "precision"), " are (",
-        between(facts, "rare.precision", "precision"), ").",
+        between(facts, "rare.recall", "recall"), ")",
     ]  # fmt: skip
+    if found["called"] or found["recall"]["value"]:
+        parts += ["; of the rows called it ", at(facts, "rare.precision.value", "precision"),
+                  " are (", between(facts, "rare.precision", "precision"), ")."]  # fmt: skip
+    else:
+        parts.append("; no row is called it.")
     if "average_precision" in found:
         parts += [" Average precision is ", at(facts, "rare.average_precision.value"), " (",
                   between(facts, "rare.average_precision", ""), "), by chance ",
@@ -101,6 +104,8 @@ def variation(facts: dict[str, Any]) -> str:
     for name, words in named.items():
         if name == "seed" and moved[name] == 0 and "seeds" in moved:
             rows.append((words, f"no effect in {len(moved['seeds']['values'])} fits"))
+        elif name == "train" and moved[name] == 0 and "oob" in moved:
+            rows.append((words, f"no measurable effect in {len(moved['oob']['values'])} fits"))
         elif moved[name] is not None:
             rows.append((words, at(facts, f"variation.{name}", kind)))
     return table_of(("other", f"standard deviation of the {moved['loss']}"), rows, (1,))

@@ -161,7 +161,7 @@ def confusions(found: Assessment, repeats: int = 1) -> Picture:
         axes.set_xlim(-0.5, end)
         axes.set_ylim(end, -0.5)
         step = 1 if few else -(-k // 25)
-        turn = 90 if k > 6 or k * max(map(len, labels)) > 40 else 0
+        turn = 90 if k * max(map(len, (*labels, "found"))) > 50 else 0
         named, more = range(0, k, step), (k,) if few else ()
         axes.set_xticks([*named, *more], [*labels[::step], *("found" for _ in more)], rotation=turn)
         axes.set_yticks([*named, *more], [*labels[::step], *("right" for _ in more)])
@@ -304,7 +304,7 @@ def weight_picture(weights: list[dict[str, Any]]) -> Picture:
     )
     size = (7.5, 0.9 + 0.32 * len(rows))
     drawn = inline_svg("weights", size, draw)
-    return Picture("weights", "What the model looks at", caption, drawn, {"weights": weights[:12]})
+    return Picture("weights", "The largest coefficients", caption, drawn, {"weights": weights[:12]})
 
 
 def _short(name: str, most: int = 26) -> str:

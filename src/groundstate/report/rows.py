@@ -8,6 +8,7 @@ import numpy as np
 
 from groundstate.compute.rows import GraphNodes, Texts, to_device
 from groundstate.errors import NotStorableError
+from groundstate.report.drawn import drawn_rows
 from groundstate.report.html import page
 from groundstate.report.pictures import confusions, forest, learning
 from groundstate.report.style import GROUPS, INK, LINE, SECOND
@@ -70,7 +71,9 @@ def draw_rows(found: RowAssessment) -> list[Picture]:
     history = getattr(found.model, "history_", None)
     if history is not None and len(history.objective) > 2:
         drawn.append(learning(history.objective, history.solver))
-    if found.source.kind == "image":
+    if found.drawn is not None:
+        drawn += drawn_rows(found)
+    elif found.source.kind == "image":
         drawn += images(found)
     if isinstance(found.source.rows, GraphNodes):
         drawn.append(nodes(found))
@@ -177,7 +180,7 @@ def _grid(found: RowAssessment, name: str, title: str, index: Any, caption: str)
                 heat = np.asarray(maps[i], float).squeeze()
                 ax.imshow(heat, cmap="inferno", alpha=0.35, rasterized=True,
                           extent=(-0.5, pixels.shape[2] - 0.5, pixels.shape[1] - 0.5, -0.5))  # fmt: skip
-            p = found.prediction.probability[index[i], told[i]]  # type: ignore[index]
+            p = found.prediction.probability[index[i], told[i]]
             truth = classes[found.truth[index[i]]]
             ax.set_title(f"{classes[told[i]]} {p:.0%}, is {truth}", fontsize=7, color=INK)
 

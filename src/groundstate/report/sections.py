@@ -14,7 +14,7 @@ from typing import Any
 from groundstate.report import about, how_sure, unlabelled, why
 from groundstate.report.cells import Keyed, Marked, at, between, html_of, table_of, words_of
 from groundstate.study.candidates import DUMMY
-from groundstate.study.numbers import label, show, title
+from groundstate.study.numbers import is_share, label, show, title
 from groundstate.study.verdict import credited
 
 _BASELINES = {
@@ -196,11 +196,11 @@ def _comparison(facts: dict[str, Any]) -> str:
     found = facts["comparison"]
     if not found["test"]:
         return ""
-    rows = []
+    rows, by = [], "" if is_share(found["metric"]) else found["metric"]
     for i, row in enumerate(found["test"]):
         key = f"comparison.test.{i}"
-        rows.append((f"{credited(facts)} − {row['against']}", at(facts, f"{key}.difference"),
-                     between(facts, key, ""), at(facts, f"{key}.p_holm", "p"),
+        rows.append((f"{credited(facts)} − {row['against']}", at(facts, f"{key}.difference", by),
+                     between(facts, key, by), at(facts, f"{key}.p_holm", "p"),
                      _TESTS.get(row["method"], row["method"])))  # fmt: skip
     header = ("on held-out rows", label(found["metric"]), "interval", "p, corrected", "test")
     return table_of(header, rows, (1, 3))
@@ -219,9 +219,9 @@ def _tuning(facts: dict[str, Any]) -> str:
         rows.append((Marked(name.removeprefix("estimator__"), "code"), _searched(words),
                      show(best) if isinstance(best, float) else str(best), share))  # fmt: skip
     tried = f"{len(found['trials'])} settings of {found['model']} tried: {found['words']}."
-    return f"<p>{escape(tried)}</p>" + table_of(
-        ("setting", "searched", "best", "importance"), rows, (3,)
-    )
+    most = 4 if found["importance"] else 3
+    header = ("setting", "searched", "best tried", "importance")[:most]
+    return f"<p>{escape(tried)}</p>" + table_of(header, [row[:most] for row in rows], (3,))
 
 
 def _searched(words: str) -> str:
@@ -252,7 +252,8 @@ SECTIONS = (
     Section(_GOOD, "Most frequent mistakes", _mistakes),
     Section(_GOOD, "Beside simple answers", _baselines),
     Section(_GOOD, "The surest mistakes", about.examples),
-    Section(_GOOD, "Rows to look at", _nothing, ("taken_for", "mistakes", "unsure", "graph")),
+    Section(_GOOD, "Rows to look at", _nothing,
+            ("taken_for", "mistakes", "unsure", "graph", "worst", "typical")),
     Section(_GOOD, "The rare class", how_sure.rare),
     Section(_GOOD, "Finding a class", _nothing, ("roc", "precision_recall")),
     Section(_GOOD, "What mistakes cost", how_sure.decision),
@@ -274,8 +275,8 @@ SECTIONS = (
             "when the two are equally good, corrected for looking at several."),
     Section(_TRIED, "Tuning", _tuning, ("tuning",)),
     Section(_ROWS, "What the audit found", about.audit),
-    Section(_ROWS, "Columns", about.columns, ("missing",)),
-    Section(_ROWS, "Profiles of the columns", why.profiles, ("profiles",)),
+    Section(_ROWS, "How it was read", about.columns),
+    Section(_ROWS, "Columns", why.profiles, ("profiles", "missing")),
     Section(_ROWS, "Left out", about.skipped),
     Section(_MADE, "The chosen model", about.model, ("weights", "learning")),
     Section(_MADE, "Words", about.glossary),

@@ -104,12 +104,17 @@ td.n, th.n { text-align: right; } td.n { white-space: nowrap; }
   margin-left: .3rem; }
 tr.best > td { background: var(--tint); } tr.best > td:first-child { padding-left: .5rem; }
 .figures { display: grid; gap: 1rem; margin: 1.1rem 0;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr)); align-items: start; }
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr)); }
 figure { margin: 0; border: 1px solid var(--line); border-radius: 10px; padding: .9rem 1rem;
   min-width: 0; }
 figure.wide { grid-column: 1 / -1; }
 figure svg { width: 100%; height: auto; display: block; margin: 0 auto .5rem; }
-figure:only-child:not(.wide) { max-width: 34rem; }
+@media (min-width: 52rem) {
+  figure:only-child:not(.wide) { display: grid; grid-template-columns: minmax(0, 31rem) 1fr;
+    grid-template-rows: auto 1fr; column-gap: 1.5rem; }
+  figure:only-child:not(.wide) svg { grid-row: 1 / 3; margin: 0; }
+  figure:only-child:not(.wide) h4 { grid-area: 1 / 2; }
+}
 .key { display: inline-block; width: 3px; height: .8em; border-radius: 2px; margin: 0 .35em 0 .9em;
   background: var(--second); vertical-align: -.08em; }
 svg text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, sans-serif !important; }
@@ -150,10 +155,14 @@ dt { font-weight: 600; margin-top: .6rem; } dd { margin: 0; color: var(--muted);
   h1 { font-size: 18pt; } h2 { font-size: 14pt; margin-top: 1.6rem; }
   h2, h3 { break-after: avoid; } figure, tr, .verdict, .card { break-inside: avoid; }
   .figures { grid-template-columns: 1fr 1fr; gap: .6rem; } .words { break-before: avoid; }
-  figure:only-child, figure:last-child:nth-child(odd) { grid-column: 1 / -1; max-width: none; }
-  figure:only-child svg, figure:last-child:nth-child(odd) svg { max-height: 9cm; }
-  .scroll { overflow: visible; } table { font-size: 8.5pt; } .range, td.n { white-space: normal; }
-  th, td { overflow-wrap: anywhere; padding: .25rem .6rem .25rem 0; }
+  figure:last-child:nth-child(odd) { grid-column: 1 / -1; }
+  figure svg { max-height: 5.6cm; } figure.wide svg { max-height: 12cm; }
+  figure:only-child:not(.wide) { display: grid; grid-template-columns: 9cm 1fr;
+    grid-template-rows: auto 1fr; column-gap: .5cm; }
+  figure:only-child:not(.wide) svg { grid-row: 1 / 3; margin: 0; max-height: 7cm; }
+  figure:only-child:not(.wide) h4 { grid-area: 1 / 2; } figcaption { font-size: 8.5pt; }
+  .scroll { overflow: visible; } table { font-size: 8.5pt; }
+  th, td { overflow-wrap: break-word; padding: .25rem .6rem .25rem 0; }
   pre { white-space: pre-wrap; overflow-wrap: anywhere; }
   .cards { grid-template-columns: repeat(3, 1fr); } .card { grid-column: span 1; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }

@@ -9,7 +9,7 @@ import numpy as np
 from groundstate.report.cells import Keyed, at, between, table_of, words_of
 from groundstate.report.style import ACCENT, INK, LINE, MUTED
 from groundstate.report.svg import Picture, inline_svg
-from groundstate.study.numbers import label, show
+from groundstate.study.numbers import label, show_cell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,18 +63,21 @@ def profiles(facts: dict[str, Any]) -> str:
         key, relation = f"columns.profiles.{i}", p["relation"]
         middle: Any = ""
         if p["quantiles"] and p["kind"] == "numeric":
-            middle = Keyed(f"{key}.quantiles.3", show(p["quantiles"][3]))
+            middle = Keyed(f"{key}.quantiles.3", show_cell(p["quantiles"][3]))
         goes: Any = ""
         if relation is not None:
             goes = (f"{_MEASURES[relation['measure']]} ", at(facts, f"{key}.relation.value"))
         p_value = "" if relation is None else at(facts, f"{key}.relation.p_corrected", "p")
-        odd = at(facts, f"{key}.outliers") if p["outliers"] else ""
+        odd = Keyed(f"{key}.outliers", f"{p['outliers']:,}") if p["outliers"] else ""
         gone = at(facts, f"{key}.missing_share", "accuracy") if p["missing"] else ""
-        rows.append((p["name"], p["kind"], gone, odd, middle, goes, p_value))
+        distinct = Keyed(f"{key}.distinct", f"{p['distinct']:,}")
+        kind = f"{p['kind']}, target" if p["name"] == facts["data"]["target"] else p["kind"]
+        rows.append((p["name"], kind, distinct, gone, odd, middle, goes, p_value))
     if not rows:
         return ""
-    header = ("column", "kind", "missing", "outliers", "median", "with the target", "p, corrected")
-    shown = table_of(header, rows[:200], (2, 3, 4, 6), stacked=False)
+    header = ("column", "kind", "distinct", "missing", "outliers", "median", "with the target",
+              "p, corrected")  # fmt: skip
+    shown = table_of(header, rows[:200], (2, 3, 4, 5, 7), stacked=False)
     if len(rows) > 20:
         shown = f"<details><summary>All {len(rows):,} columns</summary>{shown}</details>"
     words = (
@@ -132,8 +135,9 @@ def _dependence(curves: list[dict[str, Any]], facts: dict[str, Any]) -> Picture:
             _one(axes, curve, k, many)
         for axes in panels[len(curves) :]:
             axes.set_visible(False)
-        if many and len(curves[0]["outputs"]) <= 6:
-            panels[0].legend(curves[0]["outputs"], fontsize=7, frameon=False)
+        if many:
+            names = [_short(str(name), 14) for name in curves[0]["outputs"]]
+            figure.legend(panels[0].lines, names, loc="outside upper left", ncols=4, fontsize=8)
 
     units = {"probability": f"probability of {about}", "value": "predicted value"}
     what = "probability of each class" if many else units.get(curves[0]["units"], "score")
@@ -142,7 +146,8 @@ def _dependence(curves: list[dict[str, Any]], facts: dict[str, Any]) -> Picture:
         "the others stay" + ("." if many else "; thin lines are single rows.")
     )
     data = {c["column"]: {"grid": c["grid"], "average": c["average"]} for c in curves}
-    drawn = inline_svg("dependence", (5.0, 2.1 * height + 0.3), paint)
+    above = 0.22 * -(-len(curves[0]["outputs"]) // 4) if many else 0.0
+    drawn = inline_svg("dependence", (5.0, 2.1 * height + 0.3 + above), paint)
     return Picture("dependence", "How the most important columns act", caption, drawn, data)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time as clocks
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -230,7 +229,7 @@ def assess(
 
     watch = Watch(progress)
     asked = None if isinstance(budget, str) else budget
-    since = clocks.monotonic() if begun is None else begun
+    since = Clock.now() if begun is None else begun
     with watch("reading the table"):
         question = ask(
             X, y, target=target, metric=metric, test=test, groups=groups, time=time,
@@ -256,7 +255,9 @@ def assess(
             question, candidates, tuner, measure, n_jobs, where, watch, clock, quick
         ):
             if seen is not None:
+                start = clock.now()
                 seen(last)
+                clock.keep("report", clock.now() - start)
     assert last is not None
     return last
 

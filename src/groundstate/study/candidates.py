@@ -6,14 +6,19 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Literal
 
+from sklearn.base import clone
+
 from groundstate.errors import DataError, Unsupported
 from groundstate.models.tables.table import TablePredictor
-from groundstate.models.traits import takes_sparse_rows
+from groundstate.models.traits import takes_sparse_rows, traits_of
 from groundstate.registry import models as registered
 
 DUMMY = "dummy"
 Text = Literal["", "some", "only"]
-ROLES = {"classification": "classifier", "regression": "regressor"}
+ROLES = {
+    "classification": "classifier", "regression": "regressor", "segmentation": "segmenter",
+    "detection": "detector",
+}  # fmt: skip
 
 
 def shortlist(task: str, n_rows: int = 0, text: Text = "") -> list[str]:
@@ -25,9 +30,10 @@ def shortlist(task: str, n_rows: int = 0, text: Text = "") -> list[str]:
     All its classifiers give probabilities, which calibration, sets of classes and costs need.
 
     >>> shortlist("regression", n_rows=50_000)
-    ['Ridge', 'HistGradientBoostingRegressor', 'MLPRegressor']
+    ['Ridge', 'HistGradientBoostingRegressor', 'MLPRegressor', 'TabularMLPRegressor']
     """
-    fitting = [row for row in registered if row.role == ROLES[task] and row.rows == "table"]
+    rows = registered.declaring("shortlist")
+    fitting = [row for row in rows if row.role == ROLES[task] and row.rows == "table"]
     places = {r.name: r.shortlist_text if text else r.shortlist for r in fitting}
     rows = [row for row in fitting if places[row.name] is not None]
     if text == "only":
@@ -62,9 +68,10 @@ def chosen_models(
     >>> list(chosen_models("Ridge", "regression"))
     ['Ridge', 'dummy']
     """
+    listed = names.strip() == "auto"  # which needs no model but those of the list
     fitting = {
         row.name: row
-        for row in registered
+        for row in (registered.declaring("shortlist") if listed else registered)
         if row.role == ROLES[task]
         and row.rows == "table"
         and ((text and row.shortlist_text is not None) or takes_any_number(row.obj))
@@ -98,8 +105,14 @@ def chosen_models(
             elif row.role == ROLES[task]:
                 reason = f"{name} needs counts or codes, and prepared columns are centred numbers"
             raise Unsupported(f"{reason}; choose among {', '.join(fitting)}")
-        found[name] = placed(fitting[name].obj(), device)
+        found[name] = placed(_made(fitting[name].obj, listed), device)
     return {**found, DUMMY: dummy(task)}
+
+
+def _made(model: Any, unasked: bool) -> Any:
+    """An instance; of a model that nobody named with the settings that it declares for that."""
+    preset = traits_of(model).preset if unasked else None
+    return model(**{name: clone(value, safe=False) for name, value in (preset or {}).items()})
 
 
 def candidates_of(
@@ -174,9 +187,12 @@ def placed(model: Any, device: str | None) -> Any:
 
 
 def dummy(task: str) -> Any:
-    """What every model has to beat: the shares of the classes, or the mean."""
+    """What every model has to beat: the shares of the classes, or the mean; None for what is drawn into
+    pictures, whose constant answer no estimator gives."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
+    if task in ("segmentation", "detection"):
+        return None
     return DummyClassifier() if task == "classification" else DummyRegressor()
 
 

@@ -17,8 +17,7 @@ from groundstate.evaluate.rows import Floats, classes_of, n_rows, take
 from groundstate.evaluate.splits.folds import Split, folds
 from groundstate.evaluate.splits.three_way import SplitRows, split
 from groundstate.evaluate.splits.units import group_parts
-from groundstate.models.traits import asks_single_columns
-from groundstate.registry import models as registered
+from groundstate.models.traits import traits_of
 
 Rows = NDArray[np.intp]
 SIZES = (0.7, 0.2, 0.1)
@@ -28,10 +27,35 @@ ENOUGH, ENOUGH_OF_RAREST, ENOUGH_TO_VALIDATE = 200, 30, 400
 REPEATS = 5  # of a design that judges every row
 _FIRST = 2  # candidates of the first answer
 _WORK = 85.0  # what judging every row costs unasked at most, in nominal seconds
+_QUICK = 0.5  # nominal seconds of a fit, up to which a candidate is part of the first answer
 _LONG = 20.0  # nominal seconds from which more processes are worth their start
 
 
-def usual_repeats(models: Mapping[str, Any], n: int, folds: int, tune: int) -> int:
+@dataclass(frozen=True)
+class Size:
+    """Rows, columns and classes of a table: what the cost of a fit depends on.
+
+    >>> Size(150, 4, 3).of(None)
+    0.008
+    """
+
+    rows: int
+    columns: int = 10
+    classes: int = 2
+
+    def of(self, model: Any) -> float:
+        """Nominal seconds of a fit, as the class declares them; of other models a guess."""
+        inner = getattr(model, "estimator", model)
+        members = getattr(inner, "members", None)
+        if members is not None:
+            return sum(self.of(member) for member in members)
+        declared = traits_of(inner).cost
+        if declared is not None:
+            return declared.seconds(self.rows, self.columns, self.classes)
+        return 0.008 * max(1.0, self.rows / 1000)
+
+
+def usual_repeats(models: Mapping[str, Any], size: Size, folds: int, tune: int) -> int:
     """How often every row is judged unasked: five times, or less for slow models.
 
     By a nominal cost of a fit, so that it does not depend on the clock. All five are done with
@@ -40,62 +64,49 @@ def usual_repeats(models: Mapping[str, Any], n: int, folds: int, tune: int) -> i
     Parameters
     ----------
     models : candidates
-    n : rows
+    size : of the table
     folds : parts of the rows
     tune : settings to try
 
     Examples
     --------
     >>> from groundstate import LogisticRegression, MLPClassifier
-    >>> usual_repeats({"linear": LogisticRegression()}, 150, 5, 10)
+    >>> usual_repeats({"linear": LogisticRegression()}, Size(150), 5, 10)
     5
-    >>> usual_repeats({"network": MLPClassifier()}, 3000, 5, 10)
+    >>> usual_repeats({"network": MLPClassifier()}, Size(3000), 5, 10)
     1
     """
-    return int(np.clip(_WORK / _one_repeat(models, n, folds, tune), 1, REPEATS))
+    return int(np.clip(_WORK / _one_repeat(models, size, folds, tune), 1, REPEATS))
 
 
-def usual_workers(models: Mapping[str, Any], n: int, design: Design, tune: int) -> int:
-    """Processes unasked: one, or one for each core where every fold takes long."""
-    if design.kind != "nested":
+def usual_workers(seconds: float, design: Design) -> int:
+    """Processes unasked for fits of so many nominal seconds: one, or one for each core if they pay.
+
+    A process takes seconds to start, so that quick candidates are never compared in several.
+    """
+    if design.kind != "nested" or seconds < _LONG:
         return 1
     from joblib import cpu_count
 
-    work = _one_repeat(models, n, design.n_folds, tune)
-    return min(cpu_count(), design.n_folds) if work >= _LONG else 1
+    return min(cpu_count(), design.n_folds)
 
 
-def _one_repeat(models: Mapping[str, Any], n: int, folds: int, tune: int) -> float:
+def _one_repeat(models: Mapping[str, Any], size: Size, folds: int, tune: int) -> float:
     """Nominal seconds in which every row is judged once."""
-    cost = [nominal(model, n) for model in models.values()]
+    cost = [size.of(model) for model in models.values()]
     return folds * (sum(cost) + tune * sum(cost) / max(len(cost), 1))
 
 
-def first_candidates(models: Mapping[str, Any]) -> list[str]:
-    """The candidates of the first answer: two of the list, none of them a network if possible.
+def first_candidates(models: Mapping[str, Any], size: Size) -> list[str]:
+    """The candidates of the first answer: the first of the list, and the next that is quick.
 
     >>> from groundstate import LogisticRegression, MLPClassifier
-    >>> first_candidates({"network": MLPClassifier(), "linear": LogisticRegression()})
+    >>> first_candidates({"network": MLPClassifier(), "linear": LogisticRegression()}, Size(5000))
     ['linear']
     """
     names = [name for name, model in models.items() if name != "dummy"]
-    quick = [name for name in names if not _network(models[name])]
-    return quick[:_FIRST] or names[:1]
-
-
-def _network(model: Any) -> bool:
-    inner = getattr(model, "estimator", model)
-    return any(row.obj is type(inner) and row.family == "networks" for row in registered)
-
-
-def nominal(model: Any, n: int) -> float:
-    """Nominal seconds of a fit to n rows."""
-    inner = getattr(model, "estimator", model)
-    if _network(model):
-        return 0.15 * max(1.0, n / 300)
-    crowd = hasattr(inner, "n_estimators") or hasattr(inner, "max_iter")
-    slow = asks_single_columns(inner) and crowd  # many trees
-    return (0.06 if slow else 0.008) * max(1.0, n / 1000)
+    quick = [name for name in names if size.of(models[name]) <= _QUICK]
+    return quick[:_FIRST] or sorted(names, key=lambda name: size.of(models[name]))[:1]
 
 
 class HeldRows:

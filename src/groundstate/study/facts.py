@@ -14,15 +14,20 @@ import numpy as np
 
 from groundstate.compute.random import Key
 from groundstate.data import Table
+from groundstate.evaluate.intervals.variation import advice_of
 from groundstate.math.stats.interval import Interval
 from groundstate.models.explain import explain
+from groundstate.models.tables.ensemble import TableEnsemble
 from groundstate.models.tables.table import TablePredictor
 from groundstate.study import held_out
 from groundstate.study.assess import Assessment
 from groundstate.study.candidates import DUMMY, inner_of
 from groundstate.study.numbers import plain, span
 from groundstate.study.question import Settings, positive_of
+from groundstate.study.race.blend import ENSEMBLE
 from groundstate.study.rare import rare_facts
+from groundstate.study.selection import Developed
+from groundstate.study.variation import SOURCES
 from groundstate.study.verdict import three_sentences
 
 FORMAT = 2
@@ -148,15 +153,21 @@ def tuning_facts(found: Assessment) -> dict[str, Any] | None:
     if made.tuned is None:
         return None
     return {
-        "model": made.chosen,
+        "model": made.tuned.name or made.chosen,
         "space": made.tuned.space,
         "trials": made.tuned.trials,
         "importance": made.tuned.importance,
         "best": made.tuned.params,
         "best_score": made.tuned.score,
         "used": made.params,
-        "words": made.untuned or "the best settings were better than the usual ones and are used",
+        "words": made.untuned or _used(made),
     }
+
+
+def _used(made: Developed) -> str:
+    if made.chosen != ENSEMBLE:
+        return "the best settings were better than the usual ones and are used"
+    return "the best settings were better than the usual ones; the ensemble is better still"
 
 
 def table_facts(table: Table) -> dict[str, Any]:
@@ -209,23 +220,21 @@ def confusion_facts(found: Assessment) -> dict[str, Any]:
 
 
 def variation_facts(moved: dict[str, Any] | None) -> dict[str, Any] | None:
-    """How far the score moves, where no source that was seen to move it is said not to.
+    """How far the score moves, where seeds that were seen to move it are not said to leave it.
 
     Parts of a crossed design are estimated as differences and can come out as zero although the
-    scores of several fits differ; then their own spread is what is known.
+    scores of several seeds on the same rows differ; then their own spread is what is known. The
+    spread over resampled training rows is no such evidence: each is judged by other rows.
     """
     if moved is None:
         return None
-    seen = {
-        "seed": moved.get("seeds", {}).get("values", ()),
-        "train": moved.get("oob", {}).get("values", ()),
-    }
-    spread = {
-        name: float(np.std(np.asarray(values, np.float64), ddof=1))
-        for name, values in seen.items()
-        if moved[name] == 0 and len(values) > 1
-    }
-    return {**moved, **{name: value for name, value in spread.items() if value > 1e-12}}
+    values = np.asarray(moved.get("seeds", {}).get("values", ()), np.float64)
+    if moved["seed"] != 0 or len(values) < 2 or np.ptp(values) <= 1e-12:
+        return moved
+    told = {**moved, "seed": float(np.std(values, ddof=1))}
+    if "advice" in moved:
+        told["advice"] = advice_of({name: told.get(name) or 0.0 for name in SOURCES})
+    return told
 
 
 def energy_facts(found: Assessment) -> dict[str, Any] | None:
@@ -280,6 +289,19 @@ def weights(model: Any) -> list[dict[str, Any]]:
 def model_facts(model: Any) -> dict[str, Any]:
     """The chosen estimator, its parameters and, where it has an energy, what it is made of."""
     estimator = inner_of(model)
+    if isinstance(model, TableEnsemble):
+        names = [name for name, _ in model.estimators]
+        parts = zip(names, model.members_, model.weights_.tolist(), strict=True)
+        return {
+            "name": ENSEMBLE,
+            "parameters": {},
+            "members": [{"name": n, "weight": a, **model_facts(m)} for n, m, a in parts],
+            "columns_in": model.n_features_in_,
+            "numbers_in": sum(estimator.widths),
+            "preparation": list(dict.fromkeys(
+                note for m in model.members_ for note in [*m.preparation_.notes_, *_target_note(m)]
+            )),
+        }  # fmt: skip
     facts: dict[str, Any] = {
         "name": type(estimator).__name__,
         "parameters": {

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from groundstate.compute.rows import Ragged
 from groundstate.data.sequences.long import LongTable, read_long
 from groundstate.errors import DataError
+from groundstate.evaluate.audit.ledger import rows_id
 from groundstate.models.sequences.auto_regressor import AutoRegressor
 from groundstate.models.sequences.forecaster import Forecaster
 from groundstate.models.sequences.forecaster_role import Forecast
+from groundstate.study.ledger_entry import ledger_of, looked
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,6 +33,8 @@ class ForecastStudy:
         last item, and the share of items within the band
     made : the future behind the last items, ``(n, steps, F)``
     model : the chosen forecaster, fitted to all items
+    about : names of columns and the number of steps, which the file of the model keeps
+    ledger : how many models looked at the end; None where that is not counted
     """
 
     table: LongTable
@@ -40,6 +46,8 @@ class ForecastStudy:
     coverage: float
     made: Forecast
     model: Any
+    about: dict[str, Any]
+    ledger: dict[str, Any] | None = None
 
     @property
     def verdict(self) -> str:
@@ -58,13 +66,13 @@ class ForecastStudy:
             "chosen": self.chosen, "errors": self.errors, "error": self.error, "naive": self.naive,
             "coverage": self.coverage, "level": self.made.level, "verdict": self.verdict,
             "mean": self.made.mean.tolist(), "lower": self.made.lower.tolist(),
-            "upper": self.made.upper.tolist(),
+            "upper": self.made.upper.tolist(), "ledger": self.ledger,
         }  # fmt: skip
 
 
 def study_forecast(
     source: Any, steps: int, *, model: str = "auto", id: str = "id", time: str = "time",
-    level: float = 0.9, seed: int = 0, device: Any = None,
+    level: float = 0.9, seed: int = 0, device: Any = None, ledger: str | Path | None = "auto",
 ) -> ForecastStudy:  # fmt: skip
     """Compare forecasters on the items before the end, look at the end once, and go on behind it.
 
@@ -76,6 +84,7 @@ def study_forecast(
     id, time : names of these columns
     level : probability of the bands
     seed, device : of the networks
+    ledger : where looks at the end of the series are counted; "auto" is beside a file
 
     Examples
     --------
@@ -102,9 +111,19 @@ def study_forecast(
     last = _end(rows, steps + 1, 1)
     inside = (look.lower <= truth) & (truth <= look.upper)
     made = best.fit(rows).forecast(steps, level=level)
+    error = float(np.abs(look.mean - truth).mean())
+    counting = ledger_of(source, ledger)
+    seen = None
+    if counting is not None:
+        test = rows_id(torch.from_numpy(truth.reshape(len(truth), -1)), np.arange(len(truth)))
+        looks, recorded, _ = looked(
+            counting, test, chosen, {"seed": seed, "steps": steps}, {"mae": error}
+        )
+        seen = {"looks": looks, "clean": looks == 1, "recorded": recorded}
+    about = {"steps": steps, "id": id, "time": time, "columns": list(table.names)}
     return ForecastStudy(
-        table, steps, errors, chosen, float(np.abs(look.mean - truth).mean()),
-        float(np.abs(last - truth).mean()), float(inside.mean()), made, best,
+        table, steps, errors, chosen, error, float(np.abs(last - truth).mean()),
+        float(inside.mean()), made, best, about, seen,
     )  # fmt: skip
 
 

@@ -18,11 +18,11 @@ from groundstate.evaluate.metrics.proper import ece, reliability
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.rows import Floats
 from groundstate.math.stats.bounds import risk_upper
+from groundstate.math.stats.folds import widened
 from groundstate.math.stats.interval import Interval
 
 _OF_ONE_CLASS = ("precision", "recall", "f1")
 SETS = 0.9  # wanted coverage of sets and intervals for single rows
-SHARED = 80.0  # judged rows at which fits of folds double the variance of a score
 
 
 def all_intervals(
@@ -92,20 +92,24 @@ def worse_probabilities(
     return {"model": mine, "constant": base} if mine > base else None
 
 
-def by_folds(found: Mapping[str, Interval], n: int) -> dict[str, Interval]:
-    r"""Intervals of scores of n rows that were judged in folds, :math:`\sqrt{1 + 80/n}` times as wide.
+def by_folds(
+    found: Mapping[str, Interval], n: int, apart: Mapping[str, float] | None = None
+) -> dict[str, Interval]:
+    """Intervals of scores of n rows that were judged in folds, wider than the spread of rows says.
 
     Rows of a fold are judged by one fit, and fits of few rows differ from each other and from the
-    final one, which the spread of the rows does not show. The factor is what simulated tables of 60
-    to 400 rows ask for, see ``bench/scripts/race_coverage.py``; it fades as tables grow.
+    final one; by how much more is in :mod:`groundstate.math.stats.folds`.
+
+    Parameters
+    ----------
+    apart : by how much scores differ from those of the chosen configuration on the same folds
     """
-    wide = (1 + SHARED / n) ** 0.5
     out = {}
     for name, one in found.items():
-        least, most = metric(name).bounds
-        low = max(least, one.estimate - wide * (one.estimate - one.low))
-        high = min(most, one.estimate + wide * (one.high - one.estimate))
-        out[name] = replace(one, low=low, high=high, method=f"{one.method}, widened for folds")
+        row, off = metric(name), (apart or {}).get(name, 0.0)
+        low, high = widened(one, n, off, counted=row.is_count)
+        ends = {"low": max(row.bounds[0], low), "high": min(row.bounds[1], high)}
+        out[name] = replace(one, **ends, method=f"{one.method}, widened for folds")
     return out
 
 

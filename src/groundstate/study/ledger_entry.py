@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundstate.data import available
+from groundstate.data.builtin.load import is_builtin
 from groundstate.errors import StoreError
 from groundstate.evaluate.audit.ledger import Ledger, adjust, adjust_share, rows_id, settings_id
 from groundstate.evaluate.rows import take
@@ -31,10 +31,10 @@ def ledger_of(source: Any, given: str | Path | None = "auto") -> str | Path | No
         return None if given == "none" else given
     if isinstance(source, (str, os.PathLike)):
         name = os.fspath(source)
-        if Path(name).exists():
-            return Path(Ledger.beside(name).path)
-        if name in available():
+        if is_builtin(name):
             return None
+        if Path(name).exists():
+            return Path(Ledger.beside(Path(name)).path)
     return SESSION
 
 
@@ -53,41 +53,76 @@ def noted(
     once, and running a job again gives the same report.
     """
     settings, measure = question.settings, question.measure
-    looks, recorded = 1, False
     used = {"params": params, "seed": settings.seed, "metric": settings.metric}
-    if path == SESSION:
-        seen = _seen.setdefault(rows_id(take(question.X, judged), question.y[judged]), set())
-        seen.add((model, settings_id(used)))
-        looks, recorded = len(seen), True
-    elif path is not None:
-        ledger = Ledger(path)
-        try:
-            look = ledger.record(
-                take(question.X, judged),
-                question.y[judged],
-                model,
-                scores=scores,
-                settings=used,
-            )
-            looks = len({(each.model, each.settings) for each in ledger.looks(look.test)})
-            recorded = True
-        except StoreError as error:
-            skip(f"the ledger: {error}")
-    found = scores[measure.name]
-    if measure.is_share and question.groups is None:
-        after = adjust_share(found.estimate * len(judged), len(judged), looks, settings.level)
+    test = "" if path is None else rows_id(take(question.X, judged), question.y[judged])
+    shared = measure.is_share and question.groups is None
+    return counted(
+        path, test, len(judged), model, used, scores, measure.name, settings.level, skip,
+        share=shared, bounds=measure.bounds,
+    )  # fmt: skip
+
+
+def counted(
+    path: str | Path | None,
+    test: str,
+    n: int,
+    model: str,
+    used: dict[str, Any],
+    scores: dict[str, Interval],
+    metric: str,
+    level: float,
+    skip: Callable[[str], None],
+    *,
+    share: bool,
+    bounds: tuple[float, float],
+) -> dict[str, Any]:
+    """The same for n rows of any kind.
+
+    Parameters
+    ----------
+    path : the ledger, ``SESSION`` or None
+    test : hash of the rows, by ``rows_id``
+    model, used : what looked, and its settings
+    scores, metric : what it saw, and the headline score among them
+    share, bounds : whether that is a share of the rows, and its least and largest value
+    """
+    looks, recorded, problem = looked(path, test, model, used, scores)
+    if problem:
+        skip(problem)
+    found = scores[metric]
+    if share:
+        after = adjust_share(found.estimate * n, n, looks, level)
     else:
-        after = adjust(found, looks, settings.level, measure.bounds)
+        after = adjust(found, looks, level, bounds)
     wide = after.simultaneous
     return {
         "looks": looks,
         "clean": looks == 1,
         "recorded": recorded,
         "simultaneous": {
-            "metric": measure.name,
+            "metric": metric,
             "lo": wide.low,
             "hi": wide.high,
             "level": wide.level,
             "optimism": after.optimism,
         },
     }
+
+
+def looked(
+    path: str | Path | None, test: str, model: str, used: dict[str, Any], scores: dict[str, Any]
+) -> tuple[int, bool, str]:
+    """Record a look; how many models or settings have looked by now, whether that is written down, and
+    why not."""
+    if path == SESSION:
+        seen = _seen.setdefault(test, set())
+        seen.add((model, settings_id(used)))
+        return len(seen), True, ""
+    if path is None:
+        return 1, False, ""
+    ledger = Ledger(path)
+    try:
+        look = ledger.record(None, test, model, scores=scores, settings=used)
+        return len({(each.model, each.settings) for each in ledger.looks(look.test)}), True, ""
+    except StoreError as error:
+        return 1, False, f"the ledger: {error}"

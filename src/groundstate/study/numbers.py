@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from groundstate.evaluate import Interval, metric
+from groundstate.evaluate.metrics.drawn import TITLES
 
 _DIGITS = 10
-_SHARES = ("accuracy", "balanced_accuracy", "precision", "recall")
+_SHARES = ("accuracy", "balanced_accuracy", "precision", "recall", "pixel_accuracy")
 _LABELS = {
     "accuracy": "Accuracy",
     "balanced_accuracy": "Balanced accuracy",
@@ -26,7 +27,14 @@ _LABELS = {
     "mae": "MAE",
     "mse": "MSE",
     "mean_nll": "Surprise",
+    "iou": "Intersection over union",
+    "dice": "Dice",
+    "pixel_accuracy": "Pixel accuracy",
+    "ap50": "AP50",
+    "ap": "AP",
+    "ar": "Recall of boxes",
 }
+_WITHOUT_UNITS = set(_LABELS) - {"rmse", "mae", "mse"}
 _LOSSES = {
     "zero_one": "share of wrong answers",
     "squared": "squared error",
@@ -75,12 +83,19 @@ def show(value: float | None, metric: str = "") -> str:
     ('92.1%', '59.7', '–', '0.500')
     >>> show(-0.0007), show(3e-20, "p"), show(0.04, "p")
     ('−0.0007', 'below 0.001', '0.040')
+    >>> show(2803.5), show(123456.7, "rmse"), show(-9e-16, "r2"), show(-0.0002, "accuracy")
+    ('2,804', '123,457', '0.000', '0.0%')
     """
     if value is None or not math.isfinite(value):
         return "–"
     if metric == "p":
         return "below 0.001" if value < 0.001 else f"{value:.3f}"
-    return _digits(value, metric).replace("-", "−", 1 if value < 0 else 0)
+    if metric in _WITHOUT_UNITS and abs(value) < 1e-9:
+        value = 0.0  # the last bits of equal numbers
+    text = _digits(value, metric)
+    if not text.strip("-0.%"):  # nothing is neither above nor below zero
+        text = text.removeprefix("-")
+    return text.replace("-", "−", 1 if value < 0 else 0)
 
 
 def _digits(value: float, metric: str) -> str:
@@ -90,7 +105,19 @@ def _digits(value: float, metric: str) -> str:
         return f"{value:.3f}"
     if abs(value) < 0.001:
         return f"{value:.1g}"
-    return f"{value:.3g}" if abs(value) < 1e5 else f"{value:.3e}"
+    if abs(value) >= 1e9:
+        return f"{value:.3e}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
+
+
+def show_cell(value: float) -> str:
+    """A value of a column for reading, without zeros that say nothing.
+
+    >>> show_cell(6.0), show_cell(0.26), show_cell(93.5), show_cell(2803.5)
+    ('6', '0.26', '93.5', '2,804')
+    """
+    text = show(value)
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
 def show_range(low: float | None, high: float | None, metric: str = "") -> str:
@@ -104,7 +131,7 @@ def show_range(low: float | None, high: float | None, metric: str = "") -> str:
 
 def title(name: str) -> str:
     """What a metric means, in plain words."""
-    return metric(name).title
+    return TITLES.get(name) or metric(name).title
 
 
 def label(name: str) -> str:

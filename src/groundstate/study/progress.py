@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time as clocks
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from groundstate.study.race.clock import Clock
@@ -36,31 +35,53 @@ class Watch:
         self.progress = progress
         self.seconds: dict[str, float] = {}
         self.clock = Clock(None)
-        self.total = self.done = 0.0
-        self._begun: float | None = None
+        self.parts: dict[str, float] = {}
+        self.share = 0.0
+        self._nominal = self._measured = 0.0  # seconds of the parts that ended
 
-    def plan(self, units: float, clock: Clock) -> None:
-        """Expect work of so many units, of any kind."""
-        self.total, self.clock, self._begun = units, clock, clocks.perf_counter()
+    def plan(self, parts: Mapping[str, float], clock: Clock) -> None:
+        """Expect parts of so many nominal seconds each."""
+        self.parts, self.clock = dict(parts), clock
+
+    @property
+    def pace(self) -> float:
+        """Seconds that a nominal second takes here, by the parts that ended."""
+        return self._measured / self._nominal if self._nominal else 1.0
+
+    def expect(self, part: str, seconds: float) -> None:
+        """A part will take so many seconds, as measured here; none when it is left out."""
+        self.parts[part] = seconds / max(self.pace, 1e-9)
 
     def _step(self, stage: str) -> Step:
+        """What starts, with the share of the time that is over.
+
+        The rest takes what the parts so far promise, and never more than the clock allows.
+        """
         step = Step(stage)
-        if self.total and self._begun is not None:
-            step.done = min(self.done / self.total, 0.99)
-            if self.done:
-                spent = clocks.perf_counter() - self._begun
-                left = spent * (self.total - self.done) / self.done
-                step.left = max(min(left, self.clock.left()), 0.0)
+        if not self.parts:
+            return step
+        spent = self.clock.now() - self.clock.begun
+        left = min(max(self.clock.left() + self.clock.spare, 0.0), self.pace * self._ahead)
+        self.share = max(self.share, min(spent / max(spent + left, 1e-9), 0.99))
+        step.done, step.left = self.share, left
         return step
 
+    @property
+    def _ahead(self) -> float:
+        return sum(self.parts.values())
+
     @contextmanager
-    def __call__(self, stage: str, units: float = 0.0) -> Iterator[None]:
+    def __call__(self, stage: str, part: str = "", share: float = 1.0) -> Iterator[None]:
+        """Inside the block a stage runs: a part that was planned, or a share of what is left of it."""
         if self.progress is not None:
             self.progress(self._step(stage))
-        start = clocks.perf_counter()
+        start, nominal = self.clock.now(), share * self.parts.get(part, 0.0)
         try:
             yield
         finally:
-            self.done += units
-            spent = clocks.perf_counter() - start
+            spent = self.clock.now() - start
+            if part:
+                self.parts[part] = self.parts.get(part, 0.0) - nominal
+                self._nominal += nominal
+                self._measured += spent
             self.seconds[stage] = self.seconds.get(stage, 0.0) + spent

@@ -54,8 +54,8 @@ class Settings:
         """The same settings with the names of the candidates, as a command would say them."""
         known = tuple(names)
         spelled = ",".join(name for name in known if name != "dummy") or "dummy"
-        if isinstance(spec, str) and ":" in spec:
-            spelled = spec
+        if isinstance(spec, str) and (":" in spec or spec.strip() in ("auto", "all")):
+            spelled = spec.strip()
         tune = int(getattr(tuner, "n_trials", 0))
         return replace(self, models=known, spec=spelled, tune=tune, params=params)
 

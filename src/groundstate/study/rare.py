@@ -69,6 +69,7 @@ def rare_facts(
         "share": float((y == classes[at]).mean()),
         "share_held_out": float(is_it.mean()),
         "rows": int(is_it.sum()),
+        "called": int(called.sum()),
     }
     if len(classes) == 2:
         two = {name: scores[name] for name in ("recall", "precision")}

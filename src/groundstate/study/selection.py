@@ -31,6 +31,7 @@ class Tuned(Displayed):
     space : what was searched, in words, by name
     trials : list of dicts with ``params``, ``score`` and ``state``
     importance : share of the variation of the score that each setting explains
+    name : the candidate whose settings were searched
     """
 
     params: dict[str, Any]
@@ -38,6 +39,7 @@ class Tuned(Displayed):
     space: dict[str, str]
     trials: list[dict[str, Any]] = field(repr=False)
     importance: dict[str, float]
+    name: str = ""
 
 
 @dataclass(frozen=True)

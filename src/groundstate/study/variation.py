@@ -26,6 +26,7 @@ _SEEDS, _RESAMPLES, _CURVE, _DIAGNOSIS = 0.3, 0.5, 0.5, 0.5
 _REMEDIES = 40  # fits that a diagnosis with remedies takes, about
 _USUAL_SEEDS, _USUAL_RESAMPLES, _CROSSED = 5, 100, 10
 _CURVE_REPEATS = 5
+SOURCES = ("test", "seed", "train", "interaction")
 _ROWS_FOR_REMEDIES = 1_000
 _ROWS_FOR_ALL = 2_000  # larger tables get fewer resamples, and none beyond _ROWS_FOR_ANY
 _ROWS_FOR_ANY = 20_000
@@ -110,7 +111,8 @@ def variation(
     found["train"] = oob.scores.std
     several = max(seeds, 1) if random else 1
     crossed = min(_CROSSED, resamples)
-    if clock.allows(crossed * several * fit_seconds, _RESAMPLES):
+    parted = clock.allows(crossed * several * fit_seconds, _RESAMPLES)
+    if parted:
         report = variation_report(
             recipe, X, y, several, crossed, split=split, loss=loss, sample_weight=weight,
             random_state=key.fold("sources"),
@@ -118,11 +120,11 @@ def variation(
         found["train"] = report.train
         if random and several >= 2:
             found["seed"], found["interaction"] = report.seed, report.interaction
-        known = ("test", "seed", "train", "interaction")
-        found["advice"] = advice_of({name: found.get(name) or 0.0 for name in known})
     for name in ("seed", "train"):  # the last bits of equal numbers are no spread
-        if found[name] is not None and found[name] < 1e-12:
+        if found[name] is not None and found[name] <= 1e-6 * found["test"]:
             found[name] = 0.0
+    if parted:
+        found["advice"] = advice_of({name: found.get(name) or 0.0 for name in SOURCES})
     return found
 
 

@@ -8,6 +8,11 @@ from groundstate.study.candidates import DUMMY
 from groundstate.study.numbers import is_share, label, show, show_range, title
 
 _SERIOUS = {"serious": 0, "warning": 1}
+_CONSTANT = {
+    "classification": "the commonest class",
+    "segmentation": "the commonest label for every pixel",
+    "detection": "that there is nothing",
+}
 _SIMPLE = {
     "stump": "one question about one column (stump)",
     "linear": "a linear model of all columns (linear)",
@@ -32,7 +37,9 @@ def _mixed(facts: dict[str, Any]) -> bool:
 def _subject(facts: dict[str, Any]) -> tuple[str, str]:
     """Who predicts, and a half sentence on how often each model was kept."""
     if not _mixed(facts):
-        return str(facts["chosen"]), ""
+        guess = _CONSTANT.get(facts.get("task", ""), "the mean")
+        constant = facts["chosen"] == DUMMY
+        return f"Always answering {guess}" if constant else str(facts["chosen"]), ""
     folds = facts["chosen_in_folds"]
     kept, among = folds.get(facts["chosen"], 0), sum(folds.values())
     rivals = len([name for name in facts["design"]["models"] if name != DUMMY])
@@ -80,7 +87,7 @@ def _compared(facts: dict[str, Any]) -> str:
     metric, name, tied = facts["design"]["metric"], facts["chosen"], facts["comparison"]["tied"]
     base = facts["baselines"][DUMMY]
     baseline = base[metric]["value"] if metric in base else None
-    guess = "the commonest class" if facts["task"] == "classification" else "the mean"
+    guess = _CONSTANT.get(facts["task"], "the mean")
     amount = show(baseline, metric)
     if not is_share(metric):
         amount = f"{'an ' if metric == 'r2' else ''}{label(metric)} of {amount}"
@@ -88,6 +95,10 @@ def _compared(facts: dict[str, Any]) -> str:
     if by != metric and by in base and by in facts["scores"]:
         both = f"{show(base[by]['value'], by)} against {show(facts['scores'][by]['value'], by)}"
         beside = f"{label(by).lower() if by == 'log_loss' else label(by)} {both}"
+    if name == DUMMY and _alone(facts):
+        return (
+            "No model could be compared with it in the time there was: ask for a longer --budget."
+        )
     if name == DUMMY:
         return f"No model did better than always answering {guess}: the columns do not help here."
     if not facts["baselines"]["better_than_dummy"]:
@@ -115,14 +126,31 @@ def _compared(facts: dict[str, Any]) -> str:
             f"{show(poor['model'])} against {show(poor['constant'])}), so use the labels alone."
         )
     others = [other for other in tied if other not in (name, DUMMY)]
-    simple = [_SIMPLE.get(r["against"], r["against"]) for r in facts["comparison"].get("test", ())
-              if r["against"] != DUMMY and r["p_holm"] > 1 - facts["design"]["level"]]  # fmt: skip
+    simple = [
+        _SIMPLE.get(row["against"], row["against"])
+        for row in facts["comparison"].get("test", ())
+        if row["against"] != DUMMY
+        and row["p_holm"] > 1 - facts["design"]["level"]
+        and not _same_answers(row)
+    ]
     equal = [*others, *simple]
     if equal:
         verb = "does" if len(equal) == 1 else "do"
         return f"{against}; {_and(equal)} {verb} as well as far as these rows can tell."
     rivals = len(facts["design"]["models"]) > 2
     return f"{against}{'; every other candidate is measurably worse' if rivals else ''}."
+
+
+def _same_answers(row: dict[str, Any]) -> bool:
+    """Whether two models gave the same answers: a linear model is not compared with itself."""
+    nothing = all(abs(row[name]) < 1e-9 for name in ("difference", "lo", "hi"))
+    return nothing or bool(row["difference"] == 0 and row["p"] == 1)
+
+
+def _alone(facts: dict[str, Any]) -> bool:
+    """Whether candidates were asked for and none was compared with the constant answer."""
+    compared = {entry["name"] for entry in facts["candidates"]["entries"]}
+    return compared == {DUMMY} and len(facts["design"]["models"]) > 1
 
 
 def _rare(facts: dict[str, Any]) -> str:
@@ -134,7 +162,7 @@ def _rare(facts: dict[str, Any]) -> str:
     recall, precision = found["recall"], found["precision"]
     begun = f"Class {name!r} is rare ({share} of the rows)"
     if recall["value"] == 0:
-        text = f"{begun} and is never found"
+        text = f"{begun} and is never {'found' if found['called'] else 'predicted'}"
     else:
         text = (
             f"{begun}: {show(recall['value'], 'recall')} of it is found "

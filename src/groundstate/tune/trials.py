@@ -11,7 +11,7 @@ import numpy as np
 
 from groundstate.compute.device import threads
 from groundstate.compute.random import Key
-from groundstate.errors import NotApplicable
+from groundstate.errors import NotApplicable, failure
 from groundstate.evaluate.fitting import random_names, seeds_of
 from groundstate.evaluate.splits.population import fit_rows
 from groundstate.models.population.many import log_reason
@@ -125,16 +125,17 @@ class Plan:
         return Run(dict(params), np.full((len(self.parts), self.seeds), np.nan))
 
     def advance(self, runs: Sequence[Run], tasks: Sequence[Task], n_jobs: int) -> None:
-        """Do the tasks of all these runs; an error becomes the run's note."""
+        """Do the tasks of all these runs; a failure on these rows becomes the run's note."""
         from joblib import Parallel, delayed
 
         try:
             return _population(self, runs, tasks)
         except NotApplicable as reason:
             log_reason(self.estimator, reason)
-        except Exception as error:  # any estimator may fail in any way; the other trials go on
+        except Exception as error:  # `failure` raises what is no failure on these rows
+            note = failure(error, type(self.estimator).__name__)
             for run in runs:
-                run.error = run.error or _note(error)
+                run.error = run.error or note
             return None
         jobs = [(run, task) for run in runs for task in tasks]
         called = (
@@ -181,13 +182,10 @@ def _one(
             risk = risk_of(model, part.test, plan.scoring)
             if not np.isfinite(risk):
                 raise ValueError(f"the score is {-risk}")
-        except Exception as error:  # any estimator may fail in any way; the other trials go on
-            return float("nan"), None, 0.0, time.perf_counter() - start, _note(error)
+        except Exception as error:  # `failure` raises what is no failure on these rows
+            note = failure(error, type(plan.estimator).__name__)
+            return float("nan"), None, 0.0, time.perf_counter() - start, note
     return risk, model if task.steps is not None else None, cost, time.perf_counter() - start, None
-
-
-def _note(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
 
 
 def _population(plan: Plan, runs: Sequence[Run], tasks: Sequence[Task]) -> None:

@@ -291,8 +291,10 @@ def _pairs(frame: pl.DataFrame, y: NDArray[Any], name: str) -> Iterator[Finding]
     usual = float(np.bincount(target).max() / n)
     codes = {}
     for column in frame.columns:
+        if frame[column].dtype.is_float():
+            continue
         ranks = frame[column].rank("dense").fill_null(0).to_numpy().astype(np.int64)
-        if 2 <= len(np.unique(ranks)) <= 50 and not frame[column].dtype.is_float():
+        if 2 <= len(np.unique(ranks)) <= 50:
             codes[column] = ranks
     pure = {c: _purity(v, target, k) for c, v in codes.items()}
     names = sorted(codes, key=lambda c: -pure[c])[:_PAIRED]

@@ -170,15 +170,16 @@ def _telling(frame: pl.DataFrame, y: NDArray[Any]) -> Iterator[tuple[str, float,
     if len(y) < 20:
         return
     kind = type_of_target(y)
+    levels, codes = np.unique(y, return_inverse=True)
     for name, x in numeric_columns(frame).items():
         seen = np.isfinite(x)
         if seen.mean() < 0.9 or np.ptp(x[seen]) == 0:
             continue
-        if kind in ("binary", "multiclass") and len(np.unique(y)) <= 100:
+        if kind in ("binary", "multiclass") and len(levels) <= 100:
             rank = scipy.stats.rankdata(x[seen])
             worst, judged = 1.0, False
-            for label in np.unique(y[seen]):
-                positive = y[seen] == label
+            for label in np.unique(codes[seen]):
+                positive = codes[seen] == label
                 a, b = int(positive.sum()), int((~positive).sum())
                 if min(a, b) < 3:
                     continue

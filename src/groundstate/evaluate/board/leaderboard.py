@@ -30,8 +30,8 @@ from groundstate.evaluate.board.page import (
 )
 from groundstate.evaluate.compare.many_models import Ranking, rank_draws
 from groundstate.evaluate.metrics import metric as metric_named
-from groundstate.evaluate.metrics.intervals import Resampled
 from groundstate.evaluate.metrics.intervals import interval as score_interval
+from groundstate.evaluate.metrics.resampled import Resampled
 from groundstate.evaluate.predictions import Prediction
 from groundstate.math.stats.interval import Interval, checked_level
 

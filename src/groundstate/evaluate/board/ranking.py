@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ from groundstate.compute.device import threads
 from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.compute.weight_line.line import WeightLine
-from groundstate.errors import DataError, NotApplicable
+from groundstate.errors import DataError, NotApplicable, failure
 from groundstate.evaluate.board.ranked_table import Entry, Standings
 from groundstate.evaluate.compare.hypothesis_tests import tied_with_best
 from groundstate.evaluate.fitting import fit_clone, random_names, seeds_of
@@ -234,7 +234,7 @@ def _fold(
     split: Split,
     key: Key,
 ) -> _Fold:
-    """Fit on one side, answer for the other; a failure becomes a note."""
+    """Fit on one side, answer for the other; a failure on these rows becomes a note."""
     train = split.train_rows
     start = time.perf_counter()
     with _alone() as caught:
@@ -242,8 +242,8 @@ def _fold(
             model = fit_clone(estimator, take(X, train), np.asarray(y)[train], weight[train], key)
             seconds = time.perf_counter() - start
             prediction = Prediction.of(model, take(X, split.test_rows), classes)
-        except Exception as error:  # any estimator may fail in any way; the others go on
-            return _failed(error, start)
+        except Exception as error:  # `failure` raises what is no failure on these rows
+            return _failed(estimator, error, start)
     return _Fold(prediction, seconds, _notes(caught))
 
 
@@ -271,15 +271,15 @@ def _all_folds(
             return [_Fold(one, seconds, _notes(caught)) for one in predicted]
         except NotApplicable as reason:
             log_reason(estimator, reason)
-        except Exception as error:  # any estimator may fail in any way; the others go on
-            return [_failed(error, start)] * len(parts)
+        except Exception as error:  # `failure` raises what is no failure on these rows
+            return [_failed(estimator, error, start)] * len(parts)
     each = zip(parts, keys, strict=True)
     return [_fold(estimator, X, y, classes, weight, part, key) for part, key in each]
 
 
-def _failed(error: Exception, start: float) -> _Fold:
-    note = f"failed: {type(error).__name__}: {' '.join(str(error).split())}"
-    return _Fold(None, time.perf_counter() - start, (note[:300],))
+def _failed(estimator: Any, error: Exception, start: float) -> _Fold:
+    note = f"failed: {failure(error, type(estimator).__name__)}"
+    return _Fold(None, time.perf_counter() - start, (note,))
 
 
 @contextmanager
@@ -353,21 +353,34 @@ def _entry(
     seconds = sum(fold.seconds for fold in mine) / len(mine)
     if whole is None:
         return Entry(name, math.nan, math.nan, math.nan, (), seconds, notes=notes)
+    found = scored(name, whole, parts, target, weight, measure, level, key, seconds=seconds)
+    return replace(found, notes=notes)
+
+
+def scored(
+    name: str,
+    whole: Prediction,
+    parts: list[Split],
+    target: NDArray[Any],
+    weight: Floats,
+    measure: Metric,
+    level: float,
+    key: Key,
+    *,
+    seconds: float,
+) -> Entry:
+    """The line of a candidate whose answers for every judged row are known."""
     child = key.fold("interval", name)
     judged = np.flatnonzero(np.sum([part.test for part in parts], axis=0))
     found = interval(
-        measure,
-        target[judged],
-        whole.take(judged),
-        sample_weight=weight[judged],
-        level=level,
+        measure, target[judged], whole.take(judged), sample_weight=weight[judged], level=level,
         key=child,
-    )
+    )  # fmt: skip
     each = []
     for part in parts:
         rows = part.test_rows
         each.append(measure.score(target[rows], whole.take(rows), weight[rows]))
-    return Entry(name, found.estimate, found.low, found.high, tuple(each), seconds, notes=notes)
+    return Entry(name, found.estimate, found.low, found.high, tuple(each), seconds)
 
 
 def _folds(

@@ -13,7 +13,7 @@ from groundstate.compute.display import Displayed
 from groundstate.compute.random import Key, RandomState
 from groundstate.errors import DataError, ShapeError
 from groundstate.evaluate.metrics import METRICS, Metric
-from groundstate.evaluate.metrics.intervals import Resampled
+from groundstate.evaluate.metrics.resampled import Resampled
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.rows import Floats, weights_of
 from groundstate.math.stats.compare import compare_models, mcnemar_counts

@@ -235,10 +235,26 @@ def two_sample_auc(
         max_iter=25, max_leaf_nodes=8, early_stopping=False, random_state=seed
     )
     p = np.empty(len(values))
-    for part in folds(values, side, k=3, key=key.fold("folds"), stratify=True):
+    # equal rows of a side are draws of their own: kept together they would hide their share
+    alone = np.column_stack([values, _occurrence(np.column_stack([values, side]))])
+    for part in folds(alone, side, k=3, key=key.fold("folds"), stratify=True):
         fitted = clone(model).fit(values[part.train_rows], side[part.train_rows])
         p[part.test_rows] = fitted.predict_proba(values[part.test_rows])[:, 1]
     return auc_interval(side, p, level)
+
+
+def _occurrence(rows: Floats) -> Floats:
+    """Which of its copies a row is, counted from zero.
+
+    >>> _occurrence(np.array([[1.0], [2.0], [1.0]])).tolist()
+    [0.0, 0.0, 1.0]
+    """
+    _, of = np.unique(rows, axis=0, return_inverse=True)
+    order = np.argsort(of.ravel(), kind="stable")
+    ranked = of.ravel()[order]
+    found = np.empty(len(rows))
+    found[order] = np.arange(len(rows)) - np.searchsorted(ranked, ranked)
+    return found
 
 
 def _like(first: Table, b: Any) -> Table:

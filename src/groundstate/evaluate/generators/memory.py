@@ -51,13 +51,19 @@ class Memorisation(Displayed):
         """Clearly and much closer than new rows are."""
         return self.z < -3 and self.ratio < 0.5
 
-    def __str__(self) -> str:
-        close = (
-            "closer to the training rows than new rows are" if self.z < -3 else "as new as new rows"
-        )
+    @property
+    def nearness(self) -> str:
+        """How far generated rows are from the training rows, in words."""
+        if abs(self.z) <= 3:
+            return "as far from the training rows as new rows are"
         return (
-            f"generated rows are {close} (z {self.z:.2g}); {self.copies:.1%} are near copies, of new rows "
-            f"{self.expected:.1%}"
+            f"{'closer to' if self.z < 0 else 'farther from'} the training rows than new rows are"
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"generated rows are {self.nearness} (z {self.z:.2g}); {self.copies:.1%} are near copies, of new "
+            f"rows {self.expected:.1%}"
         )
 
 

@@ -66,8 +66,10 @@ def _inverse(gram: Array, names: tuple[str, ...]) -> Array:
     scale = np.sqrt(np.where(gram.diagonal() > 0, gram.diagonal(), 1.0))
     unit = gram / scale[:, None] / scale
     values, vectors = np.linalg.eigh(unit)
-    if not values[0] > 1e-11 * max(1.0, values[-1]):
-        guilty = names[int(np.abs(vectors[:, 0]).argmax())]
+    null = ~(values > 1e-11 * max(1.0, values[-1]))
+    if null.any():
+        part = np.linalg.norm(vectors[:, null], axis=1)  # of each column in what is not determined
+        guilty = names[int((part > 0.5 * part.max()).argmax())]
         raise DataError(
             f"the information matrix is singular: some columns are combinations of others, "
             f"{guilty!r} among them, or classes are separable; drop a column"

@@ -258,6 +258,7 @@ _SCORERS = {
     "average_precision", "jaccard", "top_k_accuracy", "roc_auc_ovr", "roc_auc_ovo",
     "roc_auc_ovr_weighted", "roc_auc_ovo_weighted",
 }  # fmt: skip
+DRAWN = ("iou", "dice", "pixel_accuracy", "ap50", "ap", "ar")  # of masks and boxes, see drawn.py
 DEFAULT: dict[str, str] = {"classification": "accuracy", "regression": "r2", "density": "mean_nll"}
 
 
@@ -287,7 +288,7 @@ def bounds_of(name: str) -> tuple[float, float]:
     """
     if name in _KNOWN:
         return _KNOWN[name].bounds
-    if name in _SCORERS:
+    if name in _SCORERS or name in DRAWN:
         return UNIT
     if name.startswith("neg_"):  # scikit-learn's losses, as scores
         return (-np.inf, 0.0)

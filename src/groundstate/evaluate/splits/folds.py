@@ -90,6 +90,15 @@ def train_test(
     return Split(parts[0], parts[1])
 
 
+def different_rows(X: Any) -> int:
+    """How many different rows a table has; equal ones are never on both sides of a cut.
+
+    >>> different_rows([[1.0], [1.0], [2.0]])
+    2
+    """
+    return int(_line(X, None, None, False)[0].n_distinct)
+
+
 def folds(
     X: Any,
     y: Any = None,

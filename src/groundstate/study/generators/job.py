@@ -22,6 +22,7 @@ from groundstate.study.generators.pictures import read_pictures
 
 LEAST = 100  # rows that a study needs
 MOST_JUDGED = 2000  # rows of each part that judge
+KINDS = {"exact": "exact", "bound": "a lower bound", "estimate": "an estimate"}
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,16 @@ class GeneratorStudy:
         elif a.memorisation is not None:
             m = a.memorisation
             found.append(
-                f"Its rows are as far from the training rows as new rows are (z {m.z:.1f}); {m.copies:.1%} are "
-                f"near copies, of new real rows {m.expected:.1%}."
+                f"Its rows are {m.nearness} (z {m.z:.1f}); {m.copies:.1%} are near copies, of new real rows "
+                f"{m.expected:.1%}."
             )
         if a.likelihood is not None:
+            kind, gap = KINDS[a.likelihood.kind], a.likelihood.overfit
             found.append(
-                f"Held-out log-likelihood {a.likelihood.log_likelihood} nats a row ({a.likelihood.kind})."
+                f"Held-out log-likelihood {a.likelihood.log_likelihood} nats a row ({kind})."
             )
+            if gap is not None and gap.low > 0:
+                found.append(f"It fits training rows better than new ones, by {gap} nats a row.")
         if not self.better_than_baseline:
             found.append("It was not shown to be better than drawing every column independently.")
         return found
@@ -130,6 +134,8 @@ def _numbers(a: GeneratorAssessment) -> dict[str, Any]:
     if a.likelihood is not None:
         found["log_likelihood"] = plain(a.likelihood.log_likelihood)
         found["log_likelihood_kind"] = a.likelihood.kind
+        if a.likelihood.overfit is not None:
+            found["training_minus_held_out"] = plain(a.likelihood.overfit)
     if a.memorisation is not None:
         found["memorisation_z"] = a.memorisation.z
         found["near_copies"] = [a.memorisation.copies, a.memorisation.expected]

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
 
 USUAL = 60.0  # seconds for a table of up to USUAL_CELLS cells
 USUAL_CELLS = 250_000
 LONGEST = 600.0
 _SPARED = 0.1  # share of a budget that is kept for the last refit and the report
+_MORE = 1.2  # times as long as the last time that the end may take
+_AGAIN = 0.05  # seconds until an alarm that came at a bad moment asks again
+_WHOLE = ("importlib", "_frozen_importlib", "_frozen_importlib_external", "numba", "llvmlite")
+
+
+def _half_done(frame: FrameType | None, outer: FrameType) -> bool:
+    """Whether an import or a compilation runs inside, which would stay broken if it were stopped."""
+    while frame is not None and frame is not outer:
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in _WHOLE:
+            return True
+        frame = frame.f_back
+    return False
 
 
 class OutOfTime(BaseException):
@@ -35,19 +48,42 @@ class Clock:
     Parameters
     ----------
     budget : seconds, or None
-    begun : moment of `time.monotonic` from which they count; now by default
+    begun : moment of `now` from which they count; now by default
+
+    Attributes
+    ----------
+    now : what is counted, wall time; a benchmark on a busy machine counts processor time
+    alarm : names of the timer that counts the same and of the signal it sends
     """
+
+    now: Callable[[], float] = staticmethod(time.monotonic)
+    alarm = ("ITIMER_REAL", "SIGALRM")
 
     def __init__(self, budget: float | None, begun: float | None = None) -> None:
         self.budget = budget
-        self.begun = time.monotonic() if begun is None else begun
-        self.spare = 0.0 if budget is None else min(_SPARED * budget, 5.0)
+        self.begun = self.now() if begun is None else begun
+        self.least = 0.0 if budget is None else min(_SPARED * budget, 5.0)
+        self.spare = self.least
+        self.took: dict[str, float] = {}
 
     def left(self) -> float:
         """Seconds until the last refit and the report have to begin."""
         if self.budget is None:
             return math.inf
-        return self.budget - self.spare - (time.monotonic() - self.begun)
+        return self.budget - self.spare - (self.now() - self.begun)
+
+    def keep(self, what: str, seconds: float) -> None:
+        """Spare time for the end: a fit to all rows, intervals and the report, as long as they took.
+
+        Parameters
+        ----------
+        what : which of them
+        seconds : what it took the last time
+        """
+        self.took[what] = seconds
+        if self.budget is not None:
+            wanted = _MORE * sum(self.took.values())
+            self.spare = min(max(self.least, wanted), 0.5 * self.budget)
 
     def allows(self, seconds: float, share: float = 1.0) -> bool:
         """Whether something of that length fits into a share of the time left."""
@@ -69,13 +105,19 @@ class Clock:
             yield
             return
 
-        def over(*_: Any) -> None:
-            raise OutOfTime
+        timer, number = (getattr(signal, name) for name in self.alarm)
+        outer = sys._getframe(2)  # whose block it is
 
-        before = signal.signal(signal.SIGALRM, over)
-        signal.setitimer(signal.ITIMER_REAL, left)
+        def over(_: int, frame: FrameType | None) -> None:
+            if _half_done(frame, outer):
+                signal.setitimer(timer, _AGAIN)
+            else:
+                raise OutOfTime
+
+        before = signal.signal(number, over)
+        signal.setitimer(timer, left)
         try:
             yield
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-            signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)
+            signal.setitimer(timer, 0.0)
+            signal.signal(number, signal.SIG_DFL if before is None else before)

@@ -19,14 +19,16 @@ from numpy.typing import NDArray
 
 from groundstate.compute.random import Key
 from groundstate.evaluate.board.ranked_table import Entry
-from groundstate.evaluate.board.ranking import Ranked, entered, standings
+from groundstate.evaluate.board.ranking import Ranked, entered, scored, standings
 from groundstate.evaluate.losses import error_of_mean, mean_loss
 from groundstate.evaluate.metrics import Metric
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.rows import Floats, take
 from groundstate.evaluate.splits.folds import Split
+from groundstate.models.tables.ensemble import TableEnsemble
 from groundstate.study.design import as_split, make_folds
 from groundstate.study.question import Question
+from groundstate.study.race.blend import ENSEMBLE, Blend
 
 Rows = NDArray[np.intp]
 _PARTS = 5  # of validation rows, each judged by what the others chose
@@ -85,6 +87,7 @@ class Race:
         self.entries: dict[str, Entry] = {}
         self.predictions: dict[str, Prediction] = {}
         self.losses: dict[str, Floats] = {}
+        self._blend: Blend | None = None
 
     def run(self, entrants: Mapping[str, Entrant], n_jobs: int = 1) -> None:
         """Fit some more configurations on every fold."""
@@ -99,6 +102,50 @@ class Race:
             if name in predictions:
                 self.predictions[name] = predictions[name]
                 self.losses[name] = self._losses(predictions[name])
+
+    def name_twins(self, twins: Mapping[str, str]) -> None:
+        """Configurations under further names, without fitting them again."""
+        for who, name in twins.items():
+            if name in self.losses:
+                self.entries[who] = replace(self.entries[name], name=who)
+                self.entrants[who] = replace(self.entrants[name], candidate=who)
+                self.predictions[who], self.losses[who] = self.predictions[name], self.losses[name]
+
+    def blend(self, names: Sequence[str]) -> dict[str, float]:
+        """Enter the weighted mean of some configurations; its members with their weights.
+
+        Without two members that are better together than one there is no such entrant.
+        """
+        for kept in (self.entrants, self.entries, self.predictions, self.losses):
+            kept.pop(ENSEMBLE, None)
+        self._blend = found = Blend(self, [n for n in names if n in self.losses])
+        members = found.members() if len(found.names) > 1 else {}
+        if len(members) < 2:
+            return {}
+        own = [(name, self.entrants[name].recipe) for name in members]
+        recipe = TableEnsemble(own, weights=list(members.values()))
+        self.entrants[ENSEMBLE] = Entrant(recipe, ENSEMBLE, earns=True)
+        self.predictions[ENSEMBLE] = whole = found.answers(frozenset(range(len(self.parts))))
+        self.losses[ENSEMBLE] = self._losses(whole)
+        self.entries[ENSEMBLE] = scored(
+            ENSEMBLE, whole, self.splits, self.truth, self.weight, self.measure,
+            self.question.settings.level, self.key,
+            seconds=sum(self.entries[name].fit_seconds for name in members),
+        )  # fmt: skip
+        return members
+
+    def _within(self, name: str, rows: Rows) -> tuple[Floats, Prediction]:
+        """Losses and answers of a configuration where only these rows are known.
+
+        Weights of an ensemble come from the parts among them, never from those it answers for.
+        """
+        if name == ENSEMBLE and self._blend is not None and len(rows) < len(self.judged):
+            known = np.zeros(len(self.rows), bool)
+            known[rows] = True
+            inside = frozenset(i for i, part in enumerate(self.parts) if known[part].all())
+            told = self._blend.answers(inside)
+            return self._losses(told), told
+        return self.losses[name], self.predictions[name]
 
     def ranked(self, chosen: str, names: Sequence[str]) -> Ranked:
         """Some of the configurations as a board, the chosen one under its candidate's name."""
@@ -137,11 +184,17 @@ class Race:
         """Whether the mean loss of rows ranks as the metric does."""
         return self.measure.is_mean or self.measure.name in ("r2", "rmse")
 
-    def risk(self, name: str, rows: Rows) -> float:
-        """What the choice minimises: mean loss, or the metric turned round where it is no mean."""
+    def risk(self, name: str, rows: Rows, known: Rows | None = None) -> float:
+        """What the choice minimises: mean loss, or the metric turned round where it is no mean.
+
+        Parameters
+        ----------
+        known : rows that an ensemble may weigh its members by; those that are judged by default
+        """
+        losses, answers = self._within(name, rows if known is None else known)
         if self.by_rows:
-            return float(mean_loss(self.losses[name][rows], self.weight[rows]))
-        predicted = self.predictions[name].take(rows)
+            return float(mean_loss(losses[rows], self.weight[rows]))
+        predicted = answers.take(rows)
         score = float(self.measure.score(self.truth[rows], predicted, self.weight[rows]))
         return -score if self.measure.greater_is_better else score
 
@@ -149,7 +202,7 @@ class Race:
         """By how much a configuration is better than another on the same rows, and its error."""
         if not self.by_rows or self.groups is not None:
             return self._gain_by_parts(name, usual, rows)
-        gap = self.losses[usual][rows] - self.losses[name][rows]
+        gap = self._within(usual, rows)[0][rows] - self._within(name, rows)[0][rows]
         weight = self.weight[rows]
         return float(mean_loss(gap, weight)), float(error_of_mean(gap, weight))
 
@@ -157,7 +210,7 @@ class Race:
         inside = np.isin(self.judged, rows)
         kept = set(self.judged[inside].tolist())
         parts = [p for p in self.parts if set(p.tolist()) <= kept]
-        each = np.array([self.risk(usual, p) - self.risk(name, p) for p in parts])
+        each = np.array([self.risk(usual, p, rows) - self.risk(name, p, rows) for p in parts])
         error = float(each.std(ddof=1) / np.sqrt(len(each))) if len(each) > 1 else np.inf
         return self.risk(usual, rows) - self.risk(name, rows), error
 

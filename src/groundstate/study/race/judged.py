@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from groundstate.compute.random import Key
 from groundstate.evaluate.board.ranked_table import Standings
 from groundstate.evaluate.compare.baseline import skill_interval
-from groundstate.evaluate.metrics import Metric
+from groundstate.evaluate.metrics import Metric, metric
 from groundstate.evaluate.predictions import Prediction
 from groundstate.math.stats.interval import Interval
 from groundstate.study import confidence, held_out
@@ -36,6 +37,8 @@ class Judged:
     chosen : how often the recipe chose what
     looks : every opening of rows
     final : these rows give the score of the report; else those set aside are still closed
+    alone : answers of the configuration that all rows choose, from the same folds as the first
+        repeat; None for rows set aside
     """
 
     design: Design
@@ -44,6 +47,7 @@ class Judged:
     chosen: dict[str, int]
     looks: list[str]
     final: bool
+    alone: Prediction | None = None
 
 
 def told(
@@ -80,8 +84,11 @@ def told(
         for who in predictions
     }
     if judged.design.kind == "nested":
+        apart = _apart(judged, predictions[name], truth, weight, merged[name])
         merged = {
-            who: found if who == DUMMY else held_out.by_folds(found, len(rows))
+            who: found
+            if who == DUMMY
+            else held_out.by_folds(found, len(rows), apart if who == name else None)
             for who, found in merged.items()
         }
 
@@ -132,6 +139,23 @@ def told(
         ledger={**seen, "log": list(judged.looks)},
         skipped=tuple(skipped),
     )
+
+
+def _apart(
+    judged: Judged,
+    answers: Prediction,
+    truth: NDArray[Any],
+    weight: NDArray[np.float64],
+    names: Iterable[str],
+) -> dict[str, float]:
+    """Scores less those of the configuration that all rows choose; nothing where folds chose it too."""
+    if judged.alone is None:
+        return {}
+    rows = [m for m in map(metric, names) if m.available(judged.alone) and m.available(answers)]
+    return {
+        m.name: float(m.score(truth, answers, weight) - m.score(truth, judged.alone, weight))
+        for m in rows
+    }
 
 
 def standing(

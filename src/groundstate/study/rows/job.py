@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -15,23 +15,36 @@ from groundstate.compute.random import Key
 from groundstate.compute.rows import Rows, count
 from groundstate.errors import DataError, Unsupported
 from groundstate.evaluate import Interval, Standings
+from groundstate.evaluate.audit.ledger import rows_id
 from groundstate.evaluate.compare.baseline import skill_interval
 from groundstate.evaluate.fitting import fit_clone
 from groundstate.evaluate.metrics import Metric, metric
+from groundstate.evaluate.metrics.drawn import Judged
 from groundstate.evaluate.predictions import Prediction
 from groundstate.evaluate.splits.folds import folds as fold_splits
 from groundstate.evaluate.splits.folds import train_test
+from groundstate.models.traits import traits_of
 from groundstate.registry import models as registered
 from groundstate.study import held_out
 from groundstate.study.candidates import DUMMY, ROLES, dummy, placed
 from groundstate.study.facts import FORMAT, LIBRARIES, model_facts
 from groundstate.study.job import settings_of
+from groundstate.study.ledger_entry import counted, ledger_of
 from groundstate.study.numbers import plain, span
 from groundstate.study.progress import Progress
+from groundstate.study.rows.drawn import (
+    Drawing,
+    check_metric,
+    develop_drawn,
+    look_at,
+    set_aside,
+    with_look,
+)
 from groundstate.study.rows.source import RowSource, part_of
 from groundstate.study.selection import Developed, develop
 from groundstate.study.verdict import three_sentences
 
+FOLDS = 3
 FEWEST = 20  # rows, below which no score of held-out ones means anything
 SEVERAL = 20  # different numbers above which a target is a quantity
 
@@ -48,8 +61,10 @@ class RowAssessment:
     developed : the chosen model and how it was found
     judged : numbers of the rows that judged
     truth, prediction : of these rows; truth as numbers of ``classes``
-    classes : labels, None for regression
+    classes : labels, None for numbers, masks and boxes
     scores, baselines, skill, comparison : of the one look
+    ledger : how often these rows were looked at; None where that is not counted
+    drawn : what judged masks and boxes; None for other rows
     """
 
     source: RowSource
@@ -58,13 +73,16 @@ class RowAssessment:
     developed: Developed
     judged: NDArray[np.intp]
     truth: NDArray[Any]
-    prediction: Prediction
+    prediction: Any
     classes: NDArray[Any] | None
     scores: dict[str, Interval]
     baselines: dict[str, dict[str, Interval]]
     skill: Interval
     comparison: dict[str, Any]
     settings: dict[str, Any] = field(repr=False)
+    ledger: dict[str, Any] | None = None
+    skipped: list[str] = field(default_factory=list, repr=False)
+    drawn: Judged | None = field(default=None, repr=False)
 
     @property
     def chosen(self) -> str:
@@ -96,11 +114,12 @@ def study_rows(
     model: str = "auto",
     metric_name: str | None = None,
     test: float = 0.2,
-    folds: int = 3,
+    folds: int | None = None,
     level: float = 0.95,
     seed: int = 0,
     device: str | None = None,
     params: dict[str, Any] | str | Path | None = None,
+    ledger: str | Path | None = "auto",
     progress: Progress | None = None,
 ) -> RowAssessment:
     """Which model of the registry tells the target of such rows best, and how well.
@@ -113,10 +132,12 @@ def study_rows(
     ----------
     source : rows and targets
     model : "auto" for those that are registered for such rows, or names with commas
-    metric_name : what to rank by; accuracy or r2 by default
+    metric_name : what to rank by; accuracy, r2, iou (masks) or ap50 (boxes) by default
     test : share of the rows to set aside, where the data have no part of their own for it
-    folds, level, seed, device : of the comparison
+    folds : parts of the comparison; 3 by default, and a quarter of the pictures for masks and boxes
+    level, seed, device : of the comparison
     params : settings of the candidates that have them, or a JSON file of such
+    ledger : where looks at the rows set aside are counted; "auto" is beside the source, None nowhere
     progress : is told what is going on
     """
     say: Any = progress or (lambda *_: None)
@@ -124,8 +145,14 @@ def study_rows(
     n = count(source.rows)
     if n < FEWEST:
         raise DataError(f"{n} rows with a target are too few to judge by; give {FEWEST} or more")
-    task = _task(source.y)
     key = Key.of(seed)
+    counting = ledger_of(source.command[0] if source.command else None, ledger)
+    asked = {"model": model, "test": test, "folds": folds, "level": level, "seed": seed,
+             "device": device, "params": params}  # fmt: skip
+    if source.task is not None:
+        return _drawn(source, source.task, metric_name, asked, key, counting, say)
+    folds = folds or FOLDS
+    task = _task(source.y)
     classes = np.unique(source.y) if task == "classification" else None
     y = source.y if classes is not None else source.y.astype(np.float64)
     measure = metric(metric_name or ("accuracy" if classes is not None else "r2"))
@@ -144,9 +171,51 @@ def study_rows(
         weight=np.ones(len(learned)), key=key.fold("develop"), level=level,
     )  # fmt: skip
     say(f"looking at {len(judged):,} rows that no model has seen")
-    return _look(source, task, measure, developed, candidates, X, own, judged, classes, level, key,
-                 {"model": model, "metric": measure.name, "test": test, "folds": folds,
-                  "level": level, "seed": seed, "device": device, "params": params})  # fmt: skip
+    found = _look(source, task, measure, developed, candidates, X, own, judged, classes, level, key,
+                  {**asked, "metric": measure.name, "folds": folds})  # fmt: skip
+    return _noted(found, counting, share=measure.is_share, bounds=measure.bounds)
+
+
+def _noted(
+    found: RowAssessment, path: Any, *, share: bool, bounds: tuple[float, float]
+) -> RowAssessment:
+    """Count the look at the rows that judged, as studies of tables do."""
+    if path is None:
+        return found
+    asked, source = found.settings, found.source
+    test = rows_id(found.rows, source.target_ids(found.judged))
+    used = {"params": asked["params"], "seed": asked["seed"], "metric": asked["metric"]}
+    skipped = list(found.skipped)
+    seen = counted(path, test, len(found.judged), found.chosen, used, found.scores, asked["metric"],
+                   asked["level"], skipped.append, share=share, bounds=bounds)  # fmt: skip
+    return replace(found, ledger=seen, skipped=skipped)
+
+
+def _drawn(
+    source: RowSource, task: str, metric_name: str | None, asked: dict[str, Any], key: Key,
+    ledger: Any, say: Any,
+) -> RowAssessment:  # fmt: skip
+    """The same for masks and boxes."""
+    drawing = Drawing.of(source)
+    name, level = check_metric(drawing, metric_name), asked["level"]
+    judged = set_aside(source, asked["test"], key)
+    learned = np.setdiff1d(np.arange(count(source.rows)), judged)
+    settings = {**source.settings, **(asked["params"] or {})}
+    candidates = candidates_for(source.kind, task, asked["model"], asked["device"], settings)
+    parts = "a quarter" if asked["folds"] is None else f"{asked['folds']} parts"
+    say(f"comparing {len(candidates) - 1} models on {parts} of {len(learned):,} pictures")
+    developed = develop_drawn(
+        drawing, candidates, learned, name, asked["folds"], level, key.fold("develop")
+    )
+    say(f"looking at {len(judged):,} pictures that no model has seen")
+    look = look_at(drawing, developed, learned, judged, name, level, key)
+    developed = with_look(developed, look, name)
+    found = RowAssessment(
+        source, task, developed.ranking.board, developed, judged, source.y[judged], look.told, None,
+        look.scores, {DUMMY: look.baseline}, look.skill, look.comparison,
+        {**asked, "metric": name}, drawn=look.judged,
+    )  # fmt: skip
+    return _noted(found, ledger, share=False, bounds=(0.0, 1.0))
 
 
 def _look(
@@ -211,7 +280,7 @@ def candidates_for(
                 f"{name!r} is no {ROLES[task]} of {kind} rows; choose among {', '.join(known) or 'none'}"
             )
         cls = known[name].obj
-        for suffix, changes in {"": {}, **getattr(cls, "compared_with", {})}.items():
+        for suffix, changes in {"": {}, **traits_of(cls).compared_with}.items():
             made = placed(cls(**changes), device)
             own = made.get_params(deep=False)
             made.set_params(**{k: v for k, v in (params or {}).items() if k in own})
@@ -241,7 +310,7 @@ def assessment_facts(found: RowAssessment) -> dict[str, Any]:
         },
         "design": {
             "kind": "holdout", "judged": n, "development": count(source.rows) - n,
-            "candidates_compared_on": f"{asked['folds']} parts", "positive": None,
+            "candidates_compared_on": _compared_on(asked["folds"]), "positive": None,
             "models": [entry.name for entry in found.board], **asked,
         },
         "chosen": found.chosen,
@@ -252,8 +321,8 @@ def assessment_facts(found: RowAssessment) -> dict[str, Any]:
             **{who: {k: span(v, n) for k, v in row.items()} for who, row in found.baselines.items()},
         },
         "comparison": found.comparison,
-        "ledger": None,
-        "skipped": [],
+        "ledger": found.ledger,
+        "skipped": list(found.skipped),
         "model": model_facts(found.model),
         "reproduce": {
             "command": " ".join(["groundstate", "fit", *source.command, "--target", source.target,
@@ -266,6 +335,10 @@ def assessment_facts(found: RowAssessment) -> dict[str, Any]:
         facts["classes"] = [str(label) for label in found.classes]
     facts = plain(facts)
     return {"verdict": _verdict(facts), **facts}
+
+
+def _compared_on(folds: int | None) -> str:
+    return "a quarter" if folds is None else f"{folds} parts"
 
 
 def _verdict(facts: dict[str, Any]) -> list[str]:

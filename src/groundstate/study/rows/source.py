@@ -11,9 +11,33 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from groundstate.compute.rows import GraphNodes, Rows, Texts, count, describe, hashes, join, take
+from groundstate.compute.rows import (
+    Files,
+    GraphNodes,
+    Rows,
+    Texts,
+    count,
+    describe,
+    hashes,
+    join,
+    take,
+)
+from groundstate.data.builtin.load import is_builtin
+from groundstate.data.detection.read import is_detection_folder, read_detection_parts
+from groundstate.data.detection.truths import Truth
 from groundstate.data.graphs.graph import Graph
+from groundstate.data.images.cache import cached
+from groundstate.data.images.decode import ImageReader, headers, image_files
+from groundstate.data.images.folder import common_size
 from groundstate.data.images.formats import read_images
+from groundstate.data.images.masks import (
+    IGNORED,
+    is_mask_folder,
+    mask_parts,
+    masked_pictures,
+    paired,
+    read_masks,
+)
 from groundstate.data.reader import read
 from groundstate.data.rows import rows_of
 from groundstate.errors import DataError
@@ -27,12 +51,14 @@ class RowSource:
     Attributes
     ----------
     rows : tensor or container; those with a target
-    y : array ``(n,)``
+    y : array ``(n,)`` of labels or numbers, ``(n, H, W)`` of masks, or of `Truth` objects
     kind : of the rows
     name, target : for the page
     notes : what was understood of the files
     judges : numbers of the rows that a part of the data itself sets aside to judge, or None
     command : how the command line names the source
+    task : "segmentation" or "detection"; None where y has a label or number of each row
+    settings : of models, where the data ask for some
     """
 
     rows: Rows
@@ -43,26 +69,41 @@ class RowSource:
     notes: list[str] = field(default_factory=list)
     judges: NDArray[np.intp] | None = None
     command: tuple[str, ...] = ()
+    task: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
 
     @property
     def hash(self) -> str:
         """SHA-256 of all rows and targets in their canonical form."""
         words = np.sort(hashes(self.rows)).tobytes()
-        return hashlib.sha256(words + "\0".join(map(str, self.y)).encode()).hexdigest()
+        told = self.y if self.task is None else self.target_ids(np.arange(len(self.y)))
+        return hashlib.sha256(words + "\0".join(map(str, told)).encode()).hexdigest()
+
+    def target_ids(self, index: NDArray[np.intp]) -> NDArray[Any]:
+        """The targets of some rows, each as one label, number or hash."""
+        if self.task is None:
+            return np.asarray(self.y[index])
+        return np.array([_digest(self.y[i]) for i in index], np.uint64)
 
 
 def is_row_source(source: Any, edges: Any = None) -> bool:
     """Whether a path leads to rows that are no table: a folder, or nodes with a file of edges."""
-    return edges is not None or (isinstance(source, str | Path) and Path(source).is_dir())
+    folder = isinstance(source, str | Path) and Path(source).is_dir()
+    return edges is not None or (folder and not is_builtin(source))
 
 
 def read_source(source: str | Path, target: str | None = None, edges: Any = None) -> RowSource:
-    """The rows of a folder of pictures or graphs, or of two tables of nodes and edges."""
+    """The rows of a folder of pictures (in class folders, with masks or with boxes) or graphs, or of two
+    tables of nodes and edges."""
     if edges is not None:
         return _nodes(Path(source), Path(edges), target)
     root = Path(source)
     if list(root.glob("*_A.txt")):
         return _graphs(root)
+    if is_mask_folder(root):
+        return _masks(root)
+    if is_detection_folder(root):
+        return _boxes(root)
     return _pictures(root)
 
 
@@ -133,6 +174,55 @@ def _pictures(root: Path) -> RowSource:
         judges = np.arange(len(y) - len(found["test"]), len(y))
     return RowSource(rows, y, "image", root.name, "class", [describe(rows)], judges,
                      (str(root.resolve()),))  # fmt: skip
+
+
+def _masks(root: Path) -> RowSource:
+    parts = mask_parts(root)
+    pictures = {part: image_files(images, empty=False) for part, (images, _) in parts.items()}
+    masks = [
+        str(mask)
+        for part, (_, folder) in parts.items()
+        for mask in paired(pictures[part], image_files(folder, empty=False))
+    ]
+    rows, y = masked_pictures([p for own in pictures.values() for p in own], read_masks(masks))
+    judges = None
+    if "test" in parts:
+        judges = np.arange(len(y) - len(pictures["test"]), len(y))
+    note = f"{describe(rows)}, with masks of {len(np.unique(y[y != IGNORED]))} classes"
+    return RowSource(rows, y, "image", root.name, "mask", [note], judges, (str(root.resolve()),),
+                     "segmentation")  # fmt: skip
+
+
+def _boxes(root: Path) -> RowSource:
+    found = read_detection_parts(root)
+    parts = [found[p] for p in ("train", "val", "test") if p in found]
+    truths = np.empty(sum(map(len, parts)), object)
+    truths[:] = [truth for part in parts for truth in part.truths]
+    rows: Any = join([part.rows for part in parts])
+    about = headers(rows.paths.tolist())
+    settings: dict[str, Any] = {}
+    objects = sum(map(len, truths))
+    note = f"{describe(rows)}, {objects} objects"
+    if len({h.size for h in about}) == 1:
+        reader = ImageReader(rows.reader.channels, about[0].size)
+        rows = cached(Files(rows.paths, reader, rows.content))
+    else:
+        settings["size"] = common_size(about)
+        note += ", scaled to {} x {} pixels".format(*settings["size"])
+    judges = None
+    if "test" in found:
+        judges = np.arange(len(truths) - len(found["test"]), len(truths))
+    return RowSource(rows, truths, "image", root.name, "objects", [note], judges,
+                     (str(root.resolve()),), "detection", settings)  # fmt: skip
+
+
+def _digest(target: Any) -> int:
+    """A hash of a mask or of the objects of a picture."""
+    if isinstance(target, Truth):
+        content = target.boxes.tobytes() + "\0".join(map(str, target.labels)).encode()
+    else:
+        content = np.ascontiguousarray(target).tobytes()
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")
 
 
 def new_rows(kind: str, source: str | Path, edges: Any = None) -> Any:

@@ -24,6 +24,7 @@ from groundstate.evaluate import (
     tied_with_best,
 )
 from groundstate.evaluate.fitting import fit_clone
+from groundstate.evaluate.splits.folds import different_rows
 from groundstate.models.explain import explain
 from groundstate.models.settings import Choice
 from groundstate.models.tables.dequantise import held_out_log_density
@@ -37,6 +38,7 @@ METRIC = "mean_nll"
 _START = (1, 2, 3, 4, 6, 8)  # sizes that are always tried
 _GROWTH = 1.5  # from the largest size tried, while it is the best
 _ROWS_PER_COMPONENT = 5
+_LEAST = 4  # different rows of which one may be held out
 _MOST = 64  # components; more than these are no description of a table
 
 
@@ -49,7 +51,7 @@ class DensitySearch:
 
     Parameters
     ----------
-    names : model names, separated by commas, or ``"auto"``
+    names : model names, separated by commas, or ``"auto"``, all but the generators
     train : training rows
     device : where to compute
     """
@@ -57,7 +59,8 @@ class DensitySearch:
     def __init__(self, names: str, train: Table, device: str | None = None) -> None:
         fitting = {row.name: row for row in registered if _is_density(row)}
         wanted = [name.strip() for name in names.split(",") if name.strip()]
-        wanted = [name for name in fitting if fitting[name].auto] if wanted == ["auto"] else wanted
+        if wanted == ["auto"]:  # generators are trained for minutes each: only where they are named
+            wanted = [n for n, row in fitting.items() if row.auto and row.role != "generator"]
         for name in wanted:
             if name not in fitting:
                 role = registered[name].role  # an unknown name raises, with the nearest known one
@@ -70,7 +73,9 @@ class DensitySearch:
         self.device = device
         self.kinds = [kind for name in wanted for kind in _forms(fitting[name])]
         self.limit = {
-            kind: d - 1 if fitting[kind.name].role == "transformer" else mixture
+            kind: (d - 1 if fitting[kind.name].role == "transformer" else mixture)
+            if kind.sized
+            else 1
             for kind in self.kinds
         }
         self.tried: dict[_Kind, list[int]] = {kind: [] for kind in self.kinds}
@@ -102,7 +107,8 @@ class DensitySearch:
 
     def _candidate(self, kind: _Kind, k: int) -> dict[str, TablePredictor]:
         self.tried[kind].append(k)
-        model = placed(kind.make(n_components=k, **dict(kind.settings)), self.device)
+        size = {"n_components": k} if kind.sized else {}
+        model = placed(kind.make(**size, **dict(kind.settings)), self.device)
         return {kind.title(k): TablePredictor(model, dequantise=True)}
 
 
@@ -113,18 +119,25 @@ class _Kind:
     name: str
     make: Any
     settings: tuple[tuple[str, str], ...] = ()
+    sized: bool = True  # whether it has a number of components
 
     def title(self, k: int) -> str:
-        return f"{self.name}({', '.join([str(k), *(value for _, value in self.settings)])})"
+        said = [*([str(k)] if self.sized else []), *(value for _, value in self.settings)]
+        return f"{self.name}({', '.join(said)})"
 
 
 def _forms(row: ModelRow) -> list[_Kind]:
     """A mixture with free covariances and, where its search space has them, with diagonal ones."""
     shape = (traits_of(row.obj).space or {}).get("covariance_type")
-    plain = [_Kind(row.name, row.obj)]
+    plain = [_Kind(row.name, row.obj, sized=_has_size(row))]
     if isinstance(shape, Choice) and "diag" in shape.choices:
         plain.append(_Kind(row.name, row.obj, (("covariance_type", "diag"),)))
     return plain
+
+
+def _has_size(row: ModelRow) -> bool:
+    """Whether a model has a number of components to choose."""
+    return "n_components" in row.obj._get_param_names()
 
 
 def _is_density(row: ModelRow) -> bool:
@@ -183,7 +196,13 @@ def choose_density(
     """
     from joblib import Parallel, delayed
 
-    parts = folds(train, k=cv, key=Key.of(key).fold("folds"))
+    different = different_rows(train)
+    if different < _LEAST:
+        raise DataError(
+            f"{different} different training rows are too few for a density judged on held-out ones; "
+            f"bring at least {_LEAST}"
+        )
+    parts = folds(train, k=min(cv, different), key=Key.of(key).fold("folds"))
     predicted: dict[str, Prediction] = {}
     entries: dict[str, Entry] = {}
     sizes: dict[str, float] = {}

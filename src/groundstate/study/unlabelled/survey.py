@@ -120,7 +120,7 @@ def survey(
 
     watch = Watch(progress)
     with watch("reading the table"):
-        table = read(source).features
+        table, left_out = _described(read(source).features)
         if cv < 2 or workers == 0:
             raise DataError(f"cross-validation needs 2 folds and 1 worker, got {cv} and {workers}")
         if device is not None:
@@ -131,7 +131,7 @@ def survey(
         candidates = search.start()
     with threadpool_limits(1), threads(1):
         with watch("auditing the table"):
-            findings = tuple(audit(table))
+            findings = (*left_out, *audit(table))
         with watch(f"comparing {len(candidates)} densities on {train.n_rows:,} training rows"):
 
             def more(scores: Mapping[str, float]) -> dict[str, TablePredictor]:
@@ -182,6 +182,24 @@ def survey(
         map=drawn,
         seconds=watch.seconds,
     )
+
+
+def _described(table: Table) -> tuple[Table, tuple[Finding, ...]]:
+    """The columns that a density describes, and what is said of texts beside them.
+
+    The words of a text become many columns that are almost always 0, whose densities grow without
+    bound and drown those of the other columns.
+    """
+    texts = tuple(name for name in table.columns if table.column(name).kind == "text")
+    if not texts or len(texts) == table.n_columns:
+        return table, ()
+    named = ", ".join(map(repr, texts))
+    sentence = (
+        f"{named} {'is' if len(texts) == 1 else 'are'} text, which no density here describes: the "
+        "other columns are described, and text is left out"
+    )
+    rest = [name for name in table.columns if name not in texts]
+    return table.select(rest), (Finding("text", "info", sentence, float(len(texts)), texts),)
 
 
 def _refit(candidates: Mapping[str, Any], name: str, train: Table, seed: int) -> TablePredictor:
@@ -271,23 +289,32 @@ def _verdict(facts: dict[str, Any]) -> list[str]:
         f"{score['n']:,} rows it had never seen (95% interval {between}; lower is better)."
     )
     others = [name for name in facts["comparison"]["tied"] if name != facts["chosen"]]
-    rivals = f"; {', '.join(others)} cannot be told apart from it" if others else ""
-    return [first, _about_groups(facts, rivals), _about_odd(facts)]
+    if others:
+        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+        first += f" {', '.join(others[:3])}{more} cannot be told apart from it."
+    return [first, _about_groups(facts), _about_odd(facts)]
 
 
-def _about_groups(facts: dict[str, Any], rivals: str) -> str:
+def _about_groups(facts: dict[str, Any]) -> str:
     sizes, grouping = facts["groups"], facts["grouping"]
     if not sizes:
-        return f"It describes a row by a code of fewer numbers, not by groups{rivals}."
-    who = "It" if grouping["model"] == facts["chosen"] else grouping["model"]
+        return "It describes a row by a code of fewer numbers, not by groups."
+    who = (
+        "It"
+        if grouping["model"] == facts["chosen"]
+        else f"{grouping['model']}, the best with groups,"
+    )
     if len(sizes) == 1:
-        return f"{who} sees one group: nothing here suggests several{rivals}."
-    listed = f"{', '.join(map(str, sizes[:-1]))} and {sizes[-1]} rows"
+        return f"{who} sees one group: nothing here suggests several."
+    if len(sizes) <= 8:
+        listed = f"{', '.join(map(str, sizes[:-1]))} and {sizes[-1]} rows"
+    else:
+        listed = f"{min(sizes)} to {max(sizes)} rows"
     agree = grouping["agreement"]["mean"]
     firm = "stable" if agree >= 0.8 else "partly stable" if agree >= 0.5 else "not stable"
     return (
         f"{who} sees {len(sizes)} groups, of {listed}, {firm} when half of the rows are left out "
-        f"(agreement {show(agree)}, 1 is perfect){rivals}."
+        f"(agreement {show(agree)}, 1 is perfect)."
     )
 
 

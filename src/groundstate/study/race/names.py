@@ -1,0 +1,15 @@
+"""The stages of a study, in order, and what is missing after each."""
+
+from __future__ import annotations
+
+FIRST, CANDIDATES, TUNED, WHY, REFITS, CURVE, DONE = (
+    "first answer", "all candidates", "tuned", "explained", "refits", "learning curve", "done",
+)  # fmt: skip
+TUNING, REPEATS = "tuning", "repeats"
+PARTS = (
+    "the other candidates", TUNING, "the explanation", "refits", "the learning curve", REPEATS,
+)  # fmt: skip
+AFTER = {
+    stage: PARTS[i:] for i, stage in enumerate((FIRST, CANDIDATES, TUNED, WHY, REFITS, CURVE, DONE))
+}
+EVIDENCE = (WHY, REFITS, CURVE)  # what further fits of the chosen model tell

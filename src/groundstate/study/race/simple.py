@@ -1,0 +1,45 @@
+"""What every candidate is seen beside: a constant answer, one question, a straight line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from groundstate.errors import DataError
+from groundstate.study.candidates import DUMMY, baselines
+from groundstate.study.progress import Watch
+from groundstate.study.race.clock import Clock, OutOfTime
+from groundstate.study.race.field import Entrant, Race
+
+_SHARE, _SECONDS = 0.2, 2.0  # of the time left for a simple model, and the least
+
+
+def twins_of(task: str, candidates: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """Simple models that are candidates as well, which are fitted once: name to candidate.
+
+    >>> from groundstate.study.candidates import candidates_of
+    >>> twins_of("regression", candidates_of("Ridge", "regression"), ["Ridge"])
+    {'linear': 'Ridge'}
+    """
+    made = {repr(candidates[name]): name for name in names}
+    return {who: made[repr(m)] for who, m in baselines(task).items() if repr(m) in made}
+
+
+def enter_simple(
+    race: Race, dummy: Any, twins: Mapping[str, str], clock: Clock, watch: Watch
+) -> list[str]:
+    """Enter the dummy and the simple models that are no candidates; those that took too long."""
+    race.run({DUMMY: Entrant(dummy, DUMMY)})
+    if DUMMY not in race.losses:
+        notes = race.entries[DUMMY].notes
+        raise DataError(f"not even a constant answer could be judged; {notes[0]}")
+    late = []
+    for who, base in baselines(race.question.task).items():
+        if who == DUMMY or who in twins:
+            continue
+        try:
+            with clock.limit(_SHARE, _SECONDS), watch("a constant answer and simple models"):
+                race.run({who: Entrant(base, who)})
+        except OutOfTime:
+            late.append(who)
+    return late
