@@ -27,6 +27,7 @@ from groundstate.cli.options import (
     Missed,
     NewRows,
     Params,
+    PartsOf,
     Positive,
     Processes,
     Quick,
@@ -100,7 +101,7 @@ def _job(keep_model: bool) -> Callable[..., None]:
         params: Params = None,
         seeds: Seeds = None,
         bootstrap: Resamples = None,
-        folds: Folds = 5,
+        folds: PartsOf = None,
         repeats: Repeats = None,
         level: Level = 0.95,
         budget: Budget = None,
@@ -131,8 +132,8 @@ def _job(keep_model: bool) -> Callable[..., None]:
 
             ahead(
                 table, forecast, out, keep_model=keep_model, model=model, id=groups or "id",
-                time=time or "time", level=level, seed=seed, device=device, json=json,
-                no_progress=no_progress,
+                time=time or "time", level=level, seed=seed, device=device, ledger=ledger or "auto",
+                json=json, no_progress=no_progress,
             )  # fmt: skip
             return
         from groundstate.cli.fit import fit as run
@@ -342,3 +343,34 @@ def bench(
     from groundstate.cli.bench import bench as run
 
     run(name, listed, sizes, repeats, out, seed, device, json, no_progress)
+
+
+@app.command()
+def studio(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[MODEL]...", help="Saved models, or folders that fit wrote."),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", help="Rows to draw with the models: a table or pictures."),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Its column of labels, for colours.")
+    ] = None,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")
+    ] = 8484,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only say where it is.")] = False,
+    seed: Seed = 0,
+    device: Device = None,
+    json: Json = False,
+    no_progress: Quiet = False,
+) -> None:
+    """Look at models in the browser: inside a network, the plane of codes, the energy, learning.
+
+    Answers on this machine only, and works without a network. Without a model it offers examples.
+    """
+    from groundstate.cli.web.studio import studio as run
+
+    run(models or [], data, target, port, not no_browser, device, json)

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundstate.cli.answers import writer_of
 from groundstate.cli.loading import (
     column_name,
     inner,
@@ -34,12 +35,16 @@ def predict(
     edges: str | None = None, interval: bool = False, set_of: bool = False, level: float = 0.9,
     *, why: bool = False, background: str | None = None, seed: int = 0,
 ) -> None:  # fmt: skip
-    """Print or write the predicted column, with probabilities, intervals or sets if asked."""
+    """Print or write the predicted column, with probabilities, intervals or sets if asked; boxes and
+    forecasts as lines, masks into a folder."""
     screen, loaded = Screen(json, not quiet), load_model(model, device)
     if not hasattr(loaded, "predict"):
         raise Unsupported(
             f"{named(loaded)} does not predict; ask it with groundstate infer --free z"
         )
+    write = writer_of(loaded)
+    if write is not None:
+        return write(loaded, model, table, out, level, screen)
     rows = rows_for(loaded, table, edges)
     found = {column_name(loaded): loaded.predict(rows)}
     if proba:

@@ -47,7 +47,11 @@ def predict(
     json: Json = False,
     no_progress: Quiet = False,
 ) -> None:
-    """Predict the target of every row with a saved model."""
+    """Predict the target of every row with a saved model.
+
+    Of a folder of pictures a segmenter draws masks into the folder --out, and a detector lists boxes;
+    a forecaster goes on behind the end of the series of a table.
+    """
     from groundstate.cli.ask import predict as run
 
     run(

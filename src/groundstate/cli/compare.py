@@ -49,7 +49,11 @@ def compare(
             f"compare takes two different models or files of predictions, got {a!r} twice"
         )
     truth, classes = truth_of(source)
-    answers = {path: _answers(path, table, source, classes, device) for path in (a, b)}
+    models = {p: None if is_predictions(p) else load_model(p, device) for p in (a, b)}
+    if classes is not None:
+        classes = _every_class(classes, list(models.values()))
+        truth = np.searchsorted(classes, source.y)
+    answers = {path: _answers(path, models[path], table, source, classes) for path in (a, b)}
     for path, (predicted, _, _) in answers.items():
         if not measure.available(predicted):
             raise DataError(
@@ -91,6 +95,15 @@ def compare(
     screen.show("\n".join(lines))
 
 
+def _every_class(classes: NDArray[Any], models: list[Any]) -> NDArray[Any]:
+    """Classes of the rows and of the models, which may know more than these rows have."""
+    words = classes.dtype.kind in "OU"
+    own = [np.asarray(model.classes_) for model in models if hasattr(model, "classes_")]
+    return np.unique(
+        np.concatenate([classes, *(c for c in own if (c.dtype.kind in "OU") == words)])
+    )
+
+
 def _conclusion(a: str, b: str, found: PairedComparison) -> str:
     """One sentence that agrees with the test: no winner where it sees none."""
     if found.verdict == "cannot tell":
@@ -109,13 +122,12 @@ def _names(a: str, b: str, models: list[str]) -> tuple[str, str]:
 
 
 def _answers(
-    path: str, table: str, source: Table, classes: NDArray[Any] | None, device: str | None
+    path: str, model: Any, table: str, source: Table, classes: NDArray[Any] | None
 ) -> tuple[Prediction, str, float | None]:
     """What a model or file says, its name, and the share of rows that it learned from."""
-    if is_predictions(path):
+    if model is None:
         found = read_predictions(path, source.n_rows, str(source.target), classes)
         return found, Path(path).name, None
-    model = load_model(path, device)
     if not hasattr(model, "predict"):
         raise DataError(f"{path!r} holds a model that does not predict")
     rows = source if isinstance(model, TablePredictor) else rows_for(model, table)

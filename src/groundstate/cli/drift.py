@@ -12,6 +12,7 @@ from groundstate.data.messages import listing
 from groundstate.errors import DataError
 from groundstate.evaluate.explain.drift import Drift
 from groundstate.evaluate.explain.drift import drift as compared
+from groundstate.study.numbers import show
 
 DRIFTED = 4
 _SHOWN = 20
@@ -58,7 +59,7 @@ def _grid(found: Drift) -> object:
             column.name,
             column.kind,
             "" if column.distance is None else f"{column.distance:.3f}",
-            "" if column.p_corrected is None else f"{column.p_corrected:.2g}",
+            "" if column.p_corrected is None else show(column.p_corrected, "p"),
             f"{column.missing[0]:.1%} → {column.missing[1]:.1%}" if any(column.missing) else "",
             new,
         )

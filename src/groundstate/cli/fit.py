@@ -15,8 +15,9 @@ from groundstate.cli.screen import Screen
 from groundstate.store import RunDir
 from groundstate.studies import RowStudy, Study, study
 from groundstate.study.assess import Assessment
+from groundstate.study.listed import left_out, together
 from groundstate.study.numbers import show, show_range
-from groundstate.study.race.stages import CANDIDATES, DONE, FIRST, TUNED
+from groundstate.study.race.names import CANDIDATES, DONE, FIRST, TUNED
 
 NOT_BETTER, LEAK = 3, 4
 _ANSWERS = (FIRST, CANDIDATES, TUNED)
@@ -154,12 +155,12 @@ def summary(facts: dict[str, Any]) -> list[Any]:
     findings = [f"- read: {note}" for note in read_as[:_READ]]
     if len(read_as) > _READ:
         findings.append(f"- read: {len(read_as) - _READ} more such notes in the report")
-    findings += [f"- {f['severity']}: {f['sentence']}" for f in table["findings"]]
+    findings += [f"- {severity}: {said}" for severity, said in together(table["findings"])]
     notes = [
         f"- {entry['name']}: {note}" for entry in board["entries"] for note in entry["notes"][:1]
     ]
     legend = "* chosen   ≈ cannot be told apart from it"
     if both:
         legend += f"   (chosen by {name})"
-    skipped = [f"left out: {'; '.join(facts['skipped'])}"] if facts["skipped"] else []
+    skipped = [f"left out: {part}" for part in left_out(facts["skipped"])]
     return [title, *findings, "", grid, legend, *notes, *skipped, "", *facts["verdict"]]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from groundstate.cli.answers import forecast_lines
 from groundstate.cli.screen import Screen
 from groundstate.report.forecast import forecast_page
 from groundstate.store import RunDir
-from groundstate.study.forecast import ForecastStudy, study_forecast
+from groundstate.study.forecast import study_forecast
 
 
 def forecast(
@@ -32,19 +31,11 @@ def forecast(
         facts = found.facts()
         folder.write_text("report.html", forecast_page(found))
         folder.write_json("report.json", facts)
-        folder.write_text("forecast.csv", _lines(found))
+        names = found.table.names
+        columns = [names[j] for j in getattr(found.model, "target_", range(len(names)))]
+        lines = forecast_lines(found.made, found.table.ids, columns)
+        folder.write_text("forecast.csv", lines.write_csv())
         if keep_model:
-            folder.save("model.gs", found.model)
+            folder.save("model.gs", found.model, meta=found.about)
     screen.data({**facts, "out": str(Path(out))})
     screen.show(found.verdict, f"\nreport: {Path(out) / 'report.html'}")
-
-
-def _lines(found: ForecastStudy) -> str:
-    made, ids = found.made, found.table.ids
-    columns = getattr(found.model, "target_", [0])
-    lines = ["id,step,column,mean,lower,upper"]
-    for i, s, j in np.ndindex(made.mean.shape):
-        who = "" if ids is None else ids[i]
-        numbers = ",".join(f"{float(v[i, s, j]):.10g}" for v in (made.mean, made.lower, made.upper))
-        lines.append(f"{who},{s + 1},{found.table.names[columns[j]]},{numbers}")
-    return "\n".join(lines) + "\n"

@@ -23,6 +23,10 @@ Target = Annotated[
 ]
 Metric = Annotated[str | None, typer.Option("--metric", help="What to rank by.")]
 Folds = Annotated[int, typer.Option("--folds", help="Parts of the cross-validation.")]
+PartsOf = Annotated[
+    int | None,
+    typer.Option("--folds", help="Parts of the cross-validation; 5 for a table, 3 for other rows."),
+]
 Workers = Annotated[int, typer.Option("--workers", help="Processes; -1 for every core.")]
 Design = Annotated[
     str, typer.Option("--design", help="auto, holdout (.7/.2/.1), or nested for small tables.")

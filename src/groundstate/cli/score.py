@@ -172,6 +172,8 @@ def _shown(facts: dict[str, Any]) -> list[Any]:
     for column in ("measure", facts["estimator"], f"{facts['level']:.0%} interval", "constant"):
         grid.add_column(column, justify="right" if column == facts["estimator"] else "left")
     for name, row in facts["scores"].items():
+        if row["value"] is None:  # of one class alone there is no ROC
+            continue
         base = facts["constant"].get(name)
         grid.add_row(label(name), show(row["value"], name), show_range(row["lo"], row["hi"], name),
                      "" if base is None else show(base, name))  # fmt: skip
@@ -179,7 +181,10 @@ def _shown(facts: dict[str, Any]) -> list[Any]:
     cover = facts["coverage"]
     if cover:
         what = "sets of classes" if cover["kind"] == "set" else "intervals"
-        few = "" if cover["hi"] >= cover["wanted"] else ": measurably too few"
+        few = ""
+        if cover["covered"] < cover["wanted"]:
+            sure = cover["hi"] < cover["wanted"]
+            few = ": measurably too few" if sure else ": fewer, but within the error of these rows"
         lines.append(
             f"{what} made to hold the truth in {cover['wanted']:.0%} of rows hold it in "
             f"{show(cover['covered'], 'accuracy')} "

@@ -1,0 +1,1 @@
+"""STUDIO: fitted models in the browser, on this machine only; ``groundstate studio``."""
