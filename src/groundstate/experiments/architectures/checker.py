@@ -49,7 +49,9 @@ def spectrum(kind: tuple[int, int] | None, keys: Sequence[Key]) -> tuple[Tensor,
     return total, picture
 
 
-@experiment("ARC-x-checker", theme="architectures", title="Uneven overlap draws a checkerboard")
+@experiment(
+    "ARC-x-checker", theme="architectures", title="Uneven overlap draws a checkerboard", slow=True
+)
 def checker(seed: int = 0, *, quick: bool = False) -> Result:
     r"""A transposed convolution pastes kernels of side k every s pixels. The number of kernels that
     meet at a pixel is even inside exactly where :math:`k \bmod s = 0`; but even then the taps that meet

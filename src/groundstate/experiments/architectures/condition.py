@@ -50,7 +50,10 @@ def norm_classes(key: Key, epochs: int) -> tuple[dict[str, float], float]:
 
 
 @experiment(
-    "ARC-x-condition", theme="architectures", title="Centre and whiten, and mind layer norm"
+    "ARC-x-condition",
+    theme="architectures",
+    title="Centre and whiten, and mind layer norm",
+    slow=True,
 )
 def condition(seed: int = 0, *, quick: bool = False) -> Result:
     r"""A linear layer with squared loss has the Hessian

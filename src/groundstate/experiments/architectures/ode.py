@@ -22,6 +22,7 @@ def grow(t: Any, y: Any) -> Any:
     "ARC-x-ode",
     theme="architectures",
     title="Euler has order 1, RK4 order 4; a network learns a field",
+    slow=True,
 )
 def ode(seed: int = 0, *, quick: bool = False) -> Result:
     r"""For :math:`\dot y = y` the errors at t = 1 fall like :math:`h` and :math:`h^4`, and at 40 evaluations of

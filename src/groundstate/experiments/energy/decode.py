@@ -38,7 +38,9 @@ class Counted(Tables):
         return super().forward(symbols)
 
 
-@experiment("ENE-X-decode", theme="energy", title="Beam closes greedy's gap to exhaustive")
+@experiment(
+    "ENE-X-decode", theme="energy", title="Beam closes greedy's gap to exhaustive", slow=True
+)
 def decode(seed: int = 0, *, quick: bool = False) -> Result:
     r"""The best string of :math:`e(x) = -\sum_i\log p(x_i\mid x_{<i})`, K = 5 symbols, L = 6 long,
     with random step energies.

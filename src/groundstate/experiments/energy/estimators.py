@@ -27,7 +27,10 @@ STATED = {
 
 
 @experiment(
-    "ENE-X-estimators", theme="energy", title="Pathwise beats score function; baselines help"
+    "ENE-X-estimators",
+    theme="energy",
+    title="Pathwise beats score function; baselines help",
+    slow=True,
 )
 def estimators(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Three unbiased estimators of :math:`\nabla_\varphi E_{q_\varphi}[f(z)]` from one draw, with

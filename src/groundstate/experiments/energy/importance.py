@@ -19,7 +19,7 @@ F64 = torch.float64
 SIZES = (10, 30, 100, 300, 1000, 3000, 10000)
 
 
-@experiment("ENE-X-importance", theme="energy", title="Proposal quality decides")
+@experiment("ENE-X-importance", theme="energy", title="Proposal quality decides", slow=True)
 def importance(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Standard deviation of :math:`\hat p(x) = \frac1M\sum_m p(x, z_m)/q(z_m)` for
     :math:`z \sim N(0,1)`, :math:`x \mid z \sim N(z,1)`, x = 2, against the number of draws M.

@@ -30,7 +30,7 @@ def normal_normal() -> DirectedEnergy:
     return DirectedEnergy(normal(0, 1), LinearNormal(torch.ones(1, 1, dtype=F64)))
 
 
-@experiment("ENE-X-iw", theme="energy", title="Bound tightens with n")
+@experiment("ENE-X-iw", theme="energy", title="Bound tightens with n", slow=True)
 def iw(seed: int = 0, *, quick: bool = False) -> Result:
     r"""The mean of n importance weights is unbiased for p(x), so its logarithm is biased down:
 

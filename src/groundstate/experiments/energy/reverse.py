@@ -18,7 +18,7 @@ WIDTHS = (5, 25, 92, 310, 995)  # two hidden layers: about 1e2, 1e3, 1e4, 1e5, 1
 FULL = 2  # how many of them are also differenced parameter by parameter
 
 
-@experiment("ENE-X-reverse", theme="energy", title="Gradient costs a few forwards")
+@experiment("ENE-X-reverse", theme="energy", title="Gradient costs a few forwards", slow=True)
 def reverse(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Reverse mode: :math:`\text{cost}(\nabla_\theta L) \le 5\,\text{cost}(L)` for :math:`10^2` to
     :math:`10^6` parameters; forward differences need one loss per parameter.

@@ -40,7 +40,7 @@ def two_modes() -> Mixture:
     return mixture([DensityEnergy(Normal(m * one, one)) for m in (-3.0, 3.0)])
 
 
-@experiment("ENE-X-reverse-kl", theme="energy", title="Reverse KL locks on one mode")
+@experiment("ENE-X-reverse-kl", theme="energy", title="Reverse KL locks on one mode", slow=True)
 def reverse_kl(seed: int = 0, *, quick: bool = False) -> Result:
     r"""The best normal distribution q for :math:`p = \tfrac12N(-3,1) + \tfrac12N(3,1)` depends on the side
     from which distance is measured.

@@ -36,7 +36,9 @@ def log_density(X: Any, centres: Any, width: float) -> Any:
     return logsumexp(-gap / (2 * width**2), axis=1) - volume
 
 
-@experiment("GENX-eval", theme="generative", title="Over- and underfitting without labels")
+@experiment(
+    "GENX-eval", theme="generative", title="Over- and underfitting without labels", slow=True
+)
 def evaluation(seed: int = 0, *, quick: bool = False) -> Result:
     r"""A model that repeats its rows has a Fréchet distance
     :math:`\|m-m'\|^2 + \operatorname{tr}(S + S' - 2(SS')^{1/2})` near 0 and still knows nothing: its

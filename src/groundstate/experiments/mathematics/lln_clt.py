@@ -30,7 +30,7 @@ def dice(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     return rng.integers(1, 7, shape).astype(np.float64)
 
 
-@experiment("MAT-x-lln-clt", theme="mathematics", title="Means settle and become normal")
+@experiment("MAT-x-lln-clt", theme="mathematics", title="Means settle and become normal", slow=True)
 def lln_clt(seed: int = 0, *, quick: bool = False) -> Result:
     r""":math:`\bar x_m \to \mu` where :math:`E|X| < \infty`, and
     :math:`\sqrt m(\bar x_m - \mu)/\sigma \to N(0, 1)` where the variance is finite, which is

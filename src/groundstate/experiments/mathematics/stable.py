@@ -23,7 +23,12 @@ A, B, ROWS = 2.0, 3.0, 200_000
 SHAPES = ((2.0, 0.0), (1.0, 0.0), (0.5, 1.0), (1.5, 0.0))
 
 
-@experiment("MAT-x-stable", theme="mathematics", title="Only stable distributions keep their shape")
+@experiment(
+    "MAT-x-stable",
+    theme="mathematics",
+    title="Only stable distributions keep their shape",
+    slow=True,
+)
 def stable(seed: int = 0, *, quick: bool = False) -> Result:
     r""":math:`aX_1 + bX_2` is distributed like :math:`cX + d`: normal with
     :math:`c = \sqrt{a^2 + b^2}`, Cauchy with :math:`c = a + b`, Lévy with

@@ -83,7 +83,12 @@ def boundary(ax: Axes, net: nn.Module, rows: Rows, cut: float, title: str) -> No
     ax.set(title=title, aspect="equal", xticks=[], yticks=[])
 
 
-@experiment("NEU-X-activation", theme="neural", title="No hidden non-linearity, no curved boundary")
+@experiment(
+    "NEU-X-activation",
+    theme="neural",
+    title="No hidden non-linearity, no curved boundary",
+    slow=True,
+)
 def activation(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Layers without a non-linearity are one affine map, :math:`W_2(W_1x) = (W_2W_1)x`, whose boundary
     is a line: no better than chance on a ring, at most ¾ on XOR. Three tanh units close a smooth curve

@@ -51,7 +51,12 @@ def differences(net: nn.Module, loss: Callable[[], Tensor], h: float = 1e-6) -> 
     return torch.tensor(slopes, dtype=torch.float64)
 
 
-@experiment("NEU-X-backprop", theme="neural", title="Right gradients at the price of a few passes")
+@experiment(
+    "NEU-X-backprop",
+    theme="neural",
+    title="Right gradients at the price of a few passes",
+    slow=True,
+)
 def backprop(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Backward, :math:`\delta_j = \sigma_j'(z_j)\odot(\delta_{j+1}W_{j+1})` gives every
     :math:`\partial L/\partial\theta` at once, for about the price of two more forward passes whatever

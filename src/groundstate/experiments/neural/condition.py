@@ -31,7 +31,9 @@ def descend(X: F64, y: F64, goal: float = 1e-6, most: int = 1_000_000) -> F64:
     return np.array(gaps)
 
 
-@experiment("NEU-X-condition", theme="neural", title="Conditioning sets the speed of descent")
+@experiment(
+    "NEU-X-condition", theme="neural", title="Conditioning sets the speed of descent", slow=True
+)
 def condition(seed: int = 0, *, quick: bool = False) -> Result:
     r"""For a linear layer under squared loss the Hessian is
     :math:`\begin{pmatrix}1 & \bar x^\top\\ \bar x & \overline{xx^\top}\end{pmatrix}`, and descent with

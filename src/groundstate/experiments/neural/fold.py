@@ -23,7 +23,7 @@ def fan(width: int, depth: int) -> tuple[int, int]:
     return 3 * width + 1 + (depth - 1) * width * (width + 1), (width + 1) ** depth
 
 
-@experiment("NEU-X-fold", theme="neural", title="Depth multiplies regions by folding")
+@experiment("NEU-X-fold", theme="neural", title="Depth multiplies regions by folding", slow=True)
 def fold(seed: int = 0, *, quick: bool = False) -> Result:
     r"""A ReLU layer of D units can fold the line D times; K such layers have :math:`(D+1)^K` linear
     regions with :math:`3D + 1 + (K-1)D(D+1)` parameters, where one layer of the same size has only

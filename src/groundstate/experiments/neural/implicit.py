@@ -35,7 +35,7 @@ def slope(errors: list[float]) -> float:
     return float(np.log2(errors[-2] / errors[-1]))
 
 
-@experiment("NEU-X-implicit", theme="neural", title="Descent follows a modified loss")
+@experiment("NEU-X-implicit", theme="neural", title="Descent follows a modified loss", slow=True)
 def implicit(seed: int = 0, *, quick: bool = False) -> Result:
     r"""The flow :math:`\dot\theta = -\nabla L` misses a pass of mini-batch steps by :math:`O(\alpha^2)`.
     The flow of :math:`L_{SGD} = L + \tfrac\alpha4\|\nabla L\|^2 +

@@ -31,7 +31,7 @@ def steps_to(path: Any) -> int:
     return int(low[0]) if len(low) else MOST + 1
 
 
-@experiment("NEU-X-momentum", theme="neural", title="Momentum and Nesterov in a ravine")
+@experiment("NEU-X-momentum", theme="neural", title="Momentum and Nesterov in a ravine", slow=True)
 def momentum(seed: int = 0, *, quick: bool = False) -> Result:
     r"""On :math:`f(\theta) = \tfrac12(\theta_1^2 + 100\,\theta_2^2)` the step of gradient descent is
     limited by the steep wall and creeps along the floor. The velocity :math:`v \leftarrow \mu v + g`,

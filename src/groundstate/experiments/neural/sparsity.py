@@ -36,7 +36,7 @@ def weights(data: dict[str, Tensor], key: Key, penalty: Any, prox: bool) -> Tens
     return torch.cat([p.detach().reshape(-1) for n, p in net.named_parameters() if "weight" in n])
 
 
-@experiment("NEU-X-sparsity", theme="neural", title="L1 gives exact zeros, L2 does not")
+@experiment("NEU-X-sparsity", theme="neural", title="L1 gives exact zeros, L2 does not", slow=True)
 def sparsity(seed: int = 0, *, quick: bool = False) -> Result:
     r"""For one weight :math:`(\theta - a)^2 + \lambda|\theta|` is least at
     :math:`\operatorname{sign}(a)\max(|a| - \lambda/2, 0)`: exactly zero for :math:`|a| \le \lambda/2`, because

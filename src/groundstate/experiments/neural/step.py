@@ -85,7 +85,7 @@ def lemma(f: Softmax, key: Key, pairs: int) -> float:
     return worst
 
 
-@experiment("NEU-X-step", theme="neural", title="Descent exactly for steps below 2/L")
+@experiment("NEU-X-step", theme="neural", title="Descent exactly for steps below 2/L", slow=True)
 def step(seed: int = 0, *, quick: bool = False) -> Result:
     r"""When gradients differ by at most :math:`L\|a - b\|`, a step α along −∇f ends at most at
     :math:`f - (\alpha - \tfrac12L\alpha^2)\|\nabla f\|^2`: below f for :math:`\alpha < 2/L`, lowest for

@@ -30,7 +30,7 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-@experiment("NEU-X-surfaces", theme="neural", title="What each loss looks like")
+@experiment("NEU-X-surfaces", theme="neural", title="What each loss looks like", slow=True)
 def surfaces(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Over the two weights of a classifier with :math:`e(x, y) = -y\,w^\top x`, the share of errors
     :math:`\tfrac1n\sum 1(\hat y_i \ne y_i)` is terraced, with no slope to follow. The perceptron and the

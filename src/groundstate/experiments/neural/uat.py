@@ -56,7 +56,9 @@ def stored(net: nn.Module, frequency: int, rise: float) -> float:
     return float((gap - gap.mean()).square().mean().sqrt())
 
 
-@experiment("NEU-X-uat", theme="neural", title="Approximation: construction against training")
+@experiment(
+    "NEU-X-uat", theme="neural", title="Approximation: construction against training", slow=True
+)
 def uat(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Cut [a, b] into N parts and answer each with the value in its middle: N step units reach
     :math:`\sup|f - \hat f| \le L(b-a)/2N`; N pieces of lines reach :math:`O(N^{-2})`. Their output

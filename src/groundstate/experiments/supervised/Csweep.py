@@ -14,7 +14,7 @@ GAMMAS = np.logspace(-2, 3, 11)
 DISTANCES = np.linspace(0.0, 5.0, 11)
 
 
-@experiment("SUP-X-Csweep", theme="supervised", title="C trades margin for violations")
+@experiment("SUP-X-Csweep", theme="supervised", title="C trades margin for violations", slow=True)
 def csweep(seed: int = 0, *, quick: bool = False) -> Result:
     r"""In :math:`\tfrac12\|w\|^2 + C\sum\xi_i` a larger C buys fewer violations with a narrower
     margin: both :math:`1/\|w\|` and :math:`\sum\xi_i` never rise with C. The share of support

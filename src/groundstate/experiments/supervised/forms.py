@@ -52,7 +52,7 @@ def wave(seed: int) -> tuple[Any, F64, F64]:
     return loss, x, y
 
 
-@experiment("SUP-X-forms", theme="supervised", title="Definiteness decides")
+@experiment("SUP-X-forms", theme="supervised", title="Definiteness decides", slow=True)
 def forms(seed: int = 0, *, quick: bool = False) -> Result:
     r""":math:`\tfrac12x^\top Ax - b^\top x` has a minimum if A is positive definite, a maximum if it is
     negative, a line of equally good points if it is singular (and b in its range), a saddle if it

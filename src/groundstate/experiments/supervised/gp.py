@@ -27,7 +27,7 @@ def crossings(f: F64) -> float:
     return float((np.diff(np.sign(f), axis=0) != 0).sum(0).mean())
 
 
-@experiment("SUP-X-gp", theme="supervised", title="Processes before and after data")
+@experiment("SUP-X-gp", theme="supervised", title="Processes before and after data", slow=True)
 def gp(seed: int = 0, *, quick: bool = False) -> Result:
     r"""A process is known by its kernel: :math:`f \sim N(0, K)` before data, and after them
     :math:`N(K_*^\top K^{-1}y,\; K_{**} - K_*^\top K^{-1}K_*)`, certain at the rows and the prior

@@ -35,7 +35,9 @@ def rings(rng: Rng, n: int) -> tuple[F64, Any]:
     return X + 0.12 * rng.standard_normal((n, 2)), y
 
 
-@experiment("SUP-X-kernels", theme="supervised", title="Gaussian kernels bend more than cubics")
+@experiment(
+    "SUP-X-kernels", theme="supervised", title="Gaussian kernels bend more than cubics", slow=True
+)
 def kernels(seed: int = 0, *, quick: bool = False) -> Result:
     r"""The features of :math:`(x^\top z + 1)^3` are the monomials up to degree 3; those of
     :math:`e^{-\gamma\|x-z\|^2} = e^{-\gamma\|x\|^2 - \gamma\|z\|^2}\sum_k(2\gamma x^\top z)^k/k!`

@@ -56,7 +56,9 @@ def one_dimension() -> tuple[F64, F64, F64, F64]:
     return a, np.array(l1), np.array(l2), grid
 
 
-@experiment("SUP-X-l1l2", theme="supervised", title="L1 selects, L2 shrinks; both are MAP")
+@experiment(
+    "SUP-X-l1l2", theme="supervised", title="L1 selects, L2 shrinks; both are MAP", slow=True
+)
 def l1l2(seed: int = 0, *, quick: bool = False) -> Result:
     r"""A penalty is minus the log of a prior: :math:`\lambda\|w\|_1` of the Laplace density
     :math:`\tfrac\lambda2e^{-\lambda|w|}`, :math:`\|w\|^2/2\tau^2` of a normal one. The first has a

@@ -26,7 +26,9 @@ def binned(x: F64, y: F64) -> tuple[F64, F64, F64]:
     return np.array(middles), np.array(found), np.array(precision)
 
 
-@experiment("SUP-X-logodds", theme="supervised", title="Log-odds are linear; δ trades recall")
+@experiment(
+    "SUP-X-logodds", theme="supervised", title="Log-odds are linear; δ trades recall", slow=True
+)
 def logodds(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Where :math:`p = \sigma(\theta_0 + \theta x)`, the log-odds :math:`\log\frac p{1-p} =
     \theta_0 + \theta x` are a line with the slope of the distribution, the odds

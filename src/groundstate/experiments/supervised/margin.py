@@ -46,7 +46,7 @@ def turning(X: F64, y: NDArray[np.int64], t: F64, w: F64) -> list[tuple[float, f
     return seen
 
 
-@experiment("SUP-X-margin", theme="supervised", title="Only support vectors matter")
+@experiment("SUP-X-margin", theme="supervised", title="Only support vectors matter", slow=True)
 def margin(seed: int = 0, *, quick: bool = False) -> Result:
     r"""The hard margin :math:`\min\tfrac12\|w\|^2` s.t. :math:`t_i(w^\top x_i + b) \ge 1` has the
     largest smallest distance, :math:`1/\|w\|`, and depends on the rows at that distance alone.

@@ -19,7 +19,9 @@ def _fall(model: MixtureModel) -> float:
     return float(-np.diff(model.history_.extra["log_likelihood"]).min())
 
 
-@experiment("UNSX-families", theme="unsupervised", title="The same EM with other components")
+@experiment(
+    "UNSX-families", theme="unsupervised", title="The same EM with other components", slow=True
+)
 def families(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Components of any family in :math:`e(x, z) = -\log\pi_z - \log p(x \mid \theta_z)`.
 

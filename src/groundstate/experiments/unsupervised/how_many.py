@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@experiment("UNSX-how-many", theme="unsupervised", title="How many clusters there are")
+@experiment("UNSX-how-many", theme="unsupervised", title="How many clusters there are", slow=True)
 def how_many(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Compare :math:`-2\ell + q\log n`, silhouettes and variational weights.
 

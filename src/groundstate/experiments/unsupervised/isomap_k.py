@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 COUNTS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40)
 
 
-@experiment("UNSX-isomap-k", theme="unsupervised", title="Neighbours: too few, too many")
+@experiment("UNSX-isomap-k", theme="unsupervised", title="Neighbours: too few, too many", slow=True)
 def isomap_k(seed: int = 0, *, quick: bool = False) -> Result:
     r"""The graph of the k nearest rows of a rolled sheet falls into parts for small k, which is reported
     (``n_parts_`` and a warning), and joins neighbouring turns of the roll for large k: one edge

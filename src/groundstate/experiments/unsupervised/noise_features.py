@@ -31,11 +31,12 @@ def idle_features(seed: int = 0, *, quick: bool = False) -> Result:
     r"""Columns of noise drown the two that count in :math:`\|x - x'\|^2`; in
     :math:`\|J(x - x')\|^2` with J learned from labels (neighbourhood components) they hardly count.
 
-    Two clouds, 1,000 rows to learn from and 1,000 to judge, 5 neighbours, 0 to 200 further columns; then
+    Two clouds, 1,000 rows to learn from and 5,000 to judge (an accuracy of .93 has a standard error of
+    .008 on 1,000, which is what is left to the bound), 5 neighbours, 0 to 200 further columns; then
     8 columns of noise five times as wide, with and without a learned metric.
     """
     key = Key.of(seed)
-    X, y = clouds(key.fold("rows").numpy(), [[-1.2, -1.2], [1.2, 1.2]], 1.0, 2000)
+    X, y = clouds(key.fold("rows").numpy(), [[-1.2, -1.2], [1.2, 1.2]], 1.0, 6000)
 
     def accuracy(rows: F64) -> float:
         model = KNeighborsClassifier(5).fit(rows[TRAIN], y[TRAIN])
@@ -58,10 +59,10 @@ def idle_features(seed: int = 0, *, quick: bool = False) -> Result:
         Claim.close("with 200 idle columns", curve[-1], 0.809, tol=0.035),
         Claim.close("with 8 wide ones", plain, 0.7, tol=0.05),
         Claim.at_least(
-            "with 8 wide ones, learned metric", mended["neighbourhood components"], 0.915
+            "with 8 wide ones, learned metric", mended["neighbourhood components"], 0.92
         ),
         Claim.at_least(
-            "with 8 wide ones, spread within classes", mended["relevant components"], 0.915
+            "with 8 wide ones, spread within classes", mended["relevant components"], 0.92
         ),
         Claim.at_least("share of the metric on the two columns that count", share, 0.5),
     ]
