@@ -7,15 +7,18 @@ imports the modules of its package when it is first read: a new file is found by
 from __future__ import annotations
 
 import pkgutil
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 from groundstate.errors import Unsupported
 
 T = TypeVar("T")
+_FINDING = threading.RLock()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +117,7 @@ class Registry(Generic[R]):
         self.package = package
         self._rows: dict[str, R] = {}
         self._discovered = package is None
+        self._finding = False
 
     def register(self, name: str | None = None, /, **meta: Any) -> Callable[[T], T]:
         """Return a decorator that adds the object under ``name`` (its own name unless given)."""
@@ -134,7 +138,8 @@ class Registry(Generic[R]):
         return add
 
     def __getitem__(self, name: str) -> R:
-        self._discover()
+        if name not in self._rows:
+            self._discover()
         if name not in self._rows:
             near = get_close_matches(name, self._rows, n=1, cutoff=0.5)
             known = ", ".join(self.names()) or "none yet"
@@ -143,7 +148,8 @@ class Registry(Generic[R]):
         return self._rows[name]
 
     def __contains__(self, name: object) -> bool:
-        self._discover()
+        if name not in self._rows:
+            self._discover()
         return name in self._rows
 
     def __iter__(self) -> Iterator[R]:
@@ -154,18 +160,29 @@ class Registry(Generic[R]):
         self._discover()
         return len(self._rows)
 
+    def declaring(self, field: str) -> list[R]:
+        """Rows that may give a field, sorted by name; only modules that write its name are imported."""
+        if not self._discovered:
+            for name in modules_writing(self.package or "", field):
+                import_module(name)
+        return sorted(self._rows.values(), key=lambda row: row.name)
+
     def names(self) -> list[str]:
         """Return the sorted names."""
         return [row.name for row in self]
 
     def _discover(self) -> None:
-        if not self._discovered:
-            self._discovered = True  # before importing: a module being found may read the registry
+        if self._discovered:
+            return
+        with _FINDING:  # other threads wait until all is there
+            if self._discovered or self._finding:
+                return  # a module being found may read the registry
+            self._finding = True
             try:
                 import_all(self.package or "")
-            except BaseException:
-                self._discovered = False
-                raise
+                self._discovered = True
+            finally:
+                self._finding = False
 
 
 def import_all(package: str) -> None:
@@ -179,6 +196,18 @@ def import_all(package: str) -> None:
             import_all(name)
         else:
             import_module(name)
+
+
+def modules_writing(package: str, word: str) -> list[str]:
+    """Names of the modules under ``package`` whose source holds a word, in name order."""
+    root = import_module(package)
+    found = []
+    for place in map(Path, root.__path__):
+        for file in place.rglob("*.py"):
+            if word in file.read_text(encoding="utf-8"):
+                parts = file.relative_to(place).with_suffix("").parts
+                found.append(".".join((package, *(p for p in parts if p != "__init__"))))
+    return sorted(found)
 
 
 def first_line(obj: object) -> str:

@@ -251,8 +251,9 @@ class RowStudy(Displayed):
         return "\n".join([title, *text_table(columns, list(rows)[:_SHOWN]), self.verdict])
 
 
-_OF_ROWS = ("model", "metric", "test", "folds", "level", "seed", "device", "params", "progress")
-_TABLE = {"design": "auto", "tune": 10, "ledger": "auto"}  # usual values of what only tables have
+_OF_ROWS = ("model", "metric", "test", "folds", "level", "seed", "device", "params", "ledger",
+            "progress")  # fmt: skip
+_TABLE = {"design": "auto", "tune": 10}  # usual values of what only tables have
 
 
 def study_of_rows(source: Any, target: Any = None, edges: Any = None, **options: Any) -> RowStudy:
@@ -263,7 +264,7 @@ def study_of_rows(source: Any, target: Any = None, edges: Any = None, **options:
             f"{', '.join(other)} belong to tables; the rows of {str(source)!r} take "
             f"{', '.join(_OF_ROWS)}"
         )
-    mine = {k: v for k, v in options.items() if k in _OF_ROWS and v is not None}
+    mine = {k: v for k, v in options.items() if k in _OF_ROWS and (v is not None or k == "ledger")}
     if "test" in mine:
         mine["test"] = float(mine["test"])
     if "metric" in mine:
@@ -300,7 +301,8 @@ def study(table: Any, target: str | int | None = None, **options: Any) -> Study 
     ----------
     table
         A path, a built-in name, a frame, a `Table`, or anything else that `data.read` takes; a
-        folder of pictures in class folders, or of graphs in the format of the TU collection. A file
+        folder of pictures in class folders, with masks (``images`` and ``masks``) or with boxes (COCO,
+        CSV, Pascal VOC, YOLO), or of graphs in the format of the TU collection. A file
         with one column of texts beside the target can also be studied by models that read texts,
         by their names.
     target
@@ -326,6 +328,8 @@ def study(table: Any, target: str | int | None = None, **options: Any) -> Study 
     if is_row_source(table, options.get("edges")):
         return study_of_rows(table, target, **options)
     options.pop("edges", None)
+    if options.get("folds", 0) is None:
+        del options["folds"]  # the usual number
     texts = _texts(table, target, options)
     if texts is not None:
         return study_of_rows(texts, **options)
