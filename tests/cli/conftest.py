@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from groundstate.cli import screen
 from groundstate.cli.app import app
 
 MODELS = "LogisticRegression,LinearSVC"
@@ -33,11 +35,13 @@ class Done:
 
 
 @pytest.fixture(scope="session")
-def call() -> Callable[..., Done]:
+def call() -> Iterator[Callable[..., Done]]:
     def run(*arguments: object) -> Done:
         return Done(CliRunner().invoke(app, [str(a) for a in arguments]))
 
-    return run
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(screen, "_EVERY", math.inf)  # no lines of progress where a machine is slow
+        yield run
 
 
 @pytest.fixture(scope="session")

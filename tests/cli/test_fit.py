@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -63,7 +64,10 @@ def test_auto_compares_one_of_each_kind(call: Any, tmp_path: Path) -> None:
     told = call("fit", "iris", "--json", "-o", tmp_path / "o", *quick).json
     expected = list(chosen_models("auto", "classification"))
     assert told["design"]["models"] == expected
-    assert {e["name"] for e in told["candidates"]["entries"]} == set(expected)
+    compared = {e["name"] for e in told["candidates"]["entries"]}
+    late = set(expected) - compared  # a busy machine leaves dear ones out, and says so
+    assert compared - {"ensemble"} <= set(expected)
+    assert all(name in " ".join(told["skipped"]) for name in late)
     assert all(e["score"] is not None for e in told["candidates"]["entries"])
     assert told["chosen"] != "dummy" and "dummy" not in told["comparison"]["tied"]
 
@@ -90,7 +94,8 @@ def test_saved_model_gives_the_reported_test_score(fitted: Path, mixed: Path) ->
 def test_screen_ends_with_verdict_and_place(call: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = call("fit", "iris", "-t", "target", "--out", out, "-m", "LogisticRegression", *QUICK)
-    assert done.code == 0 and done.error == ""
+    assert done.code == 0
+    assert re.fullmatch(r"(\d+% [^\n]*\n)*", done.error)  # lines of a slow machine
     *_, last = done.out.splitlines()
     assert last == f"report: {out}/report.html"
     told = json.loads((out / "report.json").read_text())

@@ -39,6 +39,19 @@ def test_the_folder_of_a_forecast(tmp_path: Path) -> None:
     assert bool((table["lower"] <= table["upper"]).all())
     page = (out / "report.html").read_text()
     assert page.count("<figure>") == 2 and "<svg" in page and "<script" not in page
+    assert facts["ledger"] == {"looks": 1, "clean": True, "recorded": True}
+    asked = ["predict", str(out / "model.gs"), str(source)]
+    told = CliRunner().invoke(app, [*asked, "--level", "0.95", "--out", str(tmp_path / "more.csv")])
+    assert told.exit_code == 0, told.output
+    assert pl.read_csv(tmp_path / "more.csv").equals(table)  # the same series, the same future
+    shorter = tmp_path / "shorter.csv"
+    shorter.write_text("\n".join(source.read_text().split("\n")[:60]))
+    went = CliRunner().invoke(
+        app, ["predict", str(out / "model.gs"), str(shorter), "--level", "0.5"]
+    )
+    assert went.exit_code == 0 and went.output.count("\n") == 7, went.output
+    bad = CliRunner().invoke(app, [*asked, "--level", "2"])
+    assert bad.exit_code == 2 and "share between 0 and 1" in bad.output
     model = groundstate.load(out / "model.gs")
     np.testing.assert_allclose(
         model.predict(steps=6).reshape(-1), table["mean"].to_numpy(), rtol=1e-8

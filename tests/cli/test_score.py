@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from groundstate import data
+from groundstate import GaussianNB, TablePredictor, data
 
 
 @pytest.fixture(scope="module")
@@ -164,3 +164,15 @@ def test_compare_names_warns_and_concludes_once(call: Any, numbers: Path, tmp_pa
     assert "warning: DecisionTreeRegressor learned from 100% of these rows" in seen.out
     same = call("compare", numbers / "new.csv", models[0], models[0], "-t", "y")
     assert same.code == 2 and "two different models" in same.error
+
+
+def test_rows_of_some_classes_are_compared(call: Any, tmp_path: Path) -> None:
+    iris = data.load("iris")
+    TablePredictor(GaussianNB()).fit(iris.features, iris.y).save(tmp_path / "all.gs")
+    iris.frame[:100].write_csv(tmp_path / "two.csv")  # the third species is not among them
+    iris.frame[:100].select("target").write_csv(tmp_path / "right.csv")
+    done = call(
+        "compare", tmp_path / "two.csv", tmp_path / "all.gs", tmp_path / "right.csv", "-t", "target"
+    )
+    assert done.code == 0, done.error
+    assert "right.csv: Accuracy 100.0%" in done.out

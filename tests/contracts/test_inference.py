@@ -39,13 +39,13 @@ from groundstate.registry import energies, methods
 B = 3
 # short runs of the methods whose defaults are made for real work
 SHORT: dict[str, Method] = {
-    "Annealed": Annealed(n=200, n_temps=20),
+    "Annealed": Annealed(n=100, n_temps=10),
     "Gibbs": Gibbs(n_steps=5),
     "HMC": HMC(n_steps=5, n_leapfrog=5),
     "Importance": Importance(n=300),
     "Langevin": Langevin(n_steps=5),
     "Metropolis": Metropolis(n_steps=20),
-    "Variational": Variational(n=16, max_iter=50),
+    "Variational": Variational(n=8, max_iter=8),
 }
 OPERATIONS = {"minimise": minimise, "marginalise": marginalise, "sample": sample}
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 import torch
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, cross_val_score
+from tests.processes import elsewhere
 
 import groundstate
 from groundstate import evaluate
@@ -62,7 +61,7 @@ SMALL_TEXT = {
 
 def sequences() -> Ragged:
     rng = np.random.default_rng(2)
-    return Ragged.of([rng.normal(size=(1 + i % 7, 3)) + i % 2 for i in range(N)])
+    return Ragged.of([rng.normal(size=(1 + i % 7, 3)) + i % 2 for i in range(N)], torch.float32)
 
 
 def graphs() -> Graphs:
@@ -412,22 +411,16 @@ class Kill(Callback):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+def killed(name: str, folder: Path) -> None:
+    case = CASES[name]
+    kept = Checkpoint(folder, every_steps=1)
+    case.fit(case.rows(), case.target(), callbacks=[kept, Kill()])
+
+
 @pytest.mark.parametrize("name", [n for n, case in CASES.items() if not case.by_sums])
 def test_killed_and_resumed(name: str, tmp_path: Path) -> None:
+    assert elsewhere(killed, name, tmp_path) == -signal.SIGKILL
     case = CASES[name]
-    code = (
-        "from tests.contracts.test_rows import *; import sys;"
-        "case = CASES[sys.argv[1]];"
-        "case.fit(case.rows(), case.target(), callbacks=[Checkpoint(sys.argv[2], every_steps=1), Kill()])"
-    )
-    env = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(["src", ".", os.environ.get("PYTHONPATH", "")]),
-    }
-    root = Path(__file__).resolve().parents[2]
-    command = [sys.executable, "-c", code, name, str(tmp_path)]
-    done = subprocess.run(command, env=env, cwd=root, capture_output=True, text=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
     X, y = case.rows(), case.target()
     kept = Checkpoint(tmp_path)
     resumed = case.fit(X, y, callbacks=[kept])

@@ -391,3 +391,17 @@ def test_beam_holds_known_symbols_and_length_penalty_needs_an_end():
 def test_closed_form_says_what_is_not_declared():
     with pytest.raises(Unsupported, match="no argmin or conditional is declared for 'x'"):
         minimise(Quadratic(), "x", method=ClosedForm())
+
+
+def test_the_way_of_a_descent_is_kept():
+    e, start = Quadratic(), {"x": torch.tensor([[3.0, -1.0], [0.5, 2.0]], dtype=F64)}
+    for make in (None, lambda free: torch.optim.Adam(free, lr=0.1)):
+        plain = minimise(e, "x", method=Gradient(optimizer=make), init=start)
+        found = minimise(e, "x", method=Gradient(optimizer=make, path=True), init=start)
+        assert plain.path is None and found.path is not None and found.trace is not None
+        way = found.path["x"]
+        assert way.shape == (found.n_iter + 1, 2, 2)
+        torch.testing.assert_close(found["x"], plain["x"], rtol=0, atol=0)
+        torch.testing.assert_close(way[0], start["x"])
+        each = torch.stack([e(x=x) for x in way])
+        torch.testing.assert_close(each.cummin(0).values, found.trace)

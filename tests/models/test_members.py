@@ -9,7 +9,16 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.model_selection import KFold
 
-from groundstate import SVC, ElasticNet, KernelRidge, Lasso, LogisticRegression, Ridge
+from groundstate import (
+    SVC,
+    ElasticNet,
+    KernelRidge,
+    Lasso,
+    LogisticRegression,
+    Ridge,
+    TablePredictor,
+    data,
+)
 from groundstate.errors import NotApplicable, NotConverged
 from groundstate.evaluate.splits.population import fit_rows
 from groundstate.models.population.many import fit_many, fit_together
@@ -209,3 +218,13 @@ def test_svc_members_that_need_a_fit_of_their_own(table: tuple[Any, Any]) -> Non
     refused(SVC(class_weight="balanced"), X, labels, None, [{}])
     with pytest.warns(NotConverged, match="1 of 1 machines"):
         fit_together(SVC(max_iter=2), X, labels, None, [{}])
+
+
+def test_recipes_whose_columns_are_terms_of_a_text_are_fitted_alone() -> None:
+    said = [
+        f"{'good' if i % 2 else 'bad'} film number {i % 17} of this long week" for i in range(40)
+    ]
+    rows = data.read({"said": said, "x": np.arange(40.0), "y": np.arange(40.0)}, target="y")
+    model = TablePredictor(Ridge(), schema=rows.schema)
+    with pytest.raises(NotApplicable, match="sparse"):
+        fit_together(model, rows.features, np.arange(40.0), np.ones((2, 40)), [{}, {}])

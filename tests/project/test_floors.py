@@ -12,7 +12,7 @@ SRC = ROOT / "src" / "groundstate"
 
 # Bottom to top. Rooms of one floor may use each other, as long as no circle arises.
 FLOORS = (
-    {"errors", "registry", "testing"},
+    {"errors", "lazy", "registry", "testing"},
     {"compute"},
     {"math"},
     {"nn"},
@@ -31,10 +31,10 @@ LEVEL = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 # `data` and `store` stand beside `energy`: they use what is under it. Checkpoints of a run need
 # `store` from `learn` up; tables are for `models` up.
 BESIDE = {"data": "models", "store": "learn"}
-UNDER_BESIDE = {"errors", "registry", "compute", "math"}
+UNDER_BESIDE = {"errors", "lazy", "registry", "compute", "math"}
 
 # file -> why it may have more than 400 lines
-LONG: dict[str, str] = {"src/groundstate/__init__.py": "two lines for every public name"}
+LONG: dict[str, str] = {"src/groundstate/__init__.py": "a line for every public name"}
 
 
 def sources() -> list[Path]:

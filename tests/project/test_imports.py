@@ -2,45 +2,46 @@
 
 from __future__ import annotations
 
-import ast
-import os
+import importlib
 import subprocess
 import sys
-import time
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import groundstate
+from groundstate.lazy import declared
 
 INIT = Path(groundstate.__file__)
 
 
-def best_of_three(*command: str) -> tuple[float, str]:
-    """Shortest wall time of three runs, and the last output."""
-    env = {**os.environ, "TERM": "dumb"}
-    best, output = float("inf"), ""
-    for _ in range(3):
-        start = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
-        best, output = min(best, time.perf_counter() - start), done.stdout
-    return best, output
+HEAVY = ("torch", "numpy", "scipy", "sklearn", "numba", "matplotlib", "pandas", "polars", "optuna")
 
 
-def test_import_is_quick_and_leaves_torch_alone() -> None:
-    code = "import groundstate, sys; print(*({'torch', 'numpy', 'sklearn'} & set(sys.modules)))"
-    seconds, loaded = best_of_three(sys.executable, "-c", code)
-    assert loaded.strip() == ""
-    empty, _ = best_of_three(sys.executable, "-c", "pass")
-    assert seconds - empty < 0.2
+def loaded(code: str) -> set[str]:
+    """Modules that a fresh interpreter has imported after a line of code."""
+    line = f"{code}; import sys; print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
 
 
-def test_help_answers_in_half_a_second() -> None:
-    command = Path(sys.executable).with_name("groundstate")
-    seconds, text = best_of_three(str(command), "--help")
-    assert seconds < 0.5
-    assert "fit" in text
+def test_import_leaves_torch_alone() -> None:
+    assert not loaded("import groundstate") & set(HEAVY)
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = "import contextlib, sys; sys.argv[1:] = ['--help']; from groundstate.cli import main"
+    exits = "with contextlib.suppress(SystemExit): main()"
+    assert not loaded(f"exec({code!r} + chr(10) + {exits!r})") & set(HEAVY)
+
+
+def test_an_estimator_loads_what_it_runs() -> None:
+    """A linear model does not draw, and knows no other family."""
+    found = loaded("from groundstate import LinearRegression")
+    assert not found & {"matplotlib", "polars", "optuna"}
+    families = {name.split(".")[2] for name in found if name.startswith("groundstate.models.")}
+    assert not families & {"trees", "ensembles", "svm", "generative", "vision", "text", "graphs"}
 
 
 @pytest.mark.parametrize("name", groundstate._EXPORTS)
@@ -53,16 +54,28 @@ def test_room_resolves(name: str) -> None:
     assert getattr(groundstate, name) is import_module(f"groundstate.{name}")
 
 
-def test_types_see_the_same_names_as_the_running_program() -> None:
-    seen: dict[str, str] = {}
-    for node in ast.walk(ast.parse(INIT.read_text())):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            for line in node.body:
-                assert isinstance(line, ast.ImportFrom) and line.module
-                for alias in line.names:
-                    assert alias.asname == alias.name  # the form that re-exports
-                    seen[alias.name] = line.module
-    assert seen == groundstate._EXPORTS
+PACKAGES = sorted(
+    ".".join(("groundstate", *file.parent.relative_to(INIT.parent).parts))
+    for file in INIT.parent.rglob("__init__.py")
+    if "lazy(__name__)" in file.read_text()
+)
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_lazy_package_gives_what_it_declares(name: str) -> None:
+    package = import_module(name)
+    homes = declared(str(package.__file__))
+    assert homes and set(homes) <= set(package.__all__)
+    for export, home in homes.items():
+        if home == name:  # a module of its own
+            assert getattr(package, export) is import_module(f"{name}.{export}")
+        else:
+            assert getattr(package, export) is getattr(import_module(home), export)
+
+
+def test_an_export_is_not_hidden_by_the_module_of_its_name() -> None:
+    module = import_module("groundstate.learn.fit")
+    assert groundstate.learn.fit is module.fit is not module
 
 
 def test_dir_and_all_agree() -> None:
@@ -97,3 +110,20 @@ print(groundstate.LogisticRegression().fit(X, y).predict(X).tolist())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[0, 1, 0, 1]"
+
+
+def test_short_names_of_folders_are_imported_from() -> None:
+    for name in groundstate._FOLDERS:
+        short = importlib.import_module(f"groundstate.{name}")
+        assert short is importlib.import_module(f"{groundstate._EXPORTS[name]}.{name}")
+        assert short.__spec__.name == short.__name__  # importing by the short name leaves no trace
+    from groundstate.vision import boxes, filters
+
+    from groundstate.nn.detection import boxes as module
+
+    assert boxes is module
+    assert importlib.import_module("groundstate.vision.filters") is filters
+    with pytest.raises(ModuleNotFoundError, match="No module named 'groundstate.visoin'"):
+        importlib.import_module("groundstate.visoin")
+    with pytest.raises(ModuleNotFoundError, match="No module named 'groundstate.vision.nothing'"):
+        importlib.import_module("groundstate.vision.nothing")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,34 @@ def test_discovery_finds_new_files_and_passes_failures_on(
     finally:
         for name in [name for name in sys.modules if name.startswith("gs_shelf")]:
             del sys.modules[name]
+
+
+def test_other_threads_wait_until_all_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "slowly_found"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "import threading\nfrom groundstate.registry import Registry, Row\n"
+        "tools = Registry('tool', Row, 'slowly_found')\n"
+        "begun, go = threading.Event(), threading.Event()\n"
+    )
+    (package / "only.py").write_text(
+        "from slowly_found import begun, go, tools\nbegun.set()\ngo.wait(10)\n"
+        "assert 'late' not in tools  # a module being found may ask\n"
+        "tools.register('late')(lambda: 1)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import slowly_found  # type: ignore[import-not-found]
+
+    found: list[list[str]] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(slowly_found.tools.names())) for _ in "ab"
+    ]
+    threads[0].start()
+    assert slowly_found.begun.wait(10)
+    threads[1].start()
+    slowly_found.go.set()
+    for thread in threads:
+        thread.join(10)
+    assert found == [["late"], ["late"]]

@@ -149,6 +149,7 @@ def _told(**changes: Any) -> dict[str, Any]:
         "task": "classification",
         "chosen": "A",
         "comparison": {"tied": ["A"]},
+        "candidates": {"entries": [{"name": name} for name in ("A", "B", "dummy")]},
         "data": {"target": "y", "findings": []},
         "design": {
             "kind": "holdout",
@@ -176,6 +177,8 @@ def test_verdict_in_words() -> None:
     nested = {**_told()["design"], "kind": "nested"}
     assert "40 rows, each held back in turn" in three_sentences(_told(design=nested))[0]
     assert "No model did better" in three_sentences(_told(chosen="dummy"))[1]
+    alone = {"entries": [{"name": "dummy"}]}
+    assert "longer --budget" in three_sentences(_told(chosen="dummy", candidates=alone))[1]
 
 
 def test_verdict_names_the_worst_finding() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from tests.report.test_browser import BROWSER, _shown, _value
 
+from groundstate.evaluate.intervals.variation import advice_of
 from groundstate.report import page, report
 from groundstate.study import assess_tuned
 from groundstate.study.numbers import show
@@ -191,7 +192,8 @@ def one_headline(facts: dict[str, Any], found: Page) -> None:
     assert len({text for key, text in found.keyed if key == f"scores.{metric}.value"}) == 1
     assert next(iter(found.cards.values())) == show(score["value"], metric)
     mixed = len(facts["chosen_in_folds"]) > 1
-    assert facts["verdict"][0].startswith("The recipe" if mixed else facts["chosen"])
+    alone = "Always answering" if facts["chosen"] == "dummy" else facts["chosen"]
+    assert facts["verdict"][0].startswith("The recipe" if mixed else alone)
     assert found.cards["Held-out rows"] == f"{score['n']:,}"
 
 
@@ -249,7 +251,8 @@ def candidates(facts: dict[str, Any], found: Page) -> None:
     assert entries["dummy"]["test_score"] == facts["baselines"]["dummy"][metric]["value"]
     if "every other candidate is measurably worse" in found.text:
         assert [name for name, e in entries.items() if e["tied_with_best"]] == [facts["chosen"]]
-        assert all(row["p_holm"] <= 0.05 for row in facts["comparison"]["test"])
+        rest = [row for row in facts["comparison"]["test"] if row["p_holm"] > 0.05]
+        assert all(abs(row["difference"]) < 1e-9 for row in rest)  # a linear model and itself
     folds = facts["chosen_in_folds"]
     design = facts["design"]
     times = (design["outer_folds"] or 1) * design["repeats"]
@@ -266,6 +269,10 @@ def sureness(facts: dict[str, Any], found: Page) -> None:
         assert ("other seeds" in drawn) == bool(moved["seed"])
         assert not ("other training rows" in drawn and moved["train"] == 0)
         assert ("no effect in" in found.text) == (moved["seed"] == 0)
+        assert ("no measurable effect in" in found.text) == (moved["train"] == 0)
+        if "advice" in moved:  # which is about the largest of the numbers beside it
+            parts = {n: moved.get(n) or 0.0 for n in ("test", "seed", "train", "interaction")}
+            assert moved["advice"] == advice_of(parts) and moved["advice"] in found.text
     cover = (facts["calibration"] or {}).get("coverage")
     if cover:
         below = cover["covered"] < cover["wanted"]

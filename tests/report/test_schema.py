@@ -45,7 +45,10 @@ def test_report_validates_and_renders(case: str) -> None:
     assert told["verdict"][0].split()[0] in text and "nan" not in text.lower().split()
     if case == "two classes":
         assert {"roc", "precision_recall", "reliability", "coverage"} <= set(told["pictures"])
-        assert {"refits", "sources", "learning_curve", "tuning"} <= set(told["pictures"])
+        assert {"sources", "learning_curve", "tuning"} <= set(told["pictures"])
+        still = told["variation"]["train"] == 0  # few rows of two clouds far apart are ever wrong
+        assert still or "refits" in told["pictures"]
+        assert ("no measurable effect in" in text) == still
     if case == "no probabilities":
         assert told["calibration"] is None and "reliability" not in told["pictures"]
         why = [words for words in told["skipped"] if words.startswith("calibration: LinearSVC")]

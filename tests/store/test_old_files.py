@@ -138,6 +138,17 @@ def trained(data: dict[str, Tensor], *callbacks: Callback) -> NetClassEnergy:
     return energy
 
 
+def determined(theta: Any) -> Tensor:
+    """What the run of :func:`trained` determines of its weights, in the order of ``flat``.
+
+    The slope of the bias before a batch norm is zero but for rounding, and Adam makes steps of that
+    rounding: neither that bias nor the running mean that follows it is the same on another processor.
+    """
+    w = torch.as_tensor(theta).double()
+    bias, mean = range(20, 25), range(35, 40)  # after (5, 4) weights; after scale and shift
+    return w[[i for i in range(len(w)) if i not in bias and i not in mean]].float()
+
+
 def population(data: dict[str, Tensor], folder: Path | None = None) -> Any:
     """The population whose checkpoints are among the files."""
 
@@ -262,7 +273,7 @@ def test_a_checkpoint_resumes(folder: Path, tmp_path: Path, written: list[int]) 
     assert newest is not None and newest.step == int(then["step"])
     energy = trained(learned_on(then), Checkpoint(tmp_path / "run", every_steps=1))
     assert written and min(written) == newest.step + 1  # it did not begin anew
-    same(flat(energy).float(), then["theta"])
+    same(determined(flat(energy)), determined(then["theta"]).numpy())
 
 
 @pytest.mark.parametrize("folder", sets())

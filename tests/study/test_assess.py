@@ -344,8 +344,8 @@ def test_budget_cuts_repeats_and_says_so() -> None:
 
 def test_slow_candidates_are_repeated_less_by_a_rule_without_a_clock() -> None:
     from groundstate.study.candidates import candidates_of
-    from groundstate.study.design import usual_repeats
+    from groundstate.study.design import Size, usual_repeats
 
     quick = candidates_of("LogisticRegression", "classification")
-    assert usual_repeats(quick, 150, 5, 10) == 5
-    assert usual_repeats(candidates_of("auto", "classification"), 3000, 5, 10) < 5
+    assert usual_repeats(quick, Size(150), 5, 10) == 5
+    assert usual_repeats(candidates_of("auto", "classification"), Size(3000), 5, 10) < 5

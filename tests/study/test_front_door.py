@@ -91,3 +91,13 @@ def test_the_name_is_the_function_whatever_was_imported() -> None:
     code = "import groundstate.study.design, groundstate; print(groundstate.study.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.stdout == "study\n", done.stderr
+
+
+def test_a_folder_does_not_hide_a_built_in_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "iris").mkdir()  # the output of an earlier ``fit iris --out iris``
+    assert groundstate.study("iris", model="GaussianNB", **QUICK).facts["data"]["name"] == "iris"
+    with pytest.raises(DataError, match="folder"):
+        groundstate.data.read("./iris")

@@ -117,6 +117,10 @@ def test_a_network_for_a_folder_with_a_test_part(tmp_path: Path) -> None:
     assert "Which picture is taken for which" in page and "Grad-CAM" in page
     model = groundstate.load(out / "model.gs")
     assert model.score(root) == facts["scores"]["accuracy"]["value"]
+    new = sorted((root / "test").rglob("*.png"))[:2]
+    told = CliRunner().invoke(app, ["predict", str(out / "model.gs"), str(new[0].parent)])
+    assert told.exit_code == 0, told.output
+    assert told.output.split()[1:] == model.predict(sorted(new[0].parent.glob("*.png"))).tolist()
     assert "ImageClassifier" in candidates_for("image", "classification", "auto", None)
 
 

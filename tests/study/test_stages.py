@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from groundstate.study.candidates import candidates_of
 from groundstate.study.question import ask
 from groundstate.study.race.clock import Clock, OutOfTime
 from groundstate.study.race.field import Entrant, race_of
-from groundstate.study.race.stages import DONE, FIRST, TUNED
+from groundstate.study.race.names import DONE, FIRST, TUNED
 from groundstate.study.tuning import Search
 
 QUICK: Any = {"seeds": 0, "bootstrap": 0, "repeats": 1, "ledger": None}
@@ -73,6 +74,102 @@ def test_the_clock_cuts_and_says_so() -> None:
     assert Clock(None).allows(1e9) and not Clock(1.0).allows(2.0)
     found = assess("Ridge", *rows(60), tuner=Search(2), budget=1e-3, ledger=None)
     assert found.chosen == "Ridge" and "tuning" in found.unfinished and not found.developed.params
+
+
+def test_an_alarm_waits_for_imports_and_compilations() -> None:
+    """An exception inside them would leave modules and compilers half made for the rest of the run."""
+    import types
+
+    library = types.ModuleType("numba.pretended")
+    code = "def work(until, now):\n    while now() < until: pass\n    return 'whole'"
+    exec(code, library.__dict__)
+    got = ""
+    with pytest.raises(OutOfTime), Clock(0.2).limit():
+        got = library.work(time.monotonic() + 0.4, time.monotonic)
+        while True:
+            pass
+    assert got == "whole"
+
+
+def test_progress_is_the_share_of_the_time_and_never_falls() -> None:
+    """Late stages are not near the beginning, and parts that are left out are not waited for."""
+    from groundstate.study.progress import Step, Watch
+
+    told: list[Any] = []
+    watch, clock = Watch(told.append), Clock(100.0)
+    watch.plan({"quick": 1.0, "slow": 50.0, "last": 1.0}, clock)
+    for spent, part in ((1.0, "quick"), (3.0, ""), (4.0, "last"), (5.0, "")):
+        clock.begun = clock.now() - spent
+        with watch("a part", part):
+            watch._measured += 1.0 if part else 0.0  # a nominal second takes a second here
+        if part == "quick":
+            watch.expect("slow", 0.0)
+    shares = [step.done for step in told if isinstance(step, Step)]
+    assert shares == sorted(shares) and shares[0] < 0.05
+    assert shares[1] == pytest.approx(0.75, abs=0.02) and shares[-1] == 0.99
+    assert told[1].left == pytest.approx(1.0, abs=0.1) and told[-1].left < 0.1
+
+
+def test_a_simple_model_that_is_a_candidate_is_fitted_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from groundstate.study.race.field import Race
+
+    entered: list[str] = []
+    run = Race.run
+
+    def noted(self: Race, entrants: Any, n_jobs: int = 1) -> None:
+        entered.extend(entrants)
+        run(self, entrants, n_jobs)
+
+    monkeypatch.setattr(Race, "run", noted)
+    found = assess("Ridge", *rows(60), folds=3, **{**QUICK, "repeats": 2})
+    assert entered.count("Ridge") == 2 and "linear" not in entered
+    assert found.baselines["linear"]["r2"] == found.scores["r2"]
+
+
+def test_quick_candidates_are_not_compared_in_several_processes() -> None:
+    """Starting them takes longer than a small budget has; dear ones beside them change nothing."""
+    from groundstate.study.design import choose_design, usual_workers
+
+    X, y = rows(150)
+    design = choose_design(X, y, task="regression", key=Key.of(0))
+    assert design.kind == "nested" and usual_workers(5.0, design) == 1
+    assert usual_workers(100.0, design) >= 1
+
+
+def test_no_model_in_time_is_not_called_columns_that_do_not_help(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from groundstate.study.race import stages
+
+    monkeypatch.setattr(stages.Stages, "_enter", lambda self, name, **_: self.late.append(name))
+    found = assess("Ridge", *rows(60), budget=1e-3, tuner=None, **QUICK)
+    words = report_facts(found)["verdict"][1]
+    assert found.chosen == "dummy" and "longer --budget" in words
+
+
+def test_what_ends_a_study_is_spared_from_its_budget() -> None:
+    clock = Clock(20.0)
+    before = clock.left()
+    clock.keep("report", 3.0)
+    clock.keep("intervals", 2.0)
+    assert clock.left() < before - 3.5 and not clock.allows(16.0)
+    clock.keep("refit", 1e9)
+    assert clock.left() > 9.0  # never more than half
+
+
+def test_dear_candidates_are_left_out_of_a_small_budget() -> None:
+    from groundstate.study.design import Size, first_candidates
+
+    models = candidates_of("auto", "regression", n_rows=300)
+    size = Size(300, 10)
+    cost = {name: size.of(model) for name, model in models.items()}
+    assert max(cost, key=lambda name: cost[name]) == "TabularMLPRegressor"
+    assert {"ExtraTreesRegressor", "SVR", "GaussianProcessRegressor"} <= set(models)
+    assert first_candidates(models, size) == ["Ridge", "HistGradientBoostingRegressor"]
+    found = assess("auto", *rows(80), budget=4.0, tuner=None, **QUICK)
+    assert "TabularMLPRegressor" in str(found.skipped) and found.chosen != "dummy"
 
 
 def test_stopping_keeps_the_report_of_the_last_stage(

@@ -21,7 +21,7 @@ from groundstate.study import Survey, compare_densities, survey, survey_facts
 from groundstate.study.unlabelled.densities import DensitySearch, _simplest
 from groundstate.study.unlabelled.groups import group_facts
 from groundstate.study.unlabelled.outliers import outlier_facts
-from groundstate.study.unlabelled.survey import reason_words
+from groundstate.study.unlabelled.survey import _verdict, reason_words
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +45,58 @@ def test_scores_are_minus_the_mean_log_density(rings: Survey) -> None:
     np.testing.assert_allclose(rings.energies, rings.model.energy(rings.table), rtol=1e-8)
 
 
+def test_what_is_tried_without_a_word() -> None:
+    """Every registered density that is quick to fit, and no generator; those by their name."""
+    table = data.load("iris").features
+    found = DensitySearch("auto", table).start()
+    assert {name.partition("(")[0] for name in found} == {
+        "FactorAnalysis", "GaussianMixture", "ProbabilisticPCA",
+    }  # fmt: skip
+    named = DensitySearch("NormalizingFlow,GaussianMixture", table).start()
+    assert "NormalizingFlow()" in named and "GaussianMixture(2)" in named
+
+
+def test_few_different_rows() -> None:
+    with pytest.raises(DataError, match="2 different training rows are too few for a density"):
+        survey({"a": [1.0, 2.0, 3.0] * 30, "b": [5.0, 1.0, 2.0] * 30}, models="ProbabilisticPCA")
+    rng = np.random.default_rng(0)
+    letters = {"a": rng.choice(["x", "y", "z"], 80), "b": rng.choice(["u", "v"], 80)}
+    found = survey(letters, models="GaussianMixture")
+    assert found.chosen.startswith("GaussianMixture") and np.isfinite(found.energies).all()
+
+
 def test_target_of_a_table_is_left_out() -> None:
     found = survey("iris", models="GaussianMixture")
     assert "target" not in found.table.columns and found.table.n_rows == 150
+
+
+def test_text_beside_other_columns_is_left_out() -> None:
+    rng = np.random.default_rng(0)
+    words = np.array(["red", "old", "fast", "small", "loud", "cheap", "rusty", "quiet"])
+    names = [f"{' '.join(rng.choice(words, 5))} car number {i}" for i in range(90)]
+    numbers = dict(zip("ab", rng.normal(size=(2, 90)), strict=True))
+    found = survey({**numbers, "name": names}, models="ProbabilisticPCA")
+    assert found.table.columns == ("a", "b")
+    said = [f.sentence for f in found.findings if f.code == "text"]
+    assert said and "'name' is text" in said[0]
+
+
+def test_rivals_are_those_of_the_chosen_model() -> None:
+    """Where another model sees the groups, it is not called its own rival; many sizes are a range."""
+    facts = {
+        "chosen": "ProbabilisticPCA(4)", "groups": [5] * 9 + [7],
+        "scores": {"mean_nll": {"value": 1.0, "lo": 0.5, "hi": 1.5, "n": 50}},
+        "comparison": {"tied": ["ProbabilisticPCA(4)", *(f"GaussianMixture({k})" for k in range(6))]},
+        "grouping": {"model": "GaussianMixture(0)", "agreement": {"mean": 0.9}},
+        "outliers": [{"row": 3, "energy": 9.0, "missing": 0, "reasons": []}],
+        "energy": {"median": 1.0},
+    }  # fmt: skip
+    first, second, _ = _verdict(facts)
+    assert first.endswith("GaussianMixture(2) and 3 more cannot be told apart from it.")
+    assert second.startswith(
+        "GaussianMixture(0), the best with groups, sees 10 groups, of 5 to 7 rows"
+    )
+    assert "told apart" not in second
 
 
 def test_an_odd_row_is_found() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from groundstate.study.verdict import _how_good
+from groundstate.study.facts import variation_facts
+from groundstate.study.verdict import _how_good, _same_answers
 
 
 @pytest.mark.parametrize(
@@ -21,3 +22,17 @@ def test_variation_explained(value: float, words: str) -> None:
     }
     said = _how_good(told)
     assert words in said and len(said) < 160
+
+
+def test_advice_is_about_the_largest_source() -> None:
+    spread = {"test": 0.01, "seed": 0.0, "train": 0.0, "advice": "more test rows"}
+    still = variation_facts({**spread, "oob": {"values": [0.0, 0.1]}})
+    moved = variation_facts({**spread, "seeds": {"values": [0.1, 0.2, 0.3]}})
+    assert still is not None and still["train"] == 0.0 and moved is not None
+    assert moved["seed"] == pytest.approx(0.1) and moved["advice"].startswith("average more seeds")
+
+
+def test_a_linear_model_is_not_said_to_be_as_good_as_itself() -> None:
+    same = {"difference": -9e-16, "lo": 0.0, "hi": 0.0, "p": 1.0}
+    near = {"difference": 0.01, "lo": -0.02, "hi": 0.04, "p": 0.3}
+    assert _same_answers(same) and not _same_answers(near)

@@ -183,6 +183,17 @@ def test_failed_fits_are_recorded_not_fatal() -> None:
         Tune(Fragile(), {"level": Real(0.6, 1.0)}, n_trials=3, cv=2).fit(X, y)
 
 
+class Mistaken(Fragile):
+    def fit(self, X: Any, y: Any) -> Mistaken:
+        raise KeyError("level")
+
+
+def test_a_mistake_in_a_program_ends_the_search() -> None:
+    with pytest.raises(KeyError, match="level") as seen:
+        Tune(Mistaken(), {"level": Real(0.0, 1.0)}, n_trials=2, cv=2).fit(*ridge_rows())
+    assert "raised by Mistaken" in seen.value.__notes__[0]
+
+
 def test_unknown_parameter_raises_before_any_fit() -> None:
     with pytest.raises(DataError, match="Ridge has no parameter 'alfa'; did you mean 'alpha'"):
         Tune(groundstate.Ridge(), {"alfa": Real(0.1, 1.0)}).fit(*ridge_rows())

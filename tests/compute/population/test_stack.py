@@ -279,7 +279,7 @@ def test_errors_teach() -> None:
     population = Population.build(net, KEYS)
     with pytest.raises(ShapeError, match="one for each of the 3 members"):
         SGD(population.flat, lr=[0.1, 0.2])
-    with pytest.raises(TypeError, match="use SGD, Adam, AdamW, RMSprop or Adagrad"):
+    with pytest.raises(TypeError, match="use SGD, Adam, AdamW, RMSprop, Adagrad or Adadelta"):
         StackedOptimizer(population.flat, lr=0.1).step(population.flat)
     with pytest.raises(Unsupported, match="capture=True records a CUDA graph"):
         Step(

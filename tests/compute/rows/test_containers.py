@@ -275,3 +275,13 @@ def test_rows_of_one_length_are_a_tensor_and_stay_so() -> None:
         rows.padded(length=5), plain.padded(length=5)
     )
     assert Ragged.of([[], []]).equal == 0 and Ragged.of([[], []]).take(torch.tensor([1])).equal == 0
+
+
+def test_real_numbers_keep_the_format_of_their_arrays() -> None:
+    double = np.array([[0.1], [0.2]])
+    assert Ragged.of([double, double[:1]]).values.dtype == torch.float64
+    assert torch.equal(Ragged.of([double]).values, torch.from_numpy(double))
+    assert Ragged.of([double.astype(np.float32)]).values.dtype == torch.float32
+    assert Ragged.of([[0.1, 0.2], [0.3]]).values.dtype == torch.float32  # of Python, as in torch
+    assert Ragged.of([double], torch.float32).values.dtype == torch.float32
+    assert Ragged.of([[1, 2], []]).values.dtype == torch.int64

@@ -96,12 +96,34 @@ def test_whole_numbers_and_whole_floats_are_one_label() -> None:
         (["31.12.2020 10:15", "1.2.2021 23:59"], [12, 2], False),
         (["2021-05-31T23:30:00-02:00", "2021-05-01T00:30:00Z"], [6, 5], False),
         (["1/2/2021 12:10 AM", "1/30/2021 11:10 PM"], [1, 1], False),
+        (["03 Mar 2021", "17 Nov 2020"], [3, 11], False),
+        (["2021/3/3 14:00", "2020/11/17 9:05"], [3, 11], False),
+        (["March 3 2021", "November 17 2020"], [3, 11], False),
     ],
 )
 def test_date_forms(values: list[str], month: list[int], ambiguous: bool) -> None:
     table = read({"when": values})
     assert table.frame["when"].dt.month().to_list() == month
     assert any("month first" in note for note in table.notes) == ambiguous
+
+
+def test_days_in_one_number() -> None:
+    whole = [20210101 + 100 * (i % 12) + i % 28 for i in range(60)]
+    for values in (whole, [str(v) for v in whole]):
+        table = read({"d": values, "x": range(60)})
+        assert table.schema["d"].kind == "date" and any("in one number" in n for n in table.notes)
+        assert table.frame["d"].dt.month().to_list()[:3] == [1, 2, 3]
+        again = read({"d": values[:2], "x": [0, 1]}, schema=table.schema)
+        assert again.frame["d"].dt.day().to_list() == [1, 2]
+    assert kind([*whole[:-1], 20211301]) == "numeric"  # there is no month 13
+    assert kind(whole[:10]) == "numeric"
+
+
+def test_seconds_since_1970_are_dates_by_declaration() -> None:
+    for form, scale in (("epoch", 1), ("epoch:ms", 1000)):
+        for values in ([1614780000 * scale, None], [str(1614780000 * scale), None]):
+            days = read({"t": values, "x": [1, 2]}, schema={"t": f"date:{form}"}).frame["t"]
+            assert str(days[0]) == "2021-03-03 14:00:00" and days[1] is None
 
 
 def test_one_late_date_decides_the_order() -> None:

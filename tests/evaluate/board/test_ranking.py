@@ -141,6 +141,17 @@ def test_failures_become_notes() -> None:
         rank({"broken": Broken()}, X, y, task="classification")
 
 
+class Mistaken(ClassifierMixin, BaseEstimator):
+    def fit(self, X: Any, y: Any) -> Mistaken:
+        raise AttributeError("no such thing")
+
+
+def test_a_mistake_in_a_program_is_seen() -> None:
+    with pytest.raises(AttributeError, match="no such thing") as seen:
+        rank({"dummy": DummyClassifier(), "mistaken": Mistaken()}, X, y, task="classification")
+    assert "raised by Mistaken" in seen.value.__notes__[0]
+
+
 def test_warnings_become_notes() -> None:
     short = {"short": LogisticRegression(max_iter=1), "dummy": DummyClassifier()}
     result = rank(short, X, y, task="classification", refit=False)

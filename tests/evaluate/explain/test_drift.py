@@ -86,6 +86,14 @@ def test_few_rows_are_compared_without_a_classifier() -> None:
     assert found.auc is None and not found.drifted
 
 
+def test_a_column_of_two_labels_is_enough_for_a_classifier() -> None:
+    few, many = (["u"] * n + ["v"] * (40 - n) for n in (10, 30))
+    moved = drift({"kind": few}, {"kind": many})
+    assert moved.auc is not None and 0.5 < moved.auc.low < 0.75 < moved.auc.high
+    same = drift({"kind": few}, {"kind": few[::-1]})
+    assert same.auc is not None and same.auc.low <= 0.5 and not same.drifted
+
+
 def test_profiles_of_known_columns() -> None:
     draw = np.random.default_rng(0)
     n = 500

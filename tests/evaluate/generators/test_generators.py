@@ -177,6 +177,10 @@ class TestTwoSamples:
         copies = memorisation_check(train[own.integers(0, 300, 300)], train, test)
         assert copies.z < -3 and copies.memorises and copies.exact == 1.0 and copies.copies == 1.0
         fresh = memorisation_check(new, train, test)
+        assert "closer to the training rows than" in str(copies)
+        assert "as far from the training rows as" in str(fresh)
+        far = memorisation_check(new + 3, train, test)
+        assert "farther from the training rows than" in str(far)
         assert abs(fresh.z) < 3 and not fresh.memorises and fresh.copies < 0.05
         assert "near copies" in str(copies)
 

@@ -22,7 +22,7 @@ from groundstate.evaluate import (
     student,
     wilson,
 )
-from groundstate.evaluate.metrics.intervals import Resampled
+from groundstate.evaluate.metrics.resampled import Resampled
 from groundstate.math import stats
 
 rng = np.random.default_rng(0)
@@ -200,6 +200,23 @@ def test_groups_and_strata_of_any_metric() -> None:
         assert strata.estimate == pytest.approx(alone.estimate) and strata.width > 0
     with pytest.raises(ValueError, match="groups or stratify"):
         bootstrap(METRICS["accuracy"], y, p, groups=y, stratify=y)
+
+
+def test_the_mean_area_of_many_rows_is_delongs_by_weight_and_like_the_bootstraps() -> None:
+    n, classes = 8000, np.arange(3)
+    y = rng.integers(0, 3, n)
+    p = np.eye(3)[y] + rng.normal(0, 1.2, (n, 3))
+    p = np.exp(p) / np.exp(p).sum(1, keepdims=True)
+    guess = Prediction(p.argmax(1), p, p, classes)
+    roc = METRICS["roc_auc"]
+    found = interval(roc, y, guess)
+    assert found.method == "delong" and found.estimate == pytest.approx(roc.score(y, guess))
+    drawn = bootstrap(roc, y, guess, n=400, key=Key.of(0))
+    assert found.width == pytest.approx(drawn.width, rel=0.15)
+    weight = rng.integers(0, 3, n).astype(float)
+    at = np.repeat(np.arange(n), weight.astype(int))
+    twice = Prediction(guess.values[at], p[at], p[at], classes)
+    assert interval(roc, y, guess, sample_weight=weight) == interval(roc, y[at], twice)
 
 
 def test_areas_of_resamples_equal_a_loop_and_delong() -> None:

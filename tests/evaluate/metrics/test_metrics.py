@@ -148,3 +148,15 @@ def test_reliability_bars_hold_the_share_at_both_ends() -> None:
         curve = reliability(np.r_[np.zeros(n), np.ones(n)], np.r_[np.zeros(n), np.ones(n)], 2)
         assert curve.low[0] == 0 and curve.high[1] == 1
         assert (curve.low <= curve.observed).all() and (curve.observed <= curve.high).all()
+
+
+def test_scores_of_clusterings_have_their_usual_names() -> None:
+    import sklearn.metrics as peer
+
+    from groundstate import metrics
+    from groundstate.evaluate.metrics import clusters
+
+    names = [name for name in vars(clusters) if name.endswith("_score")]
+    assert len(names) == 12
+    for name in names:
+        assert getattr(metrics, name) is getattr(peer, name)

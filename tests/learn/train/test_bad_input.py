@@ -95,7 +95,7 @@ def test_batch_larger_than_the_data_is_the_full_batch() -> None:
         ({"log_every": 0}, "log_every must be at least 1"),
         ({"clip_norm": 0.0}, "clip_norm must be positive"),
         ({"clip_value": -1.0}, "clip_value must be positive"),
-        ({"precision": "8"}, "precision must be one of 32, tf32, bf16, fp16"),
+        ({"precision": "8"}, "precision must be one of auto, 32, tf32, bf16, fp16"),
     ],
 )
 def test_settings_are_checked(settings: dict[str, object], message: str) -> None:

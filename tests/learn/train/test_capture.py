@@ -117,7 +117,8 @@ def test_recording_is_the_way_of_a_gpu() -> None:
         return made
 
     for settings, expected in (
-        ({}, True), ({"compile": "reduce-overhead"}, True), ({"compile": True}, False),
+        ({}, True), ({"compile": "reduce-overhead"}, True), ({"compile": True}, True),
+        ({"compile": "max-autotune"}, False),
         ({"accumulate": 2}, False),
     ):  # fmt: skip
         made = training(**settings)

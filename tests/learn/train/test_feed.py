@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ import torch
 from torch import Tensor
 
 from groundstate.compute import Key
-from groundstate.compute.rows import Ragged
+from groundstate.compute.rows import Files, Ragged
+from groundstate.compute.rows.files import Reader
 from groundstate.energy import LinearEnergy, NetClassEnergy, RaggedOf, Real
 from groundstate.errors import DataError
 from groundstate.learn import Callback, Checkpoint, Problem, SoftMin, Stochastic, fit, sgd
@@ -266,3 +269,68 @@ def test_buckets_need_rows_that_differ_in_length() -> None:
         Feed(problem, 2, bucket=True)
     with pytest.raises(ValueError, match="replacement=False"):
         sequence_feed(ragged([1, 2, 3]), replacement=True)
+
+
+@dataclass(frozen=True)
+class Counting(Reader):
+    """Rows of numbers in text files; says who read what."""
+
+    read_by: list[tuple[str, int]] = field(default_factory=list, compare=False)
+
+    def read(self, paths: Sequence[str]) -> Tensor:
+        self.read_by.append((threading.current_thread().name, len(paths)))
+        return torch.from_numpy(np.stack([np.load(path) for path in paths]))
+
+    def describe(self) -> str:
+        return "numbers"
+
+
+def on_disk(folder: Path, n: int = 40) -> tuple[Files, Tensor]:
+    x = torch.randn(n, 3, generator=torch.Generator().manual_seed(0))
+    paths = []
+    for i, row in enumerate(x):
+        paths.append(folder / f"{i}.npy")
+        np.save(paths[-1], row.numpy())
+    return Files.of(paths, Counting()), x
+
+
+def test_files_are_read_ahead_of_the_step_two_batches_at_most(tmp_path: Path) -> None:
+    files, x = on_disk(tmp_path)
+    y = torch.arange(40) % 2
+    problem = Problem(LinearEnergy(3, 2), SoftMin(), {"x": files, "y": y}, key=Key.of(0))
+    log = files.reader.read_by  # type: ignore[attr-defined]
+    log.clear()
+    seen = 0
+    for k, (batch, _, _) in enumerate(Feed(problem, 8).epoch(0), 1):
+        assert sum(n for _, n in log) <= 8 * (k + 2)
+        rows = (batch["x"][:, None] == x).all(-1).nonzero()
+        assert torch.equal(y[rows[:, 1]], batch["y"]) and len(rows) == 8
+        seen += len(rows)
+    assert seen == 40 and {name.startswith("groundstate-reader") for name, _ in log} == {True}
+
+
+def test_reading_ahead_gives_the_bits_of_reading_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, x = on_disk(tmp_path)
+    y = (x[:, 0] > 0).long()
+    ends = []
+    for ahead in (True, False):
+        monkeypatch.setattr(Files, "on_disk", ahead)
+        energy = LinearEnergy(3, 2)
+        solver = Stochastic(batch_size=8, max_epochs=3, tol=None)
+        fit(energy, {"x": files, "y": y}, SoftMin(), solver, random_state=0)
+        ends.append(torch.cat([p.detach().ravel() for p in energy.parameters()]))
+    assert ends[0].abs().sum() > 0 and torch.equal(*ends)
+
+
+def test_a_file_that_cannot_be_read_is_named_where_it_is_met(tmp_path: Path) -> None:
+    files, _ = on_disk(tmp_path)
+    problem = Problem(
+        LinearEnergy(3, 2), SoftMin(), {"x": files, "y": torch.arange(40) % 2}, key=Key.of(0)
+    )
+    feed = Feed(problem, 8)
+    for path in files.paths[20:]:
+        Path(path).unlink()
+    with pytest.raises(FileNotFoundError):
+        list(feed.epoch(0))

@@ -75,6 +75,25 @@ def test_rows_are_centred_without_being_filled() -> None:
         torch.testing.assert_close(sparse.tdot(U), dense.T @ U)
 
 
+@pytest.mark.parametrize("shape", [(40, 25), (25, 40)])
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_the_smaller_gram_matrix_is_never_formed(
+    shape: tuple[int, int], centred: bool, weighted: bool
+) -> None:
+    S = random_array(shape, density=0.2, rng=np.random.default_rng(0), format="csr")
+    X = torch.from_numpy(S.toarray())
+    root = torch.rand(shape[0], generator=generator(), dtype=torch.float64) if weighted else None
+    mean = X.mean(0) if centred else None
+    dense = X if mean is None else X - mean
+    dense = dense if root is None else root[:, None] * dense
+    v = torch.randn(25, generator=generator(), dtype=torch.float64)
+    gram = dense.T @ dense if shape[0] > shape[1] else dense @ dense.T
+    sparse = CentredRows(tensor(S, torch.device("cpu")), mean, root)
+    torch.testing.assert_close(sparse.gram(v), gram @ v)
+    torch.testing.assert_close(CentredRows(X, mean, root).gram(v), gram @ v)
+
+
 def test_tall_blocks_become_orthonormal() -> None:
     Y = torch.randn(2**14, 6, generator=generator(), dtype=torch.float64)
     Y[:, 5] = Y[:, 4] + 1e-5 * Y[:, 5]

@@ -155,3 +155,40 @@ def test_sparse_rows_are_dense_rows() -> None:
     np.testing.assert_array_equal(
         DBSCAN(1.0).fit_predict(csr_matrix(Z)), DBSCAN(1.0).fit_predict(Z)
     )
+
+
+@pytest.mark.parametrize("kind", ["array", "frame", "tensor"])
+def test_rows_without_a_place_have_labels_of_their_own(kind: str) -> None:
+    import polars as pl
+
+    Z = X.copy()
+    Z[5, 0], Z[40, 1], Z[60] = np.nan, np.inf, [np.inf, np.nan]
+    given: Any = {"frame": pl.DataFrame, "tensor": torch.from_numpy}.get(kind, np.asarray)(Z)
+    model, expected = HDBSCAN().fit(given), peer.HDBSCAN(copy=True).fit(Z)
+    odd = [5, 40, 60]
+    assert model.labels_[odd].tolist() == expected.labels_[odd].tolist() == [-3, -2, -3]
+    np.testing.assert_array_equal(model.probabilities_, expected.probabilities_)
+    assert len(set(zip(model.labels_, expected.labels_, strict=True))) == len(set(model.labels_))
+    kept = np.setdiff1d(np.arange(len(Z)), odd)
+    np.testing.assert_array_equal(model.labels_[kept], HDBSCAN().fit(Z[kept]).labels_)
+    answer = model.predict(given)
+    assert isinstance(answer, torch.Tensor) == (kind == "tensor")
+    np.testing.assert_array_equal(np.asarray(answer)[odd], [-3, -2, -3])
+    with pytest.raises(ValueError, match="NaN"):
+        HDBSCAN(metric="precomputed").fit(np.full((9, 9), np.nan))
+
+
+@pytest.mark.parametrize("cut", [0.1, 0.25, 1.0])
+def test_one_cut_through_the_tree(cut: float) -> None:
+    Z = np.r_[X, [[np.nan, 0.0]]]
+    model, expected = HDBSCAN().fit(Z), peer.HDBSCAN(copy=True).fit(Z)
+    ours, theirs = model.dbscan_clustering(cut, 4), expected.dbscan_clustering(cut, 4)
+    pairs = set(zip(ours, theirs, strict=True))
+    assert len(pairs) == len(set(ours)) == len(set(theirs)) and (-3, -3) in pairs
+    np.testing.assert_array_equal(ours == -1, theirs == -1)
+    weight = np.r_[2.0, 0.0, np.ones(len(X) - 2)]
+    twice = np.r_[X[:1], X[:1], X[2:]]
+    np.testing.assert_array_equal(
+        HDBSCAN().fit(X, sample_weight=weight).dbscan_clustering(cut)[2:],
+        HDBSCAN().fit(twice).dbscan_clustering(cut)[2:],
+    )

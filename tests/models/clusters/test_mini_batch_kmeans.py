@@ -46,3 +46,12 @@ def test_weights_are_repetition_and_order_does_not_matter(sparse: bool) -> None:
     one = MiniBatchKMeans(5, **settings).fit(make(X[:600]), sample_weight=w.astype(float))
     two = MiniBatchKMeans(5, **settings).fit(make(rows))
     np.testing.assert_allclose(one.cluster_centers_, two.cluster_centers_, atol=1e-7)
+
+
+def test_settings_without_effect_are_said() -> None:
+    with pytest.warns(RuntimeWarning, match="performing only one init in MiniBatchKMeans instead"):
+        MiniBatchKMeans(2, init=X[:2], n_init=3, random_state=0).fit(X[:50])
+    with pytest.warns(RuntimeWarning, match="init_size=2 should be larger than n_clusters=4"):
+        MiniBatchKMeans(4, init_size=2, random_state=0).fit(X[:50])
+    with pytest.warns(RuntimeWarning, match="doesn't make sense for a single cluster"):
+        KMeans(1, algorithm="elkan", random_state=0).fit(X[:50])

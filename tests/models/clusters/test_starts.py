@@ -12,6 +12,7 @@ from sklearn.cluster import kmeans_plusplus as peer
 from sklearn.datasets import make_blobs
 
 from groundstate import KMeans, kmeans_parallel, kmeans_plusplus
+from groundstate.learn.solvers.latent.kmeans import start as starts
 
 BOTH = pytest.mark.parametrize("start", [kmeans_plusplus, kmeans_parallel])
 X, _ = make_blobs(500, 3, centers=8, random_state=0)
@@ -84,3 +85,14 @@ def test_refusals(start: Any) -> None:
         start(X, 2, n_local_trials=0)
     with pytest.raises(ValueError, match="NaN"):
         start(np.full((3, 1), np.nan), 2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_few_rows_are_drawn_without_compiled_loops_as_with_them(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weight = None if seed % 2 else np.random.default_rng(seed).integers(0, 4, len(X)).astype(float)
+    _, few = kmeans_plusplus(X, 7, sample_weight=weight, random_state=seed)
+    monkeypatch.setattr(starts, "SMALL", 0)
+    _, tiled = kmeans_plusplus(X, 7, sample_weight=weight, random_state=seed)
+    assert few.tolist() == tiled.tolist()

@@ -7,12 +7,17 @@ import pytest
 from sklearn.datasets import make_swiss_roll
 
 from groundstate import (
+    DBSCAN,
+    HDBSCAN,
     TSNE,
     ClassicalMDS,
+    EllipticEnvelope,
     FactorAnalysis,
     GaussianMixture,
+    IsolationForest,
     Isomap,
     KMeans,
+    LocalOutlierFactor,
     ProbabilisticPCA,
 )
 from groundstate.models.diagnosis import diagnose
@@ -47,6 +52,23 @@ def test_tiny_cluster_and_component() -> None:
     X = np.concatenate([blobs(300, (0.0,)), [[60.0, 60.0], [60.1, 60.0]]])
     assert "tiny cluster" in diagnose(KMeans(2, random_state=0).fit(X), X).names
     assert "tiny component" in diagnose(GaussianMixture(2, random_state=0).fit(X), X).names
+
+
+def test_noise_and_outliers_that_are_most_rows() -> None:
+    X = blobs(60, (0.0, 10.0))
+    for few, many in ((DBSCAN(1e-3), DBSCAN(2.0)), (HDBSCAN(60, min_samples=2), HDBSCAN(20))):
+        found = diagnose(few.fit(X), X)
+        assert ("mostly noise" in found.names) == bool((few.labels_ == -1).mean() > 0.5)
+        assert "mostly noise" not in diagnose(many.fit(X), X).names
+    assert "raise eps" in diagnose(DBSCAN(1e-3).fit(X), X)["mostly noise"].advice
+    for make in (
+        lambda c: IsolationForest(contamination=c, random_state=0),
+        lambda c: LocalOutlierFactor(contamination=c),
+        lambda c: EllipticEnvelope(contamination=c, random_state=0),
+    ):
+        found = diagnose(make(0.4).fit(X), X)["many outliers"]
+        assert 0.3 < found.number < 0.45
+        assert "many outliers" not in diagnose(make(0.05).fit(X), X).names
 
 
 def test_restarts_that_end_elsewhere() -> None:

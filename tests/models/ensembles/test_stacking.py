@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import sklearn.ensemble as peers
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_iris,
+    make_multilabel_classification,
+)
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import scale
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -100,6 +111,49 @@ def test_weights_are_repetitions_where_folds_keep_copies_together() -> None:
     weighted = StackingRegressor(REGRESSORS, Ridge(), cv=folds).fit(rows, y, sample_weight=weight)
     repeated = StackingRegressor(REGRESSORS, Ridge(), cv=many).fit(rows[index], y[index])
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"passthrough": True, "cv": 3}, {"stack_method": "predict"}]
+)
+def test_several_labels_equal_scikit_learn(settings) -> None:
+    rows, y = make_multilabel_classification(160, 6, n_classes=3, random_state=0)
+    parts = [
+        ("tree", DecisionTreeClassifier(max_depth=3, random_state=0)),
+        ("near", KNeighborsClassifier()),
+        ("net", MLPClassifier((4,), max_iter=30, random_state=0)),
+    ]
+    final = RandomForestClassifier(10, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of scikit-learn's network
+        ours = StackingClassifier(parts, final, **settings).fit(rows, y)
+        peer = peers.StackingClassifier(parts, final, **settings).fit(rows, y)
+    np.testing.assert_allclose(ours.transform(rows), peer.transform(rows), atol=1e-10)
+    np.testing.assert_array_equal(ours.predict(rows), peer.predict(rows))
+    np.testing.assert_allclose(ours.predict_proba(rows), peer.predict_proba(rows), atol=1e-10)
+    assert ours.score(rows, y) == peer.score(rows, y)
+    assert [c.tolist() for c in ours.classes_] == [[0, 1]] * 3
+    width = ours.transform(rows).shape[1]
+    assert len(ours.get_feature_names_out()) == width  # scikit-learn has one name a member here
+    each = [np.exp(-e) for e in ours.energies(rows)]
+    np.testing.assert_allclose([p.sum(1) for p in each], 1.0)
+    np.testing.assert_array_equal(ours.infer({"x": rows}, "y"), ours.predict(rows))
+
+
+def test_several_labels_of_our_own_members(tmp_path) -> None:
+    rows, y = make_multilabel_classification(120, 6, n_classes=3, random_state=1)
+    parts = [
+        ("near", groundstate.KNeighborsClassifier()),
+        ("tree", groundstate.DecisionTreeClassifier()),
+    ]
+    final = groundstate.RandomForestClassifier(10, random_state=0)
+    model = StackingClassifier(parts, final).fit(rows, y)
+    assert model.predict(rows).shape == y.shape and model.transform(rows).shape == (120, 6)
+    assert (model.predict(rows) == y).mean() > 0.8
+    loaded = groundstate.load(model.save(tmp_path / "several.gs"))
+    np.testing.assert_array_equal(loaded.predict_proba(rows), model.predict_proba(rows))
+    with pytest.raises(ValueError, match="multioutput|1d array|several|y should"):
+        StackingClassifier(parts).fit(rows, y)  # logistic regression has one label
 
 
 def test_parameters_of_members_and_saving(tmp_path) -> None:

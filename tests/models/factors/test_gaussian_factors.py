@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from scipy.linalg import subspace_angles
@@ -186,6 +187,15 @@ def test_to_pca() -> None:
     np.testing.assert_allclose(model.transform(IRIS), pca.transform(IRIS), atol=1e-8)
 
 
+@pytest.mark.parametrize("d", [4, 90])
+def test_no_factors_are_independent_features(d: int) -> None:
+    X = np.random.default_rng(0).normal(size=(200, d)) * np.linspace(1, 5, d)
+    model = FactorAnalysis(0).fit(X)
+    assert model.components_.shape == (0, d) and model.transform(X).shape == (200, 0)
+    np.testing.assert_allclose(model.noise_variance_, X.var(0), rtol=1e-5)
+    assert model.loglike_[-1] == pytest.approx(model.score_samples(X).sum(), rel=1e-9)
+
+
 # --- missing values ------------------------------------------------------------------------
 
 
@@ -211,7 +221,8 @@ def test_missing_values(seed: int) -> None:
     assert mean == pytest.approx(1.87, abs=0.1)
     assert rmse <= mean / 3
     assert model.noise_variance_ == pytest.approx(0.09, abs=0.01)
-    assert np.degrees(subspace_angles(model.components_.T, W).max()) < 1.5
+    # the sampling error of 500 rows: of seeds 0 to 11 seed 11 alone is above 1, with 1.09 (.91 whole)
+    assert np.degrees(subspace_angles(model.components_.T, W).max()) < 1.0
     assert (np.diff(model.history_.extra["log_likelihood"]) >= -1e-9).all()
     np.testing.assert_array_equal(filled[~missing], gaps[~missing])
     codes = model.transform(gaps)
@@ -341,9 +352,13 @@ MODELS: dict[str, Any] = {
 def test_pieces_are_the_whole(name: str, tmp_path: Path) -> None:
     whole = MODELS[name]().fit(WINE)
     np.save(tmp_path / "rows.npy", WINE)
+    files = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
+    for file, part in zip(files, (WINE[:50], WINE[50:]), strict=True):
+        pl.DataFrame(part).write_parquet(file)
     for X in (
         iter([WINE[:9], WINE[9:100], WINE[100:]]),
         np.load(tmp_path / "rows.npy", mmap_mode="r"),
+        files,
     ):
         model = MODELS[name]().fit(X)
         np.testing.assert_allclose(model.get_covariance(), whole.get_covariance(), atol=1e-8)
@@ -352,6 +367,10 @@ def test_pieces_are_the_whole(name: str, tmp_path: Path) -> None:
 def shard(rank: int) -> dict[str, Any]:
     rows = WINE[:70] if rank == 0 else WINE[70:]
     out = {n: torch.from_numpy(make().fit(rows).get_covariance()) for n, make in MODELS.items()}
+    for n, make in MODELS.items():
+        out[f"{n}, a stream"] = torch.from_numpy(
+            make().fit(iter([rows[:30], rows[30:]])).get_covariance()
+        )
     gaps = WINE.copy()
     gaps[::3, 1] = np.nan
     part = gaps[:70] if rank == 0 else gaps[70:]
@@ -366,5 +385,7 @@ def test_two_processes_are_one() -> None:
     whole = {n: make().fit(WINE).get_covariance() for n, make in MODELS.items()}
     whole["gaps"] = ProbabilisticPCA(2).fit(gaps).get_covariance()
     for part in run_local(shard, 2):
-        for name, expected in whole.items():
-            np.testing.assert_allclose(part[name], expected, atol=1e-8, err_msg=name)
+        assert set(part) == {*whole, *(f"{n}, a stream" for n in MODELS)}
+        for name, found in part.items():
+            expected = whole[name.partition(",")[0]]
+            np.testing.assert_allclose(found, expected, atol=1e-8, err_msg=name)

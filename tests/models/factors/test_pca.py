@@ -201,15 +201,21 @@ def test_streams_say_what_is_wrong() -> None:
 
 
 def shard(rank: int) -> dict[str, Any]:
-    model = PCA(3).fit(IRIS[:70] if rank == 0 else IRIS[70:])
-    return {"axes": torch.from_numpy(np.array(model.components_)), "noise": model.noise_variance_}
+    rows = IRIS[:70] if rank == 0 else IRIS[70:]
+    model, stream = PCA(3).fit(rows), PCA(3).fit(iter([rows[:30], rows[30:]]))
+    return {
+        "axes": torch.from_numpy(np.array(model.components_)),
+        "noise": model.noise_variance_,
+        "of a stream": torch.from_numpy(np.array(stream.components_)),
+    }
 
 
 @pytest.mark.slow
 def test_two_processes_are_one() -> None:
     whole = PCA(3).fit(IRIS)
     for part in run_local(shard, 2):
-        np.testing.assert_allclose(part["axes"], whole.components_, atol=1e-12)
+        for name in ("axes", "of a stream"):
+            np.testing.assert_allclose(part[name], whole.components_, atol=1e-12, err_msg=name)
         assert part["noise"] == pytest.approx(whole.noise_variance_)
 
 
@@ -287,6 +293,22 @@ def test_truncated_svd_is_the_peers(algorithm: str) -> None:
     np.testing.assert_allclose(model.inverse_transform(codes), codes @ model.components_)
     with pytest.raises(ValueError, match=r"n_components\(81\) must be <= n_features\(80\)"):
         TruncatedSVD(81).fit(X)
+
+
+@pytest.mark.parametrize("shape", [(300, 60), (60, 300)], ids=["tall", "wide"])
+def test_variances_of_few_random_vectors_are_those_of_the_codes(shape: tuple[int, int]) -> None:
+    X = np.random.default_rng(0).normal(size=shape)  # singular values that fall slowly
+    w = np.random.default_rng(1).integers(1, 4, shape[0]).astype(float)
+    for weight in (None, w):
+        model = PCA(5, svd_solver="randomized", iterated_power=1, random_state=0).fit(
+            X, sample_weight=weight
+        )
+        cov = np.cov(model.transform(X).T, fweights=None if weight is None else w.astype(int))
+        np.testing.assert_allclose(cov, np.diag(model.explained_variance_), rtol=1e-9, atol=1e-9)
+    svd = TruncatedSVD(5, n_iter=1, random_state=0).fit(X)
+    codes = svd.transform(X)
+    np.testing.assert_allclose(svd.explained_variance_, codes.var(0), rtol=1e-9)
+    np.testing.assert_allclose(svd.singular_values_, np.linalg.norm(codes, axis=0), rtol=1e-9)
 
 
 @pytest.mark.parametrize("method", ["zca", "pca", "cholesky"])

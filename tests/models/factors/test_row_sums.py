@@ -62,3 +62,32 @@ def test_refusals() -> None:
         RowSums(2).update(np.ones((3, 1)))
     with pytest.raises(ValueError, match="needs rows of more weight, got 0"):
         RowSums(2).covariance()
+
+
+@pytest.mark.parametrize("d", [7, 23, 40])
+def test_products_in_registers_are_those_of_blas(d: int) -> None:
+    rng = np.random.default_rng(d)
+    n = 2**18 // d + 77
+    X = rng.normal(size=(n, d)) @ rng.normal(size=(d, d)) + rng.normal(size=d) * 1e5
+    X[:, 0] = 0.1  # a column that does not vary
+    X[n // 2 :, 1] += 1e9  # a mean that runs away
+    w = rng.integers(0, 3, n)
+    for weight in (None, w):
+        found = RowSums(d).update(X, weight)
+        expected = np.cov(X.T, ddof=0, fweights=weight)
+        np.testing.assert_allclose(found.mean, np.average(X, 0, weight), rtol=1e-12)
+        scale = np.sqrt(np.outer(*[np.maximum(expected.diagonal(), 1e-4)] * 2))
+        assert (np.abs(found.covariance().numpy() - expected) < 1e-9 * scale).all()
+    whole, parts = RowSums(d).update(X), RowSums(d).update(X[: n // 3]).update(X[n // 3 :])
+    apart = (whole.covariance() - parts.covariance()).abs().numpy()
+    assert (apart < 1e-9 * scale).all()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_sums_see_what_is_not_finite(bad: float) -> None:
+    from groundstate import PCA
+
+    X = np.random.default_rng(0).normal(size=(40_000, 8))
+    X[31_000, 3] = bad
+    with pytest.raises(ValueError, match="Input X contains NaN or infinity"):
+        PCA(2).fit(X)

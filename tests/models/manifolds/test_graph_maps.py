@@ -179,6 +179,14 @@ def test_spectral_embedding_of_weights_and_of_distances() -> None:
     )
 
 
+def test_affinities_that_are_not_symmetric_are_averaged() -> None:
+    one = kneighbors_graph(ROLL, 12, include_self=True).toarray()  # j of i, i not of j
+    with pytest.warns(UserWarning, match="not symmetric"):
+        given = SpectralEmbedding(affinity="precomputed").fit(one).embedding_
+    wanted = SpectralEmbedding(affinity="precomputed").fit(0.5 * (one + one.T)).embedding_
+    assert gap(given, wanted) < 1e-8
+
+
 def test_new_rows_of_a_spectral_embedding_go_beside_their_twins() -> None:
     model = SpectralEmbedding(affinity="rbf", gamma=0.05).fit(ROLL)
     moved = model.transform(ROLL[:50] + 1e-6) - model.embedding_[:50]

@@ -308,3 +308,30 @@ def test_a_start_may_be_given_to_fit() -> None:
     start = ClassicalMDS().fit_transform(X)
     given = MDS(init="random", random_state=0).fit_transform(X, init=start)
     np.testing.assert_allclose(given, MDS(init=start).fit(X).embedding_)
+
+
+@pytest.mark.parametrize(
+    "model", [TSNE(perplexity=5, max_iter=250), Isomap(n_neighbors=9), MDS(n_init=1)]
+)
+def test_sparse_rows_are_dense_rows(model: Any) -> None:
+    from scipy.sparse import csr_matrix
+
+    X = DIGITS.data[:40]
+    model.set_params(**({"random_state": 0} if "random_state" in model.get_params() else {}))
+    np.testing.assert_array_equal(model.fit_transform(csr_matrix(X)), model.fit_transform(X))
+    with pytest.raises(TypeError, match="got a sparse matrix, whose zeros could be"):
+        model.set_params(metric="precomputed").fit(csr_matrix(X @ X.T))
+    model.set_params(metric="euclidean")
+
+
+def test_perplexity_of_all_others_and_no_more() -> None:
+    X = DIGITS.data[:12]
+    maps = [TSNE(perplexity=p, max_iter=250, random_state=0).fit_transform(X) for p in (11, 11.9)]
+    np.testing.assert_array_equal(*maps)
+    with pytest.raises(DataError, match="must be less than n_samples"):
+        TSNE(perplexity=12, max_iter=250).fit(X)
+
+
+def test_distances_below_zero_are_refused() -> None:
+    with pytest.raises(ValueError, match="the metric given is not correct: the least is -1"):
+        TSNE(metric=lambda a, b: -1.0, perplexity=5, max_iter=250).fit(DIGITS.data[:30])

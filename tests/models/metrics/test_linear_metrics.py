@@ -18,6 +18,7 @@ from groundstate import (
     MahalanobisTransformer,
     NeighborhoodComponentsAnalysis,
 )
+from groundstate.errors import NotConverged
 from groundstate.learn.solvers.metrics.large_margin import Margins, targets
 from groundstate.learn.solvers.metrics.neighborhood import TILE, Neighbors
 from groundstate.math.distances import check_metric
@@ -173,3 +174,10 @@ def test_worked_distances() -> None:
     np.testing.assert_allclose(
         model.distance([[2.0, 0.0], [0.0, 2.0]], [[0.0, 0.0]])[:, 0], [1.0, 2.0]
     )
+
+
+def test_steps_that_were_not_enough_are_said_where_asked() -> None:
+    with pytest.warns(
+        NotConverged, match=r"\[NeighborhoodComponentsAnalysis\] NCA did not converge"
+    ):
+        NeighborhoodComponentsAnalysis(max_iter=2, verbose=1).fit(X, Y)

@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes, load_iris, load_wine, make_moons
 from sklearn.preprocessing import scale
 
 import groundstate
-from groundstate import RadiusNeighborsClassifier, RadiusNeighborsRegressor
+from groundstate import KNeighborsClassifier, RadiusNeighborsClassifier, RadiusNeighborsRegressor
 from groundstate.errors import Unsupported
 
 IRIS, WINE = load_iris(return_X_y=True), load_wine(return_X_y=True)
@@ -111,6 +111,23 @@ def test_weights_are_repetitions_in_any_order(name, votes) -> None:
     question = "predict_proba" if extra else "predict"
     np.testing.assert_allclose(
         getattr(weighted, question)(NEW * 0.5), getattr(repeated, question)(NEW * 0.5), rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize("model", [RadiusNeighborsClassifier(3.0), KNeighborsClassifier(3)])
+def test_votes_without_bound_leave_nothing_to_the_others(model) -> None:
+    """1/d of a row that was seen is infinite, with a function as with "distance"."""
+    X, y = np.array([[1.0], [1.5], [2.0], [2.5]]), np.array([0, 1, 1, 1])
+
+    def inverse(distance):
+        with np.errstate(divide="ignore"):
+            return 1 / distance
+
+    seen = np.array([[1.0], [1.7]])
+    given = model.set_params(weights=inverse).fit(X, y).predict_proba(seen)
+    np.testing.assert_allclose(given[0], [1.0, 0.0])
+    np.testing.assert_allclose(
+        given, model.set_params(weights="distance").fit(X, y).predict_proba(seen)
     )
 
 

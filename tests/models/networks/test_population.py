@@ -183,7 +183,6 @@ class Noisy(nn.Module):
     ("module", "settings"),
     [
         (Noisy(), {}),
-        (nn.Linear(4, 3), {"precision": "bf16"}),
         (nn.Linear(4, 3), {"shuffle": False}),
     ],
 )
@@ -194,6 +193,16 @@ def test_what_would_differ_from_a_single_fit_is_refused(
     base = NeuralClassifier(module, **{"max_iter": 2, "batch_size": 50, **settings})
     with pytest.raises(NotApplicable, match="trained alone"):
         fit_together(base, X, y, None, [{"random_state": s} for s in (0, 1)])
+
+
+def test_members_in_half_precision_are_single_fits() -> None:
+    X, y, _ = case("classes")
+    module = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    base = NeuralClassifier(module, max_iter=2, batch_size=50, precision="bf16")
+    settings = [{"random_state": s} for s in (0, 1)]
+    for own, member in zip(settings, fit_many(base, X, y, None, settings), strict=True):
+        alone = clone(base).set_params(**own).fit(X, y)
+        np.testing.assert_allclose(member.predict_proba(X), alone.predict_proba(X), atol=1e-4)
 
 
 @pytest.mark.parametrize("folded", [False, True])

@@ -53,6 +53,7 @@ def test_envelope_is_close_to_the_peer() -> None:
     np.testing.assert_allclose(ours.covariance_, peer.covariance_, rtol=0.2, atol=0.1)
     assert (ours.predict(rows) == peer.predict(rows)).mean() > 0.97
     assert (ours.predict(rows[200:]) == -1).all() and not ours.support_[200:].any()
+    np.testing.assert_allclose(ours.dist_, ours.mahalanobis(rows))
     p = ours.pvalues(X)
     assert p.shape == (200,) and 0.01 < (p < 0.05).mean() < 0.12
     assert ours.score(rows, ours.predict(rows)) == 1.0

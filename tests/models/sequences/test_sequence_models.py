@@ -122,6 +122,19 @@ def test_numbers_of_sequences() -> None:
     )
 
 
+def test_a_weight_of_two_is_the_row_twice_to_the_last_bit_in_double_precision() -> None:
+    X = np.random.default_rng(0).normal(size=(24, 9, 2))
+    y = X[:, :, 0].sum(1)
+    weight = 1.0 + (np.arange(24) % 3 == 0)
+    index = np.repeat(np.arange(24), weight.astype(int))
+    settings: dict[str, Any] = {"max_epochs": 2, "batch_size": 8, "val_fraction": 0.2,
+                                "network_params": {"hidden": 4}, "random_state": 0}  # fmt: skip
+    one = SequenceRegressor("tcn", **settings).fit(X, y, sample_weight=weight)
+    two = SequenceRegressor("tcn", **settings).fit(X[index], y[index])
+    assert one.energy_.placement()[1] == torch.float64
+    assert np.array_equal(one.predict(X), two.predict(X))
+
+
 def test_partial_fit_saved_and_resumed(tmp_path: Path) -> None:
     X, y = risen(40)
     model = SequenceClassifier(**QUICK)

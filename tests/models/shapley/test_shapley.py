@@ -73,6 +73,35 @@ def test_trees_are_exact(name: str) -> None:
     np.testing.assert_allclose(found.base, oracle.base, atol=1e-10)
 
 
+def test_boosted_rows_by_hand() -> None:
+    """The definition written out, with none of our code but ``predict``.
+
+    A boosted model of another library that agrees on every training row may still have taken other
+    cuts of equal gain, and then answers mixed rows otherwise: its values differ, and both are right.
+    """
+    from itertools import combinations
+    from math import factorial
+
+    d, x, back = 4, Z[3, :4], Z[200:220, :4]
+    model = gs.GradientBoostingRegressor(n_estimators=20, max_depth=4).fit(Z[:, :4], Y)
+
+    def v(players: tuple[int, ...]) -> float:
+        mixed = back.copy()
+        mixed[:, list(players)] = x[list(players)]
+        return float(np.mean(model.predict(mixed)))
+
+    phi = np.zeros(d)
+    for j in range(d):
+        others = [i for i in range(d) if i != j]
+        for size in range(d):
+            share = factorial(size) * factorial(d - size - 1) / factorial(d)
+            for some in combinations(others, size):
+                phi[j] += share * (v((*some, j)) - v(some))
+    found = shapley_values(model, x[None], back)
+    assert found.method == "trees"
+    np.testing.assert_allclose(found.values[0, :, 0], phi, atol=1e-10)
+
+
 def test_parity_with_shap() -> None:
     """TreeExplainer(model, X[:50], feature_perturbation="interventional").shap_values(X[100:102]) of
     shap 0.51.0 and scikit-learn's DecisionTreeRegressor(max_depth=3) and

@@ -16,9 +16,11 @@ from safetensors.torch import save_file
 import groundstate
 from groundstate import LanguageModel
 from groundstate.compute.rows import Ragged, Tokens
-from groundstate.data import Tokenizer, make_reviews
+from groundstate.data import Tokenizer, make_reviews, write_tokens
 from groundstate.data.text.blocks import NOTHING, blocks_of
+from groundstate.data.text.token_files import END
 from groundstate.errors import DataError, StoreError
+from groundstate.learn import Callback, Checkpoint, Run
 
 TEXTS = ["the cat sat on the mat.", "the dog sat on the log."] * 4
 SMALL: dict[str, Any] = {
@@ -132,6 +134,49 @@ def test_files_and_folders(tmp_path: Path) -> None:
     b = LanguageModel("gru", **settings).fit(TEXTS)
     assert np.array_equal(a.log_prob(TEXTS), b.log_prob(TEXTS))
     assert a.score(tmp_path) == pytest.approx(b.score(TEXTS))
+
+
+class Stop(Callback):
+    """Ends a fit in the middle of an epoch."""
+
+    def on_step(self, run: Run) -> None:
+        if run.total_steps == 6:
+            raise InterruptedError
+
+
+def test_token_files_are_the_texts(tmp_path: Path) -> None:
+    texts = [f"{t} {i}" * (1 + i % 4) for i, t in enumerate(make_reviews(30)[0])]
+    for i, text in enumerate(texts):
+        (tmp_path / f"{i:02}.txt").write_text(text)
+    words = Tokenizer.train(texts=texts, kind="word", special_tokens=[END])
+    file = write_tokens(tmp_path, words, tmp_path / "made" / "tokens.npy")
+    settings: dict[str, Any] = {**SMALL, "tokenizer": words, "batch_size": 4, "max_epochs": 3,
+                                "val_fraction": 0.2}  # fmt: skip
+    weight = np.arange(30) % 3 + 0.5
+    whole = LanguageModel("gru", **settings).fit(texts, sample_weight=weight)
+    mapped = LanguageModel("gru", **settings).fit(file, sample_weight=weight)
+    assert np.array_equal(mapped.log_prob(texts), whole.log_prob(texts))
+    assert np.array_equal(mapped.log_prob(file), whole.log_prob(texts))
+    raw = tmp_path / "made" / "tokens.bin"
+    np.load(file).tofile(raw)
+    stopped: Any = [Checkpoint(tmp_path / "run", every_steps=1), Stop()]
+    with pytest.raises(InterruptedError):
+        LanguageModel("gru", **settings, callbacks=stopped).fit(raw, sample_weight=weight)
+    kept = Checkpoint(tmp_path / "run")
+    resumed = LanguageModel("gru", **settings, callbacks=[kept]).fit(raw, sample_weight=weight)
+    assert kept.newest is not None
+    assert np.array_equal(resumed.log_prob(texts), whole.log_prob(texts))
+
+    with pytest.raises(DataError, match="no tokenizer of kind 'byte' can be learned"):
+        LanguageModel().fit(file)
+    with pytest.raises(DataError, match="holds token 60000, the tokenizer has"):
+        LanguageModel(**settings).fit(np.array([3, 60_000]))
+    with pytest.raises(DataError, match=r"whole numbers in one line, got uint16 \(2, 2\)"):
+        np.save(tmp_path / "wide.npy", np.zeros((2, 2), np.uint16))
+        LanguageModel(**settings).fit(tmp_path / "wide.npy")
+    (tmp_path / "odd.bin").write_bytes(b"abc")
+    with pytest.raises(DataError, match="3 bytes, no whole number of tokens"):
+        LanguageModel(**settings).fit(tmp_path / "odd.bin")
 
 
 def test_saved_model_has_its_tokenizer(model: LanguageModel, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ TEXTS, OPINIONS, _ = make_reviews(200)
 
 @pytest.fixture(scope="module")
 def model() -> MaskedLanguageModel:
-    return MaskedLanguageModel(**SMALL, lr=0.01, max_epochs=50, patience=None).fit(TEXTS)
+    return MaskedLanguageModel(**SMALL, lr=0.005, max_epochs=50, patience=None).fit(TEXTS)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -95,6 +95,8 @@ def test_it_learns_more_than_the_frequencies_of_words(model: MaskedLanguageModel
     assert len(best & {"really", "quite", "rather", "so", "simply", "truly"}) >= 4
     with pytest.raises(DataError, match=r"no \[MASK\]"):
         model.fill_mask("the soup")
+    with pytest.raises(DataError, match="has 201 tokens, the model reads 126 at once; shorten it"):
+        model.fill_mask("the " * 200 + "[MASK]")
 
 
 def test_pseudo_likelihood_asks_for_every_token(model: MaskedLanguageModel) -> None:
@@ -126,6 +128,11 @@ def test_next_sentences_are_learned_beside_words() -> None:
     model = MaskedLanguageModel(True, **SMALL, lr=0.01, max_epochs=3).fit(TEXTS)
     assert model.network_.nsp and model.network_.follow is not None
     assert np.isfinite(model.energy(TEXTS[:3])).all()
+    p = model.follows(["the soup", "the wine"], ["the bread was fine", "the end"])
+    assert p.shape == (2,) and ((p > 0) & (p < 1)).all()
+    assert np.allclose(model.follows(["the wine"], ["the end"]), p[1:], atol=1e-6)
+    with pytest.raises(DataError, match="no pairs"):
+        model.follows(["one"], [])
     with pytest.raises(DataError, match="two sentences"):
         MaskedLanguageModel(True, **SMALL).fit(["one", "two"])
 

@@ -147,3 +147,25 @@ def test_a_look_inside_a_network() -> None:
         gs.explain.filters(net, "1")
     with pytest.raises(ShapeError, match="unit=9"):
         gs.explain.maximise_activation(net, "3", 9, (1, 20, 20))
+
+
+def test_a_look_inside_an_estimator() -> None:
+    X = RNG.random((60, 1, 8, 8)).astype(np.float32)
+    X[:30, :, :4] += 1
+    model = gs.ImageClassifier(
+        "cnn", {"channels": (4,), "head": "flatten"}, max_epochs=2, random_state=0
+    ).fit(X, np.repeat(["top", "bottom"], 30))  # fmt: skip
+    net = model.energy_.net
+    maps = gs.explain.feature_maps(model, X)
+    shapes = {r.name: r.output_shape for r in summary(net, (1, 8, 8)).rows}
+    assert maps and all(tuple(m.shape[1:]) == shapes[name] for name, m in maps.items())
+    assert torch.equal(gs.explain.filters(model), gs.explain.filters(net))
+    layer = next(name for name in maps if isinstance(net.get_submodule(name), nn.Conv2d))
+    for unit in range(4):
+        best = gs.explain.maximise_activation(model, layer, unit, high=2.0)
+        own = gs.explain.feature_maps(model, best)[layer][:, unit].mean()
+        assert own > maps[layer][:, unit].flatten(1).mean(1).max()  # beats every picture
+    with pytest.raises(ShapeError, match="give the shape"):
+        gs.explain.maximise_activation(net, layer, 0)
+    with pytest.raises(Unsupported, match="looking inside needs"):
+        gs.explain.filters(gs.Ridge())

@@ -331,3 +331,15 @@ def test_nodes_to_edges_and_graphs() -> None:
                  lambda: node_to_edge(x, edges, "min")):  # fmt: skip
         with pytest.raises(Unsupported, match="sum, mean, max"):
             call()
+
+
+def test_gin_by_name_is_normalised_and_files_without_the_setting_stay_plain() -> None:
+    from groundstate.nn.graph.networks import GNN, gin
+
+    by_name = gin(2, 3, hidden=4)
+    assert by_name.config()["norm"] and any(isinstance(m, nn.LayerNorm) for m in by_name.modules())
+    old = {k: v for k, v in by_name.config().items() if k != "norm"}
+    assert not any(isinstance(m, nn.LayerNorm) for m in GNN(**old).modules())
+    again = GNN(**by_name.config())
+    again.load_state_dict(by_name.state_dict())
+    assert not any(isinstance(m, nn.LayerNorm) for m in gin(2, 3, norm=False).modules())

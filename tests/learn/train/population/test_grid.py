@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from groundstate.learn import (
     learn_population,
 )
 from groundstate.learn.train.learn import learn
+from groundstate.learn.train.optimizers import OPTIMIZERS
 from groundstate.learn.train.population.programs import Written
 from groundstate.learn.train.population.run import PopulationRun
 from groundstate.learn.train.schedules import Cosine
@@ -84,14 +86,57 @@ def test_clipping_and_penalties_as_alone(own: dict[str, Any], backend: str) -> N
         assert (flat(result[0].energy) == 0).any() and not (flat(result[1].energy) == 0).any()
 
 
-@pytest.mark.parametrize("name", ["adamw", "momentum", "nesterov", "rmsprop", "adagrad", "sgd"])
-def test_optimisers_by_name(name: str) -> None:
+OWN_SETTINGS: dict[str, dict[str, Any]] = {
+    "adam": {"betas": (0.8, 0.95), "eps": 1e-6, "weight_decay": 0.1},
+    "adamw": {"betas": (0.8, 0.95), "weight_decay": 0.3},
+    "sgd": {"momentum": 0.5, "weight_decay": 0.1},
+    "momentum": {"momentum": 0.7, "weight_decay": 0.1},
+    "nesterov": {"momentum": 0.7, "weight_decay": 0.1},
+    "rmsprop": {"alpha": 0.9, "eps": 1e-6, "weight_decay": 0.1},
+    "adagrad": {"eps": 1e-6, "weight_decay": 0.1},
+    "adadelta": {"rho": 0.8, "eps": 1e-5, "weight_decay": 0.1},
+}
+
+
+@pytest.mark.parametrize("settings", [False, True], ids=["plain", "settings"])
+@pytest.mark.parametrize("name", list(OPTIMIZERS))
+def test_a_member_takes_the_steps_of_a_single_fit(name: str, settings: bool) -> None:
+    wish: Any = partial(OPTIMIZERS[name], **OWN_SETTINGS[name]) if settings else name
+    for backend in ("auto", "reference"):
+        result = learn_population(
+            make, {"lr": [0.01, 0.03]}, DATA, SoftMin(), optimizer=wish, epochs=3, batch_size=32,
+            backend=backend,
+        )  # fmt: skip
+        for member in result:
+            energy, _ = solo(member.settings, 3, optimizer=wish)
+            torch.testing.assert_close(flat(member.energy), flat(energy), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", list(OPTIMIZERS))
+def test_lasso_steps_in_the_metric_of_each_optimiser(name: str) -> None:
+    rows = [{"lr": 0.02, "l1": 20.0}, {"lr": 0.02, "l1": 0.5}]
     result = learn_population(
-        make, {"lr": [0.01, 0.03]}, DATA, SoftMin(), optimizer=name, epochs=3, batch_size=32
+        make, rows, DATA, SoftMin(), optimizer=name, epochs=3, batch_size=32, backend="reference"
     )
     for member in result:
         energy, _ = solo(member.settings, 3, optimizer=name)
-        torch.testing.assert_close(flat(member.energy), flat(energy), rtol=0, atol=1e-8)
+        torch.testing.assert_close(flat(member.energy), flat(energy), rtol=0, atol=1e-7)
+
+
+def test_settings_that_a_population_lacks_get_one_sentence() -> None:
+    for wish, sentence in (
+        (partial(OPTIMIZERS["adam"], amsgrad=True), "'adam' has no amsgrad=True in a population"),
+        (partial(torch.optim.RMSprop, centered=True), "'rmsprop' has no centered=True"),
+        (torch.optim.NAdam, "'NAdam' is not there for populations; use adam, adamw"),
+    ):
+        with pytest.raises(Unsupported, match=sentence):
+            learn_population(make, 2, DATA, optimizer=wish, epochs=1)
+    plain = partial(torch.optim.SGD, momentum=0.9, dampening=0, foreach=True)
+    (one,) = learn_population(make, [{"lr": 0.1}], DATA, SoftMin(), optimizer=plain, epochs=2)
+    (other,) = learn_population(
+        make, [{"lr": 0.1}], DATA, SoftMin(), optimizer="momentum", epochs=2
+    )
+    assert torch.equal(flat(one.energy), flat(other.energy))
 
 
 @pytest.mark.parametrize("backend", ["auto", "reference"])
@@ -103,6 +148,21 @@ def test_schedules_of_their_own(backend: str) -> None:
         torch.testing.assert_close(flat(member.energy), flat(energy), rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("backend", ["auto", "reference"])
+def test_members_with_fewer_rows_end_their_schedule_with_their_own_steps(backend: str) -> None:
+    weights = torch.ones(2, N, dtype=torch.float64)
+    weights[1, ::2] = 0  # two steps of an epoch instead of three
+    energies = [make(Key.of(0).fold("init").torch()) for _ in range(2)]
+    solver = Stochastic("adam", 0.05, 32, max_epochs=3, tol=None, schedule="onecycle")
+    fit_population(energies, DATA, SoftMin(), solver, sample_weight=weights,
+                   random_state=[Key.of(0)] * 2, backend=backend)  # fmt: skip
+    for energy, weight in zip(energies, weights, strict=True):
+        alone = make(Key.of(0).fold("init").torch())
+        fit(alone, DATA, SoftMin(), solver, sample_weight=weight, random_state=Key.of(0))
+        torch.testing.assert_close(flat(energy), flat(alone), rtol=0, atol=1e-9)
+
+
+@pytest.mark.slow
 def test_one_member_is_learn_after_two_hundred_steps_in_single_precision() -> None:
     data = {"x": X.float(), "y": DATA["y"]}
     small = lambda generator: NetClassEnergy(5, 3, (32, 32), generator=generator)
@@ -121,13 +181,9 @@ def test_betas_of_their_own() -> None:
     result = learn_population(
         make, {"beta1": [0.5, 0.9], "beta2": [0.9, 0.99]}, DATA, SoftMin(), epochs=3, batch_size=32
     )
-    from functools import partial
-
-    from groundstate.learn.train.optimizers import adam
-
     for m in result:
         betas = m.settings["beta1"], m.settings["beta2"]
-        energy, _ = solo(m.settings, 3, optimizer=partial(adam, betas=betas))
+        energy, _ = solo(m.settings, 3, optimizer=partial(OPTIMIZERS["adam"], betas=betas))
         torch.testing.assert_close(flat(m.energy), flat(energy), rtol=0, atol=1e-9)
 
 
@@ -424,8 +480,6 @@ def test_wrong_grids_get_one_sentence() -> None:
         learn_population(make, 1, DATA, early_stopping=True)
     with pytest.raises(ShapeError, match="pass folds or weights, not both"):
         learn_population(make, 1, DATA, folds=2, validation_weight=torch.ones(N))
-    with pytest.raises(Unsupported, match="'adadelta' is not there for populations"):
-        learn_population(make, 1, DATA, optimizer="adadelta")
     with pytest.raises(Unsupported, match="clip_norm is not there .* pass clip= here"):
         fit_population([make(torch.Generator())], DATA, SoftMin(), Stochastic(clip_norm=1.0))
     with pytest.raises(Unsupported, match="use 'auto' or 'reference'"):

@@ -136,3 +136,19 @@ def test_rules_that_keep_count_are_refused() -> None:
     rule = LossTerms({"fit": SoftMin(), "pull": lambda energy, batch: flat(energy).square().sum()})
     with pytest.raises(Unsupported, match="LossTerms has players or keeps count of its steps"):
         fit_population(nets(), rows(), rule)
+
+
+def test_half_precision_is_that_of_single_fits() -> None:
+    data = {**rows(), "x": rows()["x"].float()}
+    ends = {}
+    for precision in ("32", "bf16"):
+        together, alone = [n.float() for n in nets()], [n.float() for n in nets()]
+        solver = Stochastic(lr=0.01, batch_size=16, max_epochs=3, tol=None, precision=precision)
+        fit_population(together, data, SoftMin(), solver, random_state=7)
+        for a, b in zip(together, alone, strict=True):
+            fit(b, data, SoftMin(), solver, random_state=7)
+            torch.testing.assert_close(flat(a), flat(b), rtol=2e-2, atol=2e-2)
+        ends[precision] = flat(together[0])
+    assert not torch.equal(ends["32"], ends["bf16"])
+    with pytest.raises(Unsupported, match="precision='fp16' is not there for populations"):
+        fit_population(nets(), data, SoftMin(), Stochastic(precision="fp16"), random_state=7)

@@ -138,3 +138,56 @@ def test_a_denoiser_of_tokens() -> None:
     )
     with pytest.raises(ValueError, match="equal size"):
         TokenDenoiser(2, q=5, tokens=2)
+
+
+class WhiteNoise(torch.nn.Module):
+    """The noise that is expected in codes of N(0, I)."""
+
+    def __init__(self, bars: torch.Tensor) -> None:
+        super().__init__()
+        self.bars = bars.float()
+
+    def forward(self, z: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        return (1 - self.bars[t - 1])[:, None].sqrt() * z
+
+
+@pytest.mark.filterwarnings("ignore:.*code")
+def test_cells_given_others_are_those_of_the_gaussian() -> None:
+    """x = m + Lz with codes of N(0, I): the denoiser knows nothing of what columns have in common, which
+    the decoder alone does, and x₁ given x₂ = 2 has mean 5/3 and variance 2/3 all the same."""
+    m = torch.tensor([1.0, 1.0, -1.0])
+    L = torch.linalg.cholesky(torch.tensor([[2.0, 2, 0], [2, 3, 0], [0, 0, 1]]))
+    A = torch.linalg.inv(L)
+    encoder, decoder = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+    with torch.no_grad():
+        for layer, W, b in ((encoder, A, -A @ m), (decoder, L, m)):
+            layer.weight.copy_(W)
+            layer.bias.copy_(b)
+    still = {"max_iter": 1, "learning_rate_init": 1e-9, "scale": None, "random_state": 0}
+    white = np.random.default_rng(0).normal(size=(60, 3))
+    white -= white.mean(0)
+    white /= white.std()
+    X = white @ L.numpy().T + m.numpy()
+    first = Autoencoder(3, network=(encoder, decoder), **still).fit(X)
+    second = DDPM(50, "cosine", hidden_layer_sizes=(4,), clip_denoised=False, **still).fit(white)
+    second.energy_.net = WhiteNoise(second.noise_schedule_.alpha_bars)
+    model = LatentDiffusion(first, second, prefit="both").fit(X)
+    gaps = np.tile([np.nan, 2.0, -1.0], (1000, 1))
+    drawn = model.impute(gaps, "sample", random_state=0)
+    np.testing.assert_array_equal(drawn[:, 1:], gaps[:, 1:])
+    assert drawn[:, 0].mean() == pytest.approx(5 / 3, rel=0.1)
+    assert drawn[:, 0].var() == pytest.approx(2 / 3, rel=0.1)
+    assert model.impute(gaps[:4], random_state=0)[:, 0].mean() == pytest.approx(5 / 3, rel=0.1)
+    assert model.impute(gaps[:1], "minimise", random_state=0)[0, 0] == pytest.approx(
+        5 / 3, rel=0.05
+    )
+    blank = model.impute(np.full((500, 3), np.nan), "sample", random_state=1)
+    np.testing.assert_allclose(np.cov(blank.T), (L @ L.T).numpy(), atol=0.5)
+
+
+def test_filling_in_needs_a_denoiser_of_codes() -> None:
+    X = plane()
+    flow = FlowMatching(n_steps=5, **QUICK)
+    model = LatentDiffusion(Autoencoder(2, **QUICK), flow).fit(X)
+    with pytest.raises(Unsupported, match="DDPM"):
+        model.impute(X[:1])
