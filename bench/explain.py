@@ -1,4 +1,10 @@
-"""Shapley values of a boosted model and a forest beside shap, importance beside scikit-learn."""
+"""Shapley values of a boosted model and a forest beside shap, importance beside scikit-learn.
+
+The two boosted models agree to 1e-14 on their training rows but not between them, where cuts of equal
+gain were taken otherwise: on rows mixed with background rows they differ by .008 in the median and by .12
+at most (seed 0, 100 x 10), so that values of single rows differ too. By the definition written out ours
+are exact to 1e-15 for our model (``tests/models/shapley``).
+"""
 
 from __future__ import annotations
 

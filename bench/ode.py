@@ -1,4 +1,5 @@
-"""dopri5 for a batch of systems against torchdiffeq, at equal tolerances."""
+"""dopri5 for a batch of systems and a training step of a neural ODE, against torchdiffeq at equal
+tolerances."""
 
 from __future__ import annotations
 
@@ -72,5 +73,81 @@ DOPRI5 = Benchmark(
     peers={"torchdiffeq": Peer(torchdiffeq, "torchdiffeq")},
     score=lambda data, y: float((y - data["exact"]).abs().max()),
     score_name="largest error",
+    target=1.0,
+)
+
+
+def spirals(size: int, seed: int) -> dict[str, Any]:
+    """A field of two layers, starts, and where a spiral carries them."""
+    import torch
+    from torch import nn
+
+    torch.manual_seed(seed)
+    net = nn.Sequential(nn.Linear(2, 50), nn.Tanh(), nn.Linear(50, 2)).double()
+    y0 = 4 * torch.rand(size, 2, dtype=torch.float64) - 2
+    t = torch.linspace(0, 1, 10, dtype=torch.float64)
+    turn = torch.tensor([[-0.1, 2.0], [-2.0, -0.1]], dtype=torch.float64)
+    aims = torch.stack([y0 @ torch.matrix_exp(s * turn) for s in t])
+    return {"net": net, "f": lambda t, y: net(y), "y0": y0, "t": t, "aims": aims}
+
+
+def _gradient(data: dict[str, Any], states: Any) -> Any:
+    """The mean squared error, and its gradient in the weights of the field."""
+    import torch
+
+    loss = (states - data["aims"]).square().mean()
+    gradients = torch.autograd.grad(loss, list(data["net"].parameters()))
+    return float(loss.detach()), torch.cat([g.flatten() for g in gradients])
+
+
+def step(data: dict[str, Any]) -> Any:
+    from groundstate import ode
+
+    how: Any = {"rows": False, **TOLERANCE}
+    return _gradient(data, ode.integrate(data["f"], data["y0"], data["t"], "dopri5", **how))
+
+
+def adjoint_step(data: dict[str, Any]) -> Any:
+    from groundstate import ode
+
+    weights = list(data["net"].parameters())
+    how: Any = {"rows": False, "gradient": "adjoint", "params": weights, **TOLERANCE}
+    return _gradient(data, ode.integrate(data["f"], data["y0"], data["t"], "dopri5", **how))
+
+
+def step_torchdiffeq(data: dict[str, Any]) -> Any:
+    return _gradient(data, torchdiffeq(data))
+
+
+def adjoint_torchdiffeq(data: dict[str, Any]) -> Any:
+    from torchdiffeq import odeint_adjoint
+
+    weights = tuple(data["net"].parameters())
+    states = odeint_adjoint(data["f"], data["y0"], data["t"], method="dopri5",
+                            adjoint_params=weights, **TOLERANCE)  # fmt: skip
+    return _gradient(data, states)
+
+
+def _off(data: dict[str, Any], found: Any) -> float:
+    """Relative distance to the gradient at tolerances of 1e-11."""
+    from groundstate import ode
+
+    y = ode.integrate(data["f"], data["y0"], data["t"], "dopri5", rtol=1e-11, atol=1e-13)
+    exact = _gradient(data, y)[1]
+    return float((found[1] - exact).norm() / exact.norm())
+
+
+NEURAL_ODE = Benchmark(
+    name="neural-ode",
+    title="training step of a neural ODE: ten states on the way, gradient in the weights",
+    sizes={"100 rows": 100, "1000 rows": 1_000, "5000 rows": 5_000},
+    data=spirals,
+    ours={"groundstate": step, "groundstate, adjoint": adjoint_step},
+    peers={
+        "torchdiffeq": Peer(step_torchdiffeq, "torchdiffeq"),
+        "torchdiffeq, adjoint": Peer(adjoint_torchdiffeq, "torchdiffeq"),
+    },
+    score=_off,
+    score_name="relative error of the gradient",
     target=1.0,
 )

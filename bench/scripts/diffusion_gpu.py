@@ -1,18 +1,14 @@
-"""Diffusion on a GPU: sampling with recorded steps, and digits by a small DDPM.
+"""Diffusion on a GPU: sampling with recorded steps.
 
-``python bench/scripts/diffusion_gpu.py [--device cuda] [--data .gpudata] [--epochs 60]``. The same U-Net
-and steps in three loops: ours with the step recorded as a CUDA graph, ours launched kernel by kernel,
-and the schedulers of diffusers (where installed; else their step written out). Then `DDPM` learns the
-10,000 digits of MNIST in ``--data``, and the Fréchet distance of its samples is measured in the features
-of a small classifier, beside that between two halves of the digits. Writes ``diffusion-gpu.csv`` and
-``digits.png`` under ``$OUT`` where that is set.
+``python bench/scripts/diffusion_gpu.py [--device cuda]``. The same U-Net and steps in three loops: ours with
+the step recorded as a CUDA graph, ours launched kernel by kernel, and the schedulers of diffusers (where
+installed; else their step written out). Writes ``diffusion-gpu.csv`` under ``$OUT`` where that is set.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import gzip
 import os
 import time
 from collections.abc import Callable
@@ -24,10 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from groundstate import DDPM
 from groundstate.infer.sampling.diffusion import SAMPLERS, DiffusionSampler
 from groundstate.math.diffusion import NoiseSchedule
-from groundstate.math.divergences import frechet_from_samples
 from groundstate.nn import UNetDenoiser
 
 ROWS: list[dict[str, Any]] = []
@@ -126,92 +120,12 @@ def sampling(device: str) -> None:
             )
 
 
-def digits(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    def read(name: str, head: int) -> np.ndarray:
-        raw = gzip.decompress((folder / name).read_bytes())
-        return np.frombuffer(raw, np.uint8, offset=head)
-
-    X = read("mnist10k-images-idx3-ubyte.gz", 16).reshape(-1, 28, 28).astype(np.float32) / 255
-    return X, read("mnist10k-labels-idx1-ubyte.gz", 8).astype(np.int64)
-
-
-def classifier(X: np.ndarray, y: np.ndarray, device: str) -> nn.Sequential:
-    torch.manual_seed(0)
-    net = nn.Sequential(
-        nn.Conv2d(1, 32, 3, 2, 1), nn.ReLU(), nn.Conv2d(32, 64, 3, 2, 1), nn.ReLU(), nn.Flatten(),
-        nn.Linear(64 * 49, 64), nn.ReLU(), nn.Linear(64, 10),
-    ).to(device)  # fmt: skip
-    rows, labels = torch.from_numpy(X).to(device)[:, None], torch.from_numpy(y).to(device)
-    optimiser = torch.optim.Adam(net.parameters(), 1e-3)
-    for _ in range(8):
-        for at in torch.randperm(len(rows), device=device).split(128):
-            optimiser.zero_grad()
-            nn.functional.cross_entropy(net(rows[at]), labels[at]).backward()
-            optimiser.step()
-    return net
-
-
-@torch.no_grad()
-def features(net: nn.Sequential, X: np.ndarray, device: str) -> np.ndarray:
-    return net[:-1](torch.from_numpy(X).to(device)[:, None]).cpu().double().numpy()
-
-
-def learn_digits(folder: Path, epochs: int, device: str) -> None:
-    X, y = digits(folder)
-    order = np.random.default_rng(0).permutation(len(X))  # the file is sorted by difficulty
-    X, y = X[order], y[order]
-    model = DDPM(
-        1000, "cosine", network_params={"base": 32}, scale="minmax", max_iter=epochs,
-        sampler="dpmpp_2m", sample_steps=25, random_state=0, device=device,
-    )  # fmt: skip
-    start = time.perf_counter()
-    model.fit(X, y)
-    fitted = time.perf_counter() - start
-    start = time.perf_counter()
-    drawn = np.asarray(model.sample(2000, random_state=0), np.float32).clip(0, 1)
-    drawing = time.perf_counter() - start
-    net = classifier(X, y, device)
-    half = len(X) // 2
-    true = features(net, X, device)
-
-    def distance(a: np.ndarray, b: np.ndarray) -> float:
-        return round(float(frechet_from_samples(a, b)), 3)
-
-    labels = np.repeat(np.arange(10), 100)
-    asked = np.asarray(model.sample(1000, y=labels, guidance_scale=2.0, random_state=1), np.float32)
-    with torch.no_grad():
-        said = net(torch.from_numpy(asked.clip(0, 1)).to(device)[:, None]).argmax(1).cpu().numpy()
-    report(
-        "digits by DDPM", fit_s=round(fitted, 1), sample_2000_s=round(drawing, 2), epochs=epochs,
-        loss=round(model.loss_curve_[-1], 3), frechet=distance(features(net, drawn, device), true),
-        frechet_of_halves=distance(true[:half], true[half:]),
-        right_label_at_guidance_2=round(float((said == labels).mean()), 3),
-    )  # fmt: skip
-    picture(asked.reshape(10, 100, 28, 28)[:, :10])
-
-
-def picture(rows: np.ndarray) -> None:
-    if "OUT" not in os.environ:
-        return
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import image
-
-    sheet = rows.transpose(0, 2, 1, 3).reshape(280, 280).clip(0, 1)
-    image.imsave(Path(os.environ["OUT"]) / "digits.png", sheet, cmap="gray")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--data", default=".gpudata")
-    parser.add_argument("--epochs", type=int, default=60)
     given = parser.parse_args()
     try:
         sampling(given.device)
-        if Path(given.data, "mnist10k-images-idx3-ubyte.gz").is_file():
-            learn_digits(Path(given.data), given.epochs, given.device)
     finally:
         if "OUT" in os.environ and ROWS:
             names = list(dict.fromkeys(k for row in ROWS for k in row))

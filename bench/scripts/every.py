@@ -84,12 +84,17 @@ def cpu_seconds(run: Callable[[], Any], number: int) -> float:
         gc.enable()
 
 
+ASKED = ("predict", "transform", "kneighbors")
+
+
+def asked(model: Any) -> bool:
+    """Whether a model answers for new rows at all."""
+    return any(hasattr(model, method) for method in ASKED)
+
+
 def answer(model: Any, X: Any) -> Any:
     """What a model is asked for first."""
-    for method in ("predict", "transform", "kneighbors"):
-        if hasattr(model, method):
-            return getattr(model, method)(X)
-    raise TypeError(f"{type(model).__name__} answers nothing")
+    return getattr(model, next(m for m in ASKED if hasattr(model, m)))(X)
 
 
 def measure(name: str, options: argparse.Namespace, peer: Any, clock: Any) -> list[BenchRow]:
@@ -103,7 +108,8 @@ def measure(name: str, options: argparse.Namespace, peer: Any, clock: Any) -> li
         scores = {who: score(model, new, truth) for who, model in fitted.items()}
         asks = {who: partial(answer, model, new) for who, model in fitted.items()}
         rows = []
-        for task, runs in ((name, fits), (f"{name} answer", asks)):
+        tasks = [(name, fits), (f"{name} answer", asks)][: 1 + all(map(asked, fitted.values()))]
+        for task, runs in tasks:
             for run in runs.values():
                 run()
             number = {who: calls_per_timing(clock(run, 1), 0.1) for who, run in runs.items()}
@@ -174,7 +180,7 @@ def main() -> None:
         if name in done:
             continue
         rows = measure(name, options, theirs[name], clock)
-        for ours, peer in (rows[:2], rows[2:]):
+        for ours, peer in zip(rows[::2], rows[1::2], strict=True):
             print(
                 f"{ours.size:32} {ours.median_s * 1e3:9.2f} ms {peer.median_s * 1e3:9.2f} ms"
                 f" {ours.median_s / peer.median_s:7.2f} times  score {ours.score:.4g} {peer.score:.4g}",

@@ -1,6 +1,6 @@
 """Fits to Parquet files larger than the memory they take: rows in pieces, a process for each model.
 
-Usage: python bench/scripts/out_of_core.py [rows] [columns] [folder] [results.csv]
+Usage: python bench/scripts/out_of_core.py [rows] [columns] [folder] [results.csv] [model ...]
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ MODELS = {
     "ProbabilisticPCA": {"n_components": 5},
     "FactorAnalysis": {"n_components": 3},
     "KMeans": {"n_clusters": GROUPS, "random_state": 0},
+    "GaussianMixture": {"n_components": GROUPS, "random_state": 0},
 }
 
 
@@ -66,7 +67,7 @@ def main() -> None:
         paths = write(Path(folder), rows, columns)
         size = sum(path.stat().st_size for path in paths) / 2**30
         print(f"{rows} x {columns}, {len(paths)} files, {size:.2f} GiB", flush=True)
-        for name in MODELS:
+        for name in sys.argv[5:] or MODELS:
             ran = subprocess.run(
                 [sys.executable, __file__, "--one", name, folder],
                 check=True, capture_output=True, text=True,

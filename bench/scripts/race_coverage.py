@@ -25,7 +25,7 @@ import numpy as np
 from groundstate.evaluate import METRICS
 from groundstate.evaluate.predictions import Prediction
 from groundstate.study.assess import Assessment, assess
-from groundstate.study.race.stages import DONE, TUNED
+from groundstate.study.race.names import DONE, TUNED
 from groundstate.study.tuning import Search
 
 ROWS, MANY, D = 150, 20_000, 6
